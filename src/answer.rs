@@ -46,6 +46,10 @@ pub struct Receipt {
     pub spent: Cost,
     /// What every touched budget has left, by name.
     pub left: Vec<(String, Spend)>,
+    /// The number of the charge in the ledger; of a replayed answer, that of the charge which paid for it.
+    pub sequence: i64,
+    /// Whether the answer was paid for before, and is shown again.
+    pub is_replayed: bool,
 }
 
 impl fmt::Display for Receipt {
@@ -54,7 +58,10 @@ impl fmt::Display for Receipt {
         for (budget, left) in &self.left {
             write!(f, " · left {} {}", visible::line(budget), left.neat_down())?;
         }
-        Ok(())
+        match self.is_replayed {
+            true => write!(f, " · replayed: charge {} paid for it", self.sequence),
+            false => Ok(()),
+        }
     }
 }
 
@@ -108,6 +115,19 @@ impl Answer {
     pub(crate) fn into_parts(self) -> (Head, Vec<RecordBatch>) {
         let Self { schema, batches, errors: _, accuracy, notes, receipt } = self;
         (Head { schema, accuracy, notes, receipt, without_bound: Vec::new() }, batches)
+    }
+
+    /// The rows, each batch with the errors of its columns.
+    pub(crate) fn rows(&self) -> Vec<(RecordBatch, Vec<Option<ArrayRef>>)> {
+        let errors = |i| self.errors.get(i).cloned().unwrap_or_default();
+        self.batches.iter().enumerate().map(|(i, batch)| (batch.clone(), errors(i))).collect()
+    }
+
+    /// The same answer with one more note.
+    #[must_use]
+    pub(crate) fn noted(mut self, note: String) -> Self {
+        self.notes.push(note);
+        self
     }
 
     /// An answer that was read off released numbers, with a note of how.
@@ -478,7 +498,8 @@ pub(crate) fn predicted(release: &Release, schema: &SchemaRef) -> Vec<Accuracy> 
     let analysis = release.analysis();
     let (mean_rows, rungs) = (Vec::new(), Vec::new());
     let (released, values) = (Vec::new(), Vec::new());
-    let drawn = Drawn { schema: SchemaRef::clone(schema), mean_rows, rungs, released, values };
+    let (schema, batches) = (SchemaRef::clone(schema), Vec::new());
+    let drawn = Drawn { schema, mean_rows, rungs, released, values, batches };
     // The unit of an aggregate whose bound is found is not known yet.
     let in_units = |origin: Origin| {
         let measure = analysis.parts().get(origin.part)?.measures().get(origin.measure)?;

@@ -85,27 +85,31 @@ pub struct Accuracy {
 impl Accuracy {
     /// The sentence for people; none where a note says it.
     pub(super) fn line(&self) -> Option<String> {
-        let Self { column, kind, value, confidence } = self;
-        let (column, percent) = (visible::line(column), confidence * 100.0);
+        self.text().map(|text| format!("{}: {text}", visible::line(&self.column)))
+    }
+
+    /// The same without the name of the column.
+    pub(crate) fn text(&self) -> Option<String> {
+        let Self { column: _, kind, value, confidence } = self;
+        let percent = confidence * 100.0;
         Some(match kind {
-            AccuracyKind::Within => format!("{column}: ± {} with {percent} %", rounded(*value)),
+            AccuracyKind::Within => format!("± {} with {percent} %", rounded(*value)),
             AccuracyKind::Drawn => return None,
             AccuracyKind::Winner => {
-                format!("{column}: within {} of the best score with {percent} %", rounded(*value))
+                format!("within {} of the best score with {percent} %", rounded(*value))
             }
             AccuracyKind::OwnRows => format!(
-                "{column}: no other candidate is better by more than {} of its own rows with {percent} %",
+                "no other candidate is better by more than {} of its own rows with {percent} %",
                 rounded(*value)
             ),
-            AccuracyKind::Rank => format!(
-                "{column}: within {} rows of the rank asked for with {percent} %",
-                rounded(*value)
-            ),
+            AccuracyKind::Rank => {
+                format!("within {} rows of the rank asked for with {percent} %", rounded(*value))
+            }
             AccuracyKind::Average => {
-                format!("{column}: within {} of the best on average", rounded(*value))
+                format!("within {} of the best on average", rounded(*value))
             }
             AccuracyKind::Truthful => {
-                format!("{column}: each answer truthful with {} %", rounded(value * 100.0))
+                format!("each answer truthful with {} %", rounded(value * 100.0))
             }
         })
     }

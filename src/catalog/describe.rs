@@ -11,14 +11,19 @@
 
 use std::collections::BTreeMap;
 
-use super::{Budget, Catalog, Domain, PerQuery, Privacy, Slice, Table, Unit, View};
+use super::{Budget, Catalog, Domain, PerQuery, Privacy, Slice, Source, Table, Unit, View};
 use crate::privacy::{Notion, Spend};
 
 /// Whom the rows of a table belong to, in words.
 pub(crate) fn privacy_text(table: &Table) -> String {
     match &table.privacy {
         Privacy::Undeclared => "undeclared: every query is refused".to_owned(),
-        Privacy::Public => "public".to_owned(),
+        Privacy::Public => match table.source {
+            Source::Released { .. } => "release table".to_owned(),
+            Source::File { .. } | Source::Postgres { .. } | Source::Registered => {
+                "public".to_owned()
+            }
+        },
         Privacy::Private(unit) => format!("private, {}", unit_text(unit)),
     }
 }

@@ -62,6 +62,46 @@ pub enum CatalogError {
         /// What is wrong with it.
         reason: String,
     },
+    /// No release table that the asker sees has this name.
+    #[error("there is no release table `{table}`")]
+    UnknownReleaseTable {
+        /// The requested name.
+        table: String,
+    },
+    /// A release table of this name exists already.
+    #[error(
+        "there is a release table `{table}` already: choose another name, or write DROP RELEASE TABLE {table} first, which gives nothing back"
+    )]
+    DuplicateReleaseTable {
+        /// The name that is taken.
+        table: String,
+    },
+    /// Something that the asker does not see has the name.
+    #[error("the name `{name}` is taken: choose another one")]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// A release table was created by somebody else.
+    #[error(
+        "the release table `{table}` is {creator}'s: only {creator} and the owner drop it and grant it"
+    )]
+    OthersReleaseTable {
+        /// The table.
+        table: String,
+        /// Who created it.
+        creator: String,
+    },
+    /// A creator has as many release tables, or as much in them, as one may have.
+    #[error(
+        "you have {most} release tables, or {mebibytes} MiB in them, and may store no more: write DROP RELEASE TABLE … first, which gives nothing back, or the query alone"
+    )]
+    TooManyReleaseTables {
+        /// The most tables.
+        most: usize,
+        /// The most bytes, in 2²⁰.
+        mebibytes: i64,
+    },
     /// No budget has this name.
     #[error("there is no privacy budget `{budget}`")]
     UnknownBudget {

@@ -65,6 +65,12 @@ pub enum Source {
     },
     /// A table provider that the embedding program registers under this name.
     Registered,
+    /// An answer that the vault stores. No declaration has this source: such a table is a release table, whose analysts see it
+    /// beside the declared tables.
+    Released {
+        /// The number of the entry of the ledger that stored it.
+        sequence: i64,
+    },
 }
 
 impl Source {
@@ -74,7 +80,7 @@ impl Source {
             // The absolute path of a file has no two slashes behind each other.
             Self::File { location, files: Some(_), .. } => location.contains("://"),
             Self::Postgres { .. } => true,
-            Self::File { files: None, .. } | Self::Registered => false,
+            Self::File { files: None, .. } | Self::Registered | Self::Released { .. } => false,
         }
     }
 }
@@ -321,7 +327,10 @@ impl Table {
     pub fn file_columns(&self) -> &[Column] {
         let partitioned_by = match &self.source {
             Source::File { files: Some(files), .. } => files.partitioned_by.len(),
-            Source::File { files: None, .. } | Source::Postgres { .. } | Source::Registered => 0,
+            Source::File { files: None, .. }
+            | Source::Postgres { .. }
+            | Source::Registered
+            | Source::Released { .. } => 0,
         };
         let own = self.columns.len().saturating_sub(partitioned_by);
         self.columns.get(..own).unwrap_or_default()
@@ -352,6 +361,9 @@ impl Table {
     /// that is missing or has a domain, MAX ROWS 0, an empty domain or a domain with a repeated value.
     pub fn check(&self) -> Result<(), CatalogError> {
         check_name(&self.name)?;
+        if let Source::Released { .. } = self.source {
+            return Err(CatalogError::DuplicateReleaseTable { table: self.name.clone() });
+        }
         let refuse =
             |reason: String| CatalogError::Declaration { table: self.name.clone(), reason };
         let mut seen = BTreeSet::new();
@@ -445,6 +457,17 @@ impl Catalog {
     /// The slices of a budget, by analyst.
     pub(crate) fn slices(&self, budget: &str) -> &[Slice] {
         self.slices.get(budget).map_or(&[], Vec::as_slice)
+    }
+
+    /// The same snapshot with these release tables, under the version of the declarations. A declared name is not hidden.
+    #[must_use]
+    pub(crate) fn with_released(mut self, released: impl IntoIterator<Item = Table>) -> Self {
+        for table in released {
+            if !self.views.contains_key(&table.name) {
+                self.tables.entry(table.name.clone()).or_insert(table);
+            }
+        }
+        self
     }
 
     /// The folder into which answers of an analyst may be written.

@@ -30,6 +30,7 @@ mod export;
 pub(crate) mod joins;
 mod metadata;
 pub(crate) mod name;
+mod replay;
 pub(crate) mod slices;
 pub(crate) mod store;
 mod unit_domains;
@@ -44,6 +45,7 @@ pub(crate) use metadata::quoted;
 pub use metadata::{
     Catalog, Column, Domain, FileFormat, Files, Fingerprint, Link, Privacy, Source, Table, Unit,
 };
+pub use replay::Replay;
 pub(crate) use slices::payer;
 pub use slices::{Slice, SliceOf};
 pub use version::CatalogVersion;

@@ -37,7 +37,7 @@ pub(crate) use super::digest::Fields;
 /// domains whose charges count for each other's people; see [`super::unit_domains`].
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE seal (
-    kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home')),
+    kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home', 'answers')),
     digest BLOB NOT NULL CHECK (length(digest) = 32)
 ) STRICT, WITHOUT ROWID;
 
@@ -112,6 +112,8 @@ pub(crate) enum Kind {
     History,
     /// The home of the vault: the location where it may be opened.
     Home,
+    /// Stored answers, and who may read them.
+    Answers,
 }
 
 impl Kind {
@@ -123,6 +125,7 @@ impl Kind {
             Self::Ledger => "ledger",
             Self::History => "history",
             Self::Home => "home",
+            Self::Answers => "answers",
         }
     }
 
@@ -135,6 +138,7 @@ impl Kind {
             Self::Ledger => "the end of the ledger is missing",
             Self::History => "the end of the history of declarations is missing",
             Self::Home => "its home is not what was written",
+            Self::Answers => "the stored answers are not what was stored",
         })
     }
 }

@@ -1,14 +1,13 @@
 //! The clauses that HushQL adds to SQL, as the parser returns them.
 //!
-//! These types are syntax only: names are unresolved, literals are untyped, and nothing is checked against a catalog
-//! yet. Each type's `Display` writes text that parses back to the same value.
+//! Nothing is checked against a catalog yet. Each type's `Display` writes text that parses back to the same value.
 
 use std::fmt;
 
 use sqlparser::ast as sql;
 
 pub use super::asked::Parameters;
-use super::declaration::{Declaration, Show};
+use super::declaration::{Declaration, ReleaseTableChange, Show};
 use crate::catalog::RESERVED;
 use crate::dialect::copy_format::CopyFormat;
 use crate::dialect::literal::Literal;
@@ -59,6 +58,17 @@ pub enum Statement {
         /// The format that the path's ending names.
         format: CopyFormat,
     },
+    /// `CREATE RELEASE TABLE [IF NOT EXISTS] name AS query`: the answer in the vault, as a table.
+    CreateReleaseTable {
+        /// The table's name.
+        name: String,
+        /// Whether a release table of this name is left as it is, and nothing is charged.
+        if_not_exists: bool,
+        /// The query.
+        query: Box<QueryStatement>,
+    },
+    /// A release table is dropped, or who may read it changes.
+    ReleaseTable(ReleaseTableChange),
     /// An owner's declaration.
     Declare(Box<Declaration>),
     /// A statement that shows the catalog or the budgets.
@@ -86,6 +96,8 @@ pub struct QueryStatement {
     pub range_of: Option<ColumnName>,
     /// Whether a program has given NULL as a value of a parameter.
     pub null_values: bool,
+    /// Whether its releases are drawn again, also where they could be replayed.
+    pub fresh: bool,
     /// How the columns without a name of their own were written, if every column is listed.
     pub(crate) headings: Vec<Option<String>>,
 }

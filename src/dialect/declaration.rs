@@ -8,6 +8,7 @@
 
 use sqlparser::ast as sql;
 
+use crate::catalog::Replay;
 use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon, Rational, Rho};
 
@@ -130,6 +131,13 @@ pub enum Declaration {
         analyst: String,
         /// The change of the analyst's slice.
         change: SliceAlteration,
+    },
+    /// `ALTER PRIVACY BUDGET name SET REPLAY (ALL | OWN | OFF)`.
+    SetReplay {
+        /// The budget's name.
+        name: String,
+        /// Whose answers it replays.
+        replay: Replay,
     },
     /// `ALTER PRIVACY BUDGET name SET PER QUERY (…)`, or `DROP PER QUERY`: replaces all of these parameters.
     AlterPerQuery {
@@ -358,6 +366,27 @@ pub enum SpendingBy {
     Month,
 }
 
+/// What happens to a release table that exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReleaseTableChange {
+    /// `DROP RELEASE TABLE [IF EXISTS] name`.
+    Drop {
+        /// The table's name.
+        name: String,
+        /// Whether a missing table is not an error.
+        if_exists: bool,
+    },
+    /// `GRANT SELECT ON name TO analyst`, or `REVOKE SELECT ON name FROM analyst`.
+    Grant {
+        /// The table's name.
+        name: String,
+        /// The analyst.
+        analyst: String,
+        /// Whether the analyst may read it from now on.
+        may: bool,
+    },
+}
+
 /// A statement that shows the catalog or the budgets; everyone may use it unless it says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Show {
@@ -382,6 +411,10 @@ pub enum Show {
     View(String),
     /// `SHOW CREATE TABLE name`, for owners.
     CreateTable(String),
+    /// `SHOW RELEASE TABLE name`: the stored answer as it was shown, with its accuracy and what it cost.
+    ReleaseTable(String),
+    /// `SHOW CREATE RELEASE TABLE name`, for its creator and owners.
+    CreateReleaseTable(String),
     /// `SHOW CREATE [PRIVACY] BUDGET name`, for owners.
     CreateBudget(String),
     /// `ALTER TABLE name SUGGEST PRIVACY`, for owners: drafts of declarations from the names and types of columns.

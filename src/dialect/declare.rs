@@ -18,6 +18,7 @@ use super::parser::HushDialect;
 use super::script::Places;
 use super::slices::{alteration, analyst, slices};
 use super::view::create_view;
+use crate::catalog::Replay;
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::dialect::error::DialectError;
 use crate::dialect::query::{name, names};
@@ -60,8 +61,8 @@ pub(super) fn declaration(
         _ => Err(Refusal::new(
             Reason::Statement,
             verb.to_uppercase(),
-            "only external tables, views and privacy budgets can be created and dropped",
-            "CREATE EXTERNAL TABLE …, CREATE VIEW … AS …, ALTER TABLE … SET PRIVACY …, CREATE PRIVACY BUDGET …",
+            "only external tables, views, privacy budgets and release tables can be created and dropped",
+            "CREATE EXTERNAL TABLE …, CREATE VIEW … AS …, ALTER TABLE … SET PRIVACY …, CREATE PRIVACY BUDGET …, CREATE RELEASE TABLE … AS SELECT …",
         )
         .into()),
     }
@@ -340,10 +341,13 @@ fn budget(parser: &mut Parser, verb: &str, replace: bool) -> Result<Declaration,
                 let per_query = Box::new(per_query(parser)?);
                 return Ok(Declaration::AlterPerQuery { name: budget, per_query });
             }
+            if take_word(parser, "REPLAY") {
+                return Ok(Declaration::SetReplay { name: budget, replay: replay(parser)? });
+            }
             if !take_word(parser, "LIMIT") {
                 return error(
                     parser,
-                    "ALTER PRIVACY BUDGET takes SET LIMIT (…), SET PER QUERY (…), DROP PER QUERY, ADD SLICE …, ALTER SLICE … or DROP SLICE …",
+                    "ALTER PRIVACY BUDGET takes SET LIMIT (…), SET PER QUERY (…), DROP PER QUERY, SET REPLAY (…), ADD SLICE …, ALTER SLICE … or DROP SLICE …",
                 );
             }
             let limit = Box::new(limit(parser)?);
@@ -359,5 +363,14 @@ fn budget(parser: &mut Parser, verb: &str, replace: bool) -> Result<Declaration,
             let if_exists = word_then(parser, "IF", "EXISTS");
             Ok(Declaration::DropBudget { name: name(parser)?, if_exists })
         }
+    }
+}
+
+/// `(ALL | OWN | OFF)`, which follows REPLAY.
+fn replay(parser: &mut Parser) -> Result<Replay, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    match Replay::of_word(&name(parser)?) {
+        Some(replay) => parser.expect_token(&Token::RParen).map(|_| replay),
+        None => error(parser, "REPLAY takes ALL, OWN or OFF"),
     }
 }

@@ -41,6 +41,7 @@ mod mode;
 mod parameters;
 mod parser;
 pub(crate) mod query;
+mod release_table;
 mod script;
 mod size;
 mod slices;
@@ -95,9 +96,9 @@ pub(crate) use view::view_query;
 pub(crate) use words::{hiding_markers, in_releases_words};
 
 pub use declaration::{
-    Accountant, Allowance, Declaration, DomainClause, LimitClause, PerQueryClause, Show,
-    SliceAlteration, SliceAmount, SliceClause, SliceLimit, SpendingBy, SpentClause, Taken,
-    UnitClause,
+    Accountant, Allowance, Declaration, DomainClause, LimitClause, PerQueryClause,
+    ReleaseTableChange, Show, SliceAlteration, SliceAmount, SliceClause, SliceLimit, SpendingBy,
+    SpentClause, Taken, UnitClause,
 };
 
 /// Reads one statement of the usual size; a `;` at its end is allowed.

@@ -69,6 +69,11 @@ impl Dialect for HushDialect {
             Some(left) => self.attempts.set(left),
             None => return Some(Err(ParserError::RecursionLimitExceeded)),
         }
+        if starts_fresh(parser) {
+            parser.next_token();
+            self.clauses.borrow_mut().fresh = true;
+            return Some(parser.parse_prefix());
+        }
         if let Some(head) = release_head(parser) {
             return Some(self.release(parser, &head));
         }
@@ -146,6 +151,16 @@ impl DistinctFrom {
             false => Expr::IsDistinctFrom(left, right),
         })
     }
+}
+
+/// Whether FRESH stands directly before a release or an aggregate. A column may be named `fresh`.
+fn starts_fresh(parser: &Parser) -> bool {
+    let is = |n: usize, word: &str| {
+        word_at(parser, n).is_some_and(|found| found.value.eq_ignore_ascii_case(word))
+    };
+    let selects = ["ARGMAX", "ARGMIN", "TOP", "BOTTOM"].into_iter().any(|word| is(1, word));
+    let calls = word_at(parser, 1).is_some() && parser.peek_nth_token(2).token == Token::LParen;
+    is(0, "FRESH") && (selects || calls)
 }
 
 /// The beginning of a release.

@@ -34,7 +34,8 @@ pub(crate) fn query(
     let headings = headings(&tree);
     let (tree, clauses) = lowered_tree(tree, dialect)?;
     let null_values = dialect.values.contains(&Value::Null);
-    Ok(QueryStatement { tree, releases: clauses.releases, range_of: None, null_values, headings })
+    let Clauses { releases, fresh, .. } = clauses;
+    Ok(QueryStatement { tree, releases, range_of: None, null_values, fresh, headings })
 }
 
 /// A query as plain SQL, and the dialect's own clauses in it.

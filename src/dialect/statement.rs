@@ -9,6 +9,7 @@ use super::declaration::{Show, SpendingBy};
 use super::declare::{declaration, word_then};
 use super::domain_query::{asks_for_domain, domain_query};
 use super::parser::HushDialect;
+use super::release_table::{grant, names_release_table, query_of_release_table, release_table};
 use super::script::Places;
 use super::size::too_deep;
 use super::value::Value;
@@ -18,7 +19,7 @@ use crate::dialect::query::{RECURSION_LIMIT, ended, name, query};
 use crate::refusal::{Reason, Refusal};
 
 /// SQL statements that no session runs; any other unknown first word is a misspelling.
-const OTHER_STATEMENTS: [&str; 38] = [
+const OTHER_STATEMENTS: [&str; 36] = [
     "table",
     "from",
     "insert",
@@ -43,8 +44,6 @@ const OTHER_STATEMENTS: [&str; 38] = [
     "declare",
     "fetch",
     "close",
-    "grant",
-    "revoke",
     "analyze",
     "call",
     "do",
@@ -88,6 +87,8 @@ pub(crate) fn statement(
         "copy" if copies(&parser) => copy(&mut parser, dialect)?,
         "show" | "describe" => Statement::Show(show(&mut parser)?),
         "alter" if suggests(&parser) => Statement::Show(suggestion(&mut parser)?),
+        "create" | "drop" if names_release_table(&parser) => release_table(&mut parser, dialect)?,
+        "grant" | "revoke" => grant(&mut parser)?,
         "create" | "alter" | "drop" => {
             let declaration = declaration(&mut parser, dialect, Places::in_text(text))?;
             Statement::Declare(Box::new(declaration))
@@ -151,7 +152,13 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
     if !privacy {
         return Ok(Statement::Explain(query(parser, dialect)?));
     }
-    let asked = if of_domain { domain_query(parser) } else { query(parser, dialect) };
+    let asked = if of_domain {
+        domain_query(parser)
+    } else if names_release_table(parser) {
+        query_of_release_table(parser, dialect)
+    } else {
+        query(parser, dialect)
+    };
     let query = match asked {
         Ok(query) => Ok(query),
         // A query that is nested too deeply was not read to its end.
@@ -169,7 +176,13 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     if take_word(parser, "TABLES") {
         return Ok(Show::Tables);
     }
+    if word_then(parser, "RELEASE", "TABLE") {
+        return Ok(Show::ReleaseTable(name(parser)?));
+    }
     if take_word(parser, "CREATE") {
+        if word_then(parser, "RELEASE", "TABLE") {
+            return Ok(Show::CreateReleaseTable(name(parser)?));
+        }
         if take_word(parser, "TABLE") {
             return Ok(Show::CreateTable(name(parser)?));
         }
@@ -190,7 +203,7 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     }
     error(
         parser,
-        "SHOW takes TABLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, CREATE TABLE, CREATE BUDGET or CREATE VIEW",
+        "SHOW takes TABLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, RELEASE TABLE, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
     )
 }
 

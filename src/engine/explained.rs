@@ -31,7 +31,9 @@ impl Session {
     pub(super) fn explanation(&self, due: &Due) -> Result<Explanation, Error> {
         let planned = due.planned();
         let explained = |quotes: &[BudgetQuote]| {
-            let explanation = Explanation::for_release(planned.release(), due.cost(), quotes);
+            let explanation = Explanation::for_release(planned.release(), due.cost(), quotes)
+                .with_stored(&planned.release_tables())
+                .with_replay(due.replayed());
             match planned.proposal() {
                 Some(proposal) => explanation.with_range(&proposal.rule()),
                 None => explanation,

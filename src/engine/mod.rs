@@ -50,6 +50,7 @@ pub(crate) use state::{Inner, Registered};
 
 pub(crate) mod prepared;
 mod query;
+mod release_tables;
 mod state;
 pub(crate) mod stream;
 mod unplanned;

@@ -87,8 +87,9 @@ impl Session {
 
     /// Stages 2 to 4, and what the ledger will be asked for.
     pub(super) fn due(&self, query: QueryStatement, state: &SessionState) -> Result<Due, Error> {
-        let planned = self.plan(query, state)?;
-        self.asked(planned)
+        let fresh = query.fresh;
+        let due = self.asked(self.plan(query, state)?)?;
+        if fresh { Ok(due) } else { self.unless_kept(due) }
     }
 
     /// Stages 2 to 5: everything before the charge. What no budget could pay is refused before it is prepared; `prepare`

@@ -159,6 +159,10 @@ impl Session {
             Statement::Copy { query, path, format } => {
                 self.copied(*query, (&path, format), text, clock).await.map(Output::Answer)
             }
+            Statement::CreateReleaseTable { name, if_not_exists, query } => {
+                self.kept((name, if_not_exists), *query, text, clock).await
+            }
+            Statement::ReleaseTable(change) => self.change_release_table(&change).await,
             Statement::ExplainPrivacy { query, format } => {
                 let explanation = match query {
                     Ok(query) => {
@@ -238,9 +242,15 @@ impl Session {
     pub fn cost(&self, statement: &str) -> Result<Cost, Error> {
         let clock = self.clock();
         let query = match self.parse(statement)? {
+            Statement::CreateReleaseTable { name, if_not_exists: true, .. }
+                if self.told(self.inner.sees_release_table(&name, &self.analyst))? =>
+            {
+                return Ok(Cost::default());
+            }
             Statement::Query(query) => query,
-            Statement::Copy { query, .. } => *query,
-            Statement::ExplainPrivacy { .. }
+            Statement::Copy { query, .. } | Statement::CreateReleaseTable { query, .. } => *query,
+            Statement::ReleaseTable(_)
+            | Statement::ExplainPrivacy { .. }
             | Statement::Explain(_)
             | Statement::Declare(_)
             | Statement::Show(_) => return Ok(Cost::default()),
@@ -287,7 +297,7 @@ impl Session {
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn tables(&self) -> Result<Vec<(String, Vec<String>)>, Error> {
-        let catalog = self.told(self.inner.vault.catalog().map_err(Error::from))?;
+        let catalog = self.told(self.inner.catalog_of(&self.analyst))?;
         let tables = catalog
             .tables()
             .map(|t| (t.name.clone(), t.columns.iter().map(|c| c.name.clone()).collect()));

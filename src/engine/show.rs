@@ -24,15 +24,15 @@ use crate::views;
 
 /// Answers a SHOW or DESCRIBE of an owner's or an analyst's session.
 pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, Error> {
-    let to_owner = reader == OWNER;
-    let vault = &inner.vault;
-    let catalog = vault.catalog()?;
+    let (vault, to_owner) = (&inner.vault, reader == OWNER);
+    let catalog = inner.catalog_of(reader)?;
     match show {
         Show::Tables => {
             let tables = catalog.tables().map(|t| (t.name.clone(), privacy_text(t)));
             let views = catalog.views();
             let views = views.map(|v| (v.name.clone(), views::summary(inner, &catalog, v)));
-            let all: BTreeMap<String, String> = tables.chain(views).collect();
+            let mut all: BTreeMap<String, String> = tables.chain(views).collect();
+            all.extend(inner.release_table_texts(reader)?);
             table(&[
                 ("table", all.keys().cloned().collect()),
                 ("privacy", all.values().cloned().collect()),
@@ -40,8 +40,15 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
         }
         Show::Describe(name) => match catalog.view(name) {
             Some(view) => describe_view(inner, &catalog, view),
-            None => describe(known(&catalog, name)?),
+            None => {
+                let accuracy = inner.release_table_accuracy(name, reader)?;
+                describe(known(&catalog, name)?, accuracy)
+            }
         },
+        Show::ReleaseTable(name) => inner.show_release_table(name, reader),
+        Show::CreateReleaseTable(name) => {
+            table(&[("statement", vec![inner.release_table_statement(name, reader)?])])
+        }
         Show::View(_) | Show::CreateTable(_) | Show::CreateBudget(_) | Show::Suggest(_)
             if !to_owner =>
         {
@@ -54,6 +61,9 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
             }
             None => Err(CatalogError::UnknownView { view: name.clone() }.into()),
         },
+        Show::CreateTable(name) if inner.release_table_accuracy(name, reader)?.is_some() => {
+            table(&[("statement", vec![inner.release_table_statement(name, reader)?])])
+        }
         Show::CreateTable(name) => {
             let statements = table_statements(known(&catalog, name)?, &[]);
             table(&[("statement", statements)])
@@ -100,6 +110,8 @@ fn for_owners(show: &Show) -> Refusal {
         | Show::Budget(_)
         | Show::Spending { .. }
         | Show::History
+        | Show::ReleaseTable(_)
+        | Show::CreateReleaseTable(_)
         | Show::Describe(_) => (
             "SHOW CREATE VIEW",
             "only owners see the text of a view",
@@ -143,13 +155,15 @@ pub(crate) fn lines<'a>(name: &str, lines: impl Iterator<Item = &'a str>) -> Res
     table(&[(name, lines.map(ToOwned::to_owned).collect())])
 }
 
-fn describe(described: &Table) -> Result<Answer, Error> {
+/// The columns of a table; those of a release table with their accuracies.
+fn describe(described: &Table, accuracy: Option<Vec<String>>) -> Result<Answer, Error> {
     let columns = &described.columns;
+    let roles = || columns.iter().map(|c| role(described, c)).collect();
     table(&[
         ("column", columns.iter().map(|c| c.name.clone()).collect()),
         ("type", columns.iter().map(|c| sql_type_of(&c.data_type)).collect()),
         ("domain", columns.iter().map(column_domain).collect()),
-        ("role", columns.iter().map(|c| role(described, c)).collect()),
+        ("role", accuracy.unwrap_or_else(roles)),
     ])
 }
 

@@ -55,9 +55,10 @@ impl Inner {
                 }
                 match &table.source {
                     Source::File { format: FileFormat::Parquet, .. } => Arc::new(private.pruned()),
-                    Source::File { .. } | Source::Postgres { .. } | Source::Registered => {
-                        Arc::new(private)
-                    }
+                    Source::File { .. }
+                    | Source::Postgres { .. }
+                    | Source::Registered
+                    | Source::Released { .. } => Arc::new(private),
                 }
             };
             sources.insert(table.name.clone(), provider_as_source(provider));

@@ -75,6 +75,9 @@ impl Inner {
                 registered.get(&table.name).cloned()
             }
             Source::File { .. } | Source::Postgres { .. } => files::provider(table, open).ok(),
+            Source::Released { sequence } => {
+                files::stored(&self.vault, *sequence, &table.columns).ok()
+            }
         }
     }
 }

@@ -143,6 +143,8 @@ pub(crate) struct Drawn {
     pub released: Vec<RecordBatch>,
     /// The released values that later parts used, as numbers; `None` for what is none.
     pub values: Vec<Option<f64>>,
+    /// What each part drew, with what stands beside its measures.
+    pub batches: Vec<RecordBatch>,
 }
 
 /// A query whose parts have drawn, and whose rows are computed as they are asked for.
@@ -474,6 +476,35 @@ pub(crate) async fn run(
     charge: Option<Charge>,
     state: &SessionState,
 ) -> Result<Running> {
+    Box::pin(run_or_show(prepared, release, charge, None, state)).await
+}
+
+/// Shows again what the parts of a query drew before, and begins with its rows.
+///
+/// # Guarantee
+/// No part runs, nothing private is read, and nothing is drawn.
+///
+/// # Errors
+/// As [`run`]; also if what was drawn does not have the columns of the parts.
+pub(crate) async fn replay(
+    prepared: Prepared,
+    release: &Release,
+    drawn: Vec<RecordBatch>,
+    state: &SessionState,
+) -> Result<Running> {
+    if drawn.len() != prepared.parts.len() || drawn.is_empty() {
+        return internal_err!("what is replayed was drawn by all parts");
+    }
+    Box::pin(run_or_show(prepared, release, None, Some(drawn), state)).await
+}
+
+async fn run_or_show(
+    prepared: Prepared,
+    release: &Release,
+    charge: Option<Charge>,
+    drawn: Option<Vec<RecordBatch>>,
+    state: &SessionState,
+) -> Result<Running> {
     let Prepared { due, mut parts, values, public_plan, schema, mut advance } = prepared;
     if self::due(release) != due {
         return internal_err!("what was prepared is what runs");
@@ -482,7 +513,9 @@ pub(crate) async fn run(
         Some(charge) if !charge.settles(&due) => {
             return internal_err!("a charge pays for its own release");
         }
-        None if !parts.is_empty() => return internal_err!("a private part runs after a charge"),
+        None if !parts.is_empty() && drawn.is_none() => {
+            return internal_err!("a private part runs after a charge");
+        }
         Some(_) | None => {}
     }
     if let Some(charge) = &charge {
@@ -497,19 +530,29 @@ pub(crate) async fn run(
     let mut numbers = vec![None; values.len()];
     let entropy = |e| DataFusionError::External(Box::new(e));
     let mut hash = None;
+    let (mut all, mut drawn) = (Vec::new(), drawn.map(Vec::into_iter));
     let mut waiting = Waiting::default();
     for (i, part) in parts.into_iter().enumerate() {
         let needed = values.iter().zip(&mut numbers);
         for ((value, plan), number) in needed.filter(|((value, _), _)| value.before() == i) {
             *number = value.give(&collect(Arc::clone(plan), Arc::clone(&context)).await?)?;
         }
-        let mut rng = QueryRng::from_os().map_err(entropy)?;
-        // One key for all parts: a unit keeps the same groups wherever the query bounds it.
-        let key = *hash.get_or_insert_with(|| HashKey::new(rng.hash_key()));
-        part.key.set(key);
-        part.permit.grant(rng);
-        let batches = collect(Arc::clone(&part.plan), Arc::clone(&context)).await?;
+        let batches = match &mut drawn {
+            Some(drawn) => {
+                let columns = drawn.next().map(|batch| batch.columns().to_vec());
+                vec![RecordBatch::try_new(part.plan.schema(), columns.unwrap_or_default())?]
+            }
+            None => {
+                let mut rng = QueryRng::from_os().map_err(entropy)?;
+                // One key for all parts: a unit keeps the same groups wherever the query bounds it.
+                let key = *hash.get_or_insert_with(|| HashKey::new(rng.hash_key()));
+                part.key.set(key);
+                part.permit.grant(rng);
+                collect(Arc::clone(&part.plan), Arc::clone(&context)).await?
+            }
+        };
         let [batch] = batches.as_slice() else { return internal_err!("a release is one batch") };
+        all.push(batch.clone());
         let (columns, rows, rungs) = split(batch, part.columns, &part.beside, &part.is_chosen)?;
         mean_rows.push(rows);
         chosen.push(rungs.clone());
@@ -518,7 +561,7 @@ pub(crate) async fn run(
         waiting.give(DrawnPart { index: i, part, batch, columns, rungs }, release)?;
     }
     let rows = execute_stream(public_plan, context)?;
-    let drawn = Drawn { schema, mean_rows, rungs: chosen, released, values: numbers };
+    let drawn = Drawn { schema, mean_rows, rungs: chosen, released, values: numbers, batches: all };
     Ok(Running { drawn, rows, charge })
 }
 

@@ -39,6 +39,7 @@ mod loosest;
 mod mostly_noise;
 mod noise;
 mod selection;
+mod stored;
 pub(crate) mod text;
 mod threshold;
 mod tighter;

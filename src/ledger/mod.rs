@@ -2,7 +2,7 @@
 //!
 //! In: the exact privacy loss of each release of a statement. Out: a [`Charge`], the only proof of payment. The vault
 //! returns it only after the loss is written to every affected budget and has reached the disk.
-//! The vault stores nothing that depends on data. It assumes that nobody replaces its file with an older copy (an
+//! The vault stores nothing that depends on data but answers that were paid for before they were drawn. It assumes that nobody replaces its file with an older copy (an
 //! anchor detects that) and that the disk keeps what it confirms. Under these assumptions it guarantees, over all
 //! processes and all time, that the losses of its charges are at most the amount that its ledger shows as spent, and
 //! that this amount is at most the limit of every budget.
@@ -62,10 +62,13 @@ pub use charging::charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due}
 pub use charging::slices::SliceState;
 pub use error::VaultError;
 pub use records::analyst::OWNER;
+pub(crate) use records::answers::{MOST_BYTES_OF_ONE, NewAnswer, ReleaseTable};
 pub use records::chain::{LedgerEntry, plan_hash};
 pub use records::history::Declared;
+pub(crate) use records::kept::KeptDraw;
 pub(crate) use vault::budgets::SliceChange;
 pub(crate) use vault::declared::{Inventory, Spending};
+pub(crate) use vault::kept::Kept;
 pub(crate) use vault::pages::{Extent, PAGE};
 pub(crate) use vault::spending::Spent;
 pub use vault::verify::Verified;

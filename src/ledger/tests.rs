@@ -5,6 +5,7 @@
 #![allow(clippy::arithmetic_side_effects, reason = "test counters are small")]
 
 mod accounting;
+mod answers;
 mod carried;
 mod checkpoints;
 mod concentrated;

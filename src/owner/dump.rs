@@ -71,7 +71,19 @@ pub(crate) fn dump(inner: &Inner) -> Result<String, Error> {
             false => script.comment(&format!("When its table has a privacy unit: {statement};")),
         }
     }
+    for (budget, replay) in inner.vault.replays()? {
+        let budget = quoted(&budget);
+        script.statement(&format!("ALTER PRIVACY BUDGET {budget} SET REPLAY ({})", replay.word()));
+    }
     views(&catalog, &mut script);
+    for table in inner.vault.release_tables()?.iter() {
+        script.comment(&format!(
+            "The release table {0} of {1} stays in this vault, and what it cost is among what is spent: COPY (SELECT * FROM {2}) TO 'file.csv' writes its rows.",
+            table.name,
+            table.creator,
+            quoted(&table.name)
+        ));
+    }
     for export in catalog.exports() {
         script.statement(&format!(
             "ALTER VAULT SET EXPORT FOLDER '{}' FOR \"{}\"",

@@ -57,7 +57,10 @@ pub(crate) fn overlap(
                 Source::File { files: Some(_), .. } => {
                     format!("it overlaps with the folder of the table {name}")
                 }
-                Source::File { files: None, .. } | Source::Postgres { .. } | Source::Registered => {
+                Source::File { files: None, .. }
+                | Source::Postgres { .. }
+                | Source::Registered
+                | Source::Released { .. } => {
                     format!("the file of the table {name} is in it")
                 }
             }));
@@ -84,7 +87,7 @@ pub(crate) fn overlap(
 /// Whether the files of a table may be in a folder, or the folder among them: whoever writes into it would add rows.
 fn overlaps(folder: &Folder, path: &Path, source: &Source) -> io::Result<bool> {
     match source {
-        Source::Postgres { .. } | Source::Registered => Ok(false),
+        Source::Postgres { .. } | Source::Registered | Source::Released { .. } => Ok(false),
         remote if remote.is_remote() => Ok(false),
         Source::File { location, files: None, .. } => folder.contains(Path::new(location)),
         Source::File { location, files: Some(_), .. } => {
@@ -111,9 +114,10 @@ pub(super) fn not_in_one(catalog: &Catalog, source: &Source) -> Result<(), Error
         if overlaps(&folder, path, source).unwrap_or(true) {
             let what = match source {
                 Source::File { files: Some(_), .. } => "the folder of the files overlaps with",
-                Source::File { files: None, .. } | Source::Postgres { .. } | Source::Registered => {
-                    "the file is in"
-                }
+                Source::File { files: None, .. }
+                | Source::Postgres { .. }
+                | Source::Registered
+                | Source::Released { .. } => "the file is in",
             };
             return Err(Error::catalog(format!(
                 "{what} the export folder of {0}, who could exchange it: move it, or write ALTER VAULT DROP EXPORT FOLDER FOR \"{0}\"",

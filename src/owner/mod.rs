@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 
 use crate::analysis::{MOST_KEYS, enforced, typed};
 use crate::catalog::describe::per_query_text;
-use crate::catalog::{Budget, Catalog, Domain, FileFormat, Privacy, Source, Table, Unit};
+use crate::catalog::{Budget, Catalog, Domain, FileFormat, Privacy, Replay, Source, Table, Unit};
 use crate::dialect::{Declaration, DomainClause, Literal, Taken};
 use crate::engine::Inner;
 use crate::engine::show::known;
@@ -202,6 +202,18 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             inner.vault.set_per_query(name, per_query)?;
             let after = inner.vault.budget(name)?.budget;
             Ok(format!("budget {name}: per query {}", per_query_text(&after)))
+        }
+        Declaration::SetReplay { name, replay } => {
+            inner.vault.set_replay(name, *replay)?;
+            Ok(match replay {
+                Replay::All => format!(
+                    "budget {name}: a release that was paid for is replayed to everybody who asks it again, at no cost"
+                ),
+                Replay::Own => format!(
+                    "budget {name}: a release that was paid for is replayed to those who paid for it, at no cost"
+                ),
+                Replay::Off => format!("budget {name}: each release is drawn and paid for"),
+            })
         }
         Declaration::AlterBudget { name, limit } => {
             // The accountant was fixed when the budget was created; the vault checks that again in its transaction.

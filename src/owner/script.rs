@@ -64,7 +64,7 @@ pub(crate) fn created(table: &Table) -> Option<String> {
                 "CREATE EXTERNAL TABLE {name} ({columns}) STORED AS POSTGRES LOCATION {location} OPTIONS (table {of_server})"
             ));
         }
-        Source::Registered => return None,
+        Source::Registered | Source::Released { .. } => return None,
     };
     let own = table.file_columns();
     let columns = match (format, files) {

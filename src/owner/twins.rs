@@ -179,9 +179,19 @@ fn twins<'a>(providers: &Providers, catalog: &'a Catalog, table: &Table) -> Vec<
                 is_same_table(one, other)
                     .then(|| format!("{name} is on its server the table that {its} is"))?
             }
-            (Source::File { .. }, Source::Postgres { .. } | Source::Registered)
-            | (Source::Postgres { .. }, Source::File { .. } | Source::Registered)
-            | (Source::Registered, Source::File { .. } | Source::Postgres { .. }) => return None,
+            (
+                Source::File { .. },
+                Source::Postgres { .. } | Source::Registered | Source::Released { .. },
+            )
+            | (
+                Source::Postgres { .. },
+                Source::File { .. } | Source::Registered | Source::Released { .. },
+            )
+            | (
+                Source::Registered,
+                Source::File { .. } | Source::Postgres { .. } | Source::Released { .. },
+            )
+            | (Source::Released { .. }, _) => return None,
         };
         Some(Twin { table: other, how })
     };

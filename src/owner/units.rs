@@ -300,7 +300,7 @@ pub(super) fn fingerprint(
             let wanted = bounded || is_target || hashes;
             wanted.then(|| open.fingerprint(&table.source)).transpose()
         }
-        Source::Postgres { .. } | Source::Registered => Ok(None),
+        Source::Postgres { .. } | Source::Registered | Source::Released { .. } => Ok(None),
     }
 }
 
@@ -327,6 +327,6 @@ pub(super) fn fingerprint_of_target(
                 ))),
             }
         }
-        Source::Postgres { .. } | Source::Registered => Ok(None),
+        Source::Postgres { .. } | Source::Registered | Source::Released { .. } => Ok(None),
     }
 }

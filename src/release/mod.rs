@@ -23,6 +23,7 @@ mod complete;
 pub(crate) mod consistent;
 mod cost;
 mod goal;
+pub(crate) mod identity;
 pub(crate) mod mechanism;
 pub(crate) mod mostly_noise;
 mod noisy_scores;

@@ -3,19 +3,28 @@
 //! In: a [`Ready`] query. Out: a [`Paid`] one: its charge is on disk, or it costs nothing. So far no stage has read a
 //! private table.
 
+use std::sync::Arc;
+
 use super::choose::Planned;
 use super::prepare::{Quote, Ready};
 use crate::engine::session::Session;
 use crate::engine::visit::at_vault;
 use crate::error::Error;
 use crate::exec::Prepared;
-use crate::ledger::{Charge, ChargeRequest};
+use crate::ledger::{Charge, ChargeRequest, Kept, Vault};
 
 /// A query that is paid for or free, and ready to run; only [`Session::charge`] makes one.
 pub(crate) struct Paid {
     planned: Planned,
     prepared: Prepared,
     charge: Option<Charge>,
+    kept: Option<KeptUnder>,
+}
+
+/// What is shown again, or kept to be shown again, and how the query was written.
+pub(crate) struct KeptUnder {
+    pub(super) kept: Kept,
+    pub(super) text: String,
 }
 
 impl Paid {
@@ -29,8 +38,8 @@ impl Paid {
         self.charge.is_some()
     }
 
-    pub(super) fn into_parts(self) -> (Planned, Prepared, Option<Charge>) {
-        (self.planned, self.prepared, self.charge)
+    pub(super) fn into_parts(self) -> (Planned, Prepared, Option<Charge>, Option<KeptUnder>) {
+        (self.planned, self.prepared, self.charge, self.kept)
     }
 }
 
@@ -45,20 +54,28 @@ impl Session {
         text: &str,
         quoted: Option<&Quote>,
     ) -> Result<Paid, Error> {
-        if quoted.is_some_and(|quoted| *quoted != ready.quoted()) {
+        if quoted.is_some_and(|quoted| !ready.keeps(quoted)) {
             return Err(Error::catalog(
                 "the declarations have changed since this query was prepared: its columns, its cost or its releases would be others now; nothing was charged: prepare it again",
             ));
         }
         let (due, prepared) = ready.into_parts();
-        let (planned, request) = due.into_parts();
+        let (planned, request, kept) = due.into_parts();
+        let text = text.trim().to_owned();
         let charge = match request {
             Some(request) => {
-                let request = ChargeRequest { statement: text.trim().to_owned(), ..request };
+                let request = ChargeRequest { statement: text.clone(), ..request };
                 Some(at_vault(&self.inner.vault, move |vault| vault.charge(&request)).await?)
             }
             None => None,
         };
-        Ok(Paid { planned, prepared, charge })
+        if let Some(draw) = kept.as_ref().and_then(|kept| kept.draw.as_ref()) {
+            let (analyst, text, paid) = (self.analyst.clone(), text.clone(), draw.charge);
+            let catalog = Arc::clone(planned.catalog());
+            let shown = move |vault: &Vault| vault.replayed(&analyst, &text, paid, &catalog);
+            at_vault(&self.inner.vault, shown).await?;
+        }
+        let kept = kept.map(|kept| KeptUnder { kept, text });
+        Ok(Paid { planned, prepared, charge, kept })
     }
 }

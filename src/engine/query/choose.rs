@@ -3,6 +3,7 @@
 //! In: an [`Analyzed`] query. Out: a [`Planned`] one: a mechanism for each release, its cost, its predicted error, and,
 //! if the query asks for a range, how the range is derived.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -11,7 +12,7 @@ use datafusion::logical_expr::LogicalPlan;
 use super::analyze::Analyzed;
 use super::declared::Declared;
 use crate::analysis::Analysis;
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, Source, Table};
 use crate::dialect::ColumnName;
 use crate::engine::range::Proposal;
 use crate::engine::session::Session;
@@ -56,6 +57,12 @@ impl Planned {
         let parts = self.release.analysis().parts().iter().flat_map(|part| part.public());
         let named = parts.chain(&self.looked_up).filter_map(|name| self.catalog().table(name));
         self.remaining_tables().chain(named)
+    }
+
+    /// The release tables that the query reads, by name.
+    pub(crate) fn release_tables(&self) -> BTreeSet<String> {
+        let is_stored = |table: &&Table| matches!(table.source, Source::Released { .. });
+        self.public_tables().filter(is_stored).map(|table| table.name.clone()).collect()
     }
 
     /// The public tables that the public plan reads.

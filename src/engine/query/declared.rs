@@ -18,7 +18,10 @@ pub(crate) struct Declared {
 impl Session {
     /// The present declarations, with no file open yet.
     pub(crate) fn declared(&self) -> Result<Declared, Error> {
-        Ok(Declared { catalog: self.inner.vault.catalog()?, open: self.inner.open_files() })
+        Ok(Declared {
+            catalog: self.inner.catalog_of(&self.analyst)?,
+            open: self.inner.open_files(),
+        })
     }
 
     /// Whether the declarations are still the same.

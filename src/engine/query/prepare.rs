@@ -47,6 +47,15 @@ impl Ready {
         Quote { schema, cost: self.due.cost(), entries, unit_domains }
     }
 
+    /// Whether it costs what was quoted, and has its columns; what is shown again costs nothing, whatever was quoted.
+    pub(crate) fn keeps(&self, quoted: &Quote) -> bool {
+        let own = self.quoted();
+        match self.due.replayed() {
+            Some(_) => own.schema == quoted.schema,
+            None => own == *quoted,
+        }
+    }
+
     /// The query whose answer has these headings, where there is one for a column.
     pub(crate) fn under(self, headings: &[Option<String>]) -> Self {
         Self { prepared: self.prepared.under(headings), ..self }

@@ -13,14 +13,17 @@ use datafusion::common::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use futures::StreamExt;
 
-use super::charge::Paid;
+use super::charge::{KeptUnder, Paid};
 use super::choose::Planned;
 use crate::answer::Receipt;
-use crate::catalog::{CatalogVersion, Table};
+use crate::catalog::{CatalogVersion, Source, Table};
 use crate::engine::session::Session;
+use crate::engine::visit::at_vault;
 use crate::error::Error;
-use crate::exec::source::Reading;
+use crate::exec::source::{Reading, decoded_draw, encoded_draw};
 use crate::exec::{self, Drawn, Running};
+use crate::ledger::{KeptDraw, Vault};
+use crate::privacy::Cost;
 
 /// A query whose private parts have run, and whose rows are still to come; only [`Session::run_plans`] makes one.
 pub(crate) struct Ran {
@@ -53,7 +56,8 @@ impl Paid {
     pub(super) fn read_as_public(&self) -> ReadAsPublic {
         let planned = self.planned();
         ReadAsPublic {
-            tables: planned.public_tables().cloned().collect(),
+            // Release tables were public when they were drawn, and stay what they are.
+            tables: planned.public_tables().filter(|table| !is_released(table)).cloned().collect(),
             declared: planned.catalog().version(),
             is_charged: self.is_charged(),
         }
@@ -66,23 +70,53 @@ impl Session {
     /// # Errors
     /// [`Error::Execution`]; a query that reads no private row may say that the ledger it reads is damaged.
     pub(crate) async fn run_plans(&self, paid: Paid, state: &SessionState) -> Result<Ran, Error> {
-        let (planned, prepared, charge) = paid.into_parts();
+        let (planned, prepared, charge, kept) = paid.into_parts();
         let is_charged = charge.is_some();
         // The pace of reading a private file tells its size: analysts see that of public ones alone.
         let is_seen = self.is_owner() || planned.release().analysis().parts().is_empty();
         let shown = self.watched.show(is_seen.then(|| planned.open().reading()));
         // It holds plans, and would make the futures around it too large for a stack.
-        let running = Box::pin(exec::run(prepared, planned.release(), charge, state)).await;
+        let shown_again = kept.as_ref().and_then(|under| under.kept.draw.clone());
+        let running = match &shown_again {
+            None => Box::pin(exec::run(prepared, planned.release(), charge, state)).await,
+            Some(draw) => {
+                let drawn = decoded_draw(&draw.drawn).map_err(|_| Error::Execution)?;
+                Box::pin(exec::replay(prepared, planned.release(), drawn, state)).await
+            }
+        };
         let Running { drawn, rows, charge } =
             running.map_err(|error| failed(&error, is_charged))?;
         // Where somebody wrote into a file since, the claims are about other rows than these: nothing leaves.
         if !planned.open().is_unchanged() {
             return Err(Error::Execution);
         }
-        let receipt =
-            charge.map(|charge| Receipt { spent: charge.spend(), left: charge.left().to_vec() });
+        if let (Some(charge), Some(under)) = (&charge, kept) {
+            self.keep(charge.sequence(), under, &drawn.batches).await;
+        }
+        let receipt = match (charge, shown_again) {
+            (Some(charge), _) => Some(Receipt {
+                spent: charge.spend(),
+                left: charge.left().to_vec(),
+                sequence: charge.sequence(),
+                is_replayed: false,
+            }),
+            (None, Some(draw)) => {
+                let (spent, left) = (Cost::default(), Vec::new());
+                Some(Receipt { spent, left, sequence: draw.charge, is_replayed: true })
+            }
+            (None, None) => None,
+        };
         let left = self.inner.resources.rows;
         Ok(Ran { planned, drawn, receipt, rows, left, _shown: shown })
+    }
+
+    /// Keeps what a paid query drew. If that fails, it is drawn and paid for once more when it is asked again: nobody has to know.
+    async fn keep(&self, charge: i64, under: KeptUnder, batches: &[RecordBatch]) {
+        let Ok(drawn) = encoded_draw(batches) else { return };
+        let (KeptUnder { kept, text }, draw) = (under, KeptDraw { charge, drawn });
+        let analyst = self.analyst.clone();
+        let keep = move |vault: &Vault| vault.keep_draw((&kept.key, &analyst), &text, &draw);
+        let _ = at_vault(&self.inner.vault, keep).await;
     }
 
     /// Withholds what was read of tables as public ones that are not public any more, or not the same.
@@ -155,6 +189,10 @@ impl Ran {
         }
         Ok(batches)
     }
+}
+
+fn is_released(table: &Table) -> bool {
+    matches!(table.source, Source::Released { .. })
 }
 
 /// The error of a run that failed.

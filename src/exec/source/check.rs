@@ -191,7 +191,7 @@ impl OpenFiles {
                 (format, location, options, fingerprint, files)
             }
             Source::Postgres { .. } => return self.servers.check(table),
-            Source::Registered => return Ok(()),
+            Source::Registered | Source::Released { .. } => return Ok(()),
         };
         if files.is_some() {
             return if table.is_public() { self.checked(table).map(drop) } else { Ok(()) };
@@ -271,9 +271,10 @@ impl OpenFiles {
     pub(crate) fn check_as_owner(&self, table: &Table) -> Result<(), Error> {
         match &table.source {
             Source::File { files: Some(_), .. } => self.checked(table).map(drop),
-            Source::File { files: None, .. } | Source::Postgres { .. } | Source::Registered => {
-                self.check(table)
-            }
+            Source::File { files: None, .. }
+            | Source::Postgres { .. }
+            | Source::Registered
+            | Source::Released { .. } => self.check(table),
         }
     }
 

@@ -7,6 +7,7 @@
 
 pub(crate) mod ledger;
 
+mod answer;
 mod check;
 mod columns;
 mod compressed;
@@ -50,6 +51,9 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
+pub(crate) use answer::{
+    decoded_draw, encoded, encoded_draw, is_storable, schema_of_answer, stored, stored_rows,
+};
 pub(crate) use check::{OpenFiles, Reading, register};
 pub(crate) use columns::{columns_of, hashes_content};
 use columns::{schema_of_columns, shape};
@@ -92,7 +96,7 @@ pub(crate) fn provider(
             let schema = viewed(schema_of_columns(&table.columns)?.as_ref());
             return Ok(Arc::new(ServedTable::new(table.clone(), schema, Arc::clone(open))));
         }
-        Source::Registered => return Err(Error::Internal),
+        Source::Registered | Source::Released { .. } => return Err(Error::Internal),
     };
     let (schema, shape) = (schema_of_columns(&table.columns)?, shape(*format, options)?);
     let schema = match format {

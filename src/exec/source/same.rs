@@ -43,8 +43,8 @@ pub(crate) fn same_rows(one: &Source, other: &Source) -> io::Result<Option<Same>
             objects_in_common(one, other)
         }
         (Source::File { .. }, Source::File { .. }) => common(&opened(one)?, &opened(other)?),
-        (Source::Registered | Source::Postgres { .. }, _)
-        | (_, Source::Registered | Source::Postgres { .. }) => Ok(None),
+        (Source::Registered | Source::Postgres { .. } | Source::Released { .. }, _)
+        | (_, Source::Registered | Source::Postgres { .. } | Source::Released { .. }) => Ok(None),
     }
 }
 

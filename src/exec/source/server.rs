@@ -253,7 +253,7 @@ pub(super) fn place(source: &Source) -> Result<(Address, Relation), Error> {
             let relation = Relation { schema: schema.clone(), name: table.clone() };
             Ok((Address::parse(location)?, relation))
         }
-        Source::File { .. } | Source::Registered => Err(Error::Internal),
+        Source::File { .. } | Source::Registered | Source::Released { .. } => Err(Error::Internal),
     }
 }
 

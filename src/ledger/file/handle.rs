@@ -19,6 +19,7 @@ use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::anchor::Anchor;
 use crate::ledger::file::place::Place;
 use crate::ledger::file::{home, schema};
+use crate::ledger::records::answers::ReleaseTable;
 use crate::ledger::records::chain::Witness;
 
 /// A connection and its state.
@@ -32,13 +33,16 @@ pub(crate) struct Handle {
     pub(crate) anchor: Option<Anchor>,
     /// The last catalog that was read, with its seals.
     pub(crate) catalog: Option<([[u8; 32]; 2], Arc<Catalog>)>,
+    /// The last release tables that were read, with their seal.
+    pub(crate) released: Option<([u8; 32], Arc<Vec<ReleaseTable>>)>,
 }
 
 impl Handle {
     /// A new handle without an anchor, which has followed nothing yet.
     pub(crate) fn new(connection: Connection, place: Option<Place>) -> Self {
         let witness = Witness::default();
-        Self { connection, witness, poisoned: false, place, anchor: None, catalog: None }
+        let (anchor, catalog, released) = (None, None, None);
+        Self { connection, witness, poisoned: false, place, anchor, catalog, released }
     }
 
     /// Refuses if the path does not name the open file, or if the file has another name.

@@ -10,6 +10,8 @@
 //!                                                          one row per release, append-only
 //! checkpoint(sequence, chain, sums, digest)                one row per 256 entries, append-only
 //! statement(hash, text)     declaration     home           see the modules of these names
+//! release_table     release_grant                          see `records/answers`
+//! kept_draw     table_version     replayed_budget          see `records/kept`
 //! analyst(name)     seal, declared_table, budget, slice    see the catalog's store
 //! ```
 
@@ -21,7 +23,7 @@ use rusqlite::config::DbConfig;
 use crate::catalog::{slices, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::{home, wait};
-use crate::ledger::records::{analyst, chain, checkpoint, history, statements};
+use crate::ledger::records::{analyst, answers, chain, checkpoint, history, kept, statements};
 use crate::ledger::version::VERSION;
 
 /// "Hush" in ASCII, which marks a SQLite file as a vault.
@@ -112,7 +114,15 @@ pub(crate) fn configure(connection: &mut Connection, busy: Duration) -> Result<(
 /// Creates the tables in an empty database; the caller holds the transaction.
 pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
     connection.execute_batch(store::SCHEMA)?;
-    for schema in [SCHEMA, slices::SCHEMA, statements::SCHEMA, history::SCHEMA, home::SCHEMA] {
+    for schema in [
+        SCHEMA,
+        slices::SCHEMA,
+        statements::SCHEMA,
+        history::SCHEMA,
+        home::SCHEMA,
+        answers::SCHEMA,
+        kept::SCHEMA,
+    ] {
         connection.execute_batch(schema)?;
     }
     checkpoint::create(connection)?;
@@ -128,6 +138,7 @@ pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
     chain::initialise(connection)?;
     history::initialise(connection)?;
     home::initialise(connection)?;
+    answers::initialise(connection)?;
     analyst::reseal(connection)
 }
 

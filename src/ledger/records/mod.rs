@@ -1,8 +1,10 @@
 //! The tables of the vault: the entries of the ledger with their hash chain, and the records beside them.
 
 pub(crate) mod analyst;
+pub(crate) mod answers;
 pub(crate) mod chain;
 pub(crate) mod checkpoint;
 pub(crate) mod history;
+pub(crate) mod kept;
 pub(crate) mod statements;
 pub(crate) mod time;

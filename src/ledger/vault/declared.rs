@@ -18,8 +18,8 @@ use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, Slice, Table, alte
 use crate::ledger::charging::carried::Elsewhere;
 use crate::ledger::charging::{carried, charge, moves};
 use crate::ledger::error::{Fault, VaultError};
-use crate::ledger::records::analyst;
 use crate::ledger::records::checkpoint::Sum;
+use crate::ledger::records::{analyst, kept};
 use crate::ledger::vault::budgets::{account, covered, state};
 use crate::ledger::vault::{BudgetState, Vault};
 use crate::privacy::{Cost, Spend};
@@ -180,6 +180,7 @@ impl Vault {
                 if !planned.version().is(&before.version()) {
                     return Err(VaultError::Redeclared.into());
                 }
+                kept::touch(connection, [table.name.as_str()])?;
                 Ok(store::update_table(connection, table)?)
             })
         })

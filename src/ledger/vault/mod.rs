@@ -16,8 +16,10 @@
 
 pub(crate) mod budgets;
 pub(crate) mod declared;
+pub(crate) mod kept;
 mod open;
 pub(crate) mod pages;
+mod released;
 pub(crate) mod spending;
 mod upgrade;
 pub(crate) mod verify;
@@ -39,7 +41,7 @@ use crate::ledger::file::place::Place;
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::chain::{LedgerEntry, Witness};
 use crate::ledger::records::history::{self, Declared};
-use crate::ledger::records::{analyst, statements};
+use crate::ledger::records::{analyst, answers, kept as draws, statements};
 use crate::privacy::Spend;
 
 /// The catalog and the ledger, in one SQLite file.
@@ -119,6 +121,8 @@ impl Vault {
     /// [`VaultError::Catalog`] if the name is taken or the declaration contradicts itself.
     pub fn create_table(&self, table: &Table) -> Result<(), VaultError> {
         self.declare(|connection, witness| {
+            answers::check_unused(connection, &table.name)?;
+            draws::touch(connection, [table.name.as_str()])?;
             moves::redeclared(connection, witness, |_| Ok(store::insert_table(connection, table)?))
         })
     }
@@ -143,7 +147,7 @@ impl Vault {
                 for table in changed {
                     store::update_table(connection, table)?;
                 }
-                Ok(())
+                draws::touch(connection, changed.iter().map(|table| table.name.as_str()))
             })
         })
     }
@@ -154,6 +158,7 @@ impl Vault {
     /// [`VaultError::Catalog`] if the table does not exist, still has budgets, or is part of another table's link.
     pub fn drop_table(&self, name: &str) -> Result<(), VaultError> {
         self.declare(|connection, witness| {
+            draws::touch(connection, [name])?;
             moves::redeclared(connection, witness, |_| Ok(store::delete_table(connection, name)?))
         })
     }
@@ -163,7 +168,10 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] if a table has the name, or a view that may not be replaced.
     pub fn create_view(&self, view: &View, replace: bool) -> Result<(), VaultError> {
-        self.declare(|connection, _| Ok(store::insert_view(connection, view, replace)?))
+        self.declare(|connection, _| {
+            answers::check_unused(connection, &view.name)?;
+            Ok(store::insert_view(connection, view, replace)?)
+        })
     }
 
     /// Removes a view. Queries over it were charged to the tables that it read.

@@ -15,7 +15,7 @@ use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::schema;
 use crate::ledger::records::analyst;
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::{history, statements};
+use crate::ledger::records::{answers, history, kept, statements};
 use crate::ledger::vault::Vault;
 use crate::ledger::vault::pages::PAGE;
 
@@ -45,7 +45,7 @@ impl Vault {
     /// # Guarantee
     /// `Ok` only if SQLite finds the file sound, the chain of the ledger is intact from the first entry to the last, every
     /// checkpoint equals the sums of the entries up to it, every budget agrees with the sum of all entries, the text of
-    /// every statement matches its hash, and all present and past declarations match their seals.
+    /// every statement matches its hash, the stored answers are those of the ledger, and all present and past declarations match their seals.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] for the first of these conditions that does not hold, or as [`Vault::open`].
@@ -65,6 +65,8 @@ impl Vault {
                 analyst::all(connection)?;
                 history::all(connection)?;
                 statements::check(connection)?;
+                answers::check(connection)?;
+                kept::check(connection)?;
                 let catalog = store::load(connection)?;
                 let budgets = charge::accounts(connection, &witness, &catalog)?.len();
                 Ok(Some(Verified { entries: witness.mark().sequence, budgets }))

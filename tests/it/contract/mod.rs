@@ -18,6 +18,8 @@ pub(crate) mod program;
 pub(crate) mod questions;
 pub(crate) mod readme;
 pub(crate) mod redirected;
+pub(crate) mod release_tables;
+pub(crate) mod replays;
 pub(crate) mod shell;
 pub(crate) mod shown;
 pub(crate) mod slt;

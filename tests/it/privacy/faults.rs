@@ -17,4 +17,5 @@ mod moved;
 mod power;
 mod races;
 mod shim;
+mod stored;
 mod upgrade;

@@ -334,6 +334,8 @@ async fn of_the_grammar(seed: u64, statements: usize) -> Vec<String> {
 async fn out_of_place(seed: u64, statements: usize) -> Vec<String> {
     let mut dice = Dice(seed);
     let mut written = corpus();
+    // Two engines store answers with different noise, and reading them is free.
+    written.retain(|sql| !sql.contains("RELEASE TABLE") && !sql.contains("statuses"));
     written.extend((0..400).map(|_| statement(&mut dice)));
     let mut fuzz = Fuzz::new().await;
     for i in 0..statements {

@@ -17,7 +17,7 @@ use crate::ledger::file::home::{self, Home};
 use crate::ledger::file::schema;
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::history;
+use crate::ledger::records::{answers, history};
 use crate::privacy::{Notion, Spend};
 
 /// The number of this format.
@@ -97,6 +97,7 @@ pub(super) fn complete(
     if let Some(home) = home {
         home::set(connection, home, anchored)?;
     }
+    answers::initialise(connection)?;
     let witness = Witness::with_new_checkpoints(connection)?;
     agree(&witness, &budgets)?;
     moves::carried_over(connection, &witness, &unit_domains(budgets))?;

@@ -12,7 +12,7 @@ use crate::ledger::error::Fault;
 use crate::ledger::file::schema;
 use crate::ledger::records::chain::Witness;
 use crate::ledger::records::checkpoint::Older;
-use crate::ledger::records::{history, statements};
+use crate::ledger::records::{answers, history, statements};
 
 /// The number of this format.
 pub(super) const FORMAT: i64 = 5;
@@ -44,6 +44,7 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
 /// [`Fault::Damage`] if an entry, a checkpoint, a statement or the history was altered.
 pub(super) fn complete(connection: &Connection) -> Result<Witness, Fault> {
     store::reseal_budgets(connection)?;
+    answers::initialise(connection)?;
     let witness = Witness::with_new_checkpoints(connection)?;
     statements::check(connection)?;
     history::all(connection)?;

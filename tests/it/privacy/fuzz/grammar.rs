@@ -564,14 +564,18 @@ fn query(dice: &mut Dice, depth: usize) -> String {
 /// One statement.
 pub fn statement(dice: &mut Dice) -> String {
     match dice.below(40) {
-        0 => dice.pick(&["SHOW TABLES", "SHOW PRIVACY", "SHOW PRIVACY BUDGET shop", "DESCRIBE adult", "DESCRIBE nobody", "SHOW CREATE TABLE adult", "SHOW CREATE BUDGET shop", "ALTER TABLE orders SUGGEST PRIVACY", "ALTER PRIVACY BUDGET shop SET PER QUERY (max=1)", "ALTER TABLE adult SET PRIVACY SPENT (epsilon=1) TOGETHER WITH users", "CREATE PRIVACY BUDGET few FOR adult LIMIT (epsilon=2, delta=1e-6) ACCOUNTANT COUPONS (epsilon=0.05)", "CREATE OR REPLACE EXTERNAL TABLE adult STORED AS CSV LOCATION 'x'", "CREATE EXTERNAL TABLE parts STORED AS PARQUET PARTITIONED BY (year INT, who) LOCATION '/etc/*/x?[ab].parquet'", "CREATE EXTERNAL TABLE far STORED AS POSTGRES LOCATION 'postgresql://u:p@h/d' OPTIONS (table 'a.b')", "DROP TABLE IF EXISTS nobody", "SHOW PRIVACY BUDGET shop BY ANALYST", "SHOW PRIVACY BUDGET BY ANALYST", "ALTER PRIVACY BUDGET shop ADD SLICE lab LIMIT (epsilon=3, delta=1e-7)", "ALTER PRIVACY BUDGET shop ALTER SLICE \"Eve-2\" SET LIMIT (rho=1)", "ALTER PRIVACY BUDGET shop DROP SLICE lab", "CREATE PRIVACY BUDGET parts FOR adult LIMIT (epsilon=2) SLICE lab LIMIT (epsilon=1) SPENT (epsilon=0.5)", "ALTER TABLE adult SET PRIVACY SPENT (epsilon=1) BY lab"]).to_owned(),
+        0 => dice.pick(&["SHOW TABLES", "SHOW PRIVACY", "SHOW PRIVACY BUDGET shop", "DESCRIBE adult", "DESCRIBE nobody", "SHOW CREATE TABLE adult", "SHOW CREATE BUDGET shop", "ALTER TABLE orders SUGGEST PRIVACY", "ALTER PRIVACY BUDGET shop SET PER QUERY (max=1)", "ALTER TABLE adult SET PRIVACY SPENT (epsilon=1) TOGETHER WITH users", "CREATE PRIVACY BUDGET few FOR adult LIMIT (epsilon=2, delta=1e-6) ACCOUNTANT COUPONS (epsilon=0.05)", "CREATE OR REPLACE EXTERNAL TABLE adult STORED AS CSV LOCATION 'x'", "CREATE EXTERNAL TABLE parts STORED AS PARQUET PARTITIONED BY (year INT, who) LOCATION '/etc/*/x?[ab].parquet'", "CREATE EXTERNAL TABLE far STORED AS POSTGRES LOCATION 'postgresql://u:p@h/d' OPTIONS (table 'a.b')", "DROP TABLE IF EXISTS nobody", "SHOW PRIVACY BUDGET shop BY ANALYST", "SHOW PRIVACY BUDGET BY ANALYST", "ALTER PRIVACY BUDGET shop ADD SLICE lab LIMIT (epsilon=3, delta=1e-7)", "ALTER PRIVACY BUDGET shop ALTER SLICE \"Eve-2\" SET LIMIT (rho=1)", "ALTER PRIVACY BUDGET shop DROP SLICE lab", "CREATE PRIVACY BUDGET parts FOR adult LIMIT (epsilon=2) SLICE lab LIMIT (epsilon=1) SPENT (epsilon=0.5)", "ALTER TABLE adult SET PRIVACY SPENT (epsilon=1) BY lab", "DROP RELEASE TABLE IF EXISTS nobody", "DROP RELEASE TABLE adult", "GRANT SELECT ON adult TO lab2", "REVOKE SELECT ON nobody FROM lab2", "SHOW RELEASE TABLE adult", "SHOW CREATE RELEASE TABLE nobody", "CREATE RELEASE TABLE adult AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM adult", "CREATE RELEASE TABLE kept AS SELECT 1 AS x"]).to_owned(),
         1 => {
             let column = dice.pick(&["adult(income)", "orders(price)", "lines(quantity)", "users(name)", "bids(bid)", "visits(fee)", "undeclared(id)"]);
             let bounds = bounds(dice);
             format!("ANALYZE PRIVACY DOMAIN {column} WITH (eps=0.5{bounds})")
         }
         2 => "SELECT analyst, mechanism, epsilon, parameters FROM hushql.ledger ORDER BY sequence DESC LIMIT 3".to_owned(),
-        3 | 4 => format!("EXPLAIN PRIVACY {}{}", dice.pick(&["", "FORMAT JSON ", "FORMAT TEXT "]), query(dice, 1)),
+        3 | 4 => {
+            let format = dice.pick(&["", "FORMAT JSON ", "FORMAT TEXT "]);
+            let stored = dice.pick(&["", "", "CREATE RELEASE TABLE kept AS "]);
+            format!("EXPLAIN PRIVACY {format}{stored}{}", query(dice, 1))
+        }
         5 => format!("EXPLAIN {}", query(dice, 1)),
         _ => query(dice, 1),
     }

@@ -1,0 +1,366 @@
+//! Release tables: answers that are paid for once, stored in the vault, and read for nothing ever after.
+//!
+//! In: a query with releases, and a name. Out: the answer in the vault, with its types, its accuracy and what it cost, and an
+//! answer of one row that names the table, with the receipt. The
+//! order is fixed: the charge is durable, then the noise is drawn, then the answer is stored, then something is shown. A crash
+//! in between leaves a charge and no table. What no table may be is refused before the charge; what only the drawn answer
+//! decides, its size, is decided after it, and then the answer is shown instead.
+//!
+//! Release tables stand beside the declared tables in the catalog of those who see them: who created them, the owner, and
+//! whom they were granted to. To all others they do not exist.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Schema;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+
+use crate::answer::{Accuracy, AccuracyKind, Answer, Head};
+use crate::catalog::{Catalog, Column, Privacy, Source, Table, quoted};
+use crate::dialect::{QueryStatement, ReleaseTableChange};
+use crate::engine::output::Output;
+use crate::engine::query::attempts::Attempts;
+use crate::engine::session::Session;
+use crate::engine::state::Inner;
+use crate::engine::visit::at_vault;
+use crate::error::Error;
+use crate::exec::source::{columns_of, encoded, is_storable, schema_of_answer, stored_rows};
+use crate::ledger::{MOST_BYTES_OF_ONE, NewAnswer, ReleaseTable};
+use crate::refusal::{Reason, Refusal};
+use crate::resources::Clock;
+use crate::sql_type::sql_type;
+use crate::visible;
+
+/// What is stored beside the rows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct About {
+    /// The statement, as written.
+    statement: String,
+    columns: Vec<Column>,
+    rows: usize,
+    accuracy: Vec<StoredAccuracy>,
+    notes: Vec<String>,
+    /// What it cost, in the notions of the budgets that paid.
+    cost: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredAccuracy {
+    column: String,
+    kind: String,
+    value: f64,
+    confidence: f64,
+}
+
+const KINDS: [AccuracyKind; 7] = [
+    AccuracyKind::Within,
+    AccuracyKind::Drawn,
+    AccuracyKind::Winner,
+    AccuracyKind::OwnRows,
+    AccuracyKind::Rank,
+    AccuracyKind::Average,
+    AccuracyKind::Truthful,
+];
+
+impl About {
+    /// What was stored beside the rows of a table.
+    fn of(table: &ReleaseTable) -> Result<Self, Error> {
+        serde_json::from_str(&table.about).map_err(|_| Error::Internal)
+    }
+
+    fn accuracy(&self) -> Vec<Accuracy> {
+        let accuracy = |one: &StoredAccuracy| {
+            let kind = KINDS.into_iter().find(|kind| kind.to_string() == one.kind)?;
+            let (column, value) = (one.column.clone(), one.value);
+            Some(Accuracy { column, kind, value, confidence: one.confidence })
+        };
+        self.accuracy.iter().filter_map(accuracy).collect()
+    }
+}
+
+impl Inner {
+    /// The declarations, and the release tables that this analyst sees.
+    pub(crate) fn catalog_of(&self, reader: &str) -> Result<Arc<Catalog>, Error> {
+        let (catalog, released) = (self.vault.catalog()?, self.vault.release_tables()?);
+        let mut seen = Vec::new();
+        for table in released.iter().filter(|table| table.is_seen_by(reader)) {
+            seen.push(Table {
+                name: table.name.clone(),
+                source: Source::Released { sequence: table.sequence },
+                privacy: Privacy::Public,
+                columns: About::of(table)?.columns,
+            });
+        }
+        Ok(match seen.is_empty() {
+            true => catalog,
+            false => Arc::new(Catalog::clone(&catalog).with_released(seen)),
+        })
+    }
+
+    /// The release table of this name, if this analyst sees it.
+    fn seen(&self, name: &str, reader: &str) -> Result<Option<ReleaseTable>, Error> {
+        let tables = self.vault.release_tables()?;
+        let found = tables.iter().find(|table| table.name == name && table.is_seen_by(reader));
+        Ok(found.cloned())
+    }
+
+    /// Whether there is a release table of this name that this analyst sees.
+    pub(crate) fn sees_release_table(&self, name: &str, reader: &str) -> Result<bool, Error> {
+        Ok(self.seen(name, reader)?.is_some())
+    }
+
+    /// The release tables that this analyst sees, each with a sentence about it.
+    pub(crate) fn release_table_texts(&self, reader: &str) -> Result<Vec<(String, String)>, Error> {
+        let tables = self.vault.release_tables()?;
+        let text = |table: &ReleaseTable| {
+            let others = table.grants.iter().cloned().collect::<Vec<_>>().join(", ");
+            let granted = match table.is_managed_by(reader) && !others.is_empty() {
+                true => format!(", granted to {others}"),
+                false => String::new(),
+            };
+            let (of, charge) = (&table.creator, table.charge);
+            (table.name.clone(), format!("release table of {of}, paid by charge {charge}{granted}"))
+        };
+        Ok(tables.iter().filter(|table| table.is_seen_by(reader)).map(text).collect())
+    }
+
+    /// How accurate the columns of a release table are, in words; `None` for another table.
+    pub(crate) fn release_table_accuracy(
+        &self,
+        name: &str,
+        reader: &str,
+    ) -> Result<Option<Vec<String>>, Error> {
+        let Some(table) = self.seen(name, reader)? else { return Ok(None) };
+        let about = About::of(&table)?;
+        let lines: Vec<(String, String)> = about
+            .accuracy()
+            .iter()
+            .filter_map(|one| Some((one.column.clone(), one.text()?)))
+            .collect();
+        let of_column = |column: &Column| {
+            let own = lines.iter().filter(|(name, _)| *name == column.name);
+            own.map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; ")
+        };
+        Ok(Some(about.columns.iter().map(of_column).collect()))
+    }
+
+    /// The stored answer as it was shown, for an analyst who sees it.
+    pub(crate) fn show_release_table(&self, name: &str, reader: &str) -> Result<Answer, Error> {
+        let table = self.seen(name, reader)?.ok_or_else(|| unknown(name))?;
+        let about = About::of(&table)?;
+        let schema = schema_of_answer(&about.columns)?;
+        let rows = stored_rows(&self.vault, table.sequence, &schema).map_err(|error| {
+            match crate::exec::vault_error(&error) {
+                Some(error) => error.into(),
+                None => Error::Execution,
+            }
+        })?;
+        let mut notes = about.notes.clone();
+        notes.push(format!(
+            "stored: charge {} of {} paid {}",
+            table.charge, table.creator, about.cost
+        ));
+        let (accuracy, without_bound) = (about.accuracy(), Vec::new());
+        Ok(Answer::new(Head { schema, accuracy, notes, receipt: None, without_bound }, rows))
+    }
+
+    /// The statement that created a release table, for its creator and the owner.
+    pub(crate) fn release_table_statement(
+        &self,
+        name: &str,
+        reader: &str,
+    ) -> Result<String, Error> {
+        let table = self.seen(name, reader)?.ok_or_else(|| unknown(name))?;
+        match table.is_managed_by(reader) {
+            true => Ok(About::of(&table)?.statement),
+            false => Err(Refusal::new(
+                Reason::Statement,
+                "SHOW CREATE RELEASE TABLE",
+                "only the creator of a release table and owners see its statement",
+                format!("SHOW RELEASE TABLE {}", quoted(name)),
+            )
+            .into()),
+        }
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    crate::catalog::CatalogError::UnknownReleaseTable { table: name.to_owned() }.into()
+}
+
+impl Session {
+    /// Answers a query into a release table.
+    pub(super) async fn kept(
+        &self,
+        (name, if_not_exists): (String, bool),
+        query: QueryStatement,
+        text: &str,
+        clock: &Clock,
+    ) -> Result<Output, Error> {
+        if if_not_exists && self.inner.seen(&name, &self.analyst)?.is_some() {
+            let name = visible::line(&name).into_owned();
+            return Ok(Output::Done(format!(
+                "release table {name} exists already; nothing was charged"
+            )));
+        }
+        self.inner.vault.may_store(&name, &self.analyst)?;
+        self.fits_vault(&query, clock).await?;
+        let answer = self.answer(query, text, None, clock).await?;
+        let Some(new) = self.new_answer(&name, text, &answer)? else {
+            let most = MOST_BYTES_OF_ONE >> 20;
+            return Ok(Output::Answer(answer.noted(format!(
+                "{name} was not stored: the answer has more than {most} MiB; it is charged, and shown instead"
+            ))));
+        };
+        match at_vault(&self.inner.vault, move |vault| vault.store_answer(&new)).await {
+            Ok(_) => stored(&name, answer).map(Output::Answer),
+            // It is paid for, and cannot be drawn again for the same charge: whoever paid sees it.
+            Err(error) => {
+                let error = if self.is_owner() { error } else { error.for_analyst() };
+                Ok(Output::Answer(answer.noted(format!(
+                    "{name} was not stored: {error}; the answer is charged, and shown instead"
+                ))))
+            }
+        }
+    }
+
+    /// What is to be stored of an answer; `None` if it is too large.
+    fn new_answer(
+        &self,
+        name: &str,
+        text: &str,
+        answer: &Answer,
+    ) -> Result<Option<NewAnswer>, Error> {
+        let receipt = answer.receipt().ok_or(Error::Internal)?;
+        let schema = answer.schema();
+        let bytes = encoded(&schema, &answer.rows()).map_err(|_| Error::Execution)?;
+        let stored = |one: &Accuracy| StoredAccuracy {
+            column: one.column.clone(),
+            kind: one.kind.to_string(),
+            value: one.value,
+            confidence: one.confidence,
+        };
+        let about = About {
+            statement: text.trim().trim_end_matches(';').trim_end().to_owned(),
+            columns: columns_of(&schema),
+            rows: answer.batches().iter().map(RecordBatch::num_rows).sum(),
+            accuracy: answer
+                .accuracy()
+                .iter()
+                .filter(|one| one.value.is_finite())
+                .map(stored)
+                .collect(),
+            notes: answer.notes().to_vec(),
+            cost: receipt.spent.neat().to_string(),
+        };
+        if bytes.len() > MOST_BYTES_OF_ONE {
+            return Ok(None);
+        }
+        Ok(Some(NewAnswer {
+            name: name.to_owned(),
+            creator: self.analyst.clone(),
+            charge: receipt.sequence,
+            statement: text.trim().to_owned(),
+            about: serde_json::to_string(&about).map_err(|_| Error::Internal)?,
+            answer: bytes,
+        }))
+    }
+
+    /// Refuses a query before its charge that releases nothing, or whose columns no table can have.
+    async fn fits_vault(&self, query: &QueryStatement, clock: &Clock) -> Result<(), Error> {
+        let (session, state, query) = (self.clone(), self.state(clock), query.clone());
+        let runtime = Handle::try_current().ok();
+        let planned = clock.aside(move || {
+            let ready = || session.ready(query.clone(), &state, runtime.clone());
+            Attempts::at(ready).map(|ready| {
+                (
+                    ready.quoted().schema,
+                    ready.due().request().is_some() || ready.due().replayed().is_some(),
+                )
+            })
+        });
+        let (schema, releases) = planned.await?;
+        if !releases {
+            return Err(Refusal::new(
+                Reason::Statement,
+                "CREATE RELEASE TABLE",
+                "the query releases nothing, so there is nothing to pay for and to keep",
+                "the query itself, which is free",
+            )
+            .into());
+        }
+        fits_table(&schema)
+    }
+
+    /// Drops a release table, or changes who may read it.
+    pub(super) async fn change_release_table(
+        &self,
+        change: &ReleaseTableChange,
+    ) -> Result<Output, Error> {
+        let (by, vault) = (self.analyst.clone(), &self.inner.vault);
+        let done = match change.clone() {
+            ReleaseTableChange::Drop { name, if_exists } => {
+                let table = visible::line(&name).into_owned();
+                if if_exists && self.inner.seen(&name, &by)?.is_none() {
+                    format!("there is no release table {table}; nothing was dropped")
+                } else {
+                    at_vault(vault, move |vault| vault.drop_release_table(&name, &by)).await?;
+                    format!("release table {table} is dropped; what it cost stays spent")
+                }
+            }
+            ReleaseTableChange::Grant { name, analyst, may } => {
+                let (table, to) = (visible::line(&name).into_owned(), analyst.clone());
+                let grant = move |vault: &crate::ledger::Vault| {
+                    vault.grant_release_table((&name, &analyst), may, &by)
+                };
+                at_vault(vault, grant).await?;
+                let reads = if may { "reads" } else { "reads no more of" };
+                format!("analyst {to} {reads} release table {table}")
+            }
+        };
+        Ok(Output::Done(done))
+    }
+}
+
+/// The answer that says that one was stored, with its receipt.
+fn stored(name: &str, answer: Answer) -> Result<Answer, Error> {
+    let (head, batches) = answer.into_parts();
+    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let columns: [(&str, ArrayRef); 2] = [
+        ("release_table", Arc::new(StringArray::from(vec![name]))),
+        ("rows", Arc::new(Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)?;
+    let (accuracy, without_bound) = (Vec::new(), Vec::new());
+    let head = Head { schema: batch.schema(), accuracy, without_bound, ..head };
+    Ok(Answer::new(head, vec![(batch, vec![None; 2])]))
+}
+
+/// Refuses columns that no table has.
+fn fits_table(schema: &Schema) -> Result<(), Error> {
+    let mut names = BTreeSet::new();
+    for field in schema.fields() {
+        let name = visible::line(field.name());
+        if field.name().is_empty() || !names.insert(field.name()) {
+            return Err(Error::catalog(format!(
+                "a release table has columns with different names, and two are named `{name}`: write AS and another name behind one of them"
+            )));
+        }
+        if crate::catalog::name::check_name(field.name()).is_err() {
+            return Err(Error::catalog(format!(
+                "a column of a release table needs a name without a dot, and of at most 128 characters: write AS and a name behind `{name}`"
+            )));
+        }
+        if !is_storable(field.data_type()) {
+            let its_type = sql_type(field.data_type());
+            return Err(Error::catalog(format!(
+                "a release table keeps no column of the type {its_type}: write CAST({name} AS VARCHAR) AS {name}"
+            )));
+        }
+    }
+    Ok(())
+}

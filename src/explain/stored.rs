@@ -1,0 +1,45 @@
+//! What an explanation says of answers that are stored.
+//!
+//! In: the explanation of a query, and what is known of stored answers that it reads or repeats. Out: the explanation with a line
+//! before its cost.
+//!
+//! ```text
+//!  stored       cities: stored, and read at cost 0
+//!  replay       charge 17 paid for this answer: it would be replayed, cost 0
+//! ```
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::Explanation;
+use crate::visible;
+
+impl Explanation {
+    /// The same explanation of a query that reads these release tables.
+    pub(crate) fn with_stored(mut self, tables: &BTreeSet<String>) -> Self {
+        if tables.is_empty() {
+            return self;
+        }
+        let names: Vec<&str> = tables.iter().map(String::as_str).collect();
+        let at = self.lines.iter().position(|(name, _)| *name == "cost");
+        let text = format!("{}: stored, and read at cost 0", visible::line(&names.join(", ")));
+        self.lines.insert(at.unwrap_or(self.lines.len()), ("stored", text));
+        if let Value::Object(map) = &mut self.json {
+            map.insert("stored".to_owned(), json!(names));
+        }
+        self
+    }
+
+    /// The same explanation of a query that this charge has paid for already.
+    pub(crate) fn with_replay(mut self, charge: Option<i64>) -> Self {
+        let Some(charge) = charge else { return self };
+        let at = self.lines.iter().position(|(name, _)| *name == "cost");
+        let text = format!("charge {charge} paid for this answer: it would be replayed, cost 0");
+        self.lines.insert(at.unwrap_or(self.lines.len()), ("replay", text));
+        if let Value::Object(map) = &mut self.json {
+            map.insert("replay".to_owned(), json!(charge));
+        }
+        self
+    }
+}

@@ -1,0 +1,272 @@
+//! Kept draws: what a release drew, so that the same release asked again costs nothing.
+//!
+//! In: the key of a release, and what it drew, as bytes. Out: the same bytes for an equal key. As for a release table, an entry
+//! of the ledger of no cost has the digest of what is kept (`KEEP`), and each replay is an entry of no cost, too (`REPLAY`),
+//! with the number of the charge that paid. Nothing is kept before it is paid for. A row that is lost costs a new draw, and
+//! nothing else.
+//!
+//! A key has the version of each private table: the number, in the whole vault, of the last declaration that touched it. The
+//! numbers only grow, also when a table is dropped. They follow from declarations alone: a key that followed from what is in a
+//! file would tell whether anybody joined.
+//!
+//! ```text
+//! entry 17  LAPLACE  eps=1       the charge
+//! entry 18  KEEP     charge=17   digest(salt, key, analyst, 17, drawn)   ←→   kept_draw(key, analyst, 18, …)
+//! entry 30  REPLAY   charge=17   asked again by somebody: no cost
+//! ```
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::catalog::Replay;
+use crate::catalog::store::Fields;
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::analyst;
+use crate::ledger::records::answers;
+use crate::ledger::records::chain::Witness;
+use crate::sampler::QueryRng;
+
+/// The tables of kept draws, of the versions of tables, and of the budgets whose releases are replayed.
+pub(crate) const SCHEMA: &str = "
+CREATE TABLE kept_draw (
+    key BLOB NOT NULL CHECK (length(key) = 32),
+    analyst TEXT NOT NULL,
+    sequence INTEGER NOT NULL CHECK (sequence > 0),
+    charge INTEGER NOT NULL CHECK (charge BETWEEN 1 AND sequence - 1),
+    drawn BLOB NOT NULL,
+    salt BLOB NOT NULL CHECK (length(salt) = 16),
+    PRIMARY KEY (key, analyst)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER kept_draw_is_never_changed BEFORE UPDATE ON kept_draw
+BEGIN SELECT RAISE(ABORT, 'a kept draw is never changed'); END;
+
+CREATE TABLE table_version (
+    name TEXT PRIMARY KEY NOT NULL,
+    number INTEGER NOT NULL CHECK (number > 0)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER table_version_only_grows BEFORE UPDATE ON table_version
+WHEN NEW.number <= OLD.number OR NEW.name IS NOT OLD.name
+BEGIN SELECT RAISE(ABORT, 'the version of a table only grows'); END;
+
+CREATE TRIGGER table_version_is_never_deleted BEFORE DELETE ON table_version
+BEGIN SELECT RAISE(ABORT, 'the version of a table is never deleted'); END;
+
+CREATE TABLE replayed_budget (
+    name TEXT PRIMARY KEY NOT NULL,
+    readers TEXT NOT NULL CHECK (readers IN ('ALL', 'OWN'))
+) STRICT, WITHOUT ROWID;
+";
+
+/// The most bytes of one kept draw; a larger one is drawn each time.
+pub(crate) const MOST_BYTES_OF_ONE: usize = 1 << 20;
+
+/// The bytes of kept draws beyond which the oldest are forgotten.
+const MOST_BYTES: i64 = 64 << 20;
+
+/// The mechanism of an entry that keeps a draw.
+const KEEP: &str = "KEEP";
+
+/// The mechanism of an entry that says that one was shown again.
+const REPLAY: &str = "REPLAY";
+
+/// A draw that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeptDraw {
+    /// The number of the first entry of the charge that paid for it.
+    pub(crate) charge: i64,
+    /// What was drawn.
+    pub(crate) drawn: Vec<u8>,
+}
+
+/// Marks tables as touched by a declaration; the caller holds the write lock.
+pub(crate) fn touch<'a>(
+    connection: &Connection,
+    tables: impl IntoIterator<Item = &'a str>,
+) -> Result<(), Fault> {
+    for table in tables {
+        connection.execute(
+            "INSERT INTO table_version (name, number)
+             VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM table_version))
+             ON CONFLICT DO UPDATE SET number = excluded.number",
+            [table],
+        )?;
+    }
+    Ok(())
+}
+
+/// The versions of these tables; a table that no declaration touched since the vault has this format has version 0.
+pub(crate) fn versions(
+    connection: &Connection,
+    tables: &[String],
+) -> Result<Vec<(String, i64)>, Fault> {
+    let mut statement =
+        connection.prepare_cached("SELECT number FROM table_version WHERE name = ?1")?;
+    let version = |table: &String| {
+        let number = statement.query_row([table], |row| row.get(0)).optional()?;
+        Ok((table.clone(), number.unwrap_or(0)))
+    };
+    tables.iter().map(version).collect()
+}
+
+/// Whose answers a budget replays.
+pub(crate) fn set_replay(connection: &Connection, budget: &str, to: Replay) -> Result<(), Fault> {
+    connection.execute("DELETE FROM replayed_budget WHERE name = ?1", [budget])?;
+    if to != Replay::Off {
+        connection.execute(
+            "INSERT INTO replayed_budget (name, readers) VALUES (?1, ?2)",
+            [budget, to.word()],
+        )?;
+    }
+    Ok(())
+}
+
+/// The budgets that replay answers, and whose.
+pub(crate) fn replays(connection: &Connection) -> Result<BTreeMap<String, Replay>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT name, readers FROM replayed_budget")?;
+    let rows = statement.query_map([], |row| {
+        let readers: String = row.get(1)?;
+        Ok((row.get(0)?, if readers == "ALL" { Replay::All } else { Replay::Own }))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The kept draw of this key: anybody's, the first one first, or that of one analyst.
+///
+/// # Guarantee
+/// `Ok(Some)` only with what an entry of the ledger has the digest of.
+///
+/// # Errors
+/// [`Fault::Damage`] if it was altered.
+pub(crate) fn find(
+    connection: &Connection,
+    key: &[u8; 32],
+    of: Option<&str>,
+) -> Result<Option<KeptDraw>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT kept.analyst, kept.charge, kept.drawn, kept.salt, ledger.plan_hash
+         FROM kept_draw kept LEFT JOIN ledger
+             ON ledger.sequence = kept.sequence AND ledger.mechanism = 'KEEP' AND ledger.spaces = '[]'
+         WHERE kept.key = ?1 AND (?2 IS NULL OR kept.analyst = ?2)
+         ORDER BY kept.sequence LIMIT 1",
+    )?;
+    let row = statement.query_row(params![key, of], |row| {
+        let analyst: String = row.get(0)?;
+        let kept = KeptDraw { charge: row.get(1)?, drawn: row.get(2)? };
+        let (salt, digest): ([u8; 16], Option<[u8; 32]>) = (row.get(3)?, row.get(4)?);
+        let is_sound = digest == Some(digest_of(&salt, key, (&analyst, kept.charge), &kept.drawn));
+        Ok((kept, is_sound))
+    });
+    match row.optional()? {
+        None => Ok(None),
+        Some((kept, true)) => Ok(Some(kept)),
+        Some((_, false)) => Err(damage()),
+    }
+}
+
+/// Keeps what was drawn, unless something is kept for this key already; the caller holds the write lock and has followed the
+/// chain. The first draw that is kept serves all that ask later.
+///
+/// # Errors
+/// [`Fault::Damage`] for a charge that the ledger does not have.
+pub(crate) fn keep(
+    connection: &Connection,
+    witness: &mut Witness,
+    (key, analyst): (&[u8; 32], &str),
+    statement: &str,
+    kept: &KeptDraw,
+) -> Result<(), Fault> {
+    if kept.drawn.len() > MOST_BYTES_OF_ONE || find(connection, key, Some(analyst))?.is_some() {
+        return Ok(());
+    }
+    answers::check_charge(connection, kept.charge, Some(analyst))?;
+    let salt = QueryRng::nonce().map_err(VaultError::Entropy)?;
+    let digest = digest_of(&salt, key, (analyst, kept.charge), &kept.drawn);
+    let parameters = format!("charge={}", kept.charge);
+    let entry = answers::entry(connection, (KEEP, parameters), analyst, statement, digest)?;
+    let sequence = witness.append(connection, vec![entry])?;
+    connection.execute(
+        "INSERT INTO kept_draw (key, analyst, sequence, charge, drawn, salt)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![key, analyst, sequence, kept.charge, kept.drawn, salt],
+    )?;
+    forget_oldest(connection)
+}
+
+/// Forgets the oldest draws while there is too much.
+fn forget_oldest(connection: &Connection) -> Result<(), Fault> {
+    let bytes = "SELECT coalesce(sum(length(drawn)), 0) FROM kept_draw";
+    while connection.query_row(bytes, [], |row| row.get::<_, i64>(0))? > MOST_BYTES {
+        connection.execute(
+            "DELETE FROM kept_draw WHERE sequence = (SELECT min(sequence) FROM kept_draw)",
+            [],
+        )?;
+    }
+    Ok(())
+}
+
+/// Appends the entry of a replay; the caller holds the write lock and has followed the chain.
+pub(crate) fn replayed(
+    connection: &Connection,
+    witness: &mut Witness,
+    analyst: &str,
+    statement: &str,
+    charge: i64,
+) -> Result<(), Fault> {
+    analyst::add(connection, analyst)?;
+    let parameters = format!("charge={charge}");
+    let mut fields = Fields::new("hushql replay 1");
+    fields.integer(charge);
+    let entry =
+        answers::entry(connection, (REPLAY, parameters), analyst, statement, fields.digest())?;
+    witness.append(connection, vec![entry])?;
+    Ok(())
+}
+
+/// Checks that each draw that is kept is what an entry of the ledger has the digest of.
+///
+/// # Errors
+/// [`Fault::Damage`].
+pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
+    let mut statement = connection.prepare("SELECT key, analyst FROM kept_draw")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (key, analyst): ([u8; 32], String) = (row.get(0)?, row.get(1)?);
+        if find(connection, &key, Some(&analyst))?.is_none() {
+            return Err(damage());
+        }
+    }
+    Ok(())
+}
+
+/// The key of an identity under these versions of its tables.
+pub(crate) fn key(identity: &[u8], versions: &[(String, i64)]) -> [u8; 32] {
+    let mut fields = Fields::new("hushql key 1");
+    fields.bytes(identity);
+    for (table, version) in versions {
+        fields.text(table);
+        fields.integer(*version);
+    }
+    fields.digest()
+}
+
+fn digest_of(
+    salt: &[u8; 16],
+    key: &[u8; 32],
+    (analyst, charge): (&str, i64),
+    drawn: &[u8],
+) -> [u8; 32] {
+    let mut fields = Fields::new("hushql draw 1");
+    fields.bytes(salt);
+    fields.bytes(key);
+    fields.text(analyst);
+    fields.integer(charge);
+    fields.bytes(drawn);
+    fields.digest()
+}
+
+fn damage() -> Fault {
+    Fault::Damage("a kept draw was altered".to_owned())
+}
