@@ -162,6 +162,7 @@ impl NoisyKeys {
 #[cfg(test)]
 #[allow(
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
     reason = "a test's numbers are small"

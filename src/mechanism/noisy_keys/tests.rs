@@ -11,6 +11,8 @@ use crate::sampler::tests::statistics::assert_frequencies;
 type Table = BTreeMap<u32, i64>;
 /// The probability of each list.
 type Law = BTreeMap<Vec<u32>, f64>;
+/// The mechanism for bounds, Δ₁ and Δ₂², and its ε and δ.
+type Calibrating<'a> = &'a dyn Fn(&Alone, u128, u128) -> (NoisyKeys, f64, f64);
 
 fn epsilon(text: &str) -> Epsilon {
     text.parse().unwrap()
@@ -132,7 +134,7 @@ const BOUNDS: [(u64, u64, Option<u64>, u64); 4] =
     [(1, 1, None, 1), (2, 1, None, 1), (2, 2, Some(3), 1), (2, 1, None, 3)];
 
 /// All lists of one and of two, for all tables and all neighbours: never above δ, and at least this share of it somewhere.
-fn are_private(case: &str, least: f64, of: &dyn Fn(&Alone, u128, u128) -> (NoisyKeys, f64, f64)) {
+fn are_private(case: &str, least: f64, of: Calibrating<'_>) {
     for (groups, rows, total, of_row) in BOUNDS {
         let alone = Alone { groups, rows, total, of_row };
         let most = u128::from(total.unwrap_or(u64::MAX).min(groups * rows));
