@@ -12,7 +12,7 @@
 //! GAUSSIAN(eps=1, delta=1e-6) SUM(x)                   both with half of the ρ of (ε, δ/2), τ for δ/2
 //! GAUSSIAN(rho=0.1, delta=1e-6) SUM(x)                 both with ρ/2, τ for δ
 //! LAPLACE(eps=1, delta=1e-6) COUNT(*), 50 rows in all  units at ε/2, Gaussian, τ = 333; as released it would be 854
-//! LAPLACE(eps=1, delta=1e-6) SUM(x), x from 20 to 60   x as released, at ε: τ = 848, 43 units at least; units would have 29
+//! LAPLACE(eps=1, delta=1e-6) SUM(x), x from 20 to 60   x as released, at ε: τ = 848, 43 units at most; units have 28
 //! ```
 //!
 //! Where budgets count ρ, each part is charged its own ρ, and the threshold its δ. Where all do, the counts of OPTIONS have
