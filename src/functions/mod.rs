@@ -289,7 +289,7 @@ enum Members {
 }
 
 /// A set has no order, and plans are compared as texts; the function has its values in order.
-impl std::fmt::Debug for Members {
+impl Debug for Members {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Members")
     }
