@@ -77,7 +77,7 @@ fn head(parser: &mut Parser) -> Result<(String, bool), ParserError> {
 pub(super) fn grant(parser: &mut Parser) -> Result<Statement, ParserError> {
     let may = word_at(parser, 0).is_some_and(|verb| verb.value.eq_ignore_ascii_case("GRANT"));
     expect_word(parser, if may { "GRANT" } else { "REVOKE" })?;
-    if !word_at(parser, 0).is_some_and(|word| word.keyword == Keyword::SELECT) {
+    if word_at(parser, 0).is_none_or(|word| word.keyword != Keyword::SELECT) {
         return error(parser, "only SELECT on release tables is granted: GRANT SELECT ON r TO lab");
     }
     expect_word(parser, "SELECT")?;

@@ -309,8 +309,11 @@ pub(crate) fn answer(connection: &Connection, sequence: i64) -> Result<Option<Ve
     if of_entry == Some(digest) { Ok(Some(answer)) } else { Err(damage()) }
 }
 
+/// The digest of an answer, and the answer.
+type Digested = ([u8; 32], Vec<u8>);
+
 /// The answer of this number, and the digest of it as it is.
-fn digested(connection: &Connection, sequence: i64) -> Result<Option<([u8; 32], Vec<u8>)>, Fault> {
+fn digested(connection: &Connection, sequence: i64) -> Result<Option<Digested>, Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT name, creator, charge, about, answer, salt FROM release_table WHERE sequence = ?1",
     )?;
