@@ -2,8 +2,7 @@
 //!
 //! An open SQLite connection and a declaration go in, rows come out; the caller holds the transaction. Every write of
 //! declared rows also writes their *seal*, a digest over all of them, and every read checks it. If a failing disk
-//! alters, drops or revives a row, the next read notices and fails. A seal is not a signature: anyone who can write the
-//! file can write the seal.
+//! alters, drops or revives a row, the next read notices and fails. Anyone who can write the file can write the seal, too.
 //!
 //! A budget keeps what was spent beside what was declared, both in the one notion that it counts in: its *loss* is an ε,
 //! a ρ or a number of coupons. Only the ledger increases it. Two constraints of the table hold even against a defect of this program: the

@@ -84,7 +84,7 @@ pub(super) fn grant(parser: &mut Parser) -> Result<Statement, ParserError> {
     parser.expect_keyword(Keyword::ON)?;
     let name = name(parser)?;
     expect_word(parser, if may { "TO" } else { "FROM" })?;
-    let analyst = self::name(parser)?;
+    let analyst = super::slices::analyst(parser)?;
     Ok(Statement::ReleaseTable(ReleaseTableChange::Grant { name, analyst, may }))
 }
 

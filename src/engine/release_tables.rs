@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
 use crate::answer::{Accuracy, AccuracyKind, Answer, Head};
-use crate::catalog::{Catalog, Column, Privacy, Source, Table, quoted};
+use crate::catalog::{Catalog, CatalogError, Column, Privacy, Source, Table, quoted};
 use crate::dialect::{QueryStatement, ReleaseTableChange};
 use crate::engine::output::Output;
 use crate::engine::query::attempts::Attempts;
@@ -27,11 +27,11 @@ use crate::engine::state::Inner;
 use crate::engine::visit::at_vault;
 use crate::error::Error;
 use crate::exec::source::{columns_of, encoded, is_storable, schema_of_answer, stored_rows};
-use crate::ledger::{MOST_BYTES_OF_ONE, NewAnswer, ReleaseTable};
+use crate::ledger::{MOST_BYTES_OF_ONE, NewAnswer, ReleaseTable, VaultError};
 use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
 use crate::sql_type::sql_type;
-use crate::visible;
+use crate::{views, visible};
 
 /// What is stored beside the rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -189,7 +189,7 @@ impl Inner {
 }
 
 fn unknown(name: &str) -> Error {
-    crate::catalog::CatalogError::UnknownReleaseTable { table: name.to_owned() }.into()
+    CatalogError::UnknownReleaseTable { table: name.to_owned() }.into()
 }
 
 impl Session {
@@ -207,14 +207,23 @@ impl Session {
                 "release table {name} exists already; nothing was charged"
             )));
         }
+        self.is_no_views(&name)?;
         self.inner.vault.may_store(&name, &self.analyst)?;
         self.fits_vault(&query, clock).await?;
         let answer = self.answer(query, text, None, clock).await?;
-        let Some(new) = self.new_answer(&name, text, &answer)? else {
-            let most = MOST_BYTES_OF_ONE >> 20;
-            return Ok(Output::Answer(answer.noted(format!(
-                "{name} was not stored: the answer has more than {most} MiB; it is charged, and shown instead"
-            ))));
+        let new = match self.new_answer(&name, text, &answer) {
+            Ok(Some(new)) => new,
+            Ok(None) => {
+                let most = MOST_BYTES_OF_ONE >> 20;
+                return Ok(Output::Answer(answer.noted(format!(
+                    "{name} was not stored: the answer has more than {most} MiB; it is charged, and shown instead"
+                ))));
+            }
+            Err(_) => {
+                return Ok(Output::Answer(answer.noted(format!(
+                    "{name} was not stored: the answer cannot be written; it is charged, and shown instead"
+                ))));
+            }
         };
         match at_vault(&self.inner.vault, move |vault| vault.store_answer(&new)).await {
             Ok(_) => stored(&name, answer).map(Output::Answer),
@@ -225,6 +234,18 @@ impl Session {
                     "{name} was not stored: {error}; the answer is charged, and shown instead"
                 ))))
             }
+        }
+    }
+
+    /// Refuses a name that a view reads, as long as no table has it: whoever reads the view would read the release table.
+    fn is_no_views(&self, name: &str) -> Result<(), Error> {
+        let catalog = self.inner.vault.catalog()?;
+        match views::read_a_table(&catalog, name) {
+            true => {
+                let taken = CatalogError::NameTaken { name: name.to_owned() };
+                Err(VaultError::Catalog(taken).into())
+            }
+            false => Ok(()),
         }
     }
 

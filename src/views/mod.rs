@@ -194,6 +194,14 @@ pub(crate) fn named(query: &sql::Query, catalog: &Catalog) -> Vec<String> {
     names.into_iter().filter(|name| catalog.view(name).is_some()).collect()
 }
 
+/// Whether a view reads a table of this name, whether or not there is one.
+pub(crate) fn read_a_table(catalog: &Catalog, name: &str) -> bool {
+    catalog.views().any(|view| {
+        let read = view_query(&view.query).map(|(query, _)| tables_named(&query));
+        read.is_ok_and(|read| read.iter().any(|read| read == name))
+    })
+}
+
 /// The source of a view: a plan for the planner, and nothing to scan.
 struct Planned {
     plan: LogicalPlan,

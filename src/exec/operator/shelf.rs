@@ -255,7 +255,11 @@ impl Written {
             }
             match self.bytes.next().await {
                 Some(bytes) => self.left = Buffer::from(bytes.map_err(|_| failed())?),
-                None => return Ok(None),
+                None => {
+                    // A file that ends in the middle of a batch is no complete one.
+                    self.decoder.finish().map_err(|_| failed())?;
+                    return Ok(None);
+                }
             }
         }
     }

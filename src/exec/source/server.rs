@@ -88,7 +88,9 @@ impl Address {
             let name = pair.split('=').next().unwrap_or_default();
             plain(name).is_none_or(|name| name.to_lowercase().contains("pass"))
         };
-        if user.is_some_and(|user| user.contains(':')) || query.split('&').any(names_password) {
+        let has_colon =
+            |user: &str| user.contains(':') || plain(user).is_some_and(|user| user.contains(':'));
+        if user.is_some_and(has_colon) || query.split('&').any(names_password) {
             return Err(Error::catalog(format!(
                 "a location is kept in the vault, so it holds no password: write LOCATION '{form}', and give the program the password in PGPASSWORD, or in the file that PGPASSFILE names (else ~/.pgpass)"
             )));
@@ -299,6 +301,7 @@ mod tests {
             "postgresql://u:Zqsecret@h/d",
             "postgresql://u:Zqsecret@h:5432/d?sslmode=disable",
             "postgresql://:Zqsecret@h/d",
+            "postgresql://u%3AZqsecret@h/d",
             "postgresql://h/d?password=Zqsecret",
             "postgresql://h/d?sslmode=disable&PassWord=Zqsecret",
             "postgresql://h/d?p%61ssword=Zqsecret",

@@ -63,6 +63,10 @@ CREATE TABLE replayed_budget (
 /// The most bytes of one kept draw; a larger one is drawn each time.
 pub(crate) const MOST_BYTES_OF_ONE: usize = 1 << 20;
 
+/// The longest text of a replayed statement that is kept, and what stands for a longer one.
+const LONGEST_TEXT: usize = 1_024;
+const LONGER_TEXT: &str = "(a longer statement)";
+
 /// The bytes of kept draws beyond which the oldest are forgotten.
 const MOST_BYTES: i64 = 64 << 20;
 
@@ -219,6 +223,8 @@ pub(crate) fn replayed(
     let parameters = format!("charge={charge}");
     let mut fields = Fields::new("hushql replay 1");
     fields.integer(charge);
+    // A replay costs nothing, so that texts of any length could fill the disk for nothing.
+    let statement = if statement.len() <= LONGEST_TEXT { statement } else { LONGER_TEXT };
     let entry =
         answers::entry(connection, (REPLAY, parameters), analyst, statement, fields.digest())?;
     witness.append(connection, vec![entry])?;

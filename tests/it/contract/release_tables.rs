@@ -253,3 +253,37 @@ async fn an_answer_that_is_too_large_is_shown_instead() {
     assert_eq!(left(&lab), before - 1_000_000_000);
     assert!(lab.query("SELECT * FROM t").await.is_err());
 }
+
+/// A view whose table is gone must not read what an analyst puts in its place.
+#[tokio::test]
+async fn no_release_table_takes_the_place_that_a_view_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let codes = folder.path().join("codes.csv");
+    std::fs::write(&codes, "id,b\n1,a\n").unwrap();
+    for sql in [
+        &format!("CREATE EXTERNAL TABLE codes STORED AS CSV LOCATION '{}'", codes.display()),
+        "ALTER TABLE codes SET PUBLIC",
+        "CREATE VIEW names AS SELECT id, b FROM codes",
+        "DROP TABLE codes",
+    ] {
+        done(&engine.owner(), sql).await;
+    }
+    let eve = engine.analyst("eve").unwrap();
+    let before = left(&eve);
+    let create = CREATE.replace("TABLE cities", "TABLE codes");
+    assert!(why(&eve, &create).await.contains("the name `codes` is taken"));
+    assert_eq!(left(&eve), before);
+}
+
+/// Analysts are named letter by letter.
+#[tokio::test]
+async fn a_grant_is_for_the_analyst_that_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let [lab, upper, lower] = ["lab", "Lab2", "lab2"].map(|name| engine.analyst(name).unwrap());
+    done(&lab, CREATE).await;
+    done(&lab, "GRANT SELECT ON cities TO Lab2").await;
+    done(&upper, "SELECT * FROM cities").await;
+    why(&lower, "SELECT * FROM cities").await;
+}

@@ -241,3 +241,63 @@ async fn replays_are_answers() {
     let shown = first.batches()[0].project(&[1, 2]).unwrap();
     assert_eq!(columns(&rows.batches()[0]), columns(&shown));
 }
+
+/// The text of a binary value ends after ten bytes, and two values with the same beginning were one to the key.
+#[tokio::test]
+async fn constants_are_told_apart_to_their_last_byte() {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch};
+    use datafusion::parquet::arrow::ArrowWriter;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.parquet");
+    let [one, two] = [1, 2].map(|last| [[7; 12].to_vec(), vec![last]].concat());
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..30));
+    let keys = (0..30).map(|id| if id < 10 { one.as_slice() } else { two.as_slice() });
+    let keys: ArrayRef = Arc::new(BinaryArray::from_iter_values(keys));
+    let batch = RecordBatch::try_from_iter([("id", ids), ("k", keys)]).unwrap();
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let engine = Engine::init(folder.path().join("v.db")).unwrap();
+    for sql in [
+        &format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'", path.display()),
+        "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE",
+        "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=1000)",
+        "ALTER PRIVACY BUDGET b SET REPLAY (ALL)",
+    ] {
+        done(&engine.owner(), sql).await;
+    }
+    let lab = engine.analyst("lab").unwrap();
+    let of = |key: &[u8]| {
+        let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("SELECT LAPLACE(eps=50) COUNT(*) AS n FROM t WHERE k = X'{key}'")
+    };
+    let (ten, twenty) = (asked(&lab, &of(&one)).await, asked(&lab, &of(&two)).await);
+    assert!(
+        ten.1 && twenty.1 && ten.0.contains("10") && twenty.0.contains("20"),
+        "{ten:?} {twenty:?}"
+    );
+    assert_eq!(asked(&lab, &of(&one)).await, (ten.0, false));
+}
+
+/// A budget that is replaced replays nothing until its owner says so, and texts of replays do not fill the vault.
+#[tokio::test]
+async fn a_replaced_budget_replays_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "ALL").await;
+    let lab = engine.analyst("lab").unwrap();
+    assert!(asked(&lab, ASK).await.1);
+    let size = || std::fs::metadata(folder.path().join("v.db")).unwrap().len();
+    let before = size();
+    for i in 0..20 {
+        let long = format!("{ASK} /* {i} {} */", "x".repeat(50_000));
+        assert!(!asked(&lab, &long).await.1);
+    }
+    assert!(size() < before + 200_000, "{} {before}", size());
+    let replaced = "CREATE OR REPLACE PRIVACY BUDGET b FOR people LIMIT (epsilon=10, delta=1e-6)";
+    done(&engine.owner(), replaced).await;
+    assert!(asked(&lab, ASK).await.1);
+}

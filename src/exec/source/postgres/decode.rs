@@ -362,7 +362,7 @@ fn decimal(cell: &[u8], precision: u8, scale: i8) -> Option<Option<i128>> {
         };
         sum = shifted;
     }
-    sum = sum.checked_add(i128::from(is_half))?;
+    let Some(sum) = sum.checked_add(i128::from(is_half)) else { return Some(None) };
     let most = 10_i128.checked_pow(u32::from(precision))?;
     Some((sum < most).then_some(if is_negative { -sum } else { sum }))
 }
@@ -392,6 +392,11 @@ mod tests {
         assert_eq!(of(0, &[12, 3_400], 9, 2), Some(1_234));
         assert_eq!(of(1, &[1], 9, 0), Some(10_000));
         assert_eq!(of(1, &[1], 4, 0), None);
+        // 2¹²⁷ − 1 and a half, at two scales: no value makes the reading fail.
+        let most = [170, 1_411, 8_346, 469, 2_317, 3_168, 7_303, 7_158, 8_410, 5_727, 5_000];
+        assert_eq!(of(9, &most, 38, 0), None);
+        let most = [1, 7_014, 1_183, 4_604, 6_923, 1_731, 6_873, 371, 5_884, 1_057, 2_750];
+        assert_eq!(of(9, &most, 18, 2), None);
         assert_eq!(of(0, &[], 9, 2), Some(0));
         assert_eq!(of(-1, &[50], 9, 2), Some(1));
         assert_eq!(of(-1, &[49], 9, 2), Some(0));

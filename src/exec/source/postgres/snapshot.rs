@@ -19,7 +19,7 @@ use tokio::sync::mpsc::Sender;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::connect::{Connected, Trouble, connect};
-use super::types::{Kind, ServerColumn, found};
+use super::types::{Found, Kind, ServerColumn, found};
 use crate::exec::source::server::{Address, Relation, identifier};
 
 /// How long the server's catalog may take to answer.
@@ -32,6 +32,9 @@ const BLOCK: usize = 256 << 10;
 /// than this.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const SETTINGS: &str = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = '10s'";
+
+/// The clock of a transaction, which servers have from version 17 on. It is set before the transaction begins.
+const UNTIMED: &str = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'";
 
 /// What the catalog says of a table before anything of it is used. A table is foreign if any part of it is: a partition, or
 /// what a view reads.
@@ -56,8 +59,10 @@ SELECT c.relkind::text,
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname::text = $1 AND c.relname::text = $2";
 
+/// Whether a column is computed whenever it is read is not known to servers before version 12, which have none.
 const COLUMNS: &str = "
-SELECT a.attname::text, a.atttypid, a.atttypmod, pg_catalog.format_type(a.atttypid, a.atttypmod)
+SELECT a.attname::text, a.atttypid, a.atttypmod, pg_catalog.format_type(a.atttypid, a.atttypmod),
+    coalesce(pg_catalog.to_jsonb(a) OPERATOR(pg_catalog.->>) 'attgenerated' = 'v', false)
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -182,6 +187,7 @@ impl Snapshot {
             known.exported.is_none()
         };
         if is_first {
+            client.batch_execute(UNTIMED).await?;
             client.batch_execute(&format!("{BEGIN}; {SETTINGS}")).await?;
         }
         // Before the snapshot: whoever empties a table or writes it anew leaves older snapshots an empty one.
@@ -203,7 +209,10 @@ impl Snapshot {
         for row in client.query(COLUMNS, &name).await? {
             let (oid, modifier): (u32, i32) = (row.try_get(1)?, row.try_get(2)?);
             let (name, shown) = (row.try_get(0)?, row.try_get(3)?);
-            columns.push(ServerColumn { name, found: found(oid, modifier), shown });
+            // One row could make the computation fail.
+            let is_computed: bool = row.try_get(4)?;
+            let found = if is_computed { Found::Unreadable } else { found(oid, modifier) };
+            columns.push(ServerColumn { name, found, shown });
         }
         // A materialized view, which LOCK does not take, is locked by whoever reads it.
         client.prepare(&format!("SELECT FROM {relation}")).await?;
@@ -240,6 +249,7 @@ impl Snapshot {
         };
         let connected = connect(&self.address).await?;
         let begin = format!("{BEGIN}; SET TRANSACTION SNAPSHOT '{exported}'; {SETTINGS}");
+        connected.client()?.batch_execute(UNTIMED).await?;
         connected.client()?.batch_execute(&begin).await?;
         let sent = send(&connected, &copy, to).await;
         // Taking leave waits for a moment.

@@ -11,8 +11,11 @@
 
 use arrow::datatypes::{DataType, TimeUnit};
 
-/// The longest text that is read: a longer one is NULL, as it is in files.
-const LONGEST: usize = 16 << 20;
+use crate::functions::MOST_OF_A_CELL;
+
+/// The longest text that is read: a longer one is NULL, as it is in files. The server holds a row in one piece of at most 2³⁰ bytes,
+/// so that a row of 1,600 such texts still fits.
+const LONGEST: usize = MOST_OF_A_CELL;
 
 /// How the bytes of a column are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
