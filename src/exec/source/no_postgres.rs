@@ -17,7 +17,7 @@ const BUILD: &str = "cargo build --release --features postgres";
 
 /// The snapshots of one statement, of which there are none.
 #[derive(Debug, Default)]
-pub(super) struct Servers;
+pub(super) struct Servers(());
 
 impl Servers {
     /// Whether the statement has asked a server for anything: never.
