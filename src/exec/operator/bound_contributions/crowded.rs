@@ -19,7 +19,7 @@ const SPREAD: usize = 8;
 
 /// The least and the largest number of counters.
 const FEWEST: usize = 1 << 10;
-const MOST: usize = 1 << 22;
+const MOST: usize = 1 << 24;
 
 /// Counts rows by the hash of their unit.
 #[derive(Clone)]
