@@ -18,6 +18,7 @@ use futures::FutureExt;
 use hushql::privacy::Cost;
 use hushql::{Output, Session, split_statements};
 
+use super::commands::is_command;
 use super::failure::Failure;
 use super::print::Printer;
 use super::progress;
@@ -55,6 +56,11 @@ pub(super) async fn script(
             status = failure.exit_status();
         }
         let said = printer.failure_in(text, &failure, (count > 1).then_some(statement.place().0));
+        if is_command(statement.text()) {
+            printer.note(
+                "hint: commands such as \\dt are for the shell; a script holds SQL: SHOW TABLES, DESCRIBE adult, SHOW PRIVACY BUDGET",
+            );
+        }
         if said.is_err() || !keep_going {
             if let Some(sentence) = skipped(count - at - 1, "; --keep-going runs all") {
                 printer.note(&sentence);

@@ -256,7 +256,7 @@ impl Written {
             match self.bytes.next().await {
                 Some(bytes) => self.left = Buffer::from(bytes.map_err(|_| failed())?),
                 None => {
-                    // A file that ends in the middle of a batch is no complete one.
+                    // A file that ends in the middle of a batch is incomplete.
                     self.decoder.finish().map_err(|_| failed())?;
                     return Ok(None);
                 }

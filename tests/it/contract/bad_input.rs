@@ -95,6 +95,8 @@ fn parameters_out_of_range_are_refused() {
         .lab("SELECT LAPLACE(eps=0) COUNT(*) FROM people")
         .says(1, &["line 1, column", "eps must be a number from"]);
     study.lab("SELECT LAPLACE(eps=1, eps=1) COUNT(*) FROM people").says(1, &["twice"]);
+    // A command of the shell, as psql takes it in -c.
+    study.lab("\\dt").says(1, &["hint: commands such as \\dt are for the shell", "SHOW TABLES"]);
     // Over what one query may spend, and over what is left.
     study
         .lab("SELECT LAPLACE(eps=50001) COUNT(*) FROM people")

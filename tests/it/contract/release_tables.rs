@@ -2,28 +2,9 @@
 
 use std::path::Path;
 
-use hushql::{Engine, Error, Output, Session};
+use hushql::{Engine, Output, Session};
 
-async fn told(session: &Session, sql: &str) -> Result<String, Error> {
-    Ok(match session.execute(sql).await? {
-        Output::Answer(answer) => answer.to_string(),
-        Output::Explanation(explanation) => explanation.to_string(),
-        Output::ExplanationJson(explanation) => explanation.to_json(),
-        Output::Done(sentence) => sentence,
-        other => panic!("{other:?}"),
-    })
-}
-
-async fn done(session: &Session, sql: &str) -> String {
-    told(session, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
-}
-
-async fn why(session: &Session, sql: &str) -> String {
-    match told(session, sql).await {
-        Err(error) => error.to_string(),
-        Ok(answer) => panic!("{sql}: {answer}"),
-    }
-}
+use crate::contract::asked::{done, why};
 
 /// A vault with 40 people in two cities, and ε = 10 for them.
 async fn engine(folder: &Path) -> Engine {

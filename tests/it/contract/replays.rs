@@ -2,21 +2,9 @@
 
 use std::path::Path;
 
-use hushql::{Engine, Error, Output, Session};
+use hushql::{Engine, Session};
 
-async fn told(session: &Session, sql: &str) -> Result<String, Error> {
-    Ok(match session.execute(sql).await? {
-        Output::Answer(answer) => answer.to_string(),
-        Output::Explanation(explanation) => explanation.to_string(),
-        Output::ExplanationJson(explanation) => explanation.to_json(),
-        Output::Done(sentence) => sentence,
-        other => panic!("{other:?}"),
-    })
-}
-
-async fn done(session: &Session, sql: &str) -> String {
-    told(session, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
-}
+use crate::contract::asked::done;
 
 fn people(folder: &Path) -> String {
     folder.join("people.csv").display().to_string()

@@ -4,27 +4,12 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
-use hushql::{Engine, Error, Output, Session};
+use hushql::{Engine, Session};
+
+use crate::contract::asked::{told, why};
 
 /// What no column, name or refusal may show: it is in the rows of a private table, and in the text of a view.
 const CANARY: &str = "Tweety";
-
-async fn told(session: &Session, sql: &str) -> Result<String, Error> {
-    Ok(match session.execute(sql).await? {
-        Output::Answer(answer) => answer.to_string(),
-        Output::Explanation(explanation) => explanation.to_string(),
-        Output::ExplanationJson(explanation) => explanation.to_json(),
-        Output::Done(sentence) => sentence,
-        other => panic!("{other:?}"),
-    })
-}
-
-async fn why(session: &Session, sql: &str) -> String {
-    match told(session, sql).await {
-        Err(error) => error.to_string(),
-        Ok(answer) => panic!("{sql}: {answer}"),
-    }
-}
 
 async fn owned(engine: &Engine, statements: &[&str]) {
     for statement in statements {

@@ -39,7 +39,7 @@ pub(super) enum Trouble {
     Unreachable,
     /// It takes no more connections.
     Busy,
-    /// There is no user in the address or the environment.
+    /// Neither the address nor the environment names a user.
     NoUser,
     /// It does not accept the user, or the password.
     Refused,
@@ -110,7 +110,7 @@ impl Ends {
     /// Runs a task until it is done, or this is dropped.
     ///
     /// # Errors
-    /// If there is no runtime.
+    /// If the runtime cannot be started.
     pub(super) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Result<Self, Trouble> {
         Ok(Self(runtime()?.spawn(task).abort_handle()))
     }

@@ -253,7 +253,7 @@ fn unreadable(name: &str, found: &[ServerColumn]) -> Error {
     }
     if !others.is_empty() {
         said.push(format!(
-            "{others}: there is no such type here, so leave it out, or read a view that converts it, as in CREATE VIEW … AS SELECT …, column::text"
+            "{others}: HushQL has no such type; leave the column out, or read a view that converts it, as in CREATE VIEW … AS SELECT …, column::text"
         ));
     }
     let columns: Vec<String> = found
@@ -293,7 +293,7 @@ fn given(written: Vec<Column>, found: &[ServerColumn]) -> Result<Vec<Column>, Er
                 sql_type(&proposed)
             ),
             None => format!(
-                "the server's column {name} is {}, and there is no such type here: leave it out, or read a view that converts it, as in CREATE VIEW … AS SELECT …, {name}::text",
+                "the server's column {name} is {}, a type that HushQL does not have: leave it out, or read a view that converts it, as in CREATE VIEW … AS SELECT …, {name}::text",
                 column.shown
             ),
         }));
