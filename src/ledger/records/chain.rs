@@ -230,10 +230,20 @@ impl Witness {
         connection: &Connection,
         format: Older,
     ) -> Result<(), Fault> {
-        let mut witness = Self::default();
-        let check = |checkpoint: &Checkpoint, connection: &Connection| {
+        Self::check_with_checkpoints(connection, |checkpoint, connection| {
             checkpoint.check_older(connection, format)
-        };
+        })
+    }
+
+    /// Follows the chain of a ledger from its first entry on, with this check of each checkpoint on the way.
+    ///
+    /// # Guarantee
+    /// As [`Witness::advance`], with the checkpoints that the check accepts.
+    pub(crate) fn check_with_checkpoints(
+        connection: &Connection,
+        check: impl Fn(&Checkpoint, &Connection) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut witness = Self::default();
         witness.follow_with(connection, i64::MAX, check)?;
         witness.check_end(connection)
     }

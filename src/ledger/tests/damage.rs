@@ -325,19 +325,19 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
     Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
     assert_eq!(says(None), no_vault, "another program's database");
     fs::write(&other, &bytes).unwrap();
-    Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 8").unwrap();
+    Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 9").unwrap();
     Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 1").unwrap();
     assert_eq!(
         says(None),
         format!(
-            "the vault `{shown}` has format 1, but this program reads format 8: it is too old to upgrade; create a new vault, and declare budgets there with the remainders of the old ones"
+            "the vault `{shown}` has format 1, but this program reads format 9: it is too old to upgrade; create a new vault, and declare budgets there with the remainders of the old ones"
         )
     );
-    Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 9").unwrap();
+    Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 10").unwrap();
     assert_eq!(
         says(None),
         format!(
-            "the vault `{shown}` has format 9, but this program reads format 8: open it with the newer HushQL that made it"
+            "the vault `{shown}` has format 10, but this program reads format 9: open it with the newer HushQL that made it"
         )
     );
 

@@ -9,13 +9,14 @@
 //! its rows are in the present tables, where a new column has its default.
 //!
 //! ```text
-//! format 4 to 7, sound, at home? ─▶ rows aside, tables anew, rows back ─▶ chain, seals, budgets verified ─▶ COMMIT
+//! format 4 to 8, sound, at home? ─▶ rows aside, tables anew, rows back ─▶ chain, seals, budgets verified ─▶ COMMIT
 //! ```
 
 mod format_4;
 mod format_5;
 mod format_6;
 mod format_7;
+mod format_8;
 mod sealed;
 
 use std::path::Path;
@@ -43,7 +44,7 @@ pub(super) enum Moved {
 /// An older format, and the data that was read before the rows move.
 enum Older {
     Four(Vec<format_4::Budget>),
-    /// Format 5, 6 or 7.
+    /// Format 5, 6, 7 or 8.
     Homed,
 }
 
@@ -55,6 +56,7 @@ impl Older {
             format_5::FORMAT => format_5::check(connection, path).map(|()| Self::Homed),
             format_6::FORMAT => format_6::check(connection, path).map(|()| Self::Homed),
             format_7::FORMAT => format_7::check(connection, path).map(|()| Self::Homed),
+            format_8::FORMAT => format_8::check(connection, path).map(|()| Self::Homed),
             found => {
                 Err(VaultError::Version { path: path.to_owned(), found, known: VERSION }.into())
             }

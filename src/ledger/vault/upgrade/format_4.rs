@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::Connection;
 
-use super::sealed::check_budgets;
+use super::sealed::{Slices, check_budgets};
 use crate::catalog::describe;
 use crate::catalog::store::{self, Fields, Kind, check_seal};
 use crate::ledger::charging::moves;
@@ -57,6 +57,7 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<Vec<Budget>, 
         &["name", "table_name", "space", "notion"],
         "promised_epsilon, promised_delta, limit_loss, limit_delta, floor_loss, floor_delta,
              default_epsilon, default_rho, default_delta, max_loss, max_delta",
+        Slices::Unknown,
     )?;
     let mut statement = connection
         .prepare("SELECT table_name, space, notion, spent_loss, spent_delta FROM budget")?;

@@ -6,13 +6,13 @@
 
 use rusqlite::Connection;
 
-use super::sealed::check_budgets;
+use super::sealed::{Slices, check_budgets};
 use crate::catalog::store;
 use crate::ledger::error::Fault;
 use crate::ledger::file::schema;
 use crate::ledger::records::chain::Witness;
 use crate::ledger::records::checkpoint::Older;
-use crate::ledger::records::{answers, history, statements};
+use crate::ledger::records::{answers, history, kept, statements};
 
 /// The number of this format.
 pub(super) const FORMAT: i64 = 5;
@@ -33,6 +33,7 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
         &["name", "table_name", "notion"],
         "promised_epsilon, promised_delta, limit_loss, limit_delta, floor_loss, floor_delta,
              default_epsilon, default_rho, default_delta, max_loss, max_delta",
+        Slices::Unknown,
     )?;
     Witness::check_with_older_checkpoints(connection, Older::WithoutNumbers)
 }
@@ -41,12 +42,14 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
 /// checkpoints with numbers of entries.
 ///
 /// # Errors
-/// [`Fault::Damage`] if an entry, a checkpoint, a statement or the history was altered.
+/// [`Fault::Damage`] if an entry, a checkpoint, a statement, the history, a stored answer or a kept draw was altered.
 pub(super) fn complete(connection: &Connection) -> Result<Witness, Fault> {
     store::reseal_budgets(connection)?;
     answers::initialise(connection)?;
     let witness = Witness::with_new_checkpoints(connection)?;
     statements::check(connection)?;
     history::all(connection)?;
+    answers::check(connection)?;
+    kept::check(connection)?;
     Ok(witness)
 }

@@ -6,7 +6,7 @@
 
 use rusqlite::Connection;
 
-use super::sealed::check_budgets;
+use super::sealed::{Slices, check_budgets};
 use crate::ledger::error::Fault;
 use crate::ledger::file::schema;
 use crate::ledger::records::chain::Witness;
@@ -31,6 +31,7 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
         &["name", "table_name", "notion"],
         "promised_epsilon, promised_delta, limit_loss, limit_delta, floor_loss, floor_delta,
              default_epsilon, default_rho, default_delta, min_loss, max_loss, max_delta",
+        Slices::Unknown,
     )?;
     Witness::check_with_older_checkpoints(connection, Older::WithoutNumbers)
 }

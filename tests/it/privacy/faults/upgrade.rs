@@ -78,7 +78,23 @@ const SEVEN: Older = Older {
     declared: "budget brief: dropped",
 };
 
-const OLDER: [&Older; 4] = [&FOUR, &FIVE, &SIX, &SEVEN];
+const EIGHT: Older = Older {
+    format: 8,
+    spent: &[
+        ("curve", 11_052_084, 0),
+        ("inn", 5_800_000_000, 10_000_000_000),
+        ("pen", 750_000_000, 0),
+        ("shop", 5_800_000_000, 10_000_000_000),
+        ("strip", 3, 0),
+        ("thrifty", 11_052_084, 0),
+        ("whole", 11_052_084, 0),
+        ("wide", 5_800_000_000, 10_000_000_000),
+    ],
+    tables: 7,
+    declared: "budget brief: dropped",
+};
+
+const OLDER: [&Older; 5] = [&FOUR, &FIVE, &SIX, &SEVEN, &EIGHT];
 
 impl Older {
     fn fixture(&self, extension: &str) -> PathBuf {
@@ -137,6 +153,14 @@ impl Older {
         if self.format >= 5 {
             for table in ["declaration", "statement", "joined_space"] {
                 let before = self.rows(table, &self.fixture("db"));
+                assert_eq!(self.rows(table, path), before, "{table}");
+            }
+        }
+        if self.format >= 8 {
+            for table in ["slice", "release_table", "release_grant", "kept_draw", "replayed_budget"]
+            {
+                let before = self.rows(table, &self.fixture("db"));
+                assert!(!before.is_empty(), "{table}");
                 assert_eq!(self.rows(table, path), before, "{table}");
             }
         }
@@ -356,7 +380,16 @@ fn a_damaged_vault_is_not_carried_over() {
     let seven = always.into_iter().chain(since_five).map(|(change, says)| {
         (&SEVEN, (if change.starts_with("ALTER") { OTHER } else { change }, says))
     });
-    for (older, (change, says)) in four.chain(five).chain(six).chain(seven) {
+    let since_eight = [
+        ("UPDATE slice SET limit_loss = limit_loss + 1", "not what was declared"),
+        ("UPDATE release_table SET about = '{}'", "stored answers are not"),
+        ("DELETE FROM release_grant", "stored answers are not"),
+        ("UPDATE kept_draw SET drawn = x'00'", "a kept draw was altered"),
+    ];
+    let eight = always.into_iter().chain(since_five).chain(since_eight).map(|(change, says)| {
+        (&EIGHT, (if change.starts_with("ALTER") { OTHER } else { change }, says))
+    });
+    for (older, (change, says)) in four.chain(five).chain(six).chain(seven).chain(eight) {
         let path = older.copy(&bench, false);
         damage(&path, change);
         let before = fs::read(&path).unwrap();
