@@ -46,8 +46,11 @@ pub struct Receipt {
     pub spent: Cost,
     /// What every touched budget has left, by name.
     pub left: Vec<(String, Spend)>,
-    /// The number of the charge in the ledger; of a replayed answer, that of the charge which paid for it.
+    /// The number of the charge in the ledger, as `hushql.ledger` shows it to who asked; of a replayed answer, that of the charge
+    /// which paid for it.
     pub sequence: i64,
+    /// The same in the whole ledger.
+    pub(crate) charge: i64,
     /// Whether the answer was paid for before, and is shown again.
     pub is_replayed: bool,
 }

@@ -14,7 +14,7 @@ use rusqlite::{Connection, params};
 use super::budget::check_limit;
 use super::slices;
 use super::store::{accounts, reseal_budgets};
-use super::{Budget, CatalogError, PerQuery, Slice};
+use super::{Budget, CatalogError, PerQuery, Replay, Slice};
 use crate::privacy::Spend;
 
 /// Sets the limit of a budget; a limit below what is spent leaves nothing.
@@ -72,6 +72,21 @@ pub(crate) fn set_per_query(
          WHERE name = ?1",
         params![budget, default, default_rho, default_delta, min, max, max_delta],
     )?;
+    reseal_budgets(connection)
+}
+
+/// Sets whose answers a budget replays.
+///
+/// # Errors
+/// [`CatalogError::UnknownBudget`].
+pub(crate) fn set_replay(
+    connection: &Connection,
+    budget: &str,
+    to: Replay,
+) -> Result<(), CatalogError> {
+    of_budget(connection, budget)?;
+    connection
+        .execute("UPDATE budget SET replay = ?2 WHERE name = ?1", params![budget, to.word()])?;
     reseal_budgets(connection)
 }
 

@@ -3,7 +3,7 @@
 //! In: the owner's declaration. Out: plain data that is consistent with itself ([`Budget::check`]).
 //!
 //! ```
-//! use hushql::catalog::{Budget, PerQuery};
+//! use hushql::catalog::{Budget, PerQuery, Replay};
 //! use hushql::privacy::Spend;
 //!
 //! let budget = Budget {
@@ -13,13 +13,14 @@
 //!     promise: None,
 //!     coupon: None,
 //!     per_query: PerQuery { default: Some(100_000_000), ..PerQuery::default() },
+//!     replay: Replay::All,
 //! };
 //! assert!(budget.check().is_ok());
 //! ```
 
-use super::CatalogError;
 use super::accounting::rho_of;
 use super::name::check_name;
+use super::{CatalogError, Replay};
 use crate::privacy::{Cost, Notion, Spend, Tally};
 
 /// How much all analysts together may spend on the people of one unit domain, whichever of their tables they query.
@@ -45,6 +46,8 @@ pub struct Budget {
     pub coupon: Option<i64>,
     /// What a single query spends by default, at least and at most.
     pub per_query: PerQuery,
+    /// Whose answers it replays to whom, at no cost.
+    pub replay: Replay,
 }
 
 /// What a single query spends by default, at least and at most: ε and ρ in 10⁻⁹, δ in 10⁻¹⁸.

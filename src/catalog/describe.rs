@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Budget, Catalog, Domain, PerQuery, Privacy, Slice, Source, Table, Unit, View};
+use super::{Budget, Catalog, Domain, PerQuery, Privacy, Replay, Slice, Source, Table, Unit, View};
 use crate::privacy::{Notion, Spend};
 
 /// Whom the rows of a table belong to, in words.
@@ -108,7 +108,11 @@ pub(crate) fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
     }
     for budget in catalog.budgets() {
         let (limit, per_query) = (limit_text(budget), per_query_text(budget));
-        let text = format!("for {}, limit {limit}, per query {per_query}", budget.table);
+        let replay = match budget.replay {
+            Replay::All => String::new(),
+            other @ (Replay::Own | Replay::Off) => format!(", replay {}", other.word()),
+        };
+        let text = format!("for {}, limit {limit}, per query {per_query}{replay}", budget.table);
         texts.insert(format!("budget {}", budget.name), text);
         for Slice { analyst, limit } in catalog.slices(&budget.name) {
             texts.insert(format!("slice {analyst} of {}", budget.name), format!("limit {limit}"));
@@ -136,7 +140,15 @@ mod tests {
     fn the_cost_of_one_query_is_described_from_least_to_most() {
         let summary = |limit: Spend, per_query: PerQuery| {
             let (name, table) = ("b".to_owned(), "t".to_owned());
-            per_query_text(&Budget { name, table, limit, promise: None, coupon: None, per_query })
+            per_query_text(&Budget {
+                name,
+                table,
+                limit,
+                promise: None,
+                coupon: None,
+                per_query,
+                replay: Replay::All,
+            })
         };
         let (epsilon, rho) = (Spend::of_epsilon(9, 0), Spend::of_rho(9, 0));
         let none = PerQuery::default();

@@ -15,7 +15,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, CatalogError, ExportFolder, Slice, View};
+use super::{Budget, CatalogError, ExportFolder, Replay, Slice, View};
 use crate::catalog::name::check_name;
 use crate::catalog::version::{CatalogVersion, Joined};
 
@@ -524,5 +524,11 @@ impl Catalog {
     /// All budgets, by name.
     pub fn budgets(&self) -> impl Iterator<Item = &Budget> {
         self.budgets.values()
+    }
+
+    /// Whether analysts are kept apart: some budget replays to each the own answers alone. Then nobody but the owner sees the
+    /// entries of others in the ledger, or numbers that follow from how many they are.
+    pub(crate) fn keeps_apart(&self) -> bool {
+        self.budgets().any(|budget| budget.replay == Replay::Own)
     }
 }

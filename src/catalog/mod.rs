@@ -21,6 +21,7 @@
 pub const RESERVED: &str = "__hushql";
 
 mod accounting;
+mod accounts;
 pub(crate) mod alter;
 mod budget;
 pub(crate) mod describe;
@@ -31,6 +32,7 @@ pub(crate) mod joins;
 mod metadata;
 pub(crate) mod name;
 mod replay;
+mod seal;
 pub(crate) mod slices;
 pub(crate) mod store;
 mod unit_domains;

@@ -7,9 +7,10 @@
 //! ```
 
 /// Whose answers are replayed to whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Replay {
     /// Everybody's, to everybody who may ask.
+    #[default]
     All,
     /// One's own.
     Own,

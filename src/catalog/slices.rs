@@ -136,7 +136,7 @@ pub(crate) fn check<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::PerQuery;
+    use crate::catalog::{PerQuery, Replay};
 
     #[test]
     fn slices_together_are_within_the_limit() {
@@ -147,6 +147,7 @@ mod tests {
             promise: None,
             coupon: None,
             per_query: PerQuery::default(),
+            replay: Replay::All,
         };
         let checked = |limit: Spend, slices: &[Spend]| {
             let slices =

@@ -17,17 +17,15 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Budget, Catalog, CatalogError, CatalogVersion, ExportFolder, PerQuery, Slice, Table, View,
-};
-use crate::catalog::slices;
+use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, View};
 use crate::catalog::version::Joined;
-use crate::privacy::{Notion, Spend};
 
+pub(crate) use super::accounts::{Account, accounts, insert_budget, reseal_budgets, set_spent};
 pub(crate) use super::digest::Fields;
+pub(crate) use super::seal::{Kind, check_seal, seal, set_seal};
 
 /// The tables of the catalog and of the seals.
 ///
@@ -77,6 +75,7 @@ CREATE TABLE budget (
     max_delta INTEGER CHECK (max_delta >= 0),
     spent_loss INTEGER NOT NULL CHECK (spent_loss >= 0),
     spent_delta INTEGER NOT NULL CHECK (spent_delta >= 0),
+    replay TEXT NOT NULL DEFAULT 'OFF' CHECK (replay IN ('ALL', 'OWN', 'OFF')),
     CONSTRAINT promise CHECK ((promised_epsilon IS NULL) = (promised_delta IS NULL)
         AND (promised_epsilon IS NULL OR notion IN ('rho', 'coupons'))),
     CONSTRAINT coupon CHECK ((coupon_epsilon IS NULL) = (notion <> 'coupons')
@@ -95,79 +94,6 @@ WHEN NEW.notion IS NOT OLD.notion
     OR NEW.coupon_epsilon IS NOT OLD.coupon_epsilon
 BEGIN SELECT RAISE(ABORT, 'how a budget counts never changes'); END;
 ";
-
-/// Rows that share one seal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Declared tables.
-    Tables,
-    /// Budgets as declared, without what was spent.
-    Budgets,
-    /// The names of analysts.
-    Analysts,
-    /// The last hash of the ledger's chain.
-    Ledger,
-    /// The last hash of the history of declarations.
-    History,
-    /// The home of the vault: the location where it may be opened.
-    Home,
-    /// Stored answers, and who may read them.
-    Answers,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Tables => "tables",
-            Self::Budgets => "budgets",
-            Self::Analysts => "analysts",
-            Self::Ledger => "ledger",
-            Self::History => "history",
-            Self::Home => "home",
-            Self::Answers => "answers",
-        }
-    }
-
-    /// The error when the rows differ from what was sealed.
-    fn damage(self) -> CatalogError {
-        CatalogError::Damaged(match self {
-            Self::Tables => "the declared tables are not what was declared",
-            Self::Budgets => "the budgets are not what was declared",
-            Self::Analysts => "the list of analysts is not what was written",
-            Self::Ledger => "the end of the ledger is missing",
-            Self::History => "the end of the history of declarations is missing",
-            Self::Home => "its home is not what was written",
-            Self::Answers => "the stored answers are not what was stored",
-        })
-    }
-}
-
-/// The stored seal of these rows.
-pub(crate) fn seal(connection: &Connection, kind: Kind) -> Result<[u8; 32], CatalogError> {
-    let mut statement = connection.prepare_cached("SELECT digest FROM seal WHERE kind = ?1")?;
-    statement.query_row([kind.name()], |row| row.get(0)).optional()?.ok_or_else(|| kind.damage())
-}
-
-/// Stores the seal of these rows.
-pub(crate) fn set_seal(
-    connection: &Connection,
-    kind: Kind,
-    digest: [u8; 32],
-) -> Result<(), CatalogError> {
-    connection
-        .prepare_cached("INSERT INTO seal (kind, digest) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET digest = excluded.digest")?
-        .execute(params![kind.name(), digest])?;
-    Ok(())
-}
-
-/// Checks rows that were read against their seal.
-pub(crate) fn check_seal(
-    connection: &Connection,
-    kind: Kind,
-    digest: [u8; 32],
-) -> Result<(), CatalogError> {
-    if seal(connection, kind)? == digest { Ok(()) } else { Err(kind.damage()) }
-}
 
 /// Seals the present rows: there are none yet, or they come from an older format and were checked there.
 pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
@@ -362,86 +288,6 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
     reseal_tables(connection)
 }
 
-/// A budget, and what has been spent of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Account {
-    pub(crate) budget: Budget,
-    floor: Spend,
-    pub(crate) spent: Spend,
-    /// Its slices, by analyst.
-    pub(crate) slices: Vec<Slice>,
-}
-
-/// All budgets, by name.
-///
-/// # Errors
-/// [`CatalogError::Damaged`] when they differ from their seal.
-pub(crate) fn accounts(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
-    let accounts = account_rows(connection)?;
-    check_seal(connection, Kind::Budgets, budgets_digest(&accounts))?;
-    Ok(accounts)
-}
-
-/// Stores a new budget, of which `spent` is already spent. The caller has checked it.
-///
-/// # Errors
-/// [`CatalogError::DuplicateBudget`] when the name is taken.
-pub(crate) fn insert_budget(
-    connection: &Connection,
-    budget: &Budget,
-    spent: Spend,
-) -> Result<(), CatalogError> {
-    budget.check_without_limit()?;
-    if accounts(connection)?.iter().any(|account| account.budget.name == budget.name) {
-        return Err(CatalogError::DuplicateBudget { budget: budget.name.clone() });
-    }
-    if spent.notion != budget.limit.notion {
-        return Err(CatalogError::Uncountable { budget: budget.name.clone() });
-    }
-    let PerQuery { default, default_rho, default_delta, min, max, max_delta } = budget.per_query;
-    connection.execute(
-        "INSERT INTO budget VALUES (:name, :table, :notion, :promised_epsilon,
-             :promised_delta, :coupon, :limit_loss, :limit_delta, :spent_loss, :spent_delta, :default,
-             :default_rho, :default_delta, :min, :max, :max_delta, :spent_loss, :spent_delta)",
-        named_params! {
-            ":name": budget.name,
-            ":table": budget.table,
-            ":notion": budget.limit.notion.name(),
-            ":promised_epsilon": budget.promise.map(|promise| promise.nano),
-            ":promised_delta": budget.promise.map(|promise| promise.atto_delta),
-            ":coupon": budget.coupon,
-            ":limit_loss": budget.limit.nano,
-            ":limit_delta": budget.limit.atto_delta,
-            ":default": default,
-            ":default_rho": default_rho,
-            ":default_delta": default_delta,
-            ":min": min,
-            ":max": max,
-            ":max_delta": max_delta,
-            ":spent_loss": spent.nano,
-            ":spent_delta": spent.atto_delta,
-        },
-    )?;
-    reseal_budgets(connection)
-}
-
-/// Sets what is spent of a budget. The caller is the ledger, which has compared it with the limit.
-///
-/// # Errors
-/// [`CatalogError::Store`] when the amount would fall or exceed the limit: the database itself refuses that.
-pub(crate) fn set_spent(
-    connection: &Connection,
-    budget: &str,
-    spent: Spend,
-) -> Result<(), CatalogError> {
-    let changed = connection
-        .prepare_cached(
-            "UPDATE budget SET spent_loss = ?2, spent_delta = ?3 WHERE name = ?1 AND notion = ?4",
-        )?
-        .execute(params![budget, spent.nano, spent.atto_delta, spent.notion.name()])?;
-    if changed == 1 { Ok(()) } else { Err(Kind::Budgets.damage()) }
-}
-
 fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
     // A map with text keys and integers always serializes; the type requires an error.
     serde_json::to_string(declared).map_err(|_| Kind::Tables.damage())
@@ -505,90 +351,6 @@ fn tables_digest(joined: &[(String, String)], rows: &BTreeMap<String, String>) -
 pub(super) fn reseal_tables(connection: &Connection) -> Result<(), CatalogError> {
     let digest = tables_digest(&joined_rows(connection)?, &table_rows(connection)?);
     set_seal(connection, Kind::Tables, digest)
-}
-
-fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT name, table_name, notion, promised_epsilon, promised_delta, coupon_epsilon,
-             limit_loss, limit_delta, floor_loss, floor_delta, default_epsilon, default_rho,
-             default_delta, min_loss, max_loss, max_delta, spent_loss, spent_delta
-         FROM budget ORDER BY name",
-    )?;
-    let mut rows = statement.query([])?;
-    let mut accounts = Vec::new();
-    while let Some(row) = rows.next()? {
-        let notion: String = row.get("notion")?;
-        let notion = [Notion::Approximate, Notion::Concentrated, Notion::Coupons]
-            .into_iter()
-            .find(|known| known.name() == notion)
-            .ok_or_else(|| Kind::Budgets.damage())?;
-        let promise: (Option<i64>, Option<i64>) =
-            (row.get("promised_epsilon")?, row.get("promised_delta")?);
-        accounts.push(Account {
-            budget: Budget {
-                name: row.get("name")?,
-                table: row.get("table_name")?,
-                limit: spend(row, notion, "limit")?,
-                promise: promise.0.zip(promise.1).map(|(nano, atto)| Spend::of_epsilon(nano, atto)),
-                coupon: row.get("coupon_epsilon")?,
-                per_query: PerQuery {
-                    default: row.get("default_epsilon")?,
-                    default_rho: row.get("default_rho")?,
-                    default_delta: row.get("default_delta")?,
-                    min: row.get("min_loss")?,
-                    max: row.get("max_loss")?,
-                    max_delta: row.get("max_delta")?,
-                },
-            },
-            floor: spend(row, notion, "floor")?,
-            spent: spend(row, notion, "spent")?,
-            slices: Vec::new(),
-        });
-    }
-    let notion = |account: &Account| (account.budget.name.clone(), account.budget.limit.notion);
-    let mut slices = slices::rows(connection, &accounts.iter().map(notion).collect())?;
-    for account in &mut accounts {
-        account.slices = slices.remove(&account.budget.name).unwrap_or_default();
-    }
-    if !slices.is_empty() {
-        return Err(Kind::Budgets.damage());
-    }
-    Ok(accounts)
-}
-
-/// The amount in the columns of this name.
-fn spend(row: &Row<'_>, notion: Notion, name: &str) -> Result<Spend, rusqlite::Error> {
-    let column = |part: &str| row.get(format!("{name}_{part}").as_str());
-    Ok(Spend { notion, nano: column("loss")?, atto_delta: column("delta")? })
-}
-
-/// Covers all columns of a budget except what was spent, which the ledger proves.
-fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
-    let mut fields = Fields::new("hushql budgets 6");
-    for Account { budget, floor, spent: _, slices } in accounts {
-        let PerQuery { default, default_rho, default_delta, min, max, max_delta } =
-            budget.per_query;
-        fields.text(&budget.name);
-        fields.text(&budget.table);
-        fields.text(budget.limit.notion.name());
-        fields.optional(budget.promise.map(|promise| promise.nano));
-        fields.optional(budget.promise.map(|promise| promise.atto_delta));
-        fields.optional(budget.coupon);
-        for amount in [budget.limit, *floor] {
-            fields.integer(amount.nano);
-            fields.integer(amount.atto_delta);
-        }
-        for amount in [default, default_rho, default_delta, min, max, max_delta] {
-            fields.optional(amount);
-        }
-        slices::into_digest(&mut fields, slices);
-    }
-    fields.digest()
-}
-
-/// Seals the present budgets.
-pub(crate) fn reseal_budgets(connection: &Connection) -> Result<(), CatalogError> {
-    set_seal(connection, Kind::Budgets, budgets_digest(&account_rows(connection)?))
 }
 
 /// The pairs of unit domains that were ever joined, in order.

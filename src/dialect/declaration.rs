@@ -105,7 +105,7 @@ pub enum Declaration {
         /// Names whose charges count for the same people.
         together: Vec<String>,
     },
-    /// `CREATE [OR REPLACE] PRIVACY BUDGET [IF NOT EXISTS] name FOR table LIMIT (…) [PER QUERY (…)] [SPENT (…)]
+    /// `CREATE [OR REPLACE] PRIVACY BUDGET [IF NOT EXISTS] name FOR table LIMIT (…) [PER QUERY (…)] [REPLAY (…)] [SPENT (…)]
     /// [SLICE analyst LIMIT (…) [SPENT (…)]] …`.
     CreateBudget {
         /// The budget's name.
@@ -116,6 +116,8 @@ pub enum Declaration {
         limit: Box<LimitClause>,
         /// The PER QUERY parameters.
         per_query: Box<PerQueryClause>,
+        /// Whose answers it replays: everybody's, unless the clause says otherwise.
+        replay: Replay,
         /// What was spent on these people already, at least.
         spent: Option<Box<SpentClause>>,
         /// Its slices.

@@ -317,13 +317,26 @@ fn budget(parser: &mut Parser, verb: &str, replace: bool) -> Result<Declaration,
                 PerQueryClause::default()
             };
             let per_query = Box::new(per_query);
+            let replay = match take_word(parser, "REPLAY") {
+                true => replay(parser)?,
+                false => Replay::default(),
+            };
             let spent = match take_word(parser, "SPENT") {
                 true => Some(Box::new(spent(parser)?)),
                 false => None,
             };
             let slices = slices(parser)?;
             let name = budget;
-            Ok(Declaration::CreateBudget { name, table, limit, per_query, spent, slices, taken })
+            Ok(Declaration::CreateBudget {
+                name,
+                table,
+                limit,
+                per_query,
+                replay,
+                spent,
+                slices,
+                taken,
+            })
         }
         "alter" => {
             let budget = name(parser)?;

@@ -30,10 +30,11 @@ impl Session {
     /// What a query would release and cost, and what would be left.
     pub(super) fn explanation(&self, due: &Due) -> Result<Explanation, Error> {
         let planned = due.planned();
+        let replayed = due.replayed().map(|charge| self.shown_number(charge)).transpose()?;
         let explained = |quotes: &[BudgetQuote]| {
             let explanation = Explanation::for_release(planned.release(), due.cost(), quotes)
                 .with_stored(&planned.release_tables())
-                .with_replay(due.replayed());
+                .with_replay(replayed);
             match planned.proposal() {
                 Some(proposal) => explanation.with_range(&proposal.rule()),
                 None => explanation,

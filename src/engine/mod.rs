@@ -34,6 +34,7 @@ use crate::resources::Resources;
 pub(crate) use session::Session;
 
 mod accounts;
+pub(crate) mod apart;
 mod columns;
 pub(crate) mod copy;
 mod explained;

@@ -116,16 +116,17 @@ impl Inner {
     /// The release tables that this analyst sees, each with a sentence about it.
     pub(crate) fn release_table_texts(&self, reader: &str) -> Result<Vec<(String, String)>, Error> {
         let tables = self.vault.release_tables()?;
-        let text = |table: &ReleaseTable| {
+        let text = |table: &ReleaseTable| -> Result<(String, String), Error> {
             let others = table.grants.iter().cloned().collect::<Vec<_>>().join(", ");
             let granted = match table.is_managed_by(reader) && !others.is_empty() {
                 true => format!(", granted to {others}"),
                 false => String::new(),
             };
-            let (of, charge) = (&table.creator, table.charge);
-            (table.name.clone(), format!("release table of {of}, paid by charge {charge}{granted}"))
+            let (of, charge) = (&table.creator, self.shown_number(table.charge, reader)?);
+            let text = format!("release table of {of}, paid by charge {charge}{granted}");
+            Ok((table.name.clone(), text))
         };
-        Ok(tables.iter().filter(|table| table.is_seen_by(reader)).map(text).collect())
+        tables.iter().filter(|table| table.is_seen_by(reader)).map(text).collect()
     }
 
     /// How accurate the columns of a release table are, in words; `None` for another table.
@@ -162,7 +163,9 @@ impl Inner {
         let mut notes = about.notes.clone();
         notes.push(format!(
             "stored: charge {} of {} paid {}",
-            table.charge, table.creator, about.cost
+            self.shown_number(table.charge, reader)?,
+            table.creator,
+            about.cost
         ));
         let (accuracy, without_bound) = (about.accuracy(), Vec::new());
         Ok(Answer::new(Head { schema, accuracy, notes, receipt: None, without_bound }, rows))
@@ -284,7 +287,7 @@ impl Session {
         Ok(Some(NewAnswer {
             name: name.to_owned(),
             creator: self.analyst.clone(),
-            charge: receipt.sequence,
+            charge: receipt.charge,
             statement: text.trim().to_owned(),
             about: serde_json::to_string(&about).map_err(|_| Error::Internal)?,
             answer: bytes,

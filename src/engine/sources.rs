@@ -14,6 +14,7 @@ use sqlparser::ast as sql;
 use crate::bind::names::tables_named;
 use crate::bind::sources::{LEDGER, Sources};
 use crate::catalog::{Catalog, FileFormat, Source, Unit};
+use crate::engine::apart::is_apart;
 use crate::engine::state::Inner;
 use crate::error::Error;
 use crate::exec::source as files;
@@ -64,7 +65,7 @@ impl Inner {
             sources.insert(table.name.clone(), provider_as_source(provider));
         }
         if named.iter().any(|name| name == LEDGER) || views.read_table(LEDGER) {
-            let ledger = LedgerTable::for_reader(&self.vault, reader)?;
+            let ledger = LedgerTable::for_reader(&self.vault, reader, is_apart(catalog, reader))?;
             sources.insert(LEDGER.to_owned(), provider_as_source(Arc::new(ledger)));
         }
         refuse_system_tables(&named)?;

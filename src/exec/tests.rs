@@ -28,7 +28,9 @@ use super::verify::verify_public;
 use super::*;
 use crate::analysis::{Lookups, analyze};
 use crate::bind::bind;
-use crate::catalog::{Budget, Column as CatalogColumn, PerQuery, Privacy, Source, Table, Unit};
+use crate::catalog::{
+    Budget, Column as CatalogColumn, PerQuery, Privacy, Replay, Source, Table, Unit,
+};
 use crate::dialect::{Statement, parse};
 use crate::ledger::{ChargeEntry, ChargeRequest, Vault};
 use crate::privacy::{Loss, Spend};
@@ -165,6 +167,7 @@ fn paid(due: &Due) -> Charge {
         promise: None,
         coupon: None,
         per_query: PerQuery::default(),
+        replay: Replay::All,
     };
     vault.create_budget(&budget).unwrap();
     let entry = |loss: &Loss| ChargeEntry {

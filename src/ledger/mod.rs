@@ -8,7 +8,7 @@
 //! that this amount is at most the limit of every budget.
 //!
 //! ```
-//! use hushql::catalog::{Budget, PerQuery, Privacy, Source, Table, Unit};
+//! use hushql::catalog::{Budget, PerQuery, Replay, Privacy, Source, Table, Unit};
 //! use hushql::ledger::{ChargeEntry, ChargeRequest, Vault, plan_hash};
 //! use hushql::privacy::{Loss, Spend};
 //!
@@ -26,6 +26,7 @@
 //!     promise: None,
 //!     coupon: None,
 //!     per_query: PerQuery::default(),
+//!     replay: Replay::All,
 //! })?;
 //! let charge = vault.charge(&ChargeRequest {
 //!     analyst: "lab".to_owned(),
@@ -66,6 +67,7 @@ pub(crate) use records::answers::{MOST_BYTES_OF_ONE, NewAnswer, ReleaseTable};
 pub use records::chain::{LedgerEntry, plan_hash};
 pub use records::history::Declared;
 pub(crate) use records::kept::KeptDraw;
+pub(crate) use records::kinds::{OwnEntries, kind};
 pub(crate) use vault::budgets::SliceChange;
 pub(crate) use vault::declared::{Inventory, Spending};
 pub(crate) use vault::kept::Kept;

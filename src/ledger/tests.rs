@@ -29,7 +29,9 @@ use rand_chacha::ChaCha20Rng;
 use tempfile::TempDir;
 
 use super::{BudgetState, Charge, ChargeEntry, ChargeRequest, OWNER, Vault, VaultError, plan_hash};
-use crate::catalog::{Budget, Catalog, Column, Domain, PerQuery, Privacy, Source, Table, Unit};
+use crate::catalog::{
+    Budget, Catalog, Column, Domain, PerQuery, Privacy, Replay, Source, Table, Unit,
+};
 use crate::privacy::{Cost, Epsilon, Loss, Notion, Rational, Spend};
 
 const NANO: i64 = 1_000_000_000;
@@ -72,6 +74,7 @@ fn budget(name: &str, table: &str, limit: Spend) -> Budget {
         promise: None,
         coupon: None,
         per_query: PerQuery::default(),
+        replay: Replay::All,
     }
 }
 

@@ -63,19 +63,11 @@ pub(crate) fn dump(inner: &Inner) -> Result<String, Error> {
         ));
     }
     tables(inner, &catalog, &mut script);
-    let replays = inner.vault.replays()?;
     for (state, spent) in &budgets {
         let slices = catalog.slices(&state.budget.name);
         let statement = budget_statement(&state.budget, slices, spent);
         match catalog.table(&state.budget.table).is_some_and(|table| table.unit().is_some()) {
-            true => {
-                script.statement(&statement);
-                for (_, replay) in replays.iter().filter(|(name, _)| **name == state.budget.name) {
-                    let (budget, replay) = (quoted(&state.budget.name), replay.word());
-                    script
-                        .statement(&format!("ALTER PRIVACY BUDGET {budget} SET REPLAY ({replay})"));
-                }
-            }
+            true => script.statement(&statement),
             false => script.comment(&format!("When its table has a privacy unit: {statement};")),
         }
     }

@@ -170,7 +170,16 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
             Ok(format!("spent on the people of {}{by}: {spent}", people.join(", ")))
         }
-        Declaration::CreateBudget { name, table, limit, per_query, spent, slices, taken } => {
+        Declaration::CreateBudget {
+            name,
+            table,
+            limit,
+            per_query,
+            replay,
+            spent,
+            slices,
+            taken,
+        } => {
             if *taken == Taken::Keep && catalog.budget(name).is_some() {
                 return slices::keep_budget(
                     inner,
@@ -183,9 +192,17 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             let Limit { limit, promise, coupon } = limit_of(limit, &limit.accountant)?;
             let per_query = amounts(per_query, limit.notion)?;
             inner.resources.check_least(per_query.least(limit.notion))?;
-            let (name_of, table_of) = (name.clone(), table.clone());
-            let budget =
-                Budget { name: name_of, table: table_of, limit, promise, coupon, per_query };
+            let table_of = table.clone();
+            let (name_of, replay) = (name.clone(), *replay);
+            let budget = Budget {
+                name: name_of,
+                table: table_of,
+                limit,
+                promise,
+                coupon,
+                per_query,
+                replay,
+            };
             let spent = spent.as_deref().map(spent_of).transpose()?;
             let slices = slices::declared(slices)?;
             let replace = *taken == Taken::Replace;

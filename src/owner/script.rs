@@ -12,7 +12,7 @@ use std::str::FromStr;
 use arrow::datatypes::{DataType, TimeUnit};
 
 use crate::catalog::{
-    Budget, Column, Domain, FileFormat, PerQuery, Privacy, Slice, Source, Table, quoted,
+    Budget, Column, Domain, FileFormat, PerQuery, Privacy, Replay, Slice, Source, Table, quoted,
 };
 use crate::exec::source::server::Relation;
 use crate::exec::source::written_location;
@@ -175,10 +175,14 @@ pub(crate) fn budget_statement(budget: &Budget, slices: &[Slice], spent: &Spendi
         None => String::new(),
         Some(spent) => format!(" SPENT {spent}"),
     };
+    let replay = match budget.replay {
+        Replay::All => String::new(),
+        other @ (Replay::Own | Replay::Off) => format!(" REPLAY ({})", other.word()),
+    };
     let slices: String = slices.iter().map(|slice| slice_clause(slice, spent)).collect();
     let (name, table) = (quoted(&budget.name), quoted(&budget.table));
     format!(
-        "CREATE PRIVACY BUDGET {name} FOR {table} LIMIT {limit}{per_query}{spent_in_all}{slices}"
+        "CREATE PRIVACY BUDGET {name} FOR {table} LIMIT {limit}{per_query}{replay}{spent_in_all}{slices}"
     )
 }
 

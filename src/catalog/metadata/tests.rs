@@ -1,5 +1,5 @@
 use super::*;
-use crate::catalog::{Budget, PerQuery};
+use crate::catalog::{Budget, PerQuery, Replay};
 use crate::privacy::{Notion, Spend};
 
 fn visits() -> Table {
@@ -66,6 +66,7 @@ fn amounts_contradict_each_other() {
         promise: None,
         coupon: None,
         per_query,
+        replay: Replay::All,
     };
     let none = PerQuery::default();
     assert!(budget(1, 0, none).check().is_ok());
@@ -116,6 +117,7 @@ fn concentrated_amounts_contradict_each_other() {
         promise,
         coupon: None,
         per_query,
+        replay: Replay::All,
     };
     let none = PerQuery::default();
     let promise = Some(Spend::of_epsilon(1, 2));

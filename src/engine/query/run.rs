@@ -97,12 +97,14 @@ impl Session {
             (Some(charge), _) => Some(Receipt {
                 spent: charge.spend(),
                 left: charge.left().to_vec(),
-                sequence: charge.sequence(),
+                sequence: self.shown_number(charge.sequence())?,
+                charge: charge.sequence(),
                 is_replayed: false,
             }),
             (None, Some(draw)) => {
                 let (spent, left) = (Cost::default(), Vec::new());
-                Some(Receipt { spent, left, sequence: draw.charge, is_replayed: true })
+                let (charge, sequence) = (draw.charge, self.shown_number(draw.charge)?);
+                Some(Receipt { spent, left, sequence, charge, is_replayed: true })
             }
             (None, None) => None,
         };

@@ -3,7 +3,8 @@
 //! In: a vault, and the length of its ledger when the query was planned. Out: batches of the requested columns, a page
 //! of entries at a time, in ascending or descending order of their numbers. Filters on `sequence`, LIMIT and ORDER BY
 //! `sequence` decide which pages are read. A query that needs only the numbers reads no page, because the numbers have
-//! no gaps. The vault verifies each page; if it refuses one, the query ends with that error.
+//! no gaps. The vault verifies each page; if it refuses one, the query ends with that error. An analyst who is kept apart sees
+//! the own entries alone, with the numbers that they have among themselves; all pages are read for them.
 //!
 //! ```text
 //! SELECT mechanism FROM hushql.ledger WHERE sequence > 900000 ORDER BY sequence DESC LIMIT 5
@@ -36,7 +37,7 @@ use datafusion::physical_plan::{
 };
 use futures::stream;
 
-use crate::ledger::{Extent, LedgerEntry, PAGE, Vault, VaultError};
+use crate::ledger::{Extent, LedgerEntry, OwnEntries, PAGE, Vault, VaultError, kind};
 use crate::privacy::{Notion, Spend};
 
 /// The column that determines which pages are read.
@@ -55,7 +56,7 @@ struct Shown {
 const STATEMENT: usize = 13;
 
 /// Every column, in order.
-const COLUMNS: [LedgerColumn; 15] = [
+const COLUMNS: [LedgerColumn; 16] = [
     (SEQUENCE, DataType::Int64, false, |entries| numbers(entries, |e| e.sequence)),
     ("charge", DataType::Int64, false, |entries| numbers(entries, |e| e.charge)),
     ("analyst", DataType::Utf8, false, |entries| texts(entries, |e| e.analyst.clone())),
@@ -83,6 +84,7 @@ const COLUMNS: [LedgerColumn; 15] = [
         Arc::new(entries.iter().map(|shown| shown.statement.as_deref()).collect::<StringArray>())
     }),
     ("cost", DataType::Utf8, false, |entries| texts(entries, cost)),
+    ("kind", DataType::Utf8, false, |entries| texts(entries, |e| kind(e).to_owned())),
 ];
 
 /// What an entry costs, as people read it: its ε, or its ρ where it has no ε, with the δ.
@@ -121,15 +123,21 @@ pub(crate) struct LedgerTable {
     extent: Extent,
     schema: SchemaRef,
     reader: Arc<str>,
+    /// Whether the entries are the reader's own alone.
+    apart: bool,
 }
 
 impl LedgerTable {
     /// The present ledger; later charges are not in the table. An analyst sees the texts of their own statements, and
-    /// the owner sees all texts.
+    /// the owner sees all texts. A reader who is kept `apart` sees the own entries alone.
     ///
     /// # Errors
     /// [`VaultError`] when the vault cannot be read.
-    pub(crate) fn for_reader(vault: &Arc<Vault>, reader: &str) -> Result<Self, VaultError> {
+    pub(crate) fn for_reader(
+        vault: &Arc<Vault>,
+        reader: &str,
+        apart: bool,
+    ) -> Result<Self, VaultError> {
         let field = |(name, data_type, nullable, _): &LedgerColumn| {
             Field::new(*name, data_type.clone(), *nullable)
         };
@@ -139,6 +147,7 @@ impl LedgerTable {
             extent: vault.extent()?,
             schema: Arc::new(Schema::new(fields)),
             reader: reader.into(),
+            apart,
         })
     }
 }
@@ -158,8 +167,8 @@ impl TableProvider for LedgerTable {
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
         let support = |filter: &&Expr| match Range::from_filter(filter) {
-            Some(_) => TableProviderFilterPushDown::Exact,
-            None => TableProviderFilterPushDown::Unsupported,
+            Some(_) if !self.apart => TableProviderFilterPushDown::Exact,
+            Some(_) | None => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(support).collect())
     }
@@ -191,6 +200,7 @@ impl TableProvider for LedgerTable {
             range,
             newest_first: false,
             fetch: limit,
+            own: self.apart.then(|| OwnEntries::of(&self.reader)),
         };
         Ok(Arc::new(LedgerExec::new(scan, None)))
     }
@@ -259,6 +269,8 @@ struct Scan {
     range: Range,
     newest_first: bool,
     fetch: Option<usize>,
+    /// Numbers the reader's own entries, where the reader sees these alone.
+    own: Option<OwnEntries>,
 }
 
 impl Scan {
@@ -272,7 +284,7 @@ impl Scan {
         if self.range.len() == 0 || self.fetch == Some(0) {
             return Ok(None);
         }
-        let batch = if self.columns.iter().all(|column| *column == 0) {
+        let batch = if self.own.is_none() && self.columns.iter().all(|column| *column == 0) {
             self.batch_of_numbers()?
         } else {
             self.batch_of_entries().await?
@@ -317,6 +329,7 @@ impl Scan {
         let (vault, extent) = (Arc::clone(&self.vault), self.extent);
         let (range, newest_first, fetch) = (self.range, self.newest_first, self.fetch);
         let (texts, reader) = (self.columns.contains(&STATEMENT), Arc::clone(&self.reader));
+        let mut own = self.own.take();
         // Waiting for the vault must not block other tasks.
         let page = tokio::task::spawn_blocking(move || {
             let mut entries = vault.page(&extent, at)?;
@@ -324,17 +337,22 @@ impl Scan {
             if newest_first {
                 entries.reverse();
             }
+            let read = entries.last().map(|entry| entry.sequence);
+            if let Some(own) = &mut own {
+                entries = own.next(entries);
+            }
             entries.truncate(fetch.unwrap_or(usize::MAX));
             let statements = match texts {
                 true => vault.statements(&entries, &reader)?,
                 false => vec![None; entries.len()],
             };
-            Ok::<_, VaultError>((entries, statements))
+            Ok::<_, VaultError>((entries, statements, own, read))
         });
         let page = page.await.map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let (entries, statements) =
+        let (entries, statements, own, read) =
             page.map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let Some(read) = entries.last().map(|entry| entry.sequence) else {
+        self.own = own;
+        let Some(read) = read else {
             return internal_err!("a page of the ledger has entries");
         };
         if self.newest_first {
@@ -388,8 +406,11 @@ impl LedgerExec {
 
 impl DisplayAs for LedgerExec {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Scan { range: Range { first, last }, newest_first, fetch, .. } = &self.scan;
-        write!(f, "LedgerExec: entries {first} to {last}")?;
+        let Scan { range: Range { first, last }, newest_first, fetch, own, .. } = &self.scan;
+        match own {
+            None => write!(f, "LedgerExec: entries {first} to {last}")?,
+            Some(_) => write!(f, "LedgerExec: own entries")?,
+        }
         if *newest_first {
             write!(f, ", newest first")?;
         }
@@ -445,8 +466,11 @@ impl ExecutionPlan for LedgerExec {
     }
 
     fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {
-        let rows = self.scan.range.len().min(self.scan.fetch.unwrap_or(usize::MAX));
         let unknown = Statistics::new_unknown(&self.scan.schema);
+        if self.scan.own.is_some() {
+            return Ok(Arc::new(unknown));
+        }
+        let rows = self.scan.range.len().min(self.scan.fetch.unwrap_or(usize::MAX));
         Ok(Arc::new(unknown.with_num_rows(Precision::Exact(rows))))
     }
 
@@ -467,7 +491,7 @@ impl ExecutionPlan for LedgerExec {
         let column = order.first().and_then(|first| first.expr.downcast_ref::<Column>());
         let by_number = column.is_some_and(|column| Some(column.index()) == self.scan.sequence());
         // A scan that stops early would return other entries in the other direction.
-        if !by_number || self.scan.fetch.is_some() {
+        if !by_number || self.scan.fetch.is_some() || self.scan.own.is_some() {
             return Ok(SortOrderPushdownResult::Unsupported);
         }
         let newest_first = order.first().is_some_and(|first| first.options.descending);
@@ -487,7 +511,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::catalog::{Budget, PerQuery, Privacy, Source, Table, Unit};
+    use crate::catalog::{Budget, PerQuery, Privacy, Replay, Source, Table, Unit};
     use crate::exec::session_state;
     use crate::ledger::{ChargeEntry, ChargeRequest, plan_hash};
     use crate::privacy::Loss;
@@ -530,6 +554,7 @@ mod tests {
             promise: None,
             coupon: None,
             per_query: PerQuery::default(),
+            replay: Replay::All,
         };
         vault.create_budget(&budget).unwrap();
         charge(&vault, ENTRIES);
@@ -555,7 +580,7 @@ mod tests {
     #[tokio::test]
     async fn it_is_the_table_of_all_its_entries() {
         let (_folder, vault) = vault();
-        let table = LedgerTable::for_reader(&vault, "lab").unwrap();
+        let table = LedgerTable::for_reader(&vault, "lab", false).unwrap();
         let entries = vault.entries().unwrap();
         let statements = vault.statements(&entries, "lab").unwrap();
         assert!(statements.iter().all(|text| text.as_deref() == Some("SELECT 1")));
@@ -603,7 +628,7 @@ mod tests {
     #[tokio::test]
     async fn the_newest_entries_are_read_from_the_end() {
         let (_folder, vault) = vault();
-        let context = context(Arc::new(LedgerTable::for_reader(&vault, "lab").unwrap()));
+        let context = context(Arc::new(LedgerTable::for_reader(&vault, "lab", false).unwrap()));
         for (sql, reads) in [
             (
                 "SELECT * FROM ledger ORDER BY sequence DESC LIMIT 5",
@@ -638,7 +663,7 @@ mod tests {
     #[tokio::test]
     async fn damaged_entries_are_not_shown() {
         let (folder, vault) = vault();
-        let context = context(Arc::new(LedgerTable::for_reader(&vault, "lab").unwrap()));
+        let context = context(Arc::new(LedgerTable::for_reader(&vault, "lab", false).unwrap()));
         alter(
             &folder.path().join("study.db"),
             "UPDATE ledger SET parameters = 'eps=9' WHERE sequence = 77",

@@ -20,6 +20,7 @@ use crate::ledger::error::Fault;
 use crate::ledger::records::analyst::{self, OWNER};
 use crate::ledger::records::chain::{LedgerEntry, Witness, plan_hash};
 use crate::ledger::records::checkpoint::Sum;
+use crate::ledger::records::kinds::SPENT;
 use crate::ledger::records::statements;
 use crate::privacy::{Cost, Notion, ParameterError, Tally};
 
@@ -89,7 +90,7 @@ pub(crate) fn raise(
             analyst: payer.to_owned(),
             unit_domains: vec![unit_domain.clone()],
             budgets: catalog.budgets_of(&unit_domain).map(|budget| budget.name.clone()).collect(),
-            mechanism: "SPENT".to_owned(),
+            mechanism: SPENT.to_owned(),
             parameters: "elsewhere".to_owned(),
             sensitivity: String::new(),
             cost: *cost,

@@ -11,7 +11,7 @@
 //! checkpoint(sequence, chain, sums, digest)                one row per 256 entries, append-only
 //! statement(hash, text)     declaration     home           see the modules of these names
 //! release_table     release_grant                          see `records/answers`
-//! kept_draw     table_version     replayed_budget          see `records/kept`
+//! kept_draw     table_version                               see `records/kept`
 //! analyst(name)     seal, declared_table, budget, slice    see the catalog's store
 //! ```
 
@@ -72,6 +72,8 @@ CREATE TABLE ledger (
     CONSTRAINT pair CHECK ((epsilon_nano IS NULL) = (delta_atto IS NULL)),
     CONSTRAINT carried_over CHECK ((at IS NULL) = (statement IS NULL))
 ) STRICT;
+
+CREATE INDEX ledger_of_analyst ON ledger (analyst, sequence);
 
 CREATE TRIGGER ledger_grows_at_its_end BEFORE INSERT ON ledger
 WHEN NEW.sequence IS NOT (SELECT coalesce(max(sequence), 0) + 1 FROM ledger)

@@ -60,10 +60,10 @@ pub(crate) const MOST_BYTES: i64 = 64 << 20;
 pub(crate) const MOST_BYTES_OF_ONE: usize = 8 << 20;
 
 /// The mechanism of an entry that stores an answer.
-const STORE: &str = "STORE";
+pub(crate) const STORE: &str = "STORE";
 
 /// The mechanism of an entry that drops one.
-const DROP: &str = "DROP";
+pub(crate) const DROP: &str = "DROP";
 
 /// A release table without its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]

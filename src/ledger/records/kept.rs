@@ -15,11 +15,8 @@
 //! entry 30  REPLAY   charge=17   asked again by somebody: no cost
 //! ```
 
-use std::collections::BTreeMap;
-
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::catalog::Replay;
 use crate::catalog::store::Fields;
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
@@ -27,7 +24,7 @@ use crate::ledger::records::answers;
 use crate::ledger::records::chain::Witness;
 use crate::sampler::QueryRng;
 
-/// The tables of kept draws, of the versions of tables, and of the budgets whose releases are replayed.
+/// The tables of kept draws, and of the versions of tables.
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE kept_draw (
     key BLOB NOT NULL CHECK (length(key) = 32),
@@ -53,11 +50,6 @@ BEGIN SELECT RAISE(ABORT, 'the version of a table only grows'); END;
 
 CREATE TRIGGER table_version_is_never_deleted BEFORE DELETE ON table_version
 BEGIN SELECT RAISE(ABORT, 'the version of a table is never deleted'); END;
-
-CREATE TABLE replayed_budget (
-    name TEXT PRIMARY KEY NOT NULL,
-    readers TEXT NOT NULL CHECK (readers IN ('ALL', 'OWN'))
-) STRICT, WITHOUT ROWID;
 ";
 
 /// The most bytes of one kept draw; a larger one is drawn each time.
@@ -71,10 +63,10 @@ const LONGER_TEXT: &str = "(a longer statement)";
 const MOST_BYTES: i64 = 64 << 20;
 
 /// The mechanism of an entry that keeps a draw.
-const KEEP: &str = "KEEP";
+pub(crate) const KEEP: &str = "KEEP";
 
 /// The mechanism of an entry that says that one was shown again.
-const REPLAY: &str = "REPLAY";
+pub(crate) const REPLAY: &str = "REPLAY";
 
 /// A draw that was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,28 +105,6 @@ pub(crate) fn versions(
         Ok((table.clone(), number.unwrap_or(0)))
     };
     tables.iter().map(version).collect()
-}
-
-/// Whose answers a budget replays.
-pub(crate) fn set_replay(connection: &Connection, budget: &str, to: Replay) -> Result<(), Fault> {
-    connection.execute("DELETE FROM replayed_budget WHERE name = ?1", [budget])?;
-    if to != Replay::Off {
-        connection.execute(
-            "INSERT INTO replayed_budget (name, readers) VALUES (?1, ?2)",
-            [budget, to.word()],
-        )?;
-    }
-    Ok(())
-}
-
-/// The budgets that replay answers, and whose.
-pub(crate) fn replays(connection: &Connection) -> Result<BTreeMap<String, Replay>, Fault> {
-    let mut statement = connection.prepare_cached("SELECT name, readers FROM replayed_budget")?;
-    let rows = statement.query_map([], |row| {
-        let readers: String = row.get(1)?;
-        Ok((row.get(0)?, if readers == "ALL" { Replay::All } else { Replay::Own }))
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// The kept draw of this key: anybody's, the first one first, or that of one analyst.

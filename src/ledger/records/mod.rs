@@ -6,5 +6,6 @@ pub(crate) mod chain;
 pub(crate) mod checkpoint;
 pub(crate) mod history;
 pub(crate) mod kept;
+pub(crate) mod kinds;
 pub(crate) mod statements;
 pub(crate) mod time;

@@ -8,7 +8,7 @@
 use num_traits::ToPrimitive;
 
 use super::{entry, request, table};
-use crate::catalog::{Budget, PerQuery, zcdp_limit};
+use crate::catalog::{Budget, PerQuery, Replay, zcdp_limit};
 use crate::ledger::{ChargeRequest, Vault};
 use crate::mechanism::{Gaussian, epsilon_of_rho};
 use crate::privacy::{Cost, Delta, Loss, Notion, Rational, Rho, Selecting, Spend, parse_decimal};
@@ -109,6 +109,7 @@ fn passed(row: &Sequence, epsilon: f64) -> usize {
         promise: Some(promise),
         coupon: None,
         per_query: PerQuery::default(),
+        replay: Replay::All,
     };
     vault.create_budget(&budget).unwrap();
     let pays = |loss: &&Loss| {

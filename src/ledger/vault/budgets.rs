@@ -11,13 +11,12 @@
 use rusqlite::Connection;
 
 use crate::catalog::store::{self, Account};
-use crate::catalog::{Catalog, CatalogError, Replay, Slice, SliceOf, alter};
+use crate::catalog::{Catalog, CatalogError, Slice, SliceOf, alter};
 use crate::ledger::charging::charge;
 use crate::ledger::charging::slices::{SliceState, check_covered, share_of, shares};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst::{self, OWNER};
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::kept;
 use crate::ledger::vault::{BudgetState, Vault};
 use crate::privacy::Spend;
 
@@ -95,10 +94,7 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] if the budget does not exist.
     pub fn drop_budget(&self, budget: &str) -> Result<(), VaultError> {
-        self.declare(|connection, _| {
-            alter::delete_budget(connection, budget)?;
-            kept::set_replay(connection, budget, Replay::Off)
-        })
+        self.declare(|connection, _| Ok(alter::delete_budget(connection, budget)?))
     }
 
     /// All budgets with their state, by name, as their owner sees them.

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::PoisonError;
 
 use crate::catalog::store;
-use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, Replay, Slice, Table, alter};
+use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, Slice, Table, alter};
 use crate::ledger::charging::carried::Elsewhere;
 use crate::ledger::charging::{carried, charge, moves};
 use crate::ledger::error::{Fault, VaultError};
@@ -84,7 +84,6 @@ impl Vault {
             match catalog.budget(&budget.name) {
                 Some(old) if replace && old.table == budget.table => {
                     alter::delete_budget(connection, &budget.name)?;
-                    kept::set_replay(connection, &budget.name, Replay::Off)?;
                 }
                 Some(old) if replace => {
                     let (budget, table) = (budget.name.clone(), old.table.clone());

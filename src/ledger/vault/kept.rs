@@ -2,9 +2,7 @@
 //!
 //! In: identities of releases. Out: what [`kept`](crate::ledger::records::kept) keeps. Each method is one transaction.
 
-use std::collections::BTreeMap;
-
-use crate::catalog::{Catalog, CatalogError, Replay, store};
+use crate::catalog::{Catalog, Replay, alter, store};
 use crate::ledger::error::VaultError;
 use crate::ledger::records::kept::{self, KeptDraw};
 use crate::ledger::vault::Vault;
@@ -24,21 +22,7 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] if the budget does not exist.
     pub(crate) fn set_replay(&self, budget: &str, to: Replay) -> Result<(), VaultError> {
-        let words = format!("budget {budget}: replay {}", to.word());
-        self.declare_as(vec![words], |connection, _| {
-            if store::load(connection)?.budget(budget).is_none() {
-                return Err(CatalogError::UnknownBudget { budget: budget.to_owned() }.into());
-            }
-            kept::set_replay(connection, budget, to)
-        })
-    }
-
-    /// The budgets that replay answers, and whose.
-    ///
-    /// # Errors
-    /// [`VaultError`] if the file cannot be read.
-    pub(crate) fn replays(&self) -> Result<BTreeMap<String, Replay>, VaultError> {
-        self.read(|connection, _| kept::replays(connection))
+        self.declare(|connection, _| Ok(alter::set_replay(connection, budget, to)?))
     }
 
     /// The key of a release that was planned with this catalog, and what is kept for it; `None` where the budgets of its unit
@@ -54,16 +38,11 @@ impl Vault {
         planned: &Catalog,
     ) -> Result<Option<Kept>, VaultError> {
         self.read(|connection, _| {
-            let readers = kept::replays(connection)?;
-            if readers.is_empty() {
-                return Ok(None);
-            }
             if !planned.version().is(&store::version(connection)?) {
                 return Err(VaultError::Redeclared.into());
             }
-            let of = |name: &str| readers.get(name).copied().unwrap_or(Replay::Off);
             let budgets = unit_domains.iter().flat_map(|domain| planned.budgets_of(domain));
-            let strictest = budgets.map(|budget| of(&budget.name)).reduce(Replay::strictest);
+            let strictest = budgets.map(|budget| budget.replay).reduce(Replay::strictest);
             let of = match strictest.unwrap_or(Replay::Off) {
                 Replay::Off => return Ok(None),
                 Replay::Own => Some(analyst),

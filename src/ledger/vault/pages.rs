@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::chain::{self, LedgerEntry, Mark};
 use crate::ledger::records::checkpoint::{self, Checkpoint};
+use crate::ledger::records::kinds::own_number;
 use crate::ledger::vault::Vault;
 
 /// The number of entries in a page: a multiple of those between two checkpoints.
@@ -69,6 +70,14 @@ impl Vault {
         let (begin, entries, end) = read?;
         check(begin, &entries, end).map_err(|fault| fault.at(self.path()))?;
         Ok(entries)
+    }
+
+    /// The number of an entry among those of its analyst, from 1.
+    ///
+    /// # Errors
+    /// [`VaultError`] if the file cannot be read.
+    pub(crate) fn own_number(&self, sequence: i64) -> Result<i64, VaultError> {
+        self.read(|connection, _| own_number(connection, sequence))
     }
 
     /// All entries of the ledger, oldest first, verified from the first to the last.

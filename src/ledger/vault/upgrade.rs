@@ -44,8 +44,9 @@ pub(super) enum Moved {
 /// An older format, and the data that was read before the rows move.
 enum Older {
     Four(Vec<format_4::Budget>),
-    /// Format 5, 6, 7 or 8.
+    /// Format 5, 6 or 7.
     Homed,
+    Eight(Vec<format_8::Replayed>),
 }
 
 impl Older {
@@ -56,7 +57,7 @@ impl Older {
             format_5::FORMAT => format_5::check(connection, path).map(|()| Self::Homed),
             format_6::FORMAT => format_6::check(connection, path).map(|()| Self::Homed),
             format_7::FORMAT => format_7::check(connection, path).map(|()| Self::Homed),
-            format_8::FORMAT => format_8::check(connection, path).map(|()| Self::Homed),
+            format_8::FORMAT => Ok(Self::Eight(format_8::check(connection, path)?)),
             found => {
                 Err(VaultError::Version { path: path.to_owned(), found, known: VERSION }.into())
             }
@@ -103,16 +104,21 @@ impl Vault {
         vault.transact_anywhere(|connection, witness| {
             let older = Older::checked(connection, &shown)?;
             carry_rows_over(connection)?;
+            let settle = || match moved {
+                Moved::No => home::check(connection, home, anchor.is_some(), &shown),
+                Moved::Yes => home::adopt(connection, home, anchor.is_some(), &shown),
+            };
             *witness = match older {
                 Older::Four(budgets) => {
                     format_4::complete(connection, budgets, home, anchor.is_some())?
                 }
                 Older::Homed => {
-                    match moved {
-                        Moved::No => home::check(connection, home, anchor.is_some(), &shown)?,
-                        Moved::Yes => home::adopt(connection, home, anchor.is_some(), &shown)?,
-                    }
+                    settle()?;
                     format_5::complete(connection)?
+                }
+                Older::Eight(replayed) => {
+                    settle()?;
+                    format_8::complete(connection, &replayed)?
                 }
             };
             analyst::all(connection)?;
@@ -124,7 +130,8 @@ impl Vault {
 }
 
 /// Turns the tables of an older format into the present ones; the caller holds the transaction. A new column takes its
-/// default. Checkpoints are not carried over: they follow from the ledger, and those of older formats lack numbers of entries.
+/// default. Checkpoints are not carried over: they follow from the ledger, and those of older formats lack numbers of entries. Nor
+/// are tables that are no more: the rows of those were read before.
 fn carry_rows_over(connection: &Connection) -> Result<(), Fault> {
     let tables = names(
         connection,
@@ -137,7 +144,8 @@ fn carry_rows_over(connection: &Connection) -> Result<(), Fault> {
         ))?;
     }
     schema::create(connection)?;
-    for table in tables.iter().filter(|table| *table != "checkpoint") {
+    let known = names(connection, "SELECT name FROM main.sqlite_schema WHERE type = 'table'")?;
+    for table in tables.iter().filter(|table| *table != "checkpoint" && known.contains(table)) {
         let kept = names(
             connection,
             &format!(

@@ -10,6 +10,7 @@
 use super::Declaration;
 use super::amount::amount;
 use super::slice::BudgetSlice;
+use crate::catalog::Replay;
 use crate::dialect::{
     Accountant, Allowance, Declaration as Parsed, LimitClause, PerQueryClause, Taken,
 };
@@ -47,6 +48,7 @@ pub struct PrivacyBudget {
     max: Option<f64>,
     max_rho: Option<f64>,
     max_delta: Option<f64>,
+    replay: Replay,
     slices: Vec<BudgetSlice>,
 }
 
@@ -69,6 +71,7 @@ impl PrivacyBudget {
             max: None,
             max_rho: None,
             max_delta: None,
+            replay: Replay::All,
             slices: Vec::new(),
         }
     }
@@ -336,6 +339,26 @@ impl PrivacyBudget {
         self
     }
 
+    /// Whose answers are replayed to whom, at no cost: everybody's, unless this says otherwise.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// use hushql::catalog::Replay;
+    /// use hushql::{Engine, PrivacyBudget};
+    ///
+    /// let budget = PrivacyBudget::epsilon("study", "adult", 2.0).replay(Replay::Own);
+    /// let owner = Engine::demo()?.owner();
+    /// owner.declare(budget).await?;
+    /// let states = owner.budgets()?;
+    /// let study = states.iter().find(|state| state.budget.name == "study").expect("it was declared");
+    /// assert_eq!(study.budget.replay, Replay::Own);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn replay(self, replay: Replay) -> Self {
+        Self { replay, ..self }
+    }
+
     fn parsed(self) -> Result<Parsed, Error> {
         let allowance = match (amount(self.epsilon)?, amount(self.rho)?) {
             (Some(epsilon), _) => Allowance::Epsilon(epsilon),
@@ -379,9 +402,10 @@ impl PrivacyBudget {
             max_delta: amount(self.max_delta)?,
         });
         let (name, table) = (self.name, self.table);
+        let replay = self.replay;
         let (spent, slices, taken) = (None, self.slices, Taken::Fail);
         let slices = slices.into_iter().map(BudgetSlice::clause).collect::<Result<_, _>>()?;
-        Ok(Parsed::CreateBudget { name, table, limit, per_query, spent, slices, taken })
+        Ok(Parsed::CreateBudget { name, table, limit, per_query, replay, spent, slices, taken })
     }
 }
 

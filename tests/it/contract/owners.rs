@@ -109,8 +109,9 @@ fn a_dump_rebuilds_the_declarations_and_what_is_spent() {
     run("Eve-2", &ask("0.6")).says(4, &["the slice `Eve-2`"]);
     run("Eve-2", &ask("0.5")).says(0, &["ε = 0"]);
     run("ann", &ask("2")).says(0, &["ε = 2.5"]);
-    run("bob", &ask("2")).says(0, &["ε = 0.5"]);
-    run("ann", &ask("2")).says(4, &["leave to everyone else", "only ε = 0.5"]);
+    run("bob", &ask("2")).says(0, &["ε = 0 · replayed"]);
+    run("bob", &ask("1.75")).says(0, &["ε = 0.75"]);
+    run("ann", &ask("1")).says(4, &["leave to everyone else", "only ε = 0.75"]);
 }
 
 /// With slices, what one analyst is shown is the same to the letter whatever another asks, but for the ledger, which everyone reads.

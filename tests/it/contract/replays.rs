@@ -167,20 +167,24 @@ async fn whose_answers_are_replayed() {
         assert_eq!(asked(&lab, ASK).await.1, mode == "OFF");
         assert_eq!(asked(&other, ASK).await.1, mode == "OFF");
     }
-    // A new budget replays nothing before its owner says so, and of several the strictest counts.
+    // A new budget replays everybody's answers unless its owner says otherwise, and of several the strictest counts.
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path(), "ALL").await;
     let lab = engine.analyst("lab").unwrap();
     assert!(asked(&lab, ASK).await.1);
-    done(&engine.owner(), "CREATE PRIVACY BUDGET c FOR people LIMIT (epsilon=99, delta=1e-6)")
-        .await;
+    let third = "PRIVACY BUDGET c FOR people LIMIT (epsilon=99, delta=1e-6)";
+    done(&engine.owner(), &format!("CREATE {third} REPLAY (OFF)")).await;
     assert!(asked(&lab, ASK).await.1);
+    let texts = done(&engine.owner(), "SHOW CREATE PRIVACY BUDGET c").await;
+    assert!(texts.contains("REPLAY (OFF)"), "{texts}");
     done(&engine.owner(), "ALTER PRIVACY BUDGET c SET REPLAY (ALL)").await;
     assert!(!asked(&lab, ASK).await.1);
-    done(&engine.owner(), "DROP PRIVACY BUDGET c").await;
-    done(&engine.owner(), "CREATE PRIVACY BUDGET c FOR people LIMIT (epsilon=99, delta=1e-6)")
-        .await;
+    done(&engine.owner(), &format!("CREATE OR REPLACE {third} REPLAY (OFF)")).await;
     assert!(asked(&lab, ASK).await.1);
+    done(&engine.owner(), &format!("CREATE OR REPLACE {third}")).await;
+    assert!(!asked(&lab, ASK).await.1);
+    done(&engine.owner(), "DROP PRIVACY BUDGET c").await;
+    assert!(!asked(&lab, ASK).await.1);
 }
 
 /// A table whose rows may change under the same declaration is not replayed.
@@ -273,7 +277,7 @@ async fn constants_are_told_apart_to_their_last_byte() {
 
 /// A budget that is replaced replays nothing until its owner says so, and texts of replays do not fill the vault.
 #[tokio::test]
-async fn a_replaced_budget_replays_nothing() {
+async fn replays_leave_little_behind() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path(), "ALL").await;
     let lab = engine.analyst("lab").unwrap();
@@ -285,7 +289,62 @@ async fn a_replaced_budget_replays_nothing() {
         assert!(!asked(&lab, &long).await.1);
     }
     assert!(size() < before + 200_000, "{} {before}", size());
-    let replaced = "CREATE OR REPLACE PRIVACY BUDGET b FOR people LIMIT (epsilon=10, delta=1e-6)";
-    done(&engine.owner(), replaced).await;
-    assert!(asked(&lab, ASK).await.1);
+}
+
+/// What lab sees of an own afternoon, while another analyst works or not.
+async fn afternoon(is_busy: bool) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "OWN").await;
+    for analyst in ["lab", "other"] {
+        let slice =
+            format!("ALTER PRIVACY BUDGET b ADD SLICE {analyst} LIMIT (epsilon=4, delta=1e-7)");
+        done(&engine.owner(), &slice).await;
+    }
+    let [lab, other] = ["lab", "other"].map(|name| engine.analyst(name).unwrap());
+    let kept = "CREATE RELEASE TABLE kept AS SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM people";
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        if is_busy {
+            for sql in [ASK, ASK, &kept.replace("TABLE kept", "TABLE theirs")] {
+                done(&other, sql).await;
+            }
+            done(&other, "DROP RELEASE TABLE theirs").await;
+        }
+        let answer = lab.query(ASK).await.unwrap();
+        let receipt = answer.receipt().unwrap();
+        seen.push(format!("{receipt} {}", receipt.sequence));
+        for sql in [
+            "SELECT sequence, charge, analyst, mechanism, parameters, budgets, cost, kind, statement FROM hushql.ledger ORDER BY sequence DESC",
+            "SELECT COUNT(*) AS n FROM hushql.ledger",
+            "SELECT sequence, kind FROM hushql.ledger WHERE sequence > 1 LIMIT 3",
+            "SHOW PRIVACY BUDGET",
+            "SHOW PRIVACY BUDGET BY ANALYST",
+            "SHOW TABLES",
+            &format!("EXPLAIN PRIVACY {ASK}"),
+        ] {
+            seen.push(format!("{sql}\n{}", done(&lab, sql).await));
+        }
+        let made = lab.execute(kept).await.map(|_| ()).map_err(|error| error.to_string());
+        seen.push(format!("{made:?}"));
+    }
+    seen.push(done(&lab, "DROP RELEASE TABLE kept").await);
+    seen.push(done(&lab, "SELECT sequence, parameters FROM hushql.ledger").await);
+    let charge = lab.query(ASK).await.unwrap().receipt().unwrap().sequence;
+    seen.push(
+        done(&lab, &format!("SELECT kind FROM hushql.ledger WHERE sequence = {charge}")).await,
+    );
+    // Its owner sees the whole of it.
+    let all = done(&engine.owner(), "SELECT DISTINCT analyst FROM hushql.ledger").await;
+    assert_eq!(all.contains("other"), is_busy, "{all}");
+    seen
+}
+
+#[tokio::test]
+async fn analysts_who_are_kept_apart_see_nothing_of_each_other() {
+    let (alone, beside) = (afternoon(false).await, afternoon(true).await);
+    assert_eq!(alone.len(), beside.len());
+    for (alone, beside) in alone.iter().zip(&beside) {
+        assert_eq!(alone, beside);
+    }
+    assert!(alone.iter().any(|text| text.contains("replayed")), "{alone:?}");
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use hushql::catalog::{Budget, PerQuery};
+use hushql::catalog::{Budget, PerQuery, Replay};
 use hushql::ledger::{Vault, VaultError};
 use hushql::privacy::Spend;
 
@@ -29,6 +29,7 @@ fn refuses(vault: &Vault) {
         promise: None,
         coupon: None,
         per_query: PerQuery::default(),
+        replay: Replay::All,
     };
     for error in [
         vault.charge(&one(vault)).map(drop).unwrap_err(),

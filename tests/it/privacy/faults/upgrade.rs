@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hushql::catalog::Replay;
 use hushql::ledger::{ChargeEntry, ChargeRequest, Vault, VaultError};
 use hushql::privacy::Loss;
 use rusqlite::types::Value;
@@ -157,12 +158,17 @@ impl Older {
             }
         }
         if self.format >= 8 {
-            for table in ["slice", "release_table", "release_grant", "kept_draw", "replayed_budget"]
-            {
+            for table in ["slice", "release_table", "release_grant", "kept_draw"] {
                 let before = self.rows(table, &self.fixture("db"));
                 assert!(!before.is_empty(), "{table}");
                 assert_eq!(self.rows(table, path), before, "{table}");
             }
+        }
+        // Only what the owner said before is replayed.
+        for state in &budgets {
+            let is_replayed = self.format >= 8 && state.budget.name == "pen";
+            let replay = if is_replayed { Replay::Own } else { Replay::Off };
+            assert_eq!(state.budget.replay, replay, "{}", state.budget.name);
         }
         vault.verify().unwrap();
         if self.format >= 5 {
