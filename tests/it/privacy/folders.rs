@@ -143,7 +143,7 @@ async fn files_are_read_together_and_known_together() {
                         format!("CREATE EXTERNAL TABLE t STORED AS {format}{partitioned} LOCATION '{location}'"),
                         format!("ALTER TABLE t SET PRIVACY UNIT {unit}"),
                         "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 6)".to_owned(),
-                        "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)".to_owned(),
+                        "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000) REPLAY (OFF)".to_owned(),
                     ],
                 )
                 .await;
@@ -262,7 +262,7 @@ async fn what_is_free_is_the_same_for_no_file_and_for_many() {
                     "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 6)".to_owned(),
                     format!("CREATE EXTERNAL TABLE p STORED AS CSV LOCATION '{}'", folder.path().join("p.csv").display()),
                     "ALTER TABLE p SET PUBLIC".to_owned(),
-                    "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000, delta=1e-3)".to_owned(),
+                    "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000, delta=1e-3) REPLAY (OFF)".to_owned(),
                 ],
             )
             .await;
@@ -312,7 +312,7 @@ async fn folders_give_values() {
                 "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE".to_owned(),
                 "ALTER TABLE t ALTER COLUMN year SET PRIVACY DOMAIN BETWEEN 2024 AND 2026 OR NULL".to_owned(),
                 "ALTER TABLE t ALTER COLUMN who SET PRIVACY DOMAIN IN ('Ann Lee', 'it''s\n\"quoted\"', NULL)".to_owned(),
-                "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)".to_owned(),
+                "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000) REPLAY (OFF)".to_owned(),
             ],
         )
         .await;
@@ -374,7 +374,7 @@ async fn a_folder_may_be_the_unit() {
         &[
             create.as_str(),
             "ALTER TABLE t SET PRIVACY UNIT (who) MAX ROWS 50",
-            "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)",
+            "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000) REPLAY (OFF)",
         ],
     )
     .await;
@@ -405,7 +405,7 @@ async fn no_file_is_an_empty_table() {
                 format!("CREATE EXTERNAL TABLE t (id BIGINT, n BIGINT) STORED AS {format} LOCATION '{location}'"),
                 "ALTER TABLE t SET PRIVACY UNIT ROW".to_owned(),
                 "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 6)".to_owned(),
-                "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)".to_owned(),
+                "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000) REPLAY (OFF)".to_owned(),
             ],
         )
         .await;
@@ -514,7 +514,7 @@ fn names_are_nowhere() {
             "CREATE EXTERNAL TABLE t STORED AS PARQUET PARTITIONED BY (year INT, who) LOCATION 'data';
              ALTER TABLE t SET PRIVACY UNIT (who) MAX ROWS 60;
              ALTER TABLE t ALTER COLUMN year SET PRIVACY DOMAIN BETWEEN (2020, 2030);
-             CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000, delta=1e-5)",
+             CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000, delta=1e-5) REPLAY (OFF)",
         )
         .says(0, &[]);
     let asked = [
