@@ -46,6 +46,8 @@ pub struct Receipt {
     pub spent: Cost,
     /// What every touched budget has left, by name.
     pub left: Vec<(String, Spend)>,
+    /// Which cells of people were charged, and why all of them, in words; none where people have no cells.
+    pub cells: Vec<String>,
     /// The number of the charge in the ledger, as `hushql.ledger` shows it to who asked; of a replayed answer, that of the charge
     /// which paid for it.
     pub sequence: i64,
@@ -60,6 +62,9 @@ impl fmt::Display for Receipt {
         write!(f, "cost {}", self.spent.neat())?;
         for (budget, left) in &self.left {
             write!(f, " · left {} {}", visible::line(budget), left.neat_down())?;
+        }
+        for sentence in &self.cells {
+            write!(f, " · {}", visible::line(sentence))?;
         }
         match self.is_replayed {
             true => write!(f, " · replayed: charge {} paid for it", self.sequence),

@@ -30,6 +30,7 @@ use outcome::released_parts;
 
 mod above;
 mod below;
+mod cells;
 pub(crate) mod context;
 mod expr;
 mod hierarchies;
@@ -48,6 +49,7 @@ pub use above::origin::Origin;
 pub use below::unit::UnitScope;
 pub use below::walk::MOST_ROWS_OF_A_UNIT;
 pub use below::walk::Tables;
+pub(crate) use cells::CellsRead;
 pub use expr::domain::{DomainError, typed};
 pub(crate) use expr::domain::{enforced, prunes};
 pub use hierarchies::Hierarchy;

@@ -3,11 +3,14 @@
 //! In: an open connection; the caller holds the transaction. Out: the budgets, checked against their seal, or a row more.
 //!
 //! ```text
-//! budget(name, limit_…, …, replay, spent_…)     seal('budgets') = SHA-256 of every declared column, and of the slices
+//! budget(name, limit_…, …, replay, spent_…)     seal('budgets') = SHA-256 of every declared column, the slices and the partitions
 //! ```
+
+use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Row, named_params, params};
 
+use super::cell::{self, Partition};
 use super::digest::Fields;
 use super::seal::{Kind, check_seal, set_seal};
 use super::{Budget, CatalogError, PerQuery, Replay, Slice, slices};
@@ -21,6 +24,8 @@ pub(crate) struct Account {
     pub(crate) spent: Spend,
     /// Its slices, by analyst.
     pub(crate) slices: Vec<Slice>,
+    /// What partitions its people.
+    pub(crate) partition: Option<Partition>,
 }
 
 /// All budgets, by name.
@@ -132,14 +137,17 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
             floor: spend(row, notion, "floor")?,
             spent: spend(row, notion, "spent")?,
             slices: Vec::new(),
+            partition: None,
         });
     }
     let notion = |account: &Account| (account.budget.name.clone(), account.budget.limit.notion);
     let mut slices = slices::rows(connection, &accounts.iter().map(notion).collect())?;
+    let mut partitions: BTreeMap<String, Partition> = cell::rows(connection)?.into_iter().collect();
     for account in &mut accounts {
+        account.partition = partitions.remove(&account.budget.name);
         account.slices = slices.remove(&account.budget.name).unwrap_or_default();
     }
-    if !slices.is_empty() {
+    if !slices.is_empty() || !partitions.is_empty() {
         return Err(Kind::Budgets.damage());
     }
     Ok(accounts)
@@ -154,7 +162,7 @@ fn spend(row: &Row<'_>, notion: Notion, name: &str) -> Result<Spend, rusqlite::E
 /// Covers all columns of a budget except what was spent, which the ledger proves.
 fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
     let mut fields = Fields::new("hushql budgets 7");
-    for Account { budget, floor, spent: _, slices } in accounts {
+    for Account { budget, floor, spent: _, slices, partition } in accounts {
         let PerQuery { default, default_rho, default_delta, min, max, max_delta } =
             budget.per_query;
         fields.text(&budget.name);
@@ -172,6 +180,7 @@ fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
         }
         fields.text(budget.replay.word());
         slices::into_digest(&mut fields, slices);
+        cell::into_digest(&mut fields, partition.as_ref());
     }
     fields.digest()
 }

@@ -160,6 +160,7 @@ pub(crate) fn delete_slice(
 pub(crate) fn delete_budget(connection: &Connection, budget: &str) -> Result<(), CatalogError> {
     accounts(connection)?;
     connection.execute("DELETE FROM slice WHERE budget = ?1", [budget])?;
+    connection.execute("DELETE FROM cell_column WHERE budget = ?1", [budget])?;
     if connection.execute("DELETE FROM budget WHERE name = ?1", [budget])? != 1 {
         return Err(CatalogError::UnknownBudget { budget: budget.to_owned() });
     }

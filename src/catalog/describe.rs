@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cell::Partition;
 use super::{Budget, Catalog, Domain, PerQuery, Privacy, Replay, Slice, Source, Table, Unit, View};
 use crate::privacy::{Notion, Spend};
 
@@ -114,6 +115,10 @@ pub(crate) fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
         };
         let text = format!("for {}, limit {limit}, per query {per_query}{replay}", budget.table);
         texts.insert(format!("budget {}", budget.name), text);
+        if let Some(Partition { table, column, since: _ }) = catalog.partition(&budget.name) {
+            let text = format!("by {column} of {table}");
+            texts.insert(format!("partition of {}", budget.name), text);
+        }
         for Slice { analyst, limit } in catalog.slices(&budget.name) {
             texts.insert(format!("slice {analyst} of {}", budget.name), format!("limit {limit}"));
         }

@@ -164,6 +164,14 @@ pub enum CatalogError {
         /// What is wrong with them.
         reason: String,
     },
+    /// The people of a budget cannot be partitioned in this way.
+    #[error("the privacy budget `{budget}` cannot have these cells: {reason}")]
+    Cells {
+        /// The budget.
+        budget: String,
+        /// Why not, and what to write.
+        reason: String,
+    },
     /// A budget has no slice for an analyst.
     #[error(
         "the privacy budget `{budget}` has no slice for `{analyst}`; write `ALTER PRIVACY BUDGET {budget} ADD SLICE {analyst} LIMIT (…)`"

@@ -16,6 +16,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Budget, CatalogError, ExportFolder, Replay, Slice, View};
+use crate::catalog::cell::Partition;
 use crate::catalog::name::check_name;
 use crate::catalog::version::{CatalogVersion, Joined};
 
@@ -413,6 +414,7 @@ pub struct Catalog {
     budgets: BTreeMap<String, Budget>,
     exports: BTreeMap<String, ExportFolder>,
     slices: BTreeMap<String, Vec<Slice>>,
+    pub(super) partitions: BTreeMap<String, Partition>,
     pub(super) joined: Joined,
     pub(super) version: CatalogVersion,
 }

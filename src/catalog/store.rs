@@ -12,7 +12,7 @@
 //! declared_table(name, body): also views and export folders, whose names no table can have
 //!                                            seal('tables')   = SHA-256 of every name and body
 //! joined_space(space, other)                 in seal('tables') too
-//! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column, and of the slices
+//! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column, the slices and the partitions
 //! ```
 
 use std::collections::BTreeMap;
@@ -133,10 +133,12 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let accounts = accounts(connection)?;
     let slices: Vec<_> =
         accounts.iter().map(|a| (a.budget.name.clone(), a.slices.clone())).collect();
+    let partition = |a: &Account| Some((a.budget.name.clone(), a.partition.clone()?));
+    let partitions: Vec<_> = accounts.iter().filter_map(partition).collect();
     let budgets = accounts.into_iter().map(|account| account.budget);
     let joined = Joined::from_pairs(joined_rows(connection)?);
-    let catalog =
-        Catalog::new(tables, budgets).with_views(views).with_exports(exports).with_slices(slices);
+    let catalog = Catalog::new(tables, budgets).with_views(views).with_exports(exports);
+    let catalog = catalog.with_slices(slices).with_partitions(partitions);
     Ok(catalog.kept_as(version(connection)?, joined))
 }
 
@@ -176,54 +178,6 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
         "INSERT INTO declared_table (name, body) VALUES (?1, ?2)",
         params![table.name, body(table)?],
     )?;
-    reseal_tables(connection)
-}
-
-/// Stores a view; replaces one of the same name only if asked to.
-///
-/// # Errors
-/// [`CatalogError::DuplicateTable`] or [`CatalogError::DuplicateView`] when the name is taken.
-pub(crate) fn insert_view(
-    connection: &Connection,
-    view: &View,
-    replace: bool,
-) -> Result<(), CatalogError> {
-    view.check()?;
-    match declared(connection, &view.name)? {
-        None => {}
-        Some(Declared::View(_)) if replace => {}
-        Some(Declared::View(_)) => {
-            return Err(CatalogError::DuplicateView { view: view.name.clone() });
-        }
-        Some(Declared::Table(_)) => {
-            return Err(CatalogError::DuplicateTable { table: view.name.clone() });
-        }
-        Some(Declared::Export(_)) => return Err(Kind::Tables.damage()),
-    }
-    connection.execute(
-        "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
-         ON CONFLICT DO UPDATE SET body = excluded.body",
-        params![view.name, body(view)?],
-    )?;
-    reseal_tables(connection)
-}
-
-/// Deletes a view.
-///
-/// # Errors
-/// [`CatalogError::UnknownView`] when it does not exist, [`CatalogError::IsTable`] when a table has the name.
-pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
-    match declared(connection, name)? {
-        Some(Declared::View(_)) => {}
-        Some(Declared::Table(_)) => {
-            return Err(CatalogError::IsTable { table: name.to_owned() });
-        }
-        // Names that a user wrote can be those of export folders here, and are those of nothing.
-        Some(Declared::Export(_)) | None => {
-            return Err(CatalogError::UnknownView { view: name.to_owned() });
-        }
-    }
-    connection.execute("DELETE FROM declared_table WHERE name = ?1", [name])?;
     reseal_tables(connection)
 }
 
@@ -288,7 +242,7 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
     reseal_tables(connection)
 }
 
-fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
+pub(super) fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
     // A map with text keys and integers always serializes; the type requires an error.
     serde_json::to_string(declared).map_err(|_| Kind::Tables.damage())
 }
@@ -297,7 +251,7 @@ fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
 /// another.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Declared {
+pub(super) enum Declared {
     Table(Box<Table>),
     View(View),
     Export(ExportFolder),
@@ -308,7 +262,10 @@ fn read(body: &str) -> Result<Declared, CatalogError> {
 }
 
 /// The declaration of this name.
-fn declared(connection: &Connection, name: &str) -> Result<Option<Declared>, CatalogError> {
+pub(super) fn declared(
+    connection: &Connection,
+    name: &str,
+) -> Result<Option<Declared>, CatalogError> {
     checked_table_rows(connection)?.get(name).map(|body| read(body)).transpose()
 }
 

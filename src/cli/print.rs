@@ -394,6 +394,9 @@ fn receipt_line(receipt: &Receipt) -> String {
         // Writing to a String cannot fail.
         let _ = write!(line, "{lead} {} {}", visible::line(budget), left.neat_down());
     }
+    for sentence in &receipt.cells {
+        let _ = write!(line, " · {}", visible::line(sentence));
+    }
     if receipt.is_replayed {
         let _ = write!(line, " · replayed: charge {} paid for it", receipt.sequence);
     }

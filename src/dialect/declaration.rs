@@ -134,6 +134,20 @@ pub enum Declaration {
         /// The change of the analyst's slice.
         change: SliceAlteration,
     },
+    /// `CREATE PRIVACY BUDGET … PARTITION BY column`.
+    CreatePartitioned {
+        /// The creation of the budget.
+        create: Box<Declaration>,
+        /// The column whose values are the cells of its people.
+        column: String,
+    },
+    /// `ALTER PRIVACY BUDGET name PARTITION BY column`, or `DROP PARTITION`.
+    PartitionBudget {
+        /// The budget's name.
+        name: String,
+        /// The column whose values are the cells of its people; `None` drops the partition.
+        column: Option<String>,
+    },
     /// `ALTER PRIVACY BUDGET name SET REPLAY (ALL | OWN | OFF)`.
     SetReplay {
         /// The budget's name.
@@ -366,6 +380,8 @@ pub enum SpendingBy {
     Day,
     /// A month.
     Month,
+    /// A cell of people.
+    Cell,
 }
 
 /// What happens to a release table that exists.
@@ -398,7 +414,7 @@ pub enum Show {
     Privacy,
     /// `SHOW PRIVACY BUDGET [name]`.
     Budget(Option<String>),
-    /// `SHOW PRIVACY BUDGET [name] BY ANALYST`, `BY DAY` or `BY MONTH`: what was spent, and by whom or when.
+    /// `SHOW PRIVACY BUDGET [name] BY ANALYST`, `BY DAY`, `BY MONTH` or `BY CELL`: what was spent, by whom, when, or on whom.
     Spending {
         /// The budget's name; `None` for all budgets.
         budget: Option<String>,

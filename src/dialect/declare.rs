@@ -15,6 +15,7 @@ use super::amounts::{accountant, limit, per_query, spent};
 use super::declaration::{Declaration, DomainClause, PerQueryClause, Taken, UnitClause};
 use super::literal::{literal, literal_list};
 use super::parser::HushDialect;
+use super::partition;
 use super::script::Places;
 use super::slices::{alteration, analyst, slices};
 use super::view::create_view;
@@ -327,7 +328,7 @@ fn budget(parser: &mut Parser, verb: &str, replace: bool) -> Result<Declaration,
             };
             let slices = slices(parser)?;
             let name = budget;
-            Ok(Declaration::CreateBudget {
+            let create = Declaration::CreateBudget {
                 name,
                 table,
                 limit,
@@ -336,11 +337,15 @@ fn budget(parser: &mut Parser, verb: &str, replace: bool) -> Result<Declaration,
                 spent,
                 slices,
                 taken,
-            })
+            };
+            partition::of_new(parser, create)
         }
         "alter" => {
             let budget = name(parser)?;
             if let Some(altered) = alteration(parser, &budget)? {
+                return Ok(altered);
+            }
+            if let Some(altered) = partition::alteration(parser, &budget)? {
                 return Ok(altered);
             }
             if take_word(parser, "DROP") {
@@ -360,7 +365,7 @@ fn budget(parser: &mut Parser, verb: &str, replace: bool) -> Result<Declaration,
             if !take_word(parser, "LIMIT") {
                 return error(
                     parser,
-                    "ALTER PRIVACY BUDGET takes SET LIMIT (…), SET PER QUERY (…), DROP PER QUERY, SET REPLAY (…), ADD SLICE …, ALTER SLICE … or DROP SLICE …",
+                    "ALTER PRIVACY BUDGET takes SET LIMIT (…), SET PER QUERY (…), DROP PER QUERY, SET REPLAY (…), ADD SLICE …, ALTER SLICE …, DROP SLICE …, PARTITION BY column or DROP PARTITION",
                 );
             }
             let limit = Box::new(limit(parser)?);

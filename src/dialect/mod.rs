@@ -40,6 +40,7 @@ mod lower;
 mod mode;
 mod parameters;
 mod parser;
+mod partition;
 pub(crate) mod query;
 mod release_table;
 mod script;

@@ -207,13 +207,14 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     )
 }
 
-/// `[name] [BY ANALYST | BY DAY | BY MONTH]`, which follows SHOW PRIVACY BUDGET. A budget may be named `by`.
+/// `[name] [BY ANALYST | BY DAY | BY MONTH | BY CELL]`, which follows SHOW PRIVACY BUDGET. A budget may be named `by`.
 fn budget(parser: &mut Parser) -> Result<Show, ParserError> {
     let by = |parser: &mut Parser| {
         let known = [
             ("ANALYST", SpendingBy::Analyst),
             ("DAY", SpendingBy::Day),
             ("MONTH", SpendingBy::Month),
+            ("CELL", SpendingBy::Cell),
         ];
         known.into_iter().find(|(word, _)| word_then(parser, "BY", word)).map(|(_, by)| by)
     };
@@ -225,7 +226,7 @@ fn budget(parser: &mut Parser) -> Result<Show, ParserError> {
     match by(parser) {
         Some(by) => Ok(Show::Spending { budget: named, by }),
         None if ends(parser) => Ok(Show::Budget(named)),
-        None => error(parser, "SHOW PRIVACY BUDGET takes BY ANALYST, BY DAY or BY MONTH"),
+        None => error(parser, "SHOW PRIVACY BUDGET takes BY ANALYST, BY DAY, BY MONTH or BY CELL"),
     }
 }
 

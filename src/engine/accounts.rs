@@ -7,6 +7,7 @@
 //! SHOW PRIVACY BUDGET research               ε = 4 spent in all, ε = 6 left, 1 in the last 7 days: 42 days
 //! SHOW PRIVACY BUDGET research BY ANALYST    lab ε = 3, eve ε = 1
 //! SHOW PRIVACY BUDGET research BY MONTH      2026-02 ε = 3, 2026-03 ε = 1
+//! SHOW PRIVACY BUDGET research BY CELL       Oslo ε = 1, Rome ε = 3, (other) ε = 0
 //! ```
 
 use std::collections::BTreeMap;
@@ -19,11 +20,11 @@ use num_traits::ToPrimitive;
 
 use super::columns::{answer, table};
 use crate::answer::Answer;
-use crate::catalog::SliceOf;
 use crate::catalog::describe::{limit_text, per_query_text};
+use crate::catalog::{Cell, SliceOf};
 use crate::dialect::SpendingBy;
 use crate::error::Error;
-use crate::ledger::{BudgetState, SliceState, Spent, Vault};
+use crate::ledger::{BudgetState, CellState, SliceState, Spent, Vault};
 use crate::mechanism::epsilon_of_rho;
 use crate::privacy::{Delta, Rational, Spend, decimal_text};
 
@@ -57,8 +58,12 @@ pub(super) fn spending(
     reader: &str,
 ) -> Result<Answer, Error> {
     let states = states(vault, name, reader)?;
+    if by == SpendingBy::Cell {
+        return by_cell(vault, &states, reader);
+    }
     let spent = vault.spent_by_day(&states, reader)?;
     match by {
+        SpendingBy::Cell => Err(Error::Internal),
         SpendingBy::Analyst => by_analyst(&states, &spent),
         SpendingBy::Day => by_time(
             &spent,
@@ -80,6 +85,28 @@ fn states(vault: &Vault, name: Option<&str>, reader: &str) -> Result<Vec<BudgetS
         Some(name) => vec![vault.budget_for(name, reader)?],
         None => vault.budgets_for(reader)?,
     })
+}
+
+/// Each cell, of budgets whose people have cells.
+fn by_cell(vault: &Vault, states: &[BudgetState], reader: &str) -> Result<Answer, Error> {
+    let mut rows: Vec<[String; 5]> = Vec::new();
+    for BudgetState { budget, .. } in states {
+        for CellState { column, cell, spent, left } in vault.cells_for(&budget.name, reader)? {
+            let shown = match &cell {
+                Cell::Value(value) => value.clone(),
+                Cell::Other => "(other)".to_owned(),
+            };
+            rows.push([budget.name.clone(), column, shown, spent.to_string(), left.to_string()]);
+        }
+    }
+    let column = |at: usize| rows.iter().filter_map(|row| row.get(at)).cloned().collect();
+    table(&[
+        ("budget", column(0)),
+        ("column", column(1)),
+        ("cell", column(2)),
+        ("spent", column(3)),
+        ("left", column(4)),
+    ])
 }
 
 /// A sum of amounts, and how many charges it is of.

@@ -34,6 +34,7 @@ impl Session {
         let explained = |quotes: &[BudgetQuote]| {
             let explanation = Explanation::for_release(planned.release(), due.cost(), quotes)
                 .with_stored(&planned.release_tables())
+                .with_cells(&planned.cells_told())
                 .with_replay(replayed);
             match planned.proposal() {
                 Some(proposal) => explanation.with_range(&proposal.rule()),

@@ -44,6 +44,7 @@ mod analyze;
 mod answer;
 pub(crate) mod attempts;
 mod bind;
+mod cells;
 mod charge;
 pub(crate) mod choose;
 mod declared;

@@ -10,13 +10,14 @@ use super::accounts;
 use super::columns::table;
 use crate::answer::Answer;
 use crate::bind::BindError;
+use crate::catalog::cell::Partition;
 use crate::catalog::describe::{domain_text, privacy_text};
 use crate::catalog::store::no_table;
 use crate::catalog::{Catalog, CatalogError, Column, Table, Unit, View};
 use crate::dialect::Show;
 use crate::error::Error;
 use crate::ledger::{Inventory, OWNER, Vault};
-use crate::owner::script::{budget_statement, table_statements};
+use crate::owner::script::{budget_statement, partition_statement, table_statements};
 use crate::owner::suggest::suggestions;
 use crate::refusal::{Reason, Refusal, nearest};
 use crate::sql_type::sql_type_of;
@@ -42,7 +43,7 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
             Some(view) => describe_view(inner, &catalog, view),
             None => {
                 let accuracy = inner.release_table_accuracy(name, reader)?;
-                describe(known(&catalog, name)?, accuracy)
+                describe(&catalog, known(&catalog, name)?, accuracy)
             }
         },
         Show::ReleaseTable(name) => inner.show_release_table(name, reader),
@@ -73,10 +74,9 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
             let found = budgets.iter().find(|(state, _)| state.budget.name == *name);
             let unknown = || CatalogError::UnknownBudget { budget: name.clone() };
             let (state, spent) = found.ok_or_else(unknown)?;
-            table(&[(
-                "statement",
-                vec![budget_statement(&state.budget, catalog.slices(name), spent)],
-            )])
+            let created = budget_statement(&state.budget, catalog.slices(name), spent);
+            let partition = partition_statement(&catalog, name).and_then(Result::ok);
+            table(&[("statement", std::iter::once(created).chain(partition).collect())])
         }
         Show::Suggest(name) => {
             table(&[("statement", suggestions(&catalog, known(&catalog, name)?))])
@@ -156,9 +156,18 @@ pub(crate) fn lines<'a>(name: &str, lines: impl Iterator<Item = &'a str>) -> Res
 }
 
 /// The columns of a table; those of a release table with their accuracies.
-fn describe(described: &Table, accuracy: Option<Vec<String>>) -> Result<Answer, Error> {
+fn describe(
+    catalog: &Catalog,
+    described: &Table,
+    accuracy: Option<Vec<String>>,
+) -> Result<Answer, Error> {
     let columns = &described.columns;
-    let roles = || columns.iter().map(|c| role(described, c)).collect();
+    let cells = catalog.cells_of(&described.name).map(|cells| cells.column);
+    let role = |column: &Column| match cells {
+        Some(cells) if cells == column.name => "cells".to_owned(),
+        Some(_) | None => role(described, column),
+    };
+    let roles = || columns.iter().map(role).collect();
     table(&[
         ("column", columns.iter().map(|c| c.name.clone()).collect()),
         ("type", columns.iter().map(|c| sql_type_of(&c.data_type)).collect()),
@@ -202,6 +211,10 @@ fn history(vault: &Vault, to_owner: bool) -> Result<Answer, Error> {
         Some((view, query)) if view.starts_with("view ") && query != "dropped" && !to_owner => {
             format!("{view}: declared")
         }
+        // The number of entries tells how much others asked.
+        Some((partition, _)) if partition.starts_with("partition of ") && !to_owner => {
+            change.split(", cells begin ").next().unwrap_or_default().to_owned()
+        }
         _ => change.to_owned(),
     };
     let columns: [(&str, ArrayRef); 4] = [
@@ -235,6 +248,9 @@ fn privacy(vault: &Vault, catalog: &Catalog, reader: &str) -> Result<Answer, Err
         }
         for state in states.iter().filter(|s| s.budget.table == table.name) {
             rows.push((state.budget.name.clone(), "budget", accounts::budget_text(state)));
+            if let Some(Partition { table, column, .. }) = catalog.partition(&state.budget.name) {
+                rows.push((state.budget.name.clone(), "cells", format!("by {column} of {table}")));
+            }
         }
     }
     table(&[

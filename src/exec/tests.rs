@@ -176,6 +176,7 @@ fn paid(due: &Due) -> Charge {
         sensitivity: "l1 1".to_owned(),
         loss: loss.clone(),
         shared: false,
+        cells: None,
     };
     let request = ChargeRequest {
         analyst: "lab".to_owned(),

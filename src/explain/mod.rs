@@ -32,6 +32,7 @@ use threshold::{keys_text, share_text, threshold_json, threshold_lines};
 use tighter::{of_the_data, tighter_lines};
 
 mod bounds;
+mod cells;
 mod consistent;
 mod joint;
 mod ladder;
@@ -457,7 +458,7 @@ fn budget_text(quote: &BudgetQuote) -> String {
     format!(
         "{}{}: {symbol} {}{} left → {symbol} {}{} after{}",
         quote.budget,
-        quote.slice.as_ref().map_or_else(String::new, |slice| format!(", slice of {slice}")),
+        slice_and_cell(quote),
         left.loss_text(),
         delta(left),
         after.loss_text(),
@@ -470,6 +471,13 @@ fn budget_text(quote: &BudgetQuote) -> String {
             (None, _) => String::new(),
         },
     )
+}
+
+/// Whose slice of a budget pays, and in which cell.
+fn slice_and_cell(quote: &BudgetQuote) -> String {
+    let slice = quote.slice.as_ref().map(|slice| format!(", slice of {slice}"));
+    let cell = quote.cell.as_ref().map(|cell| format!(", {cell}"));
+    slice.into_iter().chain(cell).collect()
 }
 
 fn spend_json(spend: Spend) -> Value {

@@ -296,7 +296,8 @@ pub enum VaultError {
     },
     /// The budget cannot pay the cost of the query.
     #[error(
-        "{} does not suffice: this query costs {asked}, but only {left} is left{}",
+        "{}{} does not suffice: this query costs {asked}, but only {left} is left{}",
+        cell.as_ref().map_or_else(String::new, |cell| format!("for {cell}, ")),
         payer(budget, slice.as_ref()),
         without_delta(budget, asked, left)
     )]
@@ -305,7 +306,9 @@ pub enum VaultError {
         budget: String,
         /// Whose slice of it has too little left, if it has slices.
         slice: Option<SliceOf>,
-        /// The cost of the query.
+        /// The cell in which too little is left, with its column, if the budget has cells.
+        cell: Option<String>,
+        /// The cost of the query there.
         asked: Spend,
         /// The remainder of the budget.
         left: Spend,

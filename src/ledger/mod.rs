@@ -38,6 +38,7 @@
 //!         sensitivity: "1".to_owned(),
 //!         loss: Loss::pure(&"1".parse()?),
 //!         shared: false,
+//!         cells: None,
 //!     }],
 //!     unit_domains: vec!["adult".to_owned()],
 //!     catalog: vault.catalog()?,
@@ -69,6 +70,7 @@ pub use records::history::Declared;
 pub(crate) use records::kept::KeptDraw;
 pub(crate) use records::kinds::{OwnEntries, kind};
 pub(crate) use vault::budgets::SliceChange;
+pub(crate) use vault::cells_of::CellState;
 pub(crate) use vault::declared::{Inventory, Spending};
 pub(crate) use vault::kept::Kept;
 pub(crate) use vault::pages::{Extent, PAGE};

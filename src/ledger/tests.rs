@@ -7,6 +7,7 @@
 mod accounting;
 mod answers;
 mod carried;
+mod cells;
 mod checkpoints;
 mod concentrated;
 mod coupons;
@@ -112,6 +113,7 @@ fn entry(loss: Loss) -> ChargeEntry {
         sensitivity: "1".to_owned(),
         loss,
         shared: false,
+        cells: None,
     }
 }
 
@@ -347,7 +349,7 @@ fn the_file_itself_forbids_refunds() {
         assert!(error.to_string().contains(why), "{sql}: {error}");
     };
     let copy = "SELECT sequence, charge, analyst, spaces, budgets, mechanism, parameters, \
-                sensitivity, 0, 0, 0, 0, plan_hash, at, statement, nonce, chain FROM ledger";
+                sensitivity, 0, 0, 0, 0, plan_hash, at, statement, cells, nonce, chain FROM ledger";
     fails("UPDATE ledger SET epsilon_nano = 0", "never changed");
     fails("DELETE FROM ledger", "never deleted");
     fails(&format!("INSERT OR REPLACE INTO ledger {copy}"), "at its end only");

@@ -22,7 +22,9 @@ use crate::dialect::view_query;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::ledger::Inventory;
-use crate::owner::script::{analyst, budget_statement, spent_clause, table_statements};
+use crate::owner::script::{
+    analyst, budget_statement, partition_statement, spent_clause, table_statements,
+};
 use crate::owner::twins;
 use crate::views::{named, statement};
 use crate::visible;
@@ -67,7 +69,16 @@ pub(crate) fn dump(inner: &Inner) -> Result<String, Error> {
         let slices = catalog.slices(&state.budget.name);
         let statement = budget_statement(&state.budget, slices, spent);
         match catalog.table(&state.budget.table).is_some_and(|table| table.unit().is_some()) {
-            true => script.statement(&statement),
+            true => {
+                script.statement(&statement);
+                match partition_statement(&catalog, &state.budget.name) {
+                    Some(Ok(partition)) => script.statement(&partition),
+                    Some(Err(partition)) => {
+                        script.comment(&format!("When its people have cells: {partition};"));
+                    }
+                    None => {}
+                }
+            }
             false => script.comment(&format!("When its table has a privacy unit: {statement};")),
         }
     }

@@ -26,6 +26,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::col;
 
 mod amounts;
+mod cells;
 pub(crate) mod columns;
 pub(crate) mod doctor;
 pub(crate) mod dump;
@@ -209,6 +210,21 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             let state = inner.vault.put_budget(&budget, spent, &slices, replace)?;
             Ok(format!("budget {name} for {table}: {}", left_text(state.left)))
         }
+        Declaration::CreatePartitioned { create, column } => {
+            let Declaration::CreateBudget { name, table, taken, .. } = create.as_ref() else {
+                return Err(Error::Internal);
+            };
+            if *taken == Taken::Keep && catalog.budget(name).is_some() {
+                return in_memory(inner, create);
+            }
+            cells::checked(catalog, name, table, column)?;
+            let created = in_memory(inner, create)?;
+            Ok(format!("{created}; {}", cells::partition(inner, name, column)?))
+        }
+        Declaration::PartitionBudget { name, column } => match column {
+            Some(column) => cells::partition(inner, name, column),
+            None => cells::drop(inner, name),
+        },
         Declaration::AlterSlice { budget, analyst, change } => {
             slices::alter(inner, budget, analyst, change)
         }

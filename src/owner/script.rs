@@ -11,8 +11,10 @@ use std::str::FromStr;
 
 use arrow::datatypes::{DataType, TimeUnit};
 
+use crate::catalog::cells::cells;
 use crate::catalog::{
-    Budget, Column, Domain, FileFormat, PerQuery, Privacy, Replay, Slice, Source, Table, quoted,
+    Budget, Catalog, Column, Domain, FileFormat, PerQuery, Privacy, Replay, Slice, Source, Table,
+    quoted,
 };
 use crate::exec::source::server::Relation;
 use crate::exec::source::written_location;
@@ -184,6 +186,20 @@ pub(crate) fn budget_statement(budget: &Budget, slices: &[Slice], spent: &Spendi
     format!(
         "CREATE PRIVACY BUDGET {name} FOR {table} LIMIT {limit}{per_query}{replay}{spent_in_all}{slices}"
     )
+}
+
+/// The statement that partitions the people of a budget again; an error where it would be refused.
+pub(crate) fn partition_statement(
+    catalog: &Catalog,
+    budget: &str,
+) -> Option<Result<String, String>> {
+    let partition = catalog.partition(budget)?;
+    let (name, column) = (quoted(budget), quoted(&partition.column));
+    let statement = format!("ALTER PRIVACY BUDGET {name} PARTITION BY {column}");
+    let root = catalog.root(&catalog.budget(budget)?.table).map(|(root, _)| root);
+    let is_whole = root
+        .is_some_and(|root| root.name == partition.table && cells(root, &partition.column).is_ok());
+    Some(if is_whole { Ok(statement) } else { Err(statement) })
 }
 
 fn slice_clause(slice: &Slice, spent: &Spending) -> String {

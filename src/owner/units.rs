@@ -285,7 +285,7 @@ async fn most_alike(
     Ok(most.and_then(|most| u64::try_from(most).ok()).unwrap_or(0))
 }
 
-/// The fingerprint of a table's file, if the declaration was verified on it or the owner fixed its bytes.
+/// The fingerprint of a table's file, if the declaration was verified on it, the owner fixed its bytes, or its people are partitioned.
 pub(super) fn fingerprint(
     open: &OpenFiles,
     catalog: &Catalog,
@@ -297,7 +297,8 @@ pub(super) fn fingerprint(
     match &table.source {
         Source::File { options, .. } => {
             let hashes = hashes_content(options);
-            let wanted = bounded || is_target || hashes;
+            let is_partitioned = catalog.is_partitioned(&table.name);
+            let wanted = bounded || is_target || hashes || is_partitioned;
             wanted.then(|| open.fingerprint(&table.source)).transpose()
         }
         Source::Postgres { .. } | Source::Registered | Source::Released { .. } => Ok(None),

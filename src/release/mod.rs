@@ -76,8 +76,13 @@ impl Release {
     /// The ε add up to what the releases say. Each loss is that of a draw as a whole: an ε that is charged piece by piece would
     /// have a smaller ρ than its draw, and seem to be paid for by coupons that are too small.
     pub fn charges(&self) -> impl Iterator<Item = (Drawn<'_>, Loss)> {
+        self.charges_by_part().map(|(_, drawn, loss)| (drawn, loss))
+    }
+
+    /// The same, each with the number of its private aggregate.
+    pub(crate) fn charges_by_part(&self) -> impl Iterator<Item = (usize, Drawn<'_>, Loss)> {
         let aggregates = self.analysis.parts().iter().zip(&self.mechanisms).zip(&self.selections);
-        aggregates.flat_map(|((aggregate, mechanisms), selection)| {
+        aggregates.enumerate().flat_map(|(part, ((aggregate, mechanisms), selection))| {
             let measures = aggregate.measures().iter().zip(mechanisms).zip(losses(mechanisms));
             let threshold = selection.iter().filter_map(|selection| {
                 let loss = selection.loss()?;
@@ -86,6 +91,7 @@ impl Release {
             measures
                 .map(|((measure, one), loss)| (Drawn::Measure(measure, one), loss))
                 .chain(threshold)
+                .map(move |(drawn, loss)| (part, drawn, loss))
         })
     }
 

@@ -62,14 +62,15 @@ impl Session {
         let release = planned.release();
         let mut entries = Vec::new();
         let mut cost = Cost::zero();
-        for (drawn, loss) in release.charges() {
+        for (part, drawn, loss) in release.charges_by_part() {
             let (mechanism, parameters, sensitivity) = match drawn {
                 Drawn::Measure(measure, mechanized) => ledger_texts(measure, mechanized),
                 Drawn::Threshold(hidden, loss) => threshold_ledger_texts(hidden, loss),
             };
             cost = cost.plus(Cost::round_up(&loss)?)?;
             let shared = drawn.is_shared() && loss == Loss::zero();
-            entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss, shared });
+            let cells = planned.touched(part);
+            entries.push(ChargeEntry { mechanism, parameters, sensitivity, loss, shared, cells });
         }
         if entries.is_empty() {
             return Ok(Due { planned, request: None, cost: Cost::default(), kept: None });

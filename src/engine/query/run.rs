@@ -93,8 +93,10 @@ impl Session {
         if let (Some(charge), Some(under)) = (&charge, kept) {
             self.keep(charge.sequence(), under, &drawn.batches).await;
         }
+        let cells = planned.cells_told();
         let receipt = match (charge, shown_again) {
             (Some(charge), _) => Some(Receipt {
+                cells,
                 spent: charge.spend(),
                 left: charge.left().to_vec(),
                 sequence: self.shown_number(charge.sequence())?,
@@ -104,7 +106,14 @@ impl Session {
             (None, Some(draw)) => {
                 let (spent, left) = (Cost::default(), Vec::new());
                 let (charge, sequence) = (draw.charge, self.shown_number(draw.charge)?);
-                Some(Receipt { spent, left, sequence, charge, is_replayed: true })
+                Some(Receipt {
+                    spent,
+                    left,
+                    cells: Vec::new(),
+                    sequence,
+                    charge,
+                    is_replayed: true,
+                })
             }
             (None, None) => None,
         };

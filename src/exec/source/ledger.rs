@@ -525,6 +525,7 @@ mod tests {
             sensitivity: "1".to_owned(),
             loss: Loss::pure(&"0.000001".parse().unwrap()),
             shared: false,
+            cells: None,
         };
         let paid = vault.charge(&ChargeRequest {
             analyst: "lab".to_owned(),

@@ -19,9 +19,9 @@ use crate::ledger::charging::moves::carry;
 use crate::ledger::error::Fault;
 use crate::ledger::records::analyst::{self, OWNER};
 use crate::ledger::records::chain::{LedgerEntry, Witness, plan_hash};
-use crate::ledger::records::checkpoint::Sum;
 use crate::ledger::records::kinds::SPENT;
 use crate::ledger::records::statements;
+use crate::ledger::records::sums::Sum;
 use crate::privacy::{Cost, Notion, ParameterError, Tally};
 
 /// What was spent in another vault.
@@ -96,6 +96,7 @@ pub(crate) fn raise(
             cost: *cost,
             plan_hash: plan_hash(&statement),
             at: None,
+            cells: None,
             statement: Some(statements::hash(&statement)),
             nonce: [0; 16],
             chain: [0; 32],

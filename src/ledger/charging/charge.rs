@@ -18,12 +18,17 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
+use crate::catalog::cells::Cells;
 use crate::catalog::store::{self, Account};
-use crate::catalog::{Budget, Catalog, SliceOf};
+use crate::catalog::{Budget, Catalog, Cell, SliceOf, Touched};
+use crate::ledger::charging::cells::{
+    Landing, check_beginning, landings, narrowed, place, spent_at,
+};
 use crate::ledger::charging::slices::{SliceState, share_of, shares};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::chain::{LedgerEntry, Witness};
 use crate::ledger::records::statements;
+use crate::ledger::records::sums::{Place, Sum};
 use crate::privacy::{Cost, Loss, Notion, Spend, Tally};
 
 /// The planned releases of a statement, with their privacy losses.
@@ -75,6 +80,8 @@ pub struct ChargeEntry {
     pub loss: Loss,
     /// Whether it is read of the draw of an entry before it, which bears the loss of both.
     pub shared: bool,
+    /// The cells to which it is charged alone: all rows that it reads are of units in them. `None` for all cells.
+    pub cells: Option<Touched>,
 }
 
 /// The proof of a durable payment for a statement.
@@ -130,6 +137,8 @@ pub struct BudgetQuote {
     pub budget: String,
     /// Whose slice of it pays, if it has slices: the amounts are those of the slice.
     pub slice: Option<SliceOf>,
+    /// The cell with the least left of those that are charged, with its column, if not all are: the amounts are those of this cell.
+    pub cell: Option<String>,
     /// Its limit.
     pub limit: Spend,
     /// The (ε, δ) from which its accountant derived its limit.
@@ -154,6 +163,7 @@ pub(crate) fn accounts(
 ) -> Result<Vec<Account>, Fault> {
     let accounts = store::accounts(connection)?;
     for Account { budget, spent, .. } in &accounts {
+        check_beginning(witness, catalog.cells_of(catalog.unit_domain_of(budget)))?;
         let charged = witness.counted(budget, &catalog.people(catalog.unit_domain_of(budget)))?;
         if charged != Some(*spent) {
             return Err(Fault::Damage("a budget disagrees with the ledger".to_owned()));
@@ -167,7 +177,7 @@ pub(crate) fn accounts(
 /// # Guarantee
 /// `Ok` only if the declarations are those with which the request was planned, every unit domain of the request has a
 /// budget, the cost is neither below a budget's minimum per query nor above its maximum, and every budget, and the share that
-/// the analyst has of it, can pay the whole cost in the notion in which it counts.
+/// the analyst has of it, can pay the whole cost in the notion in which it counts, in every cell that is charged.
 pub(crate) fn quote(
     connection: &Connection,
     witness: &Witness,
@@ -181,8 +191,8 @@ struct Price {
     entries: Vec<LedgerEntry>,
     asked: Cost,
     budgets: Vec<BudgetQuote>,
-    /// What is spent of each budget afterwards.
-    spent: Vec<Spend>,
+    /// The budgets, and the names whose charges count for their people.
+    charged: Vec<(Budget, BTreeSet<String>)>,
 }
 
 fn price(
@@ -244,21 +254,41 @@ fn price(
             return Err(VaultError::OverMax { budget: budget.name.clone(), asked, most }.into());
         }
     }
+    let cells: Vec<Option<Touched>> = request
+        .entries
+        .iter()
+        .map(|entry| narrowed(catalog, &unit_domains, entry.cells.as_ref()))
+        .collect();
+    let costs: Vec<_> = cells.iter().cloned().zip(rounded.iter().copied()).collect();
+    let landings = landings(&costs)?;
     let mut budgets = Vec::with_capacity(touched.len());
-    let mut totals = Vec::with_capacity(touched.len());
+    let mut charged = Vec::with_capacity(touched.len());
     for account in &touched {
         let people = catalog.people(catalog.unit_domain_of(&account.budget));
-        let share = share_of(shares(account, witness, &people)?, &request.analyst);
-        let asked = within(&account.budget)?;
-        budgets.push(quoted(account, share, asked)?);
-        totals.push(account.spent.plus(asked)?);
+        let counted = |sum: &Sum| account.budget.counted(sum.cost, sum.tally);
+        let mut dearest: Option<BudgetQuote> = None;
+        for Landing { cell, asked } in &landings {
+            let asked = match counted(asked) {
+                Some(asked) => asked,
+                None => within(&account.budget)?,
+            };
+            let site =
+                Site { account, witness, people: &people, analyst: &request.analyst, catalog };
+            let quote = site.quoted(cell.as_ref(), asked)?;
+            let left = |quote: &BudgetQuote| quote.limit.minus(quote.after).nano;
+            if dearest.as_ref().is_none_or(|known| left(&quote) < left(known)) {
+                dearest = Some(quote);
+            }
+        }
+        budgets.extend(dearest);
+        charged.push((account.budget.clone(), people));
     }
     let notions: Vec<Notion> = budgets.iter().map(|quote| quote.limit.notion).collect();
 
     let unit_domains: Vec<String> = unit_domains.into_iter().cloned().collect();
     let names: Vec<String> = budgets.iter().map(|quote| quote.budget.clone()).collect();
     let statement = statements::hash(&request.statement);
-    let entries = request.entries.iter().zip(rounded).map(|(entry, cost)| LedgerEntry {
+    let entries = request.entries.iter().zip(costs).map(|(entry, (cells, cost))| LedgerEntry {
         sequence: 0,
         charge: 0,
         analyst: request.analyst.clone(),
@@ -271,38 +301,68 @@ fn price(
         plan_hash: request.plan_hash,
         at: None,
         statement: Some(statement),
+        cells,
         nonce: [0; 16],
         chain: [0; 32],
     });
     let asked = asked.in_coupons(tally.releases, &notions).counted_in(&notions);
-    Ok(Price { entries: entries.collect(), asked, budgets, spent: totals })
+    Ok(Price { entries: entries.collect(), asked, budgets, charged })
 }
 
-/// The effect of a cost on a budget, or on the share of it that pays.
-///
-/// # Errors
-/// [`VaultError::Exhausted`] if the share, or the whole budget, does not suffice.
-fn quoted(
-    account: &Account,
-    share: Option<SliceState>,
-    asked: Spend,
-) -> Result<BudgetQuote, Fault> {
-    let Account { budget, spent, .. } = account;
-    let Budget { limit, promise, coupon, .. } = *budget;
-    let name = || budget.name.clone();
-    let whole = limit.minus(*spent);
-    let (slice, left, spent) = match share {
-        Some(SliceState { of, spent, left, .. }) => (Some(of), left, spent),
-        None => (None, whole, *spent),
-    };
-    // The share has never more left than the whole budget.
-    if !left.pays(asked) || !whole.pays(asked) {
-        return Err(VaultError::Exhausted { budget: name(), slice, asked, left }.into());
+/// A budget that an analyst is charged to.
+struct Site<'a> {
+    account: &'a Account,
+    witness: &'a Witness,
+    people: &'a BTreeSet<String>,
+    analyst: &'a str,
+    catalog: &'a Catalog,
+}
+
+impl Site<'_> {
+    /// The effect of a cost on the budget, or on the share of it that pays, in one cell or in all.
+    ///
+    /// # Errors
+    /// [`VaultError::Exhausted`] if the share, or the whole budget, does not suffice there.
+    fn quoted(&self, cell: Option<&Cell>, asked: Spend) -> Result<BudgetQuote, Fault> {
+        let Account { budget, .. } = self.account;
+        let cells = self.catalog.cells_of(self.catalog.unit_domain_of(budget));
+        let found = cells.as_ref().zip(cell).map(|(cells, cell)| place(cells, cell));
+        match self.quoted_at(found, asked) {
+            // What all cells together cannot pay, one of them cannot.
+            Err(Fault::Refusal(VaultError::Exhausted { .. })) if found.is_none() => {
+                for cell in cells.iter().flat_map(Cells::all) {
+                    let here = cells.as_ref().map(|cells| place(cells, &cell));
+                    self.quoted_at(here, asked)?;
+                }
+                self.quoted_at(None, asked)
+            }
+            quoted => quoted,
+        }
     }
-    // Of a share, as much as it can still spend: the whole budget may have less than its limit.
-    let limit = if slice.is_some() { spent.plus(left)? } else { limit };
-    let after = spent.plus(asked)?;
-    Ok(BudgetQuote { budget: name(), slice, limit, promise, coupon, spent, after })
+
+    fn quoted_at(&self, place: Option<Place<'_>>, asked: Spend) -> Result<BudgetQuote, Fault> {
+        let Self { account, witness, people, analyst, catalog } = *self;
+        let Budget { limit, promise, coupon, .. } = account.budget;
+        let name = || account.budget.name.clone();
+        let spent = spent_at(&account.budget, witness, people, |_| true, place)?;
+        let whole = limit.minus(spent);
+        let share = share_of(shares(account, witness, people, place)?, analyst);
+        let (slice, left, spent) = match share {
+            Some(SliceState { of, spent, left, .. }) => (Some(of), left, spent),
+            None => (None, whole, spent),
+        };
+        let column = place.and_then(|place| catalog.cells_of(place.unit_domain));
+        let cell =
+            column.zip(place).map(|(cells, place)| format!("{} {}", cells.column, place.cell));
+        // The share has never more left than the whole budget.
+        if !left.pays(asked) || !whole.pays(asked) {
+            return Err(VaultError::Exhausted { budget: name(), slice, cell, asked, left }.into());
+        }
+        // Of a share, as much as it can still spend: the whole budget may have less than its limit.
+        let limit = if slice.is_some() { spent.plus(left)? } else { limit };
+        let after = spent.plus(asked)?;
+        Ok(BudgetQuote { budget: name(), slice, cell, limit, promise, coupon, spent, after })
+    }
 }
 
 /// Refuses a cost below the minimum per query of one of these budgets, and names the one with the highest minimum.
@@ -337,11 +397,12 @@ pub(crate) fn pay(
     witness: &mut Witness,
     request: &ChargeRequest,
 ) -> Result<Charge, Fault> {
-    let Price { entries, asked, budgets, spent } = price(connection, witness, request)?;
+    let Price { entries, asked, budgets, charged } = price(connection, witness, request)?;
     statements::keep(connection, &request.statement)?;
     let sequence = witness.append(connection, entries)?;
-    for (quote, spent) in budgets.iter().zip(spent) {
-        store::set_spent(connection, &quote.budget, spent)?;
+    for (budget, people) in &charged {
+        let spent = spent_at(budget, witness, people, |_| true, None)?;
+        store::set_spent(connection, &budget.name, spent)?;
     }
     let left = budgets.into_iter().map(|quote| {
         let left = quote.limit.minus(quote.after);

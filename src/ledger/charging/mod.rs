@@ -1,6 +1,7 @@
 //! Charges: their comparison with the budgets, the queue for the vault, and their moves with tables.
 
 pub(crate) mod carried;
+pub(crate) mod cells;
 pub(crate) mod charge;
 pub(crate) mod moves;
 pub(crate) mod queue;

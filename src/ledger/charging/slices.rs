@@ -18,9 +18,10 @@ use std::collections::BTreeSet;
 
 use crate::catalog::store::Account;
 use crate::catalog::{Budget, CatalogError, Slice, SliceOf};
+use crate::ledger::charging::cells::spent_at;
 use crate::ledger::error::Fault;
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::checkpoint::Sum;
+use crate::ledger::records::sums::Place;
 use crate::privacy::Spend;
 
 /// A share of a budget: a slice, or what the slices leave to everyone else.
@@ -47,7 +48,7 @@ pub struct SliceState {
     pub left: Spend,
 }
 
-/// The shares of a budget: of each slice, by analyst, and of everyone else. None without slices.
+/// The shares of a budget: of each slice, by analyst, and of everyone else, in one cell or in the dearest one. None without slices.
 ///
 /// # Errors
 /// [`Fault::Damage`] if the budget cannot count what was charged.
@@ -55,12 +56,13 @@ pub(crate) fn shares(
     account: &Account,
     witness: &Witness,
     people: &BTreeSet<String>,
+    place: Option<Place<'_>>,
 ) -> Result<Vec<SliceState>, Fault> {
-    let Account { budget, slices, spent, .. } = account;
+    let Account { budget, slices, .. } = account;
     if slices.is_empty() {
         return Ok(Vec::new());
     }
-    let whole = budget.limit.minus(*spent);
+    let whole = budget.limit.minus(spent_at(budget, witness, people, |_| true, place)?);
     let state = |of, limit: Spend, spent| {
         let own = limit.minus(spent);
         let left = Spend {
@@ -73,11 +75,14 @@ pub(crate) fn shares(
     let mut shares = Vec::with_capacity(slices.len());
     let mut rest = budget.limit;
     for slice in slices {
-        let spent = spent_by(budget, witness, people, |analyst| analyst == slice.analyst)?;
-        rest = without(rest, reserved(slice, spent));
+        let is_own = |analyst: &str| analyst == slice.analyst;
+        let spent = spent_at(budget, witness, people, is_own, place)?;
+        // What is set aside for a slice is the same in all cells.
+        let most = spent_at(budget, witness, people, is_own, None)?;
+        rest = without(rest, reserved(slice, most));
         shares.push(state(SliceOf::Analyst(slice.analyst.clone()), slice.limit, spent));
     }
-    let spent = spent_by_others(budget, slices, witness, people)?;
+    let spent = spent_by_others(budget, slices, witness, people, place)?;
     shares.push(state(SliceOf::EveryoneElse, rest, spent));
     Ok(shares)
 }
@@ -109,12 +114,13 @@ pub(crate) fn check_covered(
     let mut rest = limit;
     let mut fits = true;
     for slice in slices {
-        let spent = spent_by(budget, witness, people, |analyst| analyst == slice.analyst)?;
+        let is_own = |analyst: &str| analyst == slice.analyst;
+        let spent = spent_at(budget, witness, people, is_own, None)?;
         let reserved = reserved(slice, spent);
         fits &= rest.pays(reserved);
         rest = without(rest, reserved);
     }
-    let spent = spent_by_others(budget, slices, witness, people)?;
+    let spent = spent_by_others(budget, slices, witness, people, None)?;
     if fits && rest.pays(spent) {
         return Ok(());
     }
@@ -147,19 +153,8 @@ fn spent_by_others(
     slices: &[Slice],
     witness: &Witness,
     people: &BTreeSet<String>,
+    place: Option<Place<'_>>,
 ) -> Result<Spend, Fault> {
     let has_slice = |analyst: &str| slices.iter().any(|slice| slice.analyst == analyst);
-    spent_by(budget, witness, people, |analyst| !has_slice(analyst))
-}
-
-/// What these analysts spent, in the measure of the budget.
-pub(crate) fn spent_by(
-    budget: &Budget,
-    witness: &Witness,
-    people: &BTreeSet<String>,
-    is_meant: impl Fn(&str) -> bool,
-) -> Result<Spend, Fault> {
-    let Sum { cost, tally } = witness.sum_by(people, is_meant)?;
-    let damage = || Fault::Damage("a budget disagrees with the ledger".to_owned());
-    budget.counted(cost, tally).ok_or_else(damage)
+    spent_at(budget, witness, people, |analyst| !has_slice(analyst), place)
 }

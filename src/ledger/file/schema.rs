@@ -6,13 +6,13 @@
 //!
 //! ```text
 //! ledger(sequence, charge, analyst, spaces, budgets, mechanism, parameters, sensitivity,
-//!        epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, at, statement, nonce, chain)
+//!        epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, at, statement, cells, nonce, chain)
 //!                                                          one row per release, append-only
-//! checkpoint(sequence, chain, sums, digest)                one row per 256 entries, append-only
+//! checkpoint(sequence, chain, sums, cells, digest)         one row per 256 entries, append-only
 //! statement(hash, text)     declaration     home           see the modules of these names
 //! release_table     release_grant                          see `records/answers`
 //! kept_draw     table_version                               see `records/kept`
-//! analyst(name)     seal, declared_table, budget, slice    see the catalog's store
+//! analyst(name)     seal, declared_table, budget, slice, cell_column    see the catalog's store
 //! ```
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use crate::catalog::{slices, store};
+use crate::catalog::{cell, slices, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::{home, wait};
 use crate::ledger::records::{analyst, answers, chain, checkpoint, history, kept, statements};
@@ -30,7 +30,7 @@ use crate::ledger::version::VERSION;
 const APPLICATION_ID: i64 = 0x4875_7368;
 
 /// The tables of a vault that do not grow with the ledger. The check of the schema's own table covers the free pages too.
-const CHECKED: [&str; 8] = [
+const CHECKED: [&str; 9] = [
     "sqlite_schema",
     "seal",
     "analyst",
@@ -38,6 +38,7 @@ const CHECKED: [&str; 8] = [
     "joined_space",
     "budget",
     "slice",
+    "cell_column",
     "home",
 ];
 
@@ -67,6 +68,7 @@ CREATE TABLE ledger (
     plan_hash BLOB NOT NULL CHECK (length(plan_hash) = 32),
     at INTEGER,
     statement BLOB CHECK (length(statement) = 32),
+    cells TEXT,
     nonce BLOB NOT NULL CHECK (length(nonce) = 16),
     chain BLOB NOT NULL CHECK (length(chain) = 32),
     CONSTRAINT pair CHECK ((epsilon_nano IS NULL) = (delta_atto IS NULL)),
@@ -119,6 +121,7 @@ pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
     for schema in [
         SCHEMA,
         slices::SCHEMA,
+        cell::SCHEMA,
         statements::SCHEMA,
         history::SCHEMA,
         home::SCHEMA,

@@ -379,6 +379,7 @@ pub(crate) fn entry(
 ) -> Result<LedgerEntry, Fault> {
     statements::keep(connection, statement)?;
     Ok(LedgerEntry {
+        cells: None,
         sequence: 0,
         charge: 0,
         analyst: analyst.to_owned(),

@@ -19,12 +19,13 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::catalog::Budget;
 use crate::catalog::store::{self, Fields, Kind};
+use crate::catalog::{Budget, Touched};
 use crate::ledger::error::{Fault, VaultError};
-use crate::ledger::records::checkpoint::{self, Asked, Checkpoint, Older, Sum, Sums};
-use crate::ledger::records::time;
-use crate::privacy::{Cost, ParameterError, Spend, Tally};
+use crate::ledger::records::checkpoint::{self, Checkpoint, Older};
+use crate::ledger::records::sums::{Place, Sum, Sums};
+use crate::ledger::records::{time, touched};
+use crate::privacy::{Cost, ParameterError, Spend};
 use crate::sampler::QueryRng;
 
 /// One charged release. No field depends on data.
@@ -54,6 +55,8 @@ pub struct LedgerEntry {
     pub at: Option<i64>,
     /// The hash of the statement's text; see [`Vault::statement`](crate::ledger::Vault::statement).
     pub statement: Option<[u8; 32]>,
+    /// The cells of people to which it was charged alone; `None` for all of them.
+    pub cells: Option<Touched>,
     /// Random bytes: no two entries are equal, even in different copies of a vault.
     pub nonce: [u8; 16],
     /// The hash of this entry and, through the entry before it, of all earlier ones.
@@ -86,58 +89,39 @@ pub(crate) fn hash_of(connection: &Connection, sequence: i64) -> Result<Option<[
 pub(crate) struct Witness {
     sequence: i64,
     chain: [u8; 32],
-    /// The sum of the entries of each analyst for each set of unit domains that an entry names.
+    /// The sum of the entries of each analyst for each set of unit domains that an entry names, and for single cells.
     spent: Sums,
 }
 
 impl Witness {
-    /// Everything ever charged to any of these unit domains.
-    ///
-    /// # Guarantee
-    /// The exact sum of the entries that name at least one of the domains, each counted once, as far as the chain was
-    /// followed: the entries up to the first checkpoint as they were when it was sealed, and later entries as they are
-    /// stored. `None` in a notion that one of the entries does not have.
-    ///
-    /// # Errors
-    /// [`VaultError::Amount`] for a sum that is out of range.
-    pub(crate) fn spent(&self, unit_domains: &BTreeSet<String>) -> Result<Cost, Fault> {
-        let mut costs = self.sums_on(unit_domains).map(|sum| sum.cost);
-        Ok(costs.try_fold(Cost::zero(), Cost::plus)?)
-    }
-
-    /// How many entries name one of these unit domains, and the largest ε of one of them.
-    ///
-    /// # Guarantee
-    /// As [`Witness::spent`]: each entry is counted once.
-    ///
-    /// # Errors
-    /// [`VaultError::Amount`] for a number that is out of range.
-    pub(crate) fn tally(&self, unit_domains: &BTreeSet<String>) -> Result<Tally, Fault> {
-        let mut tallies = self.sums_on(unit_domains).map(|sum| sum.tally);
-        Ok(tallies.try_fold(Tally::default(), Tally::plus)?)
-    }
-
     /// Everything ever charged to these unit domains, in the measure of a budget; `None` where it has no amount there.
     ///
+    /// # Guarantee
+    /// As [`Witness::sum_by`], of all analysts.
+    ///
     /// # Errors
-    /// As [`Witness::spent`].
+    /// As [`Witness::sum_by`].
     pub(crate) fn counted(
         &self,
         budget: &Budget,
         unit_domains: &BTreeSet<String>,
     ) -> Result<Option<Spend>, Fault> {
-        Ok(budget.counted(self.spent(unit_domains)?, self.tally(unit_domains)?))
+        let Sum { cost, tally } = self.sum_by(unit_domains, |_| true)?;
+        Ok(budget.counted(cost, tally))
     }
 
     /// Whether anything was ever charged to one of these unit domains.
     pub(crate) fn is_charged(&self, unit_domains: &BTreeSet<String>) -> bool {
-        self.sums_on(unit_domains).next().is_some()
+        self.charged_names().any(|name| unit_domains.contains(&name))
     }
 
     /// What these analysts were ever charged for these unit domains: the cost, and the tally.
     ///
     /// # Guarantee
-    /// As [`Witness::spent`] and [`Witness::tally`], over the entries of the analysts that `is_meant` accepts.
+    /// The exact sum of the entries that name at least one of the domains, each counted once, as far as the chain was
+    /// followed: the entries up to the first checkpoint as they were when it was sealed, and later entries as they are
+    /// stored. Of entries for single cells, those of the dearest cell of each beginning, part by part. Without an ε if one of
+    /// the entries has none.
     ///
     /// # Errors
     /// [`VaultError::Amount`] for a sum that is out of range.
@@ -146,28 +130,37 @@ impl Witness {
         unit_domains: &BTreeSet<String>,
         is_meant: impl Fn(&str) -> bool,
     ) -> Result<Sum, Fault> {
-        let asked = |((names, analyst), _): &(&Asked, &Sum)| {
-            is_meant(analyst) && names.iter().any(|name| unit_domains.contains(name))
-        };
-        let mut sums = self.spent.iter().filter(asked).map(|(_, sum)| *sum);
-        Ok(sums.try_fold(Sum::default(), Sum::plus)?)
+        Ok(self.spent.at(unit_domains, is_meant, None)?)
+    }
+
+    /// As [`Witness::sum_by`], for a unit in this cell.
+    ///
+    /// # Errors
+    /// As [`Witness::sum_by`].
+    pub(crate) fn sum_at(
+        &self,
+        unit_domains: &BTreeSet<String>,
+        is_meant: impl Fn(&str) -> bool,
+        place: Place<'_>,
+    ) -> Result<Sum, Fault> {
+        Ok(self.spent.at(unit_domains, is_meant, Some(place))?)
+    }
+
+    /// The newest beginning of cells of a unit domain to which anything was charged.
+    pub(crate) fn newest_beginning(&self, unit_domain: &str) -> Option<i64> {
+        self.spent.newest_beginning(unit_domain)
     }
 
     /// The analysts who were charged for one of these unit domains.
     pub(crate) fn analysts_on(&self, unit_domains: &BTreeSet<String>) -> BTreeSet<String> {
         let named = |names: &[String]| names.iter().any(|name| unit_domains.contains(name));
-        let asked = self.spent.keys().filter(|(names, _)| named(names));
+        let asked = self.spent.asked().filter(|(names, _)| named(names));
         asked.map(|(_, analyst)| analyst.clone()).collect()
     }
 
     /// The unit domains on which anything was charged.
     pub(crate) fn charged_names(&self) -> impl Iterator<Item = String> {
-        self.spent.keys().flat_map(|(names, _)| names).cloned()
-    }
-
-    fn sums_on(&self, unit_domains: &BTreeSet<String>) -> impl Iterator<Item = Sum> {
-        let named = move |names: &[String]| names.iter().any(|name| unit_domains.contains(name));
-        self.spent.iter().filter(move |((names, _), _)| named(names)).map(|(_, sum)| *sum)
+        self.spent.asked().flat_map(|(names, _)| names).cloned()
     }
 
     /// The place up to which the chain was followed.
@@ -230,20 +223,10 @@ impl Witness {
         connection: &Connection,
         format: Older,
     ) -> Result<(), Fault> {
-        Self::check_with_checkpoints(connection, |checkpoint, connection| {
-            checkpoint.check_older(connection, format)
-        })
-    }
-
-    /// Follows the chain of a ledger from its first entry on, with this check of each checkpoint on the way.
-    ///
-    /// # Guarantee
-    /// As [`Witness::advance`], with the checkpoints that the check accepts.
-    pub(crate) fn check_with_checkpoints(
-        connection: &Connection,
-        check: impl Fn(&Checkpoint, &Connection) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
         let mut witness = Self::default();
+        let check = |checkpoint: &Checkpoint, connection: &Connection| {
+            checkpoint.check_older(connection, format)
+        };
         witness.follow_with(connection, i64::MAX, check)?;
         witness.check_end(connection)
     }
@@ -325,9 +308,8 @@ impl Witness {
 
     /// Adds the next entry to the sums.
     fn add(&mut self, entry: &LedgerEntry) -> Result<(), Fault> {
-        let sum = self.spent.entry((entry.unit_domains.clone(), entry.analyst.clone()));
-        let sum = sum.or_default();
-        *sum = sum.with(entry.cost)?;
+        let asked = (entry.unit_domains.clone(), entry.analyst.clone());
+        self.spent.add(asked, entry.cells.as_ref(), entry.cost)?;
         self.sequence = entry.sequence;
         self.chain = entry.chain;
         Ok(())
@@ -382,13 +364,15 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
         plan_hash,
         at,
         statement,
+        cells,
         nonce,
         chain: _,
     } = entry;
     let when = at.zip(statement.as_ref());
-    let mut fields = Fields::new(match when {
-        Some(_) => "hushql ledger 4",
-        None => "hushql ledger 3",
+    let mut fields = Fields::new(match (when, cells) {
+        (Some(_), None) => "hushql ledger 4",
+        (None, None) => "hushql ledger 3",
+        (_, Some(_)) => "hushql ledger 5",
     });
     fields.bytes(before);
     fields.integer(*sequence);
@@ -406,6 +390,9 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
         fields.integer(at);
         fields.bytes(statement);
     }
+    if let Some(cells) = cells {
+        fields.text(&touched::text(cells));
+    }
     fields.digest()
 }
 
@@ -420,8 +407,8 @@ fn write(connection: &Connection, entry: &LedgerEntry) -> Result<(), Fault> {
         .prepare_cached(
             "INSERT INTO ledger (sequence, charge, analyst, spaces, budgets, mechanism, parameters,
                  sensitivity, epsilon_nano, delta_atto, rho_nano, rho_delta_atto, plan_hash, at, statement,
-                 nonce, chain)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+                 cells, nonce, chain)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
         )?
         .execute(params![
             entry.sequence,
@@ -439,6 +426,7 @@ fn write(connection: &Connection, entry: &LedgerEntry) -> Result<(), Fault> {
             entry.plan_hash,
             entry.at,
             entry.statement,
+            entry.cells.as_ref().map(touched::text),
             entry.nonce,
             entry.chain,
         ])?;
@@ -473,6 +461,7 @@ fn read(row: &Row<'_>) -> Result<LedgerEntry, Fault> {
         plan_hash: row.get("plan_hash")?,
         at: row.get("at")?,
         statement: row.get("statement")?,
+        cells: touched::read(row)?,
         nonce: row.get("nonce")?,
         chain: row.get("chain")?,
     })

@@ -1,6 +1,6 @@
 //! Checkpoints: the sums of the ledger at every 256th entry, so that a vault opens without reading all entries.
 //!
-//! In: the sum and the number of entries of each analyst for each set of unit domains, and the chain's hash, after every 256 entries. Out: the
+//! In: the sum and the number of entries of each analyst for each set of unit domains and each cell, and the chain's hash, after every 256 entries. Out: the
 //! same, when the vault is opened. A checkpoint is written in the transaction of its entry and never changed. Its digest covers all of its
 //! content, so that reading it detects damage. If a checkpoint is missing or damaged, the vault refuses to open; there is
 //! no fallback. Following the chain past a checkpoint compares it with the sums of the entries.
@@ -17,8 +17,10 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
+use crate::catalog::Cell;
 use crate::catalog::store::Fields;
 use crate::ledger::error::Fault;
+use crate::ledger::records::sums::{Asked, Sum, Sums};
 use crate::privacy::{Cost, ParameterError, Tally};
 
 /// The number of entries between two checkpoints.
@@ -30,6 +32,7 @@ CREATE TABLE checkpoint (
     sequence INTEGER PRIMARY KEY NOT NULL CHECK (sequence > 0 AND sequence % 256 = 0),
     chain BLOB NOT NULL CHECK (length(chain) = 32),
     sums TEXT NOT NULL,
+    cells TEXT NOT NULL,
     digest BLOB NOT NULL CHECK (length(digest) = 32)
 ) STRICT;
 
@@ -43,45 +46,6 @@ BEGIN SELECT RAISE(ABORT, 'a checkpoint is never changed'); END;
 CREATE TRIGGER checkpoint_is_never_deleted BEFORE DELETE ON checkpoint
 BEGIN SELECT RAISE(ABORT, 'a checkpoint is never deleted'); END;
 ";
-
-/// Whose entries a sum has: the unit domains that they name, and the analyst who asked.
-pub(crate) type Asked = (Vec<String>, String);
-
-/// What each analyst was charged for each set of unit domains that an entry names.
-pub(crate) type Sums = BTreeMap<Asked, Sum>;
-
-/// The entries of one analyst for one set of unit domains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sum {
-    /// What they cost together.
-    pub(crate) cost: Cost,
-    /// How many they are, and the largest ε of one of them.
-    pub(crate) tally: Tally,
-}
-
-impl Default for Sum {
-    fn default() -> Self {
-        Self { cost: Cost::zero(), tally: Tally::default() }
-    }
-}
-
-impl Sum {
-    /// The sum with one more entry.
-    ///
-    /// # Errors
-    /// [`ParameterError::Overflow`].
-    pub(crate) fn with(self, cost: Cost) -> Result<Self, ParameterError> {
-        self.plus(Self { cost, tally: Tally::of(&cost) })
-    }
-
-    /// The sum of the entries of both.
-    ///
-    /// # Errors
-    /// [`ParameterError::Overflow`].
-    pub(crate) fn plus(self, other: Self) -> Result<Self, ParameterError> {
-        Ok(Self { cost: self.cost.plus(other.cost)?, tally: self.tally.plus(other.tally)? })
-    }
-}
 
 /// The state of the ledger at an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,13 +90,15 @@ impl Checkpoint {
     /// # Errors
     /// [`Fault::Damage`] when it is missing or differs from its digest.
     pub(crate) fn read(connection: &Connection, sequence: i64) -> Result<Self, Fault> {
-        let mut statement = connection
-            .prepare_cached("SELECT chain, sums, digest FROM checkpoint WHERE sequence = ?1")?;
+        let mut statement = connection.prepare_cached(
+            "SELECT chain, sums, cells, digest FROM checkpoint WHERE sequence = ?1",
+        )?;
         let row = statement.query_row([sequence], |row| {
-            Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, [u8; 32]>(2)?))
+            let texts: (String, String) = (row.get(1)?, row.get(2)?);
+            Ok((row.get(0)?, texts, row.get::<_, [u8; 32]>(3)?))
         });
-        let (chain, sums, digest) = row.optional()?.ok_or_else(damage)?;
-        let spent = sums_of(&sums).ok_or_else(damage)?;
+        let (chain, (wide, narrow), digest) = row.optional()?.ok_or_else(damage)?;
+        let spent = sums_of(&wide, &narrow).ok_or_else(damage)?;
         let checkpoint = Self { sequence, chain, spent };
         if checkpoint.digest() == digest { Ok(checkpoint) } else { Err(damage()) }
     }
@@ -141,9 +107,16 @@ impl Checkpoint {
     pub(crate) fn write(&self, connection: &Connection) -> Result<(), Fault> {
         connection
             .prepare_cached(
-                "INSERT INTO checkpoint (sequence, chain, sums, digest) VALUES (?1, ?2, ?3, ?4)",
+                "INSERT INTO checkpoint (sequence, chain, sums, cells, digest)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
             )?
-            .execute(params![self.sequence, self.chain, text_of(&self.spent), self.digest()])?;
+            .execute(params![
+                self.sequence,
+                self.chain,
+                wide_text(&self.spent),
+                narrow_text(&self.spent),
+                self.digest()
+            ])?;
         Ok(())
     }
 
@@ -155,7 +128,7 @@ impl Checkpoint {
         if Self::read(connection, self.sequence)? == *self { Ok(()) } else { Err(damage()) }
     }
 
-    /// Compares it with a stored one of an older format, which did not tell the analysts apart.
+    /// Compares it with a stored one of an older format, which had no cells, and did not always tell the analysts apart.
     ///
     /// # Guarantee
     /// `Ok` only if the stored checkpoint of this number has this hash and exactly these sums.
@@ -166,21 +139,37 @@ impl Checkpoint {
             Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, String>(1)?, row.get::<_, [u8; 32]>(2)?))
         });
         let stored = row.optional()?.ok_or_else(damage)?;
-        let sums = together(&self.spent)?;
-        let numbers = |sum: &Sum| match format {
-            Older::WithoutNumbers => sum.cost.amounts().to_vec(),
-            Older::WithoutAnalysts => all(sum).to_vec(),
+        if !self.spent.narrow.is_empty() {
+            return Err(damage());
+        }
+        let (text, digest) = match format {
+            Older::WithoutNumbers => {
+                self.of_all("hushql checkpoint 1", |sum| sum.cost.amounts().to_vec())?
+            }
+            Older::WithoutAnalysts => {
+                self.of_all("hushql checkpoint 2", |sum| all(sum).to_vec())?
+            }
+            Older::WithoutCells => {
+                (wide_text(&self.spent), self.wide("hushql checkpoint 3").digest())
+            }
         };
+        if stored == (self.chain, text, digest) { Ok(()) } else { Err(damage()) }
+    }
+
+    /// The text and the digest of an older format that added all analysts up.
+    fn of_all(
+        &self,
+        format: &str,
+        numbers: impl Fn(&Sum) -> Vec<Option<i64>>,
+    ) -> Result<(String, [u8; 32]), Fault> {
+        let sums = together(&self.spent)?;
         let text = text(sums.iter().map(|(names, sum)| (names, numbers(sum))));
-        let mut fields = self.fields(match format {
-            Older::WithoutNumbers => "hushql checkpoint 1",
-            Older::WithoutAnalysts => "hushql checkpoint 2",
-        });
+        let mut fields = self.fields(format);
         for (unit_domains, sum) in &sums {
             names_into(&mut fields, unit_domains);
             numbers(sum).into_iter().for_each(|number| fields.optional(number));
         }
-        if stored == (self.chain, text, fields.digest()) { Ok(()) } else { Err(damage()) }
+        Ok((text, fields.digest()))
     }
 
     /// The beginning of a digest.
@@ -191,12 +180,30 @@ impl Checkpoint {
         fields
     }
 
-    fn digest(&self) -> [u8; 32] {
-        let mut fields = self.fields("hushql checkpoint 3");
-        for ((unit_domains, analyst), sum) in &self.spent {
+    /// The digest up to the sums for single cells.
+    fn wide(&self, format: &str) -> Fields {
+        let mut fields = self.fields(format);
+        for ((unit_domains, analyst), sum) in &self.spent.wide {
             names_into(&mut fields, unit_domains);
             fields.text(analyst);
             all(sum).into_iter().for_each(|number| fields.optional(number));
+        }
+        fields
+    }
+
+    fn digest(&self) -> [u8; 32] {
+        let mut fields = self.wide("hushql checkpoint 4");
+        fields.text(&self.spent.wide.len().to_string());
+        for (((unit_domains, analyst), since), cells) in &self.spent.narrow {
+            names_into(&mut fields, unit_domains);
+            fields.text(analyst);
+            fields.integer(*since);
+            fields.text(&cells.len().to_string());
+            for (cell, sum) in cells {
+                fields.text(if cell.stored().is_some() { "cell" } else { "other" });
+                fields.text(cell.stored().unwrap_or_default());
+                all(sum).into_iter().for_each(|number| fields.optional(number));
+            }
         }
         fields.digest()
     }
@@ -209,12 +216,14 @@ pub(crate) enum Older {
     WithoutNumbers,
     /// Format 7: the analysts.
     WithoutAnalysts,
+    /// Format 8: the cells.
+    WithoutCells,
 }
 
 /// The sums of all analysts together, as older formats have them.
 fn together(spent: &Sums) -> Result<BTreeMap<Vec<String>, Sum>, ParameterError> {
     let mut sums: BTreeMap<Vec<String>, Sum> = BTreeMap::new();
-    for ((unit_domains, _), sum) in spent {
+    for ((unit_domains, _), sum) in &spent.wide {
         let known = sums.get(unit_domains).copied().unwrap_or_default();
         sums.insert(unit_domains.clone(), known.plus(*sum)?);
     }
@@ -243,21 +252,39 @@ fn text<W: Serialize>(sums: impl Iterator<Item = (W, Vec<Option<i64>>)>) -> Stri
     serde_json::to_string(&sums.collect::<Vec<_>>()).unwrap_or_default()
 }
 
-/// The inverse of [`text`] of the numbers of all sums; `None` for any other text.
-fn sums_of(text: &str) -> Option<Sums> {
-    let sums: Vec<(Asked, [Option<i64>; 6])> = serde_json::from_str(text).ok()?;
-    let sum = |(asked, numbers): (Asked, [Option<i64>; 6])| {
-        let [epsilon, delta, rho, rho_delta, releases, dearest] = numbers;
-        let cost = Cost::from_amounts(epsilon.zip(delta), (rho?, rho_delta?));
-        let tally = Tally { releases: releases?, dearest: dearest? };
-        Some((asked, Sum { cost, tally }))
-    };
-    sums.into_iter().map(sum).collect()
+/// The inverse of [`wide_text`] and [`narrow_text`]; `None` for any other texts.
+fn sums_of(wide: &str, narrow: &str) -> Option<Sums> {
+    type Stored = (Asked, i64, Option<String>);
+    let wide: Vec<(Asked, [Option<i64>; 6])> = serde_json::from_str(wide).ok()?;
+    let narrow: Vec<(Stored, [Option<i64>; 6])> = serde_json::from_str(narrow).ok()?;
+    let mut sums = Sums::default();
+    for (asked, numbers) in wide {
+        sums.wide.insert(asked, sum_of(numbers)?);
+    }
+    for ((asked, since, cell), numbers) in narrow {
+        let cells = sums.narrow.entry((asked, since)).or_default();
+        cells.insert(Cell::read(cell), sum_of(numbers)?);
+    }
+    Some(sums)
 }
 
-/// The text of these sums.
-fn text_of(spent: &Sums) -> String {
-    text(spent.iter().map(|(asked, sum)| (asked, all(sum).to_vec())))
+fn sum_of(numbers: [Option<i64>; 6]) -> Option<Sum> {
+    let [epsilon, delta, rho, rho_delta, releases, dearest] = numbers;
+    let cost = Cost::from_amounts(epsilon.zip(delta), (rho?, rho_delta?));
+    Some(Sum { cost, tally: Tally { releases: releases?, dearest: dearest? } })
+}
+
+/// The text of the sums for all cells.
+fn wide_text(spent: &Sums) -> String {
+    text(spent.wide.iter().map(|(asked, sum)| (asked, all(sum).to_vec())))
+}
+
+/// The text of the sums for single cells.
+fn narrow_text(spent: &Sums) -> String {
+    let sums = spent.narrow.iter().flat_map(|((asked, since), cells)| {
+        cells.iter().map(move |(cell, sum)| ((asked, since, cell.stored()), all(sum).to_vec()))
+    });
+    text(sums)
 }
 
 #[cfg(test)]
@@ -266,7 +293,7 @@ mod tests {
 
     #[test]
     fn sums_are_read_as_they_were_written() {
-        let spent: Sums = [
+        let wide = [
             (
                 (vec!["a \"quoted\" name".to_owned(), "b".to_owned()], "lab".to_owned()),
                 Sum {
@@ -278,10 +305,12 @@ mod tests {
                 (vec!["rho".to_owned()], "co-owner".to_owned()),
                 Sum { cost: Cost::from_amounts(None, (2, 3)), tally: Tally::default() },
             ),
-        ]
-        .into();
-        assert_eq!(sums_of(&text_of(&spent)), Some(spent));
-        assert_eq!(sums_of(&text_of(&Sums::new())), Some(Sums::new()));
+        ];
+        let cells = [(Cell::Value("Oslo".to_owned()), wide[0].1), (Cell::Other, wide[1].1)];
+        let narrow = [((wide[1].0.clone(), 7), cells.into())].into();
+        let spent = Sums { wide: wide.into(), narrow };
+        assert_eq!(sums_of(&wide_text(&spent), &narrow_text(&spent)), Some(spent));
+        assert_eq!(sums_of("[]", "[]"), Some(Sums::default()));
         for other in [
             "",
             "{}",
@@ -292,7 +321,8 @@ mod tests {
             "[[[[\"a\"],\"lab\"],[1,2,3,4,null,6]]]",
             "[[[[\"a\"],\"lab\"],[1.5,2,3,4,5,6]]]",
         ] {
-            assert_eq!(sums_of(other), None, "{other}");
+            assert_eq!(sums_of(other, "[]"), None, "{other}");
+            assert_eq!(sums_of("[]", other), None, "{other}");
         }
     }
 

@@ -8,4 +8,6 @@ pub(crate) mod history;
 pub(crate) mod kept;
 pub(crate) mod kinds;
 pub(crate) mod statements;
+pub(crate) mod sums;
 pub(crate) mod time;
+mod touched;

@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use super::damage::{alter, dump};
 use super::{entry, epsilon, file, request, spend, total};
 use crate::ledger::charging::charge;
-use crate::ledger::records::checkpoint::{self, Checkpoint, Sum, Sums};
+use crate::ledger::records::checkpoint::{self, Checkpoint};
+use crate::ledger::records::sums::{Sum, Sums};
 use crate::ledger::{ChargeRequest, Vault, VaultError};
 use crate::privacy::{Cost, Epsilon, Loss, Rational};
 
@@ -62,7 +63,7 @@ fn every_256th_entry_is_sealed_with_its_charge() {
         let entry = &entries[usize::try_from(sequence - 1).unwrap()];
         assert_eq!((checkpoint.sequence, checkpoint.chain), (entry.sequence, entry.chain));
         assert_eq!(
-            epsilon(&checkpoint.spent[&(vec!["adult".to_owned()], "lab".to_owned())].cost),
+            epsilon(&checkpoint.spent.wide[&(vec!["adult".to_owned()], "lab".to_owned())].cost),
             spend(sequence, 0)
         );
     }
@@ -114,7 +115,7 @@ fn damage_from_the_newest_checkpoint_on_is_refused() {
         ("DELETE FROM checkpoint".to_owned(), MISSING),
         // One checkpoint too many, or a ledger that is too short for it.
         (
-            "INSERT INTO checkpoint SELECT 2560, chain, sums, digest FROM checkpoint LIMIT 1"
+            "INSERT INTO checkpoint SELECT 2560, chain, sums, cells, digest FROM checkpoint LIMIT 1"
                 .to_owned(),
             MISSING,
         ),
@@ -192,11 +193,12 @@ fn a_wrong_sum_that_was_sealed_is_found_by_the_check() {
     let vault = Vault::open(&path).unwrap();
     let newest = vault.raw(|connection| Checkpoint::read(connection, 2_304)).unwrap();
     drop(vault);
-    let sum = newest.spent[&(vec!["adult".to_owned()], "lab".to_owned())];
+    let sum = newest.spent.wide[&(vec!["adult".to_owned()], "lab".to_owned())];
     assert_eq!((sum.tally.releases, sum.tally.dearest), (2_304, 1));
     let rho = sum.cost.amounts();
     let cost = Cost::from_amounts(Some((4, 0)), (rho[2].unwrap(), 0));
-    let spent: Sums = [((vec!["adult".to_owned()], "lab".to_owned()), Sum { cost, ..sum })].into();
+    let wide = [((vec!["adult".to_owned()], "lab".to_owned()), Sum { cost, ..sum })].into();
+    let spent = Sums { wide, ..Sums::default() };
     alter(
         &path,
         "DELETE FROM checkpoint WHERE sequence = 2304; UPDATE budget SET spent_loss = 200",
@@ -230,7 +232,10 @@ fn the_file_itself_forbids_other_checkpoints() {
             "INSERT OR REPLACE INTO checkpoint SELECT * FROM checkpoint WHERE sequence = 256",
             "at their end only",
         ),
-        ("INSERT INTO checkpoint SELECT 300, chain, sums, digest FROM checkpoint", "at their end"),
+        (
+            "INSERT INTO checkpoint SELECT 300, chain, sums, cells, digest FROM checkpoint",
+            "at their end",
+        ),
     ] {
         let error = vault.raw(|connection| connection.execute_batch(sql)).unwrap_err();
         assert!(error.to_string().contains(why), "{sql}: {error}");

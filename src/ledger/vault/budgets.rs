@@ -170,7 +170,7 @@ pub(super) fn state(
     catalog: &Catalog,
 ) -> Result<BudgetState, Fault> {
     let people = catalog.people(catalog.unit_domain_of(&account.budget));
-    let slices = shares(account, witness, &people)?;
+    let slices = shares(account, witness, &people, None)?;
     let (budget, spent) = (account.budget.clone(), account.spent);
     let left = budget.limit.minus(spent);
     Ok(BudgetState { budget, spent, left, slices })

@@ -18,7 +18,7 @@ use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, Slice, Table, alte
 use crate::ledger::charging::carried::Elsewhere;
 use crate::ledger::charging::{carried, charge, moves};
 use crate::ledger::error::{Fault, VaultError};
-use crate::ledger::records::checkpoint::Sum;
+use crate::ledger::records::sums::Sum;
 use crate::ledger::records::{analyst, kept};
 use crate::ledger::vault::budgets::{account, covered, state};
 use crate::ledger::vault::{BudgetState, Vault};

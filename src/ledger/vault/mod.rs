@@ -15,6 +15,7 @@
 //! ```
 
 pub(crate) mod budgets;
+pub(crate) mod cells_of;
 pub(crate) mod declared;
 pub(crate) mod kept;
 mod open;
@@ -29,7 +30,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::catalog::store::{self, Kind};
-use crate::catalog::{Budget, Catalog, Table, View, describe};
+use crate::catalog::{Budget, Catalog, Table, View, describe, view_rows};
+use crate::ledger::charging::cells;
 use crate::ledger::charging::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use crate::ledger::charging::moves;
 use crate::ledger::charging::queue::{Group, Queue};
@@ -170,7 +172,7 @@ impl Vault {
     pub fn create_view(&self, view: &View, replace: bool) -> Result<(), VaultError> {
         self.declare(|connection, _| {
             answers::check_unused(connection, &view.name)?;
-            Ok(store::insert_view(connection, view, replace)?)
+            Ok(view_rows::insert_view(connection, view, replace)?)
         })
     }
 
@@ -179,7 +181,7 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] if the view does not exist.
     pub fn drop_view(&self, name: &str) -> Result<(), VaultError> {
-        self.declare(|connection, _| Ok(store::delete_view(connection, name)?))
+        self.declare(|connection, _| Ok(view_rows::delete_view(connection, name)?))
     }
 
     /// The names of all analysts ever admitted, in order.
@@ -303,8 +305,11 @@ impl Vault {
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
     ) -> Result<T, VaultError> {
         self.write(|connection, witness| {
-            let before = describe::texts(&store::load(connection)?);
+            let catalog = store::load(connection)?;
+            let (before, cells) =
+                (describe::texts(&catalog), cells::decided(connection, &catalog)?);
             let value = work(connection, witness)?;
+            cells::begin_anew(connection, witness, &cells)?;
             let after = describe::texts(&store::load(connection)?);
             words.extend(describe::changes(&before, &after));
             history::append(connection, OWNER, words)?;

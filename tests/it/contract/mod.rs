@@ -2,6 +2,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod bad_input;
+pub(crate) mod cells;
 pub(crate) mod charts;
 pub(crate) mod chosen_bounds;
 pub(crate) mod declarations;

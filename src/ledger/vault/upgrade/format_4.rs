@@ -111,7 +111,7 @@ pub(super) fn complete(
 /// Refuses budgets that disagree with the ledger, as format 4 compared them: by the unit domain that each stored.
 fn agree(witness: &Witness, budgets: &[Budget]) -> Result<(), Fault> {
     for Budget { unit_domain, spent, .. } in budgets {
-        let charged = witness.spent(&BTreeSet::from([unit_domain.clone()]))?;
+        let charged = witness.sum_by(&BTreeSet::from([unit_domain.clone()]), |_| true)?.cost;
         if charged.within(spent.notion) != Some(*spent) {
             return Err(Fault::Damage("a budget disagrees with the ledger".to_owned()));
         }

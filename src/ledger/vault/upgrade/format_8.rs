@@ -14,7 +14,7 @@ use crate::ledger::error::Fault;
 use crate::ledger::file::schema;
 use crate::ledger::records::answers;
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::checkpoint::Checkpoint;
+use crate::ledger::records::checkpoint::Older;
 
 /// The number of this format.
 pub(super) const FORMAT: i64 = 8;
@@ -46,7 +46,7 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<Vec<Replayed>
         Slices::Sealed,
     )?;
     answers::all(connection)?;
-    Witness::check_with_checkpoints(connection, Checkpoint::check)?;
+    Witness::check_with_older_checkpoints(connection, Older::WithoutCells)?;
     let mut statement = connection.prepare("SELECT name, readers FROM replayed_budget")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
     let replayed = |row: Result<(String, String), rusqlite::Error>| {

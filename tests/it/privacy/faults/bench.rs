@@ -220,6 +220,7 @@ pub fn one(vault: &Vault) -> ChargeRequest {
             sensitivity: "1".to_owned(),
             loss: Loss::pure(&"1".parse().unwrap()),
             shared: false,
+            cells: None,
         }],
         unit_domains: vec!["people".to_owned()],
         catalog: vault.catalog().unwrap_or_default(),

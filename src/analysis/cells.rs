@@ -1,0 +1,324 @@
+//! Which cells of people a private aggregate reads, as far as its query shows it.
+//!
+//! In: a private aggregate as it was written, and the declared cells of its people. Out: the cells to which it is charged alone, or
+//! why it is charged to all. Everything follows from the statement and the declarations.
+//!
+//! ```text
+//! FROM customers WHERE region = 'Oslo' AND age > 30                     'Oslo'
+//! FROM orders o JOIN customers c ON o.customer = c.id WHERE c.region IN ('Oslo', 'Rome')      'Oslo' and 'Rome'
+//! FROM customers WHERE region = 'Oslo' OR age > 30                      all: a row may be of anybody
+//! FROM orders WHERE customer NOT IN (SELECT id FROM customers WHERE region = 'Oslo')          all
+//! ```
+//!
+//! # Guarantee
+//! Where cells are named, every row that enters the aggregate belongs to a unit of these cells. The walk below a release refuses
+//! whatever mixes the rows of units, so that every row of a relation belongs to one unit, depends on the rows of this unit alone,
+//! and is joined with rows of the same unit alone. A row belongs to a unit of a cell if the unit's own row has the value of this
+//! cell, which is compared with literals here: of the enforced column, as the scan returns it. Where a shape is not known to keep
+//! that, all cells are read.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, ScalarValue};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Distinct, Expr, Join, JoinType, LogicalPlan, Operator, TableScan,
+};
+
+use crate::analysis::below::relation::scanned;
+use crate::analysis::expr::domain::typed;
+use crate::analysis::expr::facts::constant;
+use crate::analysis::measure::{InputShape, ReleaseKind};
+use crate::analysis::part::PrivateAggregate;
+use crate::catalog::cells::Cells;
+use crate::catalog::{Catalog, Cell, Touched};
+use crate::dialect::marked;
+
+/// Which cells a private aggregate reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CellsRead {
+    /// Its people have no cells.
+    Undivided,
+    /// All of them, by this column, and why.
+    All(String, &'static str),
+    /// These alone.
+    Only(Touched),
+}
+
+/// Nothing shows the cells.
+const NOT_SHOWN: &str = "nothing shows that all rows it reads are of some of them: write WHERE column = value, or IN (…), next to the other conditions";
+/// There are groups of every cell.
+const EVERY: &str = "it reads every one of them";
+/// Whether a group comes out depends on how many are in it.
+const HIDDEN: &str = "groups of few people are hidden";
+
+impl PrivateAggregate {
+    /// Which cells of its people it reads.
+    ///
+    /// # Guarantee
+    /// That of [this module](self). What is drawn depends on no row of a unit outside of the named cells.
+    pub(crate) fn cells(&self, catalog: &Catalog) -> CellsRead {
+        let unit_domain = self.subject().unit_domain();
+        let Some(cells) = catalog.cells_of(unit_domain) else { return CellsRead::Undivided };
+        let all = |why| CellsRead::All(cells.column.to_owned(), why);
+        if self.unknown_partitions().is_some() || self.has_computed_keys() {
+            return all(HIDDEN);
+        }
+        let Ok(data_type) = DataType::from_str(cells.data_type) else { return all(NOT_SHOWN) };
+        let reader = Reader { cells, data_type, catalog };
+        let by_rows = reader.rows(&self.aggregate.input);
+        let Some(read) = smaller(by_rows, self.by_keys(&reader)) else { return all(NOT_SHOWN) };
+        let every = cells.all();
+        if read.is_empty() || !read.is_subset(&every) {
+            return all(NOT_SHOWN);
+        }
+        let listed = every.iter().filter(|cell| **cell != Cell::Other);
+        if listed.into_iter().all(|cell| read.contains(cell)) {
+            return all(EVERY);
+        }
+        let Cells { column, since, .. } = cells;
+        CellsRead::Only(Touched { column: column.to_owned(), since, cells: read })
+    }
+
+    /// The cells of its groups, if they are groups of cells: rows of other keys are dropped before anything is added up.
+    fn by_keys(&self, reader: &Reader<'_>) -> Option<BTreeSet<Cell>> {
+        let only_adds = self.measures().iter().all(|measure| match &measure.release_kind {
+            ReleaseKind::Number(_) => {
+                measure.ladder.is_none() && measure.input_shape() == InputShape::Sums
+            }
+            ReleaseKind::Choice(_) => false,
+        });
+        if !only_adds {
+            return None;
+        }
+        let input = &self.aggregate.input;
+        let is_cell = |key: &Expr| key.try_as_col().is_some_and(|c| reader.is_cell(c, input));
+        let at = self.aggregate.group_expr.iter().position(is_cell)?;
+        self.keys().of_column(at).iter().map(|key| reader.cell(key)).collect()
+    }
+}
+
+/// The smaller of two sets, each of which holds all that is read.
+fn smaller(one: Option<BTreeSet<Cell>>, other: Option<BTreeSet<Cell>>) -> Option<BTreeSet<Cell>> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other.len() < one.len() { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Reads plans of rows of people who have cells.
+struct Reader<'a> {
+    cells: Cells<'a>,
+    data_type: DataType,
+    catalog: &'a Catalog,
+}
+
+impl Reader<'_> {
+    /// The cells whose units have rows in a plan; `None` for all, and for rows of no unit.
+    fn rows(&self, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
+        match plan {
+            LogicalPlan::TableScan(_) => None,
+            LogicalPlan::Filter(filter) => {
+                let shown = self.shown(&filter.predicate, &filter.input);
+                smaller(self.rows(&filter.input), shown)
+            }
+            LogicalPlan::Projection(projection) => self.rows(&projection.input),
+            LogicalPlan::SubqueryAlias(alias) => self.rows(&alias.input),
+            LogicalPlan::Window(window) => self.rows(&window.input),
+            LogicalPlan::Distinct(Distinct::All(input)) => self.rows(input),
+            LogicalPlan::Aggregate(aggregate) if !is_release(aggregate) => {
+                self.rows(&aggregate.input)
+            }
+            LogicalPlan::Join(join) => self.joined(join, plan),
+            LogicalPlan::Union(union) => {
+                let mut all = BTreeSet::new();
+                for branch in &union.inputs {
+                    all.extend(self.rows(branch)?);
+                }
+                Some(all)
+            }
+            LogicalPlan::Aggregate(_)
+            | LogicalPlan::Distinct(Distinct::On(_))
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::Values(_)
+            | LogicalPlan::EmptyRelation(_)
+            | LogicalPlan::Subquery(_)
+            | LogicalPlan::Repartition(_)
+            | LogicalPlan::Statement(_)
+            | LogicalPlan::Explain(_)
+            | LogicalPlan::Analyze(_)
+            | LogicalPlan::Extension(_)
+            | LogicalPlan::Dml(_)
+            | LogicalPlan::Ddl(_)
+            | LogicalPlan::Copy(_)
+            | LogicalPlan::DescribeTable(_)
+            | LogicalPlan::Unnest(_)
+            | LogicalPlan::RecursiveQuery(_) => None,
+        }
+    }
+
+    /// The cells of joined rows. Both sides of an inner join are of one unit, where both are of units. The rows of an outer join
+    /// are those of its preserved side.
+    fn joined(&self, join: &Join, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
+        match join.join_type {
+            JoinType::Inner => {
+                let on = join.filter.as_ref().and_then(|filter| self.shown(filter, plan));
+                let sides = smaller(self.rows(&join.left), self.rows(&join.right));
+                smaller(sides, on)
+            }
+            JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
+                self.rows(&join.left)
+            }
+            JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+                self.rows(&join.right)
+            }
+            JoinType::Full => None,
+        }
+    }
+
+    /// The fewest cells to which a conjunct of a predicate restricts the rows of a plan.
+    fn shown(&self, predicate: &Expr, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
+        let conjuncts = split_conjunction(predicate).into_iter();
+        conjuncts.map(|conjunct| self.compared(conjunct, plan)).fold(None, smaller)
+    }
+
+    /// The cells to which `column = literal`, `column IN (literal, …)` or `column IS NULL` restricts the rows of a plan.
+    fn compared(&self, conjunct: &Expr, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
+        // A literal that is cast is the value that it is compared as.
+        let literal = |value: &Expr| self.cell(&constant(value)?);
+        if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = conjunct {
+            let (column, value) = match (left.try_as_col(), right.try_as_col()) {
+                (Some(column), None) => (column, right),
+                (None, Some(column)) => (column, left),
+                (Some(_), Some(_)) | (None, None) => return None,
+            };
+            let cell = literal(value).filter(|_| self.is_cell(column, plan))?;
+            return Some([cell].into());
+        }
+        if let Expr::InList(InList { expr, list, negated: false }) = conjunct {
+            let column = expr.try_as_col().filter(|column| self.is_cell(column, plan));
+            column?;
+            return list.iter().map(literal).collect();
+        }
+        if let Expr::IsNull(expr) = conjunct {
+            let column = expr.try_as_col().filter(|column| self.is_cell(column, plan));
+            column?;
+            return Some([Cell::Other].into());
+        }
+        None
+    }
+
+    /// The cell of a value of the column's type. What is not listed is in none of the listed ones.
+    fn cell(&self, value: &ScalarValue) -> Option<Cell> {
+        let is_text = |data_type: &DataType| data_type.is_string();
+        let of = value.data_type();
+        if of != self.data_type && !(is_text(&of) && is_text(&self.data_type)) {
+            return None;
+        }
+        if value.is_null() {
+            return Some(Cell::Other);
+        }
+        let is_it = |text: &&str| match value.try_as_str() {
+            Some(own) => own == Some(*text),
+            None => typed(text, &self.data_type).is_ok_and(|listed| listed == *value),
+        };
+        let known = self.cells.values().find(is_it);
+        Some(known.map_or(Cell::Other, |text| Cell::Value(text.to_owned())))
+    }
+
+    /// Whether a column of a plan is the column that names cells, unchanged, of a row of the unit.
+    fn is_cell(&self, column: &Column, plan: &LogicalPlan) -> bool {
+        plan.schema().maybe_index_of_column(column).is_some_and(|at| self.traced(plan, at))
+    }
+
+    fn traced(&self, plan: &LogicalPlan, at: usize) -> bool {
+        let columns = |plan: &LogicalPlan| plan.schema().fields().len();
+        let of = |expr: Option<&Expr>, input: &LogicalPlan| {
+            let mut expr = expr;
+            while let Some(Expr::Alias(alias)) = expr {
+                expr = Some(&alias.expr);
+            }
+            expr.and_then(Expr::try_as_col).is_some_and(|column| self.is_cell(column, input))
+        };
+        match plan {
+            LogicalPlan::TableScan(scan) => self.scanned(scan, at),
+            LogicalPlan::Projection(projection) => of(projection.expr.get(at), &projection.input),
+            LogicalPlan::Filter(filter) => self.traced(&filter.input, at),
+            LogicalPlan::SubqueryAlias(alias) => self.traced(&alias.input, at),
+            LogicalPlan::Distinct(Distinct::All(input)) => self.traced(input, at),
+            LogicalPlan::Window(window) => {
+                at < columns(&window.input) && self.traced(&window.input, at)
+            }
+            LogicalPlan::Aggregate(aggregate) if !is_release(aggregate) => {
+                of(aggregate.group_expr.get(at), &aggregate.input)
+            }
+            LogicalPlan::Join(join) => {
+                let left = columns(&join.left);
+                match (join.join_type, at.checked_sub(left)) {
+                    (JoinType::Inner, Some(right)) => self.traced(&join.right, right),
+                    (JoinType::Right, Some(right)) => self.traced(&join.right, right),
+                    (JoinType::Inner, None)
+                    | (
+                        JoinType::Left
+                        | JoinType::LeftSemi
+                        | JoinType::LeftAnti
+                        | JoinType::LeftMark,
+                        None,
+                    ) => self.traced(&join.left, at),
+                    // The padded side is NULL where nobody is.
+                    (JoinType::Right | JoinType::Full, None)
+                    | (
+                        JoinType::Left
+                        | JoinType::Full
+                        | JoinType::LeftSemi
+                        | JoinType::LeftAnti
+                        | JoinType::LeftMark,
+                        Some(_),
+                    )
+                    | (JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark, _) => false,
+                }
+            }
+            LogicalPlan::Union(union) => union.inputs.iter().all(|input| self.traced(input, at)),
+            LogicalPlan::Aggregate(_)
+            | LogicalPlan::Distinct(Distinct::On(_))
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::Values(_)
+            | LogicalPlan::EmptyRelation(_)
+            | LogicalPlan::Subquery(_)
+            | LogicalPlan::Repartition(_)
+            | LogicalPlan::Statement(_)
+            | LogicalPlan::Explain(_)
+            | LogicalPlan::Analyze(_)
+            | LogicalPlan::Extension(_)
+            | LogicalPlan::Dml(_)
+            | LogicalPlan::Ddl(_)
+            | LogicalPlan::Copy(_)
+            | LogicalPlan::DescribeTable(_)
+            | LogicalPlan::Unnest(_)
+            | LogicalPlan::RecursiveQuery(_) => false,
+        }
+    }
+
+    fn scanned(&self, scan: &TableScan, at: usize) -> bool {
+        let is_table =
+            scanned(scan, self.catalog).is_some_and(|table| table.name == self.cells.table.name);
+        let fields = scan.projected_schema.fields();
+        is_table && fields.get(at).is_some_and(|field| field.name() == self.cells.column)
+    }
+}
+
+/// Whether an aggregate is one across units, whose rows are of nobody.
+fn is_release(aggregate: &Aggregate) -> bool {
+    let is_one =
+        |e: &Expr| matches!(e, Expr::AggregateFunction(call) if marked(call.func.name()).is_some());
+    let found = |expr: &Expr| {
+        use datafusion::common::tree_node::TreeNode;
+        expr.exists(|e| Ok(is_one(e))).unwrap_or(true)
+    };
+    aggregate.aggr_expr.iter().any(found)
+}

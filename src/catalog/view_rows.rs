@@ -1,0 +1,60 @@
+//! The rows of views beside those of tables.
+//!
+//! In: an open connection and a view; the caller holds the transaction. Out: its row, under the seal of the tables.
+//!
+//! ```text
+//! CREATE VIEW v AS SELECT …   →   declared_table ('v', '{"name":"v",…}')
+//! ```
+
+use rusqlite::{Connection, params};
+
+use super::store::{Declared, Kind, body, declared, reseal_tables};
+use super::{CatalogError, View};
+
+/// Stores a view; replaces one of the same name only if asked to.
+///
+/// # Errors
+/// [`CatalogError::DuplicateTable`] or [`CatalogError::DuplicateView`] when the name is taken.
+pub(crate) fn insert_view(
+    connection: &Connection,
+    view: &View,
+    replace: bool,
+) -> Result<(), CatalogError> {
+    view.check()?;
+    match declared(connection, &view.name)? {
+        None => {}
+        Some(Declared::View(_)) if replace => {}
+        Some(Declared::View(_)) => {
+            return Err(CatalogError::DuplicateView { view: view.name.clone() });
+        }
+        Some(Declared::Table(_)) => {
+            return Err(CatalogError::DuplicateTable { table: view.name.clone() });
+        }
+        Some(Declared::Export(_)) => return Err(Kind::Tables.damage()),
+    }
+    connection.execute(
+        "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+         ON CONFLICT DO UPDATE SET body = excluded.body",
+        params![view.name, body(view)?],
+    )?;
+    reseal_tables(connection)
+}
+
+/// Deletes a view.
+///
+/// # Errors
+/// [`CatalogError::UnknownView`] when it does not exist, [`CatalogError::IsTable`] when a table has the name.
+pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
+    match declared(connection, name)? {
+        Some(Declared::View(_)) => {}
+        Some(Declared::Table(_)) => {
+            return Err(CatalogError::IsTable { table: name.to_owned() });
+        }
+        // Names that a user wrote can be those of export folders here, and are those of nothing.
+        Some(Declared::Export(_)) | None => {
+            return Err(CatalogError::UnknownView { view: name.to_owned() });
+        }
+    }
+    connection.execute("DELETE FROM declared_table WHERE name = ?1", [name])?;
+    reseal_tables(connection)
+}
