@@ -21,7 +21,7 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 29] = [
+const PLACES: [(&str, Place); 30] = [
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
     ("functions", Place::Shelf),
@@ -34,6 +34,7 @@ const PLACES: [(&str, Place); 29] = [
     ("sampler", Place::Shelf),
     ("demo", Place::Shelf),
     ("sql_type", Place::Shelf),
+    ("synthetic", Place::Shelf),
     ("visible", Place::Shelf),
     ("dialect", Place::Stage(1)),
     ("bind", Place::Stage(2)),

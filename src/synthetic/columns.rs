@@ -1,0 +1,84 @@
+//! Sets of columns, and the exact counts over them.
+//!
+//! In: numbers of columns. Out: a set that is sorted and has no number twice; its marginal has one cell for each combination
+//! of codes.
+//!
+//! ```text
+//! Columns {1, 0} of the sizes (2, 3)  →  {0, 1}, 6 cells: (0,0) (0,1) (0,2) (1,0) (1,1) (1,2)
+//! ```
+
+use std::error::Error;
+use std::fmt;
+
+/// Exact counts of the private rows: the only way to them.
+///
+/// A count is a sum over rows of weights in grid units: each row weighs 1, or what [`Sensitivity`](super::Sensitivity) says.
+pub(crate) trait Count {
+    /// The counts of the marginals of these sets, with all cells, also those that count nothing: row-major, the last column of
+    /// a set runs fastest. One pass over the rows for all sets.
+    ///
+    /// # Errors
+    /// [`CountError`] when the rows cannot be read, or there is no time or memory for it.
+    fn count(&self, sets: &[Columns]) -> Result<Vec<Vec<i64>>, CountError>;
+}
+
+/// Why rows could not be counted. What was wrong says whoever counts.
+#[derive(Debug)]
+pub(crate) struct CountError(pub(crate) Box<dyn Error + Send + Sync>);
+
+impl fmt::Display for CountError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the rows could not be counted")
+    }
+}
+
+impl Error for CountError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+/// A set of columns, by their numbers: sorted, none twice.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Columns(Vec<usize>);
+
+impl Columns {
+    /// The set of these columns.
+    pub(crate) fn new(columns: impl IntoIterator<Item = usize>) -> Self {
+        let mut columns: Vec<usize> = columns.into_iter().collect();
+        columns.sort_unstable();
+        columns.dedup();
+        Self(columns)
+    }
+
+    /// The numbers, in order.
+    pub(crate) fn as_slice(&self) -> &[usize] {
+        &self.0
+    }
+
+    /// How many columns there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The cells of the marginal, for columns of these sizes; 1 for no column, the largest number where there are more.
+    pub(crate) fn cells(&self, sizes: &[usize]) -> usize {
+        let size = |column: &usize| sizes.get(*column).copied().unwrap_or(0);
+        self.0.iter().map(size).fold(1, usize::saturating_mul)
+    }
+
+    /// Whether this column is one of them.
+    pub(crate) fn contains(&self, column: usize) -> bool {
+        self.0.binary_search(&column).is_ok()
+    }
+
+    /// Whether all of these are among the other ones.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        self.0.iter().all(|column| other.contains(*column))
+    }
+
+    /// How many columns both have.
+    pub(crate) fn shared(&self, other: &Self) -> usize {
+        self.0.iter().filter(|column| other.contains(**column)).count()
+    }
+}
