@@ -97,6 +97,7 @@ pub mod visible;
 
 mod answer;
 mod buckets;
+mod codes;
 mod engine;
 mod error;
 mod explain;
@@ -119,6 +120,7 @@ pub use engine::copy::AnswerFile;
 pub use engine::forecast::Forecast;
 pub use engine::output::Output;
 pub use engine::prepared::PreparedQuery;
+pub use engine::progress::RoundsDone;
 pub use engine::session::Session;
 pub use engine::spending::DaySpending;
 pub use engine::split_statements;

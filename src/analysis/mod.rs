@@ -39,6 +39,7 @@ mod measure;
 pub(crate) mod not_analyzed;
 pub(crate) mod outcome;
 mod part;
+pub(crate) mod private_rows;
 pub(crate) mod recursion;
 mod selection;
 pub(crate) mod splitter;

@@ -5,7 +5,7 @@
 //! reveal how many rows there are.
 //!
 //! ```text
-//! ⠙ running 3s          ⠙ running 3s (42 % read)
+//! ⠙ running 3s          ⠙ running 3s (42 % read)          ⠙ running 3s (7 rounds, 40 % of the budget spent)
 //! ```
 
 use std::convert::Infallible;
@@ -27,14 +27,23 @@ pub(super) async fn spin(session: &Session) -> Infallible {
     tokio::time::sleep(PATIENCE).await;
     let visible = Visible::new();
     loop {
-        visible.0.set_message(read(session.progress()));
+        visible.0.set_message(message(session));
         tokio::time::sleep(TICK).await;
     }
 }
 
 /// What is said behind the time.
-fn read(percent: Option<u8>) -> String {
-    percent.map_or_else(String::new, |percent| format!("({percent} % read)"))
+fn message(session: &Session) -> String {
+    match (session.rounds(), session.progress()) {
+        (Some(done), _) => said_of_rounds(done.rounds, done.percent),
+        (None, Some(percent)) => format!("({percent} % read)"),
+        (None, None) => String::new(),
+    }
+}
+
+fn said_of_rounds(rounds: u32, percent: u8) -> String {
+    let rounds = if rounds == 1 { "1 round".to_owned() } else { format!("{rounds} rounds") };
+    format!("({rounds}, {percent} % of the budget spent)")
 }
 
 /// A spinner that leaves no trace when it is dropped, even by cancellation.
@@ -56,5 +65,16 @@ impl Visible {
 impl Drop for Visible {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_counted() {
+        assert_eq!(said_of_rounds(1, 12), "(1 round, 12 % of the budget spent)");
+        assert_eq!(said_of_rounds(7, 100), "(7 rounds, 100 % of the budget spent)");
     }
 }

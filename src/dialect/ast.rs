@@ -8,31 +8,12 @@ use sqlparser::ast as sql;
 
 pub use super::asked::Parameters;
 use super::declaration::{Declaration, ReleaseTableChange, Show};
-use crate::catalog::RESERVED;
+pub use super::markers::{candidate_marker, candidate_of, marked, marker};
+use super::synthetic::SyntheticStatement;
 use crate::dialect::copy_format::CopyFormat;
 use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon};
 use crate::refusal::Refusal;
-
-/// The name of the aggregate function that represents release `n` in a rewritten tree.
-pub fn marker(n: usize) -> String {
-    format!("{RESERVED}_release_{n}")
-}
-
-/// The number of the release that an aggregate function's name represents, if the name is a marker.
-pub fn marked(name: &str) -> Option<usize> {
-    name.strip_prefix(RESERVED)?.strip_prefix("_release_")?.parse().ok()
-}
-
-/// The name of the function that represents the candidate of release `n` inside its BY.
-pub fn candidate_marker(n: usize) -> String {
-    format!("{RESERVED}_candidate_{n}")
-}
-
-/// The number of the release whose candidate a function's name represents, if the name is such a marker.
-pub fn candidate_of(name: &str) -> Option<usize> {
-    name.strip_prefix(RESERVED)?.strip_prefix("_candidate_")?.parse().ok()
-}
 
 /// One statement of the dialect.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +47,15 @@ pub enum Statement {
         if_not_exists: bool,
         /// The query.
         query: Box<QueryStatement>,
+    },
+    /// `CREATE SYNTHETIC TABLE name AS AIM(eps=1) query`: rows like those of the query, in the vault.
+    CreateSyntheticTable(Box<SyntheticStatement>),
+    /// `EXPLAIN PRIVACY CREATE SYNTHETIC TABLE …`.
+    ExplainSynthetic {
+        /// The statement to explain.
+        statement: Box<SyntheticStatement>,
+        /// The format of the explanation.
+        format: ExplainFormat,
     },
     /// A release table is dropped, or who may read it changes.
     ReleaseTable(ReleaseTableChange),

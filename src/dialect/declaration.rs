@@ -394,6 +394,13 @@ pub enum ReleaseTableChange {
         /// Whether a missing table is not an error.
         if_exists: bool,
     },
+    /// `DROP SYNTHETIC TABLE [IF EXISTS] name`.
+    DropSynthetic {
+        /// The table's name.
+        name: String,
+        /// Whether a missing table is not an error.
+        if_exists: bool,
+    },
     /// `GRANT SELECT ON name TO analyst`, or `REVOKE SELECT ON name FROM analyst`.
     Grant {
         /// The table's name.
@@ -431,6 +438,8 @@ pub enum Show {
     CreateTable(String),
     /// `SHOW RELEASE TABLE name`: the stored answer as it was shown, with its accuracy and what it cost.
     ReleaseTable(String),
+    /// `SHOW SYNTHETIC name`: how a synthetic table was made, and how far its marginals are off.
+    Synthetic(String),
     /// `SHOW CREATE RELEASE TABLE name`, for its creator and owners.
     CreateReleaseTable(String),
     /// `SHOW CREATE [PRIVACY] BUDGET name`, for owners.

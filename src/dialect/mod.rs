@@ -37,6 +37,7 @@ mod histogram;
 mod implied;
 mod literal;
 mod lower;
+mod markers;
 mod mode;
 mod parameters;
 mod parser;
@@ -48,6 +49,7 @@ mod size;
 mod slices;
 mod spelling;
 mod statement;
+mod synthetic;
 #[cfg(test)]
 mod tests;
 mod thresholded;
@@ -88,6 +90,7 @@ pub use literal::Literal;
 pub use script::{ScriptStatement, split};
 pub use size::Size;
 pub(crate) use size::tables;
+pub use synthetic::{Buckets, SyntheticMethod, SyntheticOptions, SyntheticStatement};
 pub use value::Value;
 pub(crate) use value::decimal;
 

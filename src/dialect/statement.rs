@@ -12,6 +12,7 @@ use super::parser::HushDialect;
 use super::release_table::{grant, names_release_table, query_of_release_table, release_table};
 use super::script::Places;
 use super::size::too_deep;
+use super::synthetic::{created, names_synthetic_table, synthetic_table};
 use super::value::Value;
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::dialect::error::DialectError;
@@ -88,6 +89,9 @@ pub(crate) fn statement(
         "show" | "describe" => Statement::Show(show(&mut parser)?),
         "alter" if suggests(&parser) => Statement::Show(suggestion(&mut parser)?),
         "create" | "drop" if names_release_table(&parser) => release_table(&mut parser, dialect)?,
+        "create" | "drop" if names_synthetic_table(&parser) => {
+            synthetic_table(&mut parser, dialect)?
+        }
         "grant" | "revoke" => grant(&mut parser)?,
         "create" | "alter" | "drop" => {
             let declaration = declaration(&mut parser, dialect, Places::in_text(text))?;
@@ -152,6 +156,10 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
     if !privacy {
         return Ok(Statement::Explain(query(parser, dialect)?));
     }
+    if names_synthetic_table(parser) {
+        let statement = Box::new(created(parser, dialect)?);
+        return Ok(Statement::ExplainSynthetic { statement, format });
+    }
     let asked = if of_domain {
         domain_query(parser)
     } else if names_release_table(parser) {
@@ -179,6 +187,10 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     if word_then(parser, "RELEASE", "TABLE") {
         return Ok(Show::ReleaseTable(name(parser)?));
     }
+    if take_word(parser, "SYNTHETIC") {
+        take_word(parser, "TABLE");
+        return Ok(Show::Synthetic(name(parser)?));
+    }
     if take_word(parser, "CREATE") {
         if word_then(parser, "RELEASE", "TABLE") {
             return Ok(Show::CreateReleaseTable(name(parser)?));
@@ -203,7 +215,7 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     }
     error(
         parser,
-        "SHOW takes TABLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, RELEASE TABLE, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
+        "SHOW takes TABLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
     )
 }
 

@@ -54,6 +54,8 @@ mod query;
 mod release_tables;
 mod state;
 pub(crate) mod stream;
+mod synthetic;
+mod synthetic_about;
 mod unplanned;
 mod visit;
 

@@ -5,6 +5,8 @@
 //! The pace at which a private file is read tells its size, and with it the number of its rows. So an analyst sees a percentage
 //! only of statements that read public tables alone; an owner sees it of all.
 //!
+//! Of a synthetic table, both see the rounds that are over and the share of its budget that they spent: these are released.
+//!
 //! ```text
 //! SELECT … FROM census (public)     an analyst, the owner: 42          SELECT … FROM visits (private)     the owner: 42
 //! ```
@@ -13,10 +15,45 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::exec::source::Reading;
+use crate::synthetic::Progress;
 
 /// What is shown of the statement that a session runs now, if anything.
 #[derive(Clone, Default)]
-pub(crate) struct Watched(Arc<Mutex<Weak<Reading>>>);
+pub(crate) struct Watched {
+    reading: Arc<Mutex<Weak<Reading>>>,
+    rounds: Arc<Mutex<Weak<Rounds>>>,
+}
+
+/// How far a synthetic table is. Public: a function of what was released.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds(Mutex<Option<RoundsDone>>);
+
+/// The rounds of a synthetic table that are over, and the share of its budget that they spent.
+///
+/// ```
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// assert_eq!(session.rounds(), None, "no synthetic table is made");
+/// # Ok::<(), hushql::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RoundsDone {
+    /// How many rounds are over.
+    pub rounds: u32,
+    /// The percentage of the budget that was spent, 0 to 100.
+    pub percent: u8,
+}
+
+impl Rounds {
+    /// Shows how far it is.
+    pub(crate) fn is_at(&self, progress: Progress) {
+        let Progress { round, used_nano, total_nano } = progress;
+        let share = (u128::from(used_nano) * 100).checked_div(u128::from(total_nano));
+        let percent = share.and_then(|share| u8::try_from(share.min(100)).ok()).unwrap_or(100);
+        let done = RoundsDone { rounds: round, percent };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+    }
+}
 
 impl fmt::Debug for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,13 +66,26 @@ impl Watched {
     pub(crate) fn show(&self, reading: Option<Reading>) -> Option<Arc<Reading>> {
         let reading = reading.map(Arc::new);
         let shown = reading.as_ref().map_or_else(Weak::new, Arc::downgrade);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+        *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = shown;
         reading
     }
 
     /// The percentage of what is shown.
     pub(crate) fn percent(&self) -> Option<u8> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?.percent()
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?.percent()
+    }
+
+    /// Shows the rounds of a synthetic table as long as the result lives.
+    pub(crate) fn rounds(&self) -> Arc<Rounds> {
+        let rounds = Arc::<Rounds>::default();
+        *self.rounds.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&rounds);
+        rounds
+    }
+
+    /// The rounds that are shown.
+    pub(crate) fn rounds_done(&self) -> Option<RoundsDone> {
+        let rounds = self.rounds.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
+        *rounds.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

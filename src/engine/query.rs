@@ -51,6 +51,7 @@ mod declared;
 pub(crate) mod due;
 pub(crate) mod prepare;
 mod run;
+pub(crate) mod synthetic;
 
 impl Session {
     /// Stage 1: the text of any statement.

@@ -24,6 +24,7 @@ use crate::engine::output::Output;
 use crate::engine::query::attempts::Attempts;
 use crate::engine::session::Session;
 use crate::engine::state::Inner;
+use crate::engine::synthetic_about::StoredSynthetic;
 use crate::engine::visit::at_vault;
 use crate::error::Error;
 use crate::exec::source::{columns_of, encoded, is_storable, schema_of_answer, stored_rows};
@@ -36,20 +37,23 @@ use crate::{views, visible};
 /// What is stored beside the rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct About {
+pub(super) struct About {
     /// The statement, as written.
-    statement: String,
-    columns: Vec<Column>,
-    rows: usize,
-    accuracy: Vec<StoredAccuracy>,
-    notes: Vec<String>,
+    pub(super) statement: String,
+    pub(super) columns: Vec<Column>,
+    pub(super) rows: usize,
+    pub(super) accuracy: Vec<StoredAccuracy>,
+    pub(super) notes: Vec<String>,
     /// What it cost, in the notions of the budgets that paid.
-    cost: String,
+    pub(super) cost: String,
+    /// How its rows were made, if they are synthetic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) synthetic: Option<StoredSynthetic>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct StoredAccuracy {
+pub(super) struct StoredAccuracy {
     column: String,
     kind: String,
     value: f64,
@@ -68,7 +72,7 @@ const KINDS: [AccuracyKind; 7] = [
 
 impl About {
     /// What was stored beside the rows of a table.
-    fn of(table: &ReleaseTable) -> Result<Self, Error> {
+    pub(super) fn of(table: &ReleaseTable) -> Result<Self, Error> {
         serde_json::from_str(&table.about).map_err(|_| Error::Internal)
     }
 
@@ -102,7 +106,7 @@ impl Inner {
     }
 
     /// The release table of this name, if this analyst sees it.
-    fn seen(&self, name: &str, reader: &str) -> Result<Option<ReleaseTable>, Error> {
+    pub(super) fn seen(&self, name: &str, reader: &str) -> Result<Option<ReleaseTable>, Error> {
         let tables = self.vault.release_tables()?;
         let found = tables.iter().find(|table| table.name == name && table.is_seen_by(reader));
         Ok(found.cloned())
@@ -122,8 +126,12 @@ impl Inner {
                 true => format!(", granted to {others}"),
                 false => String::new(),
             };
+            let kind = match About::of(table)?.synthetic {
+                Some(_) => "synthetic",
+                None => "release",
+            };
             let (of, charge) = (&table.creator, self.shown_number(table.charge, reader)?);
-            let text = format!("release table of {of}, paid by charge {charge}{granted}");
+            let text = format!("{kind} table of {of}, paid by charge {charge}{granted}");
             Ok((table.name.clone(), text))
         };
         tables.iter().filter(|table| table.is_seen_by(reader)).map(text).collect()
@@ -191,7 +199,7 @@ impl Inner {
     }
 }
 
-fn unknown(name: &str) -> Error {
+pub(super) fn unknown(name: &str) -> Error {
     CatalogError::UnknownReleaseTable { table: name.to_owned() }.into()
 }
 
@@ -241,7 +249,7 @@ impl Session {
     }
 
     /// Refuses a name that a view reads, as long as no table has it: whoever reads the view would read the release table.
-    fn is_no_views(&self, name: &str) -> Result<(), Error> {
+    pub(super) fn is_no_views(&self, name: &str) -> Result<(), Error> {
         let catalog = self.inner.vault.catalog()?;
         match views::read_a_table(&catalog, name) {
             true => {
@@ -280,6 +288,7 @@ impl Session {
                 .collect(),
             notes: answer.notes().to_vec(),
             cost: receipt.spent.neat().to_string(),
+            synthetic: None,
         };
         if bytes.len() > MOST_BYTES_OF_ONE {
             return Ok(None);
@@ -336,6 +345,29 @@ impl Session {
                     format!("release table {table} is dropped; what it cost stays spent")
                 }
             }
+            ReleaseTableChange::DropSynthetic { name, if_exists } => {
+                let table = visible::line(&name).into_owned();
+                let seen = self.inner.seen(&name, &by)?;
+                let is_synthetic = match &seen {
+                    Some(seen) => About::of(seen)?.synthetic.is_some(),
+                    None => false,
+                };
+                match (seen.is_some(), is_synthetic) {
+                    (false, _) if if_exists => {
+                        format!("there is no synthetic table {table}; nothing was dropped")
+                    }
+                    (true, false) => {
+                        return Err(Error::catalog(format!(
+                            "{table} is a release table and not synthetic: write DROP RELEASE TABLE {}",
+                            quoted(&name)
+                        )));
+                    }
+                    (false, _) | (true, true) => {
+                        at_vault(vault, move |vault| vault.drop_release_table(&name, &by)).await?;
+                        format!("synthetic table {table} is dropped; what it cost stays spent")
+                    }
+                }
+            }
             ReleaseTableChange::Grant { name, analyst, may } => {
                 let (table, to) = (visible::line(&name).into_owned(), analyst.clone());
                 let grant = move |vault: &crate::ledger::Vault| {
@@ -365,7 +397,7 @@ fn stored(name: &str, answer: Answer) -> Result<Answer, Error> {
 }
 
 /// Refuses columns that no table has.
-fn fits_table(schema: &Schema) -> Result<(), Error> {
+pub(super) fn fits_table(schema: &Schema) -> Result<(), Error> {
     let mut names = BTreeSet::new();
     for field in schema.fields() {
         let name = visible::line(field.name());

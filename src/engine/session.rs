@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::answer::Answer;
 use crate::dialect::{ExplainFormat, Statement};
 use crate::engine::output::Output;
-use crate::engine::progress::Watched;
+use crate::engine::progress::{RoundsDone, Watched};
 use crate::engine::query::attempts::Attempts;
 use crate::error::Error;
 use crate::explain::Explanation;
@@ -67,6 +67,18 @@ impl Session {
     /// ```
     pub fn progress(&self) -> Option<u8> {
         self.watched.percent()
+    }
+
+    /// How far the synthetic table is that this session makes now: its rounds, and what they spent of its budget. `None` while none
+    /// is made, and until its first round is over.
+    ///
+    /// ```
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// assert_eq!(session.rounds(), None);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    pub fn rounds(&self) -> Option<RoundsDone> {
+        self.watched.rounds_done()
     }
 
     /// Answers a query: SELECT, with or without releases.
@@ -162,6 +174,18 @@ impl Session {
             Statement::CreateReleaseTable { name, if_not_exists, query } => {
                 self.kept((name, if_not_exists), *query, text, clock).await
             }
+            Statement::CreateSyntheticTable(statement) => {
+                self.synthesized(&statement, text, clock).await
+            }
+            Statement::ExplainSynthetic { statement, format } => {
+                let (session, state) = (self.clone(), self.state(clock));
+                let explained = move || session.explained_rows(&statement, &state);
+                let explanation = clock.aside(explained).await?;
+                Ok(match format {
+                    ExplainFormat::Text => Output::Explanation(explanation),
+                    ExplainFormat::Json => Output::ExplanationJson(explanation),
+                })
+            }
             Statement::ReleaseTable(change) => self.change_release_table(&change).await,
             Statement::ExplainPrivacy { query, format } => {
                 let explanation = match query {
@@ -220,6 +244,10 @@ impl Session {
                 let text = query.to_owned();
                 self.told(clock.blocking(move || session.explained(&asked, &text, &state)))
             }
+            Ok(Statement::CreateSyntheticTable(statement)) => {
+                let (session, state) = (self.clone(), self.state(&clock));
+                self.told(clock.blocking(move || session.explained_rows(&statement, &state)))
+            }
             Ok(_) => Err(not_a_query().into()),
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             Err(error) => Err(error),
@@ -247,9 +275,14 @@ impl Session {
             {
                 return Ok(Cost::default());
             }
+            Statement::CreateSyntheticTable(statement) => {
+                let (session, state) = (self.clone(), self.state(&clock));
+                return self.told(clock.blocking(move || session.cost_of_rows(&statement, &state)));
+            }
             Statement::Query(query) => query,
             Statement::Copy { query, .. } | Statement::CreateReleaseTable { query, .. } => *query,
             Statement::ReleaseTable(_)
+            | Statement::ExplainSynthetic { .. }
             | Statement::ExplainPrivacy { .. }
             | Statement::Explain(_)
             | Statement::Declare(_)

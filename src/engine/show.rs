@@ -47,6 +47,7 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
             }
         },
         Show::ReleaseTable(name) => inner.show_release_table(name, reader),
+        Show::Synthetic(name) => inner.show_synthetic(name, reader),
         Show::CreateReleaseTable(name) => {
             table(&[("statement", vec![inner.release_table_statement(name, reader)?])])
         }
@@ -111,6 +112,7 @@ fn for_owners(show: &Show) -> Refusal {
         | Show::Spending { .. }
         | Show::History
         | Show::ReleaseTable(_)
+        | Show::Synthetic(_)
         | Show::CreateReleaseTable(_)
         | Show::Describe(_) => (
             "SHOW CREATE VIEW",

@@ -14,13 +14,7 @@ use crate::release::Release;
 pub(super) fn unplanned(release: &Release, error: &DataFusionError) -> Error {
     let message = error.find_root().strip_backtrace();
     match (error.find_root(), release.analysis().parts()) {
-        _ if is_about_a_subquery(error) => Refusal::new(
-            Reason::Operator,
-            "",
-            "this query has a subquery in a place where it cannot run",
-            "EXISTS and IN as conditions of WHERE or HAVING; = between a subquery's rows and those around it",
-        )
-        .into(),
+        _ if is_about_a_subquery(error) => subquery().into(),
         (DataFusionError::ArrowError(..), []) => {
             let why = message.rsplit(" error: ").next().unwrap_or_default();
             let why = of_a_constant(why);
@@ -29,6 +23,23 @@ pub(super) fn unplanned(release: &Release, error: &DataFusionError) -> Error {
         }
         _ => Error::Internal,
     }
+}
+
+/// Why the rows of a synthetic table cannot be prepared.
+pub(super) fn unplanned_rows(error: &DataFusionError) -> Error {
+    match is_about_a_subquery(error) {
+        true => subquery().into(),
+        false => Error::Internal,
+    }
+}
+
+fn subquery() -> Refusal {
+    Refusal::new(
+        Reason::Operator,
+        "",
+        "this query has a subquery in a place where it cannot run",
+        "EXISTS and IN as conditions of WHERE or HAVING; = between a subquery's rows and those around it",
+    )
 }
 
 /// Whether DataFusion has no plan for a subquery: it reports that, or a rule that turns the subquery into a join fails.

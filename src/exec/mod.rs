@@ -16,6 +16,7 @@
 //! ```
 
 mod aggregate;
+mod coded;
 mod consistent;
 mod datafusion;
 mod draw;
@@ -29,6 +30,7 @@ mod testing;
 mod tests;
 mod verify;
 
+pub(crate) use coded::{PreparedRows, prepare_rows, read_rows};
 pub(crate) use datafusion::planning::{Deadline, Planning};
 pub use datafusion::session::PlannedTables;
 pub use datafusion::session::session_state;

@@ -41,6 +41,7 @@ mod mostly_noise;
 mod noise;
 mod selection;
 mod stored;
+mod synthetic;
 pub(crate) mod text;
 mod threshold;
 mod tighter;

@@ -32,6 +32,7 @@ mod own_sizes;
 mod partition_selection;
 pub(crate) mod record;
 mod shortfall;
+pub(crate) mod synthetic;
 pub(crate) mod text;
 mod threshold;
 pub(crate) mod together;

@@ -64,6 +64,17 @@ impl Paid {
     }
 }
 
+impl ReadAsPublic {
+    /// These tables, as they were declared when a statement that is charged was planned.
+    pub(super) fn of<'a>(
+        tables: impl Iterator<Item = &'a Table>,
+        declared: CatalogVersion,
+    ) -> Self {
+        let tables = tables.filter(|table| !is_released(table)).cloned().collect();
+        Self { tables, declared, is_charged: true }
+    }
+}
+
 impl Session {
     /// Runs each private aggregate once, and begins with the public plan over what was released.
     ///

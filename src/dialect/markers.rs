@@ -1,0 +1,25 @@
+//! The names of the functions that represent releases and their candidates in a rewritten tree.
+//!
+//! In: the number of a release. Out: a reserved name, and the number back.
+
+use crate::catalog::RESERVED;
+
+/// The name of the aggregate function that represents release `n` in a rewritten tree.
+pub fn marker(n: usize) -> String {
+    format!("{RESERVED}_release_{n}")
+}
+
+/// The number of the release that an aggregate function's name represents, if the name is a marker.
+pub fn marked(name: &str) -> Option<usize> {
+    name.strip_prefix(RESERVED)?.strip_prefix("_release_")?.parse().ok()
+}
+
+/// The name of the function that represents the candidate of release `n` inside its BY.
+pub fn candidate_marker(n: usize) -> String {
+    format!("{RESERVED}_candidate_{n}")
+}
+
+/// The number of the release whose candidate a function's name represents, if the name is such a marker.
+pub fn candidate_of(name: &str) -> Option<usize> {
+    name.strip_prefix(RESERVED)?.strip_prefix("_candidate_")?.parse().ok()
+}

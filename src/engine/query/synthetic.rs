@@ -1,0 +1,337 @@
+//! The life of a synthetic table: the stages of a query, with rows in the place of releases.
+//!
+//! In: a statement. Out: new rows, which are paid for. Each stage takes what only the stage before it makes. Up to the charge
+//! no row of a person is read; after it, private rows are seen by [`exec::read_rows`] alone, and come out of it as counts for
+//! those who add noise to them.
+//!
+//! ```text
+//! bind ─▶ private_rows ─▶ synthetic ─▶ due ─▶ prepare_rows ─▶ charge ─▶ read_rows ─▶ Plan::run ─▶ values
+//! Bound   PrivateRows     SyntheticRelease    PreparedRows    Charge    CodedRows    Made         MadeRows
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema};
+use datafusion::execution::SessionState;
+use tokio::runtime::{Builder, Handle};
+
+use super::attempts::Attempts;
+use super::bind::BoundQuery;
+use super::declared::Declared;
+use super::run::ReadAsPublic;
+use crate::analysis::private_rows::private_rows;
+use crate::answer::Receipt;
+use crate::dialect::SyntheticStatement;
+use crate::engine::session::Session;
+use crate::engine::unplanned::unplanned_rows;
+use crate::engine::visit::at_vault;
+use crate::error::Error;
+use crate::exec::{self, PlannedTables, PreparedRows};
+use crate::ledger::{
+    BudgetQuote, Charge, ChargeEntry, ChargeRequest, MOST_BYTES_OF_ONE, plan_hash,
+};
+use crate::privacy::{Cost, Notion};
+use crate::refusal::{Reason, Refusal};
+use crate::release::synthetic::{SyntheticRelease, synthetic};
+use crate::resources::Clock;
+use crate::sampler::{QueryRng, Uniform};
+use crate::synthetic::{Made, Progress};
+
+/// Bytes of a stored table beside its rows, at most.
+const AROUND: usize = 1 << 17;
+
+/// A synthetic table that is planned, and what it asks of the ledger.
+#[derive(Debug)]
+pub(crate) struct DueRows {
+    release: SyntheticRelease,
+    declared: Declared,
+    request: ChargeRequest,
+    cost: Cost,
+}
+
+impl DueRows {
+    /// What is measured, and how.
+    pub(crate) fn release(&self) -> &SyntheticRelease {
+        &self.release
+    }
+
+    /// The cost, in the notions that the touched budgets count in.
+    pub(crate) fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    /// The most rows that fit into the vault.
+    pub(crate) fn most_rows(&self) -> usize {
+        let bytes = self.release.rows().columns().iter().map(|column| column.codes.bytes());
+        MOST_BYTES_OF_ONE.saturating_sub(AROUND) / bytes.sum::<usize>().max(1)
+    }
+}
+
+/// A synthetic table that is ready to be charged.
+struct ReadyRows {
+    due: DueRows,
+    prepared: PreparedRows,
+}
+
+/// A synthetic table that is paid for, and waits to be made.
+pub(crate) struct PaidRows {
+    release: SyntheticRelease,
+    declared: Declared,
+    prepared: PreparedRows,
+    charge: Charge,
+    most_rows: usize,
+}
+
+/// New rows, and what is known of them. Public.
+pub(crate) struct MadeRows {
+    pub(crate) release: SyntheticRelease,
+    pub(crate) rows: RecordBatch,
+    pub(crate) made: Made,
+    pub(crate) receipt: Receipt,
+    /// Whether there were more rows than fit into the vault.
+    pub(crate) is_cut: bool,
+}
+
+impl Session {
+    /// Stages 2 to 4, and what the ledger will be asked for.
+    ///
+    /// # Errors
+    /// As those of a query; also a refusal of more rows than fit into the vault.
+    pub(crate) fn due_rows(
+        &self,
+        statement: &SyntheticStatement,
+        state: &SessionState,
+    ) -> Result<DueRows, Error> {
+        let declared = self.declared()?;
+        let planned = self.planned_rows(statement, &declared, state);
+        match self.still_declared(&declared)? {
+            true => self.asked_rows(planned?, declared, statement.options.rows),
+            false => Err(Attempts::redeclared()),
+        }
+    }
+
+    fn planned_rows(
+        &self,
+        statement: &SyntheticStatement,
+        declared: &Declared,
+        state: &SessionState,
+    ) -> Result<SyntheticRelease, Error> {
+        let SyntheticStatement { method, options, query, .. } = statement;
+        let BoundQuery { bound, sources, views, .. } =
+            self.bind(query.clone(), declared.clone())?;
+        let catalog = &*declared.catalog;
+        let tables = PlannedTables { sources: &sources, catalog, state };
+        let rows = private_rows(&bound, catalog, &tables, &options.buckets, options.per_person)
+            .map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
+        Ok(synthetic(rows, *method, options, catalog, self.inner.resources.time)?)
+    }
+
+    fn asked_rows(
+        &self,
+        release: SyntheticRelease,
+        declared: Declared,
+        rows: Option<u64>,
+    ) -> Result<DueRows, Error> {
+        let cost = Cost::round_up(release.loss())?;
+        self.inner.resources.check_cost(cost)?;
+        let unit_domain = release.rows().subject().unit_domain().to_owned();
+        let counts: Vec<Notion> =
+            declared.catalog.budgets_of(&unit_domain).map(|budget| budget.limit.notion).collect();
+        let entry = ChargeEntry {
+            mechanism: release.method().to_string(),
+            parameters: release.parameters().to_owned(),
+            sensitivity: release.sensitivity_text(),
+            loss: release.loss().clone(),
+            shared: false,
+        };
+        let request = ChargeRequest {
+            analyst: self.analyst.clone(),
+            plan_hash: plan_hash(&release.plan_text()),
+            // The charge fills this in.
+            statement: String::new(),
+            entries: vec![entry],
+            unit_domains: vec![unit_domain],
+            catalog: Arc::clone(&declared.catalog),
+        };
+        let cost = cost.in_coupons(1, &counts).counted_in(&counts);
+        let due = DueRows { release, declared, request, cost };
+        let most = due.most_rows();
+        match rows.filter(|rows| usize::try_from(*rows).map_or(true, |rows| rows > most)) {
+            None => Ok(due),
+            Some(rows) => Err(Refusal::new(
+                Reason::TooManyKeys,
+                format!("rows={rows}"),
+                format!("the vault keeps at most {most} rows of these columns in one table"),
+                format!("WITH (rows={most}) before AS, or fewer columns"),
+            )
+            .into()),
+        }
+    }
+
+    /// What each touched budget would have left after the charge.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] if a budget does not allow the charge, and the vault's own.
+    pub(crate) fn quote_rows(&self, due: &DueRows) -> Result<Vec<BudgetQuote>, Error> {
+        Ok(self.inner.vault.quote(&due.request)?)
+    }
+
+    /// Stages 2 to 5. What no budget could pay is refused before it is prepared.
+    fn ready_rows(
+        &self,
+        statement: &SyntheticStatement,
+        state: &SessionState,
+        runtime: Option<Handle>,
+    ) -> Result<ReadyRows, Error> {
+        let due = self.due_rows(statement, state)?;
+        self.quote_rows(&due)?;
+        let (catalog, open) = (&due.declared.catalog, &due.declared.open);
+        let rows = due.release.rows();
+        for name in rows.subject().tables().iter().chain(rows.public()) {
+            // Rows that were read while it was planned have a name of the engine's own.
+            if let Some(table) = catalog.table(name) {
+                open.check(table)?;
+            }
+        }
+        let preparing = Box::pin(exec::prepare_rows(&due.release, state));
+        let prepared = match runtime {
+            Some(runtime) => runtime.block_on(preparing),
+            None => {
+                let runtime = Builder::new_current_thread().enable_all().build();
+                runtime.map_err(|_| Error::Internal)?.block_on(preparing)
+            }
+        };
+        let prepared = prepared.map_err(|error| unplanned_rows(&error))?;
+        self.inner.resources.check_memory(prepared.memory(state))?;
+        Ok(ReadyRows { due, prepared })
+    }
+
+    /// Stages 2 to 6, again where the declarations change in between. `text` is how the statement was written.
+    pub(crate) async fn paid_rows(
+        &self,
+        statement: &SyntheticStatement,
+        text: &str,
+        clock: &Clock,
+        state: &SessionState,
+    ) -> Result<PaidRows, Error> {
+        let mut attempts = Attempts::default();
+        loop {
+            let paid = self.paid_rows_once(statement, text, clock, state).await;
+            if attempts.are_over(&paid) {
+                return paid;
+            }
+        }
+    }
+
+    async fn paid_rows_once(
+        &self,
+        statement: &SyntheticStatement,
+        text: &str,
+        clock: &Clock,
+        state: &SessionState,
+    ) -> Result<PaidRows, Error> {
+        let (session, planning, asked) = (self.clone(), state.clone(), statement.clone());
+        let runtime = Handle::try_current().ok();
+        let ready = clock.aside(move || session.ready_rows(&asked, &planning, runtime)).await?;
+        clock.check()?;
+        let ReadyRows { due, prepared } = ready;
+        let most_rows = due.most_rows();
+        let DueRows { release, declared, request, cost: _ } = due;
+        let request = ChargeRequest { statement: text.trim().to_owned(), ..request };
+        let charge = at_vault(&self.inner.vault, move |vault| vault.charge(&request)).await?;
+        Ok(PaidRows { release, declared, prepared, charge, most_rows })
+    }
+
+    /// Stage 7: reads the private rows once, and makes new ones of noisy counts of them.
+    ///
+    /// # Errors
+    /// [`Error::Execution`], whatever fails; or that a table which was read as a public one is public no more.
+    pub(crate) async fn made_rows(
+        &self,
+        paid: PaidRows,
+        clock: &Clock,
+        state: &SessionState,
+        progress: impl FnMut(Progress) + Send + 'static,
+    ) -> Result<MadeRows, Error> {
+        let PaidRows { release, declared, prepared, charge, most_rows } = paid;
+        let named = release.rows().public().iter().filter_map(|n| declared.catalog.table(n));
+        let read = ReadAsPublic::of(named, declared.catalog.version());
+        let made = self.made_of(release, &declared, prepared, &charge, clock, state, progress);
+        let made = Box::pin(made).await;
+        self.still_public(&read)?;
+        let (release, mut rng, made) = made?;
+        let receipt = Receipt {
+            spent: charge.spend(),
+            left: charge.left().to_vec(),
+            sequence: charge.sequence(),
+            is_replayed: false,
+        };
+        let (rows, is_cut) =
+            values(&release, &made, most_rows, &mut rng).ok_or(Error::Execution)?;
+        Ok(MadeRows { release, rows, made, receipt, is_cut })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call, of what a paid table holds")]
+    async fn made_of(
+        &self,
+        release: SyntheticRelease,
+        declared: &Declared,
+        prepared: PreparedRows,
+        charge: &Charge,
+        clock: &Clock,
+        state: &SessionState,
+        mut progress: impl FnMut(Progress) + Send + 'static,
+    ) -> Result<(SyntheticRelease, QueryRng, Made), Error> {
+        let mut rng = QueryRng::from_os().map_err(|_| Error::Execution)?;
+        let rows = exec::read_rows(prepared, &release, charge, state, &mut rng);
+        // A panic on some row, an overrun and a failed read each depend on the rows: one error for all of them.
+        let rows = clock.limit(crate::guard::poll(Box::pin(rows))).await.flatten();
+        let rows = rows.and_then(Result::ok).ok_or(Error::Execution)?;
+        // Where somebody wrote into a file since, the claims are about other rows than these.
+        if !declared.open.is_unchanged() {
+            return Err(Error::Execution);
+        }
+        let made = clock.aside(move || {
+            let made = release.plan().run(&rows, &mut rng, &mut progress);
+            drop(rows);
+            made.map(|made| (release, rng, made)).map_err(|_| Error::Execution)
+        });
+        made.await.map_err(|_| Error::Execution)
+    }
+}
+
+/// The values of the rows made, at most so many rows: each with the same chance, if there are more. `None` where there are no values
+/// for the codes, which is a fault.
+fn values(
+    release: &SyntheticRelease,
+    made: &Made,
+    most: usize,
+    rng: &mut QueryRng,
+) -> Option<(RecordBatch, bool)> {
+    let columns = release.rows().columns();
+    if columns.len() != made.columns.len() {
+        return None;
+    }
+    let all = made.columns.first().map_or(0, Vec::len);
+    let is_cut = all > most;
+    let mut kept: Vec<usize> = (0..all).collect();
+    if is_cut {
+        for place in 0..most {
+            let left = u64::try_from(all - place).ok()?;
+            let other = place + usize::try_from(rng.below_u64(left)).ok()?;
+            kept.swap(place, other);
+        }
+        kept.truncate(most);
+    }
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
+    let mut fields = Vec::with_capacity(columns.len());
+    for (column, codes) in columns.iter().zip(&made.columns) {
+        let codes: Option<Vec<u16>> = kept.iter().map(|row| codes.get(*row).copied()).collect();
+        arrays.push(column.codes.decode(&codes?, rng).ok()?);
+        fields.push(Field::new(&column.name, column.codes.data_type().clone(), true));
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(kept.len()));
+    let schema = Arc::new(Schema::new(fields));
+    Some((RecordBatch::try_new_with_options(schema, arrays, &options).ok()?, is_cut))
+}

@@ -1,0 +1,102 @@
+//! The rows of one partition as codes.
+//!
+//! In: batches of bounded rows. Out: for each column the code of each row, and where rows are weighed, a number for the unit of
+//! each row. Nothing is allocated for a row.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::DataType;
+use arrow::row::{RowConverter, SortField};
+use datafusion::common::{Result, internal_err};
+
+use crate::codes::Encoder;
+use crate::exec::operator::bound_contributions::canonical;
+
+/// Rows as codes.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    pub(super) rows: usize,
+    /// For each column the code of each row.
+    pub(super) columns: Vec<Vec<u16>>,
+    /// The unit of each row, by its number; empty where rows are not weighed.
+    pub(super) units: Vec<u32>,
+    /// The units in the order of their numbers.
+    pub(super) names: HashMap<Box<[u8]>, u32>,
+}
+
+/// Gives codes to the rows of one partition.
+pub(super) struct Reader {
+    encoders: Arc<Vec<Encoder>>,
+    /// The place of the first coded column.
+    first: usize,
+    /// Makes equal units equal bytes.
+    units: Option<RowConverter>,
+    chunk: Chunk,
+    /// Bytes of the names of units.
+    named: usize,
+}
+
+impl Reader {
+    /// A reader of rows whose coded columns begin at `first`; before them stands the unit, if it is of a type.
+    pub(super) fn new(
+        encoders: Arc<Vec<Encoder>>,
+        first: usize,
+        unit: Option<&DataType>,
+    ) -> Result<Self> {
+        let units = match unit {
+            Some(unit) => Some(RowConverter::new(vec![SortField::new(unit.clone())])?),
+            None => None,
+        };
+        let columns = vec![Vec::new(); encoders.len()];
+        let chunk = Chunk { columns, ..Chunk::default() };
+        Ok(Self { encoders, first, units, chunk, named: 0 })
+    }
+
+    /// Reads one batch.
+    pub(super) fn read(&mut self, batch: &RecordBatch) -> Result<()> {
+        let Self { encoders, first, units, chunk, named } = self;
+        if batch.num_columns() != *first + encoders.len() {
+            return internal_err!("rows have a column for each code");
+        }
+        let values = batch.columns().iter().skip(*first);
+        for ((encoder, values), codes) in encoders.iter().zip(values).zip(&mut chunk.columns) {
+            encoder.encode(values, codes)?;
+        }
+        chunk.rows += batch.num_rows();
+        if let (Some(units), Some(own)) = (units, batch.columns().first()) {
+            // Floats that compare equal are one unit, as where its rows were bounded.
+            for unit in &units.convert_columns(&[canonical(own)])? {
+                let next = u32::try_from(chunk.names.len());
+                let number = match chunk.names.get(unit.as_ref()) {
+                    Some(number) => *number,
+                    None => {
+                        let Ok(next) = next else {
+                            return internal_err!("there are more units than numbers");
+                        };
+                        *named += unit.as_ref().len() + 64;
+                        chunk.names.insert(unit.as_ref().into(), next);
+                        next
+                    }
+                };
+                chunk.units.push(number);
+            }
+        }
+        if chunk.columns.iter().any(|codes| codes.len() != chunk.rows) {
+            return internal_err!("every row has a code in every column");
+        }
+        Ok(())
+    }
+
+    /// How many bytes it holds.
+    pub(super) fn bytes(&self) -> usize {
+        let codes: usize = self.chunk.columns.iter().map(|codes| codes.capacity() * 2).sum();
+        // A weight for each row takes the place of its unit later.
+        codes + self.chunk.units.capacity() * 12 + self.named
+    }
+
+    pub(super) fn finish(self) -> Chunk {
+        self.chunk
+    }
+}

@@ -1,0 +1,77 @@
+//! Explains a synthetic table: codes, noise, what one unit moves, and the cost.
+//!
+//! In: a planned synthetic table, and what the budgets say. Out: an [`Explanation`]. Nothing of it depends on rows.
+
+use serde_json::json;
+
+use super::{Explanation, budget_json, budget_text, cost_json, derivation_tree, unit_text};
+use crate::ledger::BudgetQuote;
+use crate::privacy::Cost;
+use crate::release::synthetic::SyntheticRelease;
+
+impl Explanation {
+    /// The explanation of a synthetic table that is allowed, of which the vault keeps at most `most` rows.
+    pub(crate) fn for_synthetic(
+        release: &SyntheticRelease,
+        most: usize,
+        cost: Cost,
+        quotes: &[BudgetQuote],
+    ) -> Self {
+        let (rows, task) = (release.rows(), release.task());
+        let noise = if release.is_gaussian() { "Gaussian" } else { "Laplace" };
+        let mut lines = vec![("unit", unit_text(rows.subject()))];
+        lines.push(("synthetic", format!("{}({})", release.method(), release.parameters())));
+        for column in rows.columns() {
+            lines.push(("codes", format!("{}: {}", column.name, column.codes.text())));
+        }
+        let selection =
+            if release.is_gaussian() { "the exponential mechanism" } else { "permute-and-flip" };
+        lines.push(("noise", format!("{noise}, on counts of marginals; {selection} chooses them")));
+        let bounded = match (release.most(), rows.is_weighed()) {
+            (None, _) => String::new(),
+            (Some(1), _) => "; one row of each unit counts".to_owned(),
+            (Some(most), true) => {
+                format!("; each of its rows counts as its share of one, at most {most} rows of it")
+            }
+            (Some(most), false) => format!("; at most {most} rows of each unit count"),
+        };
+        lines.push(("sensitivity", format!("{}{bounded}", release.sensitivity_text())));
+        let sets = task.workload.len();
+        lines.push((
+            "workload",
+            format!("{sets} marginals; the model has at most {} bytes", task.most_bytes),
+        ));
+        let count = match task.rows {
+            Some(rows) => format!("{rows}"),
+            None => format!("as many as the noisy number says, at most {most}"),
+        };
+        lines.push(("rows", count.clone()));
+        lines.push(("cost", cost.neat().to_string()));
+        for quote in quotes {
+            lines.push(("budget", budget_text(quote)));
+        }
+        let mut steps = rows.steps().to_vec();
+        steps.push(format!("Privatize marginals by {}", release.method()));
+        lines.push(("derivation", steps.join(" → ")));
+        let codes = rows.columns().iter().map(|column| {
+            json!({ "column": column.name, "codes": column.codes.len(), "text": column.codes.text() })
+        });
+        let json = json!({
+            "synthetic": {
+                "method": release.method().to_string(),
+                "parameters": release.parameters(),
+                "codes": codes.collect::<Vec<_>>(),
+                "noise": noise,
+                "sensitivity": release.sensitivity_text(),
+                "rows_per_unit": release.most(),
+                "marginals": sets,
+                "bytes": task.most_bytes,
+                "rows": count,
+            },
+            "cost": cost_json(cost),
+            "budgets": quotes.iter().map(budget_json).collect::<Vec<_>>(),
+            "derivation": derivation_tree(&steps),
+        });
+        Self { lines, json }
+    }
+}
