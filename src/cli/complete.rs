@@ -8,7 +8,7 @@
 //! SELECT ag⇥ FROM adult → age      FROM ad⇥ → adult      a.st⇥ … FROM adult a → status      \d ⇥ → every table
 //! ```
 
-use hushql::dialect::MechanismName;
+use hushql::dialect::{MechanismName, SyntheticMethod};
 use hushql::visible;
 
 use super::commands::{self, COMMANDS, Complements};
@@ -19,12 +19,14 @@ pub(super) const KEYWORDS: &str = "ACCOUNTANT ADD ALTER ANALYST ANALYZE AND ARGM
 COLUMN CORR COUNT COUPONS COVAR CREATE CSV DESC DESCRIBE DIFFERENTIAL_PRIVACY DISTINCT DOMAIN DROP ELSE END EXISTS EXPLAIN EXTERNAL FILTER \
 FOR FORMAT FROM GRANT GREATEST GROUP HAVING IN INNER IS JOIN JSON KEYS LEAST LEFT LIKE LIMIT LOCATION MAX MEDIAN MIN MONTH NOT NULL OFFSET \
 ON OPTIONS OR ORDER OVER PARQUET PARTITION PER PRIOR PRIVACY PUBLIC QUANTILE QUERY RANGE REFERENCES REGR_INTERCEPT REGR_SLOPE \
-RELEASE REPLACE REPLAY REVOKE RIGHT ROW ROWS SELECT SET SHOW SLICE STDDEV STEP STORED SUM TABLE TABLES THEN TOP UNION UNIQUE UNIT USING VARIANCE VIA VIEW WHEN \
+RELEASE REPLACE REPLAY REVOKE RIGHT ROW ROWS SELECT SET SHOW SLICE STDDEV STEP STORED SUM SYNTHETIC TABLE TABLES THEN TOP UNION UNIQUE UNIT USING VARIANCE VIA VIEW WHEN \
 WHERE WITH ZCDP";
 
 /// The names of the mechanisms.
 pub(super) fn mechanisms() -> impl Iterator<Item = &'static str> {
-    MechanismName::ALL.iter().map(|(name, _)| *name)
+    let methods = SyntheticMethod::NAMES.iter().map(|(name, _)| *name);
+    let own = methods.filter(|own| MechanismName::ALL.iter().all(|(name, _)| name != own));
+    MechanismName::ALL.iter().map(|(name, _)| *name).chain(own)
 }
 
 /// The names that complete a word: tables, each with its columns.

@@ -4,29 +4,40 @@
 //!
 //! ```text
 //! COPY (SELECT city, COUNT(*) FROM orders GROUP BY city) TO 'cities.csv'   →   the query, cities.csv, CSV
+//! COPY people TO 'people.parquet'                                          →   SELECT * FROM people, people.parquet, Parquet
 //! ```
 
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::ast::Statement;
 use super::copy_format::CopyFormat;
 use super::parser::HushDialect;
+use crate::catalog::quoted;
 use crate::dialect::clauses::{error, expect_word};
 use crate::dialect::error::DialectError;
-use crate::dialect::query::query;
+use crate::dialect::query::{name, query};
 
-/// Whether the text begins with `COPY (`.
+/// Whether the text begins with `COPY (` or `COPY name TO`.
 pub(super) fn copies(parser: &Parser) -> bool {
-    parser.peek_nth_token(1).token == Token::LParen
+    let is_name = matches!(parser.peek_nth_token(1).token, Token::Word(_));
+    let is_to =
+        matches!(parser.peek_nth_token(2).token, Token::Word(word) if word.keyword == Keyword::TO);
+    parser.peek_nth_token(1).token == Token::LParen || (is_name && is_to)
 }
 
-/// `COPY (query) TO 'path'`.
+/// `COPY (query) TO 'path'`, or `COPY name TO 'path'` for all rows of a table.
 pub(super) fn copy(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, DialectError> {
     expect_word(parser, "COPY")?;
-    parser.expect_token(&Token::LParen)?;
-    let query = query(parser, dialect)?;
-    parser.expect_token(&Token::RParen)?;
+    let query = if parser.consume_token(&Token::LParen) {
+        let query = query(parser, dialect)?;
+        parser.expect_token(&Token::RParen)?;
+        query
+    } else {
+        let all = format!("SELECT * FROM {}", quoted(&name(parser)?));
+        query(&mut Parser::new(dialect).try_with_sql(&all)?, dialect)?
+    };
     expect_word(parser, "TO")?;
     let path = parser.parse_literal_string()?;
     match CopyFormat::for_path(&path) {
@@ -73,6 +84,9 @@ mod tests {
         for text in ["COPY (SELECT 1)", "COPY (SELECT 1) TO a.csv", "COPY () TO 'a.csv'"] {
             assert!(matches!(parse(text), Err(DialectError::Syntax { .. })), "{text}");
         }
-        assert!(matches!(parse("COPY t TO 'a.csv'"), Err(DialectError::Refused(_))));
+        assert!(matches!(parse("COPY t FROM 'a.csv'"), Err(DialectError::Refused(_))));
+        let table = parse("COPY \"T\" TO 'a.csv'");
+        let Ok(Statement::Copy { query, .. }) = table else { panic!("{table:?}") };
+        assert_eq!(query.tree.to_string(), "SELECT * FROM \"T\"");
     }
 }

@@ -128,7 +128,7 @@ fn dropped_clauses_are_refused() {
         "SELECT x FROM t a JOIN u b",
         "SELECT x FROM (t a LEFT JOIN u b) WHERE a.x = b.x",
         "BEGIN",
-        "COPY t TO 'x'",
+        "COPY t FROM 'x'",
         "INSERT INTO t VALUES (1)",
         "SET x = 1",
         "EXPLAIN ANALYZE SELECT 1",

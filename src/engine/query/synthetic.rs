@@ -335,3 +335,6 @@ fn values(
     let schema = Arc::new(Schema::new(fields));
     Some((RecordBatch::try_new_with_options(schema, arrays, &options).ok()?, is_cut))
 }
+
+#[cfg(test)]
+mod tests;

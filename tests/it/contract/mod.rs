@@ -26,6 +26,7 @@ pub(crate) mod shell;
 pub(crate) mod shown;
 pub(crate) mod slt;
 pub(crate) mod stream;
+pub(crate) mod synthetic;
 pub(crate) mod terminal;
 pub(crate) mod tpch;
 pub(crate) mod views;

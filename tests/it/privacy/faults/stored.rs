@@ -6,7 +6,26 @@ use rusqlite::Connection;
 use super::bench::{Bench, Case, Tally, each};
 use super::shim::{Call, Fault};
 
-const CREATE: &str = "CREATE RELEASE TABLE r AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people";
+/// A statement that stores rows.
+struct Stores {
+    create: &'static str,
+    /// What the answer that names the table says.
+    said: &'static str,
+    /// A column of the rows.
+    shown: &'static str,
+}
+
+const RELEASE: Stores = Stores {
+    create: "CREATE RELEASE TABLE r AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people",
+    said: "release_table",
+    shown: " n ",
+};
+
+const SYNTHETIC: Stores = Stores {
+    create: "CREATE SYNTHETIC TABLE r AS AIM(eps=1) SELECT age > 40 AS old FROM people",
+    said: "synthetic_table",
+    shown: " old ",
+};
 
 /// How many entries the ledger of a vault has, and how many release tables.
 fn held(vault: &Vault, path: &std::path::Path) -> (usize, i64) {
@@ -16,13 +35,13 @@ fn held(vault: &Vault, path: &std::path::Path) -> (usize, i64) {
 }
 
 /// What a case left: a vault before the charge, behind it, or with the table; and no more was shown than was paid for.
-fn inspect(bench: &Bench, case: Case, tally: &Tally) {
+fn inspect(bench: &Bench, stores: &Stores, case: Case, tally: &Tally) {
     let outcome = bench.run(bench.copy(), Some(case));
     let (run, path) = (&outcome.run, &outcome.vault);
     let about = format!("{case:?}: {run:?}");
     let vault = bench.open(path).unwrap_or_else(|error| panic!("{about}: {error}"));
     let left = held(&vault, path);
-    let (said, shown) = (run.out.contains("release_table"), run.out.contains(" n "));
+    let (said, shown) = (run.out.contains(stores.said), run.out.contains(stores.shown));
     match left {
         (1, 0) => assert!(!said && !shown, "an answer that nobody paid for: {about}"),
         (2, 0) => assert!(!said, "a table that is not stored: {about}"),
@@ -45,10 +64,19 @@ fn inspect(bench: &Bench, case: Case, tally: &Tally) {
 
 #[test]
 fn a_table_is_stored_behind_its_charge_and_before_it_is_shown() {
-    let bench = Bench::new(&["@", "--analyst", "lab", "-c", CREATE]);
+    every_fault(&RELEASE);
+}
+
+#[test]
+fn a_synthetic_table_is_stored_behind_its_charge_and_before_it_is_shown() {
+    every_fault(&SYNTHETIC);
+}
+
+fn every_fault(stores: &Stores) {
+    let bench = Bench::new(&["@", "--analyst", "lab", "-c", stores.create]);
     let (outcome, calls) = bench.calls(bench.copy());
     outcome.run.says(0, &["cost ε = 1"]);
-    assert!(outcome.run.out.contains("release_table"), "{outcome:?}");
+    assert!(outcome.run.out.contains(stores.said), "{outcome:?}");
     assert_eq!(held(&bench.open(&outcome.vault).unwrap(), &outcome.vault), (3, 1));
     // From the write lock of the charge on.
     let first = calls.iter().position(|call| call.is("write", 'j')).unwrap();
@@ -64,7 +92,7 @@ fn a_table_is_stored_behind_its_charge_and_before_it_is_shown() {
         })
         .collect();
     let tally = Tally::default();
-    each(&cases, |case| inspect(&bench, *case, &tally));
+    each(&cases, |case| inspect(&bench, stores, *case, &tally));
     println!("{} faults: {tally:?}", cases.len());
     for what in ["(1, 0) silent", "(2, 0) silent", "(2, 0) shown", "(3, 1) silent"] {
         assert!(tally.of(what) > 0, "never {what}: {tally:?}");

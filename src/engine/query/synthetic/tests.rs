@@ -1,0 +1,249 @@
+//! What is counted of private rows, against brute force; and that nothing else depends on them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
+
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::*;
+use crate::Engine;
+use crate::dialect::Statement;
+use crate::synthetic::{Columns, Count};
+
+/// A visit: patient, ward, stay.
+type Visit = (i64, Option<&'static str>, Option<i64>);
+
+const WARDS: [&str; 3] = ["A", "B", "C"];
+
+/// Random visits of up to `patients` patients; wards and stays may be missing, or beyond what is declared.
+fn visits(rng: &mut QueryRng, patients: u64, most: u64) -> Vec<Visit> {
+    let mut all = Vec::new();
+    for patient in 0..patients {
+        for _ in 0..rng.below_u64(most + 1) {
+            let ward = match rng.below_u64(5) {
+                0 => None,
+                1 => Some("X"),
+                n => Some(WARDS[usize::try_from(n - 2).unwrap()]),
+            };
+            let stay = rng.chance(5, 6).then(|| i64::try_from(rng.below_u64(30)).unwrap() - 5);
+            all.push((i64::try_from(patient).unwrap(), ward, stay));
+        }
+    }
+    all
+}
+
+/// An engine over these visits, whose unit is declared so.
+async fn engine(folder: &Path, visits: &[Visit], unit: &str) -> Engine {
+    let mut text = "id,patient,ward,stay\n".to_owned();
+    for (id, (patient, ward, stay)) in visits.iter().enumerate() {
+        let stay = stay.map_or(String::new(), |stay| stay.to_string());
+        text += &format!("{id},{patient},{},{stay}\n", ward.unwrap_or_default());
+    }
+    let path = folder.join("visits.csv");
+    std::fs::write(&path, text).unwrap();
+    let engine = Engine::in_memory().unwrap();
+    let columns = "id BIGINT, patient BIGINT, ward VARCHAR, stay BIGINT";
+    for sql in [
+        format!(
+            "CREATE EXTERNAL TABLE visits ({columns}) STORED AS CSV LOCATION '{}'",
+            path.display()
+        ),
+        format!("ALTER TABLE visits SET PRIVACY UNIT {unit}"),
+        "ALTER TABLE visits ALTER COLUMN ward SET PRIVACY DOMAIN IN ('A', 'B', 'C')".to_owned(),
+        "ALTER TABLE visits ALTER COLUMN stay SET PRIVACY DOMAIN BETWEEN (0, 20)".to_owned(),
+        "CREATE PRIVACY BUDGET b FOR visits LIMIT (epsilon=1000000, delta=0.5)".to_owned(),
+    ] {
+        engine.owner().execute(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    engine
+}
+
+/// The marginals of a statement: of each column, and of both.
+async fn counted(engine: &Engine, sql: &str) -> (SyntheticRelease, Vec<Vec<i64>>) {
+    let session = engine.analyst("lab").unwrap();
+    let statement = match session.parse(sql) {
+        Ok(Statement::CreateSyntheticTable(statement)) => statement,
+        other => panic!("{sql}: {other:?}"),
+    };
+    let clock = session.clock();
+    let state = session.state(&clock);
+    let paid = session.paid_rows(&statement, sql, &clock, &state).await;
+    let PaidRows { release, prepared, charge, .. } =
+        paid.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    // Rows of units are bounded, whatever there is below.
+    assert_eq!(prepared.plan().name() == "SampleContributionsExec", release.rows().has_unit());
+    let mut rng = QueryRng::seeded_for_tests(1);
+    let rows = exec::read_rows(prepared, &release, &charge, &state, &mut rng).await.unwrap();
+    let sets = [Columns::new([0]), Columns::new([1]), Columns::new([0, 1])];
+    let cells = rows.count(&sets).unwrap();
+    (release, cells)
+}
+
+const QUERY: &str = "SELECT ward, stay FROM visits WHERE stay >= 2 OR stay IS NULL";
+
+/// The rows of the query, by patient, as codes of ward and stay.
+fn rows_of(visits: &[Visit]) -> BTreeMap<i64, Vec<(usize, usize)>> {
+    let mut all: BTreeMap<i64, Vec<(usize, usize)>> = BTreeMap::new();
+    for (patient, ward, stay) in visits {
+        // What is beyond the domain is clamped, and passes the filter or not after that.
+        let stay = stay.map(|stay| stay.clamp(0, 20));
+        if stay.is_some_and(|stay| stay < 2) {
+            continue;
+        }
+        let ward = ward.and_then(|ward| WARDS.iter().position(|w| *w == ward)).unwrap_or(3);
+        let stay = stay.map_or(21, |stay| usize::try_from(stay).unwrap());
+        all.entry(*patient).or_default().push((ward, stay));
+    }
+    all
+}
+
+/// The marginals of rows with these weights.
+fn marginals(rows: impl Iterator<Item = ((usize, usize), i64)>) -> Vec<Vec<i64>> {
+    let (mut wards, mut stays, mut both) = (vec![0; 4], vec![0; 22], vec![0; 88]);
+    for ((ward, stay), weight) in rows {
+        wards[ward] += weight;
+        stays[stay] += weight;
+        both[ward * 22 + stay] += weight;
+    }
+    vec![wards, stays, both]
+}
+
+#[tokio::test]
+async fn counted_marginals_are_those_of_the_rows() {
+    for seed in 0..4 {
+        let mut rng = QueryRng::seeded_for_tests(seed);
+        let visits = visits(&mut rng, 30, 6);
+        let rows = rows_of(&visits);
+        let folder = tempfile::tempdir().unwrap();
+        let sql = |method: &str, with: &str| {
+            format!("CREATE SYNTHETIC TABLE s {with} AS {method} {QUERY}")
+        };
+        // Every row is a unit.
+        let by_row = engine(folder.path(), &visits, "ROW").await;
+        let (release, cells) = counted(&by_row, &sql("AIM(eps=1)", "")).await;
+        let all = || rows.values().flatten().copied();
+        assert_eq!(cells, marginals(all().map(|row| (row, 1))));
+        assert_eq!((release.most(), release.task().sensitivity.l1()), (None, 1));
+        // Patients have several rows each.
+        let by_patient = engine(folder.path(), &visits, "(patient) MAX ROWS 4").await;
+        for (method, most) in
+            [("AIM(eps=1)", 1), ("AIM(eps=1, rows=3)", 3), ("AIM(eps=1, rows=9)", 4)]
+        {
+            let (release, cells) = counted(&by_patient, &sql(method, "")).await;
+            assert_eq!(release.most(), Some(most));
+            assert_eq!(release.task().sensitivity.l1(), most);
+            let kept: u64 = rows.values().map(|own| (own.len() as u64).min(most)).sum();
+            let most_in = marginals(all().map(|row| (row, 1)));
+            for (cells, most_in) in cells.iter().zip(&most_in) {
+                assert_eq!(cells.iter().sum::<i64>(), i64::try_from(kept).unwrap());
+                assert!(cells.iter().zip(most_in).all(|(own, most)| own <= most));
+            }
+            // All marginals are of the same rows.
+            let of_both = (0..4).map(|ward| cells[2][ward * 22..][..22].iter().sum::<i64>());
+            assert_eq!(cells[0], of_both.collect::<Vec<_>>());
+        }
+        // Each patient counts as one.
+        let (release, cells) =
+            counted(&by_patient, &sql("AIM(eps=1)", "WITH (weights=PERSON)")).await;
+        assert_eq!((release.most(), release.task().sensitivity.l1()), (Some(4), 64));
+        let few = rows.values().all(|own| own.len() <= 4);
+        let weights = |own: &Vec<(usize, usize)>| 64 / own.len().min(4) * own.len().min(4);
+        let total: usize = rows.values().map(weights).sum();
+        assert_eq!(cells[0].iter().sum::<i64>(), i64::try_from(total).unwrap());
+        assert!(!few, "a seed with few rows tests no bound");
+        let unbounded = engine(folder.path(), &visits, "(patient)").await;
+        let (release, cells) =
+            counted(&unbounded, &sql("AIM(eps=1)", "WITH (weights=PERSON)")).await;
+        assert_eq!(release.task().sensitivity.l1(), 1 << 20);
+        let weighed = rows.values().flat_map(|own| {
+            let weight = (1 << 20) / i64::try_from(own.len()).unwrap();
+            own.iter().map(move |row| (*row, weight))
+        });
+        assert_eq!(cells, marginals(weighed));
+    }
+}
+
+#[tokio::test]
+async fn one_unit_moves_a_marginal_by_no_more_than_its_sensitivity() {
+    let mut rng = QueryRng::seeded_for_tests(9);
+    let all = visits(&mut rng, 12, 6);
+    let folder = tempfile::tempdir().unwrap();
+    for (method, with) in [("AIM(eps=1, rows=2)", ""), ("AIM(eps=1)", "WITH (weights=PERSON)")] {
+        let sql = format!("CREATE SYNTHETIC TABLE s {with} AS {method} {QUERY}");
+        let whole = engine(folder.path(), &all, "(patient) MAX ROWS 4").await;
+        let (release, with_all) = counted(&whole, &sql).await;
+        for patient in 0..12 {
+            let others: Vec<Visit> = all.iter().filter(|v| v.0 != patient).copied().collect();
+            let neighbour = engine(folder.path(), &others, "(patient) MAX ROWS 4").await;
+            let (own, without) = counted(&neighbour, &sql).await;
+            // Codes, sets, cost and sensitivity do not know who is there.
+            assert_eq!(own.plan_text(), release.plan_text());
+            assert_eq!(own.loss(), release.loss());
+            for (with, without) in with_all.iter().zip(&without) {
+                let moved: i64 = with.iter().zip(without).map(|(a, b)| (a - b).abs()).sum();
+                let most = i64::try_from(release.task().sensitivity.l1()).unwrap();
+                assert!(moved <= most, "{patient}: {moved} > {most}");
+                assert!(with.iter().zip(without).all(|(a, b)| a >= b), "{patient}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn linked_rows_are_counted_for_their_person() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("people.csv"), "id,sex\n1,f\n2,m\n3,f\n").unwrap();
+    let orders = "person,price\n1,5\n1,6\n1,7\n2,5\n9,5\n,5\n";
+    std::fs::write(path("orders.csv"), orders).unwrap();
+    let engine = Engine::in_memory().unwrap();
+    for sql in [
+        format!("CREATE EXTERNAL TABLE people STORED AS CSV LOCATION '{}'", path("people.csv")),
+        format!("CREATE EXTERNAL TABLE orders STORED AS CSV LOCATION '{}'", path("orders.csv")),
+        "ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE".to_owned(),
+        "ALTER TABLE people ALTER COLUMN sex SET PRIVACY DOMAIN IN ('f', 'm')".to_owned(),
+        "ALTER TABLE orders SET PRIVACY UNIT VIA (person) REFERENCES people(id) MAX ROWS 4"
+            .to_owned(),
+        "ALTER TABLE orders ALTER COLUMN price SET PRIVACY DOMAIN BETWEEN (0, 9)".to_owned(),
+        "CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=1000000)".to_owned(),
+    ] {
+        engine.owner().execute(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    let sql = "CREATE SYNTHETIC TABLE s WITH (weights=PERSON) AS AIM(eps=1)
+        SELECT p.sex, o.price FROM people p JOIN orders o ON o.person = p.id";
+    let (release, cells) = counted(&engine, sql).await;
+    assert_eq!(release.most(), Some(4));
+    // The first person's rows weigh ⌊64/3⌋ each.
+    assert_eq!(cells[0], [63, 64, 0]);
+    let sql = "CREATE SYNTHETIC TABLE s AS AIM(eps=1, rows=4) SELECT p.sex, o.price
+        FROM people p JOIN orders o ON o.person = p.id";
+    assert_eq!(counted(&engine, sql).await.1[0], [3, 1, 0]);
+    let unique = "CREATE SYNTHETIC TABLE s AS AIM(eps=1) SELECT sex, id > 1 AS late FROM people";
+    assert_eq!(counted(&engine, unique).await.1[2], [1, 1, 0, 1, 0, 0, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn values_come_out_with_the_types_of_the_query() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), &[(1, Some("A"), Some(3))], "ROW").await;
+    let sql = "CREATE SYNTHETIC TABLE s AS AIM(eps=1) SELECT ward, stay FROM visits";
+    let (release, _) = counted(&engine, sql).await;
+    let made = Made {
+        columns: vec![vec![0, 3, 2], vec![0, 21, 20]],
+        errors: Vec::new(),
+        total: 3.0,
+        rounds: 0,
+        used_nano: 0,
+    };
+    let mut rng = QueryRng::seeded_for_tests(1);
+    let (rows, is_cut) = values(&release, &made, 10, &mut rng).unwrap();
+    assert!(!is_cut);
+    let stays = rows.column(1).as_primitive::<Int64Type>();
+    assert_eq!(stays.iter().collect::<Vec<_>>(), [Some(0), None, Some(20)]);
+    assert_eq!(rows.column(0).null_count(), 1);
+    let (rows, is_cut) = values(&release, &made, 2, &mut rng).unwrap();
+    assert!(is_cut && rows.num_rows() == 2);
+}
