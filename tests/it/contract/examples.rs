@@ -9,7 +9,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// What each example must print, whatever the noise.
-const SHOWN: [(&str, &[&str]); 15] = [
+const SHOWN: [(&str, &[&str]); 17] = [
     (
         "best_price",
         &[
@@ -131,6 +131,23 @@ const SHOWN: [(&str, &[&str]); 15] = [
             "best revenue 1680.00 from 2000 bidders, 500 prices",
             "    0.001       494.562 ",
             "        1         2.703 ",
+        ],
+    ),
+    (
+        "small_database",
+        &[
+            "1287 tables of 5 rows over 9 combinations; range of the score 9",
+            "| tiny ",
+            "cost ε = 1",
+        ],
+    ),
+    (
+        "synthetic_adult",
+        &[
+            "AIM(eps=1, delta=1e-9, marginals=2)",
+            "| people ",
+            "marginals are off by at most ",
+            "synthetic: Married-civ-spouse > Divorced > Never-married",
         ],
     ),
     ("stream", &["cost ε = 0.5 · left adult ε = 9.5", "100000 rows in 13 batches\n"]),
