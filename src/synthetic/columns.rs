@@ -4,7 +4,7 @@
 //! of codes.
 //!
 //! ```text
-//! Columns {1, 0} of the sizes (2, 3)  →  {0, 1}, 6 cells: (0,0) (0,1) (0,2) (1,0) (1,1) (1,2)
+//! Columns {1, 0} of the sizes (2, 3)  →  {0, 1}, 6 cells: (0,0) (0,1) (0,2) (1,0) (1,1) (1,2), in {1}: 0 1 2 0 1 2
 //! ```
 
 use std::error::Error;
@@ -81,4 +81,20 @@ impl Columns {
     pub(crate) fn shared(&self, other: &Self) -> usize {
         self.0.iter().filter(|column| other.contains(**column)).count()
     }
+}
+
+/// For each cell of the marginal of `from` its cell in the marginal of `to`, whose columns are among those of `from`.
+pub(super) fn index(from: &[usize], to: &[usize], sizes: &[usize]) -> Vec<u32> {
+    let size = |column: &usize| sizes.get(*column).copied().unwrap_or(1);
+    let stride = |column: &usize| -> usize {
+        let place = to.iter().position(|other| other == column);
+        place.map_or(0, |place| to[place + 1..].iter().map(size).product())
+    };
+    let mut cells = vec![0_u32];
+    for column in from {
+        let step = u32::try_from(stride(column)).unwrap_or(0);
+        let codes = u32::try_from(size(column)).unwrap_or(0);
+        cells = cells.iter().flat_map(|cell| (0..codes).map(move |c| cell + c * step)).collect();
+    }
+    cells
 }

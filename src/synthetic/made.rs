@@ -12,7 +12,7 @@ use super::columns::{Columns, CountError};
 use crate::mechanism::MechanismError;
 
 /// New rows, and what is known of them. Public.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Made {
     /// For each column the code of each row.
     pub(crate) columns: Vec<Vec<u16>>,

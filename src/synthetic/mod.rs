@@ -9,9 +9,20 @@
 //! sizes 8, 3; all pairs; ρ = 0.015      →  measured {0}, {1}, {0, 1}  →  32,504 rows of two codes each
 //! ```
 
+mod aim;
+mod bounds;
+mod budget;
+mod clock;
 mod columns;
+mod door;
+mod infer;
 mod made;
+mod mwem;
+mod noise;
+mod outcome;
 mod plan;
+mod rows;
+mod small;
 mod task;
 
 pub(crate) use columns::{Columns, Count, CountError};

@@ -25,6 +25,8 @@ pub(crate) const MOST_CELLS_OF_A_SET: usize = 100_000;
 pub(crate) const MOST_DATABASES: usize = 1_000_000;
 /// The most numbers that are looked at to score all small databases.
 pub(crate) const MOST_SCORED: usize = 100_000_000;
+/// The most rows that are made.
+pub(crate) const MOST_ROWS: usize = 100_000_000;
 /// Bytes of the model, where nothing is said.
 pub(crate) const DEFAULT_BYTES: usize = 1 << 20;
 /// Billionths in one: budgets are integers of these.
@@ -194,6 +196,12 @@ pub(crate) enum Unfit {
     NoSuchColumn {
         /// Its number.
         column: usize,
+    },
+    /// There are too many columns.
+    #[error("at most {most} columns are possible")]
+    TooManyColumns {
+        /// How many are possible.
+        most: usize,
     },
     /// A column has no code, or too many.
     #[error("column {column} has {codes} codes; 1 to {most} are possible")]

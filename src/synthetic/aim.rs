@@ -1,0 +1,203 @@
+//! AIM: in each round the marginal that the model answers worst is measured, and the model fitted anew.
+//!
+//! In: a task, and the door. Out: a model, what was measured, and what each round knew. Everything that is decided here (who
+//! competes, how many rounds there are, how large they are, when they end) is a function of the task and of [`Released`] values.
+//! The model is made of floats; the budget and the scores are integers. Source: McKenna, Mullins, Sheldon, Miklau 2022.
+//!
+//! ```text
+//! all {a} measured; round 1: {age, status} of 91 pairs and 14 columns; round 2: …; 30 rounds later nothing is left
+//! ```
+
+use num_traits::ToPrimitive;
+
+use super::budget::{Schedule, Shares};
+use super::clock::{Clock, LAST_STEPS, STEPS};
+use super::columns::Columns;
+use super::door::{Candidate, Door, Measured, Released};
+use super::infer::{Model, Paths, Tree, float};
+use super::made::{Failed, Progress};
+use super::outcome::{Answered, Competing, Outcome, Round};
+use super::task::{Task, Unfit};
+
+/// A model and how it came about.
+struct Fitted {
+    model: Model,
+    measured: Vec<Released<Measured>>,
+    /// The last round, and the last one before it in which each other candidate competed.
+    rounds: Vec<Round>,
+    count: u32,
+}
+
+/// All sets below those of the workload, each with Σv·|r ∩ c| over the workload's sets r.
+///
+/// # Errors
+/// [`Unfit::TooManyCandidates`] when there are more than can compete.
+pub(super) fn competing(workload: &[(Columns, u64)], most: usize) -> Result<Competing, Unfit> {
+    let too_many = Unfit::TooManyCandidates { most };
+    let mut sets = std::collections::BTreeSet::new();
+    for (set, _) in workload {
+        let columns = set.as_slice();
+        if columns.len() > 16 {
+            return Err(too_many);
+        }
+        for chosen in 1..1_u32 << columns.len() {
+            let part = columns.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1);
+            sets.insert(Columns::new(part.map(|(_, column)| *column)));
+            if sets.len() > most {
+                return Err(too_many);
+            }
+        }
+    }
+    let weight = |set: &Columns| {
+        let part = |(other, weight): &(Columns, u64)| {
+            weight.saturating_mul(u64::try_from(set.shared(other)).unwrap_or(u64::MAX))
+        };
+        workload.iter().map(part).fold(0, u64::saturating_add)
+    };
+    Ok(sets.into_iter().map(|set| (set.clone(), weight(&set))).collect())
+}
+
+/// Measures and fits until the budget is spent.
+///
+/// # Errors
+/// [`Failed`] when the rows cannot be counted or noise cannot be drawn.
+pub(super) fn run(
+    task: &Task,
+    competing: &Competing,
+    door: &mut Door<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Outcome, Failed> {
+    let columns = task.sizes.len();
+    let total = task.budget.nano();
+    let single: Vec<Columns> = (0..columns).map(|column| Columns::new([column])).collect();
+    let mut fitted = Fitted {
+        model: Model::new(&task.sizes),
+        measured: Vec::new(),
+        rounds: Vec::new(),
+        count: 0,
+    };
+    let mut clock = Clock::new(task.most_time);
+    let is_plain = columns == 1 || competing.iter().all(|(set, _)| set.len() == 1);
+    if is_plain {
+        let share =
+            total.checked_div(columns.try_into().unwrap_or(u64::MAX)).ok_or(Failed::Fault)?;
+        fitted.take(door.measure(&single, share)?);
+        clock.fit(&mut fitted.model, LAST_STEPS);
+        return Ok(fitted.outcome(columns));
+    }
+    let mut schedule = Schedule::new(total, columns, task.budget.into()).ok_or(Failed::Fault)?;
+    let all: Vec<Columns> =
+        single.iter().chain(competing.iter().map(|(set, _)| set)).cloned().collect();
+    door.prepare(&all)?;
+    fitted.take(door.measure(&single, schedule.first())?);
+    clock.fit(&mut fitted.model, STEPS);
+    while let Some(shares) = schedule.next() {
+        let used = door.used().saturating_add(shares.select).saturating_add(shares.measure);
+        let fits = fitting(task, competing, &fitted.model, used);
+        if fitted.round(task, &fits, shares, door, &mut clock)? {
+            schedule.grow();
+        }
+        progress(Progress { round: fitted.count, used_nano: door.used(), total_nano: total });
+        if clock.is_over() {
+            break;
+        }
+    }
+    clock.fit(&mut fitted.model, LAST_STEPS);
+    Ok(fitted.outcome(columns))
+}
+
+impl Fitted {
+    /// Takes in what was measured.
+    fn take(&mut self, measured: Vec<Released<Measured>>) {
+        for measured in measured {
+            self.model.add(&measured);
+            self.measured.push(measured);
+        }
+    }
+
+    /// One round; returns whether its measurement changed the model by less than noise does.
+    fn round(
+        &mut self,
+        task: &Task,
+        fits: &[&(Columns, u64)],
+        shares: Shares,
+        door: &mut Door<'_>,
+        clock: &mut Clock,
+    ) -> Result<bool, Failed> {
+        let noise = door.noise(shares.measure)?;
+        let mut paths = Paths::new(&self.model, &task.sizes);
+        let mut candidates = Vec::with_capacity(fits.len());
+        for (columns, weight) in fits.iter().copied() {
+            let Some(model) = paths.marginal(columns) else { continue };
+            let whole = |value: &f64| value.round_ties_even().to_i64().unwrap_or(0);
+            let bias = (noise.mean_size() * float(model.len())).to_i64().unwrap_or(i64::MAX >> 20);
+            candidates.push(Candidate {
+                columns: columns.clone(),
+                weight: *weight,
+                model: model.iter().map(whole).collect(),
+                bias,
+            });
+        }
+        let chosen = *door.select(&candidates, shares.select)?.get();
+        let candidate = candidates.get(chosen).ok_or(Failed::Fault)?;
+        let set = candidate.columns.clone();
+        let old = paths.marginal(&set).ok_or(Failed::Fault)?;
+        let limit = noise.mean_size() * float(old.len());
+        self.take(door.measure(std::slice::from_ref(&set), shares.measure)?);
+        clock.fit(&mut self.model, STEPS);
+        let new = Paths::new(&self.model, &task.sizes).marginal(&set).ok_or(Failed::Fault)?;
+        let moved: f64 = old.iter().zip(&new).map(|(old, new)| (old - new).abs()).sum();
+        self.count = self.count.saturating_add(1);
+        let measured = Answered::Marginal(self.measured.len().saturating_sub(1));
+        self.keep(Round { candidates, chosen, select: shares.select, measured });
+        Ok(moved <= limit)
+    }
+
+    fn outcome(self, columns: usize) -> Outcome {
+        Outcome {
+            tables: self.model.tables(),
+            total: self.model.total(),
+            measured: self.measured,
+            rounds: self.rounds,
+            count: self.count,
+            most_rounds: Schedule::most_rounds(columns),
+        }
+    }
+
+    /// Keeps a round; of earlier ones only what did not compete again.
+    fn keep(&mut self, round: Round) {
+        for earlier in &mut self.rounds {
+            let winner = earlier.candidates.get(earlier.chosen).map(|c| c.columns.clone());
+            earlier.candidates.retain(|candidate| {
+                Some(&candidate.columns) == winner.as_ref()
+                    || !round.candidates.iter().any(|other| other.columns == candidate.columns)
+            });
+            let of_winner = |c: &Candidate| Some(&c.columns) == winner.as_ref();
+            earlier.chosen = earlier.candidates.iter().position(of_winner).unwrap_or(0);
+        }
+        self.rounds.retain(|earlier| earlier.candidates.len() > 1);
+        self.rounds.push(round);
+    }
+}
+
+/// Those whose junction tree is not larger than the share of the bytes that is spent by then; never none, since sets inside of
+/// a clique make no tree larger.
+fn fitting<'c>(
+    task: &Task,
+    competing: &'c Competing,
+    model: &Model,
+    used: u64,
+) -> Vec<&'c (Columns, u64)> {
+    let bytes = u128::try_from(task.most_bytes).unwrap_or(u128::MAX);
+    let limit = bytes.saturating_mul(u128::from(used)) / u128::from(task.budget.nano().max(1)) / 8;
+    let sizes = &task.sizes;
+    let inside = |set: &Columns| model.tree().holding(set, sizes).is_some();
+    let outside: Vec<&Columns> =
+        competing.iter().map(|(set, _)| set).filter(|set| !inside(set)).collect();
+    let cells = Tree::cells_with(sizes, model.measured(), &outside);
+    let small: Vec<&Columns> = (outside.iter().zip(cells))
+        .filter(|(_, cells)| u128::try_from(*cells).is_ok_and(|cells| cells <= limit))
+        .map(|(set, _)| *set)
+        .collect();
+    competing.iter().filter(|(set, _)| inside(set) || small.contains(&set)).collect()
+}

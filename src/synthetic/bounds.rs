@@ -1,0 +1,184 @@
+//! How far the marginals of the rows made are off, free: from what was released.
+//!
+//! In: the measurements and what the rounds knew, and the rows. Out: for each marginal a bound of Σ|count of the private rows −
+//! count of the rows made|, at 95 % each. Floats: bounds are reports, rounded up past their error.
+//!
+//! Of a set r inside of a measured one, with noisy counts y summed to r: ‖y_r − M_r(s)‖₁ and what the noise can be. The i-th such
+//! measurement holds at β·2⁻ⁱ, so that the best of all may be taken. Of another r that competed when c won: its score was not much
+//! more than that of c, which was measured; both at β/2T for each of the at most T rounds, so that any round may be taken.
+
+use num_traits::ToPrimitive;
+
+use super::columns::Columns;
+use super::door::{Candidate, range};
+use super::infer::{Table, float};
+use super::made::{Failed, MarginalError};
+use super::noise::{Chooser, Mode, Noise};
+use super::outcome::{Answered, Competing, Outcome, Round};
+use super::task::Task;
+use crate::privacy::{Rational, parse_decimal};
+
+/// The bounds of these marginals, in rows or persons; `columns` are the rows made.
+///
+/// # Errors
+/// [`Failed::Mechanism`] where the noise of a round that is over cannot be calibrated, which it was.
+pub(super) fn bounds(
+    task: &Task,
+    competing: &Competing,
+    outcome: &Outcome,
+    columns: &[Vec<u16>],
+) -> Result<Vec<MarginalError>, Failed> {
+    let marginals = marginals(task, competing, columns);
+    let rows = columns.first().map_or(0, Vec::len);
+    let scale = if rows == 0 { 0.0 } else { outcome.total / float(rows) };
+    let unit = f64::from(task.sensitivity.grid()).exp2();
+    let mut errors = Vec::new();
+    for ((set, weight), made) in competing.iter().zip(marginals) {
+        let made: Vec<f64> = made.into_iter().map(|count| float(count) * scale).collect();
+        let bound = match measured(task, outcome, set, &made) {
+            Some(bound) => Some((true, bound)),
+            None => other(task, outcome, set, *weight, &made)?.map(|bound| (false, bound)),
+        };
+        if let Some((measured, bound)) = bound {
+            let bound = bound.max(0.0) / unit * (1.0 + 1e-9);
+            errors.push(MarginalError { columns: set.clone(), measured, bound });
+        }
+    }
+    Ok(errors)
+}
+
+/// The counts of the rows made; on two threads if there is much to do.
+fn marginals(task: &Task, competing: &Competing, columns: &[Vec<u16>]) -> Vec<Vec<u64>> {
+    let rows = columns.first().map_or(0, Vec::len);
+    let count = |(set, _): &(Columns, u64)| {
+        let mut counts = vec![0_u64; set.cells(&task.sizes)];
+        let of_set: Vec<(usize, &[u16])> = (set.as_slice().iter())
+            .filter_map(|column| {
+                Some((*task.sizes.get(*column)?, columns.get(*column)?.as_slice()))
+            })
+            .collect();
+        for row in 0..rows {
+            let code = |codes: &[u16]| codes.get(row).copied().map_or(0, usize::from);
+            let cell = of_set.iter().fold(0, |cell, (size, codes)| cell * size + code(codes));
+            if let Some(count) = counts.get_mut(cell) {
+                *count += 1;
+            }
+        }
+        counts
+    };
+    let (first, second) = competing.split_at(competing.len() / 2);
+    if rows.saturating_mul(competing.len()) < 1 << 20 {
+        return competing.iter().map(count).collect();
+    }
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| first.iter().map(count).collect::<Vec<_>>());
+        let own: Vec<Vec<u64>> = second.iter().map(count).collect();
+        let first = beside.join().unwrap_or_else(|_| first.iter().map(count).collect());
+        first.into_iter().chain(own).collect()
+    })
+}
+
+/// β = 0.05, times 2⁻ʰ, divided by a number.
+fn beta(halvings: u32, parts: u64) -> Rational {
+    let rest = parse_decimal(MarginalError::CONFIDENCE).unwrap_or_default();
+    let halves = num_bigint::BigInt::from(2).pow(halvings);
+    let one = Rational::from_integer(1.into());
+    (one - rest) / Rational::from_integer(halves * num_bigint::BigInt::from(parts.max(1)))
+}
+
+/// Σ|a − b|.
+fn distance(a: &[f64], b: impl IntoIterator<Item = f64>) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
+}
+
+/// The bound of a set inside of measured ones; `None` if there is none.
+fn measured(task: &Task, outcome: &Outcome, set: &Columns, made: &[f64]) -> Option<f64> {
+    let holding = outcome.measured.iter().map(|m| m.get()).filter(|m| set.is_within(&m.columns));
+    let bounds = (1..).zip(holding).map(|(turn, measured)| {
+        let table = Table { columns: measured.columns.clone(), values: measured.values.clone() };
+        let values = table.onto(set, &task.sizes);
+        let summed = measured.values.len().checked_div(values.len()).unwrap_or(1);
+        distance(&values, made.iter().copied())
+            + noise_within(&measured.noise, summed, values.len(), &beta(turn, 1))
+    });
+    bounds.reduce(f64::min)
+}
+
+/// The bound of a set that competed, and was not measured; `None` if it never did.
+fn other(
+    task: &Task,
+    outcome: &Outcome,
+    set: &Columns,
+    weight: u64,
+    made: &[f64],
+) -> Result<Option<f64>, Failed> {
+    let mut best: Option<f64> = None;
+    for round in &outcome.rounds {
+        let Some(own) = round.candidates.iter().find(|c| c.columns == *set) else { continue };
+        let Some(chosen) = round.candidates.get(round.chosen) else { continue };
+        let beta = beta(1, outcome.most_rounds);
+        let gap = gap(task, round, &beta)?;
+        let whole = |value: &i64| float(*value);
+        let known = distance(made, own.model.iter().map(whole));
+        let bound = match &round.measured {
+            Answered::Marginal(place) => {
+                let Some(measured) = outcome.measured.get(*place) else { continue };
+                let measured = measured.get();
+                let off = distance(&measured.values, chosen.model.iter().map(whole))
+                    + noise_within(&measured.noise, 1, measured.values.len(), &beta);
+                let weighed = float(chosen.weight) / float(weight.max(1));
+                known
+                    + float(own.bias)
+                    + weighed * (off - float(chosen.bias))
+                    + gap / float(weight.max(1))
+            }
+            Answered::Cell { cell, value, measure } => {
+                // No cell of any candidate is much farther off than the chosen one.
+                let noise = Noise::calibrate(task.budget.into(), task.sensitivity, *measure)?;
+                let model = chosen.model.get(*cell).map_or(0.0, whole);
+                let off = (value - model).abs() + noise_within(&noise, 1, 1, &beta);
+                known + float(own.model.len()) * (off + gap)
+            }
+        };
+        best = Some(best.map_or(bound, |best| best.min(bound)));
+    }
+    Ok(best)
+}
+
+/// How far the score of the chosen one can be below the best, at confidence 1 − β.
+fn gap(task: &Task, round: &Round, beta: &Rational) -> Result<f64, Failed> {
+    let mode = Mode::from(task.budget);
+    let (range, count) = match round.measured {
+        Answered::Marginal(_) => {
+            let weights = round.candidates.iter().map(|candidate| candidate.weight);
+            (range(weights, task.sensitivity), round.candidates.len())
+        }
+        Answered::Cell { .. } => {
+            let cells = |candidate: &Candidate| candidate.model.len();
+            (range([1, 1], task.sensitivity), round.candidates.iter().map(cells).sum())
+        }
+    };
+    if count <= 1 {
+        return Ok(0.0);
+    }
+    Ok(Chooser::calibrate(mode, range, round.select)?.error_at(count, beta))
+}
+
+/// A bound, at confidence 1 − β, of Σ|X₁ + … + X_k| over so many cells, each the sum of k = `summed` independent draws.
+///
+/// # Guarantee
+/// For every t, E e^(t|S|) = E e^(tS) + E e^(−tS) − E e^(−t|S|) ≤ 2·M(t)^k − e^(−t·√(k·V)) by Jensen, so that the sum exceeds (cells·ln of
+/// that + ln(1/β))/t with a probability of at most β (Chernoff). The best of some hundred t is taken.
+pub(super) fn noise_within(noise: &Noise, summed: usize, cells: usize, beta: &Rational) -> f64 {
+    let (summed, cells) = (float(summed), float(cells));
+    let surprise = -beta.to_f64().unwrap_or(0.0).max(f64::MIN_POSITIVE).ln();
+    let deviation = (summed * noise.variance()).sqrt();
+    let bound = |t: f64| {
+        let log = summed * noise.log_moment(t);
+        // ln(2e^log − e^(−t·deviation)).
+        let moment = log + (2.0 - (-t * deviation - log).exp()).ln();
+        (cells * moment + surprise) / t
+    };
+    let rates = (1..=480_i32).map(|step| noise.steepest() * 0.97_f64.powi(step));
+    rates.map(bound).filter(|bound| bound.is_finite()).fold(f64::INFINITY, f64::min)
+}

@@ -1,0 +1,103 @@
+//! How a budget is spread over rounds, in integers.
+//!
+//! In: billionths, how many columns there are, and after each round whether it taught anything: public all. Out: the shares of
+//! the next round, as long as there is something left.
+//!
+//! ```text
+//! B = 14,973,057, d = 14:  267,376 a round, of which 240,638 for measuring; the one-column marginals take 14 of these
+//! ```
+
+use super::noise::Mode;
+
+/// The rounds are planned to be this many for each column; those that grow are fewer.
+const ROUNDS_OF_A_COLUMN: u64 = 4;
+
+/// The shares of one round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shares {
+    /// For choosing.
+    pub(super) select: u64,
+    /// For measuring.
+    pub(super) measure: u64,
+}
+
+/// What is left, and how it goes on.
+#[derive(Debug, Clone)]
+pub(super) struct Schedule {
+    left: u64,
+    shares: Shares,
+    mode: Mode,
+    is_over: bool,
+}
+
+impl Schedule {
+    /// The most rounds of so many columns.
+    pub(super) fn most_rounds(columns: usize) -> u64 {
+        ROUNDS_OF_A_COLUMN.saturating_mul(u64::try_from(columns).unwrap_or(u64::MAX))
+    }
+
+    /// The budget after one measurement of each column at [`Schedule::first`]; `None` where a share would be 0.
+    pub(super) fn new(total: u64, columns: usize, mode: Mode) -> Option<Self> {
+        let round = total.checked_div(Self::most_rounds(columns))?;
+        let measure = measuring(total, mode).checked_div(Self::most_rounds(columns))?;
+        let shares = Shares { select: round.checked_sub(measure)?, measure };
+        let first = measure.checked_mul(u64::try_from(columns).ok()?)?;
+        let left = total.checked_sub(first)?;
+        (shares.select > 0 && shares.measure > 0).then_some(Self {
+            left,
+            shares,
+            mode,
+            is_over: false,
+        })
+    }
+
+    /// The least budget for so many columns.
+    pub(super) fn least(columns: usize) -> u64 {
+        // ⌊B/T⌋ − ⌊sB/T⌋ is at least 1 from here on.
+        Self::most_rounds(columns).saturating_mul(10)
+    }
+
+    /// What each one-column marginal is measured with at first.
+    pub(super) fn first(&self) -> u64 {
+        self.shares.measure
+    }
+
+    /// The shares of the next round; `None` when all is spent.
+    ///
+    /// # Guarantee
+    /// All shares together, with those of the first measurements, are never more than the budget: a round takes what is left
+    /// where two of its size are not there. Every round takes at least as much as the first, so the rounds end.
+    pub(super) fn next(&mut self) -> Option<Shares> {
+        if self.is_over {
+            return None;
+        }
+        let round = self.shares.select.saturating_add(self.shares.measure);
+        if self.left < round.saturating_mul(2) {
+            let measure = measuring(self.left, self.mode);
+            self.shares = Shares { select: self.left.saturating_sub(measure), measure };
+            self.is_over = true;
+        }
+        let round = self.shares.select.saturating_add(self.shares.measure);
+        self.left = self.left.checked_sub(round)?;
+        (self.shares.select > 0 && self.shares.measure > 0).then_some(self.shares)
+    }
+
+    /// The last round taught nothing that its noise does not hide: the next ones are larger.
+    pub(super) fn grow(&mut self) {
+        let by = match self.mode {
+            Mode::Pure => 2,
+            Mode::Concentrated => 4,
+        };
+        self.shares.select = self.shares.select.saturating_mul(by);
+        self.shares.measure = self.shares.measure.saturating_mul(by);
+    }
+}
+
+/// What of an amount is for measuring: nine tenths, or eight of pure ε; rounded down.
+fn measuring(amount: u64, mode: Mode) -> u64 {
+    let tenths = match mode {
+        Mode::Pure => 8,
+        Mode::Concentrated => 9,
+    };
+    u64::try_from(u128::from(amount) * tenths / 10).unwrap_or(amount)
+}

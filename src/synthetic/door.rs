@@ -1,0 +1,470 @@
+//! The door between the private rows and everything else.
+//!
+//! In: exact counts, which nobody else sees, and questions that were made of public values. Out: [`Released`] values: noisy
+//! counts, and which candidate was chosen. The door keeps the account: it gives nothing out beyond the budget that was charged.
+//! Sensitivities and ranges are derived here, from what a unit can move and from the candidates' own weights, so that who
+//! asks cannot get them wrong.
+//!
+//! The score of a candidate c is w_c·(‖x_c − x̂_c‖₁ − β_c), with the exact counts x_c, the model's x̂_c rounded to integers, and a
+//! public integer β_c. A unit moves ‖x_c − x̂_c‖₁ by at most Δ₁, up or down, so that the changes of two scores differ by at most
+//! (w⁽¹⁾ + w⁽²⁾)·Δ₁, the two largest weights: that is the range of the choice.
+//!
+//! ```text
+//! select([{0,1}: weight 2, model (3, 1, 0, 2)], ρ = 10⁻³)  →  Released(0)
+//! measure({0,1}, ρ = 9·10⁻³)                               →  Released(4, −1, 7, 3)
+//! ```
+
+use std::collections::BTreeMap;
+
+use num_traits::ToPrimitive;
+
+use super::columns::{Columns, Count, index};
+use super::made::Failed;
+use super::noise::{Chooser, Mode, Noise};
+use super::small;
+use super::task::{Sensitivity, Task};
+use crate::sampler::QueryRng;
+
+/// The most counts that are kept from one round to the next.
+const MOST_KEPT: usize = 1 << 22;
+
+/// A value that noise or a choice made private. Only the door makes these.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Released<T>(T);
+
+impl<T> Released<T> {
+    /// The value, which anybody may see.
+    pub(super) fn get(&self) -> &T {
+        &self.0
+    }
+}
+
+/// A marginal with noise.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Measured {
+    /// Its columns.
+    pub(super) columns: Columns,
+    /// The noisy counts of all cells, in grid units.
+    pub(super) values: Vec<f64>,
+    /// The noise of each.
+    pub(super) noise: Noise,
+}
+
+/// One of those that compete: how a model answers, and how much that matters.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Candidate {
+    /// Its columns.
+    pub(super) columns: Columns,
+    /// Its weight w, at least 1.
+    pub(super) weight: u64,
+    /// The model's counts of all cells, in whole grid units.
+    pub(super) model: Vec<i64>,
+    /// β: the error that the noise would bring.
+    pub(super) bias: i64,
+}
+
+/// Where the draws come from.
+#[derive(Debug)]
+enum Draw<'a> {
+    /// The generator of the query.
+    Random(&'a mut QueryRng),
+    /// Nowhere: no noise, and the best candidate wins.
+    #[cfg(test)]
+    Exact,
+    /// What another run released, in order.
+    #[cfg(test)]
+    Replayed(std::collections::VecDeque<Told>),
+}
+
+/// What a run released.
+#[cfg(test)]
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Told {
+    /// Noisy counts.
+    Values(Vec<f64>),
+    /// A choice.
+    Index(usize),
+}
+
+/// The door.
+pub(super) struct Door<'a> {
+    counts: &'a dyn Count,
+    sizes: &'a [usize],
+    sensitivity: Sensitivity,
+    mode: Mode,
+    total: u64,
+    left: u64,
+    kept: BTreeMap<Columns, Vec<i64>>,
+    draw: Draw<'a>,
+    #[cfg(test)]
+    pub(super) told: Vec<Told>,
+    /// The candidates of each choice, and the sets of each count.
+    #[cfg(test)]
+    pub(super) asked: Vec<Vec<(Columns, Vec<i64>)>>,
+}
+
+impl<'a> Door<'a> {
+    /// A door to these rows, for a task that was charged.
+    pub(super) fn new(task: &'a Task, counts: &'a dyn Count, rng: &'a mut QueryRng) -> Self {
+        Self::with(task, counts, Draw::Random(rng))
+    }
+
+    fn with(task: &'a Task, counts: &'a dyn Count, draw: Draw<'a>) -> Self {
+        Self {
+            counts,
+            sizes: &task.sizes,
+            sensitivity: task.sensitivity,
+            mode: task.budget.into(),
+            total: task.budget.nano(),
+            left: task.budget.nano(),
+            kept: BTreeMap::new(),
+            draw,
+            #[cfg(test)]
+            told: Vec::new(),
+            #[cfg(test)]
+            asked: Vec::new(),
+        }
+    }
+
+    /// Without noise, the best wins: what a method does with exact answers.
+    #[cfg(test)]
+    pub(super) fn exact(task: &'a Task, counts: &'a dyn Count) -> Self {
+        Self::with(task, counts, Draw::Exact)
+    }
+
+    /// Releases what another run released, whatever the rows are.
+    #[cfg(test)]
+    pub(super) fn replaying(task: &'a Task, counts: &'a dyn Count, told: Vec<Told>) -> Self {
+        Self::with(task, counts, Draw::Replayed(told.into()))
+    }
+
+    /// What was used of the budget, in billionths.
+    pub(super) fn used(&self) -> u64 {
+        self.total.saturating_sub(self.left)
+    }
+
+    /// The noise of a measurement at this share. Public.
+    ///
+    /// # Errors
+    /// [`Failed::Mechanism`] when it cannot be drawn.
+    pub(super) fn noise(&self, share: u64) -> Result<Noise, Failed> {
+        Ok(Noise::calibrate(self.mode, self.sensitivity, share)?)
+    }
+
+    /// Takes a share off the budget.
+    fn pay(&mut self, share: u64) -> Result<(), Failed> {
+        self.left = self.left.checked_sub(share).ok_or(Failed::Fault)?;
+        Ok(())
+    }
+
+    /// The noisy counts of these marginals, each at this share; the rows are read once for all.
+    ///
+    /// # Guarantee
+    /// As private as one share for each marginal: a unit moves each by at most Δ₁, and Δ₂ in the Euclidean norm.
+    ///
+    /// # Errors
+    /// [`Failed`] when the shares are more than what is left, the rows cannot be counted or noise cannot be drawn.
+    pub(super) fn measure(
+        &mut self,
+        sets: &[Columns],
+        share: u64,
+    ) -> Result<Vec<Released<Measured>>, Failed> {
+        let noise = self.noise(share)?;
+        for _ in sets {
+            self.pay(share)?;
+        }
+        self.look(sets)?;
+        let mut measured = Vec::new();
+        for set in sets {
+            let exact = self.kept.get(set).ok_or(Failed::Fault)?;
+            let values = self.draw.noisy(exact, &noise)?;
+            #[cfg(test)]
+            self.told.push(Told::Values(values.clone()));
+            let columns = set.clone();
+            measured.push(Released(Measured { columns, values, noise: noise.clone() }));
+        }
+        Ok(measured)
+    }
+
+    /// The noisy number of all counts: a marginal of no column, which has one cell.
+    ///
+    /// # Guarantee
+    /// As private as the share: one unit moves the number by at most Δ₁ = Δ₂.
+    ///
+    /// # Errors
+    /// As [`Door::measure`].
+    pub(super) fn measure_total(&mut self, share: u64) -> Result<Released<Measured>, Failed> {
+        let noise = self.noise(share)?;
+        self.pay(share)?;
+        let first = Columns::new([0]);
+        self.look(std::slice::from_ref(&first))?;
+        let exact = self.kept.get(&first).ok_or(Failed::Fault)?;
+        let number = exact.iter().fold(0, |sum, count| i64::saturating_add(sum, *count));
+        let values = self.noisy(&[number], &noise)?;
+        Ok(Released(Measured { columns: Columns::new([]), values, noise }))
+    }
+
+    /// The noisy count of one cell of a marginal.
+    ///
+    /// # Guarantee
+    /// As [`Door::measure_total`].
+    ///
+    /// # Errors
+    /// As [`Door::measure`].
+    pub(super) fn measure_cell(
+        &mut self,
+        set: &Columns,
+        cell: usize,
+        share: u64,
+    ) -> Result<Released<f64>, Failed> {
+        let noise = self.noise(share)?;
+        self.pay(share)?;
+        self.look(std::slice::from_ref(set))?;
+        let number = self.kept.get(set).and_then(|exact| exact.get(cell)).copied();
+        let values = self.noisy(&[number.ok_or(Failed::Fault)?], &noise)?;
+        Ok(Released(values.first().copied().ok_or(Failed::Fault)?))
+    }
+
+    /// Adds noise.
+    fn noisy(&mut self, exact: &[i64], noise: &Noise) -> Result<Vec<f64>, Failed> {
+        let values = self.draw.noisy(exact, noise)?;
+        #[cfg(test)]
+        self.told.push(Told::Values(values.clone()));
+        Ok(values)
+    }
+
+    /// Which candidate is chosen: most likely one that the model answers worst.
+    ///
+    /// # Guarantee
+    /// As private as the share, for the range that [`range`] derives. One candidate is chosen without a look at the rows, and
+    /// without a draw.
+    ///
+    /// # Errors
+    /// [`Failed`] when the share is more than what is left, the rows cannot be counted, there is no candidate, or the choice
+    /// cannot be drawn.
+    pub(super) fn select(
+        &mut self,
+        candidates: &[Candidate],
+        share: u64,
+    ) -> Result<Released<usize>, Failed> {
+        self.pay(share)?;
+        #[cfg(test)]
+        self.asked.push(candidates.iter().map(|c| (c.columns.clone(), c.model.clone())).collect());
+        if candidates.len() == 1 {
+            return Ok(Released(0));
+        }
+        let (scores, range) = self.scored(candidates)?;
+        self.choose(&scores, range, share)
+    }
+
+    /// The scores, which stay inside, and their range.
+    fn scored(&mut self, candidates: &[Candidate]) -> Result<(Vec<i128>, u128), Failed> {
+        let mut scores = Vec::with_capacity(candidates.len());
+        for batch in batches(candidates, self.sizes) {
+            let sets: Vec<Columns> = batch.iter().map(|c| c.columns.clone()).collect();
+            self.look(&sets)?;
+            for candidate in batch {
+                let exact = self.kept.get(&candidate.columns).ok_or(Failed::Fault)?;
+                scores.push(score(candidate, exact).ok_or(Failed::Fault)?);
+            }
+        }
+        Ok((scores, range(candidates.iter().map(|c| c.weight), self.sensitivity)))
+    }
+
+    /// Which cell of these marginals is chosen: most likely one that the model answers worst, by |x − x̂|.
+    ///
+    /// # Guarantee
+    /// As [`Door::select`], with the weight 1 for each cell. Cells are numbered through all marginals.
+    ///
+    /// # Errors
+    /// As [`Door::select`].
+    pub(super) fn select_cell(
+        &mut self,
+        candidates: &[Candidate],
+        share: u64,
+    ) -> Result<Released<usize>, Failed> {
+        self.pay(share)?;
+        let mut scores = Vec::new();
+        for batch in batches(candidates, self.sizes) {
+            let sets: Vec<Columns> = batch.iter().map(|c| c.columns.clone()).collect();
+            self.look(&sets)?;
+            for candidate in batch {
+                let exact = self.kept.get(&candidate.columns).ok_or(Failed::Fault)?;
+                let gap = |(x, y): (&i64, &i64)| i128::from(x.abs_diff(*y));
+                scores.extend(exact.iter().zip(&candidate.model).map(gap));
+            }
+        }
+        self.choose(&scores, range([1, 1], self.sensitivity), share)
+    }
+
+    /// Which table of so many rows is chosen, by its number among all of them: most likely one that answers the cells of these
+    /// marginals well.
+    ///
+    /// # Guarantee
+    /// As private as the share: one row moves two scores by amounts that differ by at most 2m − 1, and a unit is worth Δ₁ rows.
+    /// The number of rows that scores are relative to is the sum of exact counts, and stays inside.
+    ///
+    /// # Errors
+    /// As [`Door::select`].
+    pub(super) fn select_database(
+        &mut self,
+        sets: &[Columns],
+        rows: u32,
+        share: u64,
+    ) -> Result<Released<usize>, Failed> {
+        self.pay(share)?;
+        let (scores, range) = self.scored_databases(sets, rows)?;
+        let chooser = Chooser::exponential(self.mode, range, share)?;
+        self.chosen(&scores, &chooser)
+    }
+
+    /// The scores, which stay inside, and their range.
+    fn scored_databases(
+        &mut self,
+        sets: &[Columns],
+        rows: u32,
+    ) -> Result<(Vec<i128>, u128), Failed> {
+        self.look(sets)?;
+        let counts: Option<Vec<&[i64]>> =
+            sets.iter().map(|set| self.kept.get(set).map(Vec::as_slice)).collect();
+        let all: Vec<usize> = (0..self.sizes.len()).collect();
+        let of: Vec<Vec<u32>> =
+            sets.iter().map(|set| index(&all, set.as_slice(), self.sizes)).collect();
+        let cells = Columns::new(all).cells(self.sizes);
+        let scores = small::scores(&counts.ok_or(Failed::Fault)?, &of, cells, rows);
+        Ok((scores, small::range(rows).saturating_mul(self.sensitivity.l1().into())))
+    }
+
+    fn choose(
+        &mut self,
+        scores: &[i128],
+        range: u128,
+        share: u64,
+    ) -> Result<Released<usize>, Failed> {
+        let chooser = Chooser::calibrate(self.mode, range, share)?;
+        self.chosen(scores, &chooser)
+    }
+
+    fn chosen(&mut self, scores: &[i128], chooser: &Chooser) -> Result<Released<usize>, Failed> {
+        let index = self.draw.chosen(scores, chooser)?;
+        #[cfg(test)]
+        self.told.push(Told::Index(index));
+        Ok(Released(index))
+    }
+
+    /// Counts these sets in one pass over the rows, if there is room to keep them; nothing comes out.
+    ///
+    /// # Errors
+    /// [`Failed::Count`] when the rows cannot be counted.
+    pub(super) fn prepare(&mut self, sets: &[Columns]) -> Result<(), Failed> {
+        let cells = sets.iter().map(|set| set.cells(self.sizes)).fold(0, usize::saturating_add);
+        if cells > MOST_KEPT { Ok(()) } else { self.look(sets) }
+    }
+
+    /// Counts the sets that are not kept; those of earlier questions make room.
+    fn look(&mut self, sets: &[Columns]) -> Result<(), Failed> {
+        let mut missing: Vec<Columns> =
+            sets.iter().filter(|set| !self.kept.contains_key(set)).cloned().collect();
+        missing.sort_unstable();
+        missing.dedup();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let cells = |sets: &mut dyn Iterator<Item = &Columns>| -> usize {
+            sets.map(|set| set.cells(self.sizes)).fold(0, usize::saturating_add)
+        };
+        if cells(&mut self.kept.keys().chain(&missing)) > MOST_KEPT {
+            self.kept.retain(|set, _| sets.contains(set));
+        }
+        #[cfg(test)]
+        self.asked.push(missing.iter().map(|set| (set.clone(), Vec::new())).collect());
+        let counted = self.counts.count(&missing)?;
+        if counted.len() != missing.len() {
+            return Err(Failed::Fault);
+        }
+        for (set, counts) in missing.into_iter().zip(counted) {
+            if counts.len() != set.cells(self.sizes) {
+                return Err(Failed::Fault);
+            }
+            self.kept.insert(set, counts);
+        }
+        Ok(())
+    }
+}
+
+impl Draw<'_> {
+    fn noisy(&mut self, exact: &[i64], noise: &Noise) -> Result<Vec<f64>, Failed> {
+        let float = |value: i128| value.to_f64().ok_or(Failed::Fault);
+        match self {
+            Self::Random(rng) => {
+                let noisy = |count: &i64| i128::from(*count).saturating_add(noise.draw(rng));
+                exact.iter().map(noisy).map(float).collect()
+            }
+            #[cfg(test)]
+            Self::Exact => exact.iter().map(|count| float(i128::from(*count))).collect(),
+            #[cfg(test)]
+            Self::Replayed(told) => match told.pop_front() {
+                Some(Told::Values(values)) if values.len() == exact.len() => Ok(values),
+                other => panic!("not what was released: {other:?}"),
+            },
+        }
+    }
+
+    fn chosen(&mut self, scores: &[i128], chooser: &Chooser) -> Result<usize, Failed> {
+        match self {
+            Self::Random(rng) => Ok(chooser.choose(scores, rng)?),
+            #[cfg(test)]
+            Self::Exact => {
+                let best = scores.iter().max();
+                scores.iter().position(|score| Some(score) == best).ok_or(Failed::Fault)
+            }
+            #[cfg(test)]
+            Self::Replayed(told) => match told.pop_front() {
+                Some(Told::Index(index)) if index < scores.len() => Ok(index),
+                other => panic!("not what was released: {other:?}"),
+            },
+        }
+    }
+}
+
+/// Candidates in groups whose counts can be kept together.
+fn batches<'c>(candidates: &'c [Candidate], sizes: &[usize]) -> Vec<&'c [Candidate]> {
+    let (mut batches, mut start, mut cells) = (Vec::new(), 0, 0_usize);
+    for (at, candidate) in candidates.iter().enumerate() {
+        let more = candidate.columns.cells(sizes);
+        if at > start && cells.saturating_add(more) > MOST_KEPT {
+            batches.push(&candidates[start..at]);
+            (start, cells) = (at, 0);
+        }
+        cells = cells.saturating_add(more);
+    }
+    batches.push(&candidates[start..]);
+    batches
+}
+
+/// w·(‖x − x̂‖₁ − β), exactly; `None` if the model has another number of cells.
+pub(super) fn score(candidate: &Candidate, exact: &[i64]) -> Option<i128> {
+    if exact.len() != candidate.model.len() {
+        return None;
+    }
+    let gaps = exact.iter().zip(&candidate.model).map(|(x, y)| i128::from(x.abs_diff(*y)));
+    let distance: i128 = gaps.sum();
+    Some((distance - i128::from(candidate.bias)) * i128::from(candidate.weight))
+}
+
+/// R: by how much the changes of two scores can differ between neighbours, for candidates of these weights.
+///
+/// # Guarantee
+/// Each score moves by at most its weight times Δ₁, in either direction; two of them by the two largest weights together. It
+/// is attained: one distance grows where the other falls.
+pub(super) fn range(weights: impl IntoIterator<Item = u64>, sensitivity: Sensitivity) -> u128 {
+    let (mut first, mut second) = (0, 0);
+    for weight in weights {
+        if weight > first {
+            (first, second) = (weight, first);
+        } else if weight > second {
+            second = weight;
+        }
+    }
+    (u128::from(first) + u128::from(second)) * u128::from(sensitivity.l1())
+}

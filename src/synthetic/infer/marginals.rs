@@ -1,0 +1,186 @@
+//! Marginals of a model over columns that are in no clique together.
+//!
+//! In: calibrated tables of a junction tree. Out: the model's counts for any set of columns. What a clique knows of the columns
+//! behind it is passed along the tree as a table of those columns and of what it shares with the next one; it is never the
+//! product of the cliques on the way. Floats: of the model alone.
+//!
+//! ```text
+//! {0,1} — {1} — {1,2}, asked for {0, 2}:  Σ over 1 of μ(0,1)·μ(1,2)/μ(1)
+//! ```
+
+use std::collections::HashMap;
+
+use super::fit::Model;
+use super::table::{Table, place, project};
+use crate::synthetic::columns::{Columns, index};
+
+/// The most numbers of a table on the way: sets that need more are not answered.
+const MOST_NUMBERS: usize = 1 << 24;
+
+/// A table of what a clique and those behind it know: for each cell of `rows` the cells of `behind`.
+#[derive(Debug, Clone)]
+struct Known {
+    rows: Vec<usize>,
+    behind: Vec<usize>,
+    values: Vec<f64>,
+}
+
+/// The ways through a model's tree, and what was found on them.
+pub(in crate::synthetic) struct Paths<'m> {
+    sizes: &'m [usize],
+    tables: Vec<Table>,
+    model: &'m Model,
+    /// For each clique the others that it hangs together with.
+    next: Vec<Vec<usize>>,
+    /// What a clique tells a neighbour about these columns.
+    told: HashMap<(usize, usize, Columns), Known>,
+}
+
+impl<'m> Paths<'m> {
+    /// The ways of this model.
+    pub(in crate::synthetic) fn new(model: &'m Model, sizes: &'m [usize]) -> Self {
+        let cliques = &model.tree().cliques;
+        let mut next = vec![Vec::new(); cliques.len()];
+        for (at, clique) in cliques.iter().enumerate() {
+            if let Some(parent) = clique.parent {
+                next[at].push(parent);
+                next[parent].push(at);
+            }
+        }
+        Self { sizes, tables: model.tables(), model, next, told: HashMap::new() }
+    }
+
+    /// The model's counts of a set of columns; `None` if a table on the way would be too large.
+    pub(in crate::synthetic) fn marginal(&mut self, set: &Columns) -> Option<Vec<f64>> {
+        if let Some(at) = self.model.tree().holding(set, self.sizes) {
+            return Some(self.tables.get(at)?.onto(set, self.sizes));
+        }
+        // From the clique that holds the last column: sets that share the others then share what is told.
+        let last = Columns::new(set.as_slice().last().copied());
+        let root = self.model.tree().holding(&last, self.sizes)?;
+        let known = self.known(root, None, set)?;
+        // The cells in the order of the set.
+        let from: Vec<usize> = known.rows.iter().chain(&known.behind).copied().collect();
+        let index = index(&from, set.as_slice(), self.sizes);
+        let mut values = vec![0.0; set.cells(self.sizes)];
+        project(&known.values, &index, &mut values);
+        Some(values)
+    }
+
+    /// What this clique and those behind it know of the columns of a set, for each cell of what it shares with `to`.
+    fn known(&mut self, at: usize, to: Option<usize>, set: &Columns) -> Option<Known> {
+        let own = self.tables.get(at)?.columns.clone();
+        let shared = to.map_or_else(|| Columns::new([]), |to| self.shared(at, to));
+        let mut asked = Vec::new();
+        for from in self.next.get(at)?.clone() {
+            if Some(from) == to {
+                continue;
+            }
+            let here = |column: &usize| !own.contains(*column);
+            let behind = self.behind(from, at, set).into_iter().filter(here);
+            let behind = Columns::new(behind);
+            if behind.len() > 0 {
+                asked.push((from, behind));
+            }
+        }
+        // The rows that are needed: of the set, of what is shared, and of what is told.
+        let of_set = |column: &&usize| set.contains(**column);
+        let kept: Vec<usize> = own.as_slice().iter().filter(of_set).copied().collect();
+        let needed = |rest: &[(usize, Columns)], paths: &Self| {
+            let told = rest.iter().map(|(from, _)| paths.shared(*from, at));
+            let all = told.flat_map(|set| set.as_slice().to_vec());
+            Columns::new(all.chain(kept.iter().copied()).chain(shared.as_slice().to_vec()))
+        };
+        let rows = needed(&asked, self);
+        let mut known = Known {
+            values: self.tables.get(at)?.onto(&rows, self.sizes),
+            rows: rows.as_slice().to_vec(),
+            behind: Vec::new(),
+        };
+        for turn in 0..asked.len() {
+            let (from, behind) = asked.get(turn)?.clone();
+            let key = (from, at, behind.clone());
+            if !self.told.contains_key(&key) {
+                let mut told = self.known(from, Some(at), &behind)?;
+                self.make_conditional(&mut told, from, at)?;
+                self.told.insert(key.clone(), told);
+            }
+            let rows = needed(asked.get(turn + 1..)?, self);
+            known = join(&known, self.told.get(&key)?, rows.as_slice(), self.sizes)?;
+        }
+        // Columns of the set that are shared stay in the rows; those that are not go behind.
+        Some(if to.is_some() { split(known, shared.as_slice(), self.sizes) } else { known })
+    }
+
+    /// Divides what is told by the counts of what is shared.
+    fn make_conditional(&self, told: &mut Known, from: usize, at: usize) -> Option<()> {
+        let sums = self.tables.get(at)?.onto(&self.shared(from, at), self.sizes);
+        let width = told.values.len().checked_div(sums.len())?;
+        for (row, sum) in told.values.chunks_mut(width.max(1)).zip(sums) {
+            let factor = if sum > 0.0 { 1.0 / sum } else { 0.0 };
+            row.iter_mut().for_each(|value| *value *= factor);
+        }
+        Some(())
+    }
+
+    /// What two neighbours share.
+    fn shared(&self, at: usize, to: usize) -> Columns {
+        let cliques = &self.model.tree().cliques;
+        let below =
+            if cliques.get(at).and_then(|clique| clique.parent) == Some(to) { at } else { to };
+        cliques.get(below).map_or_else(|| Columns::new([]), |clique| clique.shared.clone())
+    }
+
+    /// The columns of a set that a clique or those behind it have.
+    fn behind(&self, at: usize, to: usize, set: &Columns) -> Vec<usize> {
+        let (mut found, mut open) = (Vec::new(), vec![(at, to)]);
+        while let Some((at, to)) = open.pop() {
+            let Some(table) = self.tables.get(at) else { continue };
+            let columns = set.as_slice().iter().filter(|column| table.columns.contains(**column));
+            found.extend(columns.copied());
+            let next = self.next.get(at).into_iter().flatten().filter(|next| **next != to);
+            open.extend(next.map(|next| (*next, at)));
+        }
+        found
+    }
+}
+
+/// Joins what is known with what is told, for the rows that are still needed.
+fn join(known: &Known, told: &Known, rows: &[usize], sizes: &[usize]) -> Option<Known> {
+    let cells = |columns: &[usize]| Columns::new(columns.iter().copied()).cells(sizes);
+    let (wide, more) = (cells(&known.behind), cells(&told.behind));
+    let numbers = cells(rows).checked_mul(wide)?.checked_mul(more)?;
+    if numbers > MOST_NUMBERS {
+        return None;
+    }
+    let (to_rows, to_told) =
+        (index(&known.rows, rows, sizes), index(&known.rows, &told.rows, sizes));
+    let mut values = vec![0.0; numbers];
+    for (cell, (row, tells)) in to_rows.iter().zip(&to_told).enumerate() {
+        let (row, tells) = (place(*row), place(*tells));
+        let Some(tells) = told.values.get(tells * more..(tells + 1) * more) else { continue };
+        let known = known.values.get(cell * wide..(cell + 1) * wide)?;
+        let sums = values.get_mut(row * wide * more..(row + 1) * wide * more)?;
+        for (factor, sums) in known.iter().zip(sums.chunks_mut(more.max(1))) {
+            if *factor != 0.0 {
+                for (sum, told) in sums.iter_mut().zip(tells) {
+                    *sum += factor * told;
+                }
+            }
+        }
+    }
+    let behind = known.behind.iter().chain(&told.behind).copied().collect();
+    Some(Known { rows: rows.to_vec(), behind, values })
+}
+
+/// Keeps these columns as rows, and puts the others behind.
+fn split(known: Known, rows: &[usize], sizes: &[usize]) -> Known {
+    let moved = known.rows.iter().filter(|column| !rows.contains(column));
+    let behind: Vec<usize> = moved.chain(&known.behind).copied().collect();
+    let from: Vec<usize> = known.rows.iter().chain(&known.behind).copied().collect();
+    let to: Vec<usize> = rows.iter().chain(&behind).copied().collect();
+    let index = index(&from, &to, sizes);
+    let mut values = vec![0.0; known.values.len()];
+    project(&known.values, &index, &mut values);
+    Known { rows: rows.to_vec(), behind, values }
+}

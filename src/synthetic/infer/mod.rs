@@ -1,0 +1,20 @@
+//! From noisy marginals to a model of all columns: a graphical model on a junction tree (McKenna, Sheldon, Miklau 2019).
+//!
+//! In: released values and public sizes only. Out: tables of expected counts whose marginals are near the measured ones, and
+//! which agree with each other. Floats are fine here: everything is computed from what was released, so no privacy rests on it;
+//! it must end, and not fail.
+//!
+//! ```text
+//! measured {0}, {1}, {0, 1}, {1, 2}   →  cliques {0, 1} and {1, 2}, which share {1}
+//! ```
+
+mod exp;
+mod fit;
+mod marginals;
+mod table;
+mod tree;
+
+pub(super) use fit::Model;
+pub(super) use marginals::Paths;
+pub(super) use table::{Table, float};
+pub(super) use tree::{MOST_COLUMNS, Tree};

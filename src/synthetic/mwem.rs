@@ -1,0 +1,219 @@
+//! MWEM: multiplicative weights over all combinations of codes.
+//!
+//! In: a task, and the door. Out: tables of expected counts. As in the article, one cell is measured in each round, and what comes out
+//! is the mean of the tables after each round; or whole marginals are, with the table in the factors of a graphical model. Floats
+//! hold tables, which come from what was released; shares of the budget are integers. Source: Hardt, Ligett, McSherry 2012.
+//!
+//! ```text
+//! B = 1: a twentieth for the number of rows, then 8 rounds of 0.11875, half of it for choosing a cell, half for its count
+//! ```
+
+use num_traits::ToPrimitive;
+
+use super::clock::{Clock, LAST_STEPS, STEPS};
+use super::columns::{Columns, index};
+use super::door::{Candidate, Door, Measured, Released};
+use super::infer::{Model, Paths, Table, float};
+use super::made::{Failed, Progress};
+use super::outcome::{Answered, Competing, Outcome, Round};
+use super::task::Task;
+
+/// How often the measurements are gone through again after each round.
+const REPLAYS: u32 = 10;
+
+/// The shares of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Parts {
+    /// For the number of rows: a twentieth.
+    pub(super) total: u64,
+    /// For choosing, in each round.
+    pub(super) select: u64,
+    /// For measuring, in each round.
+    pub(super) measure: u64,
+}
+
+impl Parts {
+    /// The shares of a budget; `None` where one would be 0.
+    ///
+    /// # Guarantee
+    /// total + rounds·(select + measure) is at most the budget.
+    pub(super) fn new(budget: u64, rounds: u32) -> Option<Self> {
+        let total = budget / 20;
+        let round = (budget - total).checked_div(u64::from(rounds))?;
+        let select = round / 2;
+        let parts = Self { total, select, measure: round - select };
+        (total > 0 && select > 0).then_some(parts)
+    }
+
+    /// The least budget for so many rounds.
+    pub(super) fn least(rounds: u32) -> u64 {
+        // A twentieth is 1 from 20 on, and what is left gives each round 2.
+        let rounds = u64::from(rounds);
+        (2 * rounds).saturating_add(2 * rounds / 19 + 1).max(20)
+    }
+}
+
+/// What was measured: a cell of a marginal; `index` has the cell of the marginal for each one of the table.
+struct Target {
+    index: Vec<u32>,
+    cell: u32,
+    value: f64,
+}
+
+/// Chooses, measures and reweighs, round by round.
+///
+/// # Errors
+/// [`Failed`] when the rows cannot be counted or noise cannot be drawn.
+pub(super) fn run(
+    task: &Task,
+    competing: &Competing,
+    (cells, rounds): (bool, u32),
+    door: &mut Door<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Outcome, Failed> {
+    let parts = Parts::new(task.budget.nano(), rounds).ok_or(Failed::Fault)?;
+    let first = Columns::new([0]);
+    let sets = competing.iter().map(|(set, _)| set.clone()).chain([first]);
+    door.prepare(&sets.collect::<Vec<_>>())?;
+    let total = door.measure_total(parts.total)?;
+    let total_nano = task.budget.nano();
+    let mut over = |round, door: &Door<'_>| {
+        progress(Progress { round, used_nano: door.used(), total_nano });
+    };
+    if cells {
+        run_cells(task, competing, (parts, rounds), &total, door, &mut over)
+    } else {
+        run_marginals(task, competing, (parts, rounds), total, door, &mut over)
+    }
+}
+
+/// As in the article: one cell in each round.
+fn run_cells(
+    task: &Task,
+    competing: &Competing,
+    (parts, rounds): (Parts, u32),
+    total: &Released<Measured>,
+    door: &mut Door<'_>,
+    over: &mut dyn FnMut(u32, &Door<'_>),
+) -> Result<Outcome, Failed> {
+    let total = total.get().values.first().map_or(1.0, |total| total.max(1.0));
+    let all = Columns::new(0..task.sizes.len());
+    let size = all.cells(&task.sizes);
+    let mut table = Table { columns: all, values: vec![total / float(size); size] };
+    let mut mean = vec![0.0; size];
+    let (mut targets, mut last) = (Vec::new(), None);
+    for round in 1..=rounds {
+        let answer = |set: &Columns| Some(table.onto(set, &task.sizes));
+        let candidates = candidates(competing, answer, 0.0);
+        let chosen = *door.select_cell(&candidates, parts.select)?.get();
+        let (chosen, cell) = cell_of(&candidates, chosen);
+        let set = candidates.get(chosen).map(|c| c.columns.clone()).ok_or(Failed::Fault)?;
+        let value = *door.measure_cell(&set, cell, parts.measure)?.get();
+        let index = index(table.columns.as_slice(), set.as_slice(), &task.sizes);
+        let number = u32::try_from(cell).map_err(|_| Failed::Fault)?;
+        targets.push(Target { index, cell: number, value });
+        reweigh(&mut table.values, &targets, total);
+        mean.iter_mut().zip(&table.values).for_each(|(sum, value)| *sum += value);
+        let measured = Answered::Cell { cell, value, measure: parts.measure };
+        last = Some(Round { candidates, chosen, select: parts.select, measured });
+        over(round, door);
+    }
+    mean.iter_mut().for_each(|sum| *sum /= f64::from(rounds));
+    table.values = mean;
+    Ok(Outcome {
+        tables: vec![table],
+        total,
+        measured: Vec::new(),
+        rounds: last.into_iter().collect(),
+        count: rounds,
+        most_rounds: u64::from(rounds),
+    })
+}
+
+/// A whole marginal in each round, and the weights in factors: a graphical model.
+fn run_marginals(
+    task: &Task,
+    competing: &Competing,
+    (parts, rounds): (Parts, u32),
+    total: Released<Measured>,
+    door: &mut Door<'_>,
+    over: &mut dyn FnMut(u32, &Door<'_>),
+) -> Result<Outcome, Failed> {
+    let mut model = Model::new(&task.sizes);
+    model.add(&total);
+    model.fit(1, None);
+    let (mut measured, mut last) = (vec![total], None);
+    let bias = door.noise(parts.measure)?.mean_size();
+    let mut clock = Clock::new(task.most_time);
+    for round in 1..=rounds {
+        let mut paths = Paths::new(&model, &task.sizes);
+        let candidates = candidates(competing, |set| paths.marginal(set), bias);
+        let chosen = *door.select(&candidates, parts.select)?.get();
+        let set = candidates.get(chosen).map(|c| c.columns.clone()).ok_or(Failed::Fault)?;
+        let answer = door.measure(&[set], parts.measure)?;
+        let answer = answer.into_iter().next().ok_or(Failed::Fault)?;
+        model.add(&answer);
+        clock.fit(&mut model, if round < rounds { STEPS } else { LAST_STEPS });
+        let answered = Answered::Marginal(measured.len());
+        measured.push(answer);
+        last = Some(Round { candidates, chosen, select: parts.select, measured: answered });
+        over(round, door);
+        if clock.is_over() {
+            break;
+        }
+    }
+    Ok(Outcome {
+        tables: model.tables(),
+        total: model.total(),
+        measured,
+        rounds: last.into_iter().collect(),
+        count: rounds,
+        most_rounds: u64::from(rounds),
+    })
+}
+
+/// All that compete, as a model answers them; a bias is that of the noise of one cell, or 0.
+fn candidates(
+    competing: &Competing,
+    mut answer: impl FnMut(&Columns) -> Option<Vec<f64>>,
+    bias: f64,
+) -> Vec<Candidate> {
+    let candidate = |(columns, weight): &(Columns, u64)| {
+        let model = answer(columns)?;
+        let whole = |value: &f64| value.round_ties_even().to_i64().unwrap_or(0);
+        Some(Candidate {
+            columns: columns.clone(),
+            weight: *weight,
+            bias: (bias * float(model.len())).to_i64().unwrap_or(0),
+            model: model.iter().map(whole).collect(),
+        })
+    };
+    competing.iter().filter_map(candidate).collect()
+}
+
+/// Which marginal a cell is of, and its number there.
+fn cell_of(candidates: &[Candidate], mut cell: usize) -> (usize, usize) {
+    for (at, candidate) in candidates.iter().enumerate() {
+        if cell < candidate.model.len() {
+            return (at, cell);
+        }
+        cell -= candidate.model.len();
+    }
+    (0, 0)
+}
+
+/// A(x) ∝ A(x)·exp(q(x)·(m − q(A))/2N̂) for each measured q, again and again.
+fn reweigh(table: &mut [f64], targets: &[Target], total: f64) {
+    for _ in 0..REPLAYS {
+        for target in targets {
+            let counts = |index: &u32| *index == target.cell;
+            let within = table.iter().zip(&target.index).filter(|(_, index)| counts(index));
+            let sum: f64 = within.map(|(value, _)| value).sum();
+            let factor = ((target.value - sum) / (2.0 * total)).clamp(-50.0, 50.0).exp();
+            let scale = total / (total + (factor - 1.0) * sum).max(f64::MIN_POSITIVE);
+            for (value, index) in table.iter_mut().zip(&target.index) {
+                *value *= if counts(index) { factor * scale } else { scale };
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The noise of a measurement, and the choice of a round: calibrated from shares of the budget, in integers.
+//!
+//! In: billionths of the budget and what one unit can move. Out: exact noise and exact choices. How large the noise is is
+//! public; what is said of it in floats is for the model and for reports, and no privacy rests on it.
+//!
+//! ```text
+//! ρ = 0.001, Δ₂ = 1   →  discrete Gaussian, σ = 22.37, selecting at ε = √(8·0.001) = 0.089442719
+//! ε = 0.1,   Δ₁ = 1   →  discrete Laplace of scale 10, selecting by permute-and-flip at ε = 0.1
+//! ```
+
+use num_bigint::BigInt;
+use num_integer::Roots;
+use num_traits::ToPrimitive;
+
+use super::task::{Budget, NANO, Sensitivity};
+use crate::mechanism::{Exponential, Gaussian, Laplace, MechanismError, PermuteAndFlip};
+use crate::privacy::{Epsilon, Rational, Rho};
+use crate::sampler::QueryRng;
+
+/// How a budget is spent: which noise, and which choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Shares are billionths of ε.
+    Pure,
+    /// Shares are billionths of ρ.
+    Concentrated,
+}
+
+impl From<Budget> for Mode {
+    fn from(budget: Budget) -> Self {
+        match budget {
+            Budget::Pure { .. } => Self::Pure,
+            Budget::Concentrated { .. } => Self::Concentrated,
+        }
+    }
+}
+
+impl Mode {
+    /// The ε of a choice at this share, in billionths.
+    ///
+    /// # Guarantee
+    /// Under ρ it is the largest whole number with ε²/8 ≤ share, so that a choice of bounded range ε costs no more than it.
+    pub(super) fn epsilon(self, share: u64) -> u64 {
+        match self {
+            Self::Pure => share,
+            Self::Concentrated => {
+                let root = (u128::from(share) * 8 * u128::from(NANO)).sqrt();
+                u64::try_from(root).unwrap_or(0)
+            }
+        }
+    }
+}
+
+/// A number of billionths, as a rational.
+fn billionths(share: u64) -> Rational {
+    Rational::new(BigInt::from(share), BigInt::from(NANO))
+}
+
+fn too_small<T>(_: T) -> MechanismError {
+    MechanismError::ScaleTooLarge
+}
+
+/// Noise of the size that a share needs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Noise {
+    /// Discrete Laplace.
+    Laplace(Laplace),
+    /// Discrete Gaussian.
+    Gaussian(Gaussian),
+}
+
+impl Noise {
+    /// The noise that makes a marginal as private as this share says.
+    ///
+    /// # Guarantee
+    /// Laplace noise has a scale of at least Δ₁/share, Gaussian noise a σ with Δ₂²/2σ² ≤ share.
+    ///
+    /// # Errors
+    /// [`MechanismError::ScaleTooLarge`] when it cannot be drawn, or the share is 0.
+    pub(super) fn calibrate(
+        mode: Mode,
+        sensitivity: Sensitivity,
+        share: u64,
+    ) -> Result<Self, MechanismError> {
+        match mode {
+            Mode::Pure => {
+                let epsilon = Epsilon::new(billionths(share)).map_err(too_small)?;
+                Laplace::calibrate(sensitivity.l1().into(), &epsilon).map(Self::Laplace)
+            }
+            Mode::Concentrated => {
+                let rho = Rho::new(billionths(share)).map_err(too_small)?;
+                let square = u128::from(sensitivity.l2()) * u128::from(sensitivity.l2());
+                Gaussian::calibrate_rho(square, &rho).map(Self::Gaussian)
+            }
+        }
+    }
+
+    /// One draw, in grid units.
+    pub(super) fn draw(&self, rng: &mut QueryRng) -> i128 {
+        match self {
+            Self::Laplace(laplace) => laplace.draw(rng),
+            Self::Gaussian(gaussian) => gaussian.draw(rng),
+        }
+    }
+
+    /// The scale b of Laplace noise, or σ.
+    fn scale(&self) -> f64 {
+        let scale = match self {
+            Self::Laplace(laplace) => laplace.scale().to_f64(),
+            Self::Gaussian(gaussian) => gaussian.sigma().to_f64(),
+        };
+        scale.unwrap_or(f64::MAX).max(f64::MIN_POSITIVE)
+    }
+
+    /// The variance of a draw, or slightly more, for weighing measurements; positive.
+    pub(super) fn variance(&self) -> f64 {
+        let scale = self.scale();
+        let variance = match self {
+            // 2α/(1−α)² with α = e^(−1/b).
+            Self::Laplace(_) => 0.5 / (0.5 / scale).sinh().powi(2),
+            Self::Gaussian(_) => scale * scale,
+        };
+        variance.max(1e-12)
+    }
+
+    /// The mean size of a draw, about.
+    pub(super) fn mean_size(&self) -> f64 {
+        match self {
+            Self::Laplace(_) => 1.0 / (1.0 / self.scale()).sinh(),
+            Self::Gaussian(_) => self.scale() * (2.0 / std::f64::consts::PI).sqrt(),
+        }
+    }
+
+    /// A bound of ln E(e^(tX)) of one draw; infinite where there is none.
+    pub(super) fn log_moment(&self, t: f64) -> f64 {
+        let scale = self.scale();
+        match self {
+            Self::Laplace(_) if t * scale >= 1.0 => f64::INFINITY,
+            Self::Laplace(_) => {
+                // (1−α)²/((1−αe^t)(1−αe^−t)) with α = e^(−1/b).
+                let none = |x: f64| (-(-x).exp_m1()).ln();
+                2.0 * none(1.0 / scale) - none(1.0 / scale - t) - none(1.0 / scale + t)
+            }
+            // Discrete Gaussian noise is sub-Gaussian (Canonne, Kamath, Steinke 2020).
+            Self::Gaussian(_) => t * t * scale * scale / 2.0,
+        }
+    }
+
+    /// The largest t that [`Noise::log_moment`] is looked at for.
+    pub(super) fn steepest(&self) -> f64 {
+        match self {
+            Self::Laplace(_) => 1.0 / self.scale(),
+            Self::Gaussian(_) => 8.0 / self.scale(),
+        }
+    }
+}
+
+/// A choice as private as a share says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Chooser {
+    /// Pure ε.
+    PermuteAndFlip(PermuteAndFlip),
+    /// ε²/8-concentrated.
+    Exponential(Exponential),
+}
+
+impl Chooser {
+    /// The choice among scores whose changes between neighbours differ by at most `range` grid units.
+    ///
+    /// # Guarantee
+    /// Under ρ the exponential mechanism, whose range is bounded: it costs at most the share. Permute-and-flip, whose range
+    /// is not, is for pure ε alone.
+    ///
+    /// # Errors
+    /// [`MechanismError::RangeTooWide`] when it cannot be drawn.
+    pub(super) fn calibrate(mode: Mode, range: u128, share: u64) -> Result<Self, MechanismError> {
+        let epsilon = Epsilon::new(billionths(mode.epsilon(share))).map_err(too_small)?;
+        match mode {
+            Mode::Pure => PermuteAndFlip::calibrate(range, &epsilon).map(Self::PermuteAndFlip),
+            Mode::Concentrated => Exponential::calibrate(range, &epsilon).map(Self::Exponential),
+        }
+    }
+
+    /// As [`Chooser::calibrate`], but always the exponential mechanism.
+    ///
+    /// # Errors
+    /// [`MechanismError::RangeTooWide`] when it cannot be drawn.
+    pub(super) fn exponential(mode: Mode, range: u128, share: u64) -> Result<Self, MechanismError> {
+        let epsilon = Epsilon::new(billionths(mode.epsilon(share))).map_err(too_small)?;
+        Exponential::calibrate(range, &epsilon).map(Self::Exponential)
+    }
+
+    /// The index of the winner.
+    ///
+    /// # Errors
+    /// [`MechanismError::Sampler`] when there is no candidate.
+    pub(super) fn choose(
+        &self,
+        scores: &[i128],
+        rng: &mut QueryRng,
+    ) -> Result<usize, MechanismError> {
+        match self {
+            Self::PermuteAndFlip(mechanism) => mechanism.choose(scores, rng),
+            Self::Exponential(mechanism) => mechanism.choose(scores, rng),
+        }
+    }
+
+    /// How far the score of the winner can be below the best, at confidence 1 − β.
+    pub(super) fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
+        match self {
+            Self::PermuteAndFlip(mechanism) => mechanism.error_at(candidates, beta),
+            Self::Exponential(mechanism) => mechanism.error_at(candidates, beta),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! From tables of expected counts to rows.
+//!
+//! In: a model's tables, each after its parent, and how many rows there are to be. Out: the codes of the rows. Floats, and draws that
+//! need not be exact: everything comes from what was released.
+//!
+//! Column by column: rows that agree in the columns before it, as far as one table has them, form a group of k; of each code they
+//! get ⌊k·p⌋, and what is missing by the fractional parts, so that the rows have the model's marginals up to rounding.
+//!
+//! ```text
+//! k = 5, p = (0.5, 0.3, 0.2)  →  2, 1, 1, and one of the first two at even odds
+//! ```
+
+use num_traits::ToPrimitive;
+
+use super::columns::{Columns, index};
+use super::infer::{Table, float};
+use crate::sampler::{QueryRng, Uniform};
+
+/// The codes of so many rows, for each column.
+pub(super) fn rows(
+    tables: &[Table],
+    sizes: &[usize],
+    count: usize,
+    rng: &mut QueryRng,
+) -> Vec<Vec<u16>> {
+    let mut columns: Vec<Vec<u16>> = vec![Vec::new(); sizes.len()];
+    let mut done: Vec<usize> = Vec::new();
+    for table in tables {
+        for column in table.columns.as_slice() {
+            if done.contains(column) {
+                continue;
+            }
+            let given = table.columns.as_slice().iter().filter(|other| done.contains(other));
+            let given: Vec<usize> = given.copied().collect();
+            let codes = next(table, &given, *column, &columns, sizes, count, rng);
+            if let Some(place) = columns.get_mut(*column) {
+                *place = codes;
+            }
+            done.push(*column);
+        }
+    }
+    columns
+}
+
+/// The codes of one column, given others of the same table.
+fn next(
+    table: &Table,
+    given: &[usize],
+    column: usize,
+    columns: &[Vec<u16>],
+    sizes: &[usize],
+    count: usize,
+    rng: &mut QueryRng,
+) -> Vec<u16> {
+    // Sums for each combination of the given columns, the new one last.
+    let order: Vec<usize> = given.iter().copied().chain([column]).collect();
+    let size = sizes.get(column).copied().unwrap_or(1).max(1);
+    let mut sums = vec![0.0; Columns::new(order.iter().copied()).cells(sizes)];
+    let places = index(table.columns.as_slice(), &order, sizes);
+    for (value, place) in table.values.iter().zip(places) {
+        if let Some(sum) = usize::try_from(place).ok().and_then(|place| sums.get_mut(place)) {
+            *sum += value.max(0.0);
+        }
+    }
+    let mut all = vec![0.0; size];
+    for row in sums.chunks(size) {
+        all.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+    }
+    // The rows of each group, in order.
+    let mut groups = vec![0_usize; count];
+    for other in given {
+        let (size, codes) = (sizes.get(*other).copied().unwrap_or(1), columns.get(*other));
+        for (group, code) in groups.iter_mut().zip(codes.into_iter().flatten()) {
+            *group = *group * size + usize::from(*code);
+        }
+    }
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_key(|row| groups.get(*row));
+    let mut codes = vec![0_u16; count];
+    for rows in order.chunk_by(|a, b| groups.get(*a) == groups.get(*b)) {
+        let group = rows.first().and_then(|row| groups.get(*row)).copied().unwrap_or(0);
+        let weights = sums.get(group * size..(group + 1) * size).unwrap_or(&[]);
+        let weights = if weights.iter().sum::<f64>() > 0.0 { weights } else { &all };
+        let mut drawn = shares(weights, rows.len(), rng);
+        shuffle(&mut drawn, rng);
+        for (row, code) in rows.iter().zip(drawn) {
+            if let Some(place) = codes.get_mut(*row) {
+                *place = code;
+            }
+        }
+    }
+    codes
+}
+
+/// So many codes, each as often as its weight says: rounded down, and the rest by the fractional parts, none twice.
+fn shares(weights: &[f64], count: usize, rng: &mut QueryRng) -> Vec<u16> {
+    let sum: f64 = weights.iter().sum();
+    let part = |weight: &f64| if sum > 0.0 { weight / sum } else { 1.0 / float(weights.len()) };
+    let mut codes = Vec::with_capacity(count);
+    // At regular distances along the line of the fractional parts, from a random start: each is taken with its own probability.
+    let mut mark = float(rng.below_u64(1 << 53)) / float(1_u64 << 53);
+    let mut end = 0.0;
+    for (code, weight) in weights.iter().enumerate() {
+        let expected = part(weight) * float(count);
+        let whole = expected.floor();
+        end += expected - whole;
+        let more = if end > mark { 1 } else { 0 };
+        mark += float(more);
+        let code = u16::try_from(code).unwrap_or(u16::MAX);
+        let times = whole.to_usize().unwrap_or(0).saturating_add(more);
+        codes.extend(std::iter::repeat_n(code, times.min(count - codes.len())));
+    }
+    // What the rounding of floats left out.
+    let heaviest = weights.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+    let heaviest = heaviest.and_then(|(code, _)| u16::try_from(code).ok()).unwrap_or(0);
+    codes.resize(count, heaviest);
+    codes
+}
+
+/// A uniformly random order.
+fn shuffle(codes: &mut [u16], rng: &mut QueryRng) {
+    for last in (1..codes.len()).rev() {
+        let below = u64::try_from(last).unwrap_or(u64::MAX).saturating_add(1);
+        codes.swap(last, usize::try_from(rng.below_u64(below)).unwrap_or(last));
+    }
+}

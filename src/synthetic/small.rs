@@ -1,0 +1,86 @@
+//! Small databases: all tables of m rows over a tiny domain, scored by how well they answer.
+//!
+//! In: the counts of some marginals, and m. Out: a score for each multiset of m combinations of codes, in integers, and the multiset
+//! with a given number. This is the release mechanism of Blum, Ligett, Roth 2008: one of them is chosen by the exponential
+//! mechanism.
+//!
+//! The score of a table D̂ is −max_h |m·h(D) − n·h(D̂)| over the cells h of the marginals, where n is the number of rows that the counts
+//! add up to. One row more moves it by −m … m − 1, since the cell that it falls into moves by m − ĥ and the others by −ĥ, with 0 ≤ ĥ ≤ m: two
+//! scores differ in their changes by at most 2m − 1.
+//!
+//! ```text
+//! 2 codes, m = 2: {0,0}, {0,1}, {1,1};  counts (3, 1), n = 4:  scores −2, −2, −6
+//! ```
+
+use num_traits::ToPrimitive;
+
+/// C(cells + rows − 1, rows): how many multisets of so many rows there are; `None` beyond `most`.
+pub(super) fn databases(cells: usize, rows: u32, most: usize) -> Option<usize> {
+    let mut count = 1_u128;
+    for row in 1..=u128::from(rows) {
+        // C(c + r − 1, r) = C(c + r − 2, r − 1)·(c + r − 1)/r.
+        count = count * (u128::try_from(cells).ok()? + row - 1) / row;
+        if count > u128::try_from(most).ok()? {
+            return None;
+        }
+    }
+    usize::try_from(count).ok()
+}
+
+/// 2m − 1, the range of the score for one row more or less.
+pub(super) fn range(rows: u32) -> u128 {
+    u128::from(rows).saturating_mul(2).saturating_sub(1)
+}
+
+/// The multisets of `rows` cells below `cells`, each sorted, in order.
+fn visit(cells: usize, rows: u32, mut see: impl FnMut(&[usize]) -> bool) {
+    let mut chosen = vec![0; rows.to_usize().unwrap_or(0)];
+    loop {
+        if cells == 0 || !see(&chosen) {
+            return;
+        }
+        let Some(place) = chosen.iter().rposition(|cell| cell + 1 < cells) else { return };
+        let next = chosen.get(place).copied().unwrap_or(0) + 1;
+        chosen.iter_mut().skip(place).for_each(|cell| *cell = next);
+    }
+}
+
+/// The multiset with this number.
+pub(super) fn nth(cells: usize, rows: u32, number: usize) -> Option<Vec<usize>> {
+    let (mut at, mut found) = (0, None);
+    visit(cells, rows, |chosen| {
+        if at == number {
+            found = Some(chosen.to_vec());
+        }
+        at += 1;
+        found.is_none()
+    });
+    found
+}
+
+/// The scores of all multisets, for marginals with these counts; `of` has for each marginal the cell of each combination of codes.
+pub(super) fn scores(counts: &[&[i64]], of: &[Vec<u32>], cells: usize, rows: u32) -> Vec<i128> {
+    // Each marginal counts every row once.
+    let n: i128 = counts.first().map_or(0, |counts| counts.iter().copied().map(i128::from).sum());
+    let m = i128::from(rows);
+    let scaled: Vec<Vec<i128>> =
+        counts.iter().map(|counts| counts.iter().map(|h| m * i128::from(*h)).collect()).collect();
+    let mut scores = Vec::new();
+    let mut left = scaled.clone();
+    visit(cells, rows, |chosen| {
+        let mut worst = 0;
+        for ((left, scaled), of) in left.iter_mut().zip(&scaled).zip(of) {
+            left.copy_from_slice(scaled);
+            for cell in chosen {
+                let cell = of.get(*cell).and_then(|cell| usize::try_from(*cell).ok());
+                if let Some(count) = cell.and_then(|cell| left.get_mut(cell)) {
+                    *count -= n;
+                }
+            }
+            worst = left.iter().fold(worst, |worst: u128, off| worst.max(off.unsigned_abs()));
+        }
+        scores.push(-i128::try_from(worst).unwrap_or(i128::MAX));
+        true
+    });
+    scores
+}
