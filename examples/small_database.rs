@@ -12,6 +12,7 @@ use std::error::Error;
 
 use arrow::array::AsArray;
 use hushql::{Engine, Output};
+use num_traits::ToPrimitive;
 
 const EPSILON: f64 = 1.0;
 const ROWS: i128 = 5;
@@ -34,7 +35,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The built-in people are made up, so the law of the choice may be shown.
     let adult = hushql::demo::adult()?;
     let column = |name: &str| adult.column_by_name(name).ok_or("adult has no such column");
-    let (sexes, incomes) = (column("sex")?.as_string::<i32>(), column("income")?.as_string::<i32>());
+    let (sexes, incomes) =
+        (column("sex")?.as_string::<i32>(), column("income")?.as_string::<i32>());
     let mut counts = [0_i128; CELLS];
     for (sex, income) in sexes.iter().zip(incomes.iter()) {
         let code = |names: [&str; 2], value: Option<&str>| {
@@ -57,12 +59,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let weight = |score: &i128| (EPSILON * whole(score - best) / whole(range)).exp();
     let all: f64 = scores.iter().map(weight).sum();
     let chance: f64 = scores.iter().filter(|score| **score == best).map(weight).sum::<f64>() / all;
-    println!("{} tables of {ROWS} rows over {CELLS} combinations; range of the score {range}", tables.len());
+    println!(
+        "{} tables of {ROWS} rows over {CELLS} combinations; range of the score {range}",
+        tables.len()
+    );
     println!("the best of them is chosen with probability {chance:.4}");
     let at = scores.iter().position(|score| *score == best).ok_or("there is a best table")?;
     let mut shown = BTreeMap::new();
     for (cell, rows) in tables[at].iter().enumerate().filter(|(_, rows)| **rows > 0) {
-        let name = |names: [&str; 2], code: usize| names.get(code).copied().unwrap_or("NULL").to_owned();
+        let name =
+            |names: [&str; 2], code: usize| names.get(code).copied().unwrap_or("NULL").to_owned();
         shown.insert((name(SEXES, cell / 3), name(INCOMES, cell % 3)), (rows, counts[cell]));
     }
     for ((sex, income), (rows, count)) in shown {
@@ -70,14 +76,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("  {sex:<8}{income:<8}{rows} of {ROWS} rows for {share:.1} % of the people");
     }
     // The article's bound: every count is within the best and (2m − 1)/(mε)·ln(N/β) rows.
-    let beyond = whole(range) / (whole(ROWS) * EPSILON) * (tables.len() as f64 / 0.05).ln();
+    let beyond = whole(range) / (whole(ROWS) * EPSILON)
+        * (tables.len().to_f64().unwrap_or(f64::NAN) / 0.05).ln();
     println!("every count is within {beyond:.1} rows of the best table's, with 95 %");
     Ok(())
 }
 
 /// A number of rows as a float.
 fn whole(number: i128) -> f64 {
-    number as f64
+    number.to_f64().unwrap_or(f64::NAN)
 }
 
 /// All ways to put so many rows into the cells.

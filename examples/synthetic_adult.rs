@@ -20,8 +20,7 @@ const MAKE: &str = "CREATE SYNTHETIC TABLE people AS AIM(eps=1, delta=1e-9, marg
     SELECT age, sex, status, income FROM adult";
 
 /// Each question names its table as `t`.
-const BY_STATUS: &str =
-    "SELECT status AS name, COUNT(*) AS n FROM t WHERE status IS NOT NULL GROUP BY status ORDER BY n DESC, name";
+const BY_STATUS: &str = "SELECT status AS name, COUNT(*) AS n FROM t WHERE status IS NOT NULL GROUP BY status ORDER BY n DESC, name";
 const BY_AGE: &str = "SELECT CAST(age / 10 * 10 AS VARCHAR) AS name, COUNT(*) AS n FROM t WHERE age BETWEEN 10 AND 89 GROUP BY age / 10 ORDER BY age / 10";
 const CORRELATION: &str = "SELECT 'age, never married' AS name, CORR(CAST(age AS DOUBLE), CASE WHEN status = 'Never-married' THEN 1.0 ELSE 0.0 END) AS n FROM t";
 const RANKING: &str = "SELECT status AS name, AVG(CASE WHEN income = '>50K' THEN 1.0 ELSE 0.0 END) AS n FROM t WHERE status IN ('Married-civ-spouse', 'Divorced', 'Never-married') GROUP BY status ORDER BY n DESC";
@@ -51,7 +50,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let decades: Vec<&str> = ages.iter().map(|(name, _)| name.as_str()).collect();
     let age = beside("people by age", &ages, &made_ages);
     let (real, made) = ask(CORRELATION).await?;
-    println!("correlation of age and being never married: true {:.3}, synthetic {:.3}", real[0].1, made[0].1);
+    println!(
+        "correlation of age and being never married: true {:.3}, synthetic {:.3}",
+        real[0].1, made[0].1
+    );
     let (real, made) = ask(RANKING).await?;
     let order = |pairs: &[(String, f64)]| {
         let names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();

@@ -175,6 +175,23 @@ impl Codes {
         Ok(Encoder { kind, null })
     }
 
+    /// Whether values of the column's type have codes, and codes such values: known before a row is read.
+    pub(crate) fn are_sound(&self) -> bool {
+        let first = match &self.rule {
+            Rule::Listed(values) => ScalarValue::iter_to_array(values.iter().cloned()).ok(),
+            Rule::Ticks { ticks, .. } => {
+                ticks.values(&[0, ticks.count() - 1], &self.data_type).ok()
+            }
+        };
+        let encoded = |values: ArrayRef| {
+            let own = cast(&values, &self.data_type).ok()?;
+            let mut codes = Vec::new();
+            self.encoder().ok()?.encode(&own, &mut codes).ok()?;
+            codes.iter().all(|code| usize::from(*code) < self.values()).then_some(())
+        };
+        first.and_then(encoded).is_some()
+    }
+
     /// Values for codes: a listed value, a tick of the bucket, or NULL.
     ///
     /// # Guarantee
@@ -265,6 +282,10 @@ fn listed(values: &[ScalarValue]) -> Result<Kind, ArrowError> {
     let code = |i: usize| u16::try_from(i).unwrap_or(u16::MAX);
     let array = ScalarValue::iter_to_array(values.iter().cloned())
         .map_err(|error| ArrowError::ComputeError(error.to_string()))?;
+    let array = match array.data_type() {
+        DataType::Dictionary(_, values) => cast(&array, values)?,
+        _ => array,
+    };
     Ok(match array.data_type() {
         DataType::Boolean => {
             let mut codes = [None; 2];
@@ -477,7 +498,15 @@ mod tests {
         assert_eq!(codes_of(&codes, Arc::new(values.clone())), [1, 2, 0, 2]);
         let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
         let values: ArrayRef = Arc::new(values);
-        assert_eq!(codes_of(&codes, cast(&values, &dictionary).unwrap()), [1, 2, 0, 2]);
+        let values = cast(&values, &dictionary).unwrap();
+        assert_eq!(codes_of(&codes, Arc::clone(&values)), [1, 2, 0, 2]);
+        let listed: Vec<ScalarValue> =
+            [2, 0].map(|i| ScalarValue::try_from_array(&values, i).unwrap()).to_vec();
+        let codes = Codes::listed(&listed, &dictionary).unwrap();
+        assert!(codes.are_sound());
+        assert_eq!(codes_of(&codes, values), [1, 2, 0, 2]);
+        let bytes = [ScalarValue::Binary(Some(vec![1]))];
+        assert!(!Codes::listed(&bytes, &DataType::Binary).unwrap().are_sound());
         let both = [ScalarValue::from(true), ScalarValue::from(false)];
         let codes = Codes::listed(&both, &DataType::Boolean).unwrap();
         let values = BooleanArray::from(vec![Some(false), Some(true), None]);

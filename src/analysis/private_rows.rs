@@ -151,6 +151,9 @@ fn analyzed(
         let own = buckets.iter().find(|(name, _)| *name == column.name).map(|(_, own)| own);
         let expr = Expr::Column(column.clone());
         let codes = codes_of(&flow, &expr, &data_type, own, tables)?;
+        if !codes.are_sound() {
+            return Err(of_another_type(&column.name, &data_type).into());
+        }
         columns.key(without_nan(expr, &data_type));
         coded.push(CodedColumn { name: column.name, codes });
     }
@@ -306,6 +309,15 @@ fn without_values(name: &str) -> Refusal {
     )
 }
 
+fn of_another_type(name: &str, data_type: &DataType) -> Refusal {
+    Refusal::new(
+        Reason::KeyType,
+        name,
+        format!("a column of type {} cannot be synthetic", sql_type(data_type)),
+        format!("the query without {name}, or CAST({name} AS …) with a declared domain"),
+    )
+}
+
 /// The refusal of a column whose codes only the data know.
 fn without_codes(name: &str, data_type: &DataType, origin: Option<(&str, &str)>) -> Refusal {
     let (table, column) = origin.unwrap_or(("…", name));
@@ -320,12 +332,7 @@ fn without_codes(name: &str, data_type: &DataType, origin: Option<(&str, &str)>)
             "IN ('a', 'b')"
         }
         _ => {
-            return Refusal::new(
-                Reason::KeyType,
-                name,
-                format!("a column of type {} cannot be synthetic", sql_type(data_type)),
-                format!("the query without {name}, or CAST({name} AS …) with a declared domain"),
-            );
+            return of_another_type(name, data_type);
         }
     };
     let computed = match origin {

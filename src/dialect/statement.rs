@@ -157,8 +157,16 @@ fn explain(parser: &mut Parser, dialect: &HushDialect) -> Result<Statement, Dial
         return Ok(Statement::Explain(query(parser, dialect)?));
     }
     if names_synthetic_table(parser) {
-        let statement = Box::new(created(parser, dialect)?);
-        return Ok(Statement::ExplainSynthetic { statement, format });
+        return match created(parser, dialect) {
+            Ok(statement) => {
+                Ok(Statement::ExplainSynthetic { statement: Box::new(statement), format })
+            }
+            // A statement that is nested too deeply was not read to its end.
+            Err(DialectError::Refused(refusal)) if refusal.reason() != Reason::TooLarge => {
+                Ok(Statement::ExplainPrivacy { query: Err(refusal), format })
+            }
+            Err(error) => Err(error),
+        };
     }
     let asked = if of_domain {
         domain_query(parser)

@@ -162,7 +162,7 @@ impl Session {
             cost: receipt.spent.neat().to_string(),
             synthetic: Some(StoredSynthetic {
                 method: format!("{}({})", release.method(), release.parameters()),
-                noise: if release.is_gaussian() { "Gaussian" } else { "Laplace" }.to_owned(),
+                noise: release.noise_text().to_owned(),
                 total: made.total,
                 persons,
                 rounds: made.rounds,
@@ -247,9 +247,15 @@ impl Inner {
         let each = if made.persons { "persons" } else { "rows" };
         let codes = made.codes.iter().map(|(name, text)| format!("{name}: {text}"));
         let notes = vec![
-            format!("made by {} with {} noise in {} rounds", made.method, made.noise, made.rounds),
-            format!("{} rows; about {} {each} were measured", about.rows, rounded(made.total)),
-            format!("within: all cells of a marginal together, in {each}, with 95 % each"),
+            format!("made by {} with {} noise, rounds: {}", made.method, made.noise, made.rounds),
+            match made.marginals.is_empty() {
+                true => format!("{} rows, which tell proportions", about.rows),
+                false => format!(
+                    "{} rows for about {} {each}; within: all cells of a marginal together, in {each}, with 95 % each",
+                    about.rows,
+                    rounded(made.total)
+                ),
+            },
             format!("codes: {}", codes.collect::<Vec<_>>().join("; ")),
             format!("stored: charge {} of {} paid {}", table.charge, table.creator, about.cost),
         ];

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct StoredSynthetic {
     /// The method with its parameters, as it was charged.
     pub(super) method: String,
-    /// The noise: Laplace or Gaussian.
+    /// The noise: Laplace, Gaussian, or no.
     pub(super) noise: String,
     /// The noisy number of rows, or of persons.
     pub(super) total: f64,

@@ -8,6 +8,8 @@ use super::{Explanation, budget_json, budget_text, cost_json, derivation_tree, u
 use crate::ledger::BudgetQuote;
 use crate::privacy::Cost;
 use crate::release::synthetic::SyntheticRelease;
+use crate::synthetic::Method;
+use crate::visible::rounded;
 
 impl Explanation {
     /// The explanation of a synthetic table that is allowed, of which the vault keeps at most `most` rows.
@@ -18,15 +20,27 @@ impl Explanation {
         quotes: &[BudgetQuote],
     ) -> Self {
         let (rows, task) = (release.rows(), release.task());
-        let noise = if release.is_gaussian() { "Gaussian" } else { "Laplace" };
+        let noise = release.noise_text();
         let mut lines = vec![("unit", unit_text(rows.subject()))];
         lines.push(("synthetic", format!("{}({})", release.method(), release.parameters())));
         for column in rows.columns() {
             lines.push(("codes", format!("{}: {}", column.name, column.codes.text())));
         }
-        let selection =
-            if release.is_gaussian() { "the exponential mechanism" } else { "permute-and-flip" };
-        lines.push(("noise", format!("{noise}, on counts of marginals; {selection} chooses them")));
+        lines.push((
+            "noise",
+            match (release.noise_text(), release.is_gaussian()) {
+                ("no", _) => {
+                    "none: the exponential mechanism chooses among all tables of so many rows"
+                        .to_owned()
+                }
+                (noise, true) => format!(
+                    "{noise}, on counts of marginals; the exponential mechanism chooses them"
+                ),
+                (noise, false) => {
+                    format!("{noise}, on counts of marginals; permute-and-flip chooses them")
+                }
+            },
+        ));
         let bounded = match (release.most(), rows.is_weighed()) {
             (None, _) => String::new(),
             (Some(1), _) => "; one row of each unit counts".to_owned(),
@@ -37,14 +51,27 @@ impl Explanation {
         };
         lines.push(("sensitivity", format!("{}{bounded}", release.sensitivity_text())));
         let sets = task.workload.len();
-        lines.push((
-            "workload",
-            format!("{sets} marginals; the model has at most {} bytes", task.most_bytes),
-        ));
-        let count = match task.rows {
-            Some(rows) => format!("{rows}"),
-            None => format!("as many as the noisy number says, at most {most}"),
+        let marginals = if sets == 1 { "1 marginal".to_owned() } else { format!("{sets} marginals") };
+        let count = match (task.method, task.rows) {
+            (Method::SmallDatabase { rows }, _) => format!("{rows}, which tell proportions"),
+            (Method::Aim | Method::Mwem { .. }, Some(rows)) => rows.to_string(),
+            (Method::Aim | Method::Mwem { .. }, None) => {
+                format!("as many as the noisy number says, at most {most}")
+            }
         };
+        match release.plan().beyond_best() {
+            Some(beyond) => {
+                lines.push(("workload", marginals));
+                lines.push(("error", format!(
+                    "with 95 %: each of their counts, as the table tells its proportion, is within the best table's and {} rows",
+                    rounded(beyond)
+                )));
+            }
+            None => lines.push((
+                "workload",
+                format!("{marginals}; the model has at most {} bytes", task.most_bytes),
+            )),
+        }
         lines.push(("rows", count.clone()));
         lines.push(("cost", cost.neat().to_string()));
         for quote in quotes {
@@ -66,6 +93,7 @@ impl Explanation {
                 "rows_per_unit": release.most(),
                 "marginals": sets,
                 "bytes": task.most_bytes,
+                "beyond_best": release.plan().beyond_best(),
                 "rows": count,
             },
             "cost": cost_json(cost),

@@ -91,6 +91,15 @@ impl SyntheticRelease {
         }
     }
 
+    /// The noise: Laplace, Gaussian, or no.
+    pub(crate) fn noise_text(&self) -> &'static str {
+        match (self.task.method, self.is_gaussian()) {
+            (Method::SmallDatabase { .. }, _) => "no",
+            (Method::Aim | Method::Mwem { .. }, true) => "Gaussian",
+            (Method::Aim | Method::Mwem { .. }, false) => "Laplace",
+        }
+    }
+
     /// Whether noise is Gaussian.
     pub(crate) fn is_gaussian(&self) -> bool {
         matches!(self.task.budget, Budget::Concentrated { .. })
@@ -178,19 +187,22 @@ fn chosen(
         SyntheticMethod::Auto => SyntheticMethod::Aim,
         named => named,
     };
-    let (parameters, with) = (cost_text(options, &stated), options.with());
+    let (parameters, with) = (cost_text(options, &stated, budget), options.with());
     let parameters = if with.is_empty() { parameters } else { format!("{parameters}; {with}") };
     Ok(SyntheticRelease { rows, method, parameters, plan, task, loss, most })
 }
 
-/// The parameters as written, with the cost that a budget added.
-fn cost_text(options: &SyntheticOptions, stated: &Stated) -> String {
+/// The parameters as written, with the cost that a budget's default adds, and without a δ that is not charged.
+fn cost_text(options: &SyntheticOptions, stated: &Stated, budget: Budget) -> String {
     let mut options = options.clone();
     match stated {
         Stated::Pure(epsilon) => options.epsilon = Some(epsilon.clone()),
         Stated::Approximate(epsilon, delta) => {
             options.epsilon = Some(epsilon.clone());
-            options.delta = Some(delta.clone());
+            options.delta = match budget {
+                Budget::Concentrated { .. } => Some(delta.clone()),
+                Budget::Pure { .. } => None,
+            };
         }
         Stated::Concentrated(rho) => options.rho = Some(rho.clone()),
     }
@@ -446,6 +458,11 @@ fn unfit_refusal(unfit: &Unfit, method: SyntheticMethod, rows: &PrivateRows) -> 
             name(*column),
             "the workload names a column that the query does not have",
             "workload=((a, b), (c)) with columns of the query",
+        ),
+        Unfit::TooManyColumns { most } => large(
+            "columns".to_owned(),
+            format!("a synthetic table has at most {most} columns"),
+            "fewer columns in the query",
         ),
         Unfit::Codes { column, codes, most } => large(
             name(*column),

@@ -21,9 +21,10 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 30] = [
+const PLACES: [(&str, Place); 31] = [
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
+    ("codes", Place::Shelf),
     ("functions", Place::Shelf),
     ("grid", Place::Shelf),
     ("hierarchy", Place::Shelf),

@@ -26,7 +26,7 @@ pub(crate) struct CodedRows {
     chunks: Vec<Weighed>,
     sizes: Vec<usize>,
     /// The memory that is reserved for the rows.
-    _held: Vec<MemoryReservation>,
+    held: Vec<MemoryReservation>,
 }
 
 /// The number of rows is private.
@@ -42,7 +42,7 @@ impl CodedRows {
         sizes: Vec<usize>,
         held: Vec<MemoryReservation>,
     ) -> Self {
-        Self { chunks, sizes, _held: held }
+        Self { chunks, sizes, held }
     }
 
     /// The cells of a set, and for each of its columns how far apart its codes are.
@@ -134,6 +134,13 @@ impl Layout {
 
 impl Count for CodedRows {
     fn count(&self, sets: &[Columns]) -> Result<Vec<Vec<i64>>, CountError> {
+        // How much memory the cells take does not depend on rows.
+        let cells: usize = sets.iter().map(|set| set.cells(&self.sizes)).sum();
+        let room = self.held.first().map(MemoryReservation::new_empty);
+        if let Some(room) = &room {
+            let bytes = cells.saturating_mul(size_of::<i64>());
+            room.try_grow(bytes).map_err(|error| CountError(Box::new(error)))?;
+        }
         let mut layouts = sets.iter().map(|set| self.layout(set)).collect::<Result<Vec<_>, _>>()?;
         let rows: usize = self.chunks.iter().map(|chunk| chunk.rows).sum();
         let threads = thread::available_parallelism().map_or(1, std::num::NonZero::get);

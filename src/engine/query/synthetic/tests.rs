@@ -6,8 +6,6 @@ use std::path::Path;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 
-use datafusion::physical_plan::ExecutionPlan;
-
 use super::*;
 use crate::Engine;
 use crate::dialect::Statement;
