@@ -95,7 +95,8 @@ fn distance(a: &[f64], b: impl IntoIterator<Item = f64>) -> f64 {
 fn measured(task: &Task, outcome: &Outcome, set: &Columns, made: &[f64]) -> Option<f64> {
     let holding = outcome.measured.iter().map(|m| m.get()).filter(|m| set.is_within(&m.columns));
     let bounds = (1..).zip(holding).map(|(turn, measured)| {
-        let table = Table { columns: measured.columns.clone(), values: measured.values.clone() };
+        let values = measured.values.iter().copied().map(float).collect();
+        let table = Table { columns: measured.columns.clone(), values };
         let values = table.onto(set, &task.sizes);
         let summed = measured.values.len().checked_div(values.len()).unwrap_or(1);
         distance(&values, made.iter().copied())
@@ -124,7 +125,8 @@ fn other(
             Answered::Marginal(place) => {
                 let Some(measured) = outcome.measured.get(*place) else { continue };
                 let measured = measured.get();
-                let off = distance(&measured.values, chosen.model.iter().map(whole))
+                let values: Vec<f64> = measured.values.iter().copied().map(float).collect();
+                let off = distance(&values, chosen.model.iter().map(whole))
                     + noise_within(&measured.noise, 1, measured.values.len(), &beta);
                 let weighed = float(chosen.weight) / float(weight.max(1));
                 known
@@ -136,7 +138,7 @@ fn other(
                 // No cell of any candidate is much farther off than the chosen one.
                 let noise = Noise::calibrate(task.budget.into(), task.sensitivity, *measure)?;
                 let model = chosen.model.get(*cell).map_or(0.0, whole);
-                let off = (value - model).abs() + noise_within(&noise, 1, 1, &beta);
+                let off = (float(*value) - model).abs() + noise_within(&noise, 1, 1, &beta);
                 known + float(own.model.len()) * (off + gap)
             }
         };
@@ -181,4 +183,86 @@ pub(super) fn noise_within(noise: &Noise, summed: usize, cells: usize, beta: &Ra
     };
     let rates = (1..=480_i32).map(|step| noise.steepest() * 0.97_f64.powi(step));
     rates.map(bound).filter(|bound| bound.is_finite()).fold(f64::INFINITY, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::QueryRng;
+    use crate::synthetic::task::Sensitivity;
+
+    fn noises() -> [Noise; 4] {
+        [
+            (Mode::Pure, 100_000_000),
+            (Mode::Pure, 2_000_000_000),
+            (Mode::Concentrated, 5_000_000),
+            (Mode::Concentrated, 500_000_000),
+        ]
+        .map(|(mode, share)| Noise::calibrate(mode, Sensitivity::rows(1), share).unwrap())
+    }
+
+    /// Sums of sizes of noise are within their bound as often as it says, and the bound is not far.
+    #[test]
+    fn noise_is_within_its_bound() {
+        let mut rng = QueryRng::seeded_for_tests(1);
+        for noise in noises() {
+            for (summed, cells) in [(1, 1), (1, 40), (6, 1), (6, 40)] {
+                let bound = noise_within(&noise, summed, cells, &beta(0, 1));
+                let (mut beyond, mut mean) = (0, 0.0);
+                for _ in 0..400 {
+                    let size: i128 = (0..cells)
+                        .map(|_| (0..summed).map(|_| noise.draw(&mut rng)).sum::<i128>().abs())
+                        .sum();
+                    beyond += i32::from(float(size) > bound);
+                    mean += float(size) / 400.0;
+                }
+                assert!(beyond <= 30, "{noise:?} {summed} {cells}: {beyond}");
+                assert!(bound < mean * 7.0 + 3.0, "{noise:?} {summed} {cells}: {bound} {mean}");
+            }
+        }
+    }
+
+    /// The best of any number of bounds may be taken: all of them together fail with at most 5 %.
+    #[test]
+    fn the_best_of_several_bounds_holds() {
+        let parts: Rational = (1..=40).map(|turn| beta(turn, 1)).sum();
+        assert!(parts <= beta(0, 1));
+        let rounds = (0..56).map(|_| beta(1, 56));
+        assert!(rounds.sum::<Rational>() * Rational::from_integer(2.into()) <= beta(0, 1));
+        // Eight measurements of one cell, by the exact law of Laplace noise.
+        let Noise::Laplace(laplace) = &noises()[0] else { panic!("a pure budget") };
+        let scale = laplace.scale().to_f64().unwrap();
+        let sizes = [Columns::new([0]); 1];
+        let task = crate::synthetic::tests::task(
+            &[1],
+            1,
+            crate::synthetic::task::Method::Aim,
+            crate::synthetic::task::Budget::Pure { epsilon_nano: 1_000_000_000 },
+        );
+        let one = |value: i128| {
+            let measured = crate::synthetic::door::Measured {
+                columns: sizes[0].clone(),
+                values: vec![value],
+                noise: noises()[0].clone(),
+            };
+            crate::synthetic::door::Released::for_tests(measured)
+        };
+        // The i-th alone is at the truth, all others are far off: its own bound is what comes out.
+        let mut fails = 0.0;
+        for turn in 0..8 {
+            let values = (0..8).map(|at| one(if at == turn { 0 } else { 1_000_000 })).collect();
+            let outcome = Outcome {
+                tables: Vec::new(),
+                total: 1.0,
+                measured: values,
+                rounds: Vec::new(),
+                count: 0,
+                most_rounds: 4,
+            };
+            let bound = measured(&task, &outcome, &sizes[0], &[0.0]).unwrap();
+            let alpha = (-1.0 / scale).exp();
+            fails += 2.0 * alpha.powf(bound.floor() + 1.0) / (1.0 + alpha);
+        }
+        assert!(fails <= 0.05, "{fails}");
+    }
 }

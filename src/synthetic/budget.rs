@@ -101,3 +101,47 @@ fn measuring(amount: u64, mode: Mode) -> u64 {
     };
     u64::try_from(u128::from(amount) * tenths / 10).unwrap_or(amount)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::{QueryRng, Uniform};
+
+    /// Twenty thousand schedules, growing at random: never above the budget, at most 4d rounds, none smaller than the first.
+    #[test]
+    fn schedules_stay_within_their_budget() {
+        let mut rng = QueryRng::seeded_for_tests(1);
+        for _ in 0..20_000 {
+            let columns = usize::try_from(rng.below_u64(40) + 1).unwrap();
+            let size = rng.below_u64(40) + 1;
+            let total = rng.below_u64(1 << size) + rng.below_u64(1000);
+            let mode = if rng.coin() { Mode::Pure } else { Mode::Concentrated };
+            let Some(mut schedule) = Schedule::new(total, columns, mode) else {
+                assert!(total < Schedule::least(columns), "{total} {columns}");
+                continue;
+            };
+            let first = schedule.first();
+            let mut spent = first * u64::try_from(columns).unwrap();
+            let (mut rounds, round) = (0, first + schedule.shares.select);
+            while let Some(shares) = schedule.next() {
+                assert!(shares.select > 0 && shares.measure > 0);
+                assert!(shares.select + shares.measure >= round);
+                spent += shares.select + shares.measure;
+                rounds += 1;
+                assert!(spent <= total, "{spent} of {total}");
+                if rng.below_u64(3) == 0 {
+                    schedule.grow();
+                }
+            }
+            assert_eq!(spent, total, "the last round takes all");
+            assert!(rounds <= Schedule::most_rounds(columns));
+        }
+    }
+
+    #[test]
+    fn shares_of_adult() {
+        let schedule = Schedule::new(14_973_057, 14, Mode::Concentrated).unwrap();
+        assert_eq!((schedule.first(), schedule.shares.select), (240_638, 26_738));
+        assert!(Schedule::new(100, 14, Mode::Concentrated).is_none());
+    }
+}

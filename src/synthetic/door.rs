@@ -14,9 +14,10 @@
 //! measure({0,1}, ρ = 9·10⁻³)                               →  Released(4, −1, 7, 3)
 //! ```
 
-use std::collections::BTreeMap;
+#[cfg(test)]
+mod tests;
 
-use num_traits::ToPrimitive;
+use std::collections::BTreeMap;
 
 use super::columns::{Columns, Count, index};
 use super::made::Failed;
@@ -33,6 +34,11 @@ const MOST_KEPT: usize = 1 << 22;
 pub(super) struct Released<T>(T);
 
 impl<T> Released<T> {
+    #[cfg(test)]
+    pub(super) fn for_tests(value: T) -> Self {
+        Self(value)
+    }
+
     /// The value, which anybody may see.
     pub(super) fn get(&self) -> &T {
         &self.0
@@ -45,7 +51,7 @@ pub(super) struct Measured {
     /// Its columns.
     pub(super) columns: Columns,
     /// The noisy counts of all cells, in grid units.
-    pub(super) values: Vec<f64>,
+    pub(super) values: Vec<i128>,
     /// The noise of each.
     pub(super) noise: Noise,
 }
@@ -81,7 +87,7 @@ enum Draw<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Told {
     /// Noisy counts.
-    Values(Vec<f64>),
+    Values(Vec<i128>),
     /// A choice.
     Index(usize),
 }
@@ -216,7 +222,7 @@ impl<'a> Door<'a> {
         set: &Columns,
         cell: usize,
         share: u64,
-    ) -> Result<Released<f64>, Failed> {
+    ) -> Result<Released<i128>, Failed> {
         let noise = self.noise(share)?;
         self.pay(share)?;
         self.look(std::slice::from_ref(set))?;
@@ -226,7 +232,7 @@ impl<'a> Door<'a> {
     }
 
     /// Adds noise.
-    fn noisy(&mut self, exact: &[i64], noise: &Noise) -> Result<Vec<f64>, Failed> {
+    fn noisy(&mut self, exact: &[i64], noise: &Noise) -> Result<Vec<i128>, Failed> {
         let values = self.draw.noisy(exact, noise)?;
         #[cfg(test)]
         self.told.push(Told::Values(values.clone()));
@@ -393,15 +399,14 @@ impl<'a> Door<'a> {
 }
 
 impl Draw<'_> {
-    fn noisy(&mut self, exact: &[i64], noise: &Noise) -> Result<Vec<f64>, Failed> {
-        let float = |value: i128| value.to_f64().ok_or(Failed::Fault);
+    fn noisy(&mut self, exact: &[i64], noise: &Noise) -> Result<Vec<i128>, Failed> {
         match self {
             Self::Random(rng) => {
                 let noisy = |count: &i64| i128::from(*count).saturating_add(noise.draw(rng));
-                exact.iter().map(noisy).map(float).collect()
+                Ok(exact.iter().map(noisy).collect())
             }
             #[cfg(test)]
-            Self::Exact => exact.iter().map(|count| float(i128::from(*count))).collect(),
+            Self::Exact => Ok(exact.iter().copied().map(i128::from).collect()),
             #[cfg(test)]
             Self::Replayed(told) => match told.pop_front() {
                 Some(Told::Values(values)) if values.len() == exact.len() => Ok(values),

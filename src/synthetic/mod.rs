@@ -9,6 +9,7 @@
 //! sizes 8, 3; all pairs; ρ = 0.015      →  measured {0}, {1}, {0, 1}  →  32,504 rows of two codes each
 //! ```
 
+mod accuracy;
 mod aim;
 mod bounds;
 mod budget;
@@ -24,6 +25,14 @@ mod plan;
 mod rows;
 mod small;
 mod task;
+
+#[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a test's numbers are small"
+)]
+mod tests;
 
 pub(crate) use columns::{Columns, Count, CountError};
 pub(crate) use made::{Failed, Made, MarginalError, Progress};

@@ -96,7 +96,7 @@ fn run_cells(
     door: &mut Door<'_>,
     over: &mut dyn FnMut(u32, &Door<'_>),
 ) -> Result<Outcome, Failed> {
-    let total = total.get().values.first().map_or(1.0, |total| total.max(1.0));
+    let total = total.get().values.first().map_or(1.0, |total| float(*total).max(1.0));
     let all = Columns::new(0..task.sizes.len());
     let size = all.cells(&task.sizes);
     let mut table = Table { columns: all, values: vec![total / float(size); size] };
@@ -111,7 +111,7 @@ fn run_cells(
         let value = *door.measure_cell(&set, cell, parts.measure)?.get();
         let index = index(table.columns.as_slice(), set.as_slice(), &task.sizes);
         let number = u32::try_from(cell).map_err(|_| Failed::Fault)?;
-        targets.push(Target { index, cell: number, value });
+        targets.push(Target { index, cell: number, value: float(value) });
         reweigh(&mut table.values, &targets, total);
         mean.iter_mut().zip(&table.values).for_each(|(sum, value)| *sum += value);
         let measured = Answered::Cell { cell, value, measure: parts.measure };
@@ -215,5 +215,39 @@ fn reweigh(table: &mut [f64], targets: &[Target], total: f64) {
                 *value *= if counts(index) { factor * scale } else { scale };
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_within_the_budget() {
+        for rounds in [1, 2, 3, 8, 50] {
+            for budget in (0..3_000).chain([1_000_000_000, u64::MAX]) {
+                let Some(parts) = Parts::new(budget, rounds) else {
+                    assert!(budget < Parts::least(rounds), "{budget} {rounds}");
+                    continue;
+                };
+                let round = u128::from(parts.select) + u128::from(parts.measure);
+                let spent = u128::from(parts.total) + u128::from(rounds) * round;
+                assert!(spent <= u128::from(budget) && parts.total == budget / 20);
+                assert!(parts.measure - parts.select <= 1 && parts.select > 0);
+            }
+        }
+        assert!(Parts::new(1_000, 0).is_none());
+    }
+
+    /// A cell of the table follows its measurement, and the total stays.
+    #[test]
+    fn tables_follow_what_is_measured() {
+        let mut table = vec![25.0; 4];
+        let targets = [Target { index: vec![0, 0, 1, 1], cell: 1, value: 80.0 }];
+        for _ in 0..30 {
+            reweigh(&mut table, &targets, 100.0);
+        }
+        assert!((table[2] - 40.0).abs() < 0.1 && (table[0] - 10.0).abs() < 0.1, "{table:?}");
+        assert!((table.iter().sum::<f64>() - 100.0).abs() < 1e-9);
     }
 }

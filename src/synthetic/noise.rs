@@ -1,7 +1,7 @@
 //! The noise of a measurement, and the choice of a round: calibrated from shares of the budget, in integers.
 //!
 //! In: billionths of the budget and what one unit can move. Out: exact noise and exact choices. How large the noise is is
-//! public; what is said of it in floats is for the model and for reports, and no privacy rests on it.
+//! public.
 //!
 //! ```text
 //! ρ = 0.001, Δ₂ = 1   →  discrete Gaussian, σ = 22.37, selecting at ε = √(8·0.001) = 0.089442719
@@ -10,7 +10,6 @@
 
 use num_bigint::BigInt;
 use num_integer::Roots;
-use num_traits::ToPrimitive;
 
 use super::task::{Budget, NANO, Sensitivity};
 use crate::mechanism::{Exponential, Gaussian, Laplace, MechanismError, PermuteAndFlip};
@@ -102,57 +101,6 @@ impl Noise {
             Self::Gaussian(gaussian) => gaussian.draw(rng),
         }
     }
-
-    /// The scale b of Laplace noise, or σ.
-    fn scale(&self) -> f64 {
-        let scale = match self {
-            Self::Laplace(laplace) => laplace.scale().to_f64(),
-            Self::Gaussian(gaussian) => gaussian.sigma().to_f64(),
-        };
-        scale.unwrap_or(f64::MAX).max(f64::MIN_POSITIVE)
-    }
-
-    /// The variance of a draw, or slightly more, for weighing measurements; positive.
-    pub(super) fn variance(&self) -> f64 {
-        let scale = self.scale();
-        let variance = match self {
-            // 2α/(1−α)² with α = e^(−1/b).
-            Self::Laplace(_) => 0.5 / (0.5 / scale).sinh().powi(2),
-            Self::Gaussian(_) => scale * scale,
-        };
-        variance.max(1e-12)
-    }
-
-    /// The mean size of a draw, about.
-    pub(super) fn mean_size(&self) -> f64 {
-        match self {
-            Self::Laplace(_) => 1.0 / (1.0 / self.scale()).sinh(),
-            Self::Gaussian(_) => self.scale() * (2.0 / std::f64::consts::PI).sqrt(),
-        }
-    }
-
-    /// A bound of ln E(e^(tX)) of one draw; infinite where there is none.
-    pub(super) fn log_moment(&self, t: f64) -> f64 {
-        let scale = self.scale();
-        match self {
-            Self::Laplace(_) if t * scale >= 1.0 => f64::INFINITY,
-            Self::Laplace(_) => {
-                // (1−α)²/((1−αe^t)(1−αe^−t)) with α = e^(−1/b).
-                let none = |x: f64| (-(-x).exp_m1()).ln();
-                2.0 * none(1.0 / scale) - none(1.0 / scale - t) - none(1.0 / scale + t)
-            }
-            // Discrete Gaussian noise is sub-Gaussian (Canonne, Kamath, Steinke 2020).
-            Self::Gaussian(_) => t * t * scale * scale / 2.0,
-        }
-    }
-
-    /// The largest t that [`Noise::log_moment`] is looked at for.
-    pub(super) fn steepest(&self) -> f64 {
-        match self {
-            Self::Laplace(_) => 1.0 / self.scale(),
-            Self::Gaussian(_) => 8.0 / self.scale(),
-        }
-    }
 }
 
 /// A choice as private as a share says.
@@ -202,14 +150,6 @@ impl Chooser {
         match self {
             Self::PermuteAndFlip(mechanism) => mechanism.choose(scores, rng),
             Self::Exponential(mechanism) => mechanism.choose(scores, rng),
-        }
-    }
-
-    /// How far the score of the winner can be below the best, at confidence 1 − β.
-    pub(super) fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
-        match self {
-            Self::PermuteAndFlip(mechanism) => mechanism.error_at(candidates, beta),
-            Self::Exponential(mechanism) => mechanism.error_at(candidates, beta),
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) enum Answered {
         /// Its number.
         cell: usize,
         /// Its noisy count.
-        value: f64,
+        value: i128,
         /// The share of the measurement.
         measure: u64,
     },

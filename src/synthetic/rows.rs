@@ -124,3 +124,54 @@ fn shuffle(codes: &mut [u16], rng: &mut QueryRng) {
         codes.swap(last, usize::try_from(rng.below_u64(below)).unwrap_or(last));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows have the table's marginals up to less than one row for each group.
+    #[test]
+    fn rows_follow_their_tables() {
+        let sizes = [2, 3, 2];
+        let tables = [
+            Table { columns: Columns::new([0, 1]), values: vec![30.5, 0.0, 9.5, 20.0, 20.0, 20.0] },
+            Table {
+                columns: Columns::new([1, 2]),
+                values: vec![25.25, 25.25, 5.0, 15.0, 29.5, 0.0],
+            },
+        ];
+        let mut rng = QueryRng::seeded_for_tests(1);
+        for count in [0, 1, 7, 100, 10_000] {
+            let columns = rows(&tables, &sizes, count, &mut rng);
+            assert!(columns.iter().all(|codes| codes.len() == count));
+            for table in &tables {
+                let mut counts = [0.0; 6];
+                let [a, b] = table.columns.as_slice() else { panic!("two columns") };
+                for (x, y) in columns[*a].iter().zip(&columns[*b]) {
+                    counts[usize::from(*x) * sizes[*b] + usize::from(*y)] += 1.0;
+                }
+                for (is, value) in counts.iter().zip(&table.values) {
+                    let should = value * float(count) / 100.0;
+                    assert!((is - should).abs() <= 3.0, "{is} {should}");
+                    assert!(*value > 0.0 || count < 100 || *is <= 1.0);
+                }
+            }
+        }
+    }
+
+    /// Each code comes as often as its weight says, on average exactly.
+    #[test]
+    fn what_is_missing_goes_by_its_fraction() {
+        let mut rng = QueryRng::seeded_for_tests(2);
+        let mut counts = [0_u32; 4];
+        for _ in 0..10_000 {
+            let drawn = shares(&[0.5, 0.3, 0.2, 0.0], 5, &mut rng);
+            assert_eq!(drawn.len(), 5);
+            drawn.iter().for_each(|code| counts[usize::from(*code)] += 1);
+        }
+        assert!(counts[0].abs_diff(25_000) < 300 && counts[1].abs_diff(15_000) < 300);
+        assert!(counts[2].abs_diff(10_000) < 300 && counts[3] == 0, "{counts:?}");
+        assert_eq!(shares(&[0.0, 0.0], 2, &mut rng).len(), 2);
+        assert_eq!(shares(&[f64::NAN, 1.0], 3, &mut rng).len(), 3);
+    }
+}

@@ -84,3 +84,37 @@ pub(super) fn scores(counts: &[&[i64]], of: &[Vec<u32>], cells: usize, rows: u32
     });
     scores
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn databases_are_counted_and_numbered() {
+        assert_eq!(databases(4, 5, 1_000_000), Some(56));
+        assert_eq!(databases(1, 7, 10), Some(1));
+        assert_eq!((databases(100, 3, 171_699), databases(100, 3, 171_700)), (None, Some(171_700)));
+        for (cells, rows) in [(3, 2), (4, 3), (1, 2), (5, 1)] {
+            let count = databases(cells, rows, 1_000).unwrap();
+            let all: Vec<Vec<usize>> =
+                (0..count).map(|number| nth(cells, rows, number).unwrap()).collect();
+            let different: std::collections::BTreeSet<_> = all.iter().collect();
+            assert_eq!(different.len(), count);
+            assert!(
+                all.iter().all(|rows| rows.is_sorted() && rows.iter().all(|cell| *cell < cells))
+            );
+            assert_eq!(nth(cells, rows, count), None);
+        }
+    }
+
+    /// −max|m·h(D) − n·h(D̂)|, where n is the number of rows: exact for any of them.
+    #[test]
+    fn scores_are_whole_numbers() {
+        assert_eq!(scores(&[&[3, 1]], &[vec![0, 1]], 2, 2), [-2, -2, -6]);
+        assert_eq!(scores(&[&[0, 0]], &[vec![0, 1]], 2, 1), [0, 0]);
+        // Two marginals of 2 × 2: {0, 0} is {0} and {0}.
+        let of = [vec![0, 0, 1, 1], vec![0, 1, 0, 1]];
+        assert_eq!(scores(&[&[4, 0], &[1, 3]], &of, 4, 1), [-3, -1, -4, -4]);
+        assert_eq!((range(1), range(5)), (1, 9));
+    }
+}

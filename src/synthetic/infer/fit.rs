@@ -7,6 +7,9 @@
 //! With potentials θ_c, the expected counts are μ ∝ exp(Σθ_c), in all N̂. A step moves each potential against the gradient of
 //! L = ½Σw_c‖μ_c − ȳ_c‖², where w_c is the sum of 1/σ² over the measurements of c, and ȳ_c is their weighted mean.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Instant;
 
 use super::exp::exp;
@@ -110,13 +113,14 @@ impl Model {
         let Measured { columns, values, noise } = measured.get();
         let weight = 1.0 / noise.variance();
         let share = weight / float(values.len().max(1));
+        let values: Vec<f64> = values.iter().copied().map(float).collect();
         self.sums.0 += share * values.iter().sum::<f64>();
         self.sums.1 += share;
         self.total = (self.sums.0 / self.sums.1).max(1.0);
         match self.targets.iter_mut().find(|target| target.columns == *columns) {
             Some(target) => {
                 let part = weight / (target.weight + weight);
-                for (mean, value) in target.mean.iter_mut().zip(values) {
+                for (mean, value) in target.mean.iter_mut().zip(&values) {
                     *mean += part * (value - *mean);
                 }
                 target.weight += weight;
@@ -124,8 +128,8 @@ impl Model {
             None => self.targets.push(Target {
                 columns: columns.clone(),
                 weight,
-                mean: values.clone(),
                 potential: vec![0.0; values.len()],
+                mean: values,
                 clique: 0,
                 index: Vec::new(),
             }),

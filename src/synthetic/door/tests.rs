@@ -1,0 +1,279 @@
+//! The exact loss of what goes through the door, enumerated on tiny tables.
+
+use num_traits::ToPrimitive;
+
+use super::*;
+use crate::synthetic::task::{Budget, Method};
+use crate::synthetic::tests::{Rows, task};
+
+/// A unit's rows, as what they add to each cell of 2 × 2.
+type Unit = [i64; 4];
+
+/// All ways to put at most so many rows into four cells, each row weighing what it does.
+fn tables(most: usize, weight: impl Fn(usize) -> i64) -> Vec<Unit> {
+    let mut all = Vec::new();
+    for code in 0..(most + 1).pow(4) {
+        let rows = [0, 1, 2, 3].map(|cell| code / (most + 1).pow(cell) % (most + 1));
+        let count: usize = rows.iter().sum();
+        if count <= most {
+            all.push(rows.map(|rows| rows as i64 * weight(count)));
+        }
+    }
+    all
+}
+
+/// Sensitivities with tables and units of theirs: one row, three rows, persons of up to two rows.
+fn worlds() -> Vec<(Sensitivity, Vec<Unit>, Vec<Unit>)> {
+    let person = Sensitivity::person(Some(2));
+    let one = |_| 1;
+    let whole = 1 << person.grid();
+    vec![
+        (Sensitivity::rows(1), tables(3, one), tables(1, one)),
+        (Sensitivity::rows(3), tables(1, one), tables(3, one)),
+        (person, tables(2, |_| whole), tables(2, |rows| person.weight(rows as u64))),
+    ]
+}
+
+fn plus(table: &Unit, unit: &Unit) -> Unit {
+    [0, 1, 2, 3].map(|cell| table[cell] + unit[cell])
+}
+
+fn rows(cells: &Unit) -> Rows {
+    Rows { sizes: vec![2, 2], cells: cells.to_vec() }
+}
+
+fn candidates(weights: [u64; 3], far: u32, grid: u32) -> Vec<Candidate> {
+    biased(weights, [1; 3], far, grid)
+}
+
+/// Three candidates; bits say which models are far above all counts, where one row more is an improvement.
+fn biased(weights: [u64; 3], biases: [i64; 3], far: u32, grid: u32) -> Vec<Candidate> {
+    let sets = [Columns::new([0]), Columns::new([1]), Columns::new([0, 1])];
+    let candidate = |(at, columns): (usize, Columns)| Candidate {
+        weight: weights[at],
+        model: vec![if far >> at & 1 == 1 { 9 << grid } else { 0 }; columns.cells(&[2, 2])],
+        columns,
+        bias: biases[at] << grid,
+    };
+    sets.into_iter().enumerate().map(candidate).collect()
+}
+
+fn scored(rows: &Rows, task: &Task, candidates: &[Candidate]) -> (Vec<i128>, u128) {
+    Door::exact(task, rows).scored(candidates).unwrap()
+}
+
+/// What the range promises is attained, and never more: 5 for the weights 3, 1, 2, and 2 for equal ones.
+#[test]
+fn ranges_are_those_of_all_scores() {
+    for (sensitivity, tables, units) in worlds() {
+        let task = Task {
+            sensitivity,
+            ..task(&[2, 2], 2, Method::Aim, Budget::Pure { epsilon_nano: 1_000_000_000 })
+        };
+        for (weights, expected) in [([3, 1, 2], 5), ([1, 1, 1], 2), ([2, 7, 7], 14)] {
+            let mut widest = 0;
+            for (table, unit) in tables.iter().flat_map(|t| units.iter().map(move |u| (t, u))) {
+                for far in 0..8 {
+                    let candidates = candidates(weights, far, sensitivity.grid());
+                    let (with, range) = scored(&rows(&plus(table, unit)), &task, &candidates);
+                    let (without, _) = scored(&rows(table), &task, &candidates);
+                    assert_eq!(range, expected * u128::from(sensitivity.l1()));
+                    let moved: Vec<i128> = with.iter().zip(&without).map(|(a, b)| a - b).collect();
+                    let gap = moved.iter().max().unwrap() - moved.iter().min().unwrap();
+                    widest = widest.max(gap.unsigned_abs());
+                }
+            }
+            assert_eq!(widest, expected * u128::from(sensitivity.l1()), "{weights:?}");
+        }
+    }
+}
+
+fn probabilities(chooser: &Chooser, scores: &[i128]) -> Vec<f64> {
+    match chooser {
+        Chooser::PermuteAndFlip(mechanism) => mechanism.probabilities(scores),
+        Chooser::Exponential(mechanism) => mechanism.probabilities(scores),
+    }
+}
+
+/// The Rényi divergence of order α of discrete Gaussian noise from itself, moved by a whole number.
+fn moved(alpha: f64, sigma: f64, by: i64) -> f64 {
+    let by = by as f64;
+    let log = |x: f64| -x * x / (2.0 * sigma * sigma);
+    let reach = (12.0 * sigma + alpha * by.abs()).ceil() as i64;
+    let terms = (-reach..=reach).map(|x| x as f64);
+    let top = log(by * (1.0 - alpha)) * alpha + (1.0 - alpha) * log(by * (1.0 - alpha) - by);
+    let sum: f64 =
+        terms.clone().map(|x| (alpha * log(x) + (1.0 - alpha) * log(x - by) - top).exp()).sum();
+    let all: f64 = terms.map(|x| log(x).exp()).sum();
+    (top + sum.ln() - all.ln()) / (alpha - 1.0)
+}
+
+/// A whole round under ρ: which marginal is chosen, and its noisy counts. ε_s = 0.8 and σ² = 4 Δ² cost 0.08 and 0.125.
+#[test]
+fn a_round_costs_what_it_says_under_rho() {
+    let (select, measure) = (80_000_000, 125_000_000);
+    for (sensitivity, tables, units) in worlds() {
+        let task = Task {
+            sensitivity,
+            ..task(&[2, 2], 2, Method::Aim, Budget::Concentrated { rho_nano: 1_000_000_000 })
+        };
+        let noise = Noise::calibrate(Mode::Concentrated, sensitivity, measure).unwrap();
+        let sigma = noise.variance().sqrt();
+        let mut most: f64 = 0.0;
+        // The last ones: two candidates that are as good as each other, before and after, and a third that is far off.
+        let cases = [([3, 1, 2], [1; 3], 0), ([3, 1, 2], [1; 3], 4), ([2, 1, 2], [1; 3], 1)];
+        for (weights, biases, far) in cases.into_iter().chain([([1, 1, 1], [0, 60, 33], 4)]) {
+            let candidates = biased(weights, biases, far, sensitivity.grid());
+            let laws: Vec<(Unit, Vec<f64>)> = (tables.iter())
+                .chain(
+                    tables
+                        .iter()
+                        .flat_map(|t| units.iter().map(|u| plus(t, u)))
+                        .collect::<Vec<_>>()
+                        .iter(),
+                )
+                .map(|table| {
+                    let (scores, range) = scored(&rows(table), &task, &candidates);
+                    let chooser = Chooser::calibrate(Mode::Concentrated, range, select).unwrap();
+                    (*table, probabilities(&chooser, &scores))
+                })
+                .collect();
+            let law = |table: &Unit| &laws.iter().find(|(other, _)| other == table).unwrap().1;
+            for (table, unit) in tables.iter().flat_map(|t| units.iter().map(move |u| (t, u))) {
+                let (p, q) = (law(table), law(&plus(table, unit)));
+                for alpha in [1.01, 2.0, 8.0, 40.0] {
+                    let noises: Vec<f64> = (candidates.iter())
+                        .map(|c| {
+                            rows(unit)
+                                .onto(&c.columns)
+                                .into_iter()
+                                .map(|by| moved(alpha, sigma, by))
+                                .sum()
+                        })
+                        .collect();
+                    for (p, q) in [(p, q), (q, p)] {
+                        let parts = p.iter().zip(q).zip(&noises).map(|((p, q), noise)| {
+                            alpha * p.ln() + (1.0 - alpha) * q.ln() + (alpha - 1.0) * noise
+                        });
+                        let parts: Vec<f64> = parts.collect();
+                        let top = parts.iter().copied().fold(f64::MIN, f64::max);
+                        let sum: f64 = parts.iter().map(|part| (part - top).exp()).sum();
+                        most = most.max((top + sum.ln()) / (alpha - 1.0) / alpha);
+                    }
+                }
+            }
+        }
+        assert!(most <= 0.205 + 1e-9, "{sensitivity:?}: {most}");
+        assert!(most > 0.2, "{sensitivity:?}: {most}");
+    }
+}
+
+/// A whole round under ε.
+#[test]
+fn a_round_costs_what_it_says_under_epsilon() {
+    let (select, measure) = (400_000_000, 600_000_000);
+    for (sensitivity, tables, units) in worlds() {
+        let task = Task {
+            sensitivity,
+            ..task(&[2, 2], 2, Method::Aim, Budget::Pure { epsilon_nano: 1_000_000_000 })
+        };
+        let Noise::Laplace(laplace) = Noise::calibrate(Mode::Pure, sensitivity, measure).unwrap()
+        else {
+            panic!("under a pure budget noise is Laplace's");
+        };
+        let scale = laplace.scale().to_f64().unwrap();
+        let mut most: f64 = 0.0;
+        for (table, unit) in tables.iter().flat_map(|t| units.iter().map(move |u| (t, u))) {
+            for far in 0..8 {
+                let candidates = candidates([3, 1, 2], far, sensitivity.grid());
+                let law = |table: &Unit| {
+                    let (scores, range) = scored(&rows(table), &task, &candidates);
+                    let chooser = Chooser::calibrate(Mode::Pure, range, select).unwrap();
+                    probabilities(&chooser, &scores)
+                };
+                let laws = law(table).into_iter().zip(law(&plus(table, unit)));
+                for ((p, q), candidate) in laws.zip(&candidates) {
+                    let moves = rows(unit).onto(&candidate.columns);
+                    let noise = moves.iter().sum::<i64>() as f64 / scale;
+                    most = most.max((p / q).ln().abs() + noise);
+                }
+            }
+        }
+        assert!(most <= 1.0 + 1e-9, "{sensitivity:?}: {most}");
+        assert!(most > 0.9, "{sensitivity:?}: {most}");
+    }
+}
+
+/// Small databases: ε = 1 is what the choice loses, for units of one row, of two, and for persons.
+#[test]
+fn small_databases_cost_what_they_say() {
+    let share = 1_000_000_000;
+    for (sensitivity, tables, units) in worlds() {
+        for sets in [vec![Columns::new([0, 1])], vec![Columns::new([0]), Columns::new([1])]] {
+            for m in 1..=3 {
+                let method = Method::SmallDatabase { rows: m };
+                let budget = Budget::Pure { epsilon_nano: share };
+                let task = Task { sensitivity, ..task(&[2, 2], 2, method, budget) };
+                let score = |table: &Unit| {
+                    Door::exact(&task, &rows(table)).scored_databases(&sets, m).unwrap()
+                };
+                let (mut most, mut widest): (f64, u128) = (0.0, 0);
+                for (table, unit) in tables.iter().flat_map(|t| units.iter().map(move |u| (t, u))) {
+                    let ((with, range), (without, _)) = (score(&plus(table, unit)), score(table));
+                    let moved = with.iter().zip(&without).map(|(a, b)| a - b);
+                    let gap = moved.clone().max().unwrap() - moved.min().unwrap();
+                    widest = widest.max(gap.unsigned_abs());
+                    let chooser = Chooser::exponential(Mode::Pure, range, share).unwrap();
+                    let laws = probabilities(&chooser, &with).into_iter();
+                    for (p, q) in laws.zip(probabilities(&chooser, &without)) {
+                        most = most.max((p / q).ln().abs());
+                    }
+                    assert_eq!(range, u128::from(2 * m - 1) * u128::from(sensitivity.l1()));
+                    assert!(gap.unsigned_abs() <= range);
+                }
+                assert!(most <= 1.0 + 1e-9, "{sensitivity:?} {m}: {most}");
+                if sensitivity == Sensitivity::rows(1) && sets.len() == 1 {
+                    assert_eq!(widest, u128::from(2 * m - 1), "{m}");
+                }
+            }
+        }
+    }
+}
+
+/// Beyond the budget nothing comes out, neither counts nor choices.
+#[test]
+fn the_door_keeps_the_account() {
+    let budget = Budget::Concentrated { rho_nano: 100 };
+    let task = task(&[2, 2], 2, Method::Aim, budget);
+    let table = rows(&[1, 2, 3, 4]);
+    let mut door = Door::exact(&task, &table);
+    let (first, both) = (Columns::new([0]), Columns::new([0, 1]));
+    let measured = door.measure(std::slice::from_ref(&first), 60).unwrap();
+    assert_eq!((measured[0].get().values.clone(), door.used()), (vec![3, 7], 60));
+    assert!(door.measure(&[first.clone(), both.clone()], 21).is_err());
+    let mut door = Door::exact(&task, &table);
+    assert!(door.measure(std::slice::from_ref(&first), 101).is_err());
+    assert!(door.measure_total(101).is_err() && door.measure_cell(&both, 3, 101).is_err());
+    assert!(door.select(&candidates([1, 1, 1], 0, 0), 101).is_err());
+    assert!(door.select_cell(&candidates([1, 1, 1], 0, 0), 101).is_err());
+    assert!(door.select_database(&[both.clone()], 2, 101).is_err());
+    assert!(door.told.is_empty());
+    assert_eq!(door.measure_total(50).unwrap().get().values, [10]);
+    assert_eq!(*door.measure_cell(&both, 2, 50).unwrap().get(), 3);
+    assert!(door.measure_total(1).is_err());
+    // Without a share there is no noise that would do.
+    assert!(Door::exact(&task, &table).measure(&[first], 0).is_err());
+}
+
+/// Counts of another shape than what was asked are a fault, and nothing comes out.
+#[test]
+fn counts_of_another_shape_are_no_counts() {
+    struct Wrong;
+    impl Count for Wrong {
+        fn count(&self, sets: &[Columns]) -> Result<Vec<Vec<i64>>, super::super::CountError> {
+            Ok(vec![vec![1; 3]; sets.len()])
+        }
+    }
+    let task = task(&[2, 2], 2, Method::Aim, Budget::Pure { epsilon_nano: 1_000 });
+    assert!(Door::exact(&task, &Wrong).measure(&[Columns::new([0])], 10).is_err());
+}

@@ -1,0 +1,314 @@
+//! The room as a whole: what it releases decides everything, noiseless runs reproduce their table, and bounds hold.
+
+use std::collections::BTreeSet;
+
+use super::columns::{Columns, Count, CountError, index};
+use super::door::{Door, Told};
+use super::made::{Made, Progress};
+use super::plan::Plan;
+use super::task::{Budget, MOST_CODES, Method, Sensitivity, Task, Unfit};
+use crate::sampler::{QueryRng, Uniform};
+
+/// Counts of all combinations of codes.
+#[derive(Debug, Clone)]
+pub(super) struct Rows {
+    pub(super) sizes: Vec<usize>,
+    pub(super) cells: Vec<i64>,
+}
+
+impl Rows {
+    pub(super) fn onto(&self, set: &Columns) -> Vec<i64> {
+        let all: Vec<usize> = (0..self.sizes.len()).collect();
+        let mut counts = vec![0; set.cells(&self.sizes)];
+        for (count, cell) in self.cells.iter().zip(index(&all, set.as_slice(), &self.sizes)) {
+            counts[cell as usize] += count;
+        }
+        counts
+    }
+
+    /// The counts of rows that were made.
+    fn of(columns: &[Vec<u16>], sizes: &[usize]) -> Self {
+        let mut cells = vec![0; sizes.iter().product()];
+        for row in 0..columns[0].len() {
+            let cell = columns.iter().zip(sizes).fold(0, |cell, (codes, size)| {
+                assert!(usize::from(codes[row]) < *size);
+                cell * size + usize::from(codes[row])
+            });
+            cells[cell] += 1;
+        }
+        Self { sizes: sizes.to_vec(), cells }
+    }
+
+    /// Rows of which the second column mostly follows the first one.
+    fn some(count: u64) -> Self {
+        let (sizes, mut rng) = (vec![3, 4, 2], QueryRng::seeded_for_tests(7));
+        let mut cells = vec![0; 24];
+        for _ in 0..count {
+            let first = rng.below_u64(4).min(2);
+            let second = if rng.below_u64(4) == 0 { rng.below_u64(4) } else { first };
+            cells[((first * 4 + second) * 2 + rng.below_u64(3) / 2) as usize] += 1;
+        }
+        Self { sizes, cells }
+    }
+
+    fn distance(&self, other: &Self) -> i64 {
+        self.cells.iter().zip(&other.cells).map(|(a, b)| (a - b).abs()).sum()
+    }
+}
+
+impl Count for Rows {
+    fn count(&self, sets: &[Columns]) -> Result<Vec<Vec<i64>>, CountError> {
+        Ok(sets.iter().map(|set| self.onto(set)).collect())
+    }
+}
+
+const PURE: Budget = Budget::Pure { epsilon_nano: 2_000_000_000 };
+const CONCENTRATED: Budget = Budget::Concentrated { rho_nano: 500_000_000 };
+
+pub(super) fn task(sizes: &[usize], size: usize, method: Method, budget: Budget) -> Task {
+    Task {
+        sizes: sizes.to_vec(),
+        workload: Task::all_sets(sizes, size).unwrap(),
+        method,
+        budget,
+        sensitivity: Sensitivity::rows(1),
+        most_bytes: 1 << 20,
+        rows: None,
+        most_time: None,
+    }
+}
+
+fn methods() -> Vec<(Method, Budget)> {
+    let mut all = Vec::new();
+    for budget in [PURE, CONCENTRATED] {
+        all.extend([
+            (Method::Aim, budget),
+            (Method::Mwem { cells: true, rounds: 3 }, budget),
+            (Method::Mwem { cells: false, rounds: 3 }, budget),
+            (Method::SmallDatabase { rows: 3 }, budget),
+        ]);
+    }
+    all
+}
+
+/// What a run looked at, said and made.
+type Seen = (Vec<Vec<(Columns, Vec<i64>)>>, Vec<Progress>, u64, Made);
+
+fn replayed(task: &Task, rows: &Rows, told: Vec<Told>) -> Seen {
+    let plan = Plan::new(task.clone()).unwrap();
+    let mut door = Door::replaying(task, rows, told);
+    let mut said = Vec::new();
+    let basis = plan.release(&mut door, &mut |progress| said.push(progress)).unwrap();
+    let made = plan.make(basis, door.used(), &mut QueryRng::seeded_for_tests(3)).unwrap();
+    (std::mem::take(&mut door.asked), said, door.used(), made)
+}
+
+/// What another run released, replayed on neighbours' rows, gives the same candidates, rounds, sizes, rows and bounds.
+#[test]
+fn released_values_decide_everything() {
+    let rows = Rows::some(60);
+    let empty = rows.cells.iter().position(|count| *count == 0).unwrap();
+    let full = rows.cells.iter().position(|count| *count > 3).unwrap();
+    for (method, budget) in methods() {
+        let task = task(&rows.sizes, 2, method, budget);
+        let plan = Plan::new(task.clone()).unwrap();
+        let mut rng = QueryRng::seeded_for_tests(11);
+        let mut door = Door::new(&task, &rows, &mut rng);
+        plan.release(&mut door, &mut |_| {}).unwrap();
+        let told = std::mem::take(&mut door.told);
+        assert!(!told.is_empty());
+        let seen = replayed(&task, &rows, told.clone());
+        for (cell, more) in [(empty, 1), (full, -1), (full, 1)] {
+            let mut other = rows.clone();
+            other.cells[cell] += more;
+            assert_eq!(seen, replayed(&task, &other, told.clone()), "{method:?} {budget:?}");
+        }
+        let mut none = rows.clone();
+        none.cells.iter_mut().for_each(|count| *count = 0);
+        assert_eq!(seen, replayed(&task, &none, told), "{method:?} {budget:?}");
+    }
+}
+
+/// Without noise, tables of independent columns and chains come out as they went in.
+#[test]
+fn exact_answers_reproduce_independent_columns_and_chains() {
+    let mut independent = Rows { sizes: vec![2, 3, 2], cells: Vec::new() };
+    for (a, b, c) in [3, 1]
+        .iter()
+        .flat_map(|a| [2, 1, 1].map(|b| (a, b)))
+        .flat_map(|(a, b)| [5, 3].map(|c| (a, b, c)))
+    {
+        independent.cells.push(a * b * c * 500);
+    }
+    let mut chain = Rows { sizes: vec![2, 2, 2, 2], cells: Vec::new() };
+    for cell in 0..16_u32 {
+        let bits = [cell >> 3, cell >> 2, cell >> 1, cell].map(|bit| bit & 1);
+        let stays = bits.windows(2).filter(|pair| pair[0] == pair[1]).count() as u32;
+        let first = if bits[0] == 0 { 3 } else { 1 };
+        chain.cells.push(first * 3_i64.pow(stays) * 500);
+    }
+    for rows in [independent, chain] {
+        for budget in [
+            Budget::Pure { epsilon_nano: 1_000_000_000_000 },
+            Budget::Concentrated { rho_nano: 1_000_000_000_000 },
+        ] {
+            let task = task(&rows.sizes, 2, Method::Aim, budget);
+            let plan = Plan::new(task.clone()).unwrap();
+            let mut door = Door::exact(&task, &rows);
+            let basis = plan.release(&mut door, &mut |_| {}).unwrap();
+            let made = plan.make(basis, door.used(), &mut QueryRng::seeded_for_tests(1)).unwrap();
+            let total: i64 = rows.cells.iter().sum();
+            assert_eq!(made.columns[0].len(), total as usize);
+            let off = Rows::of(&made.columns, &rows.sizes).distance(&rows);
+            assert!(off * 100 <= total * 2, "{budget:?}: {off} of {total}");
+        }
+    }
+}
+
+/// More rows than bounds say are off in no more runs than they say: far fewer, since most of them are loose.
+#[test]
+fn bounds_hold() {
+    let rows = Rows::some(3_000);
+    for (method, budget) in methods() {
+        let task = task(&rows.sizes, 2, method, budget);
+        let plan = Plan::new(task).unwrap();
+        let (mut wrong, mut all, mut loose) = (0, 0, 0);
+        for seed in 0..60 {
+            let mut rng = QueryRng::seeded_for_tests(seed);
+            let made = plan.run(&rows, &mut rng, &mut |_| {}).unwrap();
+            let other = Rows::of(&made.columns, &rows.sizes);
+            let scale = made.total / made.columns[0].len() as f64;
+            for error in &made.errors {
+                let pairs = rows.onto(&error.columns).into_iter().zip(other.onto(&error.columns));
+                let off: f64 = pairs.map(|(a, b)| (a as f64 - b as f64 * scale).abs()).sum();
+                all += 1;
+                wrong += i32::from(off > error.bound);
+                loose += i32::from(error.bound > 2.0 * 3_000.0);
+            }
+        }
+        assert!(wrong * 50 <= all, "{method:?} {budget:?}: {wrong} of {all}");
+        let small = matches!(method, Method::SmallDatabase { .. });
+        assert_eq!(all == 0, small, "{method:?}");
+        let cells = matches!(method, Method::Mwem { cells: true, .. });
+        assert!(cells || loose == 0, "{method:?} {budget:?}: {loose} of {all} say nothing");
+    }
+}
+
+#[test]
+fn runs_spend_what_was_charged_and_no_more() {
+    let rows = Rows::some(500);
+    for (method, budget) in methods() {
+        let plan = Plan::new(task(&rows.sizes, 2, method, budget)).unwrap();
+        assert_eq!(plan.spent(), budget);
+        let mut last = 0;
+        let mut rng = QueryRng::seeded_for_tests(5);
+        let made = plan.run(&rows, &mut rng, &mut |progress| {
+            assert!(progress.used_nano >= last && progress.used_nano <= progress.total_nano);
+            last = progress.used_nano;
+        });
+        let made = made.unwrap();
+        assert!(made.used_nano == last && last <= budget.nano() && last > budget.nano() / 10 * 9);
+        assert_eq!(made.columns.len(), 3);
+    }
+    // One column, or one-column marginals alone: nothing is chosen.
+    for (sizes, size) in [(vec![4], 1), (vec![3, 4, 2], 1)] {
+        let rows = if sizes.len() == 1 {
+            Rows { sizes: vec![4], cells: vec![50, 0, 3, 9] }
+        } else {
+            rows.clone()
+        };
+        let plan = Plan::new(task(&sizes, size, Method::Aim, PURE)).unwrap();
+        let made = plan.run(&rows, &mut QueryRng::seeded_for_tests(5), &mut |_| {}).unwrap();
+        assert_eq!((made.rounds, made.errors.len()), (0, sizes.len()));
+        assert!(made.used_nano <= PURE.nano() && made.used_nano > PURE.nano() - 3);
+    }
+}
+
+/// The number of rows is what was asked for, or the noisy number: an empty table has about none.
+#[test]
+fn rows_are_as_many_as_said() {
+    let rows = Rows::some(500);
+    let mut given = task(&rows.sizes, 2, Method::Aim, CONCENTRATED);
+    given.rows = Some(77);
+    let plan = Plan::new(given).unwrap();
+    let made = plan.run(&rows, &mut QueryRng::seeded_for_tests(5), &mut |_| {}).unwrap();
+    assert_eq!(made.columns[0].len(), 77);
+    let none = Rows { cells: vec![0; 24], ..rows };
+    let plan = Plan::new(task(&none.sizes, 2, Method::Aim, CONCENTRATED)).unwrap();
+    let made = plan.run(&none, &mut QueryRng::seeded_for_tests(5), &mut |_| {}).unwrap();
+    assert!(made.columns[0].len() < 40 && made.total >= 1.0);
+}
+
+/// Persons whose rows are weighed: the total is one of persons.
+#[test]
+fn persons_are_weighed() {
+    let person = Sensitivity::person(Some(50));
+    assert_eq!((person.l1(), person.l2(), person.grid()), (1 << 10, 1 << 10, 10));
+    assert_eq!((person.weight(1), person.weight(50), person.weight(0)), (1 << 10, 20, 0));
+    for rows in 1..=50 {
+        assert!(person.weight(rows) * rows as i64 <= 1 << 10 && person.weight(rows) > 0);
+    }
+    assert_eq!(Sensitivity::person(Some(1)).grid(), 4);
+    assert_eq!(Sensitivity::person(None).grid(), 20);
+    let mut rows = Rows::some(500);
+    rows.cells.iter_mut().for_each(|count| *count *= 1 << 10);
+    let task = Task { sensitivity: person, ..task(&rows.sizes, 2, Method::Aim, CONCENTRATED) };
+    let plan = Plan::new(task).unwrap();
+    let made = plan.run(&rows, &mut QueryRng::seeded_for_tests(5), &mut |_| {}).unwrap();
+    assert!((made.total - 500.0).abs() < 25.0 && made.columns[0].len().abs_diff(500) < 25);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before() {
+    let of =
+        |sizes: &[usize], method, budget| Plan::new(task(sizes, 2, method, budget)).map(|_| ());
+    assert_eq!(of(&[], Method::Aim, PURE), Err(Unfit::NoColumns));
+    let codes = Unfit::Codes { column: 1, codes: MOST_CODES + 1, most: MOST_CODES };
+    assert_eq!(of(&[2, MOST_CODES + 1], Method::Aim, PURE), Err(codes));
+    let tiny = Budget::Pure { epsilon_nano: 20 };
+    assert_eq!(of(&[2, 2], Method::Aim, tiny), Err(Unfit::BudgetTooSmall { least_nano: 80 }));
+    let mwem = Method::Mwem { cells: true, rounds: 8 };
+    let ten = Budget::Pure { epsilon_nano: 10 };
+    assert!(matches!(of(&[2, 2], mwem, ten), Err(Unfit::BudgetTooSmall { .. })));
+    assert!(matches!(of(&[100, 101, 100], mwem, PURE), Err(Unfit::TooManyCells { .. })));
+    let rows = Method::SmallDatabase { rows: 9 };
+    assert!(matches!(of(&[4, 4], rows, PURE), Err(Unfit::TooManyDatabases { rows: 9, .. })));
+    assert_eq!(of(&[4, 4], Method::SmallDatabase { rows: 0 }, PURE), Err(Unfit::Zero));
+    let large = Task { most_bytes: 31, ..task(&[2, 2], 2, Method::Aim, PURE) };
+    assert!(matches!(Plan::new(large), Err(Unfit::TooLarge { needed: 32, most: 31 })));
+    let mut wrong = task(&[2, 2], 2, Method::Aim, PURE);
+    wrong.workload.push((Columns::new([0, 2]), 1));
+    assert!(matches!(Plan::new(wrong), Err(Unfit::NoSuchColumn { column: 2 })));
+    let sizes = [1_000, 1_001];
+    let sets = vec![(Columns::new([0, 1]), 1)];
+    let wide = Task { workload: sets, ..task(&sizes, 1, Method::Aim, PURE) };
+    assert!(matches!(Plan::new(wide), Err(Unfit::TooManyCells { .. })));
+    let noisy =
+        Task { sensitivity: Sensitivity::rows(1 << 60), ..task(&[2, 2], 2, Method::Aim, PURE) };
+    assert!(matches!(Plan::new(noisy), Err(Unfit::NoiseTooLarge)));
+}
+
+#[test]
+fn sets_of_columns() {
+    let sets = Task::all_sets(&[2; 14], 2).unwrap();
+    let different: BTreeSet<&Columns> = sets.iter().map(|(set, _)| set).collect();
+    assert_eq!((sets.len(), different.len()), (91, 91));
+    assert_eq!(Task::all_sets(&[2; 4], 3).unwrap().len(), 4);
+    assert_eq!(Task::all_sets(&[2; 4], 9).unwrap().len(), 1);
+    assert_eq!(
+        Task::all_sets(&[1_000, 1_000, 3], 2).unwrap().len(),
+        2,
+        "a million cells are left out"
+    );
+    assert!(Task::all_sets(&[2; 100], 4).is_err());
+    assert_eq!(index(&[0, 1], &[1], &[2, 3]), [0, 1, 2, 0, 1, 2]);
+    assert_eq!(index(&[0, 1], &[1, 0], &[2, 3]), [0, 2, 4, 1, 3, 5]);
+}
+
+/// AUTO under (1, 10⁻⁹): pure up to six columns.
+#[test]
+fn few_columns_are_pure() {
+    let auto = |columns| Budget::auto(columns, 1_000_000_000, 14_973_057);
+    assert_eq!(auto(6), Budget::Pure { epsilon_nano: 1_000_000_000 });
+    assert_eq!(auto(7), Budget::Concentrated { rho_nano: 14_973_057 });
+}
