@@ -73,7 +73,7 @@ impl Codes {
         let share = |i: u64| {
             let part =
                 num_traits::ToPrimitive::to_f64(&i)? / num_traits::ToPrimitive::to_f64(&buckets)?;
-            let start = (count.powf(part) - 1.0).ceil().max(0.0);
+            let start = (count.powf(part) - 1.0).round().max(0.0);
             num_traits::ToPrimitive::to_u64(&start)
         };
         let mut starts = (0..buckets).map(share).collect::<Option<Vec<_>>>()?;
@@ -118,17 +118,30 @@ impl Codes {
         &self.data_type
     }
 
-    /// The most bytes that one value takes in a stored table.
+    /// The most bytes that one value takes in a stored table, beside [`Codes::bytes_of_list`].
     pub(crate) fn bytes(&self) -> usize {
-        let longest = match &self.rule {
-            Rule::Listed(values) => {
-                let text = |value: &ScalarValue| value.try_as_str().flatten().map_or(0, str::len);
-                values.iter().map(text).max().unwrap_or(0)
-            }
-            Rule::Ticks { .. } => 0,
+        let longest = self.texts().max().unwrap_or(0);
+        // One bit says whether it is NULL.
+        1 + match &self.data_type {
+            // Views of texts that are stored once.
+            DataType::Utf8View => 16,
+            DataType::Utf8 => 4 + longest,
+            other => other.primitive_width().unwrap_or(8 + longest),
+        }
+    }
+
+    /// The bytes of all listed texts.
+    pub(crate) fn bytes_of_list(&self) -> usize {
+        self.texts().sum()
+    }
+
+    /// How long the listed texts are.
+    fn texts(&self) -> impl Iterator<Item = usize> + '_ {
+        let listed = match &self.rule {
+            Rule::Listed(values) => values.as_slice(),
+            Rule::Ticks { .. } => &[],
         };
-        // A view of a text has 16 bytes, and one bit says whether it is NULL.
-        self.data_type.primitive_width().unwrap_or(16) + longest + 1
+        listed.iter().map(|value| value.try_as_str().flatten().map_or(0, str::len))
     }
 
     /// The number of codes of values: that of NULL is the next one.
@@ -141,13 +154,15 @@ impl Codes {
 
     /// The codes in a few words.
     pub(crate) fn text(&self) -> String {
-        match &self.rule {
-            Rule::Listed(values) => format!("{} values and NULL", values.len()),
+        let (count, what) = match &self.rule {
+            Rule::Listed(values) => (values.len(), "value"),
             Rule::Ticks { ticks, starts } if ticks.count() == starts.len() as u64 => {
-                format!("{} values and NULL", starts.len())
+                (starts.len(), "value")
             }
-            Rule::Ticks { starts, .. } => format!("{} buckets and NULL", starts.len()),
-        }
+            Rule::Ticks { starts, .. } => (starts.len(), "bucket"),
+        };
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {what}{plural} and NULL")
     }
 
     /// What gives the codes of a column's values.

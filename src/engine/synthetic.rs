@@ -235,12 +235,19 @@ impl Inner {
         let column = |at: &usize| about.columns.get(*at).map_or("?", |column| column.name.as_str());
         let text =
             |one: &StoredMarginal| one.columns.iter().map(column).collect::<Vec<_>>().join(", ");
-        let share = |one: &StoredMarginal| one.within / made.total.max(1.0);
+        // Of the rows, how many would have to change for a marginal to be the true one.
+        let share = |one: &StoredMarginal| {
+            let share = one.within / (2.0 * made.total.max(1.0));
+            ((share * 10_000.0).ceil() / 10_000.0).min(1.0)
+        };
         let all = || made.marginals.iter();
         let columns: [(&str, ArrayRef); 4] = [
             ("marginal", Arc::new(StringArray::from_iter_values(all().map(text)))),
             ("measured", Arc::new(BooleanArray::from_iter(all().map(|one| Some(one.measured))))),
-            ("within", Arc::new(Float64Array::from_iter_values(all().map(|one| one.within)))),
+            (
+                "within",
+                Arc::new(Float64Array::from_iter_values(all().map(|one| one.within.ceil()))),
+            ),
             ("share", Arc::new(Float64Array::from_iter_values(all().map(share)))),
         ];
         let batch = RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)?;
@@ -251,7 +258,7 @@ impl Inner {
             match made.marginals.is_empty() {
                 true => format!("{} rows, which tell proportions", about.rows),
                 false => format!(
-                    "{} rows for about {} {each}; within: all cells of a marginal together, in {each}, with 95 % each",
+                    "{} rows for about {} {each}; within: all cells of a marginal together, in {each}, with 95 % each; share: of all {each}, what would have to change",
                     about.rows,
                     rounded(made.total)
                 ),

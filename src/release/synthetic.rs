@@ -158,7 +158,7 @@ fn chosen(
     let sizes: Vec<usize> = rows.columns().iter().map(|column| column.codes.len()).collect();
     let (budget, loss) = budget(method, &stated, sizes.len())?;
     let (sensitivity, most) = sensitivity(&rows, method, options)?;
-    let workload = workload(&rows, &sizes, options)?;
+    let workload = workload(&rows, &sizes, &stated, options)?;
     let made = match method {
         SyntheticMethod::Auto | SyntheticMethod::Aim => Method::Aim,
         SyntheticMethod::Mwem => {
@@ -182,7 +182,8 @@ fn chosen(
         // The other half is for reading and planning.
         most_time: time.map(|time| time / 2),
     };
-    let plan = Plan::new(task.clone()).map_err(|unfit| unfit_refusal(&unfit, method, &rows))?;
+    let plan =
+        Plan::new(task.clone()).map_err(|unfit| unfit_refusal(&unfit, method, &stated, &rows))?;
     let method = match method {
         SyntheticMethod::Auto => SyntheticMethod::Aim,
         named => named,
@@ -405,17 +406,18 @@ fn sensitivity(
 fn workload(
     rows: &PrivateRows,
     sizes: &[usize],
+    stated: &Stated,
     options: &SyntheticOptions,
 ) -> Result<Vec<(Columns, u64)>, Refusal> {
     if options.workload.is_empty() {
         let size = options.marginals.unwrap_or(2);
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         let sets = Task::all_sets(sizes, size)
-            .map_err(|unfit| unfit_refusal(&unfit, SyntheticMethod::Aim, rows))?;
+            .map_err(|unfit| unfit_refusal(&unfit, SyntheticMethod::Aim, stated, rows))?;
         // Where no set of so many columns is small enough, single columns are.
         return match sets.is_empty() {
             true => Task::all_sets(sizes, 1)
-                .map_err(|unfit| unfit_refusal(&unfit, SyntheticMethod::Aim, rows)),
+                .map_err(|unfit| unfit_refusal(&unfit, SyntheticMethod::Aim, stated, rows)),
             false => Ok(sets),
         };
     }
@@ -439,7 +441,12 @@ fn workload(
 }
 
 /// The refusal of what cannot be made.
-fn unfit_refusal(unfit: &Unfit, method: SyntheticMethod, rows: &PrivateRows) -> Refusal {
+fn unfit_refusal(
+    unfit: &Unfit,
+    method: SyntheticMethod,
+    stated: &Stated,
+    rows: &PrivateRows,
+) -> Refusal {
     let name = |column: usize| {
         rows.columns().get(column).map_or("?".to_owned(), |column| quoted(&column.name))
     };
@@ -504,12 +511,21 @@ fn unfit_refusal(unfit: &Unfit, method: SyntheticMethod, rows: &PrivateRows) -> 
             "a larger size, as in WITH (size='1MB')",
         ),
         Unfit::BudgetTooSmall { least_nano } => {
-            let least = Rational::new((*least_nano).into(), NANO.into());
+            let least = decimal_text(&Rational::new((*least_nano).into(), NANO.into()), 9);
+            let instead = match stated {
+                Stated::Pure(_) => format!("eps={least} or more, or fewer columns"),
+                Stated::Concentrated(_) => format!("rho={least} or more, or fewer columns"),
+                Stated::Approximate(..) => {
+                    format!(
+                        "a larger eps or delta (both together mean a rho, of which {least} are needed), or fewer columns"
+                    )
+                }
+            };
             Refusal::new(
                 Reason::TooNoisy,
                 method,
                 "the budget is too small to be shared by these columns",
-                format!("at least {} of what was named, or fewer columns", decimal_text(&least, 9)),
+                instead,
             )
         }
         Unfit::NoiseTooLarge => Refusal::new(

@@ -22,6 +22,7 @@ use super::declared::Declared;
 use super::run::ReadAsPublic;
 use crate::analysis::private_rows::private_rows;
 use crate::answer::Receipt;
+use crate::codes::Codes;
 use crate::dialect::SyntheticStatement;
 use crate::engine::session::Session;
 use crate::engine::unplanned::unplanned_rows;
@@ -63,8 +64,10 @@ impl DueRows {
 
     /// The most rows that fit into the vault.
     pub(crate) fn most_rows(&self) -> usize {
-        let bytes = self.release.rows().columns().iter().map(|column| column.codes.bytes());
-        MOST_BYTES_OF_ONE.saturating_sub(AROUND) / bytes.sum::<usize>().max(1)
+        let codes = || self.release.rows().columns().iter().map(|column| &column.codes);
+        let once: usize = codes().map(Codes::bytes_of_list).sum();
+        let each: usize = codes().map(Codes::bytes).sum();
+        MOST_BYTES_OF_ONE.saturating_sub(AROUND + once) / each.max(1)
     }
 }
 

@@ -26,8 +26,14 @@ async fn engine(folder: &Path, rows: i64, budget: &str) -> Engine {
     std::fs::write(path("visits.csv"), visits).unwrap();
     let engine = Engine::init(folder.join("v.db")).unwrap();
     for sql in [
-        &format!("CREATE EXTERNAL TABLE people STORED AS CSV LOCATION '{}'", path("people.csv")),
-        &format!("CREATE EXTERNAL TABLE visits STORED AS CSV LOCATION '{}'", path("visits.csv")),
+        &format!(
+            "CREATE EXTERNAL TABLE people (id BIGINT, city VARCHAR, age BIGINT, member BOOLEAN, born DATE, fee DOUBLE) STORED AS CSV LOCATION '{}'",
+            path("people.csv")
+        ),
+        &format!(
+            "CREATE EXTERNAL TABLE visits (person BIGINT, ward VARCHAR) STORED AS CSV LOCATION '{}'",
+            path("visits.csv")
+        ),
         "ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE",
         "ALTER TABLE people ALTER COLUMN city SET PRIVACY DOMAIN IN ('Oslo', 'Rome')",
         "ALTER TABLE people ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (0, 99)",
@@ -123,7 +129,7 @@ async fn a_synthetic_table_is_paid_once_and_read_for_nothing() {
 #[tokio::test]
 async fn each_notion_is_charged_as_it_is_stated() {
     for (budget, method, cost, noise) in [
-        ("epsilon=9, delta=1e-6", "AIM(eps=1, delta=1e-9)", "ε = 1, δ = 0.000000001", "Gaussian"),
+        ("epsilon=9, delta=1e-6", "AIM(eps=1, delta=1e-9)", "ε = 1, δ = 1e-9", "Gaussian"),
         ("epsilon=9, delta=1e-6", "AUTO(eps=1, delta=1e-9)", "ε = 1", "Laplace"),
         ("rho=1, delta=1e-6", "AIM(rho=0.5)", "ρ = 0.5", "Gaussian"),
         ("rho=1, delta=1e-6", "AIM(eps=1, delta=1e-9)", "ρ = 0.014973057", "Gaussian"),

@@ -126,9 +126,9 @@ async fn counted_marginals_are_those_of_the_rows() {
         assert_eq!(cells, marginals(all().map(|row| (row, 1))));
         assert_eq!((release.most(), release.task().sensitivity.l1()), (None, 1));
         // Patients have several rows each.
-        let by_patient = engine(folder.path(), &visits, "(patient) MAX ROWS 4").await;
+        let by_patient = engine(folder.path(), &visits, "(patient) MAX ROWS 6").await;
         for (method, most) in
-            [("AIM(eps=1)", 1), ("AIM(eps=1, rows=3)", 3), ("AIM(eps=1, rows=9)", 4)]
+            [("AIM(eps=1)", 1), ("AIM(eps=1, rows=3)", 3), ("AIM(eps=1, rows=9)", 6)]
         {
             let (release, cells) = counted(&by_patient, &sql(method, "")).await;
             assert_eq!(release.most(), Some(most));
@@ -143,18 +143,22 @@ async fn counted_marginals_are_those_of_the_rows() {
             let of_both = (0..4).map(|ward| cells[2][ward * 22..][..22].iter().sum::<i64>());
             assert_eq!(cells[0], of_both.collect::<Vec<_>>());
         }
-        // Each patient counts as one.
-        let (release, cells) =
-            counted(&by_patient, &sql("AIM(eps=1)", "WITH (weights=PERSON)")).await;
-        assert_eq!((release.most(), release.task().sensitivity.l1()), (Some(4), 64));
-        let few = rows.values().all(|own| own.len() <= 4);
-        let weights = |own: &Vec<(usize, usize)>| 64 / own.len().min(4) * own.len().min(4);
-        let total: usize = rows.values().map(weights).sum();
-        assert_eq!(cells[0].iter().sum::<i64>(), i64::try_from(total).unwrap());
-        assert!(!few, "a seed with few rows tests no bound");
+        // Each patient counts as one: ⌈log₂ 6⌉ + 4 = 7 bits.
+        let with = "WITH (weights=PERSON)";
+        let (release, cells) = counted(&by_patient, &sql("AIM(eps=1)", with)).await;
+        assert_eq!((release.most(), release.task().sensitivity.l1()), (Some(6), 128));
+        let of_128 = rows.values().flat_map(|own| {
+            let weight = 128 / i64::try_from(own.len()).unwrap();
+            own.iter().map(move |row| (*row, weight))
+        });
+        assert_eq!(cells, marginals(of_128));
+        // With at most two of the rows: 32, or twice 16.
+        let (release, cells) = counted(&by_patient, &sql("AIM(eps=1, rows=2)", with)).await;
+        assert_eq!((release.most(), release.task().sensitivity.l1()), (Some(2), 32));
+        let patients = i64::try_from(rows.len()).unwrap();
+        assert!(cells.iter().all(|cells| cells.iter().sum::<i64>() == 32 * patients));
         let unbounded = engine(folder.path(), &visits, "(patient)").await;
-        let (release, cells) =
-            counted(&unbounded, &sql("AIM(eps=1)", "WITH (weights=PERSON)")).await;
+        let (release, cells) = counted(&unbounded, &sql("AIM(eps=1)", with)).await;
         assert_eq!(release.task().sensitivity.l1(), 1 << 20);
         let weighed = rows.values().flat_map(|own| {
             let weight = (1 << 20) / i64::try_from(own.len()).unwrap();
@@ -171,11 +175,11 @@ async fn one_unit_moves_a_marginal_by_no_more_than_its_sensitivity() {
     let folder = tempfile::tempdir().unwrap();
     for (method, with) in [("AIM(eps=1, rows=2)", ""), ("AIM(eps=1)", "WITH (weights=PERSON)")] {
         let sql = format!("CREATE SYNTHETIC TABLE s {with} AS {method} {QUERY}");
-        let whole = engine(folder.path(), &all, "(patient) MAX ROWS 4").await;
+        let whole = engine(folder.path(), &all, "(patient) MAX ROWS 6").await;
         let (release, with_all) = counted(&whole, &sql).await;
         for patient in 0..12 {
             let others: Vec<Visit> = all.iter().filter(|v| v.0 != patient).copied().collect();
-            let neighbour = engine(folder.path(), &others, "(patient) MAX ROWS 4").await;
+            let neighbour = engine(folder.path(), &others, "(patient) MAX ROWS 6").await;
             let (own, without) = counted(&neighbour, &sql).await;
             // Codes, sets, cost and sensitivity do not know who is there.
             assert_eq!(own.plan_text(), release.plan_text());
@@ -220,7 +224,7 @@ async fn linked_rows_are_counted_for_their_person() {
         FROM people p JOIN orders o ON o.person = p.id";
     assert_eq!(counted(&engine, sql).await.1[0], [3, 1, 0]);
     let unique = "CREATE SYNTHETIC TABLE s AS AIM(eps=1) SELECT sex, id > 1 AS late FROM people";
-    assert_eq!(counted(&engine, unique).await.1[2], [1, 1, 0, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(counted(&engine, unique).await.1[2], [1, 1, 0, 0, 1, 0, 0, 0, 0]);
 }
 
 #[tokio::test]
