@@ -8,6 +8,8 @@
 //! all {a} measured; round 1: {age, status} of 91 pairs and 14 columns; round 2: …; 30 rounds later nothing is left
 //! ```
 
+use std::time::Instant;
+
 use num_traits::ToPrimitive;
 
 use super::budget::{Schedule, Shares};
@@ -125,6 +127,7 @@ impl Fitted {
         clock: &mut Clock,
     ) -> Result<bool, Failed> {
         let noise = door.noise(shares.measure)?;
+        let start = Instant::now();
         let mut paths = Paths::new(&self.model, &task.sizes);
         let mut candidates = Vec::with_capacity(fits.len());
         for (columns, weight) in fits.iter().copied() {
@@ -138,6 +141,7 @@ impl Fitted {
                 bias,
             });
         }
+        clock.take(start);
         let chosen = *door.select(&candidates, shares.select)?.get();
         let candidate = candidates.get(chosen).ok_or(Failed::Fault)?;
         let set = candidate.columns.clone();

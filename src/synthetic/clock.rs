@@ -1,6 +1,6 @@
-//! How long fits may take.
+//! How long models may take.
 //!
-//! In: the time for all fits of a run. Out: fits that end in time. Counting the private rows takes nothing from it, so that where it ends
+//! In: the time for all fits and answers of a run. Out: fits that end in time. Counting the private rows takes nothing from it, so that where it ends
 //! depends on released values and on the machine alone.
 
 use std::time::{Duration, Instant};
@@ -28,10 +28,15 @@ impl Clock {
         self.left.is_some_and(|left| left.is_zero())
     }
 
+    /// Takes off what was used since a moment.
+    pub(super) fn take(&mut self, start: Instant) {
+        self.left = self.left.map(|left| left.saturating_sub(start.elapsed()));
+    }
+
     /// Fits a model for at most so many steps.
     pub(super) fn fit(&mut self, model: &mut Model, steps: u32) {
         let start = Instant::now();
         model.fit(steps, self.left.and_then(|left| start.checked_add(left)));
-        self.left = self.left.map(|left| left.saturating_sub(start.elapsed()));
+        self.take(start);
     }
 }

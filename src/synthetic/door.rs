@@ -15,6 +15,13 @@
 //! ```
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a test's numbers are small"
+)]
 mod tests;
 
 use std::collections::BTreeMap;

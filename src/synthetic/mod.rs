@@ -2,7 +2,7 @@
 //!
 //! In: exact counts of the private rows over public codes (through [`Count`], which somebody else implements), a budget in
 //! integers, and what one unit can move. Out: the codes of new rows, and how far their marginals are off. Every look at a
-//! count goes through one door, which selects or adds noise, keeps the account, and hands out [`Released`] values only;
+//! count goes through one door, which selects or adds noise, keeps the account, and hands out `Released` values only;
 //! everything else is computed from these and from public sizes.
 //!
 //! ```text
@@ -29,7 +29,9 @@ mod task;
 #[cfg(test)]
 #[allow(
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
     clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
     reason = "a test's numbers are small"
 )]
 mod tests;

@@ -8,6 +8,8 @@
 //! B = 1: a twentieth for the number of rows, then 8 rounds of 0.11875, half of it for choosing a cell, half for its count
 //! ```
 
+use std::time::Instant;
+
 use num_traits::ToPrimitive;
 
 use super::clock::{Clock, LAST_STEPS, STEPS};
@@ -142,12 +144,14 @@ fn run_marginals(
     let mut model = Model::new(&task.sizes);
     model.add(&total);
     model.fit(1, None);
-    let (mut measured, mut last) = (vec![total], None);
+    let (mut measured, mut last, mut count) = (vec![total], None, 0);
     let bias = door.noise(parts.measure)?.mean_size();
     let mut clock = Clock::new(task.most_time);
     for round in 1..=rounds {
+        let start = Instant::now();
         let mut paths = Paths::new(&model, &task.sizes);
         let candidates = candidates(competing, |set| paths.marginal(set), bias);
+        clock.take(start);
         let chosen = *door.select(&candidates, parts.select)?.get();
         let set = candidates.get(chosen).map(|c| c.columns.clone()).ok_or(Failed::Fault)?;
         let answer = door.measure(&[set], parts.measure)?;
@@ -157,6 +161,7 @@ fn run_marginals(
         let answered = Answered::Marginal(measured.len());
         measured.push(answer);
         last = Some(Round { candidates, chosen, select: parts.select, measured: answered });
+        count = round;
         over(round, door);
         if clock.is_over() {
             break;
@@ -167,7 +172,7 @@ fn run_marginals(
         total: model.total(),
         measured,
         rounds: last.into_iter().collect(),
-        count: rounds,
+        count,
         most_rounds: u64::from(rounds),
     })
 }

@@ -18,8 +18,8 @@ use super::outcome::Competing;
 use super::rows::rows;
 use super::small;
 use super::task::{
-    Budget, MOST_CANDIDATES, MOST_CELLS, MOST_CODES, MOST_DATABASES, MOST_ROWS, MOST_SCORED,
-    Method, Task, Unfit,
+    Budget, MOST_CANDIDATES, MOST_CELLS, MOST_CELLS_TOGETHER, MOST_CODES, MOST_DATABASES,
+    MOST_ROWS, MOST_SCORED, Method, Task, Unfit,
 };
 use crate::privacy::{Rational, parse_decimal};
 use crate::sampler::QueryRng;
@@ -44,6 +44,7 @@ impl Plan {
             }
             Method::Mwem { cells: true, .. } | Method::SmallDatabase { .. } => alone(&task)?,
         };
+        check_together(&task, &competing)?;
         match task.method {
             Method::Aim => check_aim(&task, &competing)?,
             Method::Mwem { cells, rounds } => check_mwem(&task, &competing, cells, rounds)?,
@@ -194,6 +195,18 @@ fn check_columns(task: &Task) -> Result<(), Unfit> {
         }
         if *weight == 0 || *weight > 1_000_000 {
             return Err(Unfit::Zero);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a model can answer all that compete at once; otherwise as many sets are named as would do, of those that come first.
+fn check_together(task: &Task, competing: &Competing) -> Result<(), Unfit> {
+    let mut cells = 0_usize;
+    for (most, (set, _)) in competing.iter().enumerate() {
+        cells = cells.saturating_add(set.cells(&task.sizes));
+        if cells > MOST_CELLS_TOGETHER {
+            return Err(Unfit::TooManyCandidates { most });
         }
     }
     Ok(())

@@ -74,8 +74,7 @@ fn next(
             *group = *group * size + usize::from(*code);
         }
     }
-    let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by_key(|row| groups.get(*row));
+    let order = by_group(&groups, sums.len() / size);
     let mut codes = vec![0_u16; count];
     for rows in order.chunk_by(|a, b| groups.get(*a) == groups.get(*b)) {
         let group = rows.first().and_then(|row| groups.get(*row)).copied().unwrap_or(0);
@@ -90,6 +89,31 @@ fn next(
         }
     }
     codes
+}
+
+/// The numbers of the rows, ordered by their groups, in time linear in both.
+fn by_group(groups: &[usize], count: usize) -> Vec<usize> {
+    let mut starts = vec![0_usize; count + 1];
+    for group in groups {
+        if let Some(start) = starts.get_mut(group + 1) {
+            *start += 1;
+        }
+    }
+    let mut sum = 0;
+    for start in &mut starts {
+        sum += *start;
+        *start = sum;
+    }
+    let mut order = vec![0; groups.len()];
+    for (row, group) in groups.iter().enumerate() {
+        if let Some(start) = starts.get_mut(*group) {
+            if let Some(place) = order.get_mut(*start) {
+                *place = row;
+            }
+            *start += 1;
+        }
+    }
+    order
 }
 
 /// So many codes, each as often as its weight says: rounded down, and the rest by the fractional parts, none twice.

@@ -19,6 +19,8 @@ pub(crate) const MOST_CODES: usize = 1_024;
 pub(crate) const MOST_CELLS: usize = 1_000_000;
 /// The most marginals that compete in a round.
 pub(crate) const MOST_CANDIDATES: usize = 10_000;
+/// The most cells of all marginals that compete, together: a model answers all of them in each round.
+pub(crate) const MOST_CELLS_TOGETHER: usize = 1 << 25;
 /// The most cells of a set of `marginals=k`: larger ones are left out.
 pub(crate) const MOST_CELLS_OF_A_SET: usize = 100_000;
 /// The most small databases that compete.

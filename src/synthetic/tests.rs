@@ -283,6 +283,8 @@ fn what_does_not_fit_is_refused_before() {
     let sets = vec![(Columns::new([0, 1]), 1)];
     let wide = Task { workload: sets, ..task(&sizes, 1, Method::Aim, PURE) };
     assert!(matches!(Plan::new(wide), Err(Unfit::TooManyCells { .. })));
+    let many = Plan::new(task(&[300; 40], 2, Method::Aim, PURE)).map(|_| ());
+    assert!(matches!(many, Err(Unfit::TooManyCandidates { most: 300..=500 })), "{many:?}");
     let noisy =
         Task { sensitivity: Sensitivity::rows(1 << 60), ..task(&[2, 2], 2, Method::Aim, PURE) };
     assert!(matches!(Plan::new(noisy), Err(Unfit::NoiseTooLarge)));

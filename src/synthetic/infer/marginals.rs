@@ -99,17 +99,21 @@ impl<'m> Paths<'m> {
         };
         for turn in 0..asked.len() {
             let (from, behind) = asked.get(turn)?.clone();
-            let key = (from, at, behind.clone());
-            if !self.told.contains_key(&key) {
-                let mut told = self.known(from, Some(at), &behind)?;
-                self.make_conditional(&mut told, from, at)?;
-                self.told.insert(key.clone(), told);
-            }
+            let key = (from, at, behind);
+            let told = match self.told.remove(&key) {
+                Some(told) => told,
+                None => {
+                    let mut told = self.known(from, Some(at), &key.2)?;
+                    self.make_conditional(&mut told, from, at)?;
+                    told
+                }
+            };
             let rows = needed(asked.get(turn + 1..)?, self);
-            known = join(&known, self.told.get(&key)?, rows.as_slice(), self.sizes)?;
+            known = join(&known, &told, rows.as_slice(), self.sizes)?;
+            self.told.insert(key, told);
         }
         // Columns of the set that are shared stay in the rows; those that are not go behind.
-        Some(if to.is_some() { split(known, shared.as_slice(), self.sizes) } else { known })
+        Some(if to.is_some() { split(&known, shared.as_slice(), self.sizes) } else { known })
     }
 
     /// Divides what is told by the counts of what is shared.
@@ -174,7 +178,7 @@ fn join(known: &Known, told: &Known, rows: &[usize], sizes: &[usize]) -> Option<
 }
 
 /// Keeps these columns as rows, and puts the others behind.
-fn split(known: Known, rows: &[usize], sizes: &[usize]) -> Known {
+fn split(known: &Known, rows: &[usize], sizes: &[usize]) -> Known {
     let moved = known.rows.iter().filter(|column| !rows.contains(column));
     let behind: Vec<usize> = moved.chain(&known.behind).copied().collect();
     let from: Vec<usize> = known.rows.iter().chain(&known.behind).copied().collect();
