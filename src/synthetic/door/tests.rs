@@ -256,7 +256,7 @@ fn the_door_keeps_the_account() {
     assert!(door.measure_total(101).is_err() && door.measure_cell(&both, 3, 101).is_err());
     assert!(door.select(&candidates([1, 1, 1], 0, 0), 101).is_err());
     assert!(door.select_cell(&candidates([1, 1, 1], 0, 0), 101).is_err());
-    assert!(door.select_database(&[both.clone()], 2, 101).is_err());
+    assert!(door.select_database(std::slice::from_ref(&both), 2, 101).is_err());
     assert!(door.told.is_empty());
     assert_eq!(door.measure_total(50).unwrap().get().values, [10]);
     assert_eq!(*door.measure_cell(&both, 2, 50).unwrap().get(), 3);

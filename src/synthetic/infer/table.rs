@@ -12,7 +12,7 @@ use num_traits::ToPrimitive;
 use crate::synthetic::columns::{Columns, index};
 
 /// A number as a float.
-pub(in crate::synthetic) fn float(number: impl ToPrimitive) -> f64 {
+pub(in crate::synthetic) fn float(number: impl ToPrimitive + Copy) -> f64 {
     number.to_f64().unwrap_or(f64::MAX)
 }
 
