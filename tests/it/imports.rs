@@ -183,22 +183,28 @@ fn blanked(text: &str) -> String {
     out
 }
 
-/// Cuts out every item under `#[cfg(test)]`.
+/// Cuts out every item under `#[cfg(test)]`; of a field or a variant, what stands behind it in its brackets too.
 fn without_tests(code: &str) -> String {
     let mut rest = code;
     let mut out = String::new();
     while let Some((before, after)) = rest.split_once("#[cfg(test)]") {
         out.push_str(before);
-        let mut depth = 0_usize;
-        let end = after.char_indices().find(|(_, c)| {
+        let (mut depth, mut end) = (0_usize, after.len());
+        for (i, c) in after.char_indices() {
             match c {
                 '{' | '(' | '[' => depth += 1,
+                '}' | ')' | ']' if depth == 0 => {
+                    end = i;
+                    break;
+                }
                 '}' | ')' | ']' => depth -= 1,
                 _ => {}
             }
-            depth == 0 && ['}', ';'].contains(c)
-        });
-        let end = end.map_or(after.len(), |(i, _)| i + 1);
+            if depth == 0 && ['}', ';'].contains(&c) {
+                end = i + 1;
+                break;
+            }
+        }
         out.extend(after[..end].chars().filter(|c| *c == '\n'));
         rest = &after[end..];
     }
