@@ -192,6 +192,17 @@ impl Codes {
 
     /// Whether values of the column's type have codes, and codes such values: known before a row is read.
     pub(crate) fn are_sound(&self) -> bool {
+        let own = match &self.data_type {
+            DataType::Dictionary(_, values) => values.as_ref(),
+            other => other,
+        };
+        // They would be compared as whole numbers.
+        if matches!(
+            own,
+            DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal256(..)
+        ) {
+            return false;
+        }
         let first = match &self.rule {
             Rule::Listed(values) => ScalarValue::iter_to_array(values.iter().cloned()).ok(),
             Rule::Ticks { ticks, .. } => {
@@ -354,6 +365,11 @@ impl Encoder {
     /// Arrow's, for a column of another type than that of the codes.
     pub(crate) fn encode(&self, values: &ArrayRef, codes: &mut Vec<u16>) -> Result<(), ArrowError> {
         if let Some(dictionary) = values.as_any_dictionary_opt() {
+            if dictionary.values().is_empty() {
+                // Nothing but NULL: Arrow's own numbers of the values would panic.
+                codes.resize(codes.len() + dictionary.len(), self.null);
+                return Ok(());
+            }
             // Each value of the dictionary once.
             let mut own = Vec::with_capacity(dictionary.values().len());
             self.encode(dictionary.values(), &mut own)?;
@@ -520,6 +536,13 @@ mod tests {
         let codes = Codes::listed(&listed, &dictionary).unwrap();
         assert!(codes.are_sound());
         assert_eq!(codes_of(&codes, values), [1, 2, 0, 2]);
+        let nothing =
+            cast(&(Arc::new(StringArray::from(vec![None::<&str>, None])) as ArrayRef), &dictionary);
+        assert_eq!(codes_of(&codes, nothing.unwrap()), [2, 2]);
+        let empty = arrow::array::new_empty_array(&dictionary);
+        assert!(codes_of(&codes, empty).is_empty());
+        let cents = ScalarValue::Decimal256(Some(arrow::datatypes::i256::from(120)), 40, 2);
+        assert!(!Codes::listed(&[cents], &DataType::Decimal256(40, 2)).unwrap().are_sound());
         let bytes = [ScalarValue::Binary(Some(vec![1]))];
         assert!(!Codes::listed(&bytes, &DataType::Binary).unwrap().are_sound());
         let both = [ScalarValue::from(true), ScalarValue::from(false)];

@@ -21,7 +21,8 @@ use super::parser::HushDialect;
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::dialect::error::DialectError;
 use crate::dialect::literal::Literal;
-use crate::dialect::query::{name, names, query};
+use crate::dialect::query::{lowered, name, names};
+use crate::dialect::value::Value;
 use crate::privacy::{Delta, Epsilon, Rho};
 use crate::refusal::{Reason, Refusal, nearest};
 
@@ -229,16 +230,22 @@ pub(super) fn created(
     if parser.peek_token().token == Token::LParen {
         parameters(parser, method, &mut options)?;
     }
-    let query = query(parser, dialect)?;
-    if let Some(release) = query.releases.first() {
+    let (tree, clauses) = lowered(parser, dialect)?;
+    let within = clauses.releases.first().map(|release| release.text.clone());
+    let options_of = (!clauses.options.is_empty()).then(|| "WITH DIFFERENTIAL_PRIVACY".to_owned());
+    if let Some(within) = within.or(options_of) {
         return Err(Refusal::new(
             Reason::Place,
-            &release.text,
+            within,
             format!("{method} releases the rows of its query as a whole, and another release stands inside it"),
             format!("AS {method}(eps=1) SELECT columns FROM the table, without a mechanism inside"),
         )
         .into());
     }
+    let null_values = dialect.values.contains(&Value::Null);
+    let (releases, headings) = (Vec::new(), Vec::new());
+    let query =
+        QueryStatement { tree, releases, range_of: None, null_values, fresh: false, headings };
     let name_of = |found: &str| {
         Refusal::new(
             Reason::Clause,
@@ -519,6 +526,7 @@ mod tests {
             "CREATE SYNTHETIC TABLE s AS AIM(eps=1, eps=2) SELECT a FROM t",
             "CREATE SYNTHETIC TABLE s AS AIM(eps=1, groups=2) SELECT a FROM t",
             "CREATE SYNTHETIC TABLE s AS AIM(eps=1) SELECT LAPLACE(eps=1) COUNT(*) FROM t",
+            "CREATE SYNTHETIC TABLE s AS AIM(eps=1) SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=5) a FROM t",
             "CREATE SYNTHETIC TABLE s AS AIM(eps=1) SELECT a FROM t WITH (rows=5)",
             "CREATE SYNTHETIC TABLE s WITH (rows=0) AS AIM(eps=1) SELECT a FROM t",
             "CREATE SYNTHETIC TABLE s WITH (row=1) AS AIM(eps=1) SELECT a FROM t",

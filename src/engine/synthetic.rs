@@ -137,17 +137,19 @@ impl Session {
         let persons = release.rows().is_weighed();
         let each = if persons { "persons" } else { "rows" };
         let mut notes = Vec::new();
-        if let Some(mean) = mean(made.errors.iter().map(|error| error.bound)) {
+        // Bounds are those of all rows made: they do not hold for some of them.
+        let bounds = if is_cut { &[][..] } else { made.errors.as_slice() };
+        if let Some(mean) = mean(bounds.iter().map(|error| error.bound)) {
             notes.push(format!(
                 "{} marginals are off by at most {} {each} on average, each with 95 %: SHOW SYNTHETIC {}",
-                made.errors.len(),
+                bounds.len(),
                 rounded(mean),
                 quoted(name)
             ));
         }
         if is_cut {
             notes.push(format!(
-                "the vault keeps {} rows of about {}: each has the same chance to be among them",
+                "the vault keeps {} rows of about {}, each with the same chance: no bounds are known of so few; WITH (rows=…) before AS has them",
                 rows.num_rows(),
                 rounded(made.total)
             ));
@@ -167,8 +169,7 @@ impl Session {
                 persons,
                 rounds: made.rounds,
                 codes: codes.map(|c| (c.name.clone(), c.codes.text())).collect(),
-                marginals: made
-                    .errors
+                marginals: bounds
                     .iter()
                     .filter(|error| error.bound.is_finite())
                     .map(|error| StoredMarginal {
@@ -255,9 +256,14 @@ impl Inner {
         let codes = made.codes.iter().map(|(name, text)| format!("{name}: {text}"));
         let notes = vec![
             format!("made by {} with {} noise, rounds: {}", made.method, made.noise, made.rounds),
-            match made.marginals.is_empty() {
-                true => format!("{} rows, which tell proportions", about.rows),
-                false => format!(
+            match (made.noise.as_str(), made.marginals.is_empty()) {
+                ("no", _) => format!("{} rows, which tell proportions", about.rows),
+                (_, true) => format!(
+                    "{} rows for about {} {each}: no bounds are known of so few",
+                    about.rows,
+                    rounded(made.total)
+                ),
+                (_, false) => format!(
                     "{} rows for about {} {each}; within: all cells of a marginal together, in {each}, with 95 % each; share: of all {each}, what would have to change",
                     about.rows,
                     rounded(made.total)

@@ -156,7 +156,10 @@ fn chosen(
     check(method, options)?;
     let stated = stated(&rows, method, options, catalog)?;
     let sizes: Vec<usize> = rows.columns().iter().map(|column| column.codes.len()).collect();
-    let (budget, loss) = budget(method, &stated, sizes.len())?;
+    let in_rho = catalog
+        .budgets_of(rows.subject().unit_domain())
+        .any(|budget| budget.limit.notion == Notion::Concentrated);
+    let (budget, loss) = budget(method, &stated, sizes.len(), in_rho)?;
     let (sensitivity, most) = sensitivity(&rows, method, options)?;
     let workload = workload(&rows, &sizes, &stated, options)?;
     let made = match method {
@@ -311,11 +314,13 @@ fn stated(
     Ok(stated)
 }
 
-/// What may be spent, and what is charged for it.
+/// What may be spent, and what is charged for it. Where a budget counts ρ, a pure ε costs more of it than (ε, δ), so that AUTO
+/// takes Gaussian noise.
 fn budget(
     method: SyntheticMethod,
     stated: &Stated,
     columns: usize,
+    in_rho: bool,
 ) -> Result<(Budget, Loss), Refusal> {
     let too_small = |what: &str| {
         Refusal::new(
@@ -344,10 +349,11 @@ fn budget(
             let rho = largest_rho(epsilon, delta).map_err(|_| too_small("eps"))?;
             let (epsilon_nano, rho_nano) = (nano(epsilon.value(), "eps")?, nano(&rho, "rho")?);
             let chosen = match method {
-                SyntheticMethod::Auto => Budget::auto(columns, epsilon_nano, rho_nano),
-                SyntheticMethod::Aim | SyntheticMethod::Mwem | SyntheticMethod::SmallDatabase => {
-                    Budget::Concentrated { rho_nano }
-                }
+                SyntheticMethod::Auto if !in_rho => Budget::auto(columns, epsilon_nano, rho_nano),
+                SyntheticMethod::Auto
+                | SyntheticMethod::Aim
+                | SyntheticMethod::Mwem
+                | SyntheticMethod::SmallDatabase => Budget::Concentrated { rho_nano },
             };
             let loss = match chosen {
                 Budget::Pure { .. } => Loss::pure(epsilon),

@@ -37,7 +37,7 @@ use crate::refusal::{Reason, Refusal};
 use crate::release::synthetic::{SyntheticRelease, synthetic};
 use crate::resources::Clock;
 use crate::sampler::{QueryRng, Uniform};
-use crate::synthetic::{Made, Progress};
+use crate::synthetic::{Columns, Made, Progress};
 
 /// Bytes of a stored table beside its rows, at most.
 const AROUND: usize = 1 << 17;
@@ -60,6 +60,15 @@ impl DueRows {
     /// The cost, in the notions that the touched budgets count in.
     pub(crate) fn cost(&self) -> Cost {
         self.cost
+    }
+
+    /// Bytes that counts, models and rows made take; known without a row.
+    fn memory(&self) -> usize {
+        let task = self.release.task();
+        let counted = |(set, _): &(Columns, u64)| set.cells(&task.sizes).saturating_mul(16);
+        let counts = task.workload.iter().map(counted).fold(0, usize::saturating_add);
+        let rows = self.most_rows().saturating_mul(task.sizes.len()).saturating_mul(4);
+        counts.saturating_add(task.most_bytes.saturating_mul(4)).saturating_add(rows)
     }
 
     /// The most rows that fit into the vault.
@@ -206,7 +215,8 @@ impl Session {
             }
         };
         let prepared = prepared.map_err(|error| unplanned_rows(&error))?;
-        self.inner.resources.check_memory(prepared.memory(state))?;
+        let needed = prepared.memory(state).saturating_add(due.memory());
+        self.inner.resources.check_memory(needed)?;
         Ok(ReadyRows { due, prepared })
     }
 

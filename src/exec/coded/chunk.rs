@@ -34,8 +34,6 @@ pub(super) struct Reader {
     /// Makes equal units equal bytes.
     units: Option<RowConverter>,
     chunk: Chunk,
-    /// Bytes of the names of units.
-    named: usize,
 }
 
 impl Reader {
@@ -51,12 +49,12 @@ impl Reader {
         };
         let columns = vec![Vec::new(); encoders.len()];
         let chunk = Chunk { columns, ..Chunk::default() };
-        Ok(Self { encoders, first, units, chunk, named: 0 })
+        Ok(Self { encoders, first, units, chunk })
     }
 
     /// Reads one batch.
     pub(super) fn read(&mut self, batch: &RecordBatch) -> Result<()> {
-        let Self { encoders, first, units, chunk, named } = self;
+        let Self { encoders, first, units, chunk } = self;
         if batch.num_columns() != *first + encoders.len() {
             return internal_err!("rows have a column for each code");
         }
@@ -75,7 +73,6 @@ impl Reader {
                         let Ok(next) = next else {
                             return internal_err!("there are more units than numbers");
                         };
-                        *named += unit.as_ref().len() + 64;
                         chunk.names.insert(unit.as_ref().into(), next);
                         next
                     }
@@ -87,13 +84,6 @@ impl Reader {
             return internal_err!("every row has a code in every column");
         }
         Ok(())
-    }
-
-    /// How many bytes it holds.
-    pub(super) fn bytes(&self) -> usize {
-        let codes: usize = self.chunk.columns.iter().map(|codes| codes.capacity() * 2).sum();
-        // A weight for each row takes the place of its unit later.
-        codes + self.chunk.units.capacity() * 12 + self.named
     }
 
     pub(super) fn finish(self) -> Chunk {

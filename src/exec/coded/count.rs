@@ -10,8 +10,6 @@
 use std::fmt;
 use std::thread;
 
-use datafusion::execution::memory_pool::MemoryReservation;
-
 use super::weigh::Weighed;
 use crate::synthetic::{Columns, Count, CountError, MOST_CELLS};
 
@@ -25,8 +23,6 @@ const WORTH_THREADS: usize = 1 << 16;
 pub(crate) struct CodedRows {
     chunks: Vec<Weighed>,
     sizes: Vec<usize>,
-    /// The memory that is reserved for the rows.
-    held: Vec<MemoryReservation>,
 }
 
 /// The number of rows is private.
@@ -37,12 +33,8 @@ impl fmt::Debug for CodedRows {
 }
 
 impl CodedRows {
-    pub(super) fn new(
-        chunks: Vec<Weighed>,
-        sizes: Vec<usize>,
-        held: Vec<MemoryReservation>,
-    ) -> Self {
-        Self { chunks, sizes, held }
+    pub(super) fn new(chunks: Vec<Weighed>, sizes: Vec<usize>) -> Self {
+        Self { chunks, sizes }
     }
 
     /// The cells of a set, and for each of its columns how far apart its codes are.
@@ -134,13 +126,6 @@ impl Layout {
 
 impl Count for CodedRows {
     fn count(&self, sets: &[Columns]) -> Result<Vec<Vec<i64>>, CountError> {
-        // How much memory the cells take does not depend on rows.
-        let cells: usize = sets.iter().map(|set| set.cells(&self.sizes)).sum();
-        let room = self.held.first().map(MemoryReservation::new_empty);
-        if let Some(room) = &room {
-            let bytes = cells.saturating_mul(size_of::<i64>());
-            room.try_grow(bytes).map_err(|error| CountError(Box::new(error)))?;
-        }
         let mut layouts = sets.iter().map(|set| self.layout(set)).collect::<Result<Vec<_>, _>>()?;
         let rows: usize = self.chunks.iter().map(|chunk| chunk.rows).sum();
         let threads = thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -188,7 +173,7 @@ mod tests {
         for (each, weighed) in [([10, 0, 7], false), ([20_000, 9_000, 1], true)] {
             let chunks: Vec<Weighed> =
                 each.iter().map(|n| rows(&mut rng, &sizes, *n, weighed)).collect();
-            let coded = CodedRows::new(chunks, sizes.clone(), Vec::new());
+            let coded = CodedRows::new(chunks, sizes.clone());
             let sets: Vec<Columns> = [&[0][..], &[1, 3], &[0, 1, 2, 3], &[], &[2, 3], &[0, 2, 3]]
                 .iter()
                 .map(|set| Columns::new(set.iter().copied()))
@@ -212,7 +197,7 @@ mod tests {
     #[test]
     fn codes_and_columns_that_do_not_exist_are_errors() {
         let chunk = Weighed { rows: 1, columns: vec![vec![2]], weights: None };
-        let coded = CodedRows::new(vec![chunk], vec![2], Vec::new());
+        let coded = CodedRows::new(vec![chunk], vec![2]);
         assert!(coded.count(&[Columns::new([0])]).is_err());
         assert!(coded.count(&[Columns::new([1])]).is_err());
         assert_eq!(format!("{coded:?}"), "CodedRows { .. }");
@@ -225,7 +210,7 @@ mod tests {
         let mut rng = QueryRng::seeded_for_tests(1);
         let sizes = vec![65, 9, 65, 17, 65, 8, 15, 7, 6, 3, 65, 65, 65, 43];
         let chunks = (0..2).map(|_| rows(&mut rng, &sizes, 5_000_000, false)).collect();
-        let coded = CodedRows::new(chunks, sizes.clone(), Vec::new());
+        let coded = CodedRows::new(chunks, sizes.clone());
         let pairs = (0..14).flat_map(|a| (a + 1..14).map(move |b| Columns::new([a, b])));
         let pairs: Vec<Columns> = pairs.collect();
         let begun = std::time::Instant::now();

@@ -13,7 +13,6 @@
 use std::sync::Arc;
 
 use datafusion::common::{DataFusionError, Result, internal_err};
-use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
@@ -135,7 +134,7 @@ pub(crate) async fn read_rows(
     state: &SessionState,
     rng: &mut QueryRng,
 ) -> Result<CodedRows> {
-    let PreparedRows { due, plan: _, key } = prepared;
+    let PreparedRows { due, plan: checked, key } = prepared;
     if self::due(release) != due {
         return internal_err!("what was prepared is what runs");
     }
@@ -145,7 +144,8 @@ pub(crate) async fn read_rows(
     // Planned once more, now that the numbers of rows may be used; and verified like the plan before the charge.
     let paid = PaidFor::by(charge).within(state);
     let plan = bounded(release, &paid, &key).await?;
-    let context = context(state, advance(&plan, state))?;
+    // What was checked before the charge is there, too.
+    let context = context(state, advance(&checked, state).or(advance(&plan, state)))?;
     key.set(HashKey::new(rng.hash_key()));
     collected(&plan, release, &context).await
 }
@@ -163,21 +163,19 @@ async fn collected(
     let unit = rows.is_weighed().then(|| plan.schema().field(0).data_type().clone());
     let mut readers = Vec::new();
     for partition in 0..plan.output_partitioning().partition_count() {
-        let consumer = MemoryConsumer::new(format!("CodedRows[{partition}]"));
-        let reservation = consumer.register(context.memory_pool());
         let rows = plan.execute(partition, Arc::clone(context))?;
         let reader = Reader::new(Arc::clone(&encoders), first, unit.as_ref())?;
-        readers.push((rows, reader, reservation));
+        readers.push((rows, reader));
     }
-    let read = at_once(readers, |(mut rows, mut reader, reservation)| async move {
+    // The codes are held beyond the limit of memory: no row decides whether they fit.
+    let read = at_once(readers, |(mut rows, mut reader)| async move {
         while let Some(batch) = rows.next().await {
             reader.read(&batch?)?;
-            reservation.try_resize(reader.bytes())?;
         }
-        Ok((reader.finish(), reservation))
+        Ok(reader.finish())
     });
-    let (chunks, held): (Vec<Chunk>, Vec<_>) = read.await?.into_iter().unzip();
+    let chunks: Vec<Chunk> = read.await?;
     let sensitivity = rows.is_weighed().then_some(release.task().sensitivity);
     let sizes = release.task().sizes.clone();
-    Ok(CodedRows::new(weigh::weighed(chunks, sensitivity)?, sizes, held))
+    Ok(CodedRows::new(weigh::weighed(chunks, sensitivity)?, sizes))
 }

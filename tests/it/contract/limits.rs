@@ -101,6 +101,36 @@ async fn no_memory_limit_tells_whether_a_person_is_there() {
     }
 }
 
+/// The codes of rows are no part of the memory that is limited.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_memory_limit_tells_whose_row_a_synthetic_table_has() {
+    let (mut refused, mut answered) = (0, 0);
+    for memory in [1, 1_000, 8_000, 20_000, 50_000, 5_000_000] {
+        let resources = Resources::default().with_memory(Some(memory * 1_000));
+        let (with, without) = (session(true, resources.clone()), session(false, resources));
+        let (with, without) = (with.await, without.await);
+        for (i, query) in [
+            "AIM(eps=1) SELECT CLAMP(x, 0, 9) AS c FROM people WHERE id = 7",
+            "AIM(eps=1) SELECT CLAMP(p.x, 0, 9) AS c, CLAMP(p.x, 0, 9) AS d FROM people p JOIN many ON p.x >= 0 WHERE id = 7",
+        ]
+        .iter()
+        .enumerate()
+        {
+            let sql = format!("CREATE SYNTHETIC TABLE s{i} AS {query}");
+            let ends = async |session: &Session| match session.execute(&sql).await {
+                Ok(_) => "answered".to_owned(),
+                Err(error) => error.code().map_or_else(|| error.to_string(), str::to_owned),
+            };
+            let (one, other) = (ends(&with).await, ends(&without).await);
+            assert_eq!(one, other, "{memory} {sql}");
+            assert!(one == "answered" || one == "HQ034", "{memory} {sql}: {one}");
+            refused += usize::from(one == "HQ034");
+            answered += usize::from(one == "answered");
+        }
+    }
+    assert!(refused >= 2 && answered >= 2, "{refused} {answered}");
+}
+
 /// What is refused for its memory says how much it takes, and with so much it is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_memory_limit_says_how_much_is_needed() {

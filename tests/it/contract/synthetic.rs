@@ -133,6 +133,7 @@ async fn each_notion_is_charged_as_it_is_stated() {
         ("epsilon=9, delta=1e-6", "AUTO(eps=1, delta=1e-9)", "ε = 1", "Laplace"),
         ("rho=1, delta=1e-6", "AIM(rho=0.5)", "ρ = 0.5", "Gaussian"),
         ("rho=1, delta=1e-6", "AIM(eps=1, delta=1e-9)", "ρ = 0.014973057", "Gaussian"),
+        ("rho=1, delta=1e-6", "AUTO(eps=1, delta=1e-9)", "ρ = 0.014973057", "Gaussian"),
         ("rho=1, delta=1e-6", "AIM(eps=1)", "ρ = 0.462117158", "Laplace"),
         ("rho=1, delta=1e-6", "MWEM(rho=0.5, rounds=2)", "ρ = 0.5", "Gaussian"),
     ] {
