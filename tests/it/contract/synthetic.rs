@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::array::{
+    Array, ArrayRef, AsArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray,
+};
+use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use hushql::{Engine, Output, Session};
 
 use crate::contract::asked::{done, told, why};
@@ -318,4 +321,30 @@ async fn what_cannot_be_made_is_refused_before_the_charge() {
     done(&lab, "CREATE RELEASE TABLE r AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people").await;
     assert!(why(&lab, "SHOW SYNTHETIC r").await.contains("SHOW RELEASE TABLE r"));
     assert!(why(&lab, "DROP SYNTHETIC TABLE r").await.contains("DROP RELEASE TABLE r"));
+}
+
+/// A batch of nothing but NULL may have a dictionary without values.
+#[tokio::test]
+async fn rows_of_nothing_but_null_are_counted() {
+    for rows in [0_i64, 1, 3] {
+        let engine = Engine::in_memory().unwrap();
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
+        let keys = Int32Array::from_iter((0..rows).map(|_| None::<i32>));
+        let values: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
+        let texts: ArrayRef =
+            Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values).unwrap());
+        let batch = RecordBatch::try_from_iter([("id", ids), ("q", texts)]).unwrap();
+        engine.register_batch("t", batch).unwrap();
+        for sql in [
+            "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE",
+            "ALTER TABLE t ALTER COLUMN q SET PRIVACY DOMAIN IN ('a', 'b')",
+            "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=100)",
+        ] {
+            done(&engine.owner(), sql).await;
+        }
+        let lab = engine.analyst("lab").unwrap();
+        let said = done(&lab, "CREATE SYNTHETIC TABLE s AS AIM(eps=9) SELECT q FROM t").await;
+        assert!(said.contains("synthetic_table"), "{rows}: {said}");
+        done(&lab, "SELECT q, COUNT(*) AS n FROM s GROUP BY q").await;
+    }
 }
