@@ -184,7 +184,7 @@ impl Session {
         let new = encoded(&rows.schema(), &shown).ok().map(|answer| NewAnswer {
             name: name.to_owned(),
             creator: self.analyst.clone(),
-            charge: receipt.sequence,
+            charge: receipt.charge,
             statement: text.trim().to_owned(),
             about: serde_json::to_string(&about).unwrap_or_default(),
             answer,

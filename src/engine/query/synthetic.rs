@@ -156,6 +156,8 @@ impl Session {
             sensitivity: release.sensitivity_text(),
             loss: release.loss().clone(),
             shared: false,
+            // Nothing shows that the rows are of one cell of people.
+            cells: None,
         };
         let request = ChargeRequest {
             analyst: self.analyst.clone(),
@@ -277,7 +279,9 @@ impl Session {
         let receipt = Receipt {
             spent: charge.spend(),
             left: charge.left().to_vec(),
-            sequence: charge.sequence(),
+            cells: Vec::new(),
+            sequence: self.shown_number(charge.sequence())?,
+            charge: charge.sequence(),
             is_replayed: false,
         };
         let (rows, is_cut) =
