@@ -8,8 +8,9 @@ use sqlparser::ast as sql;
 
 pub use super::asked::Parameters;
 use super::declaration::{Declaration, ReleaseTableChange, Show};
+pub use super::groups::{Consistent, Finding, GroupStrategy, KeysClause};
 pub use super::markers::{candidate_marker, candidate_of, marked, marker};
-use super::synthetic::SyntheticStatement;
+use super::synthetic_options::{SyntheticMethod, SyntheticOptions};
 use crate::dialect::copy_format::CopyFormat;
 use crate::dialect::literal::Literal;
 use crate::privacy::{Delta, Epsilon};
@@ -92,6 +93,21 @@ pub struct QueryStatement {
     pub(crate) headings: Vec<Option<String>>,
 }
 
+/// `CREATE SYNTHETIC TABLE [IF NOT EXISTS] name [WITH (…)] AS METHOD(…) query`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SyntheticStatement {
+    /// The table's name.
+    pub name: String,
+    /// Whether a table of this name is left as it is, and nothing is charged.
+    pub if_not_exists: bool,
+    /// How the rows are made.
+    pub method: SyntheticMethod,
+    /// The cost, and what else was asked for.
+    pub options: SyntheticOptions,
+    /// The rows that the synthetic ones are to be like; it has no release.
+    pub query: QueryStatement,
+}
+
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnName {
@@ -125,36 +141,6 @@ pub struct ReleaseClause {
     pub consistent: Option<Consistent>,
 }
 
-/// `ROLLUP (…) CONSISTENT [NONNEGATIVE] [INTEGER]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Consistent {
-    /// No number is below 0.
-    pub nonnegative: bool,
-    /// All numbers are whole.
-    pub integer: bool,
-    /// The number of the release as written, which those of all sets share.
-    pub of: usize,
-}
-
-/// The two releases that replace an aggregate whose bound the engine finds. Both carry the number of the bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finding {
-    /// The histogram of the argument: the bound is the end of the largest bucket with at least this noisy count.
-    Histogram {
-        /// The bound's number in the query.
-        bound: usize,
-        /// The least noisy count of a bucket that counts.
-        least: i128,
-    },
-    /// The aggregate, in units of the bound or of its square.
-    InUnits {
-        /// The bound's number in the query.
-        bound: usize,
-        /// Whether the unit is the bound's square.
-        squared: bool,
-    },
-}
-
 /// The settings for groups in the OPTIONS of a SELECT, and the cost that its bare aggregates share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupingClause {
@@ -168,15 +154,6 @@ pub struct GroupingClause {
     pub strategy: Option<GroupStrategy>,
     /// `min_privacy_units_per_group`.
     pub min_units: Option<u64>,
-}
-
-/// How the output groups are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupStrategy {
-    /// `LAPLACE_THRESHOLD`: the groups in the data that have many units.
-    Threshold,
-    /// `PUBLIC_GROUPS`: all listed or declared groups.
-    Public,
 }
 
 /// The mechanisms of the dialect.
@@ -571,20 +548,4 @@ impl fmt::Display for AggregateName {
             Self::Unsupported(name) => name,
         })
     }
-}
-
-/// `GROUP BY x KEYS …`: the group keys of the output, whatever the data.
-#[derive(Debug, Clone, PartialEq)]
-pub enum KeysClause {
-    /// `KEYS ('a', 'b')`.
-    List(Vec<Literal>),
-    /// `KEYS DOMAIN`: the column's declared domain.
-    Domain,
-    /// `KEYS TABLE states(code)`.
-    Table {
-        /// The public table.
-        table: String,
-        /// Its column.
-        column: String,
-    },
 }

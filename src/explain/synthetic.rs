@@ -51,7 +51,8 @@ impl Explanation {
         };
         lines.push(("sensitivity", format!("{}{bounded}", release.sensitivity_text())));
         let sets = task.workload.len();
-        let marginals = if sets == 1 { "1 marginal".to_owned() } else { format!("{sets} marginals") };
+        let marginals =
+            if sets == 1 { "1 marginal".to_owned() } else { format!("{sets} marginals") };
         let count = match (task.method, task.rows) {
             (Method::SmallDatabase { rows }, _) => format!("{rows}, which tell proportions"),
             (Method::Aim | Method::Mwem { .. }, Some(rows)) => rows.to_string(),

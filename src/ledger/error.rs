@@ -18,7 +18,7 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_READONLY_DBMOVED;
 use thiserror::Error;
 
-use crate::catalog::{CatalogError, SliceOf, payer};
+use crate::catalog::{CatalogError, SliceOf, Touched, payer};
 use crate::ledger::version::OLDEST;
 use crate::privacy::{Notion, ParameterError, Spend};
 use crate::sampler::SamplerError;
@@ -306,8 +306,8 @@ pub enum VaultError {
         budget: String,
         /// Whose slice of it has too little left, if it has slices.
         slice: Option<SliceOf>,
-        /// The cell in which too little is left, with its column, if the budget has cells.
-        cell: Option<String>,
+        /// The cell in which too little is left, if the budget has cells.
+        cell: Option<Box<Touched>>,
         /// The cost of the query there.
         asked: Spend,
         /// The remainder of the budget.

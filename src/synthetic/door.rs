@@ -81,12 +81,99 @@ pub(super) struct Candidate {
 enum Draw<'a> {
     /// The generator of the query.
     Random(&'a mut QueryRng),
-    /// Nowhere: no noise, and the best candidate wins.
-    #[cfg(test)]
+    /// Nowhere, in tests.
+    Scripted(Script),
+}
+
+/// What stands in for the generator in tests; there is nothing else that does.
+#[cfg(not(test))]
+#[derive(Debug)]
+enum Script {}
+
+#[cfg(not(test))]
+impl Script {
+    fn noisy(&mut self, _: &[i64]) -> Result<Vec<i128>, Failed> {
+        match *self {}
+    }
+
+    fn chosen(&mut self, _: &[i128]) -> Result<usize, Failed> {
+        match *self {}
+    }
+}
+
+#[cfg(test)]
+#[derive(Debug)]
+enum Script {
+    /// No noise, and the best candidate wins.
     Exact,
     /// What another run released, in order.
-    #[cfg(test)]
     Replayed(std::collections::VecDeque<Told>),
+}
+
+#[cfg(test)]
+impl Script {
+    fn noisy(&mut self, exact: &[i64]) -> Result<Vec<i128>, Failed> {
+        match self {
+            Self::Exact => Ok(exact.iter().copied().map(i128::from).collect()),
+            Self::Replayed(told) => match told.pop_front() {
+                Some(Told::Values(values)) if values.len() == exact.len() => Ok(values),
+                other => panic!("not what was released: {other:?}"),
+            },
+        }
+    }
+
+    fn chosen(&mut self, scores: &[i128]) -> Result<usize, Failed> {
+        match self {
+            Self::Exact => {
+                let best = scores.iter().max();
+                scores.iter().position(|score| Some(score) == best).ok_or(Failed::Fault)
+            }
+            Self::Replayed(told) => match told.pop_front() {
+                Some(Told::Index(index)) if index < scores.len() => Ok(index),
+                other => panic!("not what was released: {other:?}"),
+            },
+        }
+    }
+}
+
+/// What a run released and asked, kept in tests only.
+#[cfg(not(test))]
+#[derive(Debug, Default)]
+pub(super) struct Log {}
+
+#[cfg(not(test))]
+impl Log {
+    fn values(&mut self, _: &[i128]) {}
+    fn index(&mut self, _: usize) {}
+    fn candidates(&mut self, _: &[Candidate]) {}
+    fn sets(&mut self, _: &[Columns]) {}
+}
+
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    pub(super) told: Vec<Told>,
+    /// The candidates of each choice, and the sets of each count.
+    pub(super) asked: Vec<Vec<(Columns, Vec<i64>)>>,
+}
+
+#[cfg(test)]
+impl Log {
+    fn values(&mut self, values: &[i128]) {
+        self.told.push(Told::Values(values.to_vec()));
+    }
+
+    fn index(&mut self, index: usize) {
+        self.told.push(Told::Index(index));
+    }
+
+    fn candidates(&mut self, candidates: &[Candidate]) {
+        self.asked.push(candidates.iter().map(|c| (c.columns.clone(), c.model.clone())).collect());
+    }
+
+    fn sets(&mut self, sets: &[Columns]) {
+        self.asked.push(sets.iter().map(|set| (set.clone(), Vec::new())).collect());
+    }
 }
 
 /// What a run released.
@@ -109,11 +196,7 @@ pub(super) struct Door<'a> {
     left: u64,
     kept: BTreeMap<Columns, Vec<i64>>,
     draw: Draw<'a>,
-    #[cfg(test)]
-    pub(super) told: Vec<Told>,
-    /// The candidates of each choice, and the sets of each count.
-    #[cfg(test)]
-    pub(super) asked: Vec<Vec<(Columns, Vec<i64>)>>,
+    pub(super) log: Log,
 }
 
 impl<'a> Door<'a> {
@@ -132,23 +215,20 @@ impl<'a> Door<'a> {
             left: task.budget.nano(),
             kept: BTreeMap::new(),
             draw,
-            #[cfg(test)]
-            told: Vec::new(),
-            #[cfg(test)]
-            asked: Vec::new(),
+            log: Log::default(),
         }
     }
 
     /// Without noise, the best wins: what a method does with exact answers.
     #[cfg(test)]
     pub(super) fn exact(task: &'a Task, counts: &'a dyn Count) -> Self {
-        Self::with(task, counts, Draw::Exact)
+        Self::with(task, counts, Draw::Scripted(Script::Exact))
     }
 
     /// Releases what another run released, whatever the rows are.
     #[cfg(test)]
     pub(super) fn replaying(task: &'a Task, counts: &'a dyn Count, told: Vec<Told>) -> Self {
-        Self::with(task, counts, Draw::Replayed(told.into()))
+        Self::with(task, counts, Draw::Scripted(Script::Replayed(told.into())))
     }
 
     /// What was used of the budget, in billionths.
@@ -191,8 +271,7 @@ impl<'a> Door<'a> {
         for set in sets {
             let exact = self.kept.get(set).ok_or(Failed::Fault)?;
             let values = self.draw.noisy(exact, &noise)?;
-            #[cfg(test)]
-            self.told.push(Told::Values(values.clone()));
+            self.log.values(&values);
             let columns = set.clone();
             measured.push(Released(Measured { columns, values, noise: noise.clone() }));
         }
@@ -241,8 +320,7 @@ impl<'a> Door<'a> {
     /// Adds noise.
     fn noisy(&mut self, exact: &[i64], noise: &Noise) -> Result<Vec<i128>, Failed> {
         let values = self.draw.noisy(exact, noise)?;
-        #[cfg(test)]
-        self.told.push(Told::Values(values.clone()));
+        self.log.values(&values);
         Ok(values)
     }
 
@@ -261,8 +339,7 @@ impl<'a> Door<'a> {
         share: u64,
     ) -> Result<Released<usize>, Failed> {
         self.pay(share)?;
-        #[cfg(test)]
-        self.asked.push(candidates.iter().map(|c| (c.columns.clone(), c.model.clone())).collect());
+        self.log.candidates(candidates);
         if candidates.len() == 1 {
             return Ok(Released(0));
         }
@@ -360,8 +437,7 @@ impl<'a> Door<'a> {
 
     fn chosen(&mut self, scores: &[i128], chooser: &Chooser) -> Result<Released<usize>, Failed> {
         let index = self.draw.chosen(scores, chooser)?;
-        #[cfg(test)]
-        self.told.push(Told::Index(index));
+        self.log.index(index);
         Ok(Released(index))
     }
 
@@ -389,8 +465,7 @@ impl<'a> Door<'a> {
         if cells(&mut self.kept.keys().chain(&missing)) > MOST_KEPT {
             self.kept.retain(|set, _| sets.contains(set));
         }
-        #[cfg(test)]
-        self.asked.push(missing.iter().map(|set| (set.clone(), Vec::new())).collect());
+        self.log.sets(&missing);
         let counted = self.counts.count(&missing)?;
         if counted.len() != missing.len() {
             return Err(Failed::Fault);
@@ -412,29 +487,14 @@ impl Draw<'_> {
                 let noisy = |count: &i64| i128::from(*count).saturating_add(noise.draw(rng));
                 Ok(exact.iter().map(noisy).collect())
             }
-            #[cfg(test)]
-            Self::Exact => Ok(exact.iter().copied().map(i128::from).collect()),
-            #[cfg(test)]
-            Self::Replayed(told) => match told.pop_front() {
-                Some(Told::Values(values)) if values.len() == exact.len() => Ok(values),
-                other => panic!("not what was released: {other:?}"),
-            },
+            Self::Scripted(script) => script.noisy(exact),
         }
     }
 
     fn chosen(&mut self, scores: &[i128], chooser: &Chooser) -> Result<usize, Failed> {
         match self {
             Self::Random(rng) => Ok(chooser.choose(scores, rng)?),
-            #[cfg(test)]
-            Self::Exact => {
-                let best = scores.iter().max();
-                scores.iter().position(|score| Some(score) == best).ok_or(Failed::Fault)
-            }
-            #[cfg(test)]
-            Self::Replayed(told) => match told.pop_front() {
-                Some(Told::Index(index)) if index < scores.len() => Ok(index),
-                other => panic!("not what was released: {other:?}"),
-            },
+            Self::Scripted(script) => script.chosen(scores),
         }
     }
 }

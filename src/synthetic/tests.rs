@@ -100,7 +100,7 @@ fn replayed(task: &Task, rows: &Rows, told: Vec<Told>) -> Seen {
     let mut said = Vec::new();
     let basis = plan.release(&mut door, &mut |progress| said.push(progress)).unwrap();
     let made = plan.make(basis, door.used(), &mut QueryRng::seeded_for_tests(3)).unwrap();
-    (std::mem::take(&mut door.asked), said, door.used(), made)
+    (std::mem::take(&mut door.log.asked), said, door.used(), made)
 }
 
 /// What another run released, replayed on neighbours' rows, gives the same candidates, rounds, sizes, rows and bounds.
@@ -115,7 +115,7 @@ fn released_values_decide_everything() {
         let mut rng = QueryRng::seeded_for_tests(11);
         let mut door = Door::new(&task, &rows, &mut rng);
         plan.release(&mut door, &mut |_| {}).unwrap();
-        let told = std::mem::take(&mut door.told);
+        let told = std::mem::take(&mut door.log.told);
         assert!(!told.is_empty());
         let seen = replayed(&task, &rows, told.clone());
         for (cell, more) in [(empty, 1), (full, -1), (full, 1)] {

@@ -352,12 +352,17 @@ impl Site<'_> {
             None => (None, whole, spent),
         };
         let column = place.and_then(|place| catalog.cells_of(place.unit_domain));
-        let cell =
-            column.zip(place).map(|(cells, place)| format!("{} {}", cells.column, place.cell));
+        let cell = column.zip(place).map(|(cells, place)| Touched {
+            column: cells.column.to_owned(),
+            since: cells.since,
+            cells: [place.cell.clone()].into(),
+        });
         // The share has never more left than the whole budget.
         if !left.pays(asked) || !whole.pays(asked) {
+            let cell = cell.map(Box::new);
             return Err(VaultError::Exhausted { budget: name(), slice, cell, asked, left }.into());
         }
+        let cell = cell.map(|cell| cell.to_string());
         // Of a share, as much as it can still spend: the whole budget may have less than its limit.
         let limit = if slice.is_some() { spent.plus(left)? } else { limit };
         let after = spent.plus(asked)?;

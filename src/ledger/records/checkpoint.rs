@@ -149,9 +149,7 @@ impl Checkpoint {
             Older::WithoutAnalysts => {
                 self.of_all("hushql checkpoint 2", |sum| all(sum).to_vec())?
             }
-            Older::WithoutCells => {
-                (wide_text(&self.spent), self.wide("hushql checkpoint 3").digest())
-            }
+            Older::OfOneCell => (wide_text(&self.spent), self.wide("hushql checkpoint 3").digest()),
         };
         if stored == (self.chain, text, digest) { Ok(()) } else { Err(damage()) }
     }
@@ -216,8 +214,8 @@ pub(crate) enum Older {
     WithoutNumbers,
     /// Format 7: the analysts.
     WithoutAnalysts,
-    /// Format 8: the cells.
-    WithoutCells,
+    /// Format 8: the cells of people.
+    OfOneCell,
 }
 
 /// The sums of all analysts together, as older formats have them.

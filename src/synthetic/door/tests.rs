@@ -257,7 +257,7 @@ fn the_door_keeps_the_account() {
     assert!(door.select(&candidates([1, 1, 1], 0, 0), 101).is_err());
     assert!(door.select_cell(&candidates([1, 1, 1], 0, 0), 101).is_err());
     assert!(door.select_database(std::slice::from_ref(&both), 2, 101).is_err());
-    assert!(door.told.is_empty());
+    assert!(door.log.told.is_empty());
     assert_eq!(door.measure_total(50).unwrap().get().values, [10]);
     assert_eq!(*door.measure_cell(&both, 2, 50).unwrap().get(), 3);
     assert!(door.measure_total(1).is_err());

@@ -46,7 +46,7 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<Vec<Replayed>
         Slices::Sealed,
     )?;
     answers::all(connection)?;
-    Witness::check_with_older_checkpoints(connection, Older::WithoutCells)?;
+    Witness::check_with_older_checkpoints(connection, Older::OfOneCell)?;
     let mut statement = connection.prepare("SELECT name, readers FROM replayed_budget")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
     let replayed = |row: Result<(String, String), rusqlite::Error>| {

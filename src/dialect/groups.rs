@@ -1,0 +1,58 @@
+//! Parts of release clauses that say which groups there are, and how numbers of several of them go together.
+
+use crate::dialect::literal::Literal;
+
+/// `GROUP BY x KEYS …`: the group keys of the output, whatever the data.
+#[derive(Debug, Clone, PartialEq)]
+pub enum KeysClause {
+    /// `KEYS ('a', 'b')`.
+    List(Vec<Literal>),
+    /// `KEYS DOMAIN`: the column's declared domain.
+    Domain,
+    /// `KEYS TABLE states(code)`.
+    Table {
+        /// The public table.
+        table: String,
+        /// Its column.
+        column: String,
+    },
+}
+
+/// How the output groups are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupStrategy {
+    /// `LAPLACE_THRESHOLD`: the groups in the data that have many units.
+    Threshold,
+    /// `PUBLIC_GROUPS`: all listed or declared groups.
+    Public,
+}
+
+/// `ROLLUP (…) CONSISTENT [NONNEGATIVE] [INTEGER]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Consistent {
+    /// No number is below 0.
+    pub nonnegative: bool,
+    /// All numbers are whole.
+    pub integer: bool,
+    /// The number of the release as written, which those of all sets share.
+    pub of: usize,
+}
+
+/// The two releases that replace an aggregate whose bound the engine finds. Both carry the number of the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// The histogram of the argument: the bound is the end of the largest bucket with at least this noisy count.
+    Histogram {
+        /// The bound's number in the query.
+        bound: usize,
+        /// The least noisy count of a bucket that counts.
+        least: i128,
+    },
+    /// The aggregate, in units of the bound or of its square.
+    InUnits {
+        /// The bound's number in the query.
+        bound: usize,
+        /// Whether the unit is the bound's square.
+        squared: bool,
+    },
+}
