@@ -49,6 +49,8 @@ use tokio::runtime::Runtime;
 mod duckdb;
 #[path = "ratios/people.rs"]
 mod people;
+#[path = "ratios/refresh.rs"]
+mod refresh;
 #[path = "ratios/tpch.rs"]
 mod tpch;
 
@@ -105,6 +107,9 @@ fn main() {
     tpch::queries(&mut table, directory.path(), scale, &runtime, is_wanted);
     if is_wanted("statement") {
         statements(&mut table, directory.path(), &runtime);
+    }
+    if is_wanted("refresh") {
+        refresh::dashboard(&mut table, directory.path(), &runtime);
     }
     if is_wanted("noise") {
         noise(&mut table);

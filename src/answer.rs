@@ -55,6 +55,29 @@ pub struct Receipt {
     pub(crate) charge: i64,
     /// Whether the answer was paid for before, and is shown again.
     pub is_replayed: bool,
+    /// The numbers of the charges that paid for what is shown again, each once, in order; of an answer that is partly drawn, too.
+    pub replayed: Vec<i64>,
+}
+
+/// Charges by their numbers, in words; `None` for none.
+pub(crate) fn charges_text(charges: &[i64]) -> Option<String> {
+    let numbers: Vec<String> = charges.iter().map(i64::to_string).collect();
+    match numbers.as_slice() {
+        [] => None,
+        [one] => Some(format!("charge {one}")),
+        several => Some(format!("charges {}", several.join(", "))),
+    }
+}
+
+impl Receipt {
+    /// What of the answer was paid for before, and by which charges; `None` if nothing was.
+    pub fn replayed_text(&self) -> Option<String> {
+        let charges = charges_text(&self.replayed)?;
+        Some(match self.is_replayed {
+            true => format!("replayed: {charges} paid for it"),
+            false => format!("replayed in part: {charges} paid for that"),
+        })
+    }
 }
 
 impl fmt::Display for Receipt {
@@ -66,9 +89,9 @@ impl fmt::Display for Receipt {
         for sentence in &self.cells {
             write!(f, " · {}", visible::line(sentence))?;
         }
-        match self.is_replayed {
-            true => write!(f, " · replayed: charge {} paid for it", self.sequence),
-            false => Ok(()),
+        match self.replayed_text() {
+            Some(replayed) => write!(f, " · {replayed}"),
+            None => Ok(()),
         }
     }
 }

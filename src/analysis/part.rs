@@ -478,6 +478,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
         },
         finding: None,
         consistent: None,
+        fresh: false,
     })
 }
 

@@ -94,7 +94,7 @@ impl Bound {
 /// [`BindError`] for an unknown name, or for types that do not fit together; a refusal of comparisons that would not mean
 /// what they say.
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> {
-    let QueryStatement { tree, releases, range_of: _, null_values, fresh: _, headings: _ } = query;
+    let QueryStatement { tree, releases, range_of: _, null_values, headings: _ } = query;
     let context = Context::new(sources, &releases, null_values);
     let options = ParserOptions::new().with_collect_spans(true);
     let explained =

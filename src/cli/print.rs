@@ -397,8 +397,8 @@ fn receipt_line(receipt: &Receipt) -> String {
     for sentence in &receipt.cells {
         let _ = write!(line, " · {}", visible::line(sentence));
     }
-    if receipt.is_replayed {
-        let _ = write!(line, " · replayed: charge {} paid for it", receipt.sequence);
+    if let Some(replayed) = receipt.replayed_text() {
+        let _ = write!(line, " · {replayed}");
     }
     line
 }

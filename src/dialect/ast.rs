@@ -87,8 +87,6 @@ pub struct QueryStatement {
     pub range_of: Option<ColumnName>,
     /// Whether a program has given NULL as a value of a parameter.
     pub null_values: bool,
-    /// Whether its releases are drawn again, also where they could be replayed.
-    pub fresh: bool,
     /// How the columns without a name of their own were written, if every column is listed.
     pub(crate) headings: Vec<Option<String>>,
 }
@@ -139,6 +137,8 @@ pub struct ReleaseClause {
     pub finding: Option<Finding>,
     /// Whether it is made consistent with the releases of the other sets of its ROLLUP, and how.
     pub consistent: Option<Consistent>,
+    /// Whether FRESH stands before it: it is drawn again, also where it could be replayed.
+    pub fresh: bool,
 }
 
 /// The settings for groups in the OPTIONS of a SELECT, and the cost that its bare aggregates share.

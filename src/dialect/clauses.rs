@@ -52,8 +52,6 @@ pub(crate) struct Clauses {
     pub(crate) options: Vec<Options>,
     /// How many sets of ROLLUP, CUBE and GROUPING SETS there are.
     pub(crate) sets: usize,
-    /// Whether FRESH stands before one of them.
-    pub(crate) fresh: bool,
     /// The releases that are written as MODE.
     pub(crate) modes: Vec<usize>,
 }

@@ -72,6 +72,11 @@ pub enum Declaration {
         /// The table's name.
         table: String,
     },
+    /// `ALTER TABLE name REFRESH`: the rows are those of now until its next declaration.
+    Refresh {
+        /// The table's name.
+        table: String,
+    },
     /// `ALTER TABLE name DROP PRIVACY UNIT` (or `DROP PRIVACY`): the table is undeclared again.
     DropUnit {
         /// The table's name.

@@ -183,6 +183,9 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
         take_word(parser, "UNIT");
         return Ok(Declaration::DropUnit { table });
     }
+    if take_word(parser, "REFRESH") {
+        return Ok(Declaration::Refresh { table });
+    }
     expect_word(parser, "SET")?;
     if take_word(parser, "PUBLIC") {
         return Ok(Declaration::SetPublic { table });

@@ -16,6 +16,7 @@ use sqlparser::ast::{self as sql, Expr, Ident, ObjectName, ObjectNamePart};
 use super::AggregateName;
 use super::aggregate::{aggregate_call, column_name};
 use super::ast::{MechanismName, Operand, Parameters, ReleaseClause};
+use super::fresh::take_mark;
 use super::parser::aggregate_marker;
 use crate::dialect::candidates::of_this_select;
 use crate::dialect::clauses::folded;
@@ -66,19 +67,24 @@ impl<'a> Implied<'a> {
         may_repeat: bool,
     ) -> Result<(), DialectError> {
         let outcome = of_this_select(expression, |expression| {
-            let Expr::Function(function) = &*expression else {
+            let Expr::Function(function) = &mut *expression else {
                 return ControlFlow::Continue(());
             };
+            let fresh = take_mark(function);
             let name = function.name.to_string();
             if function.over.is_some() || AggregateName::parse(&name).is_none() {
                 return ControlFlow::Continue(());
             }
             let written = in_one_spelling(expression);
             let same = self.known.iter().find(|(known, _)| *known == written);
-            if let (true, Some((_, marker))) = (may_repeat, same) {
+            // What is drawn afresh is not another one that is there already.
+            if let (true, Some((_, marker)), false) = (may_repeat, same, fresh) {
                 *expression = marker.clone();
                 return ControlFlow::Continue(());
             }
+            let Expr::Function(function) = &*expression else {
+                return ControlFlow::Continue(());
+            };
             let text = column_name(function);
             match aggregate_call(function.clone()) {
                 Err(message) => {
@@ -99,6 +105,7 @@ impl<'a> Implied<'a> {
                         text,
                         finding: None,
                         consistent: None,
+                        fresh,
                     });
                     ControlFlow::Continue(())
                 }

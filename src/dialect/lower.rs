@@ -21,6 +21,7 @@ use super::allow::{
 use super::ast::{MechanismName, Parameters, marked};
 use super::candidates::name_candidates;
 use super::consistent::{attach, take_consistent};
+use super::fresh::has_mark;
 use super::grouping_sets::{MOST_SETS, only_numbers, spell_out};
 use super::histogram::{no_histogram, spell_out_histogram};
 use super::implied::Implied;
@@ -162,7 +163,10 @@ impl Lowering<'_> {
         if options.is_some() {
             self.no_bare_mode(projection)?;
         }
-        if options.is_some() || !keys.is_empty() || consistent.is_some() {
+        let shown = projection.iter_mut().filter_map(item_expression).map(|e| &*e);
+        let beside = having.iter().chain(order_by.iter().map(|e| &**e));
+        let is_fresh = shown.chain(beside).any(has_mark);
+        if options.is_some() || !keys.is_empty() || consistent.is_some() || is_fresh {
             let written = options.is_some();
             let options = options.unwrap_or_default();
             let mut implied = Implied::under(&options.parameters);
@@ -255,7 +259,11 @@ impl Lowering<'_> {
 
     /// Refuses a release in an expression that is evaluated before anything is released.
     fn no_release(&self, expr: &Expr, place: &str) -> Result<(), DialectError> {
-        let Some(n) = markers(expr).first().copied() else { return Ok(()) };
+        let n = markers(expr).first().copied();
+        if n.is_none() && !has_mark(expr) {
+            return Ok(());
+        }
+        let n = n.unwrap_or(usize::MAX);
         let text = self.clauses.releases.get(n).map_or("a release", |r| r.text.as_str());
         Err(Refusal::new(
             Reason::Place,

@@ -31,6 +31,7 @@ mod declaration;
 mod declare;
 mod domain_query;
 pub(crate) mod error;
+mod fresh;
 mod grouping_sets;
 mod groups;
 mod headings;

@@ -21,6 +21,7 @@ use super::ast::{
     PriorClause, ReleaseClause, SelectionClause, Selector, marker,
 };
 use super::consistent::consistent_sets;
+use super::fresh::marked_fresh;
 use super::histogram::{
     Histogram, bare_count, counted, histogram, marked_histogram, starts_histogram,
 };
@@ -71,8 +72,7 @@ impl Dialect for HushDialect {
         }
         if starts_fresh(parser) {
             parser.next_token();
-            self.clauses.borrow_mut().fresh = true;
-            return Some(parser.parse_prefix());
+            return Some(self.fresh(parser));
         }
         if let Some(head) = release_head(parser) {
             return Some(self.release(parser, &head));
@@ -291,6 +291,34 @@ impl HushDialect {
         self.attempts.get() == 0
     }
 
+    /// A release, or an aggregate without a mechanism, behind FRESH.
+    fn fresh(&self, parser: &mut Parser) -> Result<Expr, ParserError> {
+        let before = self.clauses.borrow().releases.len();
+        let release = if let Some(head) = release_head(parser) {
+            self.release(parser, &head)?
+        } else if starts_mode(parser) {
+            self.bare_mode(parser)?
+        } else if starts_histogram(parser) {
+            let Histogram { class, filter } = histogram(parser)?;
+            let (operand, arguments) = counted();
+            let (default, none) = (MechanismName::Default, Parameters::default());
+            let n = self.add(default, none, operand, "count".to_owned());
+            marked_histogram(class, aggregate_marker(n, arguments, filter, false))
+        } else {
+            let at = parser.peek_token().span.start;
+            let Some(marked) = marked_fresh(parser.parse_prefix()?) else {
+                let how = "FRESH stands before one release: FRESH LAPLACE(eps=1) COUNT(*), or FRESH COUNT(*)";
+                return Err(ParserError::ParserError(format!("{how}{at}")));
+            };
+            marked
+        };
+        // Its arguments hold no release.
+        if let Some(own) = self.clauses.borrow_mut().releases.get_mut(before..) {
+            own.iter_mut().for_each(|clause| clause.fresh = true);
+        }
+        Ok(release)
+    }
+
     fn release(&self, parser: &mut Parser, head: &Head) -> Result<Expr, ParserError> {
         for _ in 0..=head.words {
             parser.next_token();
@@ -383,6 +411,7 @@ impl HushDialect {
             text,
             finding: None,
             consistent: None,
+            fresh: false,
         });
         clauses.releases.len() - 1
     }

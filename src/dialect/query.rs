@@ -34,8 +34,8 @@ pub(crate) fn query(
     let headings = headings(&tree);
     let (tree, clauses) = lowered_tree(tree, dialect)?;
     let null_values = dialect.values.contains(&Value::Null);
-    let Clauses { releases, fresh, .. } = clauses;
-    Ok(QueryStatement { tree, releases, range_of: None, null_values, fresh, headings })
+    let Clauses { releases, .. } = clauses;
+    Ok(QueryStatement { tree, releases, range_of: None, null_values, headings })
 }
 
 /// A query as plain SQL, and the dialect's own clauses in it.

@@ -30,12 +30,11 @@ impl Session {
     /// What a query would release and cost, and what would be left.
     pub(super) fn explanation(&self, due: &Due) -> Result<Explanation, Error> {
         let planned = due.planned();
-        let replayed = due.replayed().map(|charge| self.shown_number(charge)).transpose()?;
         let explained = |quotes: &[BudgetQuote]| {
             let explanation = Explanation::for_release(planned.release(), due.cost(), quotes)
                 .with_stored(&planned.release_tables())
                 .with_cells(&planned.cells_told())
-                .with_replay(replayed);
+                .with_replay(&planned.release().replayed_numbers(), due.request().is_none());
             match planned.proposal() {
                 Some(proposal) => explanation.with_range(&proposal.rule()),
                 None => explanation,

@@ -388,6 +388,7 @@ impl Engine {
                     )));
                 }
                 declare::may_be_registered(&registered, &catalog, known, &provider)?;
+                self.inner.vault.registered_again(name)?;
             }
         }
         registered.insert(name.to_owned(), provider);

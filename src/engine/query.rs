@@ -87,11 +87,11 @@ impl Session {
         }
     }
 
-    /// Stages 2 to 4, and what the ledger will be asked for.
+    /// Stages 2 to 4, and what the ledger will be asked for: what was paid for before is shown again.
     pub(super) fn due(&self, query: QueryStatement, state: &SessionState) -> Result<Due, Error> {
-        let fresh = query.fresh;
-        let due = self.asked(self.plan(query, state)?)?;
-        if fresh { Ok(due) } else { self.unless_kept(due) }
+        let mut planned = self.plan(query, state)?;
+        let to_keep = self.known(&mut planned)?;
+        self.asked(planned, to_keep)
     }
 
     /// Stages 2 to 5: everything before the charge. What no budget could pay is refused before it is prepared; `prepare`

@@ -312,7 +312,7 @@ impl Session {
             Attempts::at(ready).map(|ready| {
                 (
                     ready.quoted().schema,
-                    ready.due().request().is_some() || ready.due().replayed().is_some(),
+                    !ready.due().planned().release().analysis().parts().is_empty(),
                 )
             })
         });

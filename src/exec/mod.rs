@@ -16,6 +16,7 @@
 //! ```
 
 mod aggregate;
+mod beside;
 mod coded;
 mod consistent;
 mod datafusion;
@@ -54,9 +55,8 @@ use ::datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
 use ::datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use ::datafusion::physical_plan::joins::HashJoinExec;
 use ::datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
-use arrow::array::{AsArray, Float64Array, RecordBatch};
-use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
-use num_traits::ToPrimitive;
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, Schema, SchemaRef};
 
 use crate::analysis::outcome::released_part;
 use crate::analysis::{InputShape, Measure, PrivateAggregate, Value};
@@ -64,6 +64,7 @@ use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::Release;
 use crate::sampler::QueryRng;
 use crate::visible::heading;
+use beside::{Beside, split, with_columns_beside};
 use consistent::{DrawnPart, Waiting};
 use datafusion::memory::Advance;
 use datafusion::sizes::PaidFor;
@@ -92,10 +93,7 @@ pub struct Prepared {
 
 #[derive(Debug)]
 struct PreparedPart {
-    plan: Arc<dyn ExecutionPlan>,
-    specification: Arc<Specification>,
-    permit: Permit,
-    key: LateKey,
+    source: PartSource,
     released: ReleasedTable,
     /// The number of its released columns.
     columns: usize,
@@ -107,11 +105,38 @@ struct PreparedPart {
     margins: Vec<Margin>,
 }
 
+/// Where the rows of a private part come from.
+#[derive(Debug)]
+enum PartSource {
+    /// They are drawn, once, after the charge.
+    Drawn(Box<ToDraw>),
+    /// They were drawn before, and are shown again.
+    Shown(RecordBatch),
+}
+
+/// A private part that is drawn.
+#[derive(Debug)]
+struct ToDraw {
+    plan: Arc<dyn ExecutionPlan>,
+    specification: Arc<Specification>,
+    permit: Permit,
+    key: LateKey,
+}
+
+impl PreparedPart {
+    fn to_draw(&self) -> Option<&ToDraw> {
+        match &self.source {
+            PartSource::Drawn(draw) => Some(draw),
+            PartSource::Shown(_) => None,
+        }
+    }
+}
+
 impl Prepared {
     /// The finished plans of the private parts, for tests that look at them; without a charge none of them runs.
     #[doc(hidden)]
     pub fn plans(&self) -> impl Iterator<Item = &Arc<dyn ExecutionPlan>> {
-        self.parts.iter().map(|part| &part.plan)
+        self.parts.iter().filter_map(PreparedPart::to_draw).map(|draw| &draw.plan)
     }
 
     /// The answer's columns.
@@ -171,27 +196,24 @@ pub(crate) struct Running {
 pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared> {
     let mut parts = Vec::new();
     for (i, part) in release.analysis().parts().iter().enumerate() {
-        let key = LateKey::default();
-        let bounded_inputs = bounded_inputs(part, state, &key).await?;
-        let specification = specification(release, i, &bounded_inputs)?;
-        let permit = Permit::default();
-        let plan = privatized(part, bounded_inputs, &specification, &permit)?;
+        let schema = with_columns_beside(&part.released_schema(), part.measures());
+        let source = match shown_again(release, i, &schema)? {
+            Some(batch) => PartSource::Shown(batch),
+            None => {
+                let key = LateKey::default();
+                let bounded_inputs = bounded_inputs(part, state, &key).await?;
+                let specification = specification(release, i, &bounded_inputs)?;
+                let permit = Permit::default();
+                let plan = privatized(part, bounded_inputs, &specification, &permit)?;
+                PartSource::Drawn(Box::new(ToDraw { plan, specification, permit, key }))
+            }
+        };
         let released = ReleasedTable::new(release.error_bars().released(part), part.rows());
         let columns = part.released_schema().fields().len();
         let beside = part.measures().iter().map(Beside::for_measure).collect();
         let margins = margins(release, i);
         let is_chosen = part.measures().iter().map(|measure| measure.ladder.is_some()).collect();
-        parts.push(PreparedPart {
-            plan,
-            specification,
-            permit,
-            key,
-            released,
-            columns,
-            beside,
-            is_chosen,
-            margins,
-        });
+        parts.push(PreparedPart { source, released, columns, beside, is_chosen, margins });
     }
     let released: Vec<ReleasedTable> = parts.iter().map(|part| part.released.clone()).collect();
     // It is the same moment in the whole query; without one, now() would fail after the charge.
@@ -204,7 +226,8 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     }
     let schema = columns_of(release);
     let public_plan = over_released(release.error_bars().plan(), &released, &state).await?;
-    let plans = parts.iter().map(|part| &part.plan).chain(values.iter().map(|(_, plan)| plan));
+    let own = parts.iter().filter_map(PreparedPart::to_draw).map(|draw| &draw.plan);
+    let plans = own.chain(values.iter().map(|(_, plan)| plan));
     // They run one after the other.
     let advance = plans
         .chain([&public_plan])
@@ -212,6 +235,24 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         .reduce(Advance::or)
         .unwrap_or_default();
     Ok(Prepared { due: due(release), parts, values, public_plan, schema, advance })
+}
+
+/// All that a private aggregate drew before, if nothing of it is drawn now.
+fn shown_again(release: &Release, at: usize, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
+    let Some(part) = release.analysis().parts().get(at).filter(|_| release.is_shown(at)) else {
+        return Ok(None);
+    };
+    let columns = match release.shown().whole(at) {
+        Some(batch) => batch.columns().to_vec(),
+        None => {
+            let shown = (0..part.measures().len()).map(|i| release.shown().measure(at, i));
+            let Some(shown) = shown.collect::<Option<Vec<_>>>() else {
+                return internal_err!("what is shown again was drawn before");
+            };
+            draw::shown_again(part, &shown)?
+        }
+    };
+    Ok(Some(RecordBatch::try_new(Arc::clone(schema), columns)?))
 }
 
 /// The finished and verified plan of a private aggregate over its bounded inputs.
@@ -230,7 +271,7 @@ fn privatized(
     Ok(plan)
 }
 
-impl PreparedPart {
+impl ToDraw {
     /// Plans the part once more where it joins tables, now that their numbers of rows may be used.
     ///
     /// # Guarantee
@@ -380,6 +421,7 @@ fn draw_plans(
             accuracy: mechanized.accuracy,
             together: mechanized.together.clone(),
             rank: mechanized.rank,
+            shown: release.shown().measure(part, i).map(<[_]>::to_vec),
             bounded_input,
             first: before.map(Measure::width).sum(),
         });
@@ -414,61 +456,12 @@ async fn over_released(
     Ok(plan)
 }
 
-/// A column behind the released ones that the accuracy of a measure depends on.
-#[derive(Debug, Clone, Copy)]
-enum Beside {
-    /// The noisy number of rows behind a mean: the least one counts.
-    Rows,
-    /// The ± of a variance or of a statistic of two columns: the largest one counts.
-    Within,
-}
-
-impl Beside {
-    /// What stands beside a measure, if anything does.
-    fn for_measure(measure: &Measure) -> Option<Self> {
-        let has_own = measure.moments().is_some() || measure.joint().is_some();
-        match (measure.is_mean(), has_own) {
-            (true, _) => Some(Self::Rows),
-            (false, true) => Some(Self::Within),
-            (false, false) => None,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Rows => "rows",
-            Self::Within => "within",
-        }
-    }
-
-    /// The one number of a column that counts.
-    fn number(self, column: &Float64Array) -> f64 {
-        match self {
-            Self::Rows => column.iter().flatten().fold(f64::INFINITY, f64::min),
-            Self::Within => column.iter().flatten().fold(f64::NEG_INFINITY, f64::max),
-        }
-    }
-}
-
-/// The released table, and behind it what stands beside its measures, in their order, and the places of the bounds that were
-/// chosen for them.
-fn with_columns_beside(released: &SchemaRef, measures: &[Measure]) -> SchemaRef {
-    let beside = measures.iter().enumerate().filter_map(|(i, measure)| {
-        let name = format!("{}{i}", Beside::for_measure(measure)?.name());
-        Some(Arc::new(Field::new(name, DataType::Float64, true)))
-    });
-    let rungs = measures.iter().enumerate().filter(|(_, measure)| measure.ladder.is_some());
-    let rungs =
-        rungs.map(|(i, _)| Arc::new(Field::new(format!("rung{i}"), DataType::Float64, true)));
-    let fields = released.fields().iter().cloned().chain(beside).chain(rungs);
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
 /// Runs the parts of a paid query, and begins with its rows.
 ///
 /// # Guarantee
 /// The charge is for this release, consumed, and durable, before the first random draw. Every part has drawn once when this
-/// returns; the remainder, whose rows are still to come, sees released and public tables only.
+/// returns, or shows again what it drew before; the remainder, whose rows are still to come, sees released and public tables only.
+/// Where nothing is drawn, nothing private is read.
 ///
 /// # Errors
 /// Whatever fails while running. The error may quote cells: it must never reach an analyst.
@@ -476,35 +469,6 @@ pub(crate) async fn run(
     prepared: Prepared,
     release: &Release,
     charge: Option<Charge>,
-    state: &SessionState,
-) -> Result<Running> {
-    Box::pin(run_or_show(prepared, release, charge, None, state)).await
-}
-
-/// Shows again what the parts of a query drew before, and begins with its rows.
-///
-/// # Guarantee
-/// No part runs, nothing private is read, and nothing is drawn.
-///
-/// # Errors
-/// As [`run`]; also if what was drawn does not have the columns of the parts.
-pub(crate) async fn replay(
-    prepared: Prepared,
-    release: &Release,
-    drawn: Vec<RecordBatch>,
-    state: &SessionState,
-) -> Result<Running> {
-    if drawn.len() != prepared.parts.len() || drawn.is_empty() {
-        return internal_err!("what is replayed was drawn by all parts");
-    }
-    Box::pin(run_or_show(prepared, release, None, Some(drawn), state)).await
-}
-
-async fn run_or_show(
-    prepared: Prepared,
-    release: &Release,
-    charge: Option<Charge>,
-    drawn: Option<Vec<RecordBatch>>,
     state: &SessionState,
 ) -> Result<Running> {
     let Prepared { due, mut parts, values, public_plan, schema, mut advance } = prepared;
@@ -515,7 +479,7 @@ async fn run_or_show(
         Some(charge) if !charge.settles(&due) => {
             return internal_err!("a charge pays for its own release");
         }
-        None if !parts.is_empty() && drawn.is_none() => {
+        None if parts.iter().any(|part| part.to_draw().is_some()) => {
             return internal_err!("a private part runs after a charge");
         }
         Some(_) | None => {}
@@ -523,8 +487,9 @@ async fn run_or_show(
     if let Some(charge) = &charge {
         let paid = PaidFor::by(charge).within(state);
         for (part, analyzed) in parts.iter_mut().zip(release.analysis().parts()) {
-            Box::pin(part.planned_by_size(analyzed, &paid)).await?;
-            advance = advance.or(advance_of(&part.plan, state));
+            let PartSource::Drawn(draw) = &mut part.source else { continue };
+            Box::pin(draw.planned_by_size(analyzed, &paid)).await?;
+            advance = advance.or(advance_of(&draw.plan, state));
         }
     }
     let context = datafusion::memory::context(state, advance)?;
@@ -532,25 +497,22 @@ async fn run_or_show(
     let mut numbers = vec![None; values.len()];
     let entropy = |e| DataFusionError::External(Box::new(e));
     let mut hash = None;
-    let (mut all, mut drawn) = (Vec::new(), drawn.map(Vec::into_iter));
+    let mut all = Vec::new();
     let mut waiting = Waiting::default();
     for (i, part) in parts.into_iter().enumerate() {
         let needed = values.iter().zip(&mut numbers);
         for ((value, plan), number) in needed.filter(|((value, _), _)| value.before() == i) {
             *number = value.give(&collect(Arc::clone(plan), Arc::clone(&context)).await?)?;
         }
-        let batches = match &mut drawn {
-            Some(drawn) => {
-                let columns = drawn.next().map(|batch| batch.columns().to_vec());
-                vec![RecordBatch::try_new(part.plan.schema(), columns.unwrap_or_default())?]
-            }
-            None => {
+        let batches = match &part.source {
+            PartSource::Shown(batch) => vec![batch.clone()],
+            PartSource::Drawn(draw) => {
                 let mut rng = QueryRng::from_os().map_err(entropy)?;
                 // One key for all parts: a unit keeps the same groups wherever the query bounds it.
                 let key = *hash.get_or_insert_with(|| HashKey::new(rng.hash_key()));
-                part.key.set(key);
-                part.permit.grant(rng);
-                collect(Arc::clone(&part.plan), Arc::clone(&context)).await?
+                draw.key.set(key);
+                draw.permit.grant(rng);
+                collect(Arc::clone(&draw.plan), Arc::clone(&context)).await?
             }
         };
         let [batch] = batches.as_slice() else { return internal_err!("a release is one batch") };
@@ -565,30 +527,4 @@ async fn run_or_show(
     let rows = execute_stream(public_plan, context)?;
     let drawn = Drawn { schema, mean_rows, rungs: chosen, released, values: numbers, batches: all };
     Ok(Running { drawn, rows, charge })
-}
-
-/// The released columns of a batch, what stands beside each measure, and the place of its chosen bound.
-type Parted = (RecordBatch, Vec<Option<f64>>, Vec<Option<usize>>);
-
-fn split(
-    batch: &RecordBatch,
-    columns: usize,
-    beside: &[Option<Beside>],
-    is_chosen: &[bool],
-) -> Result<Parted> {
-    let mut behind = batch.columns().iter().skip(columns);
-    let numbers = beside.iter().map(|beside| {
-        let beside = (*beside)?;
-        let column = behind.next()?.as_primitive_opt::<Float64Type>()?;
-        Some(beside.number(column))
-    });
-    let numbers = numbers.collect();
-    let rungs = is_chosen.iter().map(|is_chosen| {
-        let column = is_chosen.then(|| behind.next()).flatten()?;
-        let place = column.as_primitive_opt::<Float64Type>()?.iter().flatten().next()?;
-        place.to_usize()
-    });
-    let rungs = rungs.collect();
-    let released: Vec<usize> = (0..columns).collect();
-    Ok((batch.project(&released)?, numbers, rungs))
 }

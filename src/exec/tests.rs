@@ -92,6 +92,14 @@ fn units() -> [Unit; 2] {
     [Unit::Row, Unit::Column { column: "id".to_owned(), max_rows: None, unique: false }]
 }
 
+/// The only part of a query, which is drawn.
+async fn to_draw(unit: Unit) -> ToDraw {
+    match prepared(unit).await.parts.remove(0).source {
+        PartSource::Drawn(draw) => *draw,
+        PartSource::Shown(_) => panic!("nothing was drawn before"),
+    }
+}
+
 fn replaced(
     plan: &Arc<dyn ExecutionPlan>,
     child: Arc<dyn ExecutionPlan>,
@@ -105,7 +113,7 @@ fn replaced(
 async fn a_release_runs_once_and_only_after_its_charge() {
     let state = session_state();
     for unit in units() {
-        let part = prepared(unit).await.parts.remove(0);
+        let part = to_draw(unit).await;
         let copy = replaced(&part.plan, Arc::clone(part.plan.children()[0]));
         part.key.set(HashKey::new([1; 4]));
         for plan in [&part.plan, &copy] {
@@ -194,7 +202,7 @@ fn paid(due: &Due) -> Charge {
 #[tokio::test]
 async fn a_release_has_one_partition() {
     for unit in units() {
-        let part = prepared(unit).await.parts.remove(0);
+        let part = to_draw(unit).await;
         assert_eq!(part.plan.output_partitioning().partition_count(), 1);
         let distribution = part.plan.input_distribution_requirements();
         assert!(
@@ -214,7 +222,7 @@ async fn a_release_has_one_partition() {
 #[tokio::test]
 async fn no_optimizer_moves_anything_through_the_operator() {
     for unit in units() {
-        let plan = prepared(unit).await.parts.remove(0).plan;
+        let plan = to_draw(unit).await.plan;
         assert_eq!(plan.name(), "PrivatizeExec");
         assert!(!plan.supports_limit_pushdown());
         assert_eq!(plan.fetch(), None);
@@ -254,7 +262,7 @@ async fn no_optimizer_moves_anything_through_the_operator() {
 async fn the_finished_plan_is_the_one_that_was_analyzed() {
     for unit in units() {
         let bounded = unit != Unit::Row;
-        let plan = prepared(unit.clone()).await.parts.remove(0).plan;
+        let plan = to_draw(unit.clone()).await.plan;
         let root = plan.downcast_ref::<PrivatizeExec>().unwrap();
         let specification = Arc::clone(root.specification());
         let message = |plan: &Arc<dyn ExecutionPlan>| {
@@ -272,7 +280,7 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
             Arc::new(GlobalLimitExec::new(Arc::clone(&plan), 0, Some(1)));
         assert!(message(&hidden).contains("its root is GlobalLimitExec"));
         assert!(message(&replaced(&plan, Arc::clone(&plan))).contains("it holds a PrivatizeExec"));
-        let other = prepared(unit).await.parts.remove(0).plan;
+        let other = to_draw(unit).await.plan;
         assert!(message(&other).contains("releases something else"));
 
         // Literal rows replace the scan.
@@ -309,7 +317,7 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
 #[tokio::test]
 async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
     let unit = Unit::Column { column: "id".to_owned(), max_rows: None, unique: false };
-    let plan = prepared(unit).await.parts.remove(0).plan;
+    let plan = to_draw(unit).await.plan;
     let root = plan.downcast_ref::<PrivatizeExec>().unwrap();
     let specification = Arc::clone(root.specification());
     let check = |below: Arc<dyn ExecutionPlan>, bounded| {
@@ -345,7 +353,7 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
 #[tokio::test]
 async fn the_public_remainder_reads_no_private_table() {
     for unit in units() {
-        let plan = prepared(unit).await.parts.remove(0).plan;
+        let plan = to_draw(unit).await.plan;
         let mut deep = 0;
         let mut node = &plan;
         loop {

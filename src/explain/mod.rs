@@ -92,6 +92,8 @@ impl Explanation {
                 let share = share_text(part, position, hidden);
                 lines.extend(release_lines(part, measure, mechanized, share));
                 lines.extend(finding_line(measure));
+                let replayed = release.replayed(i, position);
+                lines.extend(replayed.map(stored::replayed_line));
                 let fitted = release.fitted(i, position);
                 lines.extend(fitted.map(consistent::line));
                 let compared = hidden.is_some_and(|hidden| hidden.counter() == Some(position));
@@ -103,7 +105,8 @@ impl Explanation {
                 if let Value::Object(map) = &mut object {
                     let decides = chosen_by.then(|| ("decides_rows".to_owned(), json!(true)));
                     let fitted = fitted.map(|f| ("consistent".to_owned(), consistent::object(f)));
-                    map.extend(decides.into_iter().chain(fitted));
+                    let replayed = replayed.map(|charge| ("replay".to_owned(), json!(charge)));
+                    map.extend(decides.into_iter().chain(fitted).chain(replayed));
                 }
                 releases.push(object);
                 names.push(privatize(measure, mechanized));

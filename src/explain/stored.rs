@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  stored       cities: stored, and read at cost 0
-//!  replay       charge 17 paid for this answer: it would be replayed, cost 0
+//!  replay       charge 17 paid for this answer: it would be replayed, cost 0        (of a single release: charge 17 paid for it)
 //! ```
 
 use std::collections::BTreeSet;
@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Explanation;
+use crate::answer::charges_text;
 use crate::visible;
 
 impl Explanation {
@@ -31,15 +32,27 @@ impl Explanation {
         self
     }
 
-    /// The same explanation of a query that this charge has paid for already.
-    pub(crate) fn with_replay(mut self, charge: Option<i64>) -> Self {
-        let Some(charge) = charge else { return self };
+    /// The same explanation of a query of which these charges have paid for a part already, or for all.
+    pub(crate) fn with_replay(mut self, charges: &[i64], is_all: bool) -> Self {
+        let Some(paid) = charges_text(charges) else { return self };
         let at = self.lines.iter().position(|(name, _)| *name == "cost");
-        let text = format!("charge {charge} paid for this answer: it would be replayed, cost 0");
+        let text = match is_all {
+            true => format!("{paid} paid for this answer: it would be replayed, cost 0"),
+            false => format!("{paid} paid for a part of this answer: only the rest would be drawn"),
+        };
         self.lines.insert(at.unwrap_or(self.lines.len()), ("replay", text));
-        if let Value::Object(map) = &mut self.json {
-            map.insert("replay".to_owned(), json!(charge));
+        if let (Value::Object(map), true) = (&mut self.json, is_all) {
+            let replay = match charges {
+                [one] => json!(one),
+                several => json!(several),
+            };
+            map.insert("replay".to_owned(), replay);
         }
         self
     }
+}
+
+/// The line of a release that is shown again.
+pub(super) fn replayed_line(charge: i64) -> (&'static str, String) {
+    ("replay", format!("charge {charge} paid for it: it would be replayed, cost 0"))
 }

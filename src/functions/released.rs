@@ -40,6 +40,11 @@ impl LateValue {
         ScalarUDF::from(self.clone()).call(Vec::new())
     }
 
+    /// The name of the function, which no other released value of its query has.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The type that the value will have.
     pub(crate) fn data_type(&self) -> &DataType {
         &self.data_type

@@ -72,7 +72,7 @@ pub(crate) use records::kinds::{OwnEntries, kind};
 pub(crate) use vault::budgets::SliceChange;
 pub(crate) use vault::cells_of::CellState;
 pub(crate) use vault::declared::{Inventory, Spending};
-pub(crate) use vault::kept::Kept;
+pub(crate) use vault::kept::AskedDraw;
 pub(crate) use vault::pages::{Extent, PAGE};
 pub(crate) use vault::spending::Spent;
 pub use vault::verify::Verified;

@@ -146,6 +146,13 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             alter(inner, catalog, table, |entry| entry.privacy = Privacy::Public)?;
             Ok(format!("table {table} is public: answers may show its rows to anyone"))
         }
+        Declaration::Refresh { table } => {
+            known(catalog, table)?;
+            inner.vault.refresh(table)?;
+            Ok(format!(
+                "table {table} is refreshed: what was drawn of its rows before is not replayed any more, and what is drawn from now on is, until its next declaration"
+            ))
+        }
         Declaration::DropUnit { table } => {
             units::nothing_leads_through(catalog, table)?;
             alter(inner, catalog, table, |entry| entry.privacy = Privacy::Undeclared)?;

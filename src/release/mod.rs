@@ -15,6 +15,7 @@ use accuracy::{accuracies_under_bounds, accuracy_among, error_bars, without_boun
 use consistent::{Fit, FittedLevel, fits};
 use cost::{Accounts, default_cost};
 use goal::{Groups, priced};
+use shown::Shown;
 use together::{draw_together, losses};
 
 pub(crate) mod accuracy;
@@ -32,6 +33,7 @@ mod own_sizes;
 mod partition_selection;
 pub(crate) mod record;
 mod shortfall;
+pub(crate) mod shown;
 pub(crate) mod synthetic;
 pub(crate) mod text;
 mod threshold;
@@ -52,6 +54,7 @@ pub struct Release {
     selections: Vec<Option<PartitionSelection>>,
     error_bars: ErrorBars,
     fits: Vec<Fit>,
+    shown: Shown,
 }
 
 impl Release {
@@ -70,7 +73,8 @@ impl Release {
         self.selections.get(aggregate)?.as_ref()
     }
 
-    /// All draws with their losses, in the order of the private aggregates. Nothing else has a cost.
+    /// All draws with their losses, in the order of the private aggregates. Nothing else has a cost: what was drawn before, and is
+    /// shown again, is left out.
     /// Of releases that are read of one vector, the first bears the loss of the vector, and the others none.
     ///
     /// # Guarantee
@@ -83,14 +87,16 @@ impl Release {
     /// The same, each with the number of its private aggregate.
     pub(crate) fn charges_by_part(&self) -> impl Iterator<Item = (usize, Drawn<'_>, Loss)> {
         let aggregates = self.analysis.parts().iter().zip(&self.mechanisms).zip(&self.selections);
-        aggregates.enumerate().flat_map(|(part, ((aggregate, mechanisms), selection))| {
+        aggregates.enumerate().flat_map(move |(part, ((aggregate, mechanisms), selection))| {
             let measures = aggregate.measures().iter().zip(mechanisms).zip(losses(mechanisms));
-            let threshold = selection.iter().filter_map(|selection| {
+            let measures = measures.enumerate().filter(move |(at, _)| !self.shown.has(part, *at));
+            let selection = selection.as_ref().filter(|_| self.shown.whole(part).is_none());
+            let threshold = selection.into_iter().filter_map(|selection| {
                 let loss = selection.loss()?;
                 Some((Drawn::Threshold(selection, loss), loss.clone()))
             });
             measures
-                .map(|((measure, one), loss)| (Drawn::Measure(measure, one), loss))
+                .map(|(_, ((measure, one), loss))| (Drawn::Measure(measure, one), loss))
                 .chain(threshold)
                 .map(move |(drawn, loss)| (part, drawn, loss))
         })
@@ -158,10 +164,11 @@ impl Release {
         self.charges().fold(Loss::zero(), |all, (_, loss)| all.plus(&loss))
     }
 
-    /// The unit domains of all private tables that are read, each once.
+    /// The unit domains of all private tables that are drawn from, each once.
     pub fn unit_domains(&self) -> Vec<String> {
         let mut unit_domains: Vec<String> = Vec::new();
-        for aggregate in self.analysis.parts() {
+        let drawn = self.analysis.parts().iter().enumerate();
+        for (_, aggregate) in drawn.filter(|(part, _)| !self.is_shown(*part)) {
             let unit_domain = aggregate.subject().unit_domain();
             if !unit_domains.iter().any(|known| known == unit_domain) {
                 unit_domains.push(unit_domain.to_owned());
@@ -245,7 +252,8 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
     }
     let fits = fits(&analysis, &mut mechanisms);
     let error_bars = error_bars(&analysis, &selections);
-    Ok(Release { analysis, mechanisms, selections, error_bars, fits })
+    let shown = Shown::default();
+    Ok(Release { analysis, mechanisms, selections, error_bars, fits, shown })
 }
 
 /// The parameters of a release as the ledger and the explanation display them.

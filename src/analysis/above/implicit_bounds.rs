@@ -187,6 +187,7 @@ fn histogram_for(paying: &[ReleaseClause]) -> Option<ReleaseClause> {
         text: format!("bounds of {of}, found at {price} by counts of buckets"),
         finding: None,
         consistent: None,
+        fresh: paying.iter().any(|clause| clause.fresh),
     })
 }
 

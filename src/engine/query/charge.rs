@@ -6,25 +6,22 @@
 use std::sync::Arc;
 
 use super::choose::Planned;
+use super::due::ToKeep;
 use super::prepare::{Quote, Ready};
 use crate::engine::session::Session;
 use crate::engine::visit::at_vault;
 use crate::error::Error;
 use crate::exec::Prepared;
-use crate::ledger::{Charge, ChargeRequest, Kept, Vault};
+use crate::ledger::{Charge, ChargeRequest, Vault};
 
 /// A query that is paid for or free, and ready to run; only [`Session::charge`] makes one.
 pub(crate) struct Paid {
     planned: Planned,
     prepared: Prepared,
     charge: Option<Charge>,
-    kept: Option<KeptUnder>,
-}
-
-/// What is shown again, or kept to be shown again, and how the query was written.
-pub(crate) struct KeptUnder {
-    pub(super) kept: Kept,
-    pub(super) text: String,
+    to_keep: Vec<ToKeep>,
+    /// How the query was written.
+    text: String,
 }
 
 impl Paid {
@@ -38,8 +35,8 @@ impl Paid {
         self.charge.is_some()
     }
 
-    pub(super) fn into_parts(self) -> (Planned, Prepared, Option<Charge>, Option<KeptUnder>) {
-        (self.planned, self.prepared, self.charge, self.kept)
+    pub(super) fn into_parts(self) -> (Planned, Prepared, Option<Charge>, Vec<ToKeep>, String) {
+        (self.planned, self.prepared, self.charge, self.to_keep, self.text)
     }
 }
 
@@ -60,8 +57,16 @@ impl Session {
             ));
         }
         let (due, prepared) = ready.into_parts();
-        let (planned, request, kept) = due.into_parts();
+        let (planned, request, to_keep) = due.into_parts();
         let text = text.trim().to_owned();
+        // Written down before the charge: if the declarations change in between, both happen again, and nothing is paid twice.
+        let replayed = planned.release().replayed_charges();
+        if !replayed.is_empty() {
+            let (analyst, text) = (self.analyst.clone(), text.clone());
+            let catalog = Arc::clone(planned.catalog());
+            let shown = move |vault: &Vault| vault.replayed(&analyst, &text, &replayed, &catalog);
+            at_vault(&self.inner.vault, shown).await?;
+        }
         let charge = match request {
             Some(request) => {
                 let request = ChargeRequest { statement: text.clone(), ..request };
@@ -69,13 +74,6 @@ impl Session {
             }
             None => None,
         };
-        if let Some(draw) = kept.as_ref().and_then(|kept| kept.draw.as_ref()) {
-            let (analyst, text, paid) = (self.analyst.clone(), text.clone(), draw.charge);
-            let catalog = Arc::clone(planned.catalog());
-            let shown = move |vault: &Vault| vault.replayed(&analyst, &text, paid, &catalog);
-            at_vault(&self.inner.vault, shown).await?;
-        }
-        let kept = kept.map(|kept| KeptUnder { kept, text });
-        Ok(Paid { planned, prepared, charge, kept })
+        Ok(Paid { planned, prepared, charge, to_keep, text })
     }
 }

@@ -37,6 +37,11 @@ impl Planned {
         &self.release
     }
 
+    /// The same, to show again what was drawn before.
+    pub(super) fn release_mut(&mut self) -> &mut Release {
+        &mut self.release
+    }
+
     /// How the answer is derived from the releases, if the query asks for a range.
     pub(crate) fn proposal(&self) -> Option<&Proposal> {
         self.proposal.as_ref()

@@ -50,10 +50,13 @@ impl Ready {
     /// Whether it costs what was quoted, and has its columns; what is shown again costs nothing, whatever was quoted.
     pub(crate) fn keeps(&self, quoted: &Quote) -> bool {
         let own = self.quoted();
-        match self.due.replayed() {
-            Some(_) => own.schema == quoted.schema,
-            None => own == *quoted,
+        if self.due.planned().release().replayed_charges().is_empty() {
+            return own == *quoted;
         }
+        let mut all = quoted.entries.iter();
+        own.schema == quoted.schema
+            && own.entries.iter().all(|entry| all.any(|quoted| quoted == entry))
+            && own.unit_domains.iter().all(|domain| quoted.unit_domains.contains(domain))
     }
 
     /// The query whose answer has these headings, where there is one for a column.

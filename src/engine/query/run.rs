@@ -13,14 +13,15 @@ use datafusion::common::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use futures::StreamExt;
 
-use super::charge::{KeptUnder, Paid};
+use super::charge::Paid;
 use super::choose::Planned;
+use super::due::{RowsOf, ToKeep};
 use crate::answer::Receipt;
 use crate::catalog::{CatalogVersion, Source, Table};
 use crate::engine::session::Session;
 use crate::engine::visit::at_vault;
 use crate::error::Error;
-use crate::exec::source::{Reading, decoded_draw, encoded_draw};
+use crate::exec::source::{Reading, encoded_draw};
 use crate::exec::{self, Drawn, Running};
 use crate::ledger::{KeptDraw, Vault};
 use crate::privacy::Cost;
@@ -81,31 +82,25 @@ impl Session {
     /// # Errors
     /// [`Error::Execution`]; a query that reads no private row may say that the ledger it reads is damaged.
     pub(crate) async fn run_plans(&self, paid: Paid, state: &SessionState) -> Result<Ran, Error> {
-        let (planned, prepared, charge, kept) = paid.into_parts();
+        let (planned, prepared, charge, to_keep, text) = paid.into_parts();
         let is_charged = charge.is_some();
         // The pace of reading a private file tells its size: analysts see that of public ones alone.
         let is_seen = self.is_owner() || planned.release().analysis().parts().is_empty();
         let shown = self.watched.show(is_seen.then(|| planned.open().reading()));
         // It holds plans, and would make the futures around it too large for a stack.
-        let shown_again = kept.as_ref().and_then(|under| under.kept.draw.clone());
-        let running = match &shown_again {
-            None => Box::pin(exec::run(prepared, planned.release(), charge, state)).await,
-            Some(draw) => {
-                let drawn = decoded_draw(&draw.drawn).map_err(|_| Error::Execution)?;
-                Box::pin(exec::replay(prepared, planned.release(), drawn, state)).await
-            }
-        };
+        let running = Box::pin(exec::run(prepared, planned.release(), charge, state)).await;
         let Running { drawn, rows, charge } =
             running.map_err(|error| failed(&error, is_charged))?;
         // Where somebody wrote into a file since, the claims are about other rows than these: nothing leaves.
         if !planned.open().is_unchanged() {
             return Err(Error::Execution);
         }
-        if let (Some(charge), Some(under)) = (&charge, kept) {
-            self.keep(charge.sequence(), under, &drawn.batches).await;
+        let replayed = planned.release().replayed_numbers();
+        if let Some(charge) = &charge {
+            self.keep(charge.sequence(), to_keep, text, &planned, &drawn.batches).await;
         }
         let cells = planned.cells_told();
-        let receipt = match (charge, shown_again) {
+        let receipt = match (charge, replayed.first().copied()) {
             (Some(charge), _) => Some(Receipt {
                 cells,
                 spent: charge.spend(),
@@ -113,18 +108,14 @@ impl Session {
                 sequence: self.shown_number(charge.sequence())?,
                 charge: charge.sequence(),
                 is_replayed: false,
+                replayed,
             }),
-            (None, Some(draw)) => {
+            (None, Some(sequence)) => {
                 let (spent, left) = (Cost::default(), Vec::new());
-                let (charge, sequence) = (draw.charge, self.shown_number(draw.charge)?);
-                Some(Receipt {
-                    spent,
-                    left,
-                    cells: Vec::new(),
-                    sequence,
-                    charge,
-                    is_replayed: true,
-                })
+                let charge = planned.release().replayed_charges().first().copied();
+                let charge = charge.unwrap_or(sequence);
+                let cells = Vec::new();
+                Some(Receipt { spent, left, cells, sequence, charge, is_replayed: true, replayed })
             }
             (None, None) => None,
         };
@@ -133,11 +124,29 @@ impl Session {
     }
 
     /// Keeps what a paid query drew. If that fails, it is drawn and paid for once more when it is asked again: nobody has to know.
-    async fn keep(&self, charge: i64, under: KeptUnder, batches: &[RecordBatch]) {
-        let Ok(drawn) = encoded_draw(batches) else { return };
-        let (KeptUnder { kept, text }, draw) = (under, KeptDraw { charge, drawn });
+    async fn keep(
+        &self,
+        charge: i64,
+        to_keep: Vec<ToKeep>,
+        text: String,
+        planned: &Planned,
+        batches: &[RecordBatch],
+    ) {
+        let mut draws = Vec::new();
+        for one in to_keep {
+            // A public table that changed since the key was made would be another one's draw.
+            if RowsOf::unit(planned, &one.unit).as_ref() != Some(&one.rows) {
+                continue;
+            }
+            let drawn = planned.release().drawn_by(&one.unit, batches);
+            let drawn = drawn.and_then(|drawn| encoded_draw(&drawn).ok());
+            draws.extend(drawn.map(|drawn| (one.key, KeptDraw { charge, drawn })));
+        }
+        if draws.is_empty() {
+            return;
+        }
         let analyst = self.analyst.clone();
-        let keep = move |vault: &Vault| vault.keep_draw((&kept.key, &analyst), &text, &draw);
+        let keep = move |vault: &Vault| vault.keep_draws(&draws, &analyst, &text);
         let _ = at_vault(&self.inner.vault, keep).await;
     }
 

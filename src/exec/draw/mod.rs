@@ -13,7 +13,9 @@ use arrow::row::{RowConverter, SortField};
 use datafusion::common::Result;
 use num_traits::ToPrimitive;
 
-use crate::analysis::{Choice, JointMoments, Keys, Measure, Moments, ReleaseKind, Source};
+use crate::analysis::{
+    Choice, JointMoments, Keys, Measure, Moments, PrivateAggregate, ReleaseKind, Source,
+};
 use crate::exec::draw::plan::{DrawError, DrawPlan};
 use crate::grid::{Grid, failed};
 use crate::release::mechanism::{Mechanism, Predicted, Together};
@@ -77,6 +79,16 @@ fn drawn(
     let deciding = specification.hidden.as_ref().and_then(|(hidden, _)| hidden.counter());
     let mut compared: Option<Vec<i128>> = None;
     for draw_plan in &specification.draw_plans {
+        if let Some(shown) = &draw_plan.shown {
+            let (column, beside, rung) = parted(&draw_plan.measure, shown)?;
+            if let ReleaseKind::Choice(choice) = &draw_plan.measure.release_kind {
+                rows = Some(rows_each(choice, specification.keys.outer().len())?);
+            }
+            columns.push(column);
+            mean_rows.extend(beside);
+            rungs.extend(rung);
+            continue;
+        }
         let own = gathered.get(draw_plan.bounded_input).ok_or_else(failed)?;
         match &draw_plan.measure.release_kind {
             ReleaseKind::Choice(choice) => {
@@ -151,7 +163,7 @@ fn drawn(
     let mut released = match groups {
         Some(Gathered::Groups { keys, .. }) if !keys.is_empty() => keys.clone(),
         Some(_) => return Ok(RecordBatch::new_empty(Arc::clone(&specification.released))),
-        None => key_columns(specification, rows.as_deref(), columns.first())?,
+        None => key_columns(&specification.keys, rows.as_deref(), columns.first())?,
     };
     released.append(&mut columns);
     released.append(&mut mean_rows);
@@ -188,6 +200,51 @@ fn of_vector(
     }
     let values: Vec<i128> = vector.iter().map(|parts| together::whole(together, *parts)).collect();
     Ok((number(&values, measure.grid, &measure.data_type)?, None))
+}
+
+/// The columns of a private aggregate with public groups whose measures were all drawn before.
+///
+/// # Errors
+/// An internal error for columns that are not those of the measures.
+pub(crate) fn shown_again(
+    part: &PrivateAggregate,
+    measures: &[&[ArrayRef]],
+) -> Result<Vec<ArrayRef>> {
+    let (mut columns, mut beside, mut rungs) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rows = None;
+    for (measure, shown) in part.measures().iter().zip(measures) {
+        let (column, own, rung) = parted(measure, shown)?;
+        if let ReleaseKind::Choice(choice) = &measure.release_kind {
+            rows = Some(rows_each(choice, part.keys().outer().len())?);
+        }
+        columns.push(column);
+        beside.extend(own);
+        rungs.extend(rung);
+    }
+    let keys = key_columns(part.keys(), rows.as_deref(), columns.first())?;
+    Ok([keys, columns, beside, rungs].concat())
+}
+
+/// A measure's own column, what stands beside it, and the place of its bound.
+type Parted = (ArrayRef, Option<ArrayRef>, Option<ArrayRef>);
+
+/// The columns of a measure that was drawn before.
+fn parted(measure: &Measure, shown: &[ArrayRef]) -> Result<Parted> {
+    match (shown, measure.ladder.is_some()) {
+        ([column], false) => Ok((Arc::clone(column), None, None)),
+        ([column, rung], true) => Ok((Arc::clone(column), None, Some(Arc::clone(rung)))),
+        ([column, beside], false) => Ok((Arc::clone(column), Some(Arc::clone(beside)), None)),
+        ([column, beside, rung], true) => {
+            Ok((Arc::clone(column), Some(Arc::clone(beside)), Some(Arc::clone(rung))))
+        }
+        _ => Err(failed()),
+    }
+}
+
+/// How many rows each group of a choice has.
+fn rows_each(choice: &Choice, groups: usize) -> Result<Vec<usize>> {
+    let rounds = usize::try_from(choice.rounds).map_err(|_| failed())?;
+    Ok(vec![rounds; groups])
 }
 
 /// A bound that was chosen.
@@ -300,11 +357,10 @@ fn joints(
 /// The key columns of the released rows: each outer group repeated once for each of its answers, and the chosen
 /// candidates in the target's column.
 fn key_columns(
-    specification: &Specification,
+    keys: &Keys,
     rows: Option<&[usize]>,
     chosen: Option<&ArrayRef>,
-) -> Result<Vec<ArrayRef>, DrawError> {
-    let keys = &specification.keys;
+) -> Result<Vec<ArrayRef>> {
     let mut outer = match rows {
         None => keys.outer().columns().to_vec(),
         Some(rows) => {

@@ -1,5 +1,6 @@
 //! What is drawn: the mechanism of each measure, and the position of its integers.
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
 
 use crate::analysis::{InputShape, Keys, Measure};
@@ -20,6 +21,8 @@ pub(crate) struct DrawPlan {
     pub(crate) together: Option<Together>,
     /// The r of MIN and MAX.
     pub(crate) rank: Option<u64>,
+    /// The columns of what was drawn before, if that is shown again: then nothing is drawn.
+    pub(crate) shown: Option<Vec<ArrayRef>>,
     /// The bounded input that it reads.
     pub(crate) bounded_input: usize,
     /// Its first column of integers in that input.

@@ -146,6 +146,32 @@ impl OpenFiles {
         Ok(set)
     }
 
+    /// The SHA-256 of what is in a table's files; `None` if they cannot be read, or were changed since they were opened. It is
+    /// computed once for each state of a file.
+    pub(crate) fn content(&self, source: &Source) -> Option<String> {
+        let Source::File { location, files, .. } = source else { return None };
+        if files.is_some() {
+            return Some(self.fingerprint(source).ok()?.sha256);
+        }
+        let held = self.held(location).ok()?;
+        let stamp = held.stamp();
+        // An object has a version instead, and a file that was changed just now may change again without another stamp.
+        let is_known = held.version().is_empty() && stamp.is_settled();
+        if let (true, true, Some(sha256)) =
+            (is_known, held.is_untouched(), self.store.sha256_of(stamp))
+        {
+            return Some(sha256);
+        }
+        let sha256 = held.sha256().ok()?.to_owned();
+        if !held.is_untouched() {
+            return None;
+        }
+        if is_known {
+            self.store.keep_sha256(stamp, &sha256);
+        }
+        Some(sha256)
+    }
+
     /// The fingerprint of a table's files, which must not have changed since they were opened.
     ///
     /// # Errors

@@ -45,7 +45,7 @@ pub(super) const STORE: &str = "held://files";
 const BLOCK: usize = 4 << 20;
 
 /// Properties of a file from the file system. Writing to the file changes them, even if its size and time are reset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Stamp {
     pub(super) device: u64,
     pub(super) inode: u64,
@@ -337,6 +337,8 @@ impl ChunkReader for Chunks {
 #[derive(Default)]
 pub(crate) struct HeldFiles {
     known: Mutex<Known>,
+    /// The SHA-256 of files in the state of a stamp.
+    sha256: Mutex<HashMap<Stamp, String>>,
 }
 
 #[derive(Default)]
@@ -345,7 +347,24 @@ struct Known {
     files: HashMap<u64, Weak<Held>>,
 }
 
+/// The most hashes that are kept.
+const MOST_HASHES: usize = 1_000;
+
 impl HeldFiles {
+    /// The SHA-256 of the file in this state, if it was computed before.
+    pub(super) fn sha256_of(&self, stamp: Stamp) -> Option<String> {
+        self.sha256.lock().unwrap_or_else(PoisonError::into_inner).get(&stamp).cloned()
+    }
+
+    /// Keeps the SHA-256 of the file in this state.
+    pub(super) fn keep_sha256(&self, stamp: Stamp, sha256: &str) {
+        let mut known = self.sha256.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_HASHES {
+            known.clear();
+        }
+        known.insert(stamp, sha256.to_owned());
+    }
+
     /// Opens a file and keeps it open until its last user drops it.
     ///
     /// # Errors

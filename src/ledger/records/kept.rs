@@ -1,8 +1,8 @@
 //! Kept draws: what a release drew, so that the same release asked again costs nothing.
 //!
 //! In: the key of a release, and what it drew, as bytes. Out: the same bytes for an equal key. As for a release table, an entry
-//! of the ledger of no cost has the digest of what is kept (`KEEP`), and each replay is an entry of no cost, too (`REPLAY`),
-//! with the number of the charge that paid. Nothing is kept before it is paid for. A row that is lost costs a new draw, and
+//! of the ledger of no cost has the digest of what is kept (`KEEP`). The first replay of a day to an analyst is an entry of no cost,
+//! too (`REPLAY`), with the number of the charge that paid; further ones of that day are not written down. Nothing is kept before it is paid for. A row that is lost costs a new draw, and
 //! nothing else.
 //!
 //! A key has the version of each private table: the number, in the whole vault, of the last declaration that touched it. The
@@ -22,6 +22,7 @@ use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
 use crate::ledger::records::answers;
 use crate::ledger::records::chain::Witness;
+use crate::ledger::records::time;
 use crate::sampler::QueryRng;
 
 /// The tables of kept draws, and of the versions of tables.
@@ -35,6 +36,10 @@ CREATE TABLE kept_draw (
     salt BLOB NOT NULL CHECK (length(salt) = 16),
     PRIMARY KEY (key, analyst)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX kept_draw_by_analyst ON kept_draw (analyst, sequence, length(drawn));
+
+CREATE INDEX ledger_replays ON ledger (analyst, parameters, at) WHERE mechanism = 'REPLAY';
 
 CREATE TRIGGER kept_draw_is_never_changed BEFORE UPDATE ON kept_draw
 BEGIN SELECT RAISE(ABORT, 'a kept draw is never changed'); END;
@@ -50,6 +55,11 @@ BEGIN SELECT RAISE(ABORT, 'the version of a table only grows'); END;
 
 CREATE TRIGGER table_version_is_never_deleted BEFORE DELETE ON table_version
 BEGIN SELECT RAISE(ABORT, 'the version of a table is never deleted'); END;
+
+CREATE TABLE refreshed_table (
+    name TEXT PRIMARY KEY NOT NULL,
+    number INTEGER NOT NULL CHECK (number > 0)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// The most bytes of one kept draw; a larger one is drawn each time.
@@ -59,11 +69,13 @@ pub(crate) const MOST_BYTES_OF_ONE: usize = 1 << 20;
 const LONGEST_TEXT: usize = 1_024;
 const LONGER_TEXT: &str = "(a longer statement)";
 
-/// The bytes of kept draws beyond which the oldest are forgotten.
+/// The bytes of an analyst's kept draws beyond which the oldest of them are forgotten: nobody's draws make room for those of others.
 const MOST_BYTES: i64 = 64 << 20;
 
 /// The mechanism of an entry that keeps a draw.
 pub(crate) const KEEP: &str = "KEEP";
+
+const SECONDS_OF_A_DAY: i64 = 86_400;
 
 /// The mechanism of an entry that says that one was shown again.
 pub(crate) const REPLAY: &str = "REPLAY";
@@ -105,6 +117,29 @@ pub(crate) fn versions(
         Ok((table.clone(), number.unwrap_or(0)))
     };
     tables.iter().map(version).collect()
+}
+
+/// Notes that a table's rows are those of now until its next declaration, as its owner says; the caller holds the write lock.
+///
+/// # Guarantee
+/// The table has a new version: nothing that was kept before is shown again.
+pub(crate) fn refresh(connection: &Connection, table: &str) -> Result<(), Fault> {
+    touch(connection, [table])?;
+    connection.execute(
+        "INSERT INTO refreshed_table (name, number)
+         VALUES (?1, (SELECT number FROM table_version WHERE name = ?1))
+         ON CONFLICT DO UPDATE SET number = excluded.number",
+        [table],
+    )?;
+    Ok(())
+}
+
+/// Whether the owner has said so since the last other declaration of a table.
+pub(crate) fn is_refreshed(connection: &Connection, table: &str) -> Result<bool, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT 1 FROM refreshed_table JOIN table_version USING (name, number) WHERE name = ?1",
+    )?;
+    Ok(statement.exists([table])?)
 }
 
 /// The kept draw of this key: anybody's, the first one first, or that of one analyst.
@@ -166,22 +201,37 @@ pub(crate) fn keep(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![key, analyst, sequence, kept.charge, kept.drawn, salt],
     )?;
-    forget_oldest(connection)
+    forget_oldest(connection, analyst, MOST_BYTES)
 }
 
-/// Forgets the oldest draws while there is too much.
-fn forget_oldest(connection: &Connection) -> Result<(), Fault> {
-    let bytes = "SELECT coalesce(sum(length(drawn)), 0) FROM kept_draw";
-    while connection.query_row(bytes, [], |row| row.get::<_, i64>(0))? > MOST_BYTES {
+/// Forgets an analyst's oldest draws while there is too much of them. Nothing of others is looked at: under OWN, what is replayed to
+/// somebody follows from what that person did.
+fn forget_oldest(connection: &Connection, analyst: &str, most: i64) -> Result<(), Fault> {
+    let bytes = "SELECT coalesce(sum(length(drawn)), 0) FROM kept_draw WHERE analyst = ?1";
+    while connection.query_row(bytes, [analyst], |row| row.get::<_, i64>(0))? > most {
         connection.execute(
-            "DELETE FROM kept_draw WHERE sequence = (SELECT min(sequence) FROM kept_draw)",
-            [],
+            "DELETE FROM kept_draw WHERE analyst = ?1
+             AND sequence = (SELECT min(sequence) FROM kept_draw WHERE analyst = ?1)",
+            [analyst],
         )?;
     }
     Ok(())
 }
 
-/// Appends the entry of a replay; the caller holds the write lock and has followed the chain.
+/// Whether the ledger says already that an analyst was shown again on this day what a charge paid for.
+///
+/// One entry for each analyst, charge and day is enough to know who was shown what, so that the ledger grows by what is paid, and not
+/// by how often a dashboard is refreshed.
+pub(crate) fn is_noted(connection: &Connection, analyst: &str, charge: i64) -> Result<bool, Fault> {
+    let day = time::now().div_euclid(SECONDS_OF_A_DAY).saturating_mul(SECONDS_OF_A_DAY);
+    let mut statement = connection.prepare_cached(
+        "SELECT 1 FROM ledger
+         WHERE mechanism = 'REPLAY' AND analyst = ?1 AND parameters = ?2 AND at >= ?3",
+    )?;
+    Ok(statement.exists(params![analyst, format!("charge={charge}"), day])?)
+}
+
+/// Appends the entry of a replay, unless there is one of today; the caller holds the write lock and has followed the chain.
 pub(crate) fn replayed(
     connection: &Connection,
     witness: &mut Witness,
@@ -189,6 +239,9 @@ pub(crate) fn replayed(
     statement: &str,
     charge: i64,
 ) -> Result<(), Fault> {
+    if is_noted(connection, analyst, charge)? {
+        return Ok(());
+    }
     analyst::add(connection, analyst)?;
     let parameters = format!("charge={charge}");
     let mut fields = Fields::new("hushql replay 1");
@@ -217,13 +270,22 @@ pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The key of an identity under these versions of its tables.
-pub(crate) fn key(identity: &[u8], versions: &[(String, i64)]) -> [u8; 32] {
-    let mut fields = Fields::new("hushql key 1");
+/// The key of an identity under these versions of its tables, and these contents of the public ones among them.
+pub(crate) fn key(
+    identity: &[u8],
+    versions: &[(String, i64)],
+    contents: &[(String, String)],
+) -> [u8; 32] {
+    let mut fields = Fields::new("hushql key 2");
     fields.bytes(identity);
+    fields.integer(i64::try_from(versions.len()).unwrap_or(i64::MAX));
     for (table, version) in versions {
         fields.text(table);
         fields.integer(*version);
+    }
+    for (table, content) in contents {
+        fields.text(table);
+        fields.text(content);
     }
     fields.digest()
 }

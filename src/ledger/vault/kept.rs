@@ -2,12 +2,29 @@
 //!
 //! In: identities of releases. Out: what [`kept`](crate::ledger::records::kept) keeps. Each method is one transaction.
 
+use rusqlite::Connection;
+
 use crate::catalog::{Catalog, Replay, alter, store};
-use crate::ledger::error::VaultError;
+use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::kept::{self, KeptDraw};
 use crate::ledger::vault::Vault;
 
-/// The key of a release under the present declarations, and the draw that is kept for it.
+/// A draw that may be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AskedDraw {
+    /// What is drawn, see `release::identity`.
+    pub(crate) identity: Vec<u8>,
+    /// The tables that it reads.
+    pub(crate) tables: Vec<String>,
+    /// What is in the public ones among them.
+    pub(crate) contents: Vec<(String, String)>,
+    /// The unit domains of its people.
+    pub(crate) unit_domains: Vec<String>,
+    /// The tables among them whose rows may change without a declaration.
+    pub(crate) live: Vec<String>,
+}
+
+/// The key of a draw under the present declarations, and the draw that is kept for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kept {
     /// The key.
@@ -25,51 +42,84 @@ impl Vault {
         self.declare(|connection, _| Ok(alter::set_replay(connection, budget, to)?))
     }
 
-    /// The key of a release that was planned with this catalog, and what is kept for it; `None` where the budgets of its unit
+    /// Notes that the rows of a table are those of now until its next declaration, as its owner says.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if the table does not exist.
+    pub(crate) fn refresh(&self, table: &str) -> Result<(), VaultError> {
+        let words = format!("table {table}: refreshed");
+        self.declare_as(vec![words], |connection, _| {
+            store::table(&store::load(connection)?, table)?;
+            kept::refresh(connection, table)
+        })
+    }
+
+    /// Notes that a program has registered the rows of a table again, which may be others.
+    ///
+    /// # Errors
+    /// [`VaultError`] if the file cannot be read or written.
+    pub(crate) fn registered_again(&self, table: &str) -> Result<(), VaultError> {
+        match self.read(|connection, _| kept::is_refreshed(connection, table))? {
+            true => self.write(|connection, _| kept::touch(connection, [table])),
+            false => Ok(()),
+        }
+    }
+
+    /// The keys of draws that were planned with this catalog, and what is kept for them; `None` where the budgets of their unit
     /// domains replay nothing.
     ///
     /// # Errors
     /// [`VaultError::Redeclared`] if the declarations are no longer those; [`VaultError::Corrupt`] if what is kept was altered.
     pub(crate) fn kept(
         &self,
-        (identity, tables): (&[u8], &[String]),
-        unit_domains: &[String],
+        asked: &[AskedDraw],
         analyst: &str,
         planned: &Catalog,
-    ) -> Result<Option<Kept>, VaultError> {
+    ) -> Result<Vec<Option<Kept>>, VaultError> {
         self.read(|connection, _| {
             if !planned.version().is(&store::version(connection)?) {
                 return Err(VaultError::Redeclared.into());
             }
-            let budgets = unit_domains.iter().flat_map(|domain| planned.budgets_of(domain));
-            let strictest = budgets.map(|budget| budget.replay).reduce(Replay::strictest);
-            let of = match strictest.unwrap_or(Replay::Off) {
-                Replay::Off => return Ok(None),
-                Replay::Own => Some(analyst),
-                Replay::All => None,
+            let one = |asked: &AskedDraw| {
+                let AskedDraw { identity, tables, contents, unit_domains, live } = asked;
+                let budgets = unit_domains.iter().flat_map(|domain| planned.budgets_of(domain));
+                let strictest = budgets.map(|budget| budget.replay).reduce(Replay::strictest);
+                let of = match strictest.unwrap_or(Replay::Off) {
+                    Replay::Off => return Ok(None),
+                    Replay::Own => Some(analyst),
+                    Replay::All => None,
+                };
+                for table in live {
+                    if !kept::is_refreshed(connection, table)? {
+                        return Ok(None);
+                    }
+                }
+                let key = kept::key(identity, &kept::versions(connection, tables)?, contents);
+                Ok(Some(Kept { key, draw: kept::find(connection, &key, of)? }))
             };
-            let key = kept::key(identity, &kept::versions(connection, tables)?);
-            Ok(Some(Kept { key, draw: kept::find(connection, &key, of)? }))
+            asked.iter().map(one).collect()
         })
     }
 
-    /// Keeps what a paid release drew.
+    /// Keeps what a paid statement drew, each draw under its key.
     ///
     /// # Errors
     /// [`VaultError`] if the file cannot be written.
-    pub(crate) fn keep_draw(
+    pub(crate) fn keep_draws(
         &self,
-        (key, analyst): (&[u8; 32], &str),
+        draws: &[([u8; 32], KeptDraw)],
+        analyst: &str,
         statement: &str,
-        draw: &KeptDraw,
     ) -> Result<(), VaultError> {
         self.write(|connection, witness| {
             witness.advance(connection)?;
-            kept::keep(connection, witness, (key, analyst), statement, draw)
+            draws.iter().try_for_each(|(key, draw)| {
+                kept::keep(connection, witness, (key, analyst), statement, draw)
+            })
         })
     }
 
-    /// Writes down that a kept draw is shown again, under the declarations that it was planned with.
+    /// Writes down that what these charges paid for is shown again, under the declarations that it was planned with.
     ///
     /// # Errors
     /// [`VaultError::Redeclared`] if the declarations are no longer those.
@@ -77,15 +127,31 @@ impl Vault {
         &self,
         analyst: &str,
         statement: &str,
-        charge: i64,
+        charges: &[i64],
         planned: &Catalog,
     ) -> Result<(), VaultError> {
+        let is_as_planned =
+            |connection: &Connection| match planned.version().is(&store::version(connection)?) {
+                true => Ok(()),
+                false => Err(Fault::from(VaultError::Redeclared)),
+            };
+        // What is written down already costs no write, and no wait for the disk.
+        let is_noted = self.read(|connection, _| {
+            is_as_planned(connection)?;
+            let mut charges = charges.iter();
+            charges.try_fold(true, |all, charge| {
+                Ok(all && kept::is_noted(connection, analyst, *charge)?)
+            })
+        })?;
+        if is_noted {
+            return Ok(());
+        }
         self.write(|connection, witness| {
-            if !planned.version().is(&store::version(connection)?) {
-                return Err(VaultError::Redeclared.into());
-            }
+            is_as_planned(connection)?;
             witness.advance(connection)?;
-            kept::replayed(connection, witness, analyst, statement, charge)
+            charges.iter().try_for_each(|charge| {
+                kept::replayed(connection, witness, analyst, statement, *charge)
+            })
         })
     }
 }

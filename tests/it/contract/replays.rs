@@ -118,9 +118,230 @@ async fn what_is_drawn_otherwise_is_paid_again() {
     assert_eq!(lab.cost(&fresh).unwrap().to_string(), "ε = 1");
     assert!(asked(&lab, &fresh).await.1);
     assert_eq!(asked(&lab, ASK).await, (rows, false));
-    let bare = "SELECT FRESH COUNT(*) AS n FROM people";
-    done(&engine.owner(), "ALTER PRIVACY BUDGET b SET PER QUERY (default=0.1)").await;
-    assert!(asked(&lab, bare).await.1 && asked(&lab, bare).await.1);
+}
+
+/// Of several releases only those are paid for that were not before, in other places and orders, too.
+#[tokio::test]
+async fn only_what_is_missing_is_paid() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "ALL").await;
+    done(&engine.owner(), "ALTER PRIVACY BUDGET b SET LIMIT (epsilon=1000, delta=1e-3)").await;
+    let lab = engine.analyst("lab").unwrap();
+    let count = "SELECT city, LAPLACE(eps=50) COUNT(*) AS n FROM people GROUP BY city";
+    assert!(asked(&lab, count).await.1);
+    let both = "SELECT EXPONENTIAL(eps=2) MEDIAN(age) AS m, city, LAPLACE(eps=50) COUNT(*) AS n FROM people GROUP BY city KEYS ('Rome', 'Oslo')";
+    assert_eq!(lab.cost(both).unwrap().to_string(), "ε = 2");
+    let explained = done(&lab, &format!("EXPLAIN PRIVACY {both}")).await;
+    assert!(
+        explained.contains("charge 1 paid for it: it would be replayed, cost 0"),
+        "{explained}"
+    );
+    assert!(
+        explained.contains("charge 1 paid for a part of this answer: only the rest would be drawn"),
+        "{explained}"
+    );
+    let prepared = lab.prepare(both).unwrap();
+    let answer = lab.query(both).await.unwrap();
+    let receipt = answer.receipt().unwrap();
+    assert_eq!((receipt.spent.to_string().as_str(), receipt.is_replayed), ("ε = 2", false));
+    assert_eq!(receipt.replayed, [1]);
+    assert!(answer.to_string().contains("replayed in part: charge 1 paid for that"), "{answer}");
+    let shown = answer.to_string();
+    // The groups are in another order, and have their own numbers: 10 live in Oslo, and 30 in Rome.
+    let row = |city: &str| shown.lines().find(|line| line.contains(city)).unwrap().to_owned();
+    assert!(row("Oslo").contains(" 10 ") && row("Rome").contains(" 30 "), "{shown}");
+    // What was quoted before costs less now.
+    let again = prepared.execute().await.unwrap();
+    assert!(again.receipt().unwrap().is_replayed);
+    assert_eq!(again.batches(), answer.batches());
+    assert_eq!(again.receipt().unwrap().replayed.len(), 2);
+    // A release that is written twice is two draws, of which one was paid for.
+    let twice = count.replace(" AS n", " AS n, LAPLACE(eps=50) COUNT(*) AS m");
+    assert_eq!(lab.cost(&twice).unwrap().to_string(), "ε = 50");
+    assert!(asked(&lab, &twice).await.1 && !asked(&lab, &twice).await.1);
+    // FRESH is of one release, with a mechanism and without.
+    let fresh = both.replace("EXPONENTIAL", "FRESH EXPONENTIAL");
+    assert_eq!(lab.cost(&fresh).unwrap().to_string(), "ε = 2");
+    assert!(
+        asked(&lab, &fresh).await.1 && asked(&lab, &fresh).await.1 && !asked(&lab, both).await.1
+    );
+    done(&engine.owner(), "ALTER PRIVACY BUDGET b SET PER QUERY (default=0.5)").await;
+    let bare = "SELECT city, COUNT(*) AS n, LAPLACE(eps=1) COUNT(*) AS m FROM people GROUP BY city";
+    assert!(asked(&lab, bare).await.1 && !asked(&lab, bare).await.1);
+    let fresh = bare.replace("COUNT(*) AS n", "FRESH COUNT(*) AS n");
+    assert_eq!(lab.cost(&fresh).unwrap().to_string(), "ε = 0.5");
+    assert!(
+        asked(&lab, &fresh).await.1 && asked(&lab, &fresh).await.1 && !asked(&lab, bare).await.1
+    );
+    for wrong in
+        ["SELECT FRESH lower(city) FROM people", "SELECT FRESH COUNT(*) OVER () FROM people"]
+    {
+        let refused = lab.query(wrong).await.unwrap_err().to_string();
+        assert!(refused.contains("FRESH stands before one release"), "{refused}");
+    }
+}
+
+/// Every kind of release is paid for once.
+#[tokio::test]
+async fn every_kind_is_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "ALL").await;
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let visits: String =
+        (0..80).map(|i| format!("{},{},{}\n", i % 40, i % 10, ["x", "y"][i % 2])).collect();
+    std::fs::write(at("visits.csv"), format!("person,cost,place\n{visits}")).unwrap();
+    std::fs::write(at("places.csv"), "name,size\nx,1\ny,2\n").unwrap();
+    for sql in [
+        &format!("CREATE EXTERNAL TABLE visits STORED AS CSV LOCATION '{}'", at("visits.csv")),
+        &format!("CREATE EXTERNAL TABLE places STORED AS CSV LOCATION '{}'", at("places.csv")),
+        "ALTER TABLE visits SET PRIVACY UNIT VIA (person) REFERENCES people(id) MAX ROWS 4",
+        "ALTER TABLE places SET PUBLIC",
+        "ALTER TABLE visits ALTER COLUMN cost SET PRIVACY DOMAIN BETWEEN (0, 9)",
+        "ALTER TABLE visits ALTER COLUMN place SET PRIVACY DOMAIN IN ('x', 'y')",
+        "ALTER PRIVACY BUDGET b SET LIMIT (epsilon=1000, delta=1e-3)",
+    ] {
+        done(&engine.owner(), sql).await;
+    }
+    let [lab, other] = ["lab", "other"].map(|name| engine.analyst(name).unwrap());
+    for sql in [
+        "SELECT ARGMAX EXPONENTIAL(eps=1) city FROM people GROUP BY city",
+        "SELECT TOP 2 EXPONENTIAL(eps=1) city FROM people GROUP BY city",
+        "SELECT city, ARGMAX EXPONENTIAL(eps=1) age FROM people GROUP BY city, age",
+        "SELECT EXPONENTIAL(eps=1) MEDIAN(age) AS m FROM people",
+        "SELECT city, EXPONENTIAL(eps=1) QUANTILE(age, 0.9) AS m FROM people GROUP BY city",
+        "SELECT EXPONENTIAL(eps=1) MIN(age) AS lo, EXPONENTIAL(eps=1) MAX(age) AS hi FROM people",
+        "SELECT ARGMAX EXPONENTIAL(eps=1, delta=1e-8) age FROM people GROUP BY age",
+        "SELECT id, RANDOMIZED_RESPONSE(eps=1) city FROM people GROUP BY id KEYS (1, 2, 3)",
+        "SELECT age, LAPLACE(eps=9, delta=1e-4) COUNT(*) AS n FROM (SELECT age / 20 AS age FROM people) q GROUP BY age",
+        "SELECT place, LAPLACE(eps=1) COUNT(DISTINCT cost) AS n FROM visits GROUP BY place",
+        "SELECT LAPLACE(eps=1) COUNT(DISTINCT person) AS n FROM visits",
+        "SELECT LAPLACE(eps=1, rows=auto) COUNT(*) AS n FROM visits",
+        "SELECT city, LAPLACE(eps=1) VARIANCE(age) AS v, LAPLACE(eps=1) AVG(age) AS a FROM people GROUP BY city",
+        "SELECT LAPLACE(eps=1) CORR(age, id) AS r FROM (SELECT age, CLAMP(id, 0, 99) AS id FROM people) q",
+        "SELECT city, LAPLACE(eps=1) COUNT(*) AS n FROM people GROUP BY ROLLUP(city) CONSISTENT",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE age > (SELECT LAPLACE(eps=1) AVG(age) FROM people)",
+        "SELECT place, LAPLACE(eps=1) SUM(cost) AS n FROM people JOIN visits ON id = person GROUP BY place",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people LEFT JOIN visits ON id = person AND cost > 3",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits JOIN places ON place = name WHERE size > 1",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits WHERE place IN (SELECT name FROM places WHERE size > 1)",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE EXISTS (SELECT 1 FROM visits WHERE person = id)",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM (SELECT id AS p FROM people UNION ALL SELECT person FROM visits) q",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM (SELECT person, SUM(cost) AS s FROM visits GROUP BY person) q WHERE s > 5",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM (SELECT DISTINCT person, place FROM visits) q",
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) SUM(id) AS s FROM people",
+        "SELECT LAPLACE(eps=1) COUNT(*) AS a, (SELECT LAPLACE(eps=1) COUNT(*) FROM visits) AS b FROM people",
+    ] {
+        let first = asked(&lab, sql).await;
+        assert!(first.1, "{sql}");
+        let again = asked(&other, sql).await;
+        assert!(!again.1, "{sql}");
+        assert_eq!(again.0, first.0, "{sql}");
+        assert_eq!(lab.cost(sql).unwrap(), hushql::Cost::default(), "{sql}");
+    }
+    // Another public file is another question.
+    let join = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits JOIN places ON place = name WHERE size > 1";
+    std::fs::write(at("places.csv"), "name,size\nx,1\ny,3\n").unwrap();
+    assert!(asked(&lab, join).await.1 && !asked(&lab, join).await.1);
+}
+
+/// Replays leave one entry of an analyst, a charge and a day, however often a dashboard is refreshed.
+#[tokio::test]
+async fn refreshing_does_not_fill_the_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "ALL").await;
+    let [lab, other] = ["lab", "other"].map(|name| engine.analyst(name).unwrap());
+    assert!(asked(&lab, ASK).await.1);
+    let entries = async || {
+        let count = "SELECT count(*) AS n FROM hushql.ledger WHERE mechanism = 'REPLAY'";
+        let answer = lab.query(count).await.unwrap();
+        answer
+            .to_string()
+            .lines()
+            .find_map(|line| line.trim_matches(['|', ' ']).parse::<u32>().ok())
+    };
+    for _ in 0..5 {
+        assert!(!asked(&lab, ASK).await.1 && !asked(&other, ASK).await.1);
+    }
+    // Around midnight, there may be two of each.
+    let found = entries().await;
+    assert!(found == Some(2) || found == Some(3) || found == Some(4), "{found:?}");
+}
+
+/// Under OWN, with a slice, nothing that an analyst sees follows from what others ask: answers, costs, refusals, what is left.
+#[tokio::test]
+async fn own_answers_tell_nothing_of_others() {
+    let mut transcripts = Vec::new();
+    for busy in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = engine(folder.path(), "OWN").await;
+        for sql in [
+            "ALTER PRIVACY BUDGET b SET LIMIT (epsilon=1000, delta=1e-6)",
+            "ALTER PRIVACY BUDGET b ADD SLICE a LIMIT (epsilon=400)",
+            "ALTER PRIVACY BUDGET b ADD SLICE b LIMIT (epsilon=200)",
+        ] {
+            done(&engine.owner(), sql).await;
+        }
+        let [a, b] = ["a", "b"].map(|name| engine.analyst(name).unwrap());
+        let asks = [
+            "SELECT city, LAPLACE(eps=50) COUNT(*) AS n FROM people GROUP BY city",
+            "SELECT LAPLACE(eps=50) COUNT(*) AS n FROM people",
+            "SELECT city, LAPLACE(eps=50) COUNT(*) AS n FROM people GROUP BY city",
+            "SELECT city, LAPLACE(eps=50) COUNT(*) AS n, EXPONENTIAL(eps=1) MEDIAN(age) AS m FROM people WHERE age > 200 GROUP BY city",
+            "SELECT LAPLACE(eps=150) COUNT(*) AS n FROM people",
+            "SELECT LAPLACE(eps=50) COUNT(*) AS n FROM people",
+        ];
+        let mut transcript = String::new();
+        for ask in asks {
+            if busy {
+                for ask in asks {
+                    let _ = a.query(ask).await;
+                }
+            }
+            // Without the numbers of charges, which all analysts share.
+            let said = match b.query(ask).await {
+                Ok(answer) => answer.to_string(),
+                Err(error) => error.to_string(),
+            };
+            let said = said.split(" · replayed").next().unwrap().to_owned();
+            let is_drawn = ask.contains("MEDIAN");
+            let cost = b.cost(ask).map_or_else(|e| e.to_string(), |cost| cost.to_string());
+            if is_drawn {
+                transcript.push_str(said.lines().last().unwrap());
+            } else {
+                transcript.push_str(&said);
+            }
+            transcript.push_str(&format!("\n{cost}\n{:?}\n", b.budgets().unwrap()));
+        }
+        transcripts.push(transcript);
+    }
+    assert_eq!(transcripts[0], transcripts[1]);
+}
+
+/// Where several miss at once, each pays and shows its own; what was kept first serves all that ask later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_first_draw_that_is_kept_serves_later_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(engine(folder.path(), "ALL").await);
+    let open = || Engine::open(folder.path().join("v.db")).unwrap();
+    let engines: Vec<Engine> = (0..4).map(|_| open()).collect();
+    let asks = engines.iter().enumerate().map(|(i, engine)| {
+        let session = engine.analyst(&format!("lab {i}")).unwrap();
+        tokio::spawn(async move { session.query(ASK).await.unwrap() })
+    });
+    let (mut paid, mut shown) = (0, Vec::new());
+    for ask in asks.collect::<Vec<_>>() {
+        let answer = ask.await.unwrap();
+        let receipt = answer.receipt().unwrap().clone();
+        paid += i64::from(!receipt.is_replayed);
+        shown.push((receipt, answer.batches().to_vec()));
+    }
+    let lab = open().analyst("late").unwrap();
+    assert_eq!(10 - left(&lab) / 1_000_000_000, paid);
+    let late = lab.query(ASK).await.unwrap();
+    let charge = late.receipt().unwrap().sequence;
+    assert!(late.receipt().unwrap().is_replayed);
+    let own = shown.iter().find(|(receipt, _)| !receipt.is_replayed && receipt.sequence == charge);
+    assert_eq!(own.unwrap().1, late.batches());
 }
 
 /// A declaration that touches the table ends what was kept, also one that changes nothing; a file that changed is refused.
@@ -187,9 +408,9 @@ async fn whose_answers_are_replayed() {
     assert!(!asked(&lab, ASK).await.1);
 }
 
-/// A table whose rows may change under the same declaration is not replayed.
+/// A table whose rows may change under the same declaration is not replayed, unless its owner states when they do.
 #[tokio::test]
-async fn live_tables_are_not_replayed() {
+async fn live_tables_are_replayed_after_refresh() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path(), "ALL").await;
     let rows =
@@ -207,6 +428,55 @@ async fn live_tables_are_not_replayed() {
         let answer = lab.query("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM live").await.unwrap();
         assert!(!answer.receipt().unwrap().is_replayed);
     }
+    let live = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM live";
+    let replayed = async || lab.query(live).await.unwrap().receipt().unwrap().is_replayed;
+    for end in [
+        "ALTER TABLE live REFRESH",
+        "ALTER TABLE live SET PRIVACY UNIT ROW OTHER PEOPLE THAN people",
+    ] {
+        let said = done(&engine.owner(), "ALTER TABLE live REFRESH").await;
+        assert!(said.contains("until its next declaration"), "{said}");
+        assert!(!replayed().await);
+        assert!(replayed().await && replayed().await);
+        done(&engine.owner(), end).await;
+        assert!(!replayed().await, "{end}");
+    }
+    // The other declaration took the statement back.
+    assert!(!replayed().await);
+    let refused = lab.execute("ALTER TABLE live REFRESH").await.unwrap_err();
+    assert_eq!(refused.code(), Some("HQ003"), "{refused}");
+}
+
+/// Rows that a program registers again may be others.
+#[tokio::test]
+async fn rows_registered_again_are_new() {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+
+    let engine = Engine::in_memory().unwrap();
+    let rows = |n: i64| {
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..n));
+        RecordBatch::try_from_iter([("id", ids)]).unwrap()
+    };
+    engine.register_batch("t", rows(30)).unwrap();
+    for sql in [
+        "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE",
+        "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=1000)",
+        "ALTER PRIVACY BUDGET b SET REPLAY (ALL)",
+        "ALTER TABLE t REFRESH",
+    ] {
+        done(&engine.owner(), sql).await;
+    }
+    let lab = engine.analyst("lab").unwrap();
+    let count = "SELECT LAPLACE(eps=50) COUNT(*) AS n FROM t";
+    assert!(asked(&lab, count).await.1 && !asked(&lab, count).await.1);
+    engine.register_batch("t", rows(60)).unwrap();
+    let (shown, paid) = asked(&lab, count).await;
+    assert!(paid && shown.contains("60"), "{shown}");
+    assert!(asked(&lab, count).await.1);
+    done(&engine.owner(), "ALTER TABLE t REFRESH").await;
+    assert!(asked(&lab, count).await.1 && !asked(&lab, count).await.1);
 }
 
 /// A release table of a replayed answer costs nothing, a prepared query too, and the answer has the same ±.

@@ -12,6 +12,7 @@ mod check;
 mod declare;
 mod home;
 mod journal;
+mod kept;
 mod kills;
 mod moved;
 mod power;

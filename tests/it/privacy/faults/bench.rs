@@ -65,6 +65,11 @@ impl Bench {
         bench
     }
 
+    /// Declares more in the vault that is copied.
+    pub fn declare(&self, sql: &str) {
+        self.study.owner(sql).says(0, &[]);
+    }
+
     /// Whether the child holds its vault to an anchor.
     fn is_anchored(&self) -> bool {
         self.arguments.iter().any(|argument| argument == "@anchor")

@@ -1,0 +1,180 @@
+//! One measure as bytes: what is added up or chosen, and how it is drawn.
+//!
+//! In: a measure, its mechanism, and how the columns of its rows are written. Out: bytes that are equal only for equal draws of
+//! equal rows. The text of the release and the name of its column are no part of them.
+
+use super::encoded::Encoded;
+use crate::analysis::{
+    CandidateAxis, Choice, Input, JointMoments, Measure, Moments, ReleaseKind, Source, TermColumns,
+};
+use crate::dialect::MechanismName;
+use crate::release::mechanism::{Mechanized, Together, Vector};
+
+/// What is drawn of one measure.
+pub(super) fn of_measure(
+    measure: &Measure,
+    mechanized: &Mechanized,
+    column: &dyn Fn(usize) -> Option<Encoded>,
+) -> Option<Encoded> {
+    let Measure {
+        clause,
+        column: _,
+        data_type,
+        input,
+        filter,
+        grid,
+        lo,
+        hi,
+        limits,
+        release_kind,
+        ladder,
+    } = measure;
+    let mut all = Encoded::of("measure");
+    // One answers for its rows, and the other for a roster.
+    all.debug(&(clause.mechanism == MechanismName::RandomizedResponse));
+    all.debug(data_type);
+    all.nested(&of_input(input, column)?);
+    all.nested(&optional(*filter, column)?);
+    all.debug(grid);
+    all.debug(&(lo, hi));
+    all.debug(limits);
+    all.debug(ladder);
+    match release_kind {
+        ReleaseKind::Number(sensitivity) => {
+            all.text("number");
+            all.debug(sensitivity);
+        }
+        ReleaseKind::Choice(choice) => {
+            all.text("choice");
+            all.nested(&of_choice(choice)?);
+        }
+    }
+    let Mechanized { mechanism, loss, accuracy, rank, instead: _, together } = mechanized;
+    all.debug(mechanism);
+    all.debug(loss);
+    // Numbers that are made consistent have the accuracy of that, and are drawn like others.
+    all.debug(&clause.consistent.is_none().then_some(accuracy));
+    all.debug(rank);
+    all.nested(&of_together(together.as_ref()));
+    Some(all)
+}
+
+fn optional(at: Option<usize>, column: &dyn Fn(usize) -> Option<Encoded>) -> Option<Encoded> {
+    let mut all = Encoded::default();
+    match at {
+        Some(at) => all.optional(Some(&column(at)?)),
+        None => all.optional(None),
+    }
+    Some(all)
+}
+
+fn of_input(input: &Input, column: &dyn Fn(usize) -> Option<Encoded>) -> Option<Encoded> {
+    let of = |kind: &str, at: usize| Some(Encoded::of(kind).with(&column(at)?));
+    match input {
+        Input::Rows => Some(Encoded::of("rows")),
+        Input::Units => Some(Encoded::of("units")),
+        Input::Values(at) => of("values", *at),
+        Input::Distinct(at) => of("distinct", *at),
+        Input::Sum(at) => of("sum", *at),
+        Input::Mean(at) => of("mean", *at),
+        Input::SumPerUnit(at) => of("sum per unit", *at),
+        Input::MeanPerUnit(at) => of("mean per unit", *at),
+        Input::Moments(Moments { column: at, shift, spread }) => {
+            let mut all = of("moments", *at)?;
+            all.debug(&(shift, spread));
+            Some(all)
+        }
+        Input::Joint(JointMoments { column: at, pairs, joint }) => {
+            let mut all = of("joint", *at)?;
+            all.debug(&(pairs, joint));
+            Some(all)
+        }
+        Input::Terms { kind, columns } => {
+            // The column of the kind is that of each term.
+            let kind = of_input(kind, &|_| Some(Encoded::of("of the term")))?;
+            let mut all = Encoded::of("terms").with(&kind);
+            for TermColumns { lo, hi, value, filter } in columns {
+                all.debug(&(lo, hi));
+                all.nested(&optional(*value, column)?);
+                all.nested(&optional(*filter, column)?);
+            }
+            Some(all)
+        }
+        Input::Places { place, weight } => {
+            let mut all = of("places", *place)?;
+            all.nested(&optional(*weight, column)?);
+            Some(all)
+        }
+    }
+}
+
+fn of_choice(choice: &Choice) -> Option<Encoded> {
+    let Choice {
+        selector,
+        rounds,
+        outer,
+        source,
+        prior,
+        range,
+        largest,
+        l1,
+        sizes,
+        sharing,
+        unit,
+        tried,
+    } = choice;
+    let mut all = Encoded::default();
+    all.debug(&(selector, rounds, outer, prior));
+    all.debug(&(range, largest, l1, sizes, sharing, unit, tried));
+    match source {
+        Source::Keys(candidates) => {
+            all.text("keys");
+            all.debug(candidates);
+        }
+        Source::Each(axis) => {
+            all.text("each");
+            all.nested(&of_axis(axis)?);
+        }
+        Source::Line { axis, score } => {
+            all.text("line");
+            all.nested(&of_axis(axis)?);
+            all.debug(score);
+        }
+        Source::Unknown { per_unit } => {
+            all.text("unknown");
+            all.debug(per_unit);
+        }
+    }
+    Some(all)
+}
+
+/// The text of a long column leaves out its middle, so that each value is written.
+fn of_axis(axis: &CandidateAxis) -> Option<Encoded> {
+    let mut all = Encoded::default();
+    match axis {
+        CandidateAxis::Listed(values) => {
+            all.text("listed");
+            all.column(values)?;
+        }
+        CandidateAxis::Ticks(ticks) => {
+            all.text("ticks");
+            all.debug(ticks);
+        }
+    }
+    Some(all)
+}
+
+/// How a number is read of a vector, without the places and texts of the others: they are recognised together.
+fn of_together(together: Option<&Together>) -> Encoded {
+    let mut all = Encoded::default();
+    let Some(Together { vector, part, lo, width, unit, others: _, in_rho }) = together else {
+        return all;
+    };
+    all.text(match vector {
+        Vector::Mean(_) => "mean",
+        Vector::Sums { .. } => "sums",
+        Vector::Moments(_) => "moments",
+    });
+    all.debug(&(part, lo, width, unit, in_rho));
+    all
+}

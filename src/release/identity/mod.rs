@@ -1,0 +1,406 @@
+//! What a release draws, so that the same release can be recognised when it is asked again.
+//!
+//! In: a calibrated [`Release`]. Out: its [`Unit`]s: draws that are replayed together or not at all, each with bytes that are equal
+//! only for equal draws, whatever aliases, views and orders of conditions they are written with; and the tables whose versions
+//! belong to them. What is not understood has none, and is drawn each time. Nothing here was measured on private rows.
+//!
+//! ```text
+//! SELECT LAPLACE(eps=1) COUNT(*) AS n FROM t WHERE a > 1 AND b = 2           one unit
+//! SELECT LAPLACE(eps=1) COUNT(*) AS m FROM t x WHERE x.b = 2 AND x.a > 1     the same
+//! SELECT LAPLACE(eps=1) COUNT(*) AS n FROM t WHERE a > 2 AND b = 2           another
+//! SELECT LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) COUNT(*) FROM t …           two: the first one, and its second occurrence
+//! ```
+//!
+//! Each release is a unit of its own, but for these: all releases of a GROUP BY with a threshold, since one draw decides which groups
+//! come out; releases that are read of one vector; and whatever reads a released value, with the releases that it is computed of.
+//!
+//! A wrong hit would tell nothing about anybody, since what is stored is public; but it would lie. So the encoding lists what it
+//! understands, and everything else has no identity.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+use crate::analysis::outcome::released_parts;
+use crate::analysis::{KeySpace, PrivateAggregate, ReleaseKind, Source, UnknownPartitions};
+use crate::functions::is_late_value;
+use crate::release::mechanism::Vector;
+use crate::release::{PartitionSelection, Release};
+use encoded::Encoded;
+use measure::of_measure;
+use rows::Walk;
+
+mod encoded;
+mod expr;
+mod measure;
+mod rows;
+
+/// The version of the rules by which releases are drawn: a change of them makes other draws of the same statement.
+const RULES: &str = concat!("hushql ", env!("CARGO_PKG_VERSION"), " rules 3");
+
+/// Draws that are shown again together, or not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unit {
+    /// Equal only for equal draws of equal tables.
+    pub(crate) body: Vec<u8>,
+    /// The tables that are read, private and public ones, each once, in order.
+    pub(crate) tables: Vec<String>,
+    /// The unit domains of the people in them, each once.
+    pub(crate) unit_domains: Vec<String>,
+    /// What it consists of.
+    pub(crate) draws: Vec<Draws>,
+}
+
+/// Draws of one private aggregate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Draws {
+    pub(crate) part: usize,
+    pub(crate) of: Of,
+}
+
+/// Which draws of a private aggregate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// All of them, as they come out.
+    All,
+    /// Some measures of public groups.
+    Measures {
+        /// Which ones, in the order in which they are kept.
+        measures: Vec<usize>,
+        /// The places of the groups, in the order in which they are kept: another list of the same KEYS is the same draw.
+        groups: Vec<usize>,
+    },
+}
+
+impl Unit {
+    /// The units of a release. A release in none of them is drawn each time; so is one that is asked for with FRESH, and what is
+    /// recognised with it.
+    pub(crate) fn all(release: &Release) -> Vec<Self> {
+        let mut occurrences: BTreeMap<Encoded, u64> = BTreeMap::new();
+        let mut units = Vec::new();
+        for group in groups(release) {
+            if group.iter().any(|draws| is_fresh(release, draws)) {
+                continue;
+            }
+            let Some((body, tables, draws)) = written(release, group) else { continue };
+            // A release that is written twice is two draws.
+            let occurrence = occurrences.entry(body.clone()).or_default();
+            *occurrence += 1;
+            let mut all = Encoded::of(RULES).with(&body);
+            all.debug(occurrence);
+            let mut unit_domains: Vec<String> = draws
+                .iter()
+                .filter_map(|draws| release.analysis().parts().get(draws.part))
+                .map(|part| part.subject().unit_domain().to_owned())
+                .collect();
+            unit_domains.sort();
+            unit_domains.dedup();
+            let tables = tables.into_iter().collect();
+            units.push(Self { body: all.into_bytes(), tables, unit_domains, draws });
+        }
+        units
+    }
+}
+
+/// Whether one of these draws is asked for with FRESH.
+fn is_fresh(release: &Release, draws: &Draws) -> bool {
+    let Some(part) = release.analysis().parts().get(draws.part) else { return true };
+    match &draws.of {
+        Of::All => part.measures().iter().any(|measure| measure.clause.fresh),
+        Of::Measures { measures, .. } => measures
+            .iter()
+            .any(|at| part.measures().get(*at).is_none_or(|measure| measure.clause.fresh)),
+    }
+}
+
+/// Which draws are recognised together.
+fn groups(release: &Release) -> Vec<Vec<Draws>> {
+    let analysis = release.analysis();
+    let parts = analysis.parts();
+    // By the first private aggregate: those that released values tie to it.
+    let mut first: Vec<usize> = (0..parts.len()).collect();
+    let mut is_tied = vec![false; parts.len()];
+    for value in analysis.values() {
+        let name = value.late.name();
+        let mut tied: BTreeSet<usize> = released_parts(value.plan()).into_iter().collect();
+        tied.extend((0..parts.len()).filter(|at| late_values(parts[*at].input()).contains(name)));
+        // A value of which others are computed ties those, too.
+        for other in analysis.values() {
+            if late_values(other.plan()).contains(name) {
+                tied.extend(released_parts(other.plan()));
+            }
+        }
+        let least = tied.iter().filter_map(|at| first.get(*at)).min().copied();
+        let firsts: BTreeSet<usize> =
+            tied.iter().filter_map(|at| first.get(*at)).copied().collect();
+        for at in 0..parts.len() {
+            if tied.contains(&at) {
+                is_tied[at] = true;
+            }
+            if firsts.contains(&first[at]) {
+                first[at] = least.unwrap_or(at);
+            }
+        }
+    }
+    let mut groups: Vec<Vec<Draws>> = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        if is_tied[at] {
+            let own = Draws { part: at, of: Of::All };
+            let tied = groups.iter_mut().find(|group| {
+                let other = group.first().map(|draws| draws.part);
+                other.is_some_and(|other| is_tied[other] && first[other] == first[at])
+            });
+            match tied {
+                Some(group) => group.push(own),
+                None => groups.push(vec![own]),
+            }
+        } else if is_whole(release, at, part) {
+            groups.push(vec![Draws { part: at, of: Of::All }]);
+        } else {
+            for measures in vectors(release, at, part) {
+                let of = Of::Measures { measures, groups: Vec::new() };
+                groups.push(vec![Draws { part: at, of }]);
+            }
+        }
+    }
+    groups
+}
+
+/// Whether all draws of a private aggregate are recognised together: where a draw decides which rows come out.
+fn is_whole(release: &Release, at: usize, part: &PrivateAggregate) -> bool {
+    let is_unknown = |measure: &crate::analysis::Measure| match &measure.release_kind {
+        ReleaseKind::Number(_) => false,
+        ReleaseKind::Choice(choice) => match choice.source {
+            Source::Keys(_) | Source::Unknown { .. } => true,
+            Source::Each(_) | Source::Line { .. } => false,
+        },
+    };
+    release.partition_selection(at).is_some()
+        || part.unknown_partitions().is_some()
+        || part.keys().are_unknown()
+        || part.keys().target_position().is_some()
+        || part.measures().iter().any(is_unknown)
+}
+
+/// The measures of a private aggregate: those that are read of one vector together, all others alone.
+fn vectors(release: &Release, at: usize, part: &PrivateAggregate) -> Vec<Vec<usize>> {
+    let mut known: BTreeMap<Vector, usize> = BTreeMap::new();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for measure in 0..part.measures().len() {
+        let one = release.mechanisms(at).get(measure);
+        match one.and_then(|one| one.together.as_ref()) {
+            None => groups.push(vec![measure]),
+            Some(together) => match known.get(&together.vector) {
+                Some(group) => groups[*group].push(measure),
+                None => {
+                    known.insert(together.vector, groups.len());
+                    groups.push(vec![measure]);
+                }
+            },
+        }
+    }
+    groups
+}
+
+/// The names of the released values that a plan uses.
+fn late_values(plan: &LogicalPlan) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    // The walk cannot fail, because the closures do not.
+    let _ = plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::ScalarFunction(call) = expr
+                    && is_late_value(&call.func)
+                {
+                    names.insert(call.func.name().to_owned());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    names
+}
+
+/// The bytes of draws that are recognised together, the tables that they read, and the draws in the order in which they are kept.
+fn written(
+    release: &Release,
+    group: Vec<Draws>,
+) -> Option<(Encoded, BTreeSet<String>, Vec<Draws>)> {
+    let members: Vec<usize> = group.iter().map(|draws| draws.part).collect();
+    let place = |part: usize| members.iter().position(|member| *member == part);
+    let mut late = BTreeMap::new();
+    let mut tables = BTreeSet::new();
+    for value in release.analysis().values() {
+        let name = value.late.name();
+        if !released_parts(value.plan()).iter().all(|part| members.contains(part)) {
+            // It is used by others, which are recognised without these.
+            continue;
+        }
+        let mut walk = Walk::new(&late, &place);
+        let rows = walk.rows(value.plan())?;
+        tables.extend(walk.tables);
+        let [column] = rows.columns.as_slice() else { return None };
+        let mut written = Encoded::of("released value").with(&rows.body()).with(column);
+        written.debug(value.late.data_type());
+        late.insert(name.to_owned(), written);
+    }
+    let mut all = Encoded::default();
+    let mut kept = Vec::with_capacity(group.len());
+    for draws in group {
+        let part = release.analysis().parts().get(draws.part)?;
+        let mut walk = Walk::new(&late, &place);
+        let rows = walk.rows(part.input())?;
+        tables.extend(walk.tables);
+        tables.extend(part.subject().tables().iter().cloned());
+        let written = Written { release, at: draws.part, part, rows: &rows };
+        match draws.of {
+            Of::All => {
+                all.nested(&written.whole()?);
+                kept.push(Draws { part: draws.part, of: Of::All });
+            }
+            Of::Measures { measures, .. } => {
+                let (own, of) = written.measures(measures)?;
+                all.nested(&own);
+                kept.push(Draws { part: draws.part, of });
+            }
+        }
+    }
+    Some((all, tables, kept))
+}
+
+/// A private aggregate with its rows as they are written.
+struct Written<'a> {
+    release: &'a Release,
+    at: usize,
+    part: &'a PrivateAggregate,
+    rows: &'a rows::Rows,
+}
+
+impl Written<'_> {
+    /// Whose rows they are, and by which keys they are grouped.
+    fn rows(&self) -> Option<Encoded> {
+        let part = self.part;
+        let mut all = Encoded::of("rows");
+        let subject = part.subject();
+        all.text(subject.unit_domain());
+        let mut tables: Vec<&String> = subject.tables().iter().collect();
+        tables.sort();
+        tables.into_iter().for_each(|table| all.text(table));
+        all.debug(&(part.has_unit(), subject.max_rows(), part.key_names().len()));
+        all.nested(&self.rows.body());
+        for column in 0..part.arguments_start() {
+            all.nested(self.rows.columns.get(column)?);
+        }
+        for late in part.late_clamps() {
+            let mut ends = Encoded::default();
+            if let Some((lo, hi)) = late {
+                ends.scalar(lo)?;
+                ends.scalar(hi)?;
+            }
+            all.nested(&ends);
+        }
+        Some(all)
+    }
+
+    fn measure(&self, at: usize) -> Option<Encoded> {
+        let column = |at: usize| self.rows.columns.get(at).cloned();
+        let measure = self.part.measures().get(at)?;
+        let mut all = of_measure(measure, self.release.mechanisms(self.at).get(at)?, &column)?;
+        let fields = self.part.released_schema();
+        all.debug(fields.fields().get(self.part.key_names().len() + at)?.data_type());
+        Some(all)
+    }
+
+    /// All draws of a private aggregate, in their order.
+    fn whole(&self) -> Option<Encoded> {
+        let part = self.part;
+        let mut all = Encoded::of("whole").with(&self.rows()?);
+        let keys = part.keys();
+        all.debug(&(keys.are_unknown(), keys.target_position()));
+        for space in [keys.all(), keys.outer()] {
+            all.debug(&space.len());
+            space.columns().iter().try_for_each(|column| all.column(column))?;
+        }
+        for field in part.released_schema().fields() {
+            all.debug(field.data_type());
+        }
+        all.nested(&of_threshold(
+            part.unknown_partitions(),
+            self.release.partition_selection(self.at),
+        ));
+        for at in 0..part.measures().len() {
+            all.nested(&self.measure(at)?);
+        }
+        Some(all)
+    }
+
+    /// Some measures of public groups.
+    fn measures(&self, measures: Vec<usize>) -> Option<(Encoded, Of)> {
+        let mut all = Encoded::of("measures").with(&self.rows()?);
+        let (keys, groups) = in_order(self.part.keys().outer())?;
+        all.nested(&keys);
+        let of = |at: usize| Some((self.measure(at)?, at));
+        let mut written = measures.into_iter().map(of).collect::<Option<Vec<_>>>()?;
+        written.sort();
+        all.list(written.iter().map(|(written, _)| written));
+        let measures = written.into_iter().map(|(_, at)| at).collect();
+        Some((all, Of::Measures { measures, groups }))
+    }
+}
+
+/// Public keys as a set, and the places at which its members are.
+fn in_order(keys: &KeySpace) -> Option<(Encoded, Vec<usize>)> {
+    let mut all = Encoded::of("keys");
+    keys.columns().iter().for_each(|column| all.debug(column.data_type()));
+    let mut rows = Vec::with_capacity(keys.len());
+    for row in 0..keys.len() {
+        let mut written = Encoded::default();
+        for column in keys.columns() {
+            written.scalar(&datafusion::common::ScalarValue::try_from_array(column, row).ok()?)?;
+        }
+        rows.push((written, row));
+    }
+    rows.sort();
+    all.list(rows.iter().map(|(written, _)| written));
+    Some((all, rows.into_iter().map(|(_, row)| row).collect()))
+}
+
+/// What hides groups that only the data know.
+fn of_threshold(
+    groups: Option<&UnknownPartitions>,
+    selection: Option<&PartitionSelection>,
+) -> Encoded {
+    let mut all = Encoded::of("threshold");
+    if let Some(UnknownPartitions {
+        limits,
+        groups,
+        counter,
+        payer: _,
+        least,
+        covers,
+        compares,
+        released: _,
+    }) = groups
+    {
+        all.debug(&(limits, groups, counter, least, covers, compares));
+    }
+    if let Some(PartitionSelection {
+        threshold,
+        least,
+        groups,
+        epsilon,
+        delta,
+        counter,
+        noise,
+        loss,
+        compared: _,
+        compares,
+        others: _,
+    }) = selection
+    {
+        all.debug(&(threshold, least, groups, epsilon, delta, counter));
+        all.debug(&(noise, loss, compares));
+    }
+    all
+}

@@ -1,0 +1,240 @@
+//! Draws that were paid for before, and are shown again.
+//!
+//! In: a [`Release`], and for some of its [`Unit`]s what they drew. Out: the release that draws only the rest. Whether a measure is
+//! charged and whether it is drawn follow from the one record that is kept here.
+//!
+//! ```text
+//! COUNT(*) n, SUM(x) s, of which n was paid for     n: the column of before, not charged     s: drawn, and charged
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow::compute::take;
+use arrow::datatypes::{DataType, Field, Schema};
+
+use super::Release;
+use super::identity::{Draws, Of, Unit};
+use crate::analysis::{Measure, PrivateAggregate, ReleaseKind};
+
+/// The charge that paid for what is shown again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PaidBy {
+    /// Its number in the whole ledger.
+    pub(crate) charge: i64,
+    /// Its number, as the ledger shows it to who asks.
+    pub(crate) number: i64,
+}
+
+/// What is shown again of the private aggregates of a release.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    whole: BTreeMap<usize, RecordBatch>,
+    measures: BTreeMap<(usize, usize), Vec<ArrayRef>>,
+    /// The charges that paid, by private aggregate and measure.
+    charges: BTreeMap<(usize, usize), PaidBy>,
+}
+
+impl Shown {
+    /// All that a private aggregate drew, if it is shown again as it is.
+    pub(crate) fn whole(&self, part: usize) -> Option<&RecordBatch> {
+        self.whole.get(&part)
+    }
+
+    /// The columns of a measure, as [`places`] lists them, if it is shown again.
+    pub(crate) fn measure(&self, part: usize, measure: usize) -> Option<&[ArrayRef]> {
+        self.measures.get(&(part, measure)).map(Vec::as_slice)
+    }
+
+    /// Whether a measure is shown again.
+    pub(super) fn has(&self, part: usize, measure: usize) -> bool {
+        self.whole.contains_key(&part) || self.measures.contains_key(&(part, measure))
+    }
+}
+
+impl Release {
+    /// Shows again what a unit drew, and this charge paid for; `None`, and nothing changes, if that is not what the unit draws.
+    ///
+    /// # Guarantee
+    /// All draws of the unit are shown again, or none.
+    pub(crate) fn show(
+        &mut self,
+        unit: &Unit,
+        paid: PaidBy,
+        drawn: Vec<RecordBatch>,
+    ) -> Option<()> {
+        if drawn.len() != unit.draws.len() {
+            return None;
+        }
+        let mut more = Shown::default();
+        for (Draws { part, of }, batch) in unit.draws.iter().zip(drawn) {
+            let own = self.analysis.parts().get(*part)?;
+            match of {
+                Of::All => {
+                    let fields = types_of_whole(own);
+                    is_of(&batch, &fields).then_some(())?;
+                    if own.rows().is_some_and(|rows| u64::try_from(batch.num_rows()) != Ok(rows)) {
+                        return None;
+                    }
+                    let own = (0..own.measures().len()).map(|at| ((*part, at), paid));
+                    more.charges.extend(own);
+                    more.whole.insert(*part, batch);
+                }
+                Of::Measures { measures, groups } => {
+                    let order = rows_of(own, &inverse(groups)?)?;
+                    let mut columns = batch.columns().iter();
+                    for at in measures {
+                        let measure = own.measures().get(*at)?;
+                        let types = types_of(measure, released_type(own, *at)?);
+                        let mut one = Vec::with_capacity(types.len());
+                        for data_type in types {
+                            let column = columns.next()?;
+                            let fits = *column.data_type() == data_type;
+                            (fits && column.len() == order.len()).then_some(())?;
+                            one.push(take(column, &order, None).ok()?);
+                        }
+                        more.measures.insert((*part, *at), one);
+                        more.charges.insert((*part, *at), paid);
+                    }
+                    columns.next().is_none().then_some(())?;
+                }
+            }
+        }
+        self.shown.whole.extend(more.whole);
+        self.shown.measures.extend(more.measures);
+        self.shown.charges.extend(more.charges);
+        Some(())
+    }
+
+    /// What is shown again.
+    pub(crate) fn shown(&self) -> &Shown {
+        &self.shown
+    }
+
+    /// The number of the charge that paid for a measure that is shown again, as the ledger shows it to who asks.
+    pub(crate) fn replayed(&self, part: usize, measure: usize) -> Option<i64> {
+        Some(self.shown.charges.get(&(part, measure))?.number)
+    }
+
+    /// The charges that paid for what is shown again, each once, in order.
+    pub(crate) fn replayed_charges(&self) -> Vec<i64> {
+        let charges: BTreeSet<i64> = self.shown.charges.values().map(|paid| paid.charge).collect();
+        charges.into_iter().collect()
+    }
+
+    /// The same, as the ledger shows their numbers to who asks.
+    pub(crate) fn replayed_numbers(&self) -> Vec<i64> {
+        let numbers: BTreeSet<i64> = self.shown.charges.values().map(|paid| paid.number).collect();
+        numbers.into_iter().collect()
+    }
+
+    /// Whether nothing of a private aggregate is drawn.
+    pub(crate) fn is_shown(&self, part: usize) -> bool {
+        let Some(own) = self.analysis.parts().get(part) else { return false };
+        (0..own.measures().len()).all(|measure| self.shown.has(part, measure))
+    }
+
+    /// What a unit drew, out of what all private aggregates of the release drew; `None` if it is not there.
+    pub(crate) fn drawn_by(&self, unit: &Unit, all: &[RecordBatch]) -> Option<Vec<RecordBatch>> {
+        let draws = unit.draws.iter().map(|Draws { part, of }| {
+            let (own, batch) = (self.analysis.parts().get(*part)?, all.get(*part)?);
+            match of {
+                Of::All => Some(batch.clone()),
+                Of::Measures { measures, groups } => {
+                    let order = rows_of(own, groups)?;
+                    (batch.num_rows() == order.len()).then_some(())?;
+                    let mut columns = Vec::new();
+                    for at in measures {
+                        for place in places(own, *at) {
+                            columns.push(take(batch.columns().get(place)?, &order, None).ok()?);
+                        }
+                    }
+                    of_columns(columns)
+                }
+            }
+        });
+        draws.collect()
+    }
+}
+
+/// Columns without names.
+fn of_columns(columns: Vec<ArrayRef>) -> Option<RecordBatch> {
+    let field = |(i, column): (usize, &ArrayRef)| {
+        Field::new(format!("c{i}"), column.data_type().clone(), true)
+    };
+    let fields: Vec<Field> = columns.iter().enumerate().map(field).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).ok()
+}
+
+/// Whether a batch has these types.
+fn is_of(batch: &RecordBatch, types: &[DataType]) -> bool {
+    batch.columns().iter().map(|column| column.data_type()).eq(types)
+}
+
+/// The permutation that takes back another one.
+fn inverse(groups: &[usize]) -> Option<Vec<usize>> {
+    let mut back = vec![None; groups.len()];
+    for (at, group) in groups.iter().enumerate() {
+        *back.get_mut(*group)? = Some(at);
+    }
+    back.into_iter().collect()
+}
+
+/// The rows of these groups, in which each choice of several rounds has as many.
+fn rows_of(part: &PrivateAggregate, groups: &[usize]) -> Option<UInt64Array> {
+    let per_group = match &part.measures().first()?.release_kind {
+        ReleaseKind::Number(_) => 1,
+        ReleaseKind::Choice(choice) => choice.rounds,
+    };
+    let mut rows = Vec::new();
+    for group in groups {
+        let first = u64::try_from(*group).ok()?.checked_mul(per_group)?;
+        rows.extend(first..first.checked_add(per_group)?);
+    }
+    Some(UInt64Array::from(rows))
+}
+
+/// Whether the accuracy of a measure stands beside its column: the rows behind a mean, the ± of a variance.
+fn has_beside(measure: &Measure) -> bool {
+    measure.is_mean() || measure.moments().is_some() || measure.joint().is_some()
+}
+
+/// The places of a measure's columns among all that its private aggregate draws: its own, what stands beside it, and the place of
+/// the bound that was chosen for it.
+pub(crate) fn places(part: &PrivateAggregate, at: usize) -> Vec<usize> {
+    let (keys, measures) = (part.key_names().len(), part.measures());
+    let Some(measure) = measures.get(at) else { return Vec::new() };
+    let before =
+        |has: &dyn Fn(&Measure) -> bool| measures.iter().take(at).filter(|m| has(m)).count();
+    let has_rung = |measure: &Measure| measure.ladder.is_some();
+    let beside = measures.iter().filter(|measure| has_beside(measure)).count();
+    let mut places = vec![keys + at];
+    if has_beside(measure) {
+        places.push(keys + measures.len() + before(&has_beside));
+    }
+    if has_rung(measure) {
+        places.push(keys + measures.len() + beside + before(&has_rung));
+    }
+    places
+}
+
+fn released_type(part: &PrivateAggregate, at: usize) -> Option<DataType> {
+    let schema = part.released_schema();
+    Some(schema.fields().get(part.key_names().len() + at)?.data_type().clone())
+}
+
+/// The types of a measure's columns, in the order of [`places`].
+fn types_of(measure: &Measure, own: DataType) -> Vec<DataType> {
+    let beside = usize::from(has_beside(measure)) + usize::from(measure.ladder.is_some());
+    [vec![own], vec![DataType::Float64; beside]].concat()
+}
+
+/// The types of all that a private aggregate draws.
+fn types_of_whole(part: &PrivateAggregate) -> Vec<DataType> {
+    let schema = part.released_schema();
+    let own = schema.fields().iter().map(|field| field.data_type().clone());
+    let beside = part.measures().iter().filter(|measure| has_beside(measure)).count();
+    let rungs = part.measures().iter().filter(|measure| measure.ladder.is_some()).count();
+    own.chain(vec![DataType::Float64; beside + rungs]).collect()
+}

@@ -1,0 +1,84 @@
+//! A kept draw under every fault: its charge is durable before it is kept, it is kept before it is shown, and what is replayed is what
+//! was shown.
+
+use hushql::ledger::Vault;
+use rusqlite::Connection;
+
+use super::bench::{Bench, Case, Tally, each};
+use super::shim::{Call, Fault};
+
+const COUNT: &str = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE age > 35";
+
+/// How many entries the ledger of a vault has, and how many draws it keeps.
+fn held(vault: &Vault, path: &std::path::Path) -> (usize, i64) {
+    let connection = Connection::open(path).unwrap();
+    let count = "SELECT count(*) FROM kept_draw";
+    (vault.entries().unwrap().len(), connection.query_row(count, [], |row| row.get(0)).unwrap())
+}
+
+/// The number that was shown, if one was.
+fn shown(out: &str) -> Option<String> {
+    let mut cells = out.lines().map(|line| line.trim_matches(['|', ' ']));
+    cells.find(|cell| cell.parse::<i64>().is_ok()).map(str::to_owned)
+}
+
+/// What a case left, and what is answered when the question is asked once more.
+fn inspect(bench: &Bench, case: Case, tally: &Tally) {
+    let outcome = bench.run(bench.copy(), Some(case));
+    let (run, path) = (&outcome.run, &outcome.vault);
+    let about = format!("{case:?}: {run:?}");
+    let vault = bench.open(path).unwrap_or_else(|error| panic!("{about}: {error}"));
+    let left = held(&vault, path);
+    vault.verify().unwrap_or_else(|error| panic!("{about}: {error}"));
+    drop(vault);
+    let first = shown(&run.out);
+    match left {
+        (1, 0) => assert!(first.is_none(), "an answer that nobody paid for: {about}"),
+        (2, 0) | (3, 1) => {}
+        _ => panic!("{left:?}: {about}"),
+    }
+    let again = bench.run(path.clone(), None);
+    let replayed = again.run.out.contains("replayed") || again.run.err.contains("replayed");
+    assert_eq!(replayed, left == (3, 1), "{about}: {again:?}");
+    let second = shown(&again.run.out);
+    assert!(second.is_some(), "{about}: {again:?}");
+    let now = held(&bench.open(path).unwrap(), path);
+    match left {
+        // Never two answers for one charge, and never an answer for none.
+        (3, 1) => {
+            assert!(first.is_none() || first == second, "{about}: {again:?}");
+            assert_eq!(now, (4, 1), "{about}");
+        }
+        _ => assert_eq!(now, (left.0 + 2, 1), "{about}"),
+    }
+    tally.add(format!("{left:?} {}", if first.is_some() { "shown" } else { "silent" }));
+    bench.drop(&outcome);
+}
+
+#[test]
+fn a_draw_is_kept_behind_its_charge_and_before_it_is_shown() {
+    let bench = Bench::new(&["@", "--analyst", "lab", "-c", COUNT]);
+    bench.declare("ALTER TABLE people REFRESH; ALTER PRIVACY BUDGET b SET REPLAY (ALL)");
+    let (outcome, calls) = bench.calls(bench.copy());
+    outcome.run.says(0, &["cost ε = 1"]);
+    assert_eq!(held(&bench.open(&outcome.vault).unwrap(), &outcome.vault), (3, 1));
+    // From the write lock of the charge on.
+    let first = calls.iter().position(|call| call.is("write", 'j')).unwrap();
+    let changes = ["write", "sync", "truncate", "unlink", "entropy"];
+    let hit = |call: &&Call| call.number > 0 && changes.contains(&call.name.as_str());
+    let faults = [Fault::Kill, Fault::KillHalf, Fault::KillAfter, Fault::Eio, Fault::EnospcOn];
+    let cases: Vec<Case> = calls[first..]
+        .iter()
+        .filter(hit)
+        .flat_map(|call| {
+            let hits = faults.into_iter().filter(|fault| fault.hits(call));
+            hits.map(|fault| Case { at: call.number, fault }).collect::<Vec<_>>()
+        })
+        .collect();
+    let tally = Tally::default();
+    each(&cases, |case| inspect(&bench, *case, &tally));
+    println!("{} faults: {tally:?}", cases.len());
+    for what in ["(1, 0) silent", "(2, 0) silent", "(2, 0) shown", "(3, 1) silent"] {
+        assert!(tally.of(what) > 0, "never {what}: {tally:?}");
+    }
+}
