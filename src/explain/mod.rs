@@ -93,7 +93,10 @@ impl Explanation {
                 lines.extend(release_lines(part, measure, mechanized, share));
                 lines.extend(finding_line(measure));
                 let replayed = release.replayed(i, position);
-                lines.extend(replayed.map(stored::replayed_line));
+                lines.extend(replayed.map(|charge| {
+                    let text = "paid for it: it would be replayed, cost 0";
+                    ("replay", format!("charge {charge} {text}"))
+                }));
                 let fitted = release.fitted(i, position);
                 lines.extend(fitted.map(consistent::line));
                 let compared = hidden.is_some_and(|hidden| hidden.counter() == Some(position));

@@ -51,8 +51,3 @@ impl Explanation {
         self
     }
 }
-
-/// The line of a release that is shown again.
-pub(super) fn replayed_line(charge: i64) -> (&'static str, String) {
-    ("replay", format!("charge {charge} paid for it: it would be replayed, cost 0"))
-}

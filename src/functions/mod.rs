@@ -256,6 +256,11 @@ pub(crate) fn only_listed(x: Expr, members: &[ScalarValue]) -> Option<Expr> {
     Some(ScalarUDF::from(function).call(vec![x]))
 }
 
+/// The values of a list that a function compares with; their order changes nothing. `None` for any other function.
+pub(crate) fn members_of(function: &ScalarUDF) -> Option<&[ScalarValue]> {
+    Some(&function.inner().downcast_ref::<Listed>()?.members)
+}
+
 /// The name of a function that has parameters besides its arguments; it contains a digest of the parameters.
 ///
 /// DataFusion treats two calls as the same value if the functions' names and the arguments are equal, whatever the

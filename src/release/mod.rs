@@ -4,6 +4,8 @@
 //! exact cost and its expected accuracy, all before anything is read. The cost depends only on the query and the
 //! catalog, so it is the same on neighbouring databases.
 
+use arrow::array::RecordBatch;
+
 use crate::analysis::outcome::Analysis;
 use crate::analysis::{ContributionBounds, ErrorBars, Measure};
 use crate::catalog::Catalog;
@@ -15,8 +17,9 @@ use accuracy::{accuracies_under_bounds, accuracy_among, error_bars, without_boun
 use consistent::{Fit, FittedLevel, fits};
 use cost::{Accounts, default_cost};
 use goal::{Groups, priced};
-use shown::Shown;
+use shown::{PaidBy, Shown, drawn_by};
 use together::{draw_together, losses};
+use unit::Unit;
 
 pub(crate) mod accuracy;
 pub(crate) mod calibrate;
@@ -38,6 +41,7 @@ pub(crate) mod synthetic;
 pub(crate) mod text;
 mod threshold;
 pub(crate) mod together;
+pub(crate) mod unit;
 mod unknown_keys;
 
 pub use mechanism::{Instead, Mechanism, Mechanized, Predicted, Together};
@@ -100,6 +104,49 @@ impl Release {
                 .chain(threshold)
                 .map(move |(drawn, loss)| (part, drawn, loss))
         })
+    }
+
+    /// Shows again what a unit drew, and this charge paid for: it is neither charged nor drawn any more. `None`, and nothing
+    /// changes, if that is not what the unit draws.
+    pub(crate) fn show(
+        &mut self,
+        unit: &Unit,
+        paid: PaidBy,
+        drawn: Vec<RecordBatch>,
+    ) -> Option<()> {
+        self.shown.show(self.analysis.parts(), unit, paid, drawn)
+    }
+
+    /// What is shown again.
+    pub(crate) fn shown(&self) -> &Shown {
+        &self.shown
+    }
+
+    /// Whether nothing of a private aggregate is drawn.
+    pub(crate) fn is_shown(&self, part: usize) -> bool {
+        let Some(own) = self.analysis.parts().get(part) else { return false };
+        let measures = own.measures().len();
+        measures > 0 && (0..measures).all(|measure| self.shown.has(part, measure))
+    }
+
+    /// The number of the charge that paid for a measure that is shown again, as the ledger shows it to who asks.
+    pub(crate) fn replayed(&self, part: usize, measure: usize) -> Option<i64> {
+        self.shown.number(part, measure)
+    }
+
+    /// The charges that paid for what is shown again, each once, in order.
+    pub(crate) fn replayed_charges(&self) -> Vec<i64> {
+        self.shown.charges()
+    }
+
+    /// The same, as the ledger shows their numbers to who asks.
+    pub(crate) fn replayed_numbers(&self) -> Vec<i64> {
+        self.shown.numbers()
+    }
+
+    /// What a unit drew, out of what all private aggregates of the release drew; `None` if it is not there.
+    pub(crate) fn drawn_by(&self, unit: &Unit, all: &[RecordBatch]) -> Option<Vec<RecordBatch>> {
+        drawn_by(self.analysis.parts(), unit, all)
     }
 
     /// The public plan with the errors of its numbers.

@@ -1,6 +1,6 @@
 //! Draws that were paid for before, and are shown again.
 //!
-//! In: a [`Release`], and for some of its [`Unit`]s what they drew. Out: the release that draws only the rest. Whether a measure is
+//! In: the private aggregates of a release, and for some of its [`Unit`]s what they drew. Out: what is not drawn again. Whether a measure is
 //! charged and whether it is drawn follow from the one record that is kept here.
 //!
 //! ```text
@@ -14,8 +14,7 @@ use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Schema};
 
-use super::Release;
-use super::identity::{Draws, Of, Unit};
+use super::unit::{Draws, Of, Unit};
 use crate::analysis::{Measure, PrivateAggregate, ReleaseKind};
 
 /// The charge that paid for what is shown again.
@@ -51,15 +50,14 @@ impl Shown {
     pub(super) fn has(&self, part: usize, measure: usize) -> bool {
         self.whole.contains_key(&part) || self.measures.contains_key(&(part, measure))
     }
-}
 
-impl Release {
     /// Shows again what a unit drew, and this charge paid for; `None`, and nothing changes, if that is not what the unit draws.
     ///
     /// # Guarantee
     /// All draws of the unit are shown again, or none.
-    pub(crate) fn show(
+    pub(super) fn show(
         &mut self,
+        parts: &[PrivateAggregate],
         unit: &Unit,
         paid: PaidBy,
         drawn: Vec<RecordBatch>,
@@ -67,9 +65,9 @@ impl Release {
         if drawn.len() != unit.draws.len() {
             return None;
         }
-        let mut more = Shown::default();
+        let mut more = Self::default();
         for (Draws { part, of }, batch) in unit.draws.iter().zip(drawn) {
-            let own = self.analysis.parts().get(*part)?;
+            let own = parts.get(*part)?;
             match of {
                 Of::All => {
                     let fields = types_of_whole(own);
@@ -101,61 +99,54 @@ impl Release {
                 }
             }
         }
-        self.shown.whole.extend(more.whole);
-        self.shown.measures.extend(more.measures);
-        self.shown.charges.extend(more.charges);
+        self.whole.extend(more.whole);
+        self.measures.extend(more.measures);
+        self.charges.extend(more.charges);
         Some(())
     }
 
-    /// What is shown again.
-    pub(crate) fn shown(&self) -> &Shown {
-        &self.shown
+    /// The number of the charge that paid for a measure, as the ledger shows it to who asks.
+    pub(super) fn number(&self, part: usize, measure: usize) -> Option<i64> {
+        Some(self.charges.get(&(part, measure))?.number)
     }
 
-    /// The number of the charge that paid for a measure that is shown again, as the ledger shows it to who asks.
-    pub(crate) fn replayed(&self, part: usize, measure: usize) -> Option<i64> {
-        Some(self.shown.charges.get(&(part, measure))?.number)
-    }
-
-    /// The charges that paid for what is shown again, each once, in order.
-    pub(crate) fn replayed_charges(&self) -> Vec<i64> {
-        let charges: BTreeSet<i64> = self.shown.charges.values().map(|paid| paid.charge).collect();
+    /// The charges that paid, each once, in order.
+    pub(super) fn charges(&self) -> Vec<i64> {
+        let charges: BTreeSet<i64> = self.charges.values().map(|paid| paid.charge).collect();
         charges.into_iter().collect()
     }
 
     /// The same, as the ledger shows their numbers to who asks.
-    pub(crate) fn replayed_numbers(&self) -> Vec<i64> {
-        let numbers: BTreeSet<i64> = self.shown.charges.values().map(|paid| paid.number).collect();
+    pub(super) fn numbers(&self) -> Vec<i64> {
+        let numbers: BTreeSet<i64> = self.charges.values().map(|paid| paid.number).collect();
         numbers.into_iter().collect()
     }
+}
 
-    /// Whether nothing of a private aggregate is drawn.
-    pub(crate) fn is_shown(&self, part: usize) -> bool {
-        let Some(own) = self.analysis.parts().get(part) else { return false };
-        (0..own.measures().len()).all(|measure| self.shown.has(part, measure))
-    }
-
-    /// What a unit drew, out of what all private aggregates of the release drew; `None` if it is not there.
-    pub(crate) fn drawn_by(&self, unit: &Unit, all: &[RecordBatch]) -> Option<Vec<RecordBatch>> {
-        let draws = unit.draws.iter().map(|Draws { part, of }| {
-            let (own, batch) = (self.analysis.parts().get(*part)?, all.get(*part)?);
-            match of {
-                Of::All => Some(batch.clone()),
-                Of::Measures { measures, groups } => {
-                    let order = rows_of(own, groups)?;
-                    (batch.num_rows() == order.len()).then_some(())?;
-                    let mut columns = Vec::new();
-                    for at in measures {
-                        for place in places(own, *at) {
-                            columns.push(take(batch.columns().get(place)?, &order, None).ok()?);
-                        }
+/// What a unit drew, out of what all private aggregates drew; `None` if it is not there.
+pub(super) fn drawn_by(
+    parts: &[PrivateAggregate],
+    unit: &Unit,
+    all: &[RecordBatch],
+) -> Option<Vec<RecordBatch>> {
+    let draws = unit.draws.iter().map(|Draws { part, of }| {
+        let (own, batch) = (parts.get(*part)?, all.get(*part)?);
+        match of {
+            Of::All => Some(batch.clone()),
+            Of::Measures { measures, groups } => {
+                let order = rows_of(own, groups)?;
+                (batch.num_rows() == order.len()).then_some(())?;
+                let mut columns = Vec::new();
+                for at in measures {
+                    for place in places(own, *at) {
+                        columns.push(take(batch.columns().get(place)?, &order, None).ok()?);
                     }
-                    of_columns(columns)
                 }
+                of_columns(columns)
             }
-        });
-        draws.collect()
-    }
+        }
+    });
+    draws.collect()
 }
 
 /// Columns without names.

@@ -2,8 +2,8 @@
 //!
 //! In: the key of a release, and what it drew, as bytes. Out: the same bytes for an equal key. As for a release table, an entry
 //! of the ledger of no cost has the digest of what is kept (`KEEP`). The first replay of a day to an analyst is an entry of no cost,
-//! too (`REPLAY`), with the number of the charge that paid; further ones of that day are not written down. Nothing is kept before it is paid for. A row that is lost costs a new draw, and
-//! nothing else.
+//! too (`REPLAY`), with the number of the charge that paid; further ones of that day are not written down. Nothing is kept before it
+//! is paid for. A row that is lost costs a new draw, and nothing else.
 //!
 //! A key has the version of each private table: the number, in the whole vault, of the last declaration that touched it. The
 //! numbers only grow, also when a table is dropped. They follow from declarations alone: a key that followed from what is in a
@@ -307,4 +307,40 @@ fn digest_of(
 
 fn damage() -> Fault {
     Fault::Damage("a kept draw was altered".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::file::schema;
+
+    #[test]
+    fn an_analysts_draws_make_room_for_own_ones() {
+        let connection = Connection::open_in_memory().unwrap();
+        schema::create(&connection).unwrap();
+        for sequence in 2..8_i64 {
+            let analyst = if sequence % 2 == 0 { "a" } else { "b" };
+            let (key, drawn, salt) =
+                ([u8::try_from(sequence).unwrap(); 32], [0_u8; 10], [0_u8; 16]);
+            connection
+                .execute(
+                    "INSERT INTO kept_draw (key, analyst, sequence, charge, drawn, salt)
+                     VALUES (?1, ?2, ?3, 1, ?4, ?5)",
+                    params![key, analyst, sequence, drawn, salt],
+                )
+                .unwrap();
+        }
+        let left = || -> Vec<i64> {
+            let mut statement =
+                connection.prepare("SELECT sequence FROM kept_draw ORDER BY sequence").unwrap();
+            let rows = statement.query_map([], |row| row.get(0)).unwrap();
+            rows.collect::<Result<_, _>>().unwrap()
+        };
+        forget_oldest(&connection, "a", 30).unwrap();
+        assert_eq!(left(), [2, 3, 4, 5, 6, 7]);
+        forget_oldest(&connection, "b", 15).unwrap();
+        assert_eq!(left(), [2, 4, 6, 7]);
+        forget_oldest(&connection, "a", 29).unwrap();
+        assert_eq!(left(), [4, 6, 7]);
+    }
 }

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use datafusion::common::{Column, DFSchema};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{
     AggregateFunction, AggregateFunctionParams, InList, ScalarFunction, Sort, WindowFunction,
     WindowFunctionParams,
@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 };
 
 use super::encoded::Encoded;
-use crate::functions::is_late_value;
+use crate::functions::{is_late_value, members_of};
 
 /// The columns that an expression reads, and the values that are released before its rows are read, by their names.
 #[derive(Clone, Copy)]
@@ -67,6 +67,11 @@ impl Scope<'_> {
         }
         Some(all)
     }
+}
+
+/// An order of rows.
+pub(super) fn of_order(sorts: &[Sort], scope: Scope<'_>) -> Option<Encoded> {
+    scope.sorts(sorts)
 }
 
 /// The conditions that all have to hold, each by itself.
@@ -126,6 +131,15 @@ pub(super) fn of_expr(expr: &Expr, scope: Scope<'_>) -> Option<Encoded> {
             // What depends on the clock has other values when it is asked again.
             if func.signature().volatility != Volatility::Immutable {
                 return None;
+            }
+            if let Some(members) = members_of(func) {
+                let mut all = scope.kind("listed", args)?;
+                let one = |member: &ScalarValue| {
+                    let mut one = Encoded::default();
+                    one.scalar(member).map(|()| one)
+                };
+                all.set(&members.iter().map(one).collect::<Option<Vec<_>>>()?);
+                return Some(all);
             }
             let mut all = Encoded::of("function");
             all.text(func.name());

@@ -26,6 +26,7 @@ use crate::analysis::outcome::released_parts;
 use crate::analysis::{KeySpace, PrivateAggregate, ReleaseKind, Source, UnknownPartitions};
 use crate::functions::is_late_value;
 use crate::release::mechanism::Vector;
+use crate::release::unit::{Draws, Of, Unit};
 use crate::release::{PartitionSelection, Release};
 use encoded::Encoded;
 use measure::of_measure;
@@ -39,68 +40,32 @@ mod rows;
 /// The version of the rules by which releases are drawn: a change of them makes other draws of the same statement.
 const RULES: &str = concat!("hushql ", env!("CARGO_PKG_VERSION"), " rules 3");
 
-/// Draws that are shown again together, or not at all.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unit {
-    /// Equal only for equal draws of equal tables.
-    pub(crate) body: Vec<u8>,
-    /// The tables that are read, private and public ones, each once, in order.
-    pub(crate) tables: Vec<String>,
-    /// The unit domains of the people in them, each once.
-    pub(crate) unit_domains: Vec<String>,
-    /// What it consists of.
-    pub(crate) draws: Vec<Draws>,
-}
-
-/// Draws of one private aggregate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Draws {
-    pub(crate) part: usize,
-    pub(crate) of: Of,
-}
-
-/// Which draws of a private aggregate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Of {
-    /// All of them, as they come out.
-    All,
-    /// Some measures of public groups.
-    Measures {
-        /// Which ones, in the order in which they are kept.
-        measures: Vec<usize>,
-        /// The places of the groups, in the order in which they are kept: another list of the same KEYS is the same draw.
-        groups: Vec<usize>,
-    },
-}
-
-impl Unit {
-    /// The units of a release. A release in none of them is drawn each time; so is one that is asked for with FRESH, and what is
-    /// recognised with it.
-    pub(crate) fn all(release: &Release) -> Vec<Self> {
-        let mut occurrences: BTreeMap<Encoded, u64> = BTreeMap::new();
-        let mut units = Vec::new();
-        for group in groups(release) {
-            if group.iter().any(|draws| is_fresh(release, draws)) {
-                continue;
-            }
-            let Some((body, tables, draws)) = written(release, group) else { continue };
-            // A release that is written twice is two draws.
-            let occurrence = occurrences.entry(body.clone()).or_default();
-            *occurrence += 1;
-            let mut all = Encoded::of(RULES).with(&body);
-            all.debug(occurrence);
-            let mut unit_domains: Vec<String> = draws
-                .iter()
-                .filter_map(|draws| release.analysis().parts().get(draws.part))
-                .map(|part| part.subject().unit_domain().to_owned())
-                .collect();
-            unit_domains.sort();
-            unit_domains.dedup();
-            let tables = tables.into_iter().collect();
-            units.push(Self { body: all.into_bytes(), tables, unit_domains, draws });
+/// The units of a release. A release in none of them is drawn each time; so is one that is asked for with FRESH, and what is
+/// recognised with it.
+pub(crate) fn units(release: &Release) -> Vec<Unit> {
+    let mut occurrences: BTreeMap<Encoded, u64> = BTreeMap::new();
+    let mut units = Vec::new();
+    for group in groups(release) {
+        if group.iter().any(|draws| is_fresh(release, draws)) {
+            continue;
         }
-        units
+        let Some((body, tables, draws)) = written(release, group) else { continue };
+        // A release that is written twice is two draws.
+        let occurrence = occurrences.entry(body.clone()).or_default();
+        *occurrence += 1;
+        let mut all = Encoded::of(RULES).with(&body);
+        all.debug(occurrence);
+        let mut unit_domains: Vec<String> = draws
+            .iter()
+            .filter_map(|draws| release.analysis().parts().get(draws.part))
+            .map(|part| part.subject().unit_domain().to_owned())
+            .collect();
+        unit_domains.sort();
+        unit_domains.dedup();
+        let tables = tables.into_iter().collect();
+        units.push(Unit { body: all.into_bytes(), tables, unit_domains, draws });
     }
+    units
 }
 
 /// Whether one of these draws is asked for with FRESH.

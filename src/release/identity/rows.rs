@@ -18,13 +18,13 @@ use datafusion::catalog::MemTable;
 use datafusion::common::{DFSchema, JoinType, NullEquality};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, EmptyRelation, Filter, Join, LogicalPlan, Projection, Sort, SubqueryAlias,
-    TableScan, Union, Window,
+    Aggregate, Distinct, EmptyRelation, Filter, Join, Limit, LogicalPlan, Projection, Sort,
+    SubqueryAlias, TableScan, Union, Window,
 };
 use sha2::{Digest, Sha256};
 
 use super::encoded::Encoded;
-use super::expr::{Scope, conditions, of_expr};
+use super::expr::{Scope, conditions, of_expr, of_order};
 use crate::analysis::released_part;
 use crate::catalog::RESERVED;
 
@@ -94,6 +94,7 @@ impl<'a> Walk<'a> {
             LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => self.rows(input),
             // An order of rows alone changes nothing that is added up.
             LogicalPlan::Sort(Sort { input, fetch: None, .. }) => self.rows(input),
+            LogicalPlan::Limit(limit) => self.limited(limit),
             LogicalPlan::Filter(Filter { predicate, input, .. }) => {
                 let mut rows = self.rows(input)?;
                 let inputs = [(input.schema().as_ref(), rows.columns.as_slice())];
@@ -159,7 +160,6 @@ impl<'a> Walk<'a> {
             LogicalPlan::EmptyRelation(_)
             | LogicalPlan::Sort(_)
             | LogicalPlan::Distinct(Distinct::On(_))
-            | LogicalPlan::Limit(_)
             | LogicalPlan::Values(_)
             | LogicalPlan::Subquery(_)
             | LogicalPlan::Repartition(_)
@@ -174,6 +174,27 @@ impl<'a> Walk<'a> {
             | LogicalPlan::Unnest(_)
             | LogicalPlan::RecursiveQuery(_) => None,
         }
+    }
+
+    /// The first rows of an order, as released values have them.
+    fn limited(&mut self, limit: &Limit) -> Option<Rows> {
+        let Limit { skip, fetch, input } = limit;
+        let rows = self.rows(input)?;
+        let node = self.node("first");
+        let mut source = node.clone().with(&rows.body());
+        if let LogicalPlan::Sort(Sort { expr, input, .. }) = input.as_ref() {
+            let inputs = [(input.schema().as_ref(), rows.columns.as_slice())];
+            source.nested(&of_order(expr, self.scope(&inputs))?);
+        }
+        for number in [skip, fetch] {
+            let number = match number {
+                Some(number) => Some(of_expr(number, self.scope(&[]))?),
+                None => None,
+            };
+            source.optional(number.as_ref());
+        }
+        // A condition above it is not one below it.
+        Some(Rows::of(source, rows.columns))
     }
 
     fn scope<'b>(&'b self, inputs: &'b [(&'b DFSchema, &'b [Encoded])]) -> Scope<'b> {

@@ -18,7 +18,7 @@ fn held(vault: &Vault, path: &std::path::Path) -> (usize, i64) {
 
 /// The number that was shown, if one was.
 fn shown(out: &str) -> Option<String> {
-    let mut cells = out.lines().map(|line| line.trim_matches(['|', ' ']));
+    let mut cells = out.split(['│', '┆', '\n']).map(str::trim);
     cells.find(|cell| cell.parse::<i64>().is_ok()).map(str::to_owned)
 }
 
