@@ -13,7 +13,7 @@ use sqlparser::ast::{self as sql, Expr};
 use sqlparser::dialect::Dialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, Word};
 
 use super::aggregate::aggregate;
 use super::ast::{
@@ -159,7 +159,12 @@ fn starts_fresh(parser: &Parser) -> bool {
         word_at(parser, n).is_some_and(|found| found.value.eq_ignore_ascii_case(word))
     };
     let selects = ["ARGMAX", "ARGMIN", "TOP", "BOTTOM"].into_iter().any(|word| is(1, word));
-    let calls = word_at(parser, 1).is_some() && parser.peek_nth_token(2).token == Token::LParen;
+    // A column may have that name: FRESH IN (…) is no release.
+    let is_one = |word: &Word| {
+        AggregateName::parse(&word.value).is_some() || MechanismName::parse(&word.value).is_some()
+    };
+    let calls = word_at(parser, 1).is_some_and(|word| is_one(&word))
+        && parser.peek_nth_token(2).token == Token::LParen;
     is(0, "FRESH") && (selects || calls)
 }
 

@@ -170,9 +170,9 @@ impl Inner {
         })?;
         let mut notes = about.notes.clone();
         notes.push(format!(
-            "stored: charge {} of {} paid {}",
-            self.shown_number(table.charge, reader)?,
+            "stored by {}: charge {} paid {}",
             table.creator,
+            self.shown_number(table.charge, reader)?,
             about.cost
         ));
         let (accuracy, without_bound) = (about.accuracy(), Vec::new());
@@ -287,7 +287,10 @@ impl Session {
                 .map(stored)
                 .collect(),
             notes: answer.notes().to_vec(),
-            cost: receipt.spent.neat().to_string(),
+            cost: match receipt.is_replayed {
+                true => "for it before".to_owned(),
+                false => receipt.spent.neat().to_string(),
+            },
             synthetic: None,
         };
         if bytes.len() > MOST_BYTES_OF_ONE {

@@ -16,6 +16,7 @@ use crate::exec::source as files;
 use crate::exec::source::{HeldFiles, OpenFiles};
 use crate::ledger::Vault;
 use crate::resources::Resources;
+use crate::sampler::QueryRng;
 
 /// The tables that a program registered, by name.
 pub(crate) type Registered = Arc<RwLock<HashMap<String, Arc<dyn TableProvider>>>>;
@@ -24,6 +25,8 @@ pub(crate) type Registered = Arc<RwLock<HashMap<String, Arc<dyn TableProvider>>>
 pub(crate) struct Inner {
     pub(crate) vault: Arc<Vault>,
     pub(crate) registered: Registered,
+    /// Random: a name for what this program registered.
+    program: [u8; 16],
     pub(crate) state: SessionState,
     pub(crate) resources: Resources,
     files: Arc<HeldFiles>,
@@ -50,7 +53,8 @@ impl Inner {
         }
         let files = Arc::<HeldFiles>::default();
         files::register(&files, state.runtime_env()).map_err(|_| Error::Internal)?;
-        Ok(Self { vault, registered, state, resources, files, look_ups })
+        let program = QueryRng::nonce().map_err(|_| Error::Internal)?;
+        Ok(Self { vault, registered, program, state, resources, files, look_ups })
     }
 
     /// Forgets what was kept of declared files, and closes them.
@@ -61,6 +65,13 @@ impl Inner {
     /// The files of a new statement; none of them is open yet.
     pub(crate) fn open_files(&self) -> Arc<OpenFiles> {
         Arc::new(OpenFiles::new(&self.files))
+    }
+
+    /// A name for the rows that this program registered as a table: no other program's are called so.
+    pub(crate) fn registration(&self, table: &str) -> Option<String> {
+        let registered = self.registered.read().unwrap_or_else(PoisonError::into_inner);
+        let rows = registered.get(table)?;
+        Some(format!("{:x?} {:p}", self.program, Arc::as_ptr(rows)))
     }
 
     /// The provider of a table's rows; `None` for a table that is not registered, or a file of an unknown format.

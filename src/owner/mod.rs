@@ -247,7 +247,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             inner.vault.set_replay(name, *replay)?;
             Ok(match replay {
                 Replay::All => format!(
-                    "budget {name}: a release that was paid for is replayed to everybody who asks it again, at no cost"
+                    "budget {name}: a release that was paid for is replayed to everybody who asks it again, at no cost, also one of before"
                 ),
                 Replay::Own => format!(
                     "budget {name}: a release that was paid for is replayed to those who paid for it, at no cost"

@@ -135,7 +135,7 @@ impl Session {
         let mut draws = Vec::new();
         for one in to_keep {
             // A public table that changed since the key was made would be another one's draw.
-            if RowsOf::unit(planned, &one.unit).as_ref() != Some(&one.rows) {
+            if RowsOf::unit(&self.inner, planned, &one.unit).as_ref() != Some(&one.rows) {
                 continue;
             }
             let drawn = planned.release().drawn_by(&one.unit, batches);

@@ -283,6 +283,7 @@ impl Session {
             sequence: self.shown_number(charge.sequence())?,
             charge: charge.sequence(),
             is_replayed: false,
+            replayed: Vec::new(),
         };
         let (rows, is_cut) =
             values(&release, &made, most_rows, &mut rng).ok_or(Error::Execution)?;

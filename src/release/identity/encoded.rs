@@ -7,6 +7,7 @@ use std::fmt::Debug;
 
 use arrow::array::{Array, ArrayRef};
 use datafusion::common::ScalarValue;
+use sha2::{Digest, Sha256};
 
 /// Fields, each with its length before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +25,18 @@ impl Encoded {
     pub(super) fn with(mut self, other: &Self) -> Self {
         self.nested(other);
         self
+    }
+
+    /// The same, or its digest if it is long: what is used in many places is written in each, and would grow with every level of a
+    /// statement otherwise.
+    pub(super) fn short(self) -> Self {
+        const LONG: usize = 64;
+        if self.0.len() <= LONG {
+            return self;
+        }
+        let mut short = Self::of("digest");
+        short.bytes(&Sha256::digest(&self.0));
+        short
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {

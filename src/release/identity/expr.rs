@@ -79,8 +79,12 @@ pub(super) fn conditions(predicate: &Expr, scope: Scope<'_>) -> Option<Vec<Encod
     scope.all(split_conjunction(predicate))
 }
 
-/// An expression over the columns of a scope.
+/// An expression over the columns of a scope, in few bytes.
 pub(super) fn of_expr(expr: &Expr, scope: Scope<'_>) -> Option<Encoded> {
+    written(expr, scope).map(Encoded::short)
+}
+
+fn written(expr: &Expr, scope: Scope<'_>) -> Option<Encoded> {
     match expr {
         Expr::Alias(alias) => of_expr(&alias.expr, scope),
         Expr::Column(column) => scope.column(column),

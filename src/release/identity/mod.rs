@@ -257,6 +257,18 @@ impl Written<'_> {
         for column in 0..part.arguments_start() {
             all.nested(self.rows.columns.get(column)?);
         }
+        // Beside keys that only the data know, a known key has its values nowhere else.
+        for at in 0..part.key_names().len() {
+            let mut values = Vec::new();
+            for value in part.keys().of_column(at) {
+                let mut one = Encoded::default();
+                one.scalar(value)?;
+                values.push(one);
+            }
+            let mut all_of_key = Encoded::default();
+            all_of_key.set(&values);
+            all.nested(&all_of_key.short());
+        }
         for late in part.late_clamps() {
             let mut ends = Encoded::default();
             if let Some((lo, hi)) = late {

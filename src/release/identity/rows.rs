@@ -43,6 +43,16 @@ impl Rows {
         Self { sources: vec![source], conditions: Vec::new(), columns }
     }
 
+    /// The same in few bytes: an operator above repeats what it uses.
+    fn short(self) -> Self {
+        let short = |all: Vec<Encoded>| all.into_iter().map(Encoded::short).collect();
+        Self {
+            sources: short(self.sources),
+            conditions: short(self.conditions),
+            columns: short(self.columns),
+        }
+    }
+
     /// The rows without their columns.
     ///
     /// # Guarantee
@@ -89,6 +99,10 @@ impl<'a> Walk<'a> {
 
     /// The rows of a plan; `None` for an operator that is not understood.
     pub(super) fn rows(&mut self, plan: &LogicalPlan) -> Option<Rows> {
+        self.written(plan).map(Rows::short)
+    }
+
+    fn written(&mut self, plan: &LogicalPlan) -> Option<Rows> {
         match plan {
             LogicalPlan::TableScan(scan) => self.scan(scan),
             LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => self.rows(input),
