@@ -114,7 +114,10 @@ mod tests {
 
     async fn asked(engine: &Engine) -> String {
         let lab = engine.analyst("lab").unwrap();
-        let answer = lab.query("SELECT COUNT(*) AS n, SUM(price) AS p FROM items").await.unwrap();
+        let answer = lab
+            .query("SELECT FRESH COUNT(*) AS n, FRESH SUM(price) AS p FROM items")
+            .await
+            .unwrap();
         let row = &answer.batches()[0];
         let cell =
             |i: usize| arrow::util::display::array_value_to_string(row.column(i), 0).unwrap();

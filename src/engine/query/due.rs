@@ -469,9 +469,9 @@ mod tests {
             Vec::<Vec<u8>>::new()
         );
         // What is read of one vector, and what reads a released value.
-        let fused = "SELECT LAPLACE(eps=1) SUM(age), LAPLACE(eps=1) COUNT(age) FROM people";
+        let fused = "SELECT LAPLACE(eps=1) SUM(age), LAPLACE(eps=1) AVG(age) FROM people";
         assert_eq!(units(&lab, fused).len(), 1);
-        let swapped = "SELECT LAPLACE(eps=1) COUNT(age), LAPLACE(eps=1) SUM(age) FROM people";
+        let swapped = "SELECT LAPLACE(eps=1) AVG(age), LAPLACE(eps=1) SUM(age) FROM people";
         assert_eq!(units(&lab, swapped), units(&lab, fused));
         let inner = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE age > (SELECT LAPLACE(eps=1) AVG(age) FROM people)";
         assert_eq!(units(&lab, inner).len(), 1);

@@ -78,7 +78,7 @@ fn a_draw_is_kept_behind_its_charge_and_before_it_is_shown() {
     let tally = Tally::default();
     each(&cases, |case| inspect(&bench, *case, &tally));
     println!("{} faults: {tally:?}", cases.len());
-    for what in ["(1, 0) silent", "(2, 0) silent", "(2, 0) shown", "(3, 1) silent"] {
+    for what in ["(1, 0) silent", "(2, 0) silent", "(3, 1) shown", "(3, 1) silent"] {
         assert!(tally.of(what) > 0, "never {what}: {tally:?}");
     }
 }
