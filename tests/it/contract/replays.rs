@@ -224,7 +224,7 @@ async fn every_kind_is_replayed() {
         "SELECT LAPLACE(eps=1, rows=auto) COUNT(*) AS n FROM visits",
         "SELECT city, LAPLACE(eps=1) VARIANCE(age) AS v, LAPLACE(eps=1) AVG(age) AS a FROM people GROUP BY city",
         "SELECT LAPLACE(eps=1) CORR(age, id) AS r FROM (SELECT age, CLAMP(id, 0, 99) AS id FROM people) q",
-        "SELECT city, LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE city IS NOT NULL GROUP BY ROLLUP(city) CONSISTENT",
+        "SELECT city, LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE city IS NOT NULL GROUP BY ROLLUP(city) CONSISTENT ORDER BY city",
         "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE age > (SELECT LAPLACE(eps=1) AVG(age) FROM people)",
         "SELECT place, LAPLACE(eps=1) SUM(cost) AS n FROM people JOIN visits ON id = person GROUP BY place",
         "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people LEFT JOIN visits ON id = person AND cost > 3",
