@@ -117,7 +117,9 @@ mod tests {
         let none = CatalogVersion::default();
         let sealed = CatalogVersion::sealed([1; 32], [2; 32], [3; 32]);
         assert!(!none.is(&none) && !none.is(&sealed));
-        assert!(sealed.is(&sealed) && !sealed.is(&CatalogVersion::sealed([1; 32], [3; 32], [3; 32])));
+        assert!(
+            sealed.is(&sealed) && !sealed.is(&CatalogVersion::sealed([1; 32], [3; 32], [3; 32]))
+        );
         assert!(!sealed.is(&CatalogVersion::sealed([1; 32], [2; 32], [4; 32])));
     }
 }

@@ -110,8 +110,7 @@ pub(super) fn created(
     }
     let null_values = dialect.values.contains(&Value::Null);
     let (releases, headings) = (Vec::new(), Vec::new());
-    let query =
-        QueryStatement { tree, releases, range_of: None, null_values, headings };
+    let query = QueryStatement { tree, releases, range_of: None, null_values, headings };
     let name_of = |found: &str| {
         Refusal::new(
             Reason::Clause,

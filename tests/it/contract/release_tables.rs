@@ -106,7 +106,7 @@ async fn the_stored_answer_is_shown_as_it_was() {
     assert!(shown.errors(2).all(|error| error.is_some()));
     assert!(shown.receipt().is_none());
     let last = shown.notes().last().unwrap();
-    assert_eq!(last, "stored: charge 1 of lab paid ε = 2");
+    assert_eq!(last, "stored by lab: charge 1 paid ε = 2");
     let described = done(&lab, "DESCRIBE t").await;
     assert!(described.contains("with 95 %"), "{described}");
     let statement = done(&lab, "SHOW CREATE RELEASE TABLE t").await;
