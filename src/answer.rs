@@ -262,6 +262,22 @@ impl Answer {
         &self.notes
     }
 
+    /// What is said beside the rows, a sentence each: how accurate the columns are, the notes, and the receipt.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// let remarks: Vec<String> = answer.remarks().collect();
+    /// assert_eq!(remarks, ["n: ± 6.00 with 95 %", "cost ε = 0.5 · left adult ε = 9.5"]);
+    /// # Ok(()) }
+    /// ```
+    pub fn remarks(&self) -> impl Iterator<Item = String> + '_ {
+        let accuracy = self.accuracy.iter().filter_map(Accuracy::line);
+        let notes = self.notes.iter().map(|note| visible::line(note).into_owned());
+        accuracy.chain(notes).chain(self.receipt.iter().map(Receipt::to_string))
+    }
+
     /// What it cost; `None` for what cost nothing.
     ///
     /// ```
@@ -286,16 +302,7 @@ impl fmt::Display for Answer {
         let table =
             batches.and_then(|batches| pretty_format_batches(&batches).map(|t| t.to_string()));
         f.write_str(&table.map_err(|_| fmt::Error)?)?;
-        for line in self.accuracy.iter().filter_map(Accuracy::line) {
-            write!(f, "\n{line}")?;
-        }
-        for note in &self.notes {
-            write!(f, "\n{}", visible::line(note))?;
-        }
-        if let Some(receipt) = &self.receipt {
-            write!(f, "\n{receipt}")?;
-        }
-        Ok(())
+        self.remarks().try_for_each(|remark| write!(f, "\n{remark}"))
     }
 }
 

@@ -62,6 +62,9 @@ pub enum Error {
     /// The query failed while it ran. The charge stands.
     #[error("the query failed while it ran; what was charged stays charged")]
     Execution,
+    /// A log-in failed: the name or the password is wrong, or the role may not log in. Which of these it is, it does not say.
+    #[error("the log-in failed: the role, its password or its time is wrong")]
+    LogIn,
     /// The engine's own checks failed: a bug, and nothing was answered. This is not a refusal, because no other statement
     /// would help; the sentence is always the same and does not reveal which check failed.
     #[error("the engine's own checks failed, and nothing was answered; please report the query")]
@@ -159,6 +162,7 @@ impl Error {
             | Self::Bind(_)
             | Self::Refused(_)
             | Self::Execution
+            | Self::LogIn
             | Self::Internal => self,
         }
     }
@@ -205,7 +209,7 @@ impl Error {
     }
 
     /// The kind of error in one word: `syntax`, `bind`, `refused`, `budget`, `catalog`, `ledger`,
-    /// `execution` or `internal`.
+    /// `execution`, `login` or `internal`.
     ///
     /// ```
     /// let session = hushql::Engine::demo()?.analyst("lab")?;
@@ -221,6 +225,7 @@ impl Error {
             Self::Catalog { .. } => "catalog",
             Self::Ledger(_) => "ledger",
             Self::Execution => "execution",
+            Self::LogIn => "login",
             Self::Internal => "internal",
         }
     }
@@ -302,6 +307,7 @@ impl Error {
             | Self::Catalog { .. }
             | Self::Ledger(_)
             | Self::Execution
+            | Self::LogIn
             | Self::Internal => 1,
         }
     }

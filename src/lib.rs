@@ -106,8 +106,8 @@ mod guard;
 mod hierarchy;
 mod owner;
 mod resources;
+mod scram;
 mod sql_type;
-#[allow(dead_code, unused_imports, reason = "no statement makes one yet")]
 mod synthetic;
 mod views;
 
@@ -118,9 +118,11 @@ pub use dialect::{ScriptStatement, Size, Value};
 pub use engine::Engine;
 pub use engine::copy::AnswerFile;
 pub use engine::forecast::Forecast;
+pub use engine::log_in::LogIn;
 pub use engine::output::Output;
 pub use engine::prepared::PreparedQuery;
 pub use engine::progress::RoundsDone;
+pub use engine::schemas::TableSchema;
 pub use engine::session::Session;
 pub use engine::spending::DaySpending;
 pub use engine::split_statements;

@@ -102,6 +102,18 @@ pub enum CatalogError {
         /// The most bytes, in 2²⁰.
         mebibytes: i64,
     },
+    /// No role has this name.
+    #[error("there is no role `{role}`")]
+    UnknownRole {
+        /// The requested name.
+        role: String,
+    },
+    /// A role of this name exists already.
+    #[error("there is a role `{role}` already: ALTER ROLE {role} changes it")]
+    DuplicateRole {
+        /// The name that is taken.
+        role: String,
+    },
     /// No budget has this name.
     #[error("there is no privacy budget `{budget}`")]
     UnknownBudget {

@@ -27,32 +27,31 @@ pub(crate) enum Kind {
     Home,
     /// Stored answers, and who may read them.
     Answers,
+    /// The roles that may log in.
+    Roles,
 }
 
 impl Kind {
-    fn name(self) -> &'static str {
+    /// Its name in the table of seals, and what is wrong when the rows differ from what was sealed.
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Tables => "tables",
-            Self::Budgets => "budgets",
-            Self::Analysts => "analysts",
-            Self::Ledger => "ledger",
-            Self::History => "history",
-            Self::Home => "home",
-            Self::Answers => "answers",
+            Self::Tables => ("tables", "the declared tables are not what was declared"),
+            Self::Budgets => ("budgets", "the budgets are not what was declared"),
+            Self::Analysts => ("analysts", "the list of analysts is not what was written"),
+            Self::Ledger => ("ledger", "the end of the ledger is missing"),
+            Self::History => ("history", "the end of the history of declarations is missing"),
+            Self::Home => ("home", "its home is not what was written"),
+            Self::Answers => ("answers", "the stored answers are not what was stored"),
+            Self::Roles => ("roles", "the roles are not what was declared"),
         }
     }
 
-    /// The error when the rows differ from what was sealed.
+    fn name(self) -> &'static str {
+        self.words().0
+    }
+
     pub(super) fn damage(self) -> CatalogError {
-        CatalogError::Damaged(match self {
-            Self::Tables => "the declared tables are not what was declared",
-            Self::Budgets => "the budgets are not what was declared",
-            Self::Analysts => "the list of analysts is not what was written",
-            Self::Ledger => "the end of the ledger is missing",
-            Self::History => "the end of the history of declarations is missing",
-            Self::Home => "its home is not what was written",
-            Self::Answers => "the stored answers are not what was stored",
-        })
+        CatalogError::Damaged(self.words().1)
     }
 }
 

@@ -24,6 +24,13 @@ pub(super) fn file(place: &Place, asker: &Asker) -> Option<PathBuf> {
     private(&folder, &name(place, asker)).ok()
 }
 
+/// Whether an input may hold a password: it is not remembered, neither in the file nor in the memory of the shell.
+pub(super) fn is_secret(input: &str) -> bool {
+    let lower = input.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.any(|word| word == "password")
+}
+
 /// A file name that is unique to the vault and the user. The name of an admitted analyst consists of letters, digits, `_`
 /// and `-`.
 fn name(place: &Place, asker: &Asker) -> String {
@@ -111,5 +118,17 @@ mod tests {
         std::os::unix::fs::symlink(&path, below.join("history-x-2")).unwrap();
         assert!(private(&below, "history-x-2").is_err());
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_password_is_not_remembered() {
+        for input in
+            ["CREATE ROLE lab PASSWORD 'x'", "alter user lab\npassword\n'x';", "-- password"]
+        {
+            assert!(is_secret(input), "{input}");
+        }
+        for input in ["SELECT passwords FROM t", "SHOW ROLES", "DROP ROLE lab"] {
+            assert!(!is_secret(input), "{input}");
+        }
     }
 }

@@ -261,7 +261,7 @@ impl Shell {
     }
 
     fn remember(&mut self, input: &str) {
-        if input.trim().is_empty() {
+        if input.trim().is_empty() || super::history::is_secret(input) {
             return;
         }
         let added = self.editor.add_history_entry(input.trim());

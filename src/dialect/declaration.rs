@@ -10,6 +10,7 @@ use sqlparser::ast as sql;
 
 use crate::catalog::Replay;
 use crate::dialect::literal::Literal;
+use crate::dialect::password::Password;
 use crate::privacy::{Delta, Epsilon, Rational, Rho};
 
 /// A statement that only an owner may use.
@@ -181,6 +182,29 @@ pub enum Declaration {
         /// The folder into which their answers may be written; `None` drops it.
         folder: Option<String>,
     },
+    /// `CREATE ROLE [IF NOT EXISTS] name [LOGIN | NOLOGIN] PASSWORD 'text' [VALID UNTIL 'time']`.
+    CreateRole {
+        /// The role's name, which is that of an analyst.
+        name: String,
+        /// Its options, with a password.
+        options: RoleClause,
+        /// Whether an existing role is not an error.
+        if_not_exists: bool,
+    },
+    /// `ALTER ROLE name [LOGIN | NOLOGIN] [PASSWORD 'text'] [VALID UNTIL 'time']`.
+    AlterRole {
+        /// The role's name.
+        name: String,
+        /// What changes.
+        options: RoleClause,
+    },
+    /// `DROP ROLE [IF EXISTS] name`.
+    DropRole {
+        /// The role's name.
+        name: String,
+        /// Whether a missing role is not an error.
+        if_exists: bool,
+    },
     /// `DROP PRIVACY BUDGET [IF EXISTS] name`.
     DropBudget {
         /// The budget's name.
@@ -188,6 +212,17 @@ pub enum Declaration {
         /// Whether a missing budget is not an error.
         if_exists: bool,
     },
+}
+
+/// What is said of a role; `None` where nothing is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RoleClause {
+    /// Whether it may log in.
+    pub login: Option<bool>,
+    /// Its password, or the verifier of one.
+    pub password: Option<Password>,
+    /// The time from which on it may not log in any more, or `infinity`.
+    pub valid_until: Option<String>,
 }
 
 /// `SLICE analyst LIMIT (…) [SPENT (…)]` of a new budget.
@@ -433,6 +468,8 @@ pub enum Show {
         /// What the rows are.
         by: SpendingBy,
     },
+    /// `SHOW ROLES`, for owners: who may log in, and until when.
+    Roles,
     /// `SHOW PRIVACY HISTORY`: which declarations were made, changed and dropped, and when.
     History,
     /// `DESCRIBE name`, of a table or a view.

@@ -16,6 +16,7 @@ use super::declaration::{Declaration, DomainClause, PerQueryClause, Taken, UnitC
 use super::literal::{literal, literal_list};
 use super::parser::HushDialect;
 use super::partition;
+use super::roles::role;
 use super::script::Places;
 use super::slices::{alteration, analyst, slices};
 use super::view::create_view;
@@ -40,6 +41,9 @@ pub(super) fn declaration(
         expect_word(parser, "BUDGET")?;
         return Ok(budget(parser, &verb, replace)?);
     }
+    if !replace && (take_word(parser, "ROLE") || take_word(parser, "USER")) {
+        return Ok(role(parser, &verb)?);
+    }
     match verb.as_str() {
         "create" if take_word(parser, "EXTERNAL") => {
             expect_word(parser, "TABLE")?;
@@ -62,7 +66,7 @@ pub(super) fn declaration(
         _ => Err(Refusal::new(
             Reason::Statement,
             verb.to_uppercase(),
-            "only external tables, views, privacy budgets and release tables can be created and dropped",
+            "only external tables, views, privacy budgets, release tables and roles can be created and dropped",
             "CREATE EXTERNAL TABLE …, CREATE VIEW … AS …, ALTER TABLE … SET PRIVACY …, CREATE PRIVACY BUDGET …, CREATE RELEASE TABLE … AS SELECT …",
         )
         .into()),

@@ -44,8 +44,10 @@ mod mode;
 mod parameters;
 mod parser;
 mod partition;
+mod password;
 pub(crate) mod query;
 mod release_table;
+mod roles;
 mod script;
 mod size;
 mod slices;
@@ -91,6 +93,7 @@ pub use copy_format::CopyFormat;
 pub use error::DialectError;
 pub(crate) use grouping_sets::MOST_SETS;
 pub use literal::Literal;
+pub use password::Password;
 pub use script::{ScriptStatement, split};
 pub use size::Size;
 pub(crate) use size::tables;
@@ -105,8 +108,8 @@ pub(crate) use words::{hiding_markers, in_releases_words};
 
 pub use declaration::{
     Accountant, Allowance, Declaration, DomainClause, LimitClause, PerQueryClause,
-    ReleaseTableChange, Show, SliceAlteration, SliceAmount, SliceClause, SliceLimit, SpendingBy,
-    SpentClause, Taken, UnitClause,
+    ReleaseTableChange, RoleClause, Show, SliceAlteration, SliceAmount, SliceClause, SliceLimit,
+    SpendingBy, SpentClause, Taken, UnitClause,
 };
 
 /// Reads one statement of the usual size; a `;` at its end is allowed.

@@ -192,6 +192,9 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     if take_word(parser, "TABLES") {
         return Ok(Show::Tables);
     }
+    if take_word(parser, "ROLES") {
+        return Ok(Show::Roles);
+    }
     if word_then(parser, "RELEASE", "TABLE") {
         return Ok(Show::ReleaseTable(name(parser)?));
     }
@@ -223,7 +226,7 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     }
     error(
         parser,
-        "SHOW takes TABLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
+        "SHOW takes TABLES, ROLES, PRIVACY, PRIVACY BUDGET, PRIVACY HISTORY, RELEASE TABLE, SYNTHETIC, CREATE TABLE, CREATE BUDGET, CREATE VIEW or CREATE RELEASE TABLE",
     )
 }
 

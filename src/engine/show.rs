@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampSecondArray};
+use arrow::array::{
+    ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampSecondArray,
+};
 
 use super::Inner;
 use super::accounts;
@@ -51,7 +53,11 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
         Show::CreateReleaseTable(name) => {
             table(&[("statement", vec![inner.release_table_statement(name, reader)?])])
         }
-        Show::View(_) | Show::CreateTable(_) | Show::CreateBudget(_) | Show::Suggest(_)
+        Show::Roles
+        | Show::View(_)
+        | Show::CreateTable(_)
+        | Show::CreateBudget(_)
+        | Show::Suggest(_)
             if !to_owner =>
         {
             Err(for_owners(show).into())
@@ -82,6 +88,7 @@ pub(crate) fn show(inner: &Inner, show: &Show, reader: &str) -> Result<Answer, E
         Show::Suggest(name) => {
             table(&[("statement", suggestions(&catalog, known(&catalog, name)?))])
         }
+        Show::Roles => roles(vault),
         Show::Privacy => privacy(vault, &catalog, reader),
         Show::History => history(vault, to_owner),
         Show::Budget(name) => accounts::budgets(vault, name.as_deref(), reader),
@@ -102,6 +109,7 @@ fn for_owners(show: &Show) -> Refusal {
             "only owners see the declarations of budgets",
             "SHOW PRIVACY BUDGET name",
         ),
+        Show::Roles => ("SHOW ROLES", "only owners see who may log in", "SHOW PRIVACY BUDGET"),
         Show::Suggest(_) => {
             ("SUGGEST PRIVACY", "only owners declare", "DESCRIBE table, or SHOW PRIVACY")
         }
@@ -230,6 +238,24 @@ fn history(vault: &Vault, to_owner: bool) -> Result<Answer, Error> {
     ];
     let batch = RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)?;
     Ok(Answer::public(batch))
+}
+
+/// The roles: who may log in, and until when.
+fn roles(vault: &Vault) -> Result<Answer, Error> {
+    let roles = vault.roles()?;
+    let columns: [(&str, ArrayRef); 3] = [
+        ("role", Arc::new(StringArray::from_iter_values(roles.iter().map(|role| &role.name)))),
+        (
+            "may_log_in",
+            Arc::new(roles.iter().map(|role| Some(role.may_log_in)).collect::<BooleanArray>()),
+        ),
+        ("valid_until", seconds(roles.iter().map(|role| role.valid_until))),
+    ];
+    // Of times that are all NULL, the fields have to say that they may be.
+    let batch = RecordBatch::try_from_iter_with_nullable(
+        columns.into_iter().map(|(name, column)| (name, column, true)),
+    );
+    Ok(Answer::public(batch.map_err(|_| Error::Internal)?))
 }
 
 /// Moments in seconds since 1970 as timestamps in UTC.

@@ -31,6 +31,7 @@ pub(crate) mod columns;
 pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod exports;
+mod roles;
 pub(crate) mod script;
 mod slices;
 pub(crate) mod suggest;
@@ -265,6 +266,11 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
         Declaration::SetExport { analyst, folder } => {
             exports::set(inner, analyst, folder.as_deref())
         }
+        Declaration::CreateRole { name, options, if_not_exists } => {
+            roles::create(inner, name, options, *if_not_exists)
+        }
+        Declaration::AlterRole { name, options } => roles::alter(inner, name, options),
+        Declaration::DropRole { name, if_exists } => roles::drop(inner, name, *if_exists),
         Declaration::DropBudget { name, if_exists } => {
             if *if_exists && catalog.budget(name).is_none() {
                 return Ok(format!("there is no budget {name}"));

@@ -12,6 +12,7 @@
 //! statement(hash, text)     declaration     home           see the modules of these names
 //! release_table     release_grant                          see `records/answers`
 //! kept_draw     table_version                               see `records/kept`
+//! role     log_in_secret                                  see `records/roles`
 //! analyst(name)     seal, declared_table, budget, slice, cell_column    see the catalog's store
 //! ```
 
@@ -23,14 +24,16 @@ use rusqlite::config::DbConfig;
 use crate::catalog::{cell, slices, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::{home, wait};
-use crate::ledger::records::{analyst, answers, chain, checkpoint, history, kept, statements};
+use crate::ledger::records::{
+    analyst, answers, chain, checkpoint, history, kept, roles, statements,
+};
 use crate::ledger::version::VERSION;
 
 /// "Hush" in ASCII, which marks a SQLite file as a vault.
 const APPLICATION_ID: i64 = 0x4875_7368;
 
 /// The tables of a vault that do not grow with the ledger. The check of the schema's own table covers the free pages too.
-const CHECKED: [&str; 9] = [
+const CHECKED: [&str; 11] = [
     "sqlite_schema",
     "seal",
     "analyst",
@@ -40,6 +43,8 @@ const CHECKED: [&str; 9] = [
     "slice",
     "cell_column",
     "home",
+    "role",
+    "log_in_secret",
 ];
 
 /// The ledger's own tables.
@@ -127,6 +132,7 @@ pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
         home::SCHEMA,
         answers::SCHEMA,
         kept::SCHEMA,
+        roles::SCHEMA,
     ] {
         connection.execute_batch(schema)?;
     }
@@ -144,6 +150,7 @@ pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
     history::initialise(connection)?;
     home::initialise(connection)?;
     answers::initialise(connection)?;
+    roles::initialise(connection)?;
     analyst::reseal(connection)
 }
 

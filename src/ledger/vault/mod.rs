@@ -21,6 +21,7 @@ pub(crate) mod kept;
 mod open;
 pub(crate) mod pages;
 mod released;
+pub(crate) mod roles;
 pub(crate) mod spending;
 mod upgrade;
 pub(crate) mod verify;

@@ -15,7 +15,7 @@ use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::schema;
 use crate::ledger::records::analyst;
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::{answers, history, kept, statements};
+use crate::ledger::records::{answers, history, kept, roles, statements};
 use crate::ledger::vault::Vault;
 use crate::ledger::vault::pages::PAGE;
 
@@ -67,6 +67,7 @@ impl Vault {
                 statements::check(connection)?;
                 answers::check(connection)?;
                 kept::check(connection)?;
+                roles::all(connection)?;
                 let catalog = store::load(connection)?;
                 let budgets = charge::accounts(connection, &witness, &catalog)?.len();
                 Ok(Some(Verified { entries: witness.mark().sequence, budgets }))

@@ -17,7 +17,7 @@ use crate::ledger::file::home::{self, Home};
 use crate::ledger::file::schema;
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::{answers, history};
+use crate::ledger::records::{answers, history, roles};
 use crate::privacy::{Notion, Spend};
 
 /// The number of this format.
@@ -99,6 +99,7 @@ pub(super) fn complete(
         home::set(connection, home, anchored)?;
     }
     answers::initialise(connection)?;
+    roles::initialise(connection)?;
     let witness = Witness::with_new_checkpoints(connection)?;
     agree(&witness, &budgets)?;
     moves::carried_over(connection, &witness, &unit_domains(budgets))?;

@@ -12,7 +12,7 @@ use crate::ledger::error::Fault;
 use crate::ledger::file::schema;
 use crate::ledger::records::chain::Witness;
 use crate::ledger::records::checkpoint::Older;
-use crate::ledger::records::{answers, history, kept, statements};
+use crate::ledger::records::{answers, history, kept, roles, statements};
 
 /// The number of this format.
 pub(super) const FORMAT: i64 = 5;
@@ -46,6 +46,7 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
 pub(super) fn complete(connection: &Connection) -> Result<Witness, Fault> {
     store::reseal_budgets(connection)?;
     answers::initialise(connection)?;
+    roles::initialise(connection)?;
     let witness = Witness::with_new_checkpoints(connection)?;
     statements::check(connection)?;
     history::all(connection)?;

@@ -1,0 +1,27 @@
+//! The password of a role on its way from a statement to its verifier.
+//!
+//! In: the text of a statement. Out: the same text to whoever makes the verifier, and to nobody who prints what was parsed.
+
+use std::fmt;
+
+/// A password as written, or its verifier.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+impl Password {
+    pub(super) fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The password.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// It shows in no log.
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password")
+    }
+}

@@ -1,0 +1,147 @@
+//! Log-ins: a session for whoever proves to know the password of a role.
+//!
+//! In: a name and the messages of SCRAM-SHA-256. Out: the answers to them, and in the end a [`Session`] of the analyst of this name.
+//! Who has no role, may not log in, or has the wrong password learns the same after the same work: for a name without a role, the
+//! exchange runs with a decoy that no password fits.
+//!
+//! ```text
+//! Engine::log_in("lab") ─▶ first(client's) ─▶ server's ─▶ finish(client's) ─▶ (server's, Session)
+//! ```
+
+use crate::engine::Engine;
+use crate::engine::session::Session;
+use crate::error::Error;
+use crate::sampler::QueryRng;
+use crate::scram::{Exchange, PLAIN, PLUS, Verifier};
+
+/// A log-in that is under way. Each one is good for one attempt.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let engine = hushql::Engine::demo()?;
+/// engine.owner().execute("CREATE ROLE lab LOGIN PASSWORD 'correct horse'").await?;
+/// assert!(engine.may_log_in("lab")? && !engine.may_log_in("nobody")?);
+///
+/// let mut log_in = engine.log_in("lab")?;
+/// assert_eq!(log_in.mechanisms(), ["SCRAM-SHA-256"]);
+/// let answer = log_in.first("SCRAM-SHA-256", b"n,,n=,r=rOprNGfwEbeRWgbNEkqO")?;
+/// assert!(answer.starts_with("r=rOprNGfwEbeRWgbNEkqO"));
+/// // Whoever sends no proof is sent away.
+/// assert!(log_in.finish(b"c=biws,r=rOprNGfwEbeRWgbNEkqO,p=AAAA").is_err());
+/// # Ok(()) }
+/// ```
+pub struct LogIn {
+    engine: Engine,
+    role: String,
+    verifier: Verifier,
+    is_known: bool,
+    certificate: Option<Vec<u8>>,
+    exchange: Option<Exchange>,
+}
+
+/// The verifier is left out.
+impl std::fmt::Debug for LogIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogIn").finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Whether a role of this name may log in now. A program asks it again while a session lasts, since roles are dropped and expire.
+    ///
+    /// ```
+    /// assert!(!hushql::Engine::demo()?.may_log_in("lab")?);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn may_log_in(&self, role: &str) -> Result<bool, Error> {
+        Ok(self.inner.vault.role_that_may_log_in(role)?.0.is_some())
+    }
+
+    /// Begins a log-in by SCRAM-SHA-256. What it returns looks the same whether or not there is such a role.
+    ///
+    /// ```
+    /// let log_in = hushql::Engine::demo()?.log_in("nobody")?;
+    /// assert_eq!(log_in.mechanisms(), ["SCRAM-SHA-256"]);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn log_in(&self, role: &str) -> Result<LogIn, Error> {
+        let (known, secret) = self.inner.vault.role_that_may_log_in(role)?;
+        let decoy = Verifier::decoy(&secret.unwrap_or_default(), role);
+        let known = known.and_then(|known| Verifier::read(&known.verifier));
+        Ok(LogIn {
+            engine: self.clone(),
+            role: role.to_owned(),
+            is_known: known.is_some(),
+            verifier: known.unwrap_or(decoy),
+            certificate: None,
+            exchange: None,
+        })
+    }
+}
+
+impl LogIn {
+    /// The same log-in on a channel of TLS, whose server has a certificate with this hash (RFC 5929, `tls-server-end-point`): it can be
+    /// bound to the channel, so that nobody in between takes it over.
+    ///
+    /// ```
+    /// let log_in = hushql::Engine::demo()?.log_in("lab")?.bound_to(vec![0; 32]);
+    /// assert_eq!(log_in.mechanisms(), ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    #[must_use]
+    pub fn bound_to(mut self, certificate: Vec<u8>) -> Self {
+        self.certificate = Some(certificate);
+        self
+    }
+
+    /// The mechanisms that the client may choose from, best first.
+    ///
+    /// ```
+    /// assert_eq!(hushql::Engine::demo()?.log_in("lab")?.mechanisms(), ["SCRAM-SHA-256"]);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    pub fn mechanisms(&self) -> &'static [&'static str] {
+        if self.certificate.is_some() { &[PLUS, PLAIN] } else { &[PLAIN] }
+    }
+
+    /// The answer to the client's first message.
+    ///
+    /// ```
+    /// let mut log_in = hushql::Engine::demo()?.log_in("lab")?;
+    /// assert!(log_in.first("SCRAM-SHA-256", b"n,,n=,r=abc")?.starts_with("r=abc"));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::LogIn`] for a message that is not one, or that leaves out the channel though the client could bind it.
+    pub fn first(&mut self, mechanism: &str, message: &[u8]) -> Result<String, Error> {
+        let more = QueryRng::nonce().map_err(|_| Error::Internal)?;
+        let channel = (mechanism, self.certificate.as_deref());
+        let begun = Exchange::begin(self.verifier.clone(), channel, message, more);
+        let (exchange, answer) = begun.ok_or(Error::LogIn)?;
+        self.exchange = Some(exchange);
+        Ok(answer)
+    }
+
+    /// The answer to the client's last message, and the session, if it proves that the client knows the password.
+    ///
+    /// ```
+    /// let log_in = hushql::Engine::demo()?.log_in("lab")?;
+    /// assert!(matches!(log_in.finish(b""), Err(hushql::Error::LogIn)));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::LogIn`], whatever is wrong; [`Error::Ledger`] when the vault cannot be read.
+    pub fn finish(self, message: &[u8]) -> Result<(String, Session), Error> {
+        let exchange = self.exchange.ok_or(Error::LogIn)?;
+        let answer = exchange.end(message).filter(|_| self.is_known).ok_or(Error::LogIn)?;
+        Ok((answer, self.engine.analyst(&self.role)?))
+    }
+}

@@ -1,0 +1,105 @@
+//! Roles: who may log in to the server.
+//!
+//! In: parsed declarations. Out: one sentence each, without the password. Of a password, the vault gets the verifier; a verifier that
+//! a client made, as psql's `\password` does, is stored as it is.
+//!
+//! ```text
+//! CREATE ROLE lab LOGIN PASSWORD 'a long one'   →   role lab may log in
+//! ```
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
+
+use crate::dialect::{Password, RoleClause};
+use crate::engine::Inner;
+use crate::error::Error;
+use crate::ledger::{Role, RoleChange};
+use crate::sampler::QueryRng;
+use crate::scram::Verifier;
+
+/// The fewest and the most characters of a password.
+const FEWEST: usize = 8;
+const MOST: usize = 256;
+
+/// Creates a role.
+pub(super) fn create(
+    inner: &Inner,
+    name: &str,
+    options: &RoleClause,
+    if_not_exists: bool,
+) -> Result<String, Error> {
+    if if_not_exists && inner.vault.roles()?.iter().any(|role| role.name == name) {
+        return Ok(format!("there is a role {name} already; it stays as it is"));
+    }
+    let Some(password) = &options.password else { return Err(Error::Internal) };
+    let valid_until = options.valid_until.as_deref().map(time).transpose()?.flatten();
+    let may_log_in = options.login.unwrap_or(true);
+    let verifier = verifier(password)?;
+    inner.vault.create_role(&Role { name: name.to_owned(), verifier, may_log_in, valid_until })?;
+    Ok(format!("role {name}: {}", text(may_log_in, valid_until)))
+}
+
+/// Changes a role.
+pub(super) fn alter(inner: &Inner, name: &str, options: &RoleClause) -> Result<String, Error> {
+    let change = RoleChange {
+        verifier: options.password.as_ref().map(verifier).transpose()?,
+        may_log_in: options.login,
+        valid_until: options.valid_until.as_deref().map(time).transpose()?,
+    };
+    let password = if change.verifier.is_some() { ", with a new password" } else { "" };
+    inner.vault.alter_role(name, change)?;
+    let role = inner.vault.roles()?.into_iter().find(|role| role.name == name);
+    let role = role.ok_or(Error::Internal)?;
+    Ok(format!("role {name}: {}{password}", text(role.may_log_in, role.valid_until)))
+}
+
+/// Drops a role.
+pub(super) fn drop(inner: &Inner, name: &str, if_exists: bool) -> Result<String, Error> {
+    if if_exists && !inner.vault.roles()?.iter().any(|role| role.name == name) {
+        return Ok(format!("there is no role {name}"));
+    }
+    inner.vault.drop_role(name)?;
+    Ok(format!("role {name} is dropped; its charges remain"))
+}
+
+fn text(may_log_in: bool, valid_until: Option<i64>) -> String {
+    let until = valid_until.and_then(|until| DateTime::from_timestamp(until, 0));
+    match (may_log_in, until) {
+        (false, _) => "may not log in".to_owned(),
+        (true, None) => "may log in".to_owned(),
+        (true, Some(until)) => format!("may log in until {} UTC", until.naive_utc()),
+    }
+}
+
+fn verifier(password: &Password) -> Result<String, Error> {
+    if let Some(made) = Verifier::read(password.text()) {
+        return Ok(made.text());
+    }
+    let text = password.text();
+    // Clients normalize other characters before they hash them, each in its own way.
+    let plain = text.chars().all(|c| c.is_ascii() && !c.is_ascii_control());
+    if !plain || !(FEWEST..=MOST).contains(&text.len()) {
+        return Err(Error::catalog(format!(
+            "a password has {FEWEST} to {MOST} characters, each a letter without accents, a digit, a space or a sign of ASCII"
+        )));
+    }
+    let salt = QueryRng::nonce().map_err(|_| Error::Internal)?;
+    Ok(Verifier::of_password(text, salt).text())
+}
+
+/// A time in UTC, in seconds since 1970; `None` for `infinity`.
+fn time(text: &str) -> Result<Option<i64>, Error> {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case("infinity") {
+        return Ok(None);
+    }
+    let plain = text.strip_suffix("UTC").or_else(|| text.strip_suffix('Z')).unwrap_or(text).trim();
+    let formats = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"];
+    let moment =
+        formats.iter().find_map(|format| NaiveDateTime::parse_from_str(plain, format).ok());
+    let day = || NaiveDate::parse_from_str(plain, "%Y-%m-%d").ok();
+    let moment = moment.or_else(|| Some(day()?.and_time(NaiveTime::MIN)));
+    let moment = moment.ok_or_else(|| {
+        Error::catalog("VALID UNTIL takes a time in UTC, such as '2027-01-01 12:00', or 'infinity'")
+    })?;
+    Ok(Some(moment.and_utc().timestamp()))
+}
