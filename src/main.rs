@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+#[cfg(feature = "serve")]
+mod server;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,8 @@
 //! hushql study.db --analyst lab -c 'SELECT …'  →  Task::Ask { Vault(study.db), Analyst(lab), Text(SELECT …) }
 //! ```
 
+#[cfg(feature = "serve")]
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ use clap_complete::Shell;
 use hushql::Resources;
 
 use super::print::Format;
+#[cfg(feature = "serve")]
+use crate::server::Options;
 
 const EXIT_STATUSES: &str = "Exit status: 0 all answered · 1 error · 2 usage · 3 refused · 4 budget \
 exhausted.\nResults go to standard output, everything else to standard error.";
@@ -28,6 +32,7 @@ exhausted.\nResults go to standard output, everything else to standard error.";
     hushql VAULT [--anchor FILE] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE|--remove\n       \
     hushql adopt|check|doctor|dump|upgrade VAULT [--anchor FILE]\n       \
+    hushql serve VAULT [--anchor FILE] [--listen ADDRESS] [--owner-socket FOLDER]\n       \
     hushql slt FILE… [--owner] [--public NAME=FILE… | --vault PATH [--anchor FILE] [--analyst NAME]]\n       \
     hushql completions SHELL\n       \
     hushql man")]
@@ -110,6 +115,17 @@ enum Command {
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
     },
+    /// Serve a vault to whoever logs in, by the protocol of PostgreSQL
+    #[cfg(feature = "serve")]
+    Serve {
+        /// The vault
+        vault: PathBuf,
+        /// The vault's anchor, if it has one
+        #[arg(long = "anchor", value_name = "FILE")]
+        held: Option<PathBuf>,
+        #[command(flatten)]
+        serving: Serving,
+    },
     /// Run sqllogictest suites; `connection NAME` chooses the analyst
     Slt {
         /// The suites; without a vault, each has its own copy of the built-in tables
@@ -145,6 +161,55 @@ pub(super) struct Stage {
     /// Add a public table to the built-in ones: a file that ends with .csv, .parquet, .json or .arrow
     #[arg(long, value_name = "NAME=FILE")]
     pub(super) public: Vec<String>,
+}
+
+/// Where a server listens, and what it allows.
+#[cfg(feature = "serve")]
+#[derive(Debug, PartialEq, Eq, Args)]
+struct Serving {
+    /// The address for roles; off this machine, it needs TLS
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5432")]
+    listen: SocketAddr,
+    /// A folder of yours alone, in which the owner's socket is put: whoever reaches it is the owner
+    #[arg(long, value_name = "FOLDER")]
+    owner_socket: Option<PathBuf>,
+    /// The certificate of the server, and those that vouch for it, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// The most connections
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    max_connections: usize,
+    /// The most connections of one role, each of which runs one statement at a time
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    connections_per_role: usize,
+    /// Append to this file who asked what when: hashes of statements, codes and costs
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
+    /// Answer /health and /metrics on this address of the machine's own
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    /// The most seconds for statements that run when the server is told to stop
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    grace: u64,
+}
+
+#[cfg(feature = "serve")]
+impl Serving {
+    fn options(self) -> Options {
+        Options {
+            listen: self.listen,
+            owner_socket: self.owner_socket,
+            tls: self.tls_cert.zip(self.tls_key),
+            connections: self.max_connections,
+            of_a_role: self.connections_per_role,
+            audit: self.audit,
+            metrics: self.metrics,
+            grace: Duration::from_secs(self.grace),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -315,6 +380,9 @@ pub(super) enum Task {
     Completions { shell: Shell },
     /// Prints the manual page.
     Man,
+    /// Serves a vault.
+    #[cfg(feature = "serve")]
+    Serve { vault: PathBuf, anchor: Option<PathBuf>, options: Options },
     /// Runs statements.
     Ask { place: Place, asker: Asker, source: Source },
 }
@@ -360,7 +428,7 @@ impl Arguments {
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
         {
-            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `upgrade`, `slt`, `completions` or `man`; \
+            let message = "a vault and its options cannot precede `demo`, `init`, `anchor`, `adopt`, `check`, `doctor`, `dump`, `upgrade`, `serve`, `slt`, `completions` or `man`; \
             write options of `demo` after `demo`";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
@@ -374,6 +442,10 @@ impl Arguments {
             (Some(Command::Doctor { vault, held }), _) => Task::Doctor { vault, anchor: held },
             (Some(Command::Dump { vault, held }), _) => Task::Dump { vault, anchor: held },
             (Some(Command::Upgrade { vault, held }), _) => Task::Upgrade { vault, anchor: held },
+            #[cfg(feature = "serve")]
+            (Some(Command::Serve { vault, held, serving }), _) => {
+                Task::Serve { vault, anchor: held, options: serving.options() }
+            }
             (Some(Command::Slt { files, stage }), _) => Task::Suites { files, stage },
             (Some(Command::Completions { shell }), _) => Task::Completions { shell },
             (Some(Command::Man), _) => Task::Man,

@@ -148,6 +148,13 @@ async fn perform(
         Task::Completions { shell } => printer.raw(&manual::completions(shell)),
         Task::Man => printer.raw(&manual::page()?),
         Task::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
+        #[cfg(feature = "serve")]
+        Task::Serve { vault, anchor, options } => {
+            let engine = engine(&place(vault, anchor))?.with_resources(resources)?;
+            let serving = crate::server::serve(engine, &options, |sentence| printer.note(sentence));
+            serving.await.map_err(Failure::Usage)?;
+            Ok(0)
+        }
         Task::Ask { place, asker, source } => {
             let session = open(&place, &asker, resources)?;
             let script = match source {

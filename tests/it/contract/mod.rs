@@ -22,6 +22,7 @@ pub(crate) mod readme;
 pub(crate) mod redirected;
 pub(crate) mod release_tables;
 pub(crate) mod replays;
+pub(crate) mod server;
 pub(crate) mod shell;
 pub(crate) mod shown;
 pub(crate) mod slt;

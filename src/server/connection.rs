@@ -1,0 +1,377 @@
+//! One connection, from its first byte to its last.
+//!
+//! In: a socket. Out: nothing, once it has ended. Until somebody has logged in, there is a time limit, messages are short, and the
+//! only thing that is read of the vault is its table of roles.
+//!
+//! ```text
+//! TLS? ─▶ who? ─▶ SCRAM ─▶ parameters ─▶ message, answer, message, answer, … ─▶ end
+//! ```
+
+use std::io::{self, BufReader, Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hushql::Session;
+
+use super::catalog::DATABASE;
+use super::desk::Desk;
+use super::extended;
+use super::failure::{hinted, said};
+use super::house::{House, Seat, count};
+use super::message::{self, Broken, Message, Startup, first_of_log_in};
+use super::reply::{Reply, Said};
+use super::simple::{self, said_of};
+use super::socket::{Channel, Socket};
+use super::words::{Kind, SETTINGS, kind};
+
+/// The time in which somebody has to have logged in.
+const TO_LOG_IN: Duration = Duration::from_secs(15);
+
+/// Where a connection comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// The network: whoever it is logs in.
+    Network,
+    /// The owner's own socket, which the system keeps others from.
+    Owner,
+}
+
+/// Why a connection ends before its time.
+enum End {
+    /// It has ended.
+    Gone,
+    /// It ends with this message.
+    Fatal(Said),
+}
+
+impl std::convert::From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+impl std::convert::From<Broken> for End {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Ended => Self::Gone,
+            Broken::Protocol(why) => Self::Fatal(said("08P01", why)),
+        }
+    }
+}
+
+/// Serves a connection.
+pub(super) fn serve(house: &Arc<House>, socket: Socket, from: From) {
+    count(&house.counts.connections);
+    let Some(seat) = house.seat(&socket) else {
+        count(&house.counts.refused_connections);
+        let mut channel = Channel::plain(socket, Instant::now() + TO_LOG_IN);
+        let full = said("53300", "too many connections: try again later");
+        let _ = fatal(&mut channel, &full);
+        return;
+    };
+    let mut channel = Channel::plain(socket, Instant::now() + TO_LOG_IN);
+    let (parameters, minor) = loop {
+        match message::startup(&mut channel) {
+            Ok(Startup::Session { minor, parameters }) => break (parameters, minor),
+            Ok(Startup::Cancel { process, secret }) => return house.cancel(process, secret),
+            Ok(Startup::Tls) if !channel.is_secured() => {
+                let tls = house.tls.as_ref().filter(|_| from == From::Network);
+                let answered = channel.write_all(if tls.is_some() { b"S" } else { b"N" });
+                if answered.and_then(|()| channel.flush()).is_err() {
+                    return;
+                }
+                if let Some(tls) = tls {
+                    match channel.secured(tls) {
+                        Ok(secured) => channel = secured,
+                        Err(_) => return,
+                    }
+                }
+            }
+            Ok(Startup::Gss) if !channel.is_secured() => {
+                if channel.write_all(b"N").and_then(|()| channel.flush()).is_err() {
+                    return;
+                }
+            }
+            Ok(Startup::Tls | Startup::Gss) | Err(Broken::Ended) => return,
+            Err(Broken::Protocol(why)) => {
+                let _ = fatal(&mut channel, &said("08P01", why));
+                return;
+            }
+        }
+    };
+    let mut channel = BufReader::new(channel);
+    // The seat is free once the last message has left.
+    match admitted(house, seat, &mut channel, (&parameters, minor), from) {
+        Ok(mut desk) => {
+            let ended = talk(&mut desk, &mut channel);
+            leave(house, &mut channel, ended);
+        }
+        Err(end) => leave(house, &mut channel, Err(end)),
+    }
+}
+
+/// Says the last words of a connection, if there are any.
+fn leave(house: &House, channel: &mut BufReader<Channel>, ended: Result<(), End>) {
+    let last = match ended {
+        Err(End::Fatal(said)) => said,
+        Err(End::Gone) if house.is_stopping() => said("57P01", "the server is stopping"),
+        Ok(()) | Err(End::Gone) => return,
+    };
+    // Whoever has gone does not hear them.
+    let _ = fatal(channel.get_mut(), &last);
+}
+
+/// Says why a connection ends.
+fn fatal(to: &mut impl Write, said: &Said) -> io::Result<()> {
+    let mut reply = Reply::default();
+    reply.error("FATAL", said);
+    to.write_all(&reply.take())?;
+    to.flush()
+}
+
+fn send(to: &mut BufReader<Channel>, reply: &mut Reply) -> io::Result<()> {
+    if reply.is_empty() {
+        return Ok(());
+    }
+    to.get_mut().write_all(&reply.take())?;
+    to.get_mut().flush()
+}
+
+/// Somebody who has logged in, with the first words of the server.
+fn admitted(
+    house: &Arc<House>,
+    seat: Seat,
+    channel: &mut BufReader<Channel>,
+    (parameters, minor): (&[(String, String)], i32),
+    from: From,
+) -> Result<Desk, End> {
+    let parameter = |name: &str| {
+        let found = parameters.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    };
+    let user = parameter("user").unwrap_or_default().to_owned();
+    let mut reply = Reply::default();
+    let unknown: Vec<&str> = parameters
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .filter(|name| name.starts_with("_pq_."))
+        .collect();
+    if minor > 0 || !unknown.is_empty() {
+        reply.negotiate(&unknown);
+    }
+    let (session, role) = match from {
+        From::Owner if user == "owner" => (house.engine.owner(), None),
+        From::Owner => {
+            let message = "this socket is the owner's alone";
+            return Err(End::Fatal(hinted("28000", message, "psql -U owner")));
+        }
+        From::Network => {
+            if house.needs_tls && !channel.get_ref().is_secured() {
+                let message = "this server takes log-ins over TLS only";
+                return Err(End::Fatal(hinted(
+                    "28000",
+                    message,
+                    "sslmode=require, or verify-full",
+                )));
+            }
+            (log_in(house, channel, &user, &mut reply)?, Some(user.clone()))
+        }
+    };
+    if let Some(role) = &role
+        && !house.seated(&seat, role)
+    {
+        let message = "the server, or this role, has as many connections as it may have";
+        return Err(End::Fatal(said("53300", message)));
+    }
+    let database = parameter("database").unwrap_or(&user);
+    if database != DATABASE && database != user {
+        let message = format!("there is no database {database}");
+        return Err(End::Fatal(hinted("3D000", message, format!("dbname={DATABASE}"))));
+    }
+    let mut desk = Desk::new(Arc::clone(house), seat, session, role);
+    desk.reply = reply;
+    settings(&mut desk, parameters)?;
+    desk.reply.logged_in();
+    for (name, key) in [
+        ("server_version", "server_version"),
+        ("server_encoding", "server_encoding"),
+        ("client_encoding", "client_encoding"),
+        ("application_name", "application_name"),
+        ("DateStyle", "datestyle"),
+        ("IntervalStyle", "intervalstyle"),
+        ("TimeZone", "timezone"),
+        ("integer_datetimes", "integer_datetimes"),
+        ("standard_conforming_strings", "standard_conforming_strings"),
+        ("in_hot_standby", "in_hot_standby"),
+        ("default_transaction_read_only", "default_transaction_read_only"),
+    ] {
+        // The zone of a client changes nothing: moments are told with theirs.
+        let value = if key == "timezone" { "UTC".to_owned() } else { desk.setting(key) };
+        desk.reply.parameter(name, &value);
+    }
+    desk.reply.parameter("is_superuser", if desk.role.is_none() { "on" } else { "off" });
+    desk.reply.parameter("session_authorization", &user);
+    let (process, secret) = (desk.seat.process, desk.seat.secret);
+    desk.reply.key(process, secret);
+    desk.reply.ready(false);
+    channel.get_mut().rests()?;
+    send(channel, &mut desk.reply)?;
+    Ok(desk)
+}
+
+/// The session of whoever proves to know the password of a role.
+fn log_in(
+    house: &House,
+    channel: &mut BufReader<Channel>,
+    role: &str,
+    reply: &mut Reply,
+) -> Result<Session, End> {
+    let lost = |_| End::Fatal(said("58030", "the vault cannot be read"));
+    let mut log_in = house.engine.log_in(role).map_err(lost)?;
+    let tls = house.tls.as_ref().filter(|_| channel.get_ref().is_secured());
+    if let Some(certificate) = tls.and_then(|tls| tls.certificate.clone()) {
+        log_in = log_in.bound_to(certificate);
+    }
+    reply.mechanisms(log_in.mechanisms());
+    send(channel, reply)?;
+    let (mechanism, first) = first_of_log_in(&password(channel)?)?;
+    let address = channel.get_ref().address();
+    let done = match log_in.first(&mechanism, &first) {
+        Ok(answer) => {
+            reply.log_in_goes_on(&answer);
+            send(channel, reply)?;
+            log_in.finish(&password(channel)?)
+        }
+        Err(error) => Err(error),
+    };
+    match done {
+        Ok((answer, session)) => {
+            house.succeeded(address);
+            reply.log_in_ends(&answer);
+            Ok(session)
+        }
+        Err(error) => {
+            std::thread::sleep(house.failed(address));
+            Err(End::Fatal(said("28P01", error.to_string())))
+        }
+    }
+}
+
+/// The next part of a log-in.
+fn password(channel: &mut impl Read) -> Result<Vec<u8>, End> {
+    match message::next(channel, message::LONGEST_BEFORE_LOG_IN)? {
+        Message::Password(body) => Ok(body),
+        _ => Err(End::Fatal(said("08P01", "a log-in goes on"))),
+    }
+}
+
+/// Takes over the settings that a client begins with.
+fn settings(desk: &mut Desk, parameters: &[(String, String)]) -> Result<(), End> {
+    let options = parameters.iter().filter(|(name, _)| name == "options");
+    let options: Vec<(String, String)> = options
+        .flat_map(|(_, value)| value.split_whitespace())
+        .filter_map(|word| word.trim_start_matches("-c").trim_start_matches("--").split_once('='))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    for (name, value) in parameters.iter().chain(&options) {
+        let name = name.to_lowercase();
+        if name == "client_encoding"
+            && !["utf8", "utf-8", "unicode"]
+                .contains(&value.trim_matches('\'').to_lowercase().as_str())
+        {
+            let message = "texts are UTF-8 here";
+            return Err(End::Fatal(hinted("22023", message, "client_encoding=UTF8")));
+        }
+        let kept =
+            ["application_name", "hushql.accuracy", "client_min_messages", "extra_float_digits"];
+        if SETTINGS.iter().any(|(known, _)| *known == name) && kept.contains(&name.as_str()) {
+            let value: String = value.chars().filter(|c| !c.is_control()).take(64).collect();
+            let own = name == "application_name";
+            desk.settings.insert(name, if own { value } else { value.to_lowercase() });
+        }
+    }
+    Ok(())
+}
+
+/// Answers messages until there are no more.
+fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), End> {
+    // After an error in a series of messages, the rest of it is passed over.
+    let mut skips = false;
+    loop {
+        if desk.house.is_stopping() {
+            return Err(End::Fatal(said("57P01", "the server is stopping")));
+        }
+        let message = message::next(channel, message::LONGEST)?;
+        match &message {
+            Message::Sync | Message::Terminate => {}
+            _ if skips => continue,
+            Message::Query(_)
+            | Message::Parse { .. }
+            | Message::Bind(_)
+            | Message::Execute { .. }
+                if !desk.may_go_on() =>
+            {
+                return Err(End::Fatal(said("57P01", "this role may not log in any more")));
+            }
+            _ => {}
+        }
+        let done = match message {
+            Message::Query(sql) => {
+                simple::query(desk, &sql, channel.get_mut())?;
+                Ok(())
+            }
+            Message::Parse { name, sql, types } => {
+                let done = extended::parse(desk, name, &sql, types);
+                done.map_err(|failed| (failed, sql))
+            }
+            Message::Bind(bind) => {
+                let sql = desk.statements.get(&bind.statement).map(|known| known.sql.clone());
+                extended::bind(desk, bind).map_err(|failed| (failed, sql.unwrap_or_default()))
+            }
+            Message::Describe(named, name) => {
+                let sql = desk.statements.get(&name).map(|known| known.sql.clone());
+                let done = extended::describe(desk, named, &name);
+                done.map_err(|failed| (failed, sql.unwrap_or_default()))
+            }
+            Message::Execute { portal, rows } => {
+                let sql = desk.portals.get(&portal).map(|known| known.sql.clone());
+                match extended::execute(desk, &portal, rows) {
+                    // What was paid for leaves at once.
+                    Ok(()) => send(channel, &mut desk.reply).map(Ok)?,
+                    Err(failed) => Err((failed, sql.unwrap_or_default())),
+                }
+            }
+            Message::Close(named, name) => {
+                extended::close(desk, named, &name);
+                Ok(())
+            }
+            Message::Flush => send(channel, &mut desk.reply).map(Ok)?,
+            Message::Sync => {
+                skips = false;
+                if !desk.in_transaction {
+                    desk.portals.retain(|_, portal| is_cursor(&portal.sql));
+                }
+                let in_transaction = desk.in_transaction;
+                desk.reply.ready(in_transaction);
+                send(channel, &mut desk.reply).map(Ok)?
+            }
+            Message::Terminate => return Ok(()),
+            // A client that was refused its COPY may still send what it was going to copy.
+            Message::CopyIn => Ok(()),
+            Message::Password(_) => {
+                return Err(End::Fatal(said("08P01", "somebody is logged in already")));
+            }
+        };
+        if let Err((failed, sql)) = done {
+            let said = said_of(failed, &sql, desk.role.is_none());
+            desk.record(&sql, &said.code, None);
+            desk.error(&said);
+            skips = true;
+        }
+    }
+}
+
+/// Whether a portal was declared as a cursor, which lasts.
+fn is_cursor(sql: &str) -> bool {
+    matches!(kind(sql), Kind::Declare(..))
+}

@@ -1,0 +1,195 @@
+//! A connection of somebody who is logged in: whose session it is, its settings, and what waits to be sent.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use hushql::{Answer, Error, PreparedQuery, Session, Value};
+
+use super::encode::{Encoded, Table};
+use super::failure::said;
+use super::house::{House, Seat, count};
+use super::reply::{Reply, Said};
+use super::words::SETTINGS;
+
+/// Why a statement has no result.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// The engine's reason.
+    Engine(Error),
+    /// The server's.
+    Said(Said),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<Said> for Failed {
+    fn from(said: Said) -> Self {
+        Self::Said(said)
+    }
+}
+
+/// A prepared statement.
+#[derive(Debug, Clone)]
+pub(super) struct Statement {
+    pub(super) sql: String,
+    /// The types of its parameters.
+    pub(super) types: Vec<u32>,
+}
+
+/// What a portal runs.
+#[derive(Debug, Clone)]
+pub(super) enum Source {
+    /// A query that was checked and quoted.
+    Query(Box<PreparedQuery>),
+    /// Rows that cost nothing and are there.
+    Rows { table: Table, tag: &'static str },
+    /// Any other statement.
+    Text(String),
+}
+
+/// A portal: a statement with its parameters. It runs once; what it answered is kept and paged through.
+#[derive(Debug)]
+pub(super) struct Portal {
+    pub(super) sql: String,
+    pub(super) source: Source,
+    /// Its columns; `None` where it has none.
+    pub(super) schema: Option<SchemaRef>,
+    pub(super) formats: Vec<i16>,
+    /// What it answered, once it ran.
+    pub(super) stored: Option<Stored>,
+}
+
+/// An answer that is there.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) rows: Encoded,
+    pub(super) tag: &'static str,
+    /// The rows that were sent.
+    pub(super) sent: usize,
+}
+
+/// The most prepared statements and portals of a connection.
+pub(super) const MOST_STATEMENTS: usize = 1_000;
+pub(super) const MOST_PORTALS: usize = 100;
+
+/// A connection of somebody who is logged in.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) house: Arc<House>,
+    pub(super) seat: Seat,
+    pub(super) session: Session,
+    /// The role; `None` is the owner.
+    pub(super) role: Option<String>,
+    pub(super) settings: HashMap<String, String>,
+    pub(super) statements: HashMap<String, Statement>,
+    pub(super) portals: HashMap<String, Portal>,
+    pub(super) in_transaction: bool,
+    /// Whether it was said what transactions are not.
+    pub(super) knows_transactions: bool,
+    pub(super) reply: Reply,
+}
+
+impl Desk {
+    pub(super) fn new(
+        house: Arc<House>,
+        seat: Seat,
+        session: Session,
+        role: Option<String>,
+    ) -> Self {
+        Self {
+            house,
+            seat,
+            session,
+            role,
+            settings: HashMap::new(),
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            in_transaction: false,
+            knows_transactions: false,
+            reply: Reply::default(),
+        }
+    }
+
+    /// Whether whoever is connected may still ask: roles are dropped and expire while they are logged in.
+    pub(super) fn may_go_on(&self) -> bool {
+        match &self.role {
+            None => true,
+            Some(role) => self.house.engine.may_log_in(role).unwrap_or(false),
+        }
+    }
+
+    /// The value of a setting.
+    pub(super) fn setting(&self, name: &str) -> String {
+        let usual = || SETTINGS.iter().find(|(known, _)| *known == name).map(|(_, usual)| *usual);
+        let own = self.settings.get(name).map(String::as_str);
+        own.or_else(usual).unwrap_or_default().to_owned()
+    }
+
+    /// Whether errors come as columns.
+    pub(super) fn with_errors(&self) -> bool {
+        self.setting("hushql.accuracy") == "columns"
+    }
+
+    /// Adds a notice, if the client wants any.
+    pub(super) fn notice(&mut self, message: impl Into<String>) {
+        let least = self.setting("client_min_messages");
+        if !["warning", "error", "fatal", "panic"].contains(&least.as_str()) {
+            self.reply.notice("NOTICE", &said("00000", message));
+        }
+    }
+
+    /// Adds an error.
+    pub(super) fn error(&mut self, said: &Said) {
+        count(&self.house.counts.errors);
+        self.reply.error("ERROR", said);
+    }
+
+    /// Writes down what came of a statement.
+    pub(super) fn record(&self, statement: &str, code: &str, answer: Option<&Answer>) {
+        count(&self.house.counts.statements);
+        if let Some(audit) = &self.house.audit {
+            let role = self.role.as_deref().unwrap_or("owner");
+            // The answer is paid for: a full disk must not keep it from whoever asked.
+            let _ = audit.write(role, statement, code, answer.and_then(Answer::receipt));
+        }
+    }
+
+    /// Waits for work, until the client cancels it. What was charged until then stays charged.
+    pub(super) fn wait<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Failed> {
+        let cancel = Arc::clone(&self.seat.cancel);
+        self.house.runtime.block_on(async move {
+            let cancelled = cancel.notified();
+            let mut running = tokio::spawn(work);
+            tokio::select! {
+                done = &mut running => match done {
+                    Ok(done) => done.map_err(Failed::Engine),
+                    Err(_) => Err(Failed::Engine(Error::Internal)),
+                },
+                () = cancelled => {
+                    running.abort();
+                    // What has to end ends first: afterwards it is known whether there was a charge.
+                    let _ = running.await;
+                    let message = "the statement was cancelled; what was charged stays charged";
+                    Err(said("57014", message).into())
+                }
+            }
+        })
+    }
+
+    /// Prepares a query, which charges and reads nothing of private tables.
+    pub(super) fn prepare(&self, sql: &str, values: Vec<Value>) -> Result<PreparedQuery, Failed> {
+        let (session, sql) = (self.session.clone(), sql.to_owned());
+        self.wait(async move {
+            let prepared = tokio::task::spawn_blocking(move || session.prepare_with(&sql, values));
+            prepared.await.unwrap_or(Err(Error::Internal))
+        })
+    }
+}

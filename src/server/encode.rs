@@ -1,0 +1,383 @@
+//! Answers in the formats of PostgreSQL.
+//!
+//! In: columns of Arrow. Out: for each row a message with its cells, as text or as binary, where both mean the same value. A type that
+//! PostgreSQL does not have comes as text.
+//!
+//! ```text
+//! Int64 [1, NULL]   →   bigint: text "1", NULL; binary 00 00 00 00 00 00 00 01, NULL
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch};
+use arrow::buffer::NullBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, Date32Type, Field, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, Schema,
+    SchemaRef, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use hushql::Answer;
+
+use super::moment;
+use super::numeric;
+use super::reply::{Column, Reply};
+
+/// Why an answer cannot be encoded. It is a bug; whoever asked learns what they learn of every failure after a charge.
+#[derive(Debug)]
+pub(super) struct Unencoded;
+
+/// The numbers of PostgreSQL's types.
+pub(super) mod kinds {
+    pub(crate) const BOOL: u32 = 16;
+    pub(crate) const BYTEA: u32 = 17;
+    pub(crate) const INT8: u32 = 20;
+    pub(crate) const INT2: u32 = 21;
+    pub(crate) const INT4: u32 = 23;
+    pub(crate) const TEXT: u32 = 25;
+    pub(crate) const FLOAT4: u32 = 700;
+    pub(crate) const FLOAT8: u32 = 701;
+    pub(crate) const UNKNOWN: u32 = 705;
+    pub(crate) const VARCHAR: u32 = 1043;
+    pub(crate) const BPCHAR: u32 = 1042;
+    pub(crate) const NAME: u32 = 19;
+    pub(crate) const DATE: u32 = 1082;
+    pub(crate) const TIME: u32 = 1083;
+    pub(crate) const TIMESTAMP: u32 = 1114;
+    pub(crate) const TIMESTAMPTZ: u32 = 1184;
+    pub(crate) const NUMERIC: u32 = 1700;
+}
+
+/// The type of PostgreSQL for one of Arrow's, its bytes, and the type of Arrow that is encoded.
+pub(super) fn kind(data_type: &DataType) -> (u32, i16, DataType) {
+    let micros = TimeUnit::Microsecond;
+    match data_type {
+        DataType::Boolean => (kinds::BOOL, 1, DataType::Boolean),
+        DataType::Int8 | DataType::Int16 | DataType::UInt8 => (kinds::INT2, 2, DataType::Int16),
+        DataType::Int32 | DataType::UInt16 => (kinds::INT4, 4, DataType::Int32),
+        DataType::Int64 | DataType::UInt32 => (kinds::INT8, 8, DataType::Int64),
+        DataType::UInt64 => (kinds::NUMERIC, -1, DataType::UInt64),
+        DataType::Float16 | DataType::Float32 => (kinds::FLOAT4, 4, DataType::Float32),
+        DataType::Float64 => (kinds::FLOAT8, 8, DataType::Float64),
+        DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..)
+        | DataType::Decimal256(..) => (kinds::NUMERIC, -1, data_type.clone()),
+        DataType::Date32 | DataType::Date64 => (kinds::DATE, 4, DataType::Date32),
+        DataType::Time32(_) | DataType::Time64(_) => (kinds::TIME, 8, DataType::Time64(micros)),
+        DataType::Timestamp(_, None) => (kinds::TIMESTAMP, 8, DataType::Timestamp(micros, None)),
+        DataType::Timestamp(_, Some(zone)) => {
+            (kinds::TIMESTAMPTZ, 8, DataType::Timestamp(micros, Some(Arc::clone(zone))))
+        }
+        DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_) => (kinds::BYTEA, -1, DataType::LargeBinary),
+        DataType::Dictionary(_, values) => kind(values),
+        _ => (kinds::TEXT, -1, data_type.clone()),
+    }
+}
+
+/// Rows that are to be encoded.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    pub(super) schema: SchemaRef,
+    pub(super) batches: Vec<RecordBatch>,
+}
+
+impl Table {
+    /// The rows of an answer, with a column of errors behind each column of numbers, if they are asked for.
+    pub(super) fn of(answer: &Answer, with_errors: bool) -> Result<Self, Unencoded> {
+        let schema = shown(&answer.schema(), with_errors);
+        if !with_errors {
+            return Ok(Self { schema, batches: answer.batches().to_vec() });
+        }
+        let mut errors: Vec<_> =
+            (0..answer.schema().fields().len()).map(|column| answer.errors(column)).collect();
+        let mut batches = Vec::new();
+        for batch in answer.batches() {
+            let mut columns: Vec<ArrayRef> = Vec::new();
+            for (column, errors) in batch.columns().iter().zip(&mut errors) {
+                let own: Float64Array = errors.take(batch.num_rows()).collect();
+                columns.push(Arc::clone(column));
+                if is_number(column.data_type()) {
+                    columns.push(Arc::new(own));
+                }
+            }
+            let batch = RecordBatch::try_new(SchemaRef::clone(&schema), columns);
+            batches.push(batch.map_err(|_| Unencoded)?);
+        }
+        Ok(Self { schema, batches })
+    }
+
+    /// The number of rows.
+    pub(super) fn rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+}
+
+fn is_number(data_type: &DataType) -> bool {
+    data_type.is_numeric()
+}
+
+/// The columns that are shown of an answer with these ones.
+pub(super) fn shown(schema: &SchemaRef, with_errors: bool) -> SchemaRef {
+    if !with_errors {
+        return SchemaRef::clone(schema);
+    }
+    let fields = schema.fields().iter().flat_map(|field| {
+        let error = is_number(field.data_type()).then(|| {
+            Arc::new(Field::new(format!("{}_error", field.name()), DataType::Float64, true))
+        });
+        // Whether a column may be NULL is not told, and must not keep an answer from being shown.
+        let own = Field::new(field.name(), field.data_type().clone(), true);
+        std::iter::once(Arc::new(own)).chain(error)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// The format of each column: none are given for text, one for all, or one for each.
+///
+/// # Errors
+/// A sentence, for another number of formats or another format.
+pub(super) fn formats(given: &[i16], columns: usize) -> Result<Vec<i16>, &'static str> {
+    if given.iter().any(|format| ![0, 1].contains(format)) {
+        return Err("a format is 0 for text or 1 for binary");
+    }
+    match given {
+        [] => Ok(vec![0; columns]),
+        [one] => Ok(vec![*one; columns]),
+        each if each.len() == columns => Ok(each.to_vec()),
+        _ => Err("there are not as many formats as columns"),
+    }
+}
+
+/// What a client is told of the columns.
+pub(super) fn columns(schema: &SchemaRef, formats: &[i16]) -> Vec<Column> {
+    let formats = formats.iter().copied().chain(std::iter::repeat(0));
+    let columns = schema.fields().iter().zip(formats).map(|(field, format)| {
+        let (kind, size, _) = kind(field.data_type());
+        Column { name: field.name().clone(), kind, size, format }
+    });
+    columns.collect()
+}
+
+/// Encoded rows, each a message.
+#[derive(Debug, Default)]
+pub(super) struct Encoded {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Encoded {
+    /// The number of rows.
+    pub(super) fn rows(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The messages of some rows.
+    pub(super) fn page(&self, from: usize, to: usize) -> &[u8] {
+        let start = from.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0);
+        let end = to.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0);
+        self.bytes.get(start..end).unwrap_or_default()
+    }
+}
+
+/// Encodes all rows.
+pub(super) fn rows(table: &Table, formats: &[i16]) -> Result<Encoded, Unencoded> {
+    let mut encoded = Encoded::default();
+    let mut reply = Reply::default();
+    let mut cells = Vec::new();
+    for batch in &table.batches {
+        let columns = batch.columns().iter().zip(formats);
+        let columns = columns.map(|(column, format)| Cells::of(column, *format == 1));
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        for row in 0..batch.num_rows() {
+            cells.clear();
+            for column in &columns {
+                column.write(row, &mut cells)?;
+            }
+            reply.row(columns.len(), &cells);
+            encoded.bytes.append(&mut reply.take());
+            encoded.ends.push(encoded.bytes.len());
+        }
+    }
+    Ok(encoded)
+}
+
+/// The text of each cell of a row; `None` for NULL.
+pub(super) fn texts(
+    batch: &RecordBatch,
+    mut with: impl FnMut(&[Option<Vec<u8>>]),
+) -> Result<(), Unencoded> {
+    let columns = batch.columns().iter().map(|column| Cells::of(column, false));
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    for row in 0..batch.num_rows() {
+        let cells = columns.iter().map(|column| {
+            let mut cell = Vec::new();
+            column.write(row, &mut cell)?;
+            // Behind four bytes of length; all of them set for NULL.
+            Ok(match cell.split_at_checked(4) {
+                Some((length, text)) if length != [0xff; 4] => Some(text.to_vec()),
+                _ => None,
+            })
+        });
+        with(&cells.collect::<Result<Vec<_>, Unencoded>>()?);
+    }
+    Ok(())
+}
+
+/// A column whose cells are written one by one.
+struct Cells {
+    column: ArrayRef,
+    nulls: Option<NullBuffer>,
+    /// The cells as texts, where the type has no form of its own.
+    texts: Option<Vec<String>>,
+    binary: bool,
+}
+
+impl Cells {
+    fn of(column: &ArrayRef, binary: bool) -> Result<Self, Unencoded> {
+        let (_, _, data_type) = kind(column.data_type());
+        let column = match *column.data_type() == data_type {
+            true => Arc::clone(column),
+            false => cast(column, &data_type).map_err(|_| Unencoded)?,
+        };
+        let texts = match column.data_type() {
+            DataType::Boolean
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::Float32
+            | DataType::Float64
+            | DataType::Date32
+            | DataType::Time64(_)
+            | DataType::Timestamp(..)
+            | DataType::LargeBinary => None,
+            _ => Some(formatted(&column)?),
+        };
+        // Those of a column without a type, and of a dictionary, are not in its own buffer.
+        let nulls = column.logical_nulls();
+        Ok(Self { column, nulls, texts, binary })
+    }
+
+    /// Writes a cell: its length, and its bytes.
+    fn write(&self, row: usize, to: &mut Vec<u8>) -> Result<(), Unencoded> {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            to.extend_from_slice(&(-1_i32).to_be_bytes());
+            return Ok(());
+        }
+        let start = to.len();
+        to.extend_from_slice(&[0; 4]);
+        match &self.texts {
+            Some(texts) => {
+                let text = texts.get(row).ok_or(Unencoded)?;
+                match (self.binary, kind(self.column.data_type()).0) {
+                    (true, kinds::NUMERIC) => numeric::write(text, to).ok_or(Unencoded)?,
+                    _ => to.extend_from_slice(text.as_bytes()),
+                }
+            }
+            None if self.binary => self.binary(row, to)?,
+            None => self.text(row, to)?,
+        }
+        let length = i32::try_from(to.len() - start - 4).map_err(|_| Unencoded)?;
+        to.get_mut(start..start + 4).ok_or(Unencoded)?.copy_from_slice(&length.to_be_bytes());
+        Ok(())
+    }
+
+    fn binary(&self, row: usize, to: &mut Vec<u8>) -> Result<(), Unencoded> {
+        let column = &self.column;
+        match column.data_type() {
+            DataType::Boolean => to.push(u8::from(column.as_boolean().value(row))),
+            DataType::Int16 => put(to, column.as_primitive::<Int16Type>().value(row).to_be_bytes()),
+            DataType::Int32 => put(to, column.as_primitive::<Int32Type>().value(row).to_be_bytes()),
+            DataType::Int64 => put(to, column.as_primitive::<Int64Type>().value(row).to_be_bytes()),
+            DataType::Float32 => {
+                put(to, column.as_primitive::<Float32Type>().value(row).to_be_bytes());
+            }
+            DataType::Float64 => {
+                put(to, column.as_primitive::<Float64Type>().value(row).to_be_bytes());
+            }
+            DataType::Date32 => {
+                let days = column.as_primitive::<Date32Type>().value(row);
+                put(to, moment::date(days).to_be_bytes());
+            }
+            DataType::Time64(_) => {
+                let micros = column.as_primitive::<Time64MicrosecondType>().value(row);
+                put(to, micros.to_be_bytes());
+            }
+            DataType::Timestamp(..) => {
+                let micros = column.as_primitive::<TimestampMicrosecondType>().value(row);
+                put(to, moment::timestamp(micros).to_be_bytes());
+            }
+            DataType::LargeBinary => {
+                to.extend_from_slice(column.as_binary::<i64>().value(row));
+            }
+            _ => return Err(Unencoded),
+        }
+        Ok(())
+    }
+
+    fn text(&self, row: usize, to: &mut Vec<u8>) -> Result<(), Unencoded> {
+        let column = &self.column;
+        let text = match column.data_type() {
+            DataType::Boolean => if column.as_boolean().value(row) { "t" } else { "f" }.to_owned(),
+            DataType::Int16 => column.as_primitive::<Int16Type>().value(row).to_string(),
+            DataType::Int32 => column.as_primitive::<Int32Type>().value(row).to_string(),
+            DataType::Int64 => column.as_primitive::<Int64Type>().value(row).to_string(),
+            DataType::Float32 => {
+                let value = column.as_primitive::<Float32Type>().value(row);
+                float(f64::from(value), &value.to_string(), &format!("{value:e}"))
+            }
+            DataType::Float64 => {
+                let value = column.as_primitive::<Float64Type>().value(row);
+                float(value, &value.to_string(), &format!("{value:e}"))
+            }
+            DataType::Date32 => moment::date_text(column.as_primitive::<Date32Type>().value(row)),
+            DataType::Time64(_) => {
+                moment::time_text(column.as_primitive::<Time64MicrosecondType>().value(row))
+            }
+            DataType::Timestamp(_, zone) => {
+                let micros = column.as_primitive::<TimestampMicrosecondType>().value(row);
+                moment::timestamp_text(micros, zone.is_some())
+            }
+            DataType::LargeBinary => {
+                let bytes = column.as_binary::<i64>().value(row);
+                let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("\\x{hex}")
+            }
+            _ => return Err(Unencoded),
+        };
+        to.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+fn put<const N: usize>(to: &mut Vec<u8>, bytes: [u8; N]) {
+    to.extend_from_slice(&bytes);
+}
+
+/// A float as PostgreSQL writes it: the shortest digits that mean it.
+fn float(value: f64, plain: &str, scientific: &str) -> String {
+    let magnitude = value.abs();
+    if value.is_nan() {
+        "NaN".to_owned()
+    } else if value.is_infinite() {
+        if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned()
+    } else if magnitude == 0.0 || (1e-4..1e15).contains(&magnitude) {
+        plain.to_owned()
+    } else {
+        scientific.to_owned()
+    }
+}
+
+/// The cells of a column as Arrow writes them.
+fn formatted(column: &ArrayRef) -> Result<Vec<String>, Unencoded> {
+    let options = FormatOptions::default().with_display_error(false);
+    let formatter = ArrayFormatter::try_new(column.as_ref(), &options).map_err(|_| Unencoded)?;
+    let text = |row| match column.is_null(row) {
+        true => Ok(String::new()),
+        false => formatter.value(row).try_to_string().map_err(|_| Unencoded),
+    };
+    (0..column.len()).map(text).collect()
+}

@@ -1,0 +1,279 @@
+//! The extended protocol: statements that are prepared, get parameters, and are described before they run.
+//!
+//! In: Parse, Bind, Describe, Execute, Close and Sync. Out: what they answer. Describe charges nothing and draws nothing: a query is
+//! planned as it would be for its charge, and rows that cost nothing are simply there. A portal runs once; Execute with a limit pages
+//! through what it answered. Another Bind is another portal, which is charged when it runs.
+//!
+//! ```text
+//! Parse  SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE age > $1
+//! Bind   $1 = 40        planned with the literal 40: columns and cost are known
+//! Execute               charged, drawn, encoded, kept
+//! ```
+
+use hushql::{Value, split_statements};
+
+use super::catalog;
+use super::desk::{Desk, Failed, MOST_STATEMENTS, Portal, Source, Statement, Stored};
+use super::encode::{self, kinds, shown};
+use super::failure::{after_charge, said};
+use super::message::{Bind, Named};
+use super::parameters;
+use super::reply::Reply;
+use super::run::{Outcome, may_hold, run};
+use super::simple::complete;
+use super::types;
+use super::words::{self, Kind, kind};
+
+/// Prepares a statement.
+pub(super) fn parse(
+    desk: &mut Desk,
+    name: String,
+    sql: &str,
+    mut types: Vec<u32>,
+) -> Result<(), Failed> {
+    let statements = split_statements(sql)?;
+    if statements.len() > 1 {
+        return Err(said("42601", "a prepared statement is one statement").into());
+    }
+    let sql = statements.first().map_or("", |statement| statement.text()).to_owned();
+    if !name.is_empty() && desk.statements.contains_key(&name) {
+        return Err(said("42P05", format!("the statement {name} exists already")).into());
+    }
+    if desk.statements.len() >= MOST_STATEMENTS {
+        return Err(said("54000", "a connection has at most 1000 prepared statements").into());
+    }
+    let count = words::parameters(&sql);
+    if count > 1_000 {
+        return Err(said("54023", "a statement has at most 1000 parameters").into());
+    }
+    let known = match types.iter().take(count).filter(|kind| **kind != 0).count() < count {
+        true => types::inferred(&sql, &desk.session.schemas()?),
+        false => Vec::new(),
+    };
+    types.resize(count.max(types.len()), 0);
+    for (i, kind) in types.iter_mut().enumerate().filter(|(_, kind)| **kind == 0) {
+        *kind = known.get(i).copied().flatten().unwrap_or(kinds::TEXT);
+    }
+    desk.statements.insert(name, Statement { sql, types });
+    desk.reply.parsed();
+    Ok(())
+}
+
+/// The prepared statement of this name.
+fn statement(desk: &Desk, name: &str) -> Result<Statement, Failed> {
+    let known = desk.statements.get(name).cloned();
+    known.ok_or_else(|| said("26000", format!("there is no prepared statement {name}")).into())
+}
+
+/// Makes a portal: the parameters become literals, and a query is planned with them.
+pub(super) fn bind(desk: &mut Desk, bind: Bind) -> Result<(), Failed> {
+    let Bind { portal, statement: name, formats, values, results } = bind;
+    let Statement { sql, types } = statement(desk, &name)?;
+    if !portal.is_empty() && desk.portals.contains_key(&portal) {
+        return Err(said("42P03", format!("the portal {portal} exists already")).into());
+    }
+    may_hold(desk)?;
+    if values.len() != types.len() {
+        let message = format!("{} values are given for {} parameters", values.len(), types.len());
+        return Err(said("08P01", message).into());
+    }
+    let formats = encode::formats(&formats, values.len()).map_err(|why| said("08P01", why))?;
+    let typed = types.iter().zip(&formats).zip(&values);
+    let values = typed
+        .map(|((kind, format), value)| parameters::value(*kind, *format, value.as_deref()))
+        .collect::<Result<Vec<Value>, String>>()
+        .map_err(|why| said("22P02", why))?;
+    let (source, schema) = source(desk, &sql, values)?;
+    let columns = schema.as_ref().map_or(0, |schema| schema.fields().len());
+    let formats = match schema {
+        Some(_) => encode::formats(&results, columns).map_err(|why| said("08P01", why))?,
+        None => Vec::new(),
+    };
+    desk.portals.insert(portal, Portal { sql, source, schema, formats, stored: None });
+    desk.reply.bound();
+    Ok(())
+}
+
+type Sourced = (Source, Option<arrow::datatypes::SchemaRef>);
+
+/// What a statement with these parameters runs, and its columns.
+fn source(desk: &mut Desk, sql: &str, values: Vec<Value>) -> Result<Sourced, Failed> {
+    let is_plain = values.is_empty();
+    match kind(sql) {
+        Kind::Query => {
+            let answered = if is_plain {
+                catalog::answer(desk, sql)?
+            } else {
+                catalog::answer_with(desk, sql, &values)?
+            };
+            if let Some(table) = answered {
+                let schema = Some(table.schema.clone());
+                return Ok((Source::Rows { table, tag: "SELECT" }, schema));
+            }
+            let query = desk.prepare(sql, values)?;
+            let schema = shown(&query.schema(), desk.with_errors());
+            Ok((Source::Query(Box::new(query)), Some(schema)))
+        }
+        _ if !is_plain => Err(said("42P02", "only queries take parameters").into()),
+        Kind::Free | Kind::Setting(_) => match run(desk, sql)? {
+            Outcome::Rows { table, tag, .. } => {
+                let schema = Some(table.schema.clone());
+                Ok((Source::Rows { table, tag }, schema))
+            }
+            _ => Err(said("XX000", "the server does not know this result").into()),
+        },
+        Kind::Fetch { cursor, moves: false, .. } => {
+            let portal = desk.portals.get(&cursor);
+            let schema = portal.and_then(|portal| portal.schema.clone());
+            let missing = || said("34000", format!("there is no cursor {cursor}"));
+            Ok((Source::Text(sql.to_owned()), Some(schema.ok_or_else(missing)?)))
+        }
+        _ => Ok((Source::Text(sql.to_owned()), None)),
+    }
+}
+
+/// Says what a statement or a portal is like. Nothing is charged for it.
+pub(super) fn describe(desk: &mut Desk, named: Named, name: &str) -> Result<(), Failed> {
+    match named {
+        Named::Statement => {
+            let Statement { sql, types } = statement(desk, name)?;
+            // The columns do not depend on the values of parameters, but for their types.
+            let values = types.iter().map(|kind| example(*kind)).collect();
+            let (_, schema) = source(desk, &sql, values)?;
+            desk.reply.parameters(&types);
+            match schema {
+                Some(schema) => desk.reply.columns(&encode::columns(&schema, &[])),
+                None => desk.reply.no_columns(),
+            }
+        }
+        Named::Portal => {
+            let Desk { portals, reply, .. } = desk;
+            let Some(portal) = portals.get(name) else {
+                return Err(said("34000", format!("there is no portal {name}")).into());
+            };
+            match &portal.schema {
+                Some(schema) => reply.columns(&encode::columns(schema, &portal.formats)),
+                None => reply.no_columns(),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Some value of a type.
+fn example(kind: u32) -> Value {
+    match kind {
+        kinds::BOOL => Value::Boolean(true),
+        kinds::INT2 | kinds::INT4 | kinds::INT8 => Value::Integer(1),
+        kinds::FLOAT4 | kinds::FLOAT8 | kinds::NUMERIC => Value::Float(1.5),
+        kinds::DATE => Value::from("2000-01-01"),
+        kinds::TIMESTAMP | kinds::TIMESTAMPTZ => Value::from("2000-01-01 00:00:00"),
+        _ => Value::from("a"),
+    }
+}
+
+/// Runs a portal, or goes on with what it answered.
+pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), Failed> {
+    let Some(portal) = desk.portals.get(name) else {
+        return Err(said("34000", format!("there is no portal {name}")).into());
+    };
+    if portal.stored.is_none() {
+        let (sql, source, formats) =
+            (portal.sql.clone(), portal.source.clone(), portal.formats.clone());
+        let schema = portal.schema.clone();
+        let (table, tag) = match source {
+            Source::Rows { table, tag } => {
+                desk.record(&sql, "00000", None);
+                (table, tag)
+            }
+            Source::Query(query) => {
+                let answer = desk.wait(async move { query.execute().await })?;
+                desk.record(&sql, "00000", Some(&answer));
+                answer.remarks().for_each(|remark| desk.notice(remark));
+                // The columns are those that were told: the settings may have changed since.
+                let fields = answer.schema().fields().len();
+                let with = schema.is_some_and(|schema| schema.fields().len() != fields);
+                (encode::Table::of(&answer, with).map_err(|_| after_charge())?, "SELECT")
+            }
+            Source::Text(sql) => return text(desk, name, &sql, &formats),
+        };
+        let rows = encode::rows(&table, &formats).map_err(|_| after_charge())?;
+        if let Some(portal) = desk.portals.get_mut(name) {
+            portal.stored = Some(Stored { rows, tag, sent: 0 });
+        }
+    }
+    let Desk { portals, reply, .. } = desk;
+    if let Some(stored) = portals.get_mut(name).and_then(|portal| portal.stored.as_mut()) {
+        let (from, all) = (stored.sent, stored.rows.rows());
+        let to = if limit == 0 { all } else { from.saturating_add(limit).min(all) };
+        reply.append(stored.rows.page(from, to));
+        stored.sent = to;
+        match to < all {
+            true => reply.suspended(),
+            false => reply.complete(&complete(stored.tag, to - from)),
+        }
+    }
+    Ok(())
+}
+
+/// Runs a statement that was told to have no columns.
+fn text(desk: &mut Desk, name: &str, sql: &str, formats: &[i16]) -> Result<(), Failed> {
+    match run(desk, sql)? {
+        Outcome::Nothing => desk.reply.nothing_asked(),
+        Outcome::Done(tag) => {
+            desk.record(sql, "00000", None);
+            desk.reply.complete(&tag);
+        }
+        Outcome::Rows { table, tag, answer } => {
+            desk.record(sql, "00000", answer.as_ref());
+            if let Some(answer) = &answer {
+                answer.remarks().for_each(|remark| desk.notice(remark));
+            }
+            // A sentence about what was stored is a notice; an answer that could not be stored is paid for, and has to be shown.
+            let is_summary = ["release_table", "file"]
+                .contains(&table.schema.fields().first().map_or("", |first| first.name()));
+            if !is_summary {
+                let formats = vec![0; table.schema.fields().len()];
+                let rows = encode::rows(&table, &formats).map_err(|_| after_charge())?;
+                desk.reply.columns(&encode::columns(&table.schema, &formats));
+                desk.reply.append(rows.page(0, rows.rows()));
+            }
+            desk.reply.complete(&complete(tag, table.rows()));
+        }
+        Outcome::Copied { table, how, answer } => {
+            let mut lines = Reply::default();
+            super::copy::write(&table, how, &mut lines).map_err(|_| after_charge())?;
+            desk.record(sql, "00000", answer.as_ref());
+            if let Some(answer) = &answer {
+                answer.remarks().for_each(|remark| desk.notice(remark));
+            }
+            desk.reply.append(&lines.take());
+            desk.reply.complete(&format!("COPY {}", table.rows()));
+        }
+        Outcome::Page { cursor, from, to, tag } => {
+            // The rows of a cursor are there as text.
+            if formats.contains(&1) {
+                return Err(said("0A000", "the rows of a cursor come as text").into());
+            }
+            let Desk { portals, reply, .. } = desk;
+            if let Some(stored) = portals.get(&cursor).and_then(|portal| portal.stored.as_ref()) {
+                reply.append(stored.rows.page(from, to));
+            }
+            reply.complete(&tag);
+        }
+    }
+    // What ran does not run again.
+    if let Some(portal) = desk.portals.get_mut(name) {
+        portal.source = Source::Text(String::new());
+    }
+    Ok(())
+}
+
+/// Forgets a statement or a portal; one that does not exist is no error.
+pub(super) fn close(desk: &mut Desk, named: Named, name: &str) {
+    match named {
+        Named::Statement => drop(desk.statements.remove(name)),
+        Named::Portal => drop(desk.portals.remove(name)),
+    }
+    desk.reply.closed();
+}

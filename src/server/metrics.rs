@@ -1,0 +1,85 @@
+//! `/health` and `/metrics`, for whoever watches over the server on its own machine.
+//!
+//! In: HTTP on a loopback address. Out: whether the server answers, and numbers of connections and statements in all. They hold nothing
+//! of rows, budgets, roles or single statements: a number that followed from somebody's question would tell it.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::house::House;
+
+/// The longest head of a request, and the time for it.
+const LONGEST: usize = 4_096;
+const TIME: Duration = Duration::from_secs(2);
+
+/// Serves on a thread of its own; the address that it got.
+///
+/// # Errors
+/// A sentence, for an address that other machines reach or that is taken.
+pub(super) fn serve(house: &Arc<House>, address: SocketAddr) -> Result<SocketAddr, String> {
+    if !address.ip().is_loopback() {
+        return Err(format!("{address}: metrics are told on 127.0.0.1 or ::1 only"));
+    }
+    let listener = TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    let house = Arc::clone(house);
+    let serving = move || {
+        for socket in listener.incoming().flatten() {
+            // One after the other: whoever is slow makes only others of their kind wait.
+            let _ = answer(&house, socket);
+        }
+    };
+    let started = thread::Builder::new().spawn(serving);
+    started.map(|_| address).map_err(|error| error.to_string())
+}
+
+fn answer(house: &House, mut socket: TcpStream) -> io::Result<()> {
+    socket.set_read_timeout(Some(TIME))?;
+    socket.set_write_timeout(Some(TIME))?;
+    let mut head = Vec::new();
+    let mut part = [0; 512];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < LONGEST {
+        match socket.read(&mut part)? {
+            0 => break,
+            n => head.extend(part.iter().take(n)),
+        }
+    }
+    let (status, body) = page(house, &head);
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    socket.write_all(answer.as_bytes())
+}
+
+fn page(house: &House, head: &[u8]) -> (&'static str, String) {
+    if head.starts_with(b"GET /health ") {
+        return match house.is_stopping() || house.engine.owner().budgets().is_err() {
+            true => {
+                ("503 Service Unavailable", "stopping, or the vault cannot be read\n".to_owned())
+            }
+            false => ("200 OK", "ok\n".to_owned()),
+        };
+    }
+    if !head.starts_with(b"GET /metrics ") {
+        return ("404 Not Found", "GET /health or /metrics\n".to_owned());
+    }
+    let counts = &house.counts;
+    let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let connected = u64::try_from(house.connected()).unwrap_or(u64::MAX);
+    let lines = [
+        ("connections_open", "gauge", connected),
+        ("connections_total", "counter", get(&counts.connections)),
+        ("connections_refused_total", "counter", get(&counts.refused_connections)),
+        ("log_ins_failed_total", "counter", get(&counts.failed_log_ins)),
+        ("statements_total", "counter", get(&counts.statements)),
+        ("errors_total", "counter", get(&counts.errors)),
+    ];
+    let lines = lines
+        .map(|(name, kind, value)| format!("# TYPE hushql_{name} {kind}\nhushql_{name} {value}\n"));
+    ("200 OK", lines.concat())
+}

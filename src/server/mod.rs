@@ -1,0 +1,226 @@
+//! A server that speaks the protocol of PostgreSQL: a guest of the library, which uses what any program can import.
+//!
+//! In: an engine, addresses and limits. Out: answers to whoever has logged in as a role of the vault, and to the owner on a socket of
+//! their own. Each connection has a thread; statements run on the program's runtime, like those of the shell, and pay as those do.
+//!
+//! ```text
+//! accept ─▶ connection (TLS, log-in) ─▶ simple | extended ─▶ run ─▶ hushql::Session ─▶ encode ─▶ reply
+//!                house (who is there, limits, failures)        └▶ catalog (what tools ask about tables)
+//! ```
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+#[cfg(unix)]
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hushql::Engine;
+use tokio::runtime::Handle;
+
+use self::audit::Audit;
+use self::connection::From;
+use self::house::{House, Limits};
+use self::socket::Socket;
+use self::tls::Tls;
+
+mod audit;
+mod catalog;
+mod connection;
+mod copy;
+mod desk;
+mod encode;
+mod extended;
+mod failure;
+mod house;
+mod message;
+mod metrics;
+mod moment;
+mod numeric;
+mod parameters;
+mod reply;
+mod run;
+mod run_texts;
+mod simple;
+mod socket;
+mod tls;
+mod types;
+mod words;
+
+/// Where a server listens, and what it allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// The address for roles; port 0 takes a free one.
+    pub(crate) listen: SocketAddr,
+    /// The folder for the owner's socket.
+    pub(crate) owner_socket: Option<PathBuf>,
+    /// The certificate and the key of TLS.
+    pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// The most connections.
+    pub(crate) connections: usize,
+    /// The most connections of one role.
+    pub(crate) of_a_role: usize,
+    /// The audit log.
+    pub(crate) audit: Option<PathBuf>,
+    /// The address for `/health` and `/metrics`.
+    pub(crate) metrics: Option<SocketAddr>,
+    /// How long statements may go on once the server stops.
+    pub(crate) grace: Duration,
+}
+
+/// Room on a connection's stack.
+const STACK: usize = 4 << 20;
+
+/// The pause between attempts to accept a connection where the system has none left to give.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves until the program is told to stop. `tell` gets a sentence for each place where it listens.
+///
+/// # Errors
+/// A sentence, where an address, a folder or a file cannot be used.
+pub(crate) async fn serve(
+    engine: Engine,
+    options: &Options,
+    tell: impl Fn(&str),
+) -> Result<(), String> {
+    let tls = options.tls.as_ref().map(|(certificate, key)| Tls::read(certificate, key));
+    let tls = tls.transpose()?;
+    let is_local = options.listen.ip().is_loopback();
+    if !is_local && tls.is_none() {
+        return Err(format!(
+            "{} can be reached from other machines, so log-ins need TLS: add --tls-cert FILE --tls-key FILE, or listen on 127.0.0.1",
+            options.listen
+        ));
+    }
+    let audit = options
+        .audit
+        .as_deref()
+        .map(|path| Audit::open(path).map_err(|error| format!("{}: {error}", path.display())));
+    let limits = Limits { connections: options.connections, of_a_role: options.of_a_role };
+    let engine = (engine, Handle::current());
+    let house = Arc::new(House::new(engine, (tls, !is_local), limits, audit.transpose()?));
+    let listener = TcpListener::bind(options.listen)
+        .map_err(|error| format!("{}: {error}", options.listen))?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    let secured = if house.tls.is_some() { ", with TLS" } else { "" };
+    tell(&format!("listening on {address} for roles{secured}"));
+    accept(&house, From::Network, move || Ok(Socket::Tcp(listener.accept()?.0)))?;
+    let path = match &options.owner_socket {
+        Some(folder) => Some(owners(&house, folder, address.port(), &tell)?),
+        None => None,
+    };
+    if let Some(address) = options.metrics {
+        let address = metrics::serve(&house, address)?;
+        tell(&format!("listening on {address} for /health and /metrics"));
+    }
+    told_to_stop().await;
+    tell("stopping: statements that run are answered first");
+    house.stop();
+    let end = Instant::now() + options.grace;
+    while house.connected() > 0 && Instant::now() < end {
+        tokio::time::sleep(PAUSE).await;
+    }
+    if let Some(path) = path {
+        // The next start removes one that is left.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+/// Accepts connections on a thread of its own, as long as the program runs.
+fn accept(
+    house: &Arc<House>,
+    from: From,
+    next: impl Fn() -> io::Result<Socket> + Send + 'static,
+) -> Result<(), String> {
+    let house = Arc::clone(house);
+    let accepting = move || {
+        loop {
+            let Ok(socket) = next() else {
+                thread::sleep(PAUSE);
+                continue;
+            };
+            let house = Arc::clone(&house);
+            let serving = move || {
+                if socket.begin().is_ok() {
+                    connection::serve(&house, socket, from);
+                }
+            };
+            // Without a thread, the connection ends.
+            let _ = thread::Builder::new().stack_size(STACK).spawn(serving);
+        }
+    };
+    let started = thread::Builder::new().spawn(accepting);
+    started.map(drop).map_err(|error| error.to_string())
+}
+
+/// The owner's socket, in a folder that nobody else can enter.
+#[cfg(unix)]
+fn owners(
+    house: &Arc<House>,
+    folder: &Path,
+    port: u16,
+    tell: &impl Fn(&str),
+) -> Result<PathBuf, String> {
+    use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+
+    let failed = |error: io::Error| format!("{}: {error}", folder.display());
+    if !folder.exists() {
+        std::fs::DirBuilder::new().mode(0o700).create(folder).map_err(failed)?;
+    }
+    let found = std::fs::symlink_metadata(folder).map_err(failed)?;
+    let not_alone = || {
+        format!(
+            "{}: whoever reaches the owner's socket is the owner, so its folder has to be yours alone: chmod 700",
+            folder.display()
+        )
+    };
+    if !found.is_dir() || found.permissions().mode() & 0o077 != 0 {
+        return Err(not_alone());
+    }
+    let path = folder.join(format!(".s.PGSQL.{port}"));
+    // One that a server left behind, to which nobody listens any more.
+    if std::fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_socket()) {
+        if std::os::unix::net::UnixStream::connect(&path).is_ok() {
+            return Err(format!("{}: another server listens there", path.display()));
+        }
+        std::fs::remove_file(&path).map_err(failed)?;
+    }
+    let listener = UnixListener::bind(&path).map_err(failed)?;
+    let own = std::fs::symlink_metadata(&path).map_err(failed)?;
+    if own.uid() != found.uid() {
+        std::fs::remove_file(&path).map_err(failed)?;
+        return Err(not_alone());
+    }
+    tell(&format!(
+        "listening in {} for the owner: psql -h {0} -p {port} -U owner",
+        folder.display()
+    ));
+    accept(house, From::Owner, move || Ok(Socket::Unix(listener.accept()?.0)))?;
+    Ok(path)
+}
+
+#[cfg(not(unix))]
+fn owners(_: &Arc<House>, _: &Path, _: u16, _: &impl Fn(&str)) -> Result<PathBuf, String> {
+    Err("this system has no sockets in folders".to_owned())
+}
+
+/// Waits for Ctrl-C, or for SIGTERM.
+async fn told_to_stop() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

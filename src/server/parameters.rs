@@ -1,0 +1,149 @@
+//! The parameters of a statement: values that a client sends beside it.
+//!
+//! In: the number of a type, a format and bytes. Out: a [`Value`], which becomes a literal of the syntax tree. Nothing of it is read as
+//! SQL. A value that is not one of its type is an error.
+//!
+//! ```text
+//! int4, binary, 00 00 00 28   →   Value::Integer(40)
+//! ```
+
+use hushql::Value;
+
+use super::encode::kinds;
+use super::{moment, numeric};
+
+/// The digits of a decimal that a float keeps.
+const DIGITS: usize = 15;
+
+/// A parameter as a value; `None` for bytes that are not of this type.
+///
+/// # Errors
+/// A sentence for a type that is not known, and for bytes that are not of this type.
+pub(super) fn value(kind: u32, format: i16, bytes: Option<&[u8]>) -> Result<Value, String> {
+    let Some(bytes) = bytes else { return Ok(Value::Null) };
+    let read = if format == 1 { binary(kind, bytes) } else { text(kind, bytes) };
+    read.map_err(|why| why.to_owned())
+}
+
+const WRONG: &str = "the bytes of a parameter are not a value of its type";
+const LONG: &str =
+    "a decimal with more than 15 digits is not a parameter: write it into the statement";
+
+fn text(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")?;
+    if text.contains('\0') {
+        return Err(WRONG);
+    }
+    match kind {
+        kinds::BOOL => match text.trim().to_ascii_lowercase().as_str() {
+            "t" | "true" | "y" | "yes" | "on" | "1" => Ok(Value::Boolean(true)),
+            "f" | "false" | "n" | "no" | "off" | "0" => Ok(Value::Boolean(false)),
+            _ => Err(WRONG),
+        },
+        kinds::INT2 | kinds::INT4 | kinds::INT8 => {
+            text.trim().parse().map(Value::Integer).map_err(|_| WRONG)
+        }
+        kinds::FLOAT4 | kinds::FLOAT8 => text.trim().parse().map(Value::Float).map_err(|_| WRONG),
+        kinds::NUMERIC => decimal(text.trim()),
+        kinds::BYTEA => Err("bytea is not a type of parameters"),
+        // Whatever else it is, it is a text, as a literal in single quotes is.
+        _ => Ok(Value::Text(text.to_owned())),
+    }
+}
+
+fn binary(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
+    match kind {
+        kinds::BOOL => match bytes {
+            [0] => Ok(Value::Boolean(false)),
+            [1] => Ok(Value::Boolean(true)),
+            _ => Err(WRONG),
+        },
+        kinds::INT2 => Ok(Value::Integer(i16::from_be_bytes(of_size(bytes)?).into())),
+        kinds::INT4 => Ok(Value::Integer(i32::from_be_bytes(of_size(bytes)?).into())),
+        kinds::INT8 => Ok(Value::Integer(i64::from_be_bytes(of_size(bytes)?))),
+        // The float that is written with the same digits.
+        kinds::FLOAT4 => {
+            let digits = f32::from_be_bytes(of_size(bytes)?).to_string();
+            digits.parse().map(Value::Float).map_err(|_| WRONG)
+        }
+        kinds::FLOAT8 => Ok(Value::Float(f64::from_be_bytes(of_size(bytes)?))),
+        kinds::NUMERIC => decimal(&numeric::read(bytes, 64).ok_or(WRONG)?),
+        kinds::DATE => {
+            let date = moment::date_of(i32::from_be_bytes(of_size(bytes)?));
+            date.map(Value::Text).ok_or(WRONG)
+        }
+        kinds::TIMESTAMP | kinds::TIMESTAMPTZ => {
+            let moment = moment::timestamp_of(i64::from_be_bytes(of_size(bytes)?));
+            moment.map(Value::Text).ok_or(WRONG)
+        }
+        kinds::TEXT | kinds::VARCHAR | kinds::BPCHAR | kinds::NAME | kinds::UNKNOWN | 0 => {
+            text(kind, bytes)
+        }
+        _ => Err("parameters of this type are sent as text"),
+    }
+}
+
+fn of_size<const N: usize>(bytes: &[u8]) -> Result<[u8; N], &'static str> {
+    bytes.try_into().map_err(|_| WRONG)
+}
+
+/// A decimal as the literal with the same digits.
+fn decimal(text: &str) -> Result<Value, &'static str> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return Err(WRONG);
+    }
+    if let Ok(whole) = text.parse() {
+        return Ok(Value::Integer(whole));
+    }
+    let significant = digits.replace('.', "").trim_matches('0').len();
+    let value: f64 = text.parse().map_err(|_| WRONG)?;
+    if significant > DIGITS { Err(LONG) } else { Ok(Value::Float(value)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_binary_mean_the_same() {
+        let mut half = Vec::new();
+        numeric::write("0.5", &mut half).unwrap();
+        for (kind, text, binary, expected) in [
+            (kinds::BOOL, "t", vec![1], Value::Boolean(true)),
+            (kinds::INT2, "-7", (-7_i16).to_be_bytes().to_vec(), Value::Integer(-7)),
+            (kinds::INT4, "40", 40_i32.to_be_bytes().to_vec(), Value::Integer(40)),
+            (kinds::INT8, "40", 40_i64.to_be_bytes().to_vec(), Value::Integer(40)),
+            (kinds::FLOAT4, "0.1", 0.1_f32.to_be_bytes().to_vec(), Value::Float(0.1)),
+            (kinds::FLOAT8, "2.5", 2.5_f64.to_be_bytes().to_vec(), Value::Float(2.5)),
+            (kinds::NUMERIC, "0.5", half, Value::Float(0.5)),
+            (kinds::TEXT, "it's", b"it's".to_vec(), Value::from("it's")),
+            (0, "x", b"x".to_vec(), Value::from("x")),
+            (kinds::DATE, "2000-01-02", 1_i32.to_be_bytes().to_vec(), Value::from("2000-01-02")),
+        ] {
+            assert_eq!(value(kind, 0, Some(text.as_bytes())).unwrap(), expected);
+            assert_eq!(value(kind, 1, Some(&binary)).unwrap(), expected);
+            assert_eq!(value(kind, 1, None).unwrap(), Value::Null);
+        }
+    }
+
+    #[test]
+    fn what_is_no_value_is_an_error() {
+        for (kind, format, bytes) in [
+            (kinds::INT4, 0, &b"4 OR 1=1"[..]),
+            (kinds::INT4, 1, b"\0\0"),
+            (kinds::BOOL, 1, b"\x02"),
+            (kinds::BOOL, 0, b"maybe"),
+            (kinds::NUMERIC, 0, b"1) OR (1"),
+            (kinds::NUMERIC, 0, b"0.12345678901234567890"),
+            (kinds::NUMERIC, 1, b"\0"),
+            (kinds::TEXT, 0, b"\xff"),
+            (kinds::TEXT, 0, b"a\0b"),
+            (kinds::DATE, 1, b"\x7f\xff\xff\xff"),
+            (kinds::BYTEA, 0, b"x"),
+            (600, 1, b"x"),
+        ] {
+            assert!(value(kind, format, Some(bytes)).is_err(), "{kind} {format} {bytes:?}");
+        }
+    }
+}

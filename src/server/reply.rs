@@ -1,0 +1,261 @@
+//! The messages of the server.
+//!
+//! In: what is to be said. Out: bytes in a buffer, which leaves in one piece: an answer is encoded as a whole before its first byte
+//! leaves, so that no answer breaks off for what one of its values is like.
+
+use std::fmt::Write as _;
+
+/// A column of an answer, as a client is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) name: String,
+    /// The number of its type.
+    pub(super) kind: u32,
+    /// The bytes of a value; -1 where they vary.
+    pub(super) size: i16,
+    /// 0 text, 1 binary.
+    pub(super) format: i16,
+}
+
+/// The fields of an error or a notice.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    /// SQLSTATE.
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+    /// The character of the statement, from 1.
+    pub(super) position: Option<usize>,
+}
+
+/// Messages that wait to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    bytes: Vec<u8>,
+}
+
+impl Reply {
+    /// The bytes, which are no longer here.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Adds the messages of another one.
+    pub(super) fn append(&mut self, other: &[u8]) {
+        self.bytes.extend_from_slice(other);
+    }
+
+    /// One message, whose body `write` adds.
+    fn message(&mut self, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
+        self.bytes.push(kind);
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        write(&mut self.bytes);
+        let length = u32::try_from(self.bytes.len() - start).unwrap_or(u32::MAX).to_be_bytes();
+        if let Some(place) = self.bytes.get_mut(start..start + 4) {
+            place.copy_from_slice(&length);
+        }
+    }
+
+    fn empty(&mut self, kind: u8) {
+        self.message(kind, |_| {});
+    }
+
+    /// Asks for a log-in by one of these mechanisms.
+    pub(super) fn mechanisms(&mut self, mechanisms: &[&str]) {
+        self.message(b'R', |to| {
+            int(to, 10);
+            mechanisms.iter().for_each(|mechanism| text(to, mechanism));
+            to.push(0);
+        });
+    }
+
+    /// The server's first message of a log-in.
+    pub(super) fn log_in_goes_on(&mut self, said: &str) {
+        self.message(b'R', |to| {
+            int(to, 11);
+            to.extend_from_slice(said.as_bytes());
+        });
+    }
+
+    /// The server's last message of a log-in.
+    pub(super) fn log_in_ends(&mut self, said: &str) {
+        self.message(b'R', |to| {
+            int(to, 12);
+            to.extend_from_slice(said.as_bytes());
+        });
+    }
+
+    /// Somebody is logged in.
+    pub(super) fn logged_in(&mut self) {
+        self.message(b'R', |to| int(to, 0));
+    }
+
+    pub(super) fn parameter(&mut self, name: &str, value: &str) {
+        self.message(b'S', |to| {
+            text(to, name);
+            text(to, value);
+        });
+    }
+
+    /// What a client needs to cancel a statement of this connection.
+    pub(super) fn key(&mut self, process: i32, secret: i32) {
+        self.message(b'K', |to| {
+            int(to, process);
+            int(to, secret);
+        });
+    }
+
+    /// The newest minor version that is spoken, and the options that are not known.
+    pub(super) fn negotiate(&mut self, unknown: &[&str]) {
+        self.message(b'v', |to| {
+            int(to, 3 << 16);
+            int(to, i32::try_from(unknown.len()).unwrap_or(0));
+            unknown.iter().for_each(|name| text(to, name));
+        });
+    }
+
+    /// The next statement may come; within BEGIN and COMMIT or not.
+    pub(super) fn ready(&mut self, in_transaction: bool) {
+        self.message(b'Z', |to| to.push(if in_transaction { b'T' } else { b'I' }));
+    }
+
+    pub(super) fn error(&mut self, severity: &str, said: &Said) {
+        self.message(b'E', |to| fields(to, severity, said));
+    }
+
+    pub(super) fn notice(&mut self, severity: &str, said: &Said) {
+        self.message(b'N', |to| fields(to, severity, said));
+    }
+
+    pub(super) fn columns(&mut self, columns: &[Column]) {
+        self.message(b'T', |to| {
+            short(to, columns.len());
+            for Column { name, kind, size, format } in columns {
+                text(to, name);
+                int(to, 0);
+                short(to, 0);
+                to.extend_from_slice(&kind.to_be_bytes());
+                to.extend_from_slice(&size.to_be_bytes());
+                int(to, -1);
+                to.extend_from_slice(&format.to_be_bytes());
+            }
+        });
+    }
+
+    pub(super) fn no_columns(&mut self) {
+        self.empty(b'n');
+    }
+
+    /// One row, each cell with its length.
+    pub(super) fn row(&mut self, columns: usize, cells: &[u8]) {
+        self.message(b'D', |to| {
+            short(to, columns);
+            to.extend_from_slice(cells);
+        });
+    }
+
+    pub(super) fn complete(&mut self, tag: &str) {
+        self.message(b'C', |to| text(to, tag));
+    }
+
+    pub(super) fn nothing_asked(&mut self) {
+        self.empty(b'I');
+    }
+
+    pub(super) fn parsed(&mut self) {
+        self.empty(b'1');
+    }
+
+    pub(super) fn bound(&mut self) {
+        self.empty(b'2');
+    }
+
+    pub(super) fn closed(&mut self) {
+        self.empty(b'3');
+    }
+
+    pub(super) fn suspended(&mut self) {
+        self.empty(b's');
+    }
+
+    /// The types of parameters.
+    pub(super) fn parameters(&mut self, types: &[u32]) {
+        self.message(b't', |to| {
+            short(to, types.len());
+            types.iter().for_each(|kind| to.extend_from_slice(&kind.to_be_bytes()));
+        });
+    }
+
+    /// A COPY to the client begins, of so many columns as text.
+    pub(super) fn copy_begins(&mut self, columns: usize) {
+        self.message(b'H', |to| {
+            to.push(0);
+            short(to, columns);
+            (0..columns).for_each(|_| short(to, 0));
+        });
+    }
+
+    pub(super) fn copied(&mut self, line: &[u8]) {
+        self.message(b'd', |to| to.extend_from_slice(line));
+    }
+
+    pub(super) fn copy_ends(&mut self) {
+        self.empty(b'c');
+    }
+}
+
+fn int(to: &mut Vec<u8>, value: i32) {
+    to.extend_from_slice(&value.to_be_bytes());
+}
+
+fn short(to: &mut Vec<u8>, value: usize) {
+    to.extend_from_slice(&u16::try_from(value).unwrap_or(u16::MAX).to_be_bytes());
+}
+
+/// A text, which ends at a zero of its own.
+fn text(to: &mut Vec<u8>, text: &str) {
+    to.extend(text.bytes().take_while(|byte| *byte != 0));
+    to.push(0);
+}
+
+fn fields(to: &mut Vec<u8>, severity: &str, said: &Said) {
+    let mut field = |kind: u8, value: &str| {
+        to.push(kind);
+        text(to, value);
+    };
+    field(b'S', severity);
+    field(b'V', severity);
+    field(b'C', &said.code);
+    field(b'M', &said.message);
+    if let Some(hint) = &said.hint {
+        field(b'H', hint);
+    }
+    if let Some(position) = said.position {
+        let mut written = String::new();
+        let _ = write!(written, "{position}");
+        field(b'P', &written);
+    }
+    to.push(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_its_length() {
+        let mut reply = Reply::default();
+        assert!(reply.is_empty());
+        reply.ready(true);
+        reply.complete("SELECT 1");
+        assert_eq!(reply.take(), b"Z\0\0\0\x05TC\0\0\0\x0dSELECT 1\0");
+        let said = Said { code: "HQ007".into(), message: "no\0t".into(), ..Said::default() };
+        reply.error("ERROR", &said);
+        assert_eq!(reply.take(), b"E\0\0\0\x1eSERROR\0VERROR\0CHQ007\0Mno\0\0".as_slice());
+    }
+}

@@ -1,0 +1,275 @@
+//! Runs one statement for a connection.
+//!
+//! In: a statement. Out: rows, a tag, or an error. Nothing is sent here: the caller encodes the whole result first.
+
+use std::sync::Arc;
+
+use hushql::{Answer, Explanation, Output};
+
+use super::catalog;
+use super::desk::{Desk, Failed, Portal, Source, Stored};
+use super::encode::{self, Table};
+use super::failure::{after_charge, hinted, said};
+use super::run_texts::texts;
+use super::words::{Copied, Kind, SETTINGS, kind};
+
+/// The result of a statement.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// There was no statement.
+    Nothing,
+    /// A tag, such as `SET`.
+    Done(String),
+    /// Rows, and the word of their tag.
+    Rows { table: Table, tag: &'static str, answer: Option<Answer> },
+    /// Rows to be copied.
+    Copied { table: Table, how: Copied, answer: Option<Answer> },
+    /// Rows of a cursor, and the tag.
+    Page { cursor: String, from: usize, to: usize, tag: String },
+}
+
+/// Runs a statement.
+pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<Outcome, Failed> {
+    let done = |tag: &str| Ok(Outcome::Done(tag.to_owned()));
+    match kind(sql) {
+        Kind::Empty => Ok(Outcome::Nothing),
+        Kind::Begin => {
+            desk.in_transaction = true;
+            if !desk.knows_transactions {
+                desk.knows_transactions = true;
+                desk.notice(
+                    "a transaction gives nothing back: what a statement costs is charged when it runs, and ROLLBACK does not undo it",
+                );
+            }
+            done("BEGIN")
+        }
+        Kind::End(tag) => {
+            desk.in_transaction = false;
+            desk.portals.clear();
+            done(tag)
+        }
+        Kind::Savepoint(tag) => done(tag),
+        Kind::Set(name, value) => set(desk, &name, value),
+        Kind::Reset(name) => {
+            match name {
+                Some(name) => drop(desk.settings.remove(&name)),
+                None => desk.settings.clear(),
+            }
+            done("RESET")
+        }
+        Kind::Setting(name) => {
+            let value = match (name.as_str(), &desk.role) {
+                ("is_superuser", None) => "on".to_owned(),
+                (name, _) => desk.setting(name),
+            };
+            let table = texts(&[(&name, vec![value])])?;
+            Ok(Outcome::Rows { table, tag: "SHOW", answer: None })
+        }
+        Kind::Discard(tag) => {
+            desk.statements.clear();
+            desk.portals.clear();
+            desk.settings.clear();
+            done(tag)
+        }
+        Kind::Deallocate(name) => {
+            match name {
+                Some(name) => drop(desk.statements.remove(&name)),
+                None => desk.statements.clear(),
+            }
+            done("DEALLOCATE")
+        }
+        Kind::Unlisten => done("UNLISTEN"),
+        Kind::Declare(name, query) => declare(desk, sql, name, &query),
+        Kind::Fetch { cursor, rows, moves } => fetch(desk, cursor, rows, moves),
+        Kind::Close(name) => {
+            match name {
+                Some(name) => drop(desk.portals.remove(&name)),
+                None => desk.portals.clear(),
+            }
+            done("CLOSE CURSOR")
+        }
+        Kind::Copy(query, how) => {
+            let answer = query_answer(desk, &query)?;
+            let table = shown(desk, &answer)?;
+            Ok(Outcome::Copied { table, how, answer: Some(answer) })
+        }
+        Kind::Query => {
+            if let Some(table) = catalog::answer(desk, sql)? {
+                return Ok(Outcome::Rows { table, tag: "SELECT", answer: None });
+            }
+            let answer = query_answer(desk, sql)?;
+            let table = shown(desk, &answer)?;
+            Ok(Outcome::Rows { table, tag: "SELECT", answer: Some(answer) })
+        }
+        Kind::Free | Kind::Other => {
+            let tag = tag(sql);
+            let (session, text) = (desk.session.clone(), sql.to_owned());
+            match desk.wait(async move { session.execute(&text).await })? {
+                Output::Answer(answer) => {
+                    let table = Table::of(&answer, false).map_err(|_| after_charge())?;
+                    Ok(Outcome::Rows { table, tag, answer: Some(answer) })
+                }
+                Output::Explanation(explanation) => explained(&explanation.to_string(), tag),
+                Output::ExplanationJson(explanation) => {
+                    explained(&Explanation::to_json(&explanation), tag)
+                }
+                Output::Done(sentence) => {
+                    desk.notice(sentence);
+                    Ok(Outcome::Done(words(sql)))
+                }
+                _ => Err(said("XX000", "the server does not know this result").into()),
+            }
+        }
+    }
+}
+
+/// The answer to a query, which may be charged.
+fn query_answer(desk: &Desk, sql: &str) -> Result<Answer, Failed> {
+    let (session, text) = (desk.session.clone(), sql.to_owned());
+    desk.wait(async move { session.query(&text).await })
+}
+
+/// The rows of an answer as this connection wants them.
+pub(super) fn shown(desk: &Desk, answer: &Answer) -> Result<Table, Failed> {
+    Ok(Table::of(answer, desk.with_errors()).map_err(|_| after_charge())?)
+}
+
+/// An explanation, a line in each row.
+fn explained(text: &str, tag: &'static str) -> Result<Outcome, Failed> {
+    let lines = text.lines().map(str::to_owned).collect();
+    Ok(Outcome::Rows { table: texts(&[("explanation", lines)])?, tag, answer: None })
+}
+
+/// The word of the tag of a statement that answers with rows.
+fn tag(sql: &str) -> &'static str {
+    let first: String = words(sql).chars().take_while(|c| c.is_alphabetic()).collect();
+    match first.as_str() {
+        "EXPLAIN" => "EXPLAIN",
+        "SHOW" | "DESCRIBE" | "ALTER" => "SHOW",
+        _ => "SELECT",
+    }
+}
+
+/// The first two words of a statement.
+fn words(sql: &str) -> String {
+    let words = super::words::tokens(sql).into_iter().map_while(|token| match token {
+        super::words::Token::Word(word) => Some(word.to_uppercase()),
+        _ => None,
+    });
+    words.take(2).collect::<Vec<_>>().join(" ")
+}
+
+/// Settings whose values are checked, with what they may be; any value is kept of the others, which change nothing.
+const CHECKED: [(&str, &[&str]); 6] = [
+    ("bytea_output", &["hex"]),
+    ("client_encoding", &["utf8", "utf-8", "unicode"]),
+    ("datestyle", &["iso", "iso, mdy", "iso,mdy", "iso, dmy", "iso,dmy", "iso, ymd", "iso,ymd"]),
+    ("hushql.accuracy", &["columns", "notices"]),
+    ("standard_conforming_strings", &["on", "true", "1"]),
+    ("statement_timeout", &["0", "0ms", "0s"]),
+];
+
+/// Settings that clients write and that have no effect here.
+const IGNORED: [&str; 12] = [
+    "enable_nestloop",
+    "enable_seqscan",
+    "geqo",
+    "jit",
+    "row_security",
+    "session_replication_role",
+    "synchronize_seqscans",
+    "transaction_deferrable",
+    "xmloption",
+    "check_function_bodies",
+    "default_table_access_method",
+    "lc_messages",
+];
+
+fn set(desk: &mut Desk, name: &str, value: Option<String>) -> Result<Outcome, Failed> {
+    let known = SETTINGS.iter().any(|(known, _)| *known == name);
+    let fixed = ["server_version", "server_version_num", "server_encoding", "is_superuser", "role"];
+    if fixed.contains(&name) || !(known || IGNORED.contains(&name)) {
+        let message = format!("the setting {name} cannot be set here");
+        let hint = "SET hushql.accuracy = columns; SET client_min_messages = warning";
+        return Err(hinted("42704", message, hint).into());
+    }
+    match value {
+        None => drop(desk.settings.remove(name)),
+        Some(value) => {
+            let checked = CHECKED.iter().find(|(checked, _)| *checked == name);
+            if let Some((_, may)) = checked
+                && !may.contains(&value.to_lowercase().as_str())
+            {
+                let message = format!("{name} cannot be {value}");
+                let hint = format!("SET {name} = '{}'", may.first().unwrap_or(&""));
+                return Err(hinted("22023", message, hint).into());
+            }
+            if value.len() > 256 {
+                return Err(said("22023", "the value of a setting has at most 256 bytes").into());
+            }
+            let value = if checked.is_some() { value.to_lowercase() } else { value };
+            match name {
+                "datestyle" | "client_encoding" => {}
+                name => drop(desk.settings.insert(name.to_owned(), value)),
+            }
+        }
+    }
+    Ok(Outcome::Done("SET".to_owned()))
+}
+
+/// A cursor is a portal whose rows are there from its declaration on.
+fn declare(desk: &mut Desk, sql: &str, name: String, query: &str) -> Result<Outcome, Failed> {
+    if desk.portals.contains_key(&name) {
+        return Err(said("42P03", format!("the cursor {name} exists already")).into());
+    }
+    may_hold(desk)?;
+    let (table, answer) = match catalog::answer(desk, query)? {
+        Some(table) => (table, None),
+        None => {
+            let answer = query_answer(desk, query)?;
+            (shown(desk, &answer)?, Some(answer))
+        }
+    };
+    let formats = vec![0; table.schema.fields().len()];
+    let rows = encode::rows(&table, &formats).map_err(|_| after_charge())?;
+    if let Some(answer) = &answer {
+        answer.remarks().for_each(|remark| desk.notice(remark));
+    }
+    let portal = Portal {
+        sql: sql.to_owned(),
+        schema: Some(Arc::clone(&table.schema)),
+        source: Source::Text(sql.to_owned()),
+        formats,
+        stored: Some(Stored { rows, tag: "SELECT", sent: 0 }),
+    };
+    desk.portals.insert(name, portal);
+    Ok(Outcome::Done("DECLARE CURSOR".to_owned()))
+}
+
+/// Refuses one more portal where there are too many.
+pub(super) fn may_hold(desk: &Desk) -> Result<(), Failed> {
+    match desk.portals.len() < super::desk::MOST_PORTALS {
+        true => Ok(()),
+        false => Err(said("54000", "a connection has at most 100 portals and cursors").into()),
+    }
+}
+
+fn fetch(
+    desk: &mut Desk,
+    cursor: String,
+    rows: Option<usize>,
+    moves: bool,
+) -> Result<Outcome, Failed> {
+    let stored = desk.portals.get_mut(&cursor).and_then(|portal| portal.stored.as_mut());
+    let Some(stored) = stored else {
+        return Err(said("34000", format!("there is no cursor {cursor}")).into());
+    };
+    let (from, all) = (stored.sent, stored.rows.rows());
+    let to = rows.map_or(all, |rows| from.saturating_add(rows).min(all));
+    stored.sent = to;
+    let count = to - from;
+    match moves {
+        true => Ok(Outcome::Done(format!("MOVE {count}"))),
+        false => Ok(Outcome::Page { cursor, from, to, tag: format!("FETCH {count}") }),
+    }
+}

@@ -1,0 +1,113 @@
+//! The simple protocol: a text of one statement or several, each answered in text.
+//!
+//! In: a text. Out: what each statement answers, as soon as it is there: what was paid for has left before a later statement fails.
+
+use std::io::{self, Write};
+
+use hushql::split_statements;
+
+use super::copy;
+use super::desk::{Desk, Failed};
+use super::encode;
+use super::failure::{after_charge, told};
+use super::reply::Said;
+use super::run::{Outcome, run};
+
+/// Runs the statements of a text, and says that the next may come.
+///
+/// # Errors
+/// Those of the connection.
+pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Result<()> {
+    let is_owner = desk.role.is_none();
+    match split_statements(text) {
+        Err(error) => {
+            let said = told(&error, text, None, is_owner);
+            desk.error(&said);
+        }
+        Ok(statements) => {
+            if statements.is_empty() {
+                desk.reply.nothing_asked();
+            }
+            for statement in &statements {
+                let sql = statement.text();
+                let ran = run(desk, sql).and_then(|outcome| answered(desk, sql, outcome));
+                if let Err(failed) = ran {
+                    let said = match failed {
+                        Failed::Engine(error) => told(&error, text, Some(statement), is_owner),
+                        Failed::Said(said) => said,
+                    };
+                    desk.record(sql, &said.code, None);
+                    desk.error(&said);
+                    break;
+                }
+                to.write_all(&desk.reply.take())?;
+                to.flush()?;
+            }
+        }
+    }
+    // A portal without a name lasts for one statement.
+    desk.portals.remove("");
+    desk.reply.ready(desk.in_transaction);
+    to.write_all(&desk.reply.take())?;
+    to.flush()
+}
+
+/// Encodes the result of a statement.
+fn answered(desk: &mut Desk, sql: &str, outcome: Outcome) -> Result<(), Failed> {
+    let unencoded = |_| Failed::Said(after_charge());
+    match outcome {
+        Outcome::Nothing => desk.reply.nothing_asked(),
+        Outcome::Done(tag) => {
+            desk.record(sql, "00000", None);
+            desk.reply.complete(&tag);
+        }
+        Outcome::Rows { table, tag, answer } => {
+            let formats = vec![0; table.schema.fields().len()];
+            let rows = encode::rows(&table, &formats).map_err(unencoded)?;
+            desk.record(sql, "00000", answer.as_ref());
+            if let Some(answer) = &answer {
+                answer.remarks().for_each(|remark| desk.notice(remark));
+            }
+            desk.reply.columns(&encode::columns(&table.schema, &formats));
+            desk.reply.append(rows.page(0, rows.rows()));
+            desk.reply.complete(&complete(tag, rows.rows()));
+        }
+        Outcome::Copied { table, how, answer } => {
+            let mut lines = super::reply::Reply::default();
+            copy::write(&table, how, &mut lines).map_err(unencoded)?;
+            desk.record(sql, "00000", answer.as_ref());
+            if let Some(answer) = &answer {
+                answer.remarks().for_each(|remark| desk.notice(remark));
+            }
+            desk.reply.append(&lines.take());
+            desk.reply.complete(&format!("COPY {}", table.rows()));
+        }
+        Outcome::Page { cursor, from, to, tag } => {
+            let Desk { portals, reply, .. } = desk;
+            if let Some(portal) = portals.get(&cursor)
+                && let (Some(schema), Some(stored)) = (&portal.schema, &portal.stored)
+            {
+                reply.columns(&encode::columns(schema, &portal.formats));
+                reply.append(stored.rows.page(from, to));
+            }
+            reply.complete(&tag);
+        }
+    }
+    Ok(())
+}
+
+/// The tag of a statement that answered with rows.
+pub(super) fn complete(tag: &str, rows: usize) -> String {
+    match tag {
+        "SELECT" => format!("SELECT {rows}"),
+        other => other.to_owned(),
+    }
+}
+
+/// A failure in the terms of the protocol.
+pub(super) fn said_of(failed: Failed, sql: &str, is_owner: bool) -> Said {
+    match failed {
+        Failed::Engine(error) => told(&error, sql, None, is_owner),
+        Failed::Said(said) => said,
+    }
+}

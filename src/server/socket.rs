@@ -1,0 +1,194 @@
+//! Sockets of clients: TCP or Unix, with or without TLS, and with a time until which somebody has to have logged in.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Shutdown, TcpStream};
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustls::{ServerConnection, StreamOwned};
+
+use super::tls::Tls;
+
+/// For how long a client may leave an answer unread.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A socket.
+#[derive(Debug)]
+pub(super) enum Socket {
+    /// Of the network.
+    Tcp(TcpStream),
+    /// Of the owner, in a folder of their own.
+    #[cfg(unix)]
+    Unix(UnixStream),
+}
+
+impl Socket {
+    /// Prepares a socket that was accepted.
+    pub(super) fn begin(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => {
+                socket.set_nonblocking(false)?;
+                socket.set_nodelay(true)?;
+                socket.set_write_timeout(Some(PATIENCE))
+            }
+            #[cfg(unix)]
+            Self::Unix(socket) => {
+                socket.set_nonblocking(false)?;
+                socket.set_write_timeout(Some(PATIENCE))
+            }
+        }
+    }
+
+    /// The address of the client, if it has one.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(socket) => socket.peer_addr().ok().map(|address| address.ip()),
+            #[cfg(unix)]
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// Another handle of the same socket.
+    pub(super) fn again(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(socket) => Self::Tcp(socket.try_clone()?),
+            #[cfg(unix)]
+            Self::Unix(socket) => Self::Unix(socket.try_clone()?),
+        })
+    }
+
+    /// Ends what comes from the client.
+    pub(super) fn deafen(&self) {
+        // A socket that has ended already hears nothing either.
+        let _ = match self {
+            Self::Tcp(socket) => socket.shutdown(Shutdown::Read),
+            #[cfg(unix)]
+            Self::Unix(socket) => socket.shutdown(Shutdown::Read),
+        };
+    }
+
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => socket.set_read_timeout(timeout),
+            #[cfg(unix)]
+            Self::Unix(socket) => socket.set_read_timeout(timeout),
+        }
+    }
+}
+
+/// A socket with a time by which it has to be read.
+#[derive(Debug)]
+pub(super) struct Timed {
+    socket: Socket,
+    deadline: Option<Instant>,
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.socket.set_read_timeout(Some(left))?;
+        }
+        match &mut self.socket {
+            Socket::Tcp(socket) => socket.read(buffer),
+            #[cfg(unix)]
+            Socket::Unix(socket) => socket.read(buffer),
+        }
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.socket {
+            Socket::Tcp(socket) => socket.write(bytes),
+            #[cfg(unix)]
+            Socket::Unix(socket) => socket.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A channel to a client.
+#[derive(Debug)]
+pub(super) enum Channel {
+    /// As it is.
+    Plain(Timed),
+    /// Under TLS.
+    Tls(Box<StreamOwned<ServerConnection, Timed>>),
+}
+
+impl Channel {
+    /// A channel whose client has to have logged in by then.
+    pub(super) fn plain(socket: Socket, deadline: Instant) -> Self {
+        Self::Plain(Timed { socket, deadline: Some(deadline) })
+    }
+
+    /// The same client under TLS. Nothing has been read ahead: what a client sends before the keys are exchanged is not heard.
+    pub(super) fn secured(self, tls: &Tls) -> io::Result<Self> {
+        match self {
+            Self::Plain(timed) => {
+                let mut stream = StreamOwned::new(tls.begin()?, timed);
+                while stream.conn.is_handshaking() {
+                    stream.conn.complete_io(&mut stream.sock)?;
+                }
+                Ok(Self::Tls(Box::new(stream)))
+            }
+            Self::Tls(_) => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Whether it is under TLS.
+    pub(super) fn is_secured(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    /// The address of the client, if it has one.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Plain(timed) => timed.socket.address(),
+            Self::Tls(stream) => stream.sock.socket.address(),
+        }
+    }
+
+    /// The client may take its time from now on.
+    pub(super) fn rests(&mut self) -> io::Result<()> {
+        let timed = match self {
+            Self::Plain(timed) => timed,
+            Self::Tls(stream) => &mut stream.sock,
+        };
+        timed.deadline = None;
+        timed.socket.set_read_timeout(None)
+    }
+}
+
+impl Read for Channel {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(timed) => timed.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Channel {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(timed) => timed.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(timed) => timed.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}

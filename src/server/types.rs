@@ -1,0 +1,141 @@
+//! The types of parameters that a client has not said: from what they are compared with.
+//!
+//! In: a statement and the tables. Out: for each parameter the number of a type, where one is seen. A client sends a value of this type;
+//! what the value means is decided when it is a literal of the syntax tree, so that a wrong guess costs a conversion and nothing else.
+//!
+//! ```text
+//! WHERE age > $1 AND $2::date < joined LIMIT $3   →   integer, date, bigint
+//! ```
+
+use hushql::TableSchema;
+
+use super::encode::{kind, kinds};
+use super::words::{Token, tokens};
+
+/// The types of parameters, as far as they are seen.
+pub(super) fn inferred(sql: &str, tables: &[TableSchema]) -> Vec<Option<u32>> {
+    let tokens = tokens(sql);
+    let mut types: Vec<Option<u32>> = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let Token::Parameter(n @ 1..=1_000) = token else { continue };
+        if types.len() < *n {
+            types.resize(*n, None);
+        }
+        if let Some(place) = types.get_mut(n - 1)
+            && place.is_none()
+        {
+            *place = around(&tokens, at, tables);
+        }
+    }
+    types
+}
+
+/// The type that the tokens around a parameter give it.
+fn around(tokens: &[Token], at: usize, tables: &[TableSchema]) -> Option<u32> {
+    let get = |i: Option<usize>| i.and_then(|i| tokens.get(i));
+    let sign = |i: Option<usize>, c: char| get(i) == Some(&Token::Sign(c));
+    let word = |i: Option<usize>| match get(i) {
+        Some(Token::Word(word)) => word.as_str(),
+        _ => "",
+    };
+    let (next, back) = (|n: usize| at.checked_add(n), |n: usize| at.checked_sub(n));
+    if sign(next(1), ':') && sign(next(2), ':') {
+        return named(word(next(3)));
+    }
+    if word(next(1)) == "as" && sign(back(1), '(') && word(back(2)) == "cast" {
+        return named(word(next(2)));
+    }
+    if ["limit", "offset"].contains(&word(back(1))) {
+        return Some(kinds::INT8);
+    }
+    // Backwards: over signs of comparison, earlier values of a list and BETWEEN, to the name of a column.
+    let mut i = at;
+    while let Some(before) = i.checked_sub(1) {
+        i = before;
+        match tokens.get(i)? {
+            Token::Sign('=' | '<' | '>' | '!' | '(' | ',' | '-' | '+') | Token::Parameter(_) => {}
+            Token::Word(word)
+                if ["in", "between", "not", "and", "like", "ilike"].contains(&word.as_str()) =>
+            {
+                // AND ends what a value belongs to, unless it is that of BETWEEN.
+                let of_between = i.checked_sub(2).and_then(|i| tokens.get(i));
+                let is_between = of_between == Some(&Token::Word("between".to_owned()));
+                if word == "and" && !is_between {
+                    break;
+                }
+            }
+            Token::Word(name) | Token::Name(name) => {
+                if let Some(kind) = column(name, tables) {
+                    return Some(kind);
+                }
+                break;
+            }
+            Token::Text(_) | Token::Sign(_) => break,
+        }
+    }
+    // Forwards: `$1 < column`.
+    let mut i = at + 1;
+    while matches!(tokens.get(i), Some(Token::Sign('=' | '<' | '>' | '!'))) {
+        i += 1;
+    }
+    match (i > at + 1, tokens.get(i), tokens.get(i + 1), tokens.get(i + 2)) {
+        (true, Some(_), Some(Token::Sign('.')), Some(Token::Word(name) | Token::Name(name))) => {
+            column(name, tables)
+        }
+        (true, Some(Token::Word(name) | Token::Name(name)), _, _) => column(name, tables),
+        _ => None,
+    }
+}
+
+/// The type of a column, if all columns of this name have the same.
+fn column(name: &str, tables: &[TableSchema]) -> Option<u32> {
+    let fields = tables.iter().filter_map(|table| table.schema.field_with_name(name).ok());
+    let mut kinds = fields.map(|field| kind(field.data_type()).0);
+    let first = kinds.next()?;
+    kinds.all(|kind| kind == first).then_some(first)
+}
+
+/// The type of this name.
+fn named(name: &str) -> Option<u32> {
+    Some(match name {
+        "bool" | "boolean" => kinds::BOOL,
+        "smallint" | "int2" => kinds::INT2,
+        "int" | "integer" | "int4" => kinds::INT4,
+        "bigint" | "int8" => kinds::INT8,
+        "real" | "float4" => kinds::FLOAT4,
+        "double" | "float" | "float8" => kinds::FLOAT8,
+        "numeric" | "decimal" => kinds::NUMERIC,
+        "text" | "varchar" | "char" | "character" => kinds::TEXT,
+        "date" => kinds::DATE,
+        "timestamp" => kinds::TIMESTAMP,
+        "timestamptz" => kinds::TIMESTAMPTZ,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_have_the_types_of_what_they_meet() {
+        let tables = hushql::Engine::demo().unwrap().analyst("lab").unwrap().schemas().unwrap();
+        let age = column("age", &tables).unwrap();
+        for (sql, expected) in [
+            ("SELECT 1 FROM adult WHERE age > $1", vec![Some(age)]),
+            ("SELECT 1 FROM adult a WHERE $1 <= a.age", vec![Some(age)]),
+            ("… WHERE age BETWEEN $1 AND $2", vec![Some(age), Some(age)]),
+            ("… WHERE age IN ($2, $1)", vec![Some(age), Some(age)]),
+            ("… WHERE status = $1 AND age = $2", vec![Some(kinds::TEXT), Some(age)]),
+            ("… WHERE status NOT LIKE $1", vec![Some(kinds::TEXT)]),
+            (
+                "SELECT $1::date, CAST($2 AS double precision), $3",
+                vec![Some(kinds::DATE), Some(kinds::FLOAT8), None],
+            ),
+            ("SELECT 1 LIMIT $1 OFFSET $2", vec![Some(kinds::INT8), Some(kinds::INT8)]),
+            ("SELECT age + 1 = 2, $1", vec![None]),
+        ] {
+            assert_eq!(inferred(sql, &tables), expected, "{sql}");
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! The words of a statement, as far as the server itself has to know them: what begins a transaction, sets a setting or pages through
+//! an answer is not the engine's.
+//!
+//! In: one statement. Out: what kind it is. A text that is none of these goes to the engine as it is.
+//!
+//! ```text
+//! "START TRANSACTION READ ONLY"   →   Kind::Begin
+//! "SELECT 1"                      →   Kind::Query
+//! ```
+
+/// A word, a quoted text or a sign.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Token {
+    /// A word, in lower case.
+    Word(String),
+    /// A name in double quotes.
+    Name(String),
+    /// A text in single quotes.
+    Text(String),
+    /// `$1`.
+    Parameter(usize),
+    /// A digit or a sign.
+    Sign(char),
+}
+
+/// Reads tokens, without white space and comments. Texts with escapes (`E'…'`) and in dollars are read as far as is needed to find
+/// where they end.
+pub(super) fn tokens(text: &str) -> Vec<Token> {
+    let chars: Vec<char> = text.chars().collect();
+    let at = |i: usize| chars.get(i).copied();
+    let (mut tokens, mut i) = (Vec::new(), 0);
+    while let Some(c) = at(i) {
+        match c {
+            c if c.is_whitespace() => i += 1,
+            '-' if at(i + 1) == Some('-') => {
+                while at(i).is_some_and(|c| c != '\n') {
+                    i += 1;
+                }
+            }
+            '/' if at(i + 1) == Some('*') => {
+                let mut depth = 0_usize;
+                while at(i).is_some() {
+                    match (at(i), at(i + 1)) {
+                        (Some('/'), Some('*')) => (depth, i) = (depth + 1, i + 2),
+                        (Some('*'), Some('/')) => (depth, i) = (depth.saturating_sub(1), i + 2),
+                        _ => i += 1,
+                    }
+                    if depth == 0 {
+                        break;
+                    }
+                }
+            }
+            '\'' | '"' => {
+                let (quoted, end) = quoted(&chars, i, c);
+                tokens.push(if c == '"' { Token::Name(quoted) } else { Token::Text(quoted) });
+                i = end;
+            }
+            '$' if at(i + 1).is_some_and(|c| c.is_ascii_digit()) => {
+                let digits: String =
+                    chars.iter().skip(i + 1).take_while(|c| c.is_ascii_digit()).collect();
+                i += 1 + digits.len();
+                tokens.push(Token::Parameter(digits.parse().unwrap_or(usize::MAX)));
+            }
+            c if c.is_alphabetic() || c == '_' => {
+                let is_word = |c: &&char| c.is_alphanumeric() || **c == '_';
+                let word: String = chars.iter().skip(i).take_while(is_word).collect();
+                i += word.chars().count();
+                tokens.push(Token::Word(word.to_lowercase()));
+            }
+            c => {
+                tokens.push(Token::Sign(c));
+                i += 1;
+            }
+        }
+    }
+    tokens
+}
+
+/// A quoted text, and where it ends.
+fn quoted(chars: &[char], start: usize, quote: char) -> (String, usize) {
+    let (mut text, mut i) = (String::new(), start + 1);
+    while let Some(c) = chars.get(i) {
+        if *c == quote {
+            if chars.get(i + 1) != Some(&quote) {
+                return (text, i + 1);
+            }
+            i += 1;
+        }
+        text.push(*c);
+        i += 1;
+    }
+    (text, i)
+}
+
+/// How a COPY writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Copied {
+    pub(super) is_csv: bool,
+    pub(super) has_header: bool,
+}
+
+/// What kind a statement is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// There is none.
+    Empty,
+    /// BEGIN.
+    Begin,
+    /// COMMIT or ROLLBACK, with its tag.
+    End(&'static str),
+    /// SAVEPOINT, RELEASE or ROLLBACK TO, with its tag.
+    Savepoint(&'static str),
+    /// SET, with the name and the value; no value for DEFAULT.
+    Set(String, Option<String>),
+    /// RESET, of one or all.
+    Reset(Option<String>),
+    /// SHOW of a setting.
+    Setting(String),
+    /// DISCARD.
+    Discard(&'static str),
+    /// DEALLOCATE, of one or all.
+    Deallocate(Option<String>),
+    /// UNLISTEN, which poolers send.
+    Unlisten,
+    /// DECLARE … CURSOR FOR: the name, and where the query begins.
+    Declare(String, String),
+    /// FETCH or MOVE: the name, and how many rows; `None` for all.
+    Fetch { cursor: String, rows: Option<usize>, moves: bool },
+    /// CLOSE, of one or all.
+    Close(Option<String>),
+    /// COPY (query) TO STDOUT.
+    Copy(String, Copied),
+    /// A query, which may be charged.
+    Query,
+    /// A statement of the engine that answers with rows, for nothing.
+    Free,
+    /// Any other statement of the engine.
+    Other,
+}
+
+/// The version of PostgreSQL whose protocol and settings these are, as clients read it.
+pub(super) const VERSION: &str = concat!("15.0 (HushQL ", env!("CARGO_PKG_VERSION"), ")");
+
+/// The settings that a client may read; other names after SHOW are the engine's.
+pub(super) const SETTINGS: [(&str, &str); 27] = [
+    ("application_name", ""),
+    ("bytea_output", "hex"),
+    ("client_encoding", "UTF8"),
+    ("client_min_messages", "notice"),
+    ("datestyle", "ISO, MDY"),
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_read_only", "off"),
+    ("extra_float_digits", "1"),
+    ("hushql.accuracy", "notices"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("in_hot_standby", "off"),
+    ("integer_datetimes", "on"),
+    ("intervalstyle", "postgres"),
+    ("is_superuser", "off"),
+    ("lc_collate", "C"),
+    ("lock_timeout", "0"),
+    ("max_identifier_length", "63"),
+    ("role", "none"),
+    ("search_path", "public"),
+    ("server_encoding", "UTF8"),
+    ("server_version", VERSION),
+    ("server_version_num", "150000"),
+    ("standard_conforming_strings", "on"),
+    ("statement_timeout", "0"),
+    ("timezone", "UTC"),
+    ("transaction_isolation", "read committed"),
+    ("transaction_read_only", "off"),
+];
+
+/// What kind a statement is.
+pub(super) fn kind(text: &str) -> Kind {
+    let tokens = tokens(text);
+    let word = |n: usize| match tokens.get(n) {
+        Some(Token::Word(word)) => word.as_str(),
+        _ => "",
+    };
+    let name = |n: usize| match tokens.get(n) {
+        Some(Token::Word(name) | Token::Name(name)) => Some(name.clone()),
+        _ => None,
+    };
+    match (word(0), word(1)) {
+        ("begin", _) | ("start", "transaction") => Kind::Begin,
+        ("commit" | "end", _) => Kind::End("COMMIT"),
+        ("rollback", "to") | ("rollback", "work" | "transaction")
+            if tokens.iter().any(|t| *t == Token::Word("to".to_owned())) =>
+        {
+            Kind::Savepoint("ROLLBACK")
+        }
+        ("rollback" | "abort", _) => Kind::End("ROLLBACK"),
+        ("savepoint", _) => Kind::Savepoint("SAVEPOINT"),
+        ("release", second) if second != "table" || tokens.len() == 2 => Kind::Savepoint("RELEASE"),
+        ("set", _) => set(&tokens),
+        ("reset", "all") => Kind::Reset(None),
+        ("reset", _) => Kind::Reset(setting_name(&tokens, 1).map(|(name, _)| name)),
+        ("show", "transaction") => Kind::Setting("transaction_isolation".to_owned()),
+        ("show", "time") if word(2) == "zone" => Kind::Setting("timezone".to_owned()),
+        ("show", _) => match setting_name(&tokens, 1) {
+            Some((name, _)) if SETTINGS.iter().any(|(known, _)| *known == name) => {
+                Kind::Setting(name)
+            }
+            _ => Kind::Free,
+        },
+        ("discard", "all") => Kind::Discard("DISCARD ALL"),
+        ("discard", _) => Kind::Discard("DISCARD"),
+        ("deallocate", second) => {
+            let at = if second == "prepare" { 2 } else { 1 };
+            Kind::Deallocate(name(at).filter(|_| word(at) != "all"))
+        }
+        ("unlisten", _) => Kind::Unlisten,
+        ("declare", _) => declare(text, &tokens),
+        ("fetch", _) => fetch(&tokens, false),
+        ("move", _) => fetch(&tokens, true),
+        ("close", second) => Kind::Close(name(1).filter(|_| second != "all")),
+        ("copy", _) => copy(text, &tokens),
+        ("select" | "with" | "values" | "analyze", _) => Kind::Query,
+        ("describe" | "explain", _) => Kind::Free,
+        ("alter", "table") if word(3) == "suggest" => Kind::Free,
+        ("", _) => match tokens.first() {
+            None => Kind::Empty,
+            Some(Token::Sign('(')) => Kind::Query,
+            Some(_) => Kind::Other,
+        },
+        _ => Kind::Other,
+    }
+}
+
+/// The name of a setting, which may have a dot in it, and what is behind it.
+fn setting_name(tokens: &[Token], at: usize) -> Option<(String, usize)> {
+    let part = |n: usize| match tokens.get(n) {
+        Some(Token::Word(name)) => Some(name.clone()),
+        Some(Token::Name(name)) => Some(name.to_lowercase()),
+        _ => None,
+    };
+    let first = part(at)?;
+    match (tokens.get(at + 1), part(at + 2)) {
+        (Some(Token::Sign('.')), Some(second)) => Some((format!("{first}.{second}"), at + 3)),
+        _ => Some((first, at + 1)),
+    }
+}
+
+/// `SET [SESSION | LOCAL] name (TO | =) value`, and what SQL has beside it.
+fn set(tokens: &[Token]) -> Kind {
+    let word = |n: usize| match tokens.get(n) {
+        Some(Token::Word(word)) => word.as_str(),
+        _ => "",
+    };
+    let at = usize::from(["session", "local"].contains(&word(1))) + 1;
+    if word(at) == "transaction" || word(at) == "characteristics" {
+        return Kind::Set("transaction_isolation".to_owned(), None);
+    }
+    let (name, at) = match (word(at), word(at + 1)) {
+        ("time", "zone") => ("timezone".to_owned(), at + 2),
+        ("names", _) => ("client_encoding".to_owned(), at + 1),
+        _ => match setting_name(tokens, at) {
+            Some((name, at)) => {
+                let is_to = word(at) == "to" || tokens.get(at) == Some(&Token::Sign('='));
+                (name, at + usize::from(is_to))
+            }
+            None => return Kind::Other,
+        },
+    };
+    let value: String = tokens
+        .iter()
+        .skip(at)
+        .map(|token| match token {
+            Token::Word(text) | Token::Name(text) | Token::Text(text) => text.clone(),
+            Token::Parameter(n) => format!("${n}"),
+            Token::Sign(c) => c.to_string(),
+        })
+        .collect();
+    Kind::Set(name, Some(value).filter(|value| value != "default"))
+}
+
+/// `DECLARE name … CURSOR … FOR query`.
+fn declare(text: &str, tokens: &[Token]) -> Kind {
+    let Some(Token::Word(name) | Token::Name(name)) = tokens.get(1) else { return Kind::Other };
+    let is_cursor = tokens.iter().take(6).any(|token| *token == Token::Word("cursor".to_owned()));
+    match after(text, &["for"]) {
+        Some(query) if is_cursor => Kind::Declare(name.clone(), query.to_owned()),
+        _ => Kind::Other,
+    }
+}
+
+/// What stands behind the first of these words that is a word of its own, outside of quotes.
+fn after<'a>(text: &'a str, words: &[&str]) -> Option<&'a str> {
+    let lower = text.to_ascii_lowercase();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '"' || c == '\'';
+    words.iter().find_map(|word| {
+        let found = lower.match_indices(word).find(|(at, _)| {
+            let before = lower.get(..*at).and_then(|t| t.chars().next_back());
+            let behind = lower.get(at + word.len()..).and_then(|t| t.chars().next());
+            !before.is_some_and(is_part) && !behind.is_some_and(is_part)
+        });
+        found.and_then(|(at, word)| text.get(at + word.len()..))
+    })
+}
+
+/// `FETCH [FORWARD] [n | ALL | NEXT] [FROM | IN] name`.
+fn fetch(tokens: &[Token], moves: bool) -> Kind {
+    let Some(Token::Word(cursor) | Token::Name(cursor)) = tokens.last() else { return Kind::Other };
+    let between = tokens.get(1..tokens.len() - 1).unwrap_or_default();
+    let is = |word: &str| between.contains(&Token::Word(word.to_owned()));
+    let backwards = ["backward", "prior", "first", "last", "absolute", "relative"];
+    if backwards.into_iter().any(is) || between.contains(&Token::Sign('-')) {
+        return Kind::Other;
+    }
+    let digits: String = between
+        .iter()
+        .filter_map(|token| match token {
+            Token::Sign(c) => Some(*c),
+            _ => None,
+        })
+        .collect();
+    let rows = if is("all") { None } else { Some(digits.parse().unwrap_or(1)) };
+    Kind::Fetch { cursor: cursor.clone(), rows, moves }
+}
+
+/// `COPY (query) TO STDOUT [[WITH] (FORMAT CSV, HEADER)]`; any other COPY is the engine's.
+fn copy(text: &str, tokens: &[Token]) -> Kind {
+    let word = |word: &str| Token::Word(word.to_owned());
+    let to = tokens.windows(2).rposition(|pair| pair == [word("to"), word("stdout")]);
+    let (Some(to), Some(Token::Sign('('))) = (to, tokens.get(1)) else { return Kind::Other };
+    let options = tokens.get(to + 2..).unwrap_or_default();
+    let known = ["with", "format", "csv", "text", "header", "true", "on", "delimiter", "encoding"];
+    let fine = options.iter().all(|token| match token {
+        Token::Word(word) => known.contains(&word.as_str()),
+        Token::Sign(c) => ['(', ')', ','].contains(c),
+        Token::Text(text) => ["csv", "text", "UTF8", "utf8"].contains(&text.as_str()),
+        Token::Name(_) | Token::Parameter(_) => false,
+    });
+    let lower = text.to_ascii_lowercase();
+    let (start, end) = (text.find('('), lower.rfind("stdout"));
+    let inner = start.zip(end).and_then(|(start, end)| {
+        let inner = text.get(start + 1..end)?;
+        let close = inner.rfind(')')?;
+        inner.get(..close)
+    });
+    let copied = Copied {
+        is_csv: options.contains(&word("csv")) || options.contains(&Token::Text("csv".to_owned())),
+        has_header: options.contains(&word("header")),
+    };
+    match inner {
+        Some(query) if fine => Kind::Copy(query.to_owned(), copied),
+        _ => Kind::Other,
+    }
+}
+
+/// The largest number of a parameter.
+pub(super) fn parameters(text: &str) -> usize {
+    let numbers = tokens(text).into_iter().map(|token| match token {
+        Token::Parameter(n) => n,
+        _ => 0,
+    });
+    numbers.max().unwrap_or(0)
+}
+
+/// Whether a statement may hold a password: nothing of it is written down.
+pub(super) fn holds_password(text: &str) -> bool {
+    let tokens = tokens(text);
+    let word = |n: usize| match tokens.get(n) {
+        Some(Token::Word(word)) => word.as_str(),
+        _ => "",
+    };
+    let has_word = |word: &str| tokens.iter().any(|token| *token == Token::Word(word.to_owned()));
+    ["role", "user"].contains(&word(1)) || has_word("password")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_of_the_server_are_known() {
+        let set = |name: &str, value: &str| Kind::Set(name.to_owned(), Some(value.to_owned()));
+        let csv = Copied { is_csv: true, has_header: true };
+        let text = Copied { is_csv: false, has_header: false };
+        let fetch = |rows| Kind::Fetch { cursor: "c".to_owned(), rows, moves: false };
+        for (statement, expected) in [
+            ("", Kind::Empty),
+            (" -- nothing\n /* at /* all */ */ ", Kind::Empty),
+            ("/* x */ begin isolation level serializable", Kind::Begin),
+            ("START TRANSACTION", Kind::Begin),
+            ("COMMIT", Kind::End("COMMIT")),
+            ("abort", Kind::End("ROLLBACK")),
+            ("ROLLBACK TO SAVEPOINT a", Kind::Savepoint("ROLLBACK")),
+            ("ROLLBACK", Kind::End("ROLLBACK")),
+            ("SAVEPOINT a", Kind::Savepoint("SAVEPOINT")),
+            ("RELEASE SAVEPOINT a", Kind::Savepoint("RELEASE")),
+            ("SET hushql.accuracy = columns", set("hushql.accuracy", "columns")),
+            ("set session DateStyle to 'ISO'", set("datestyle", "ISO")),
+            ("SET TIME ZONE 'UTC'", set("timezone", "UTC")),
+            ("SET search_path TO DEFAULT", Kind::Set("search_path".to_owned(), None)),
+            ("SET TRANSACTION READ ONLY", Kind::Set("transaction_isolation".to_owned(), None)),
+            ("RESET ALL", Kind::Reset(None)),
+            ("SHOW server_version", Kind::Setting("server_version".to_owned())),
+            ("SHOW transaction isolation level", Kind::Setting("transaction_isolation".to_owned())),
+            ("SHOW TABLES", Kind::Free),
+            ("SHOW PRIVACY BUDGET", Kind::Free),
+            ("DEALLOCATE ALL", Kind::Deallocate(None)),
+            ("DEALLOCATE PREPARE a", Kind::Deallocate(Some("a".to_owned()))),
+            (
+                "DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT 1",
+                Kind::Declare("c".to_owned(), " SELECT 1".to_owned()),
+            ),
+            ("FETCH FORWARD 10 FROM c", fetch(Some(10))),
+            ("fetch all in c", fetch(None)),
+            ("FETCH c", fetch(Some(1))),
+            ("FETCH BACKWARD 1 FROM c", Kind::Other),
+            ("CLOSE \"C\"", Kind::Close(Some("C".to_owned()))),
+            ("COPY (SELECT 1) TO STDOUT", Kind::Copy("SELECT 1".to_owned(), text)),
+            (
+                "copy (SELECT (1)) to stdout with (format csv, header)",
+                Kind::Copy("SELECT (1)".to_owned(), csv),
+            ),
+            ("COPY (SELECT 1) TO STDOUT (FORMAT binary)", Kind::Other),
+            ("COPY (SELECT 1) TO 'x.csv'", Kind::Other),
+            ("(SELECT 1)", Kind::Query),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", Kind::Query),
+            ("ANALYZE PRIVACY DOMAIN t(c) WITH (eps=1)", Kind::Query),
+            ("EXPLAIN PRIVACY SELECT 1", Kind::Free),
+            ("ALTER TABLE t SUGGEST PRIVACY", Kind::Free),
+            ("CREATE ROLE lab PASSWORD 'x'", Kind::Other),
+        ] {
+            assert_eq!(kind(statement), expected, "{statement}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_counted_outside_of_quotes() {
+        assert_eq!(parameters("SELECT $2, '$9', \"$8\" -- $7\n FROM t WHERE a = $1"), 2);
+        assert_eq!(parameters("SELECT 1"), 0);
+    }
+
+    #[test]
+    fn statements_with_passwords_are_known() {
+        for text in [
+            "CREATE ROLE lab",
+            "alter user lab password 'x'",
+            "ALTER /* */ ROLE x",
+            "CREATE x PASSWORD 'y'",
+        ] {
+            assert!(holds_password(text), "{text}");
+        }
+        assert!(!holds_password("SELECT 'password'"));
+    }
+}
