@@ -137,8 +137,7 @@ impl Session {
         let persons = release.rows().is_weighed();
         let each = if persons { "persons" } else { "rows" };
         let mut notes = Vec::new();
-        // Bounds are those of all rows made: they do not hold for some of them.
-        let bounds = if is_cut { &[][..] } else { made.errors.as_slice() };
+        let bounds = made.errors.as_slice();
         if let Some(mean) = mean(bounds.iter().map(|error| error.bound)) {
             notes.push(format!(
                 "{} marginals are off by at most {} {each} on average, each with 95 %: SHOW SYNTHETIC {}",
@@ -149,7 +148,7 @@ impl Session {
         }
         if is_cut {
             notes.push(format!(
-                "the vault keeps {} rows of about {}, each with the same chance: no bounds are known of so few; WITH (rows=…) before AS has them",
+                "the vault keeps {} rows, where the noisy number says about {}: shares are those of all",
                 rows.num_rows(),
                 rounded(made.total)
             ));

@@ -19,16 +19,13 @@ use crate::dialect::{SyntheticMethod, SyntheticOptions};
 use crate::mechanism::largest_rho;
 use crate::privacy::{Delta, Epsilon, Loss, Notion, Rational, Rho, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal};
-use crate::synthetic::{Budget, Columns, Method, Plan, Sensitivity, Task, Unfit};
+use crate::synthetic::{Budget, Columns, DEFAULT_BYTES, Method, Plan, Sensitivity, Task, Unfit};
 
 /// Billionths in one.
 const NANO: i64 = 1_000_000_000;
 
 /// A unit whose number of rows nothing bounds counts with at most this many: each of more rows would weigh nothing.
 const MOST_WEIGHED: u64 = 1 << 20;
-
-/// Bytes of the model, where nothing is said.
-const DEFAULT_BYTES: usize = 1 << 20;
 
 /// The rounds of MWEM, where nothing is said.
 const ROUNDS: u32 = 8;
@@ -140,10 +137,11 @@ pub(crate) fn synthetic(
     method: SyntheticMethod,
     options: &SyntheticOptions,
     catalog: &Catalog,
-    time: Option<Duration>,
+    (time, most_rows): (Option<Duration>, usize),
 ) -> Result<SyntheticRelease, Refusal> {
     let steps = rows.steps().to_vec();
-    chosen(rows, method, options, catalog, time).map_err(|refusal| refusal.after(&steps))
+    chosen(rows, method, options, catalog, (time, most_rows))
+        .map_err(|refusal| refusal.after(&steps))
 }
 
 fn chosen(
@@ -151,7 +149,7 @@ fn chosen(
     method: SyntheticMethod,
     options: &SyntheticOptions,
     catalog: &Catalog,
-    time: Option<Duration>,
+    (time, most_rows): (Option<Duration>, usize),
 ) -> Result<SyntheticRelease, Refusal> {
     check(method, options)?;
     let stated = stated(&rows, method, options, catalog)?;
@@ -182,6 +180,7 @@ fn chosen(
         sensitivity,
         most_bytes: size.unwrap_or(DEFAULT_BYTES),
         rows: options.rows,
+        most_rows,
         // The other half is for reading and planning.
         most_time: time.map(|time| time / 2),
     };

@@ -82,6 +82,7 @@ enum Draw<'a> {
     /// The generator of the query.
     Random(&'a mut QueryRng),
     /// Nowhere, in tests.
+    #[cfg_attr(not(test), allow(dead_code, reason = "tests make it"))]
     Scripted(Script),
 }
 

@@ -37,6 +37,8 @@ mod task;
 mod tests;
 
 pub(crate) use columns::{Columns, Count, CountError};
-pub(crate) use made::{Failed, Made, MarginalError, Progress};
+pub(crate) use made::{Made, Progress};
 pub(crate) use plan::Plan;
-pub(crate) use task::{Budget, MOST_CELLS, MOST_CODES, Method, Sensitivity, Task, Unfit};
+pub(crate) use task::{
+    Budget, DEFAULT_BYTES, MOST_CELLS, MOST_CODES, Method, Sensitivity, Task, Unfit,
+};

@@ -18,8 +18,8 @@ use super::outcome::Competing;
 use super::rows::rows;
 use super::small;
 use super::task::{
-    Budget, MOST_CANDIDATES, MOST_CELLS, MOST_CELLS_TOGETHER, MOST_CODES, MOST_DATABASES,
-    MOST_ROWS, MOST_SCORED, Method, Task, Unfit,
+    MOST_CANDIDATES, MOST_CELLS, MOST_CELLS_TOGETHER, MOST_CODES, MOST_DATABASES, MOST_SCORED,
+    Method, Task, Unfit,
 };
 use crate::privacy::{Rational, parse_decimal};
 use crate::sampler::QueryRng;
@@ -54,7 +54,8 @@ impl Plan {
     }
 
     /// What the whole plan costs: to be charged before it is run.
-    pub(crate) fn spent(&self) -> Budget {
+    #[cfg(test)]
+    pub(crate) fn spent(&self) -> super::task::Budget {
         self.task.budget
     }
 
@@ -135,9 +136,9 @@ impl Plan {
             }
         };
         let total = outcome.total / f64::from(task.sensitivity.grid()).exp2();
-        let most = u64::try_from(MOST_ROWS).unwrap_or(u64::MAX);
+        let most = u64::try_from(task.most_rows).unwrap_or(u64::MAX);
         let count = task.rows.unwrap_or_else(|| total.round().to_u64().unwrap_or(0)).min(most);
-        let count = count.to_usize().unwrap_or(MOST_ROWS);
+        let count = count.to_usize().unwrap_or(task.most_rows);
         let columns = rows(&outcome.tables, &task.sizes, count, rng);
         let errors = bounds(task, &self.competing, &outcome, &columns)?;
         Ok(Made { columns, errors, total, rounds: outcome.count, used_nano })
@@ -259,7 +260,9 @@ fn check_small(task: &Task, competing: &Competing, rows: u32) -> Result<(), Unfi
     }
     let cells = Columns::new(0..task.sizes.len()).cells(&task.sizes);
     let scored = competing.iter().map(|(set, _)| set.cells(&task.sizes));
-    let scored = scored.fold(0, usize::saturating_add);
+    // Each small database is looked at row by row, for each set.
+    let by_row = usize::try_from(rows).unwrap_or(usize::MAX).saturating_mul(competing.len());
+    let scored = scored.fold(by_row, usize::saturating_add);
     let count = small::databases(cells, rows, MOST_DATABASES)
         .filter(|count| count.saturating_mul(scored) <= MOST_SCORED);
     if count.is_none() {

@@ -27,8 +27,6 @@ pub(crate) const MOST_CELLS_OF_A_SET: usize = 100_000;
 pub(crate) const MOST_DATABASES: usize = 1_000_000;
 /// The most numbers that are looked at to score all small databases.
 pub(crate) const MOST_SCORED: usize = 100_000_000;
-/// The most rows that are made.
-pub(crate) const MOST_ROWS: usize = 100_000_000;
 /// Bytes of the model, where nothing is said.
 pub(crate) const DEFAULT_BYTES: usize = 1 << 20;
 /// Billionths in one: budgets are integers of these.
@@ -152,6 +150,8 @@ pub(crate) struct Task {
     pub(crate) most_bytes: usize,
     /// How many rows come out; `None` for as many as the noisy number of units says.
     pub(crate) rows: Option<u64>,
+    /// The most rows that come out, whatever the noisy number says.
+    pub(crate) most_rows: usize,
     /// The most time for fitting models; when it is over, rows come from the last one.
     pub(crate) most_time: Option<Duration>,
 }

@@ -74,6 +74,7 @@ pub(super) fn task(sizes: &[usize], size: usize, method: Method, budget: Budget)
         sensitivity: Sensitivity::rows(1),
         most_bytes: 1 << 20,
         rows: None,
+        most_rows: 1 << 20,
         most_time: None,
     }
 }

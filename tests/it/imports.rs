@@ -21,7 +21,7 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 31] = [
+const PLACES: [(&str, Place); 33] = [
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
     ("codes", Place::Shelf),

@@ -14,12 +14,14 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use datafusion::execution::SessionState;
+use num_traits::ToPrimitive;
 use tokio::runtime::{Builder, Handle};
 
 use super::attempts::Attempts;
 use super::bind::BoundQuery;
 use super::declared::Declared;
 use super::run::ReadAsPublic;
+use crate::analysis::private_rows::PrivateRows;
 use crate::analysis::private_rows::private_rows;
 use crate::answer::Receipt;
 use crate::codes::Codes;
@@ -36,7 +38,7 @@ use crate::privacy::{Cost, Notion};
 use crate::refusal::{Reason, Refusal};
 use crate::release::synthetic::{SyntheticRelease, synthetic};
 use crate::resources::Clock;
-use crate::sampler::{QueryRng, Uniform};
+use crate::sampler::QueryRng;
 use crate::synthetic::{Columns, Made, Progress};
 
 /// Bytes of a stored table beside its rows, at most.
@@ -73,11 +75,16 @@ impl DueRows {
 
     /// The most rows that fit into the vault.
     pub(crate) fn most_rows(&self) -> usize {
-        let codes = || self.release.rows().columns().iter().map(|column| &column.codes);
-        let once: usize = codes().map(Codes::bytes_of_list).sum();
-        let each: usize = codes().map(Codes::bytes).sum();
-        MOST_BYTES_OF_ONE.saturating_sub(AROUND + once) / each.max(1)
+        most_rows(self.release.rows())
     }
+}
+
+/// The most rows of these columns that fit into the vault.
+fn most_rows(rows: &PrivateRows) -> usize {
+    let codes = || rows.columns().iter().map(|column| &column.codes);
+    let once: usize = codes().map(Codes::bytes_of_list).sum();
+    let each: usize = codes().map(Codes::bytes).sum();
+    MOST_BYTES_OF_ONE.saturating_sub(AROUND + once) / each.max(1)
 }
 
 /// A synthetic table that is ready to be charged.
@@ -136,7 +143,9 @@ impl Session {
         let tables = PlannedTables { sources: &sources, catalog, state };
         let rows = private_rows(&bound, catalog, &tables, &options.buckets, options.per_person)
             .map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
-        Ok(synthetic(rows, *method, options, catalog, self.inner.resources.time)?)
+        let most_rows = most_rows(&rows);
+        let limits = (self.inner.resources.time, most_rows);
+        Ok(synthetic(rows, *method, options, catalog, limits)?)
     }
 
     fn asked_rows(
@@ -285,8 +294,9 @@ impl Session {
             is_replayed: false,
             replayed: Vec::new(),
         };
-        let (rows, is_cut) =
-            values(&release, &made, most_rows, &mut rng).ok_or(Error::Execution)?;
+        let rows = values(&release, &made, &mut rng).ok_or(Error::Execution)?;
+        // A public function of the noisy number.
+        let is_cut = release.task().rows.is_none() && made.total.round() > rows_of(most_rows);
         Ok(MadeRows { release, rows, made, receipt, is_cut })
     }
 
@@ -319,39 +329,26 @@ impl Session {
     }
 }
 
-/// The values of the rows made, at most so many rows: each with the same chance, if there are more. `None` where there are no values
-/// for the codes, which is a fault.
-fn values(
-    release: &SyntheticRelease,
-    made: &Made,
-    most: usize,
-    rng: &mut QueryRng,
-) -> Option<(RecordBatch, bool)> {
+/// The values of the rows made. `None` where there are no values for the codes, which is a fault.
+fn values(release: &SyntheticRelease, made: &Made, rng: &mut QueryRng) -> Option<RecordBatch> {
     let columns = release.rows().columns();
     if columns.len() != made.columns.len() {
         return None;
     }
-    let all = made.columns.first().map_or(0, Vec::len);
-    let is_cut = all > most;
-    let mut kept: Vec<usize> = (0..all).collect();
-    if is_cut {
-        for place in 0..most {
-            let left = u64::try_from(all - place).ok()?;
-            let other = place + usize::try_from(rng.below_u64(left)).ok()?;
-            kept.swap(place, other);
-        }
-        kept.truncate(most);
-    }
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
     let mut fields = Vec::with_capacity(columns.len());
     for (column, codes) in columns.iter().zip(&made.columns) {
-        let codes: Option<Vec<u16>> = kept.iter().map(|row| codes.get(*row).copied()).collect();
-        arrays.push(column.codes.decode(&codes?, rng).ok()?);
+        arrays.push(column.codes.decode(codes, rng).ok()?);
         fields.push(Field::new(&column.name, column.codes.data_type().clone(), true));
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(kept.len()));
-    let schema = Arc::new(Schema::new(fields));
-    Some((RecordBatch::try_new_with_options(schema, arrays, &options).ok()?, is_cut))
+    let rows = made.columns.first().map_or(0, Vec::len);
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options).ok()
+}
+
+/// A number of rows beside a noisy one.
+fn rows_of(rows: usize) -> f64 {
+    rows.to_f64().unwrap_or(f64::MAX)
 }
 
 #[cfg(test)]
