@@ -115,8 +115,8 @@ pub(crate) fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
         };
         let text = format!("for {}, limit {limit}, per query {per_query}{replay}", budget.table);
         texts.insert(format!("budget {}", budget.name), text);
-        if let Some(Partition { table, column, since: _ }) = catalog.partition(&budget.name) {
-            let text = format!("by {column} of {table}");
+        if let Some(Partition { table, column, since }) = catalog.partition(&budget.name) {
+            let text = format!("by {column} of {table}, cells begin behind entry {since}");
             texts.insert(format!("partition of {}", budget.name), text);
         }
         for Slice { analyst, limit } in catalog.slices(&budget.name) {

@@ -144,16 +144,7 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
 
 /// The version of the present declarations.
 pub(crate) fn version(connection: &Connection) -> Result<CatalogVersion, CatalogError> {
-    let mut versions = Fields::new("hushql versions 1");
-    let mut statement =
-        connection.prepare_cached("SELECT name, number FROM table_version ORDER BY name")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        versions.text(&row.get::<_, String>(0)?);
-        versions.integer(row.get(1)?);
-    }
-    let (tables, budgets) = (seal(connection, Kind::Tables)?, seal(connection, Kind::Budgets)?);
-    Ok(CatalogVersion::sealed(tables, budgets, versions.digest()))
+    Ok(CatalogVersion::sealed(seal(connection, Kind::Tables)?, seal(connection, Kind::Budgets)?))
 }
 
 /// The declared table of this name.

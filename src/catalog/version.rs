@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One state of all declarations.
 ///
 /// # Guarantee
-/// Equal versions were read from equal declarations: they are the seals of the tables and of the budgets, and the
-/// numbers of the declarations that touched each table last. The default
+/// Equal versions were read from equal declarations: they are the seals of the tables and of the budgets. The default
 /// is the version of a catalog that was not read from a vault; no vault accepts it as current.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CatalogVersion(State);
@@ -15,16 +14,16 @@ pub struct CatalogVersion(State);
 pub(crate) enum State {
     #[default]
     OfNoVault,
-    Sealed([[u8; 32]; 3]),
+    Sealed([[u8; 32]; 2]),
     /// For tests of the ledger alone, which plan nothing; other code never constructs it.
     #[cfg_attr(not(test), allow(dead_code, reason = "tests make it"))]
     OfAnyVault,
 }
 
 impl CatalogVersion {
-    /// The version with these seals, of the tables and of the budgets, and with this digest of the versions of tables.
-    pub(crate) fn sealed(tables: [u8; 32], budgets: [u8; 32], versions: [u8; 32]) -> Self {
-        Self(State::Sealed([tables, budgets, versions]))
+    /// The version with these seals, of the tables and of the budgets.
+    pub(crate) fn sealed(tables: [u8; 32], budgets: [u8; 32]) -> Self {
+        Self(State::Sealed([tables, budgets]))
     }
 
     /// A version that every vault accepts as its own.

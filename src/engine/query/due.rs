@@ -391,6 +391,10 @@ mod tests {
         "SELECT job, LAPLACE(eps=1, delta=1e-8) SUM(age) AS n FROM people GROUP BY job",
         "SELECT job, LAPLACE(eps=1, delta=1e-8) COUNT(*) AS n, LAPLACE(eps=1) SUM(age) AS s FROM people GROUP BY job",
         "SELECT job, LAPLACE(eps=1, delta=1e-8) COUNT(DISTINCT id) AS n FROM people GROUP BY job",
+        "SELECT job, city, LAPLACE(eps=1, delta=1e-8) COUNT(DISTINCT id) AS n FROM people GROUP BY job, city",
+        "SELECT job, city, LAPLACE(eps=1, delta=1e-8) COUNT(DISTINCT id) AS n FROM people GROUP BY job, city KEYS ('Oslo')",
+        "SELECT job, age, LAPLACE(eps=1, delta=1e-8) COUNT(DISTINCT id) AS n FROM people GROUP BY job, age KEYS (30)",
+        "SELECT job, age, LAPLACE(eps=1, delta=1e-8) COUNT(DISTINCT id) AS n FROM people GROUP BY job, age KEYS (31)",
         // Distinct values, chosen bounds.
         "SELECT LAPLACE(eps=1) COUNT(DISTINCT place) AS n FROM visits",
         "SELECT LAPLACE(eps=1) COUNT(DISTINCT person) AS n FROM visits",

@@ -53,7 +53,7 @@ async fn engine(folder: &Path, people: &[Person], limit: u32) -> Engine {
         "CREATE VIEW named AS SELECT id, region AS place, age AS years FROM customers",
         "CREATE VIEW nameless AS SELECT id, age FROM customers",
         &format!(
-            "CREATE PRIVACY BUDGET research FOR customers LIMIT (epsilon={limit}, delta=1e-3) PARTITION BY region"
+            "CREATE PRIVACY BUDGET research FOR customers LIMIT (epsilon={limit}, delta=1e-3) REPLAY (OFF) PARTITION BY region"
         ),
     ] {
         done(&engine.owner(), sql).await;

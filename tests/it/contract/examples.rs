@@ -141,6 +141,7 @@ const SHOWN: [(&str, &[&str]); 17] = [
             "cost ε = 1",
         ],
     ),
+    ("stream", &["cost ε = 0.5 · left adult ε = 9.5", "100000 rows in 13 batches\n"]),
     (
         "synthetic_adult",
         &[
@@ -150,7 +151,6 @@ const SHOWN: [(&str, &[&str]); 17] = [
             "synthetic: Married-civ-spouse > Divorced > Never-married",
         ],
     ),
-    ("stream", &["cost ε = 0.5 · left adult ε = 9.5", "100000 rows in 13 batches\n"]),
 ];
 
 /// What was drawn: the example, the text before the number, how many numbers stand between, the least and the most.
