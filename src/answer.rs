@@ -116,7 +116,7 @@ pub struct Answer {
     errors: Vec<Vec<Option<ArrayRef>>>,
     accuracy: Vec<Accuracy>,
     notes: Vec<String>,
-    receipt: Option<Receipt>,
+    receipt: Option<Box<Receipt>>,
 }
 
 impl Answer {
@@ -140,11 +140,13 @@ impl Answer {
                 notes.push(format!("{name}: no ±, since {why}"));
             }
         }
+        let receipt = receipt.map(Box::new);
         Self { schema, batches, errors, accuracy, notes, receipt }
     }
 
     pub(crate) fn into_parts(self) -> (Head, Vec<RecordBatch>) {
         let Self { schema, batches, errors: _, accuracy, notes, receipt } = self;
+        let receipt = receipt.map(|receipt| *receipt);
         (Head { schema, accuracy, notes, receipt, without_bound: Vec::new() }, batches)
     }
 
@@ -165,6 +167,7 @@ impl Answer {
     pub(crate) fn proposed(batch: RecordBatch, note: String, receipt: Option<Receipt>) -> Self {
         let (accuracy, notes) = (Vec::new(), vec![note]);
         let errors = Vec::new();
+        let receipt = receipt.map(Box::new);
         Self { schema: batch.schema(), batches: vec![batch], errors, accuracy, notes, receipt }
     }
 
@@ -275,7 +278,7 @@ impl Answer {
     pub fn remarks(&self) -> impl Iterator<Item = String> + '_ {
         let accuracy = self.accuracy.iter().filter_map(Accuracy::line);
         let notes = self.notes.iter().map(|note| visible::line(note).into_owned());
-        accuracy.chain(notes).chain(self.receipt.iter().map(Receipt::to_string))
+        accuracy.chain(notes).chain(self.receipt.iter().map(|receipt| receipt.to_string()))
     }
 
     /// What it cost; `None` for what cost nothing.
@@ -289,7 +292,7 @@ impl Answer {
     /// # Ok(()) }
     /// ```
     pub fn receipt(&self) -> Option<&Receipt> {
-        self.receipt.as_ref()
+        self.receipt.as_deref()
     }
 }
 

@@ -514,6 +514,7 @@ mod tests {
     use super::*;
     use crate::sampler::QueryRng;
 
+    #[expect(clippy::needless_pass_by_value, reason = "arrays are made for one call")]
     fn codes_of(codes: &Codes, values: ArrayRef) -> Vec<u16> {
         let mut all = Vec::new();
         codes.encoder().unwrap().encode(&values, &mut all).unwrap();

@@ -10,12 +10,52 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{self as sql, Expr, Ident, ObjectName};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
 
 use super::ast::AggregateName;
+use super::clauses::word_at;
 use super::spelling::respelled;
 use crate::catalog::RESERVED;
 
 const KIND: &str = "_fresh_";
+
+/// The words that may stand between a column and a parenthesis.
+const BEHIND_COLUMNS: [Keyword; 20] = [
+    Keyword::AND,
+    Keyword::BETWEEN,
+    Keyword::ELSE,
+    Keyword::EXCEPT,
+    Keyword::FROM,
+    Keyword::HAVING,
+    Keyword::ILIKE,
+    Keyword::IN,
+    Keyword::INTERSECT,
+    Keyword::IS,
+    Keyword::JOIN,
+    Keyword::LIKE,
+    Keyword::NOT,
+    Keyword::ON,
+    Keyword::OR,
+    Keyword::THEN,
+    Keyword::UNION,
+    Keyword::USING,
+    Keyword::WHEN,
+    Keyword::WHERE,
+];
+
+/// Whether FRESH stands directly before a release or an aggregate. A column may be named `fresh`.
+pub(super) fn starts_fresh(parser: &Parser) -> bool {
+    let is = |n: usize, word: &str| {
+        word_at(parser, n).is_some_and(|found| found.value.eq_ignore_ascii_case(word))
+    };
+    let selects = ["ARGMAX", "ARGMIN", "TOP", "BOTTOM"].into_iter().any(|word| is(1, word));
+    // A column may have that name: what goes on behind a column is no call.
+    let calls = word_at(parser, 1).is_some_and(|word| !BEHIND_COLUMNS.contains(&word.keyword))
+        && parser.peek_nth_token(2).token == Token::LParen;
+    is(0, "FRESH") && (selects || calls)
+}
 
 /// Marks a call of an aggregate; `None` if it is none.
 pub(super) fn marked_fresh(mut expr: Expr) -> Option<Expr> {

@@ -21,7 +21,7 @@ use super::ast::{
     PriorClause, ReleaseClause, SelectionClause, Selector, marker,
 };
 use super::consistent::consistent_sets;
-use super::fresh::marked_fresh;
+use super::fresh::{marked_fresh, starts_fresh};
 use super::histogram::{
     Histogram, bare_count, counted, histogram, marked_histogram, starts_histogram,
 };
@@ -151,42 +151,6 @@ impl DistinctFrom {
             false => Expr::IsDistinctFrom(left, right),
         })
     }
-}
-
-/// The words that may stand between a column and a parenthesis.
-const BEHIND_COLUMNS: [Keyword; 20] = [
-    Keyword::AND,
-    Keyword::BETWEEN,
-    Keyword::ELSE,
-    Keyword::EXCEPT,
-    Keyword::FROM,
-    Keyword::HAVING,
-    Keyword::ILIKE,
-    Keyword::IN,
-    Keyword::INTERSECT,
-    Keyword::IS,
-    Keyword::JOIN,
-    Keyword::LIKE,
-    Keyword::NOT,
-    Keyword::ON,
-    Keyword::OR,
-    Keyword::THEN,
-    Keyword::UNION,
-    Keyword::USING,
-    Keyword::WHEN,
-    Keyword::WHERE,
-];
-
-/// Whether FRESH stands directly before a release or an aggregate. A column may be named `fresh`.
-fn starts_fresh(parser: &Parser) -> bool {
-    let is = |n: usize, word: &str| {
-        word_at(parser, n).is_some_and(|found| found.value.eq_ignore_ascii_case(word))
-    };
-    let selects = ["ARGMAX", "ARGMIN", "TOP", "BOTTOM"].into_iter().any(|word| is(1, word));
-    // A column may have that name: what goes on behind a column is no call.
-    let calls = word_at(parser, 1).is_some_and(|word| !BEHIND_COLUMNS.contains(&word.keyword))
-        && parser.peek_nth_token(2).token == Token::LParen;
-    is(0, "FRESH") && (selects || calls)
 }
 
 /// The beginning of a release.

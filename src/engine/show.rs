@@ -216,7 +216,9 @@ fn describe_view(inner: &Inner, catalog: &Catalog, view: &View) -> Result<Answer
 
 /// The history of declarations. Only owners see the queries of views.
 fn history(vault: &Vault, to_owner: bool) -> Result<Answer, Error> {
-    let declared = vault.declarations()?;
+    let mut declared = vault.declarations()?;
+    // Who else may log in is the owner's to know.
+    declared.retain(|declared| to_owner || !declared.change.starts_with("role "));
     let change = |change: &str| match change.split_once(": ") {
         Some((view, query)) if view.starts_with("view ") && query != "dropped" && !to_owner => {
             format!("{view}: declared")
@@ -286,4 +288,23 @@ fn privacy(vault: &Vault, catalog: &Catalog, reader: &str) -> Result<Answer, Err
         ("kind", rows.iter().map(|r| r.1.to_owned()).collect()),
         ("declared", rows.iter().map(|r| r.2.clone()).collect()),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Engine, Output};
+
+    #[tokio::test]
+    async fn who_may_log_in_is_the_owners_to_know() {
+        let engine = Engine::in_memory().unwrap();
+        let create = "CREATE ROLE zora LOGIN PASSWORD 'correct horse battery'";
+        engine.owner().execute(create).await.unwrap();
+        for (session, sees) in [(engine.owner(), true), (engine.analyst("lab").unwrap(), false)] {
+            let Output::Answer(history) = session.execute("SHOW PRIVACY HISTORY").await.unwrap()
+            else {
+                panic!("no answer");
+            };
+            assert_eq!(history.to_string().contains("zora"), sees, "{history}");
+        }
+    }
 }

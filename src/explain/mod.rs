@@ -465,7 +465,7 @@ fn budget_text(quote: &BudgetQuote) -> String {
     format!(
         "{}{}: {symbol} {}{} left → {symbol} {}{} after{}",
         quote.budget,
-        slice_and_cell(quote),
+        cells::slice_and_cell(quote),
         left.loss_text(),
         delta(left),
         after.loss_text(),
@@ -478,13 +478,6 @@ fn budget_text(quote: &BudgetQuote) -> String {
             (None, _) => String::new(),
         },
     )
-}
-
-/// Whose slice of a budget pays, and in which cell.
-fn slice_and_cell(quote: &BudgetQuote) -> String {
-    let slice = quote.slice.as_ref().map(|slice| format!(", slice of {slice}"));
-    let cell = quote.cell.as_ref().map(|cell| format!(", {cell}"));
-    slice.into_iter().chain(cell).collect()
 }
 
 fn spend_json(spend: Spend) -> Value {

@@ -136,7 +136,11 @@ fn function(desk: &Desk, words: &[Token]) -> Option<(String, String)> {
 }
 
 /// The relations behind FROM and JOIN, outermost first; those in brackets of the SELECT list come after those of its own FROM.
+///
+/// A query of very many is none about the catalog: a name that no relation has stands for them, so that one message does not make
+/// a list that grows with its square.
 fn relations(words: &[Token]) -> Vec<&str> {
+    const MOST: usize = 64;
     let mut found: Vec<(usize, &str)> = Vec::new();
     let mut depth = 0_usize;
     for (at, token) in words.iter().enumerate() {
@@ -147,6 +151,9 @@ fn relations(words: &[Token]) -> Vec<&str> {
                 let mut next = at + 1;
                 while let Some((name, end)) = relation(words, next) {
                     found.push((depth, name));
+                    if found.len() > MOST {
+                        return vec![""];
+                    }
                     // `FROM a x, b y`: a comma, behind another name or not, leads to the next.
                     let comma = (end..=end + 1).find(|i| words.get(*i) == Some(&Token::Sign(',')));
                     let Some(comma) = comma else { break };
@@ -458,5 +465,6 @@ mod tests {
             ["pg_type", "people"]
         );
         assert!(relations(&tokens("SELECT 'from pg_class'")).is_empty());
+        assert_eq!(relations(&tokens(&format!("SELECT {}", "from x,".repeat(20_000)))), [""]);
     }
 }

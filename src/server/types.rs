@@ -49,8 +49,10 @@ fn around(tokens: &[Token], at: usize, tables: &[TableSchema]) -> Option<u32> {
         return Some(kinds::INT8);
     }
     // Backwards: over signs of comparison, earlier values of a list and BETWEEN, to the name of a column.
+    // A longer list tells no more than its beginning, and would be walked once for each of its parameters.
+    const MOST: usize = 200;
     let mut i = at;
-    while let Some(before) = i.checked_sub(1) {
+    while let Some(before) = i.checked_sub(1).filter(|before| at - before <= MOST) {
         i = before;
         match tokens.get(i)? {
             Token::Sign('=' | '<' | '>' | '!' | '(' | ',' | '-' | '+') | Token::Parameter(_) => {}
