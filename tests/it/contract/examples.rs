@@ -181,7 +181,7 @@ const DRAWN: [(&str, &str, usize, f64, f64); 19] = [
 ];
 
 /// The examples that draw a plot.
-const PLOTTED: [&str; 8] = [
+const PLOTTED: [&str; 9] = [
     "best_price",
     "eye_colour",
     "laplace_from_exponential",
@@ -190,6 +190,7 @@ const PLOTTED: [&str; 8] = [
     "people_with_many_orders",
     "randomized_response",
     "revenue_loss",
+    "synthetic_adult",
 ];
 
 /// The names of the files in `examples/`, sorted.
