@@ -157,6 +157,17 @@ impl Inner {
         Ok(Some(about.columns.iter().map(of_column).collect()))
     }
 
+    /// Who stored a table, and which charge paid for it, with the number that its reader sees.
+    pub(super) fn stored_by(
+        &self,
+        table: &ReleaseTable,
+        about: &About,
+        reader: &str,
+    ) -> Result<String, Error> {
+        let charge = self.shown_number(table.charge, reader)?;
+        Ok(format!("stored by {}: charge {charge} paid {}", table.creator, about.cost))
+    }
+
     /// The stored answer as it was shown, for an analyst who sees it.
     pub(crate) fn show_release_table(&self, name: &str, reader: &str) -> Result<Answer, Error> {
         let table = self.seen(name, reader)?.ok_or_else(|| unknown(name))?;
@@ -169,12 +180,7 @@ impl Inner {
             }
         })?;
         let mut notes = about.notes.clone();
-        notes.push(format!(
-            "stored by {}: charge {} paid {}",
-            table.creator,
-            self.shown_number(table.charge, reader)?,
-            about.cost
-        ));
+        notes.push(self.stored_by(&table, &about, reader)?);
         let (accuracy, without_bound) = (about.accuracy(), Vec::new());
         Ok(Answer::new(Head { schema, accuracy, notes, receipt: None, without_bound }, rows))
     }

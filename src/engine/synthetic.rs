@@ -225,7 +225,7 @@ impl Inner {
     pub(crate) fn show_synthetic(&self, name: &str, reader: &str) -> Result<Answer, Error> {
         let table = self.seen(name, reader)?.ok_or_else(|| unknown(name))?;
         let about = About::of(&table)?;
-        let Some(made) = about.synthetic else {
+        let Some(made) = &about.synthetic else {
             return Err(Error::catalog(format!(
                 "{} is a release table and not synthetic: write SHOW RELEASE TABLE {}",
                 visible::line(name),
@@ -269,7 +269,7 @@ impl Inner {
                 ),
             },
             format!("codes: {}", codes.collect::<Vec<_>>().join("; ")),
-            format!("stored: charge {} of {} paid {}", table.charge, table.creator, about.cost),
+            self.stored_by(&table, &about, reader)?,
         ];
         let (accuracy, without_bound) = (Vec::new(), Vec::new());
         let head = Head { schema: batch.schema(), accuracy, notes, receipt: None, without_bound };

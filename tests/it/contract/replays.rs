@@ -579,6 +579,10 @@ async fn afternoon(is_busy: bool) -> Vec<String> {
     let [lab, other] = ["lab", "other"].map(|name| engine.analyst(name).unwrap());
     let kept = "CREATE RELEASE TABLE kept AS SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM people";
     let mut seen = Vec::new();
+    if is_busy {
+        done(&other, ASK).await;
+    }
+    done(&lab, "CREATE SYNTHETIC TABLE made AS AIM(eps=0.5) SELECT city FROM people").await;
     for _ in 0..3 {
         if is_busy {
             for sql in [ASK, ASK, &kept.replace("TABLE kept", "TABLE theirs")] {
@@ -602,6 +606,10 @@ async fn afternoon(is_busy: bool) -> Vec<String> {
         }
         let made = lab.execute(kept).await.map(|_| ()).map_err(|error| error.to_string());
         seen.push(format!("{made:?}"));
+        for sql in ["SHOW RELEASE TABLE kept", "SHOW SYNTHETIC made"] {
+            let shown = done(&lab, sql).await;
+            seen.extend(shown.lines().filter(|line| line.contains("charge")).map(str::to_owned));
+        }
     }
     seen.push(done(&lab, "DROP RELEASE TABLE kept").await);
     seen.push(done(&lab, "SELECT sequence, parameters FROM hushql.ledger").await);
