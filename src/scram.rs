@@ -17,8 +17,8 @@ use sha2::{Digest, Sha256};
 /// The rounds of a password's hash, as PostgreSQL has them.
 const ITERATIONS: u32 = 4096;
 
-/// The most rounds that a verifier of a client's making may have.
-const MOST_ITERATIONS: u32 = 1_000_000;
+/// The bytes of a salt.
+const SALT: usize = 16;
 
 /// The longest message and the longest nonce of a client.
 const LONGEST: usize = 2_048;
@@ -100,11 +100,12 @@ impl Verifier {
     /// A verifier for a name that nobody has, which no password fits. A name has the same one each time.
     pub(crate) fn decoy(secret: &Key, name: &str) -> Self {
         let of = |what: &[u8]| hmac(secret, &[what, name.as_bytes()]);
-        let salt = of(b"salt").into_iter().take(16).collect();
+        let salt = of(b"salt").into_iter().take(SALT).collect();
         Self { salt, iterations: ITERATIONS, stored_key: of(b"stored"), server_key: of(b"server") }
     }
 
-    /// Reads `SCRAM-SHA-256$iterations:salt$stored key:server key`, as PostgreSQL writes it; `None` for anything else.
+    /// Reads `SCRAM-SHA-256$iterations:salt$stored key:server key`, as PostgreSQL writes it; `None` for anything else, and for other
+    /// numbers of rounds and other salts than a decoy has, by which a role would be told from a name that nobody has.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (numbers, keys) = text.strip_prefix(PLAIN)?.strip_prefix('$')?.split_once('$')?;
         let (iterations, salt) = numbers.split_once(':')?;
@@ -112,11 +113,16 @@ impl Verifier {
         let iterations = iterations.parse().ok();
         let key = |text: &str| STANDARD.decode(text).ok()?.try_into().ok();
         Some(Self {
-            salt: STANDARD.decode(salt).ok().filter(|salt| (8..=64).contains(&salt.len()))?,
-            iterations: iterations.filter(|n| (ITERATIONS..=MOST_ITERATIONS).contains(n))?,
+            salt: STANDARD.decode(salt).ok().filter(|salt| salt.len() == SALT)?,
+            iterations: iterations.filter(|n| *n == ITERATIONS)?,
             stored_key: key(stored)?,
             server_key: key(server)?,
         })
+    }
+
+    /// What tells this verifier from others, and nothing else.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        Fingerprint(Sha256::digest(self.text()).into())
     }
 
     /// The text that [`Verifier::read`] reads.
@@ -124,6 +130,16 @@ impl Verifier {
         let Self { salt, iterations, stored_key, server_key } = self;
         let (salt, stored) = (STANDARD.encode(salt), STANDARD.encode(stored_key));
         format!("{PLAIN}${iterations}:{salt}${stored}:{}", STANDARD.encode(server_key))
+    }
+}
+
+/// The digest of a verifier.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Fingerprint(Key);
+
+impl std::fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Fingerprint")
     }
 }
 

@@ -20,8 +20,6 @@ use crate::scram::{Exchange, PLAIN, PLUS, Verifier};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
 /// let engine = hushql::Engine::demo()?;
 /// engine.owner().execute("CREATE ROLE lab LOGIN PASSWORD 'correct horse'").await?;
-/// assert!(engine.may_log_in("lab")? && !engine.may_log_in("nobody")?);
-///
 /// let mut log_in = engine.log_in("lab")?;
 /// assert_eq!(log_in.mechanisms(), ["SCRAM-SHA-256"]);
 /// let answer = log_in.first("SCRAM-SHA-256", b"n,,n=,r=rOprNGfwEbeRWgbNEkqO")?;
@@ -47,19 +45,6 @@ impl std::fmt::Debug for LogIn {
 }
 
 impl Engine {
-    /// Whether a role of this name may log in now. A program asks it again while a session lasts, since roles are dropped and expire.
-    ///
-    /// ```
-    /// assert!(!hushql::Engine::demo()?.may_log_in("lab")?);
-    /// # Ok::<(), hushql::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when the vault cannot be read.
-    pub fn may_log_in(&self, role: &str) -> Result<bool, Error> {
-        Ok(self.inner.vault.role_that_may_log_in(role)?.0.is_some())
-    }
-
     /// Begins a log-in by SCRAM-SHA-256. What it returns looks the same whether or not there is such a role.
     ///
     /// ```
@@ -71,13 +56,15 @@ impl Engine {
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn log_in(&self, role: &str) -> Result<LogIn, Error> {
-        let (known, secret) = self.inner.vault.role_that_may_log_in(role)?;
+        let (known, secret) = self.inner.vault.role_to_log_in(role)?;
         let decoy = Verifier::decoy(&secret.unwrap_or_default(), role);
-        let known = known.and_then(|known| Verifier::read(&known.verifier));
+        let may_log_in = known.as_ref().is_some_and(|(_, may_log_in)| *may_log_in);
+        // Who may not log in any more is asked with the same salt as before.
+        let known = known.and_then(|(role, _)| Verifier::read(&role.verifier));
         Ok(LogIn {
             engine: self.clone(),
             role: role.to_owned(),
-            is_known: known.is_some(),
+            is_known: may_log_in && known.is_some(),
             verifier: known.unwrap_or(decoy),
             certificate: None,
             exchange: None,
@@ -142,6 +129,28 @@ impl LogIn {
     pub fn finish(self, message: &[u8]) -> Result<(String, Session), Error> {
         let exchange = self.exchange.ok_or(Error::LogIn)?;
         let answer = exchange.end(message).filter(|_| self.is_known).ok_or(Error::LogIn)?;
-        Ok((answer, self.engine.analyst(&self.role)?))
+        let fingerprint = self.verifier.fingerprint();
+        let session = self.engine.analyst(&self.role)?;
+        Ok((answer, Session { logged_in: Some(fingerprint), ..session }))
+    }
+}
+
+impl Session {
+    /// Whether whoever logged in may still ask: the role is there, may log in now, and has the password of then. A session that nobody
+    /// logged in for may.
+    ///
+    /// ```
+    /// assert!(hushql::Engine::demo()?.analyst("lab")?.may_go_on()?);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn may_go_on(&self) -> Result<bool, Error> {
+        let Some(fingerprint) = &self.logged_in else { return Ok(true) };
+        let (known, _) = self.inner.vault.role_to_log_in(&self.analyst)?;
+        let verifier = known.filter(|(_, may_log_in)| *may_log_in);
+        let verifier = verifier.and_then(|(role, _)| Verifier::read(&role.verifier));
+        Ok(verifier.is_some_and(|verifier| verifier.fingerprint() == *fingerprint))
     }
 }

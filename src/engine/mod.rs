@@ -509,6 +509,7 @@ impl Engine {
             inner: Arc::clone(&self.inner),
             analyst: OWNER.to_owned(),
             watched: Watched::default(),
+            logged_in: None,
         }
     }
 
@@ -529,6 +530,7 @@ impl Engine {
             inner: Arc::clone(&self.inner),
             analyst: name.to_owned(),
             watched: Watched::default(),
+            logged_in: None,
         };
         session.told(self.inner.vault.ensure_analyst(name).map_err(Error::from))?;
         Ok(session)

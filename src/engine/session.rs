@@ -15,6 +15,7 @@ use crate::owner::typed::Declaration;
 use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
+use crate::scram::Fingerprint;
 use crate::{guard, owner as declare, views, visible};
 
 /// One analyst's, or the owner's, conversation with an engine. An analyst's errors are [`Error::for_analyst`].
@@ -36,6 +37,8 @@ pub struct Session {
     pub(crate) inner: Arc<Inner>,
     pub(crate) analyst: String,
     pub(crate) watched: Watched,
+    /// The password that somebody logged in with, if somebody did.
+    pub(crate) logged_in: Option<Fingerprint>,
 }
 
 /// The refusal of a statement that is not a query where a query is expected.

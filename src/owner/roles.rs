@@ -75,6 +75,11 @@ fn verifier(password: &Password) -> Result<String, Error> {
         return Ok(made.text());
     }
     let text = password.text();
+    if ["SCRAM-SHA-256$", "md5"].iter().any(|begin| text.starts_with(begin)) {
+        return Err(Error::catalog(
+            "a verifier that a client made is of SCRAM-SHA-256, with 4096 rounds and a salt of 16 bytes: write the password itself instead",
+        ));
+    }
     // Clients normalize other characters before they hash them, each in its own way.
     let plain = text.chars().all(|c| c.is_ascii() && !c.is_ascii_control());
     if !plain || !(FEWEST..=MOST).contains(&text.len()) {

@@ -27,6 +27,9 @@ use super::words::{Kind, SETTINGS, kind};
 /// The time in which somebody has to have logged in.
 const TO_LOG_IN: Duration = Duration::from_secs(15);
 
+/// The most bytes of answers that wait for a Sync.
+const MOST_WAITING: usize = 64 << 10;
+
 /// Where a connection comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
@@ -246,7 +249,6 @@ fn log_in(
     };
     match done {
         Ok((answer, session)) => {
-            house.succeeded(address);
             reply.log_in_ends(&answer);
             Ok(session)
         }
@@ -308,6 +310,7 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), End> {
             Message::Query(_)
             | Message::Parse { .. }
             | Message::Bind(_)
+            | Message::Describe(..)
             | Message::Execute { .. }
                 if !desk.may_go_on() =>
             {
@@ -367,6 +370,10 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), End> {
             desk.record(&sql, &said.code, None);
             desk.error(&said);
             skips = true;
+        }
+        // What a client does not ask for yet leaves all the same, before it fills the memory.
+        if desk.reply.len() > MOST_WAITING {
+            send(channel, &mut desk.reply)?;
         }
     }
 }

@@ -115,12 +115,9 @@ impl Desk {
         }
     }
 
-    /// Whether whoever is connected may still ask: roles are dropped and expire while they are logged in.
+    /// Whether whoever is connected may still ask: roles are dropped, expire and get other passwords while they are logged in.
     pub(super) fn may_go_on(&self) -> bool {
-        match &self.role {
-            None => true,
-            Some(role) => self.house.engine.may_log_in(role).unwrap_or(false),
-        }
+        self.session.may_go_on().unwrap_or(false)
     }
 
     /// The value of a setting.

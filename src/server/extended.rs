@@ -24,6 +24,10 @@ use super::simple::complete;
 use super::types;
 use super::words::{self, Kind, kind};
 
+/// The most bytes of a prepared statement, and of all that a connection has.
+const MOST_BYTES: usize = 1 << 20;
+const MOST_BYTES_TOGETHER: usize = 16 << 20;
+
 /// Prepares a statement.
 pub(super) fn parse(
     desk: &mut Desk,
@@ -31,6 +35,15 @@ pub(super) fn parse(
     sql: &str,
     mut types: Vec<u32>,
 ) -> Result<(), Failed> {
+    if sql.len() > MOST_BYTES {
+        return Err(said("54000", "a prepared statement has at most 1 MiB").into());
+    }
+    let kept: usize = desk.statements.values().map(|known| known.sql.len()).sum();
+    if kept + sql.len() > MOST_BYTES_TOGETHER {
+        return Err(
+            said("54000", "the prepared statements of a connection have at most 16 MiB").into()
+        );
+    }
     let statements = split_statements(sql)?;
     if statements.len() > 1 {
         return Err(said("42601", "a prepared statement is one statement").into());
@@ -83,6 +96,10 @@ pub(super) fn bind(desk: &mut Desk, bind: Bind) -> Result<(), Failed> {
         .map(|((kind, format), value)| parameters::value(*kind, *format, value.as_deref()))
         .collect::<Result<Vec<Value>, String>>()
         .map_err(|why| said("22P02", why))?;
+    if matches!(kind(&sql), Kind::Fetch { .. }) && results.contains(&1) {
+        // The rows of a cursor are there as text; refused here, it does not move.
+        return Err(said("0A000", "the rows of a cursor come as text").into());
+    }
     let (source, schema) = source(desk, &sql, values)?;
     let columns = schema.as_ref().map_or(0, |schema| schema.fields().len());
     let formats = match schema {
@@ -195,7 +212,7 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
                 let with = schema.is_some_and(|schema| schema.fields().len() != fields);
                 (encode::Table::of(&answer, with).map_err(|_| after_charge())?, "SELECT")
             }
-            Source::Text(sql) => return text(desk, name, &sql, &formats),
+            Source::Text(sql) => return text(desk, name, &sql),
         };
         let rows = encode::rows(&table, &formats).map_err(|_| after_charge())?;
         if let Some(portal) = desk.portals.get_mut(name) {
@@ -217,7 +234,7 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
 }
 
 /// Runs a statement that was told to have no columns.
-fn text(desk: &mut Desk, name: &str, sql: &str, formats: &[i16]) -> Result<(), Failed> {
+fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
     match run(desk, sql)? {
         Outcome::Nothing => desk.reply.nothing_asked(),
         Outcome::Done(tag) => {
@@ -251,10 +268,6 @@ fn text(desk: &mut Desk, name: &str, sql: &str, formats: &[i16]) -> Result<(), F
             desk.reply.complete(&format!("COPY {}", table.rows()));
         }
         Outcome::Page { cursor, from, to, tag } => {
-            // The rows of a cursor are there as text.
-            if formats.contains(&1) {
-                return Err(said("0A000", "the rows of a cursor come as text").into());
-            }
             let Desk { portals, reply, .. } = desk;
             if let Some(stored) = portals.get(&cursor).and_then(|portal| portal.stored.as_ref()) {
                 reply.append(stored.rows.page(from, to));

@@ -27,11 +27,12 @@ pub(super) struct Limits {
     pub(super) of_a_role: usize,
 }
 
-/// Connections from one address that nobody has logged in on.
-const STRANGERS_OF_AN_ADDRESS: usize = 20;
+/// Connections from one network that nobody has logged in on, and from all.
+const STRANGERS_OF_A_NETWORK: usize = 20;
+const STRANGERS: usize = 100;
 
-/// Places for those who have not logged in, beside those for roles.
-const SPARE: usize = 10;
+/// Connections that were ended and have not gone yet, at most: each has a thread.
+const GOING: usize = 100;
 
 /// The first delay after a log-in that failed; each further one doubles it.
 const DELAY: Duration = Duration::from_millis(100);
@@ -78,9 +79,39 @@ struct Guest {
     secret: i32,
     cancel: Arc<Notify>,
     socket: Socket,
-    address: Option<IpAddr>,
+    network: Option<IpAddr>,
     /// `None` until somebody is logged in.
     role: Option<String>,
+    since: Instant,
+    /// Whether it made room for another.
+    is_going: bool,
+}
+
+impl Guest {
+    fn is_stranger(&self) -> bool {
+        self.role.is_none() && self.network.is_some() && !self.is_going
+    }
+}
+
+/// Whose addresses these are: of IPv6, one network has very many.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(six) => match six.to_ipv4_mapped() {
+            Some(four) => IpAddr::V4(four),
+            None => IpAddr::V6((u128::from(six) >> 64 << 64).into()),
+        },
+    }
+}
+
+/// Ends the oldest connection of strangers, of this network or of any.
+fn make_room(guests: &mut HashMap<i32, Guest>, of: Option<IpAddr>) {
+    let strangers = guests.values_mut().filter(|guest| guest.is_stranger());
+    let meant = strangers.filter(|guest| of.is_none() || guest.network == of);
+    if let Some(oldest) = meant.min_by_key(|guest| guest.since) {
+        oldest.is_going = true;
+        oldest.socket.end();
+    }
 }
 
 /// A connection's place, which is free again when this is dropped.
@@ -123,25 +154,39 @@ impl House {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a connection; `None` if all are taken, or its address has too many that nobody has logged in on.
+    /// A place for a connection. Strangers take no places of roles; where there are too many of them, the oldest goes. `None` while
+    /// too many of those have not gone yet.
     pub(super) fn seat(self: &Arc<Self>, socket: &Socket) -> Option<Seat> {
         let numbers = QueryRng::nonce().ok()?;
         let [a, b, c, d, e, f, g, h, ..] = numbers;
         let (process, secret) =
             (i32::from_be_bytes([a, b, c, d]), i32::from_be_bytes([e, f, g, h]));
         let process = process.unsigned_abs().cast_signed().max(1);
-        let (address, socket) = (socket.address(), socket.again().ok()?);
+        let (network, socket) = (socket.address().map(network), socket.again().ok()?);
         let mut guests = self.guests();
-        let strangers = guests
-            .values()
-            .filter(|guest| guest.role.is_none() && address.is_some() && guest.address == address);
-        // Some more than may log in, so that statements can be cancelled; the owner always finds a place.
-        let full = address.is_some() && guests.len() >= self.limits.connections + SPARE;
-        if full || strangers.count() >= STRANGERS_OF_AN_ADDRESS || guests.contains_key(&process) {
+        // The owner always finds a place.
+        let going = guests.values().filter(|guest| guest.is_going).count();
+        if (network.is_some() && going >= GOING) || guests.contains_key(&process) {
             return None;
         }
+        let strangers = || guests.values().filter(|guest| guest.is_stranger());
+        let of_network = strangers().filter(|guest| guest.network == network).count();
+        let in_all = strangers().count();
+        if network.is_some() && of_network >= STRANGERS_OF_A_NETWORK {
+            make_room(&mut guests, network);
+        } else if network.is_some() && in_all >= STRANGERS {
+            make_room(&mut guests, None);
+        }
         let cancel = Arc::new(Notify::new());
-        let guest = Guest { secret, cancel: Arc::clone(&cancel), socket, address, role: None };
+        let guest = Guest {
+            secret,
+            cancel: Arc::clone(&cancel),
+            socket,
+            network,
+            role: None,
+            since: Instant::now(),
+            is_going: false,
+        };
         guests.insert(process, guest);
         Some(Seat { house: Arc::clone(self), process, secret, cancel })
     }
@@ -186,7 +231,7 @@ impl House {
     /// Remembers that a log-in failed; how long its client waits for the answer.
     pub(super) fn failed(&self, address: Option<IpAddr>) -> Duration {
         count(&self.counts.failed_log_ins);
-        let Some(address) = address else { return DELAY };
+        let Some(network) = address.map(network) else { return DELAY };
         let now = Instant::now();
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.len() >= REMEMBERED {
@@ -195,19 +240,26 @@ impl House {
         if failures.len() >= REMEMBERED {
             failures.clear();
         }
-        let (times, last) = failures.entry(address).or_insert((0, now));
+        let (times, last) = failures.entry(network).or_insert((0, now));
         if now.duration_since(*last) >= MEMORY {
             *times = 0;
         }
         (*times, *last) = (times.saturating_add(1), now);
         DELAY.saturating_mul(1 << times.saturating_sub(1).min(DOUBLINGS))
     }
+}
 
-    /// Forgets the failures of an address.
-    pub(super) fn succeeded(&self, address: Option<IpAddr>) {
-        if let Some(address) = address {
-            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-            failures.remove(&address);
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_an_address_or_half_of_one() {
+        let of = |text: &str| network(text.parse().unwrap()).to_string();
+        assert_eq!(of("10.1.2.3"), "10.1.2.3");
+        assert_eq!(of("::ffff:10.1.2.3"), "10.1.2.3");
+        assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(of("2001:db8:1:2:ffff::1"), of("2001:db8:1:2::7"));
+        assert_ne!(of("2001:db8:1:3::"), of("2001:db8:1:2::"));
     }
 }

@@ -40,6 +40,10 @@ impl Reply {
         std::mem::take(&mut self.bytes)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -9,7 +9,7 @@ use hushql::split_statements;
 use super::copy;
 use super::desk::{Desk, Failed};
 use super::encode;
-use super::failure::{after_charge, told};
+use super::failure::{after_charge, said, told};
 use super::reply::Said;
 use super::run::{Outcome, run};
 
@@ -28,8 +28,13 @@ pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Res
             if statements.is_empty() {
                 desk.reply.nothing_asked();
             }
-            for statement in &statements {
+            for (at, statement) in statements.iter().enumerate() {
                 let sql = statement.text();
+                // The first was asked about when the message came.
+                if at > 0 && (desk.house.is_stopping() || !desk.may_go_on()) {
+                    desk.error(&said("57P01", "the rest of this message is not run any more"));
+                    break;
+                }
                 let ran = run(desk, sql).and_then(|outcome| answered(desk, sql, outcome));
                 if let Err(failed) = ran {
                     let said = match failed {

@@ -68,6 +68,23 @@ impl Socket {
         };
     }
 
+    /// Ends the connection from this side.
+    pub(super) fn end(&self) {
+        let _ = match self {
+            Self::Tcp(socket) => socket.shutdown(Shutdown::Both),
+            #[cfg(unix)]
+            Self::Unix(socket) => socket.shutdown(Shutdown::Both),
+        };
+    }
+
+    fn set_write_timeout(&self, timeout: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => socket.set_write_timeout(Some(timeout)),
+            #[cfg(unix)]
+            Self::Unix(socket) => socket.set_write_timeout(Some(timeout)),
+        }
+    }
+
     fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Self::Tcp(socket) => socket.set_read_timeout(timeout),
@@ -77,20 +94,27 @@ impl Socket {
     }
 }
 
-/// A socket with a time by which it has to be read.
+/// A socket with a time by which somebody has to have logged in on it.
 #[derive(Debug)]
 pub(super) struct Timed {
     socket: Socket,
     deadline: Option<Instant>,
 }
 
+impl Timed {
+    /// The time that is left to log in; `None` for somebody who has.
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let Some(deadline) = self.deadline else { return Ok(None) };
+        match deadline.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+            left => Ok(Some(left)),
+        }
+    }
+}
+
 impl Read for Timed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Some(deadline) = self.deadline {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
+        if let Some(left) = self.left()? {
             self.socket.set_read_timeout(Some(left))?;
         }
         match &mut self.socket {
@@ -103,6 +127,10 @@ impl Read for Timed {
 
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Whoever takes nothing does not keep a place for longer than whoever says nothing.
+        if let Some(left) = self.left()? {
+            self.socket.set_write_timeout(left)?;
+        }
         match &mut self.socket {
             Socket::Tcp(socket) => socket.write(bytes),
             #[cfg(unix)]
@@ -164,6 +192,7 @@ impl Channel {
             Self::Tls(stream) => &mut stream.sock,
         };
         timed.deadline = None;
+        timed.socket.set_write_timeout(PATIENCE)?;
         timed.socket.set_read_timeout(None)
     }
 }

@@ -142,9 +142,10 @@ pub(super) enum Kind {
 pub(super) const VERSION: &str = concat!("15.0 (HushQL ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The settings that a client may read; other names after SHOW are the engine's.
-pub(super) const SETTINGS: [(&str, &str); 27] = [
+pub(super) const SETTINGS: [(&str, &str); 28] = [
     ("application_name", ""),
     ("bytea_output", "hex"),
+    ("password_encryption", "scram-sha-256"),
     ("client_encoding", "UTF8"),
     ("client_min_messages", "notice"),
     ("datestyle", "ISO, MDY"),

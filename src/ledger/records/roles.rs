@@ -61,8 +61,14 @@ impl Role {
     }
 }
 
-/// Seals a vault without roles.
+/// Seals a vault without roles, whose decoys have a secret from the beginning.
 pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
+    if secret(connection)?.is_none() {
+        let half = || QueryRng::nonce().map_err(VaultError::Entropy);
+        let secret = [half()?, half()?].concat();
+        connection
+            .execute("INSERT INTO log_in_secret (number, secret) VALUES (1, ?1)", [secret])?;
+    }
     reseal(connection)
 }
 
@@ -76,7 +82,7 @@ pub(crate) fn all(connection: &Connection) -> Result<Vec<Role>, Fault> {
     Ok(roles)
 }
 
-/// The secret from which decoys are made; `None` before the first role.
+/// The secret from which decoys are made.
 pub(crate) fn secret(connection: &Connection) -> Result<Option<[u8; 32]>, Fault> {
     let mut statement = connection.prepare_cached("SELECT secret FROM log_in_secret")?;
     Ok(statement.query_row([], |row| row.get(0)).optional()?)
@@ -90,12 +96,6 @@ pub(crate) fn insert(connection: &Connection, role: &Role) -> Result<(), Fault> 
     let known = all(connection)?;
     if known.iter().any(|known| known.name == role.name) {
         return Err(CatalogError::DuplicateRole { role: role.name.clone() }.into());
-    }
-    if known.is_empty() && secret(connection)?.is_none() {
-        let half = || QueryRng::nonce().map_err(VaultError::Entropy);
-        let secret = [half()?, half()?].concat();
-        connection
-            .execute("INSERT INTO log_in_secret (number, secret) VALUES (1, ?1)", [secret])?;
     }
     analyst::add(connection, &role.name)?;
     write(connection, role)

@@ -72,17 +72,20 @@ impl Vault {
         self.read(|connection, _| roles::all(connection))
     }
 
-    /// The role of this name, if it may log in now, and the secret of the decoys. Both are read whether or not there is the role.
+    /// The role of this name with whether it may log in now, and the secret of the decoys. Both are read whether or not there is the role.
     ///
     /// # Errors
     /// As [`Vault::roles`].
-    pub(crate) fn role_that_may_log_in(
+    pub(crate) fn role_to_log_in(
         &self,
         name: &str,
-    ) -> Result<(Option<Role>, Option<[u8; 32]>), VaultError> {
+    ) -> Result<(Option<(Role, bool)>, Option<[u8; 32]>), VaultError> {
         self.read(|connection, _| {
             let role = roles::all(connection)?.into_iter().find(|role| role.name == name);
-            let role = role.filter(|role| role.is_valid(time::now()));
+            let role = role.map(|role| {
+                let may_log_in = role.is_valid(time::now());
+                (role, may_log_in)
+            });
             Ok((role, roles::secret(connection)?))
         })
     }

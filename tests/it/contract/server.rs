@@ -118,12 +118,15 @@ fn who_cannot_prove_it_learns_nothing() {
     assert_eq!(said.len(), 1, "{said:?}");
     assert_eq!(said[0].0, "28P01");
     // The salt of a name that nobody has is the same each time, as that of a role is.
-    let salt = |name: &str| {
-        let refused = Client::log_in(served.port, name, "wrong").err().unwrap();
-        refused.first.split(',').nth(1).unwrap().to_owned()
-    };
+    let salt = |name: &str| salt(&served, name);
     assert_eq!(salt("nobody"), salt("nobody"));
     assert_ne!(salt("nobody"), salt("somebody"));
+}
+
+/// The salt that somebody with a wrong password is told.
+fn salt(served: &Served, name: &str) -> String {
+    let refused = Client::log_in(served.port, name, "wrong").err().unwrap();
+    refused.first.split(',').nth(1).unwrap().to_owned()
 }
 
 #[test]
@@ -137,7 +140,28 @@ fn a_role_that_is_dropped_is_sent_away() {
     assert!(Client::log_in(served.port, "lab", PASSWORD).is_err());
     // Under a new role of the same name, the account goes on.
     served.study.owner("CREATE ROLE lab PASSWORD 'another horse'").says(0, &[]);
-    assert!(Client::log_in(served.port, "lab", "another horse").is_ok());
+    let mut lab = Client::log_in(served.port, "lab", "another horse").unwrap();
+    // Whoever knew the password of before is somebody else.
+    served.study.owner("DROP ROLE lab").says(0, &[]);
+    served.study.owner("CREATE ROLE lab PASSWORD 'a third horse'").says(0, &[]);
+    let said = lab.query("SELECT 1 AS x");
+    assert_eq!(error_code(&said).as_deref(), Some("57P01"));
+    let mut lab = Client::log_in(served.port, "lab", "a third horse").unwrap();
+    served.study.owner("ALTER ROLE lab PASSWORD 'a fourth horse'").says(0, &[]);
+    let said = lab.query("SELECT 1 AS x");
+    assert_eq!(error_code(&said).as_deref(), Some("57P01"));
+}
+
+/// A role that may not log in any more looks as before to whoever has no password, and verifiers of another kind are not taken.
+#[test]
+fn roles_look_like_nobody() {
+    let served = Served::with(&[]);
+    let before = salt(&served, "lab");
+    served.study.owner("ALTER ROLE lab NOLOGIN").says(0, &[]);
+    assert_eq!(salt(&served, "lab"), before);
+    let odd = "CREATE ROLE odd PASSWORD 'SCRAM-SHA-256$10000:AAAAAAAAAAAAAAAAAAAAAA==$AA==:AA=='";
+    served.study.owner(odd).says(1, &["write the password itself"]);
+    served.study.owner("CREATE ROLE odd PASSWORD 'md5abcdefghijkl'").says(1, &["4096 rounds"]);
 }
 
 #[test]
@@ -319,6 +343,12 @@ fn cursors_page_through_one_answer() {
         ["DECLARE CURSOR"]
     );
     assert_eq!(texts(&lab.query("FETCH FORWARD 1 FROM c")), [["Oslo", "1"]]);
+    // What is refused does not move it.
+    lab.parse("", "FETCH ALL FROM c", &[]);
+    lab.bind("", "", &[], &[1]);
+    lab.execute("", 0);
+    assert_eq!(error_code(&lab.sync()).as_deref(), Some("0A000"));
+    lab.query("BEGIN");
     assert_eq!(texts(&lab.query("FETCH ALL FROM c")), [["Rome", "2"]]);
     assert_eq!(lab.query("FETCH 1 FROM c").tags(), ["FETCH 0"]);
     assert_eq!(lab.query("CLOSE c").tags(), ["CLOSE CURSOR"]);
