@@ -56,15 +56,14 @@ impl Engine {
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn log_in(&self, role: &str) -> Result<LogIn, Error> {
-        let (known, secret) = self.inner.vault.role_to_log_in(role)?;
-        let decoy = Verifier::decoy(&secret.unwrap_or_default(), role);
-        let may_log_in = known.as_ref().is_some_and(|(_, may_log_in)| *may_log_in);
+        let asked = self.inner.vault.role_to_log_in(role)?;
+        let decoy = Verifier::decoy(&asked.secret.unwrap_or_default(), role);
         // Who may not log in any more is asked with the same salt as before.
-        let known = known.and_then(|(role, _)| Verifier::read(&role.verifier));
+        let known = asked.role.and_then(|role| Verifier::read(&role.verifier));
         Ok(LogIn {
             engine: self.clone(),
             role: role.to_owned(),
-            is_known: may_log_in && known.is_some(),
+            is_known: asked.may_log_in && known.is_some(),
             verifier: known.unwrap_or(decoy),
             certificate: None,
             exchange: None,
@@ -148,9 +147,9 @@ impl Session {
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn may_go_on(&self) -> Result<bool, Error> {
         let Some(fingerprint) = &self.logged_in else { return Ok(true) };
-        let (known, _) = self.inner.vault.role_to_log_in(&self.analyst)?;
-        let verifier = known.filter(|(_, may_log_in)| *may_log_in);
-        let verifier = verifier.and_then(|(role, _)| Verifier::read(&role.verifier));
+        let asked = self.inner.vault.role_to_log_in(&self.analyst)?;
+        let role = asked.role.filter(|_| asked.may_log_in);
+        let verifier = role.and_then(|role| Verifier::read(&role.verifier));
         Ok(verifier.is_some_and(|verifier| verifier.fingerprint() == *fingerprint))
     }
 }

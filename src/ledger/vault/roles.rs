@@ -19,6 +19,16 @@ pub(crate) struct RoleChange {
     pub(crate) valid_until: Option<Option<i64>>,
 }
 
+/// What a log-in is compared with; it has a secret, and is not shown.
+pub(crate) struct ToLogIn {
+    /// The role of this name.
+    pub(crate) role: Option<Role>,
+    /// Whether it may log in now.
+    pub(crate) may_log_in: bool,
+    /// The secret of the decoys.
+    pub(crate) secret: Option<[u8; 32]>,
+}
+
 impl Vault {
     /// Creates a role, and admits its name as that of an analyst.
     ///
@@ -72,21 +82,15 @@ impl Vault {
         self.read(|connection, _| roles::all(connection))
     }
 
-    /// The role of this name with whether it may log in now, and the secret of the decoys. Both are read whether or not there is the role.
+    /// What a log-in under this name is compared with. All of it is read whether or not there is the role.
     ///
     /// # Errors
     /// As [`Vault::roles`].
-    pub(crate) fn role_to_log_in(
-        &self,
-        name: &str,
-    ) -> Result<(Option<(Role, bool)>, Option<[u8; 32]>), VaultError> {
+    pub(crate) fn role_to_log_in(&self, name: &str) -> Result<ToLogIn, VaultError> {
         self.read(|connection, _| {
             let role = roles::all(connection)?.into_iter().find(|role| role.name == name);
-            let role = role.map(|role| {
-                let may_log_in = role.is_valid(time::now());
-                (role, may_log_in)
-            });
-            Ok((role, roles::secret(connection)?))
+            let may_log_in = role.as_ref().is_some_and(|role| role.is_valid(time::now()));
+            Ok(ToLogIn { role, may_log_in, secret: roles::secret(connection)? })
         })
     }
 }
