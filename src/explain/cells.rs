@@ -10,7 +10,6 @@
 use serde_json::{Value, json};
 
 use super::Explanation;
-use crate::ledger::BudgetQuote;
 
 impl Explanation {
     /// The same explanation of a query that is charged to these cells.
@@ -26,11 +25,4 @@ impl Explanation {
         }
         self
     }
-}
-
-/// Whose slice of a budget pays, and in which cell.
-pub(super) fn slice_and_cell(quote: &BudgetQuote) -> String {
-    let slice = quote.slice.as_ref().map(|slice| format!(", slice of {slice}"));
-    let cell = quote.cell.as_ref().map(|cell| format!(", {cell}"));
-    slice.into_iter().chain(cell).collect()
 }

@@ -24,6 +24,7 @@ use crate::release::text::exact;
 use crate::release::{PartitionSelection, Release, loss_text, parameters_text};
 use crate::visible::{self, rounded};
 use bounds::bounds_lines;
+use budget::{budget_json, budget_text, cost_json};
 use loosest::loosest;
 use mostly_noise::noise_below_text;
 use noise::{asked_text, euclidean, noise_text, norm_text};
@@ -32,6 +33,7 @@ use threshold::{keys_text, share_text, threshold_json, threshold_lines};
 use tighter::{of_the_data, tighter_lines};
 
 mod bounds;
+mod budget;
 mod cells;
 mod consistent;
 mod joint;
@@ -437,64 +439,6 @@ impl BudgetQuote {
     pub(crate) fn after_left(&self) -> Spend {
         self.limit.minus(self.after)
     }
-}
-
-fn budget_json(quote: &BudgetQuote) -> Value {
-    let mut json = json!({
-        "name": quote.budget,
-        "left": spend_json(quote.limit.minus(quote.spent)),
-        "after": spend_json(quote.after_left()),
-    });
-    if let (Some(slice), Value::Object(map)) = (&quote.slice, &mut json) {
-        map.insert("slice".to_owned(), json!(slice.to_string()));
-    }
-    json
-}
-
-fn budget_text(quote: &BudgetQuote) -> String {
-    let left = quote.limit.minus(quote.spent).neat_down();
-    let symbol = quote.limit.notion.symbol();
-    let after = quote.after_left().neat_down();
-    let delta = |spend: Spend| {
-        if quote.limit.atto_delta == 0 {
-            String::new()
-        } else {
-            format!(", δ {}", spend.delta_text())
-        }
-    };
-    format!(
-        "{}{}: {symbol} {}{} left → {symbol} {}{} after{}",
-        quote.budget,
-        cells::slice_and_cell(quote),
-        left.loss_text(),
-        delta(left),
-        after.loss_text(),
-        delta(after),
-        match (quote.promise, quote.coupon) {
-            (Some(promise), Some(coupon)) => {
-                format!(" (coupons of {} for {promise})", Spend::of_epsilon(coupon, 0))
-            }
-            (Some(promise), None) => format!(" (zCDP for {promise})"),
-            (None, _) => String::new(),
-        },
-    )
-}
-
-fn spend_json(spend: Spend) -> Value {
-    json!({ spend.notion.name(): number(&spend.loss_text()), "delta": number(&spend.delta_text()) })
-}
-
-/// The cost in one notion as an amount; in several, the δ beside another than the first has a name of its own.
-fn cost_json(cost: Cost) -> Value {
-    let mut parts = cost.parts();
-    let mut object = spend_json(parts.next().unwrap_or_default());
-    for part in parts {
-        let Value::Object(map) = &mut object else { break };
-        let name = part.notion.name();
-        map.insert(name.to_owned(), number(&part.loss_text()));
-        map.insert(format!("{name}_delta"), number(&part.delta_text()));
-    }
-    object
 }
 
 fn release_json(

@@ -4,7 +4,8 @@
 
 use serde_json::json;
 
-use super::{Explanation, budget_json, budget_text, cost_json, derivation_tree, unit_text};
+use super::budget::{budget_json, budget_text, cost_json};
+use super::{Explanation, derivation_tree, unit_text};
 use crate::ledger::BudgetQuote;
 use crate::privacy::Cost;
 use crate::release::synthetic::SyntheticRelease;

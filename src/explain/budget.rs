@@ -1,0 +1,74 @@
+//! What an explanation says of budgets and of what a release takes from them.
+//!
+//! In: quotes of budgets and a cost. Out: the text of a line, and JSON.
+
+use serde_json::{Value, json};
+
+use crate::explain::text::number;
+use crate::ledger::BudgetQuote;
+use crate::privacy::{Cost, Spend};
+
+pub(super) fn budget_json(quote: &BudgetQuote) -> Value {
+    let mut json = json!({
+        "name": quote.budget,
+        "left": spend_json(quote.limit.minus(quote.spent)),
+        "after": spend_json(quote.after_left()),
+    });
+    if let (Some(slice), Value::Object(map)) = (&quote.slice, &mut json) {
+        map.insert("slice".to_owned(), json!(slice.to_string()));
+    }
+    json
+}
+
+pub(super) fn budget_text(quote: &BudgetQuote) -> String {
+    let left = quote.limit.minus(quote.spent).neat_down();
+    let symbol = quote.limit.notion.symbol();
+    let after = quote.after_left().neat_down();
+    let delta = |spend: Spend| {
+        if quote.limit.atto_delta == 0 {
+            String::new()
+        } else {
+            format!(", δ {}", spend.delta_text())
+        }
+    };
+    format!(
+        "{}{}: {symbol} {}{} left → {symbol} {}{} after{}",
+        quote.budget,
+        slice_and_cell(quote),
+        left.loss_text(),
+        delta(left),
+        after.loss_text(),
+        delta(after),
+        match (quote.promise, quote.coupon) {
+            (Some(promise), Some(coupon)) => {
+                format!(" (coupons of {} for {promise})", Spend::of_epsilon(coupon, 0))
+            }
+            (Some(promise), None) => format!(" (zCDP for {promise})"),
+            (None, _) => String::new(),
+        },
+    )
+}
+
+/// Whose slice of a budget pays, and in which cell.
+fn slice_and_cell(quote: &BudgetQuote) -> String {
+    let slice = quote.slice.as_ref().map(|slice| format!(", slice of {slice}"));
+    let cell = quote.cell.as_ref().map(|cell| format!(", {cell}"));
+    slice.into_iter().chain(cell).collect()
+}
+
+fn spend_json(spend: Spend) -> Value {
+    json!({ spend.notion.name(): number(&spend.loss_text()), "delta": number(&spend.delta_text()) })
+}
+
+/// The cost in one notion as an amount; in several, the δ beside another than the first has a name of its own.
+pub(super) fn cost_json(cost: Cost) -> Value {
+    let mut parts = cost.parts();
+    let mut object = spend_json(parts.next().unwrap_or_default());
+    for part in parts {
+        let Value::Object(map) = &mut object else { break };
+        let name = part.notion.name();
+        map.insert(name.to_owned(), number(&part.loss_text()));
+        map.insert(format!("{name}_delta"), number(&part.delta_text()));
+    }
+    object
+}
