@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::{Budget, CatalogError, ExportFolder, Replay, Slice, View};
 use crate::catalog::cell::Partition;
 use crate::catalog::name::check_name;
+use crate::catalog::numbers::Numbers;
 use crate::catalog::version::{CatalogVersion, Joined};
 
 #[cfg(test)]
@@ -417,6 +418,7 @@ pub struct Catalog {
     pub(super) partitions: BTreeMap<String, Partition>,
     pub(super) joined: Joined,
     pub(super) version: CatalogVersion,
+    pub(super) numbers: Numbers,
 }
 
 impl Catalog {

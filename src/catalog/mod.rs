@@ -33,6 +33,7 @@ mod export;
 pub(crate) mod joins;
 mod metadata;
 pub(crate) mod name;
+pub(crate) mod numbers;
 mod replay;
 mod seal;
 pub(crate) mod slices;

@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Answers,
     /// The roles that may log in.
     Roles,
+    /// The numbers of the last declarations of tables.
+    Versions,
 }
 
 impl Kind {
@@ -43,6 +45,7 @@ impl Kind {
             Self::Home => ("home", "its home is not what was written"),
             Self::Answers => ("answers", "the stored answers are not what was stored"),
             Self::Roles => ("roles", "the roles are not what was declared"),
+            Self::Versions => ("versions", "the versions of tables are not what was declared"),
         }
     }
 

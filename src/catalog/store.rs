@@ -12,6 +12,7 @@
 //! declared_table(name, body): also views and export folders, whose names no table can have
 //!                                            seal('tables')   = SHA-256 of every name and body
 //! joined_space(space, other)                 in seal('tables') too
+//! table_version, refreshed_table              seal('versions'), see `numbers`
 //! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column, the slices and the partitions
 //! ```
 
@@ -20,6 +21,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
+use super::numbers::{self, numbers};
 use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, View};
 use crate::catalog::version::Joined;
 
@@ -34,7 +36,7 @@ pub(crate) use super::seal::{Kind, check_seal, seal, set_seal};
 /// domains whose charges count for each other's people; see [`super::unit_domains`].
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE seal (
-    kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home', 'answers', 'roles')),
+    kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home', 'answers', 'roles', 'versions')),
     digest BLOB NOT NULL CHECK (length(digest) = 32)
 ) STRICT, WITHOUT ROWID;
 
@@ -98,6 +100,7 @@ BEGIN SELECT RAISE(ABORT, 'how a budget counts never changes'); END;
 /// Seals the present rows: there are none yet, or they come from an older format and were checked there.
 pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
     reseal_tables(connection)?;
+    numbers::reseal(connection)?;
     reseal_budgets(connection)
 }
 
@@ -139,12 +142,16 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let joined = Joined::from_pairs(joined_rows(connection)?);
     let catalog = Catalog::new(tables, budgets).with_views(views).with_exports(exports);
     let catalog = catalog.with_slices(slices).with_partitions(partitions);
-    Ok(catalog.kept_as(version(connection)?, joined))
+    Ok(catalog.kept_as(version(connection)?, joined, numbers(connection)?))
 }
 
 /// The version of the present declarations.
 pub(crate) fn version(connection: &Connection) -> Result<CatalogVersion, CatalogError> {
-    Ok(CatalogVersion::sealed(seal(connection, Kind::Tables)?, seal(connection, Kind::Budgets)?))
+    Ok(CatalogVersion::sealed([
+        seal(connection, Kind::Tables)?,
+        seal(connection, Kind::Budgets)?,
+        seal(connection, Kind::Versions)?,
+    ]))
 }
 
 /// The declared table of this name.

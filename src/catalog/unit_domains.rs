@@ -13,6 +13,7 @@
 use std::collections::BTreeSet;
 
 use super::{Budget, Catalog, Table};
+use crate::catalog::numbers::Numbers;
 use crate::catalog::version::{CatalogVersion, Joined};
 
 impl Catalog {
@@ -21,17 +22,27 @@ impl Catalog {
         self.version
     }
 
-    /// The same snapshot with this version and these joins, as a vault keeps it.
+    /// The numbers of the last declarations of tables.
+    pub(crate) fn numbers(&self) -> &Numbers {
+        &self.numbers
+    }
+
+    /// The same snapshot with this version, these joins and these numbers, as a vault keeps it.
     #[must_use]
-    pub(crate) fn kept_as(mut self, version: CatalogVersion, joined: Joined) -> Self {
-        (self.version, self.joined) = (version, joined);
+    pub(crate) fn kept_as(
+        mut self,
+        version: CatalogVersion,
+        joined: Joined,
+        numbers: Numbers,
+    ) -> Self {
+        (self.version, self.joined, self.numbers) = (version, joined, numbers);
         self
     }
 
     /// An empty snapshot that is current in every vault, for tests of the ledger alone.
     #[cfg(test)]
     pub(crate) fn of_any_vault() -> Self {
-        Self::default().kept_as(CatalogVersion::any(), Joined::default())
+        Self::default().kept_as(CatalogVersion::any(), Joined::default(), Numbers::default())
     }
 
     /// The table at the end of the chain of links that begins here, and the number of links.
@@ -115,8 +126,10 @@ mod tests {
     #[test]
     fn a_catalog_without_a_vault_is_never_current() {
         let none = CatalogVersion::default();
-        let sealed = CatalogVersion::sealed([1; 32], [2; 32]);
+        let sealed = CatalogVersion::sealed([[1; 32], [2; 32], [3; 32]]);
         assert!(!none.is(&none) && !none.is(&sealed));
-        assert!(sealed.is(&sealed) && !sealed.is(&CatalogVersion::sealed([1; 32], [3; 32])));
+        assert!(
+            sealed.is(&sealed) && !sealed.is(&CatalogVersion::sealed([[1; 32], [3; 32], [3; 32]]))
+        );
     }
 }

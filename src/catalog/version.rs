@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One state of all declarations.
 ///
 /// # Guarantee
-/// Equal versions were read from equal declarations: they are the seals of the tables and of the budgets. The default
+/// Equal versions were read from equal declarations: they are the seals of the tables, of the budgets and of the
+/// numbers of declarations, so that a REFRESH makes another one. The default
 /// is the version of a catalog that was not read from a vault; no vault accepts it as current.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CatalogVersion(State);
@@ -14,16 +15,16 @@ pub struct CatalogVersion(State);
 pub(crate) enum State {
     #[default]
     OfNoVault,
-    Sealed([[u8; 32]; 2]),
+    Sealed([[u8; 32]; 3]),
     /// For tests of the ledger alone, which plan nothing; other code never constructs it.
     #[cfg_attr(not(test), allow(dead_code, reason = "tests make it"))]
     OfAnyVault,
 }
 
 impl CatalogVersion {
-    /// The version with these seals, of the tables and of the budgets.
-    pub(crate) fn sealed(tables: [u8; 32], budgets: [u8; 32]) -> Self {
-        Self(State::Sealed([tables, budgets]))
+    /// The version with these seals: of the tables, of the budgets, and of the numbers of the tables' last declarations.
+    pub(crate) fn sealed(seals: [[u8; 32]; 3]) -> Self {
+        Self(State::Sealed(seals))
     }
 
     /// A version that every vault accepts as its own.

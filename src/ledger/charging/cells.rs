@@ -24,7 +24,6 @@ use crate::catalog::store::{self, Fields};
 use crate::catalog::{Budget, Catalog, Cell, Touched};
 use crate::ledger::error::Fault;
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::kept;
 use crate::ledger::records::sums::{Place, Sum};
 use crate::privacy::{Cost, ParameterError, Spend};
 
@@ -127,7 +126,7 @@ pub(crate) fn check_beginning(witness: &Witness, cells: Option<Cells<'_>>) -> Re
 pub(crate) type Decided = BTreeMap<String, [u8; 32]>;
 
 /// What decides who is in which cell, under the present declarations.
-pub(crate) fn decided(connection: &Connection, catalog: &Catalog) -> Result<Decided, Fault> {
+pub(crate) fn decided(catalog: &Catalog) -> Decided {
     let mut decided = Decided::new();
     for budget in catalog.budgets().filter(|budget| catalog.partition(&budget.name).is_some()) {
         let people = catalog.people(catalog.unit_domain_of(budget));
@@ -143,10 +142,9 @@ pub(crate) fn decided(connection: &Connection, catalog: &Catalog) -> Result<Deci
             // A declaration always serializes; the type requires a value.
             fields.text(&serde_json::to_string(table).unwrap_or_default());
         }
-        let names: Vec<String> = names.into_iter().collect();
-        for (name, number) in kept::versions(connection, &names)? {
+        for name in names {
             fields.text(&name);
-            fields.integer(number);
+            fields.integer(catalog.numbers().of(&name));
         }
         for other in catalog.budgets_of(catalog.unit_domain_of(budget)) {
             if let Some(Partition { table, column, .. }) = catalog.partition(&other.name) {
@@ -155,7 +153,7 @@ pub(crate) fn decided(connection: &Connection, catalog: &Catalog) -> Result<Deci
         }
         decided.insert(budget.name.clone(), fields.digest());
     }
-    Ok(decided)
+    decided
 }
 
 /// Lets the cells begin anew whose people may be in others than before; the caller holds the write lock and is about to commit.
@@ -169,7 +167,7 @@ pub(crate) fn begin_anew(
     before: &Decided,
 ) -> Result<(), Fault> {
     let catalog = store::load(connection)?;
-    let now = decided(connection, &catalog)?;
+    let now = decided(&catalog);
     for (budget, digest) in &now {
         let Some(partition) = catalog.partition(budget) else { continue };
         if before.get(budget) == Some(digest) {

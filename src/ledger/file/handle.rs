@@ -31,8 +31,8 @@ pub(crate) struct Handle {
     /// The place of the file; `None` for a vault in memory.
     pub(crate) place: Option<Place>,
     pub(crate) anchor: Option<Anchor>,
-    /// The last catalog that was read, with its seals.
-    pub(crate) catalog: Option<([[u8; 32]; 2], Arc<Catalog>)>,
+    /// The last catalog that was read.
+    pub(crate) catalog: Option<Arc<Catalog>>,
     /// The last release tables that were read, with their seal.
     pub(crate) released: Option<([u8; 32], Arc<Vec<ReleaseTable>>)>,
 }

@@ -11,9 +11,9 @@
 //! checkpoint(sequence, chain, sums, cells, digest)         one row per 256 entries, append-only
 //! statement(hash, text)     declaration     home           see the modules of these names
 //! release_table     release_grant                          see `records/answers`
-//! kept_draw     table_version                               see `records/kept`
+//! kept_draw                                               see `records/kept`
 //! role     log_in_secret                                  see `records/roles`
-//! analyst(name)     seal, declared_table, budget, slice, cell_column    see the catalog's store
+//! analyst(name)     seal, declared_table, budget, slice, cell_column, table_version    see the catalog's store
 //! ```
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use crate::catalog::{cell, slices, store};
+use crate::catalog::{cell, numbers, slices, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::{home, wait};
 use crate::ledger::records::{
@@ -33,7 +33,7 @@ use crate::ledger::version::VERSION;
 const APPLICATION_ID: i64 = 0x4875_7368;
 
 /// The tables of a vault that do not grow with the ledger. The check of the schema's own table covers the free pages too.
-const CHECKED: [&str; 11] = [
+const CHECKED: [&str; 13] = [
     "sqlite_schema",
     "seal",
     "analyst",
@@ -45,6 +45,8 @@ const CHECKED: [&str; 11] = [
     "home",
     "role",
     "log_in_secret",
+    "table_version",
+    "refreshed_table",
 ];
 
 /// The ledger's own tables.
@@ -127,6 +129,7 @@ pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
         SCHEMA,
         slices::SCHEMA,
         cell::SCHEMA,
+        numbers::SCHEMA,
         statements::SCHEMA,
         history::SCHEMA,
         home::SCHEMA,

@@ -5,9 +5,8 @@
 //! too (`REPLAY`), with the number of the charge that paid; further ones of that day are not written down. Nothing is kept before it
 //! is paid for. A row that is lost costs a new draw, and nothing else.
 //!
-//! A key has the version of each private table: the number, in the whole vault, of the last declaration that touched it. The
-//! numbers only grow, also when a table is dropped. They follow from declarations alone: a key that followed from what is in a
-//! file would tell whether anybody joined.
+//! A key has the version of each private table: the number, in the whole vault, of the last declaration that touched it (see
+//! `catalog::numbers`).
 //!
 //! ```text
 //! entry 17  LAPLACE  eps=1       the charge
@@ -25,7 +24,7 @@ use crate::ledger::records::chain::Witness;
 use crate::ledger::records::time;
 use crate::sampler::QueryRng;
 
-/// The tables of kept draws, and of the versions of tables.
+/// The table of kept draws.
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE kept_draw (
     key BLOB NOT NULL CHECK (length(key) = 32),
@@ -43,23 +42,6 @@ CREATE INDEX ledger_replays ON ledger (analyst, parameters, at) WHERE mechanism 
 
 CREATE TRIGGER kept_draw_is_never_changed BEFORE UPDATE ON kept_draw
 BEGIN SELECT RAISE(ABORT, 'a kept draw is never changed'); END;
-
-CREATE TABLE table_version (
-    name TEXT PRIMARY KEY NOT NULL,
-    number INTEGER NOT NULL CHECK (number > 0)
-) STRICT, WITHOUT ROWID;
-
-CREATE TRIGGER table_version_only_grows BEFORE UPDATE ON table_version
-WHEN NEW.number <= OLD.number OR NEW.name IS NOT OLD.name
-BEGIN SELECT RAISE(ABORT, 'the version of a table only grows'); END;
-
-CREATE TRIGGER table_version_is_never_deleted BEFORE DELETE ON table_version
-BEGIN SELECT RAISE(ABORT, 'the version of a table is never deleted'); END;
-
-CREATE TABLE refreshed_table (
-    name TEXT PRIMARY KEY NOT NULL,
-    number INTEGER NOT NULL CHECK (number > 0)
-) STRICT, WITHOUT ROWID;
 ";
 
 /// The most bytes of one kept draw; a larger one is drawn each time.
@@ -87,59 +69,6 @@ pub(crate) struct KeptDraw {
     pub(crate) charge: i64,
     /// What was drawn.
     pub(crate) drawn: Vec<u8>,
-}
-
-/// Marks tables as touched by a declaration; the caller holds the write lock.
-pub(crate) fn touch<'a>(
-    connection: &Connection,
-    tables: impl IntoIterator<Item = &'a str>,
-) -> Result<(), Fault> {
-    for table in tables {
-        connection.execute(
-            "INSERT INTO table_version (name, number)
-             VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM table_version))
-             ON CONFLICT DO UPDATE SET number = excluded.number",
-            [table],
-        )?;
-    }
-    Ok(())
-}
-
-/// The versions of these tables; a table that no declaration touched since the vault has this format has version 0.
-pub(crate) fn versions(
-    connection: &Connection,
-    tables: &[String],
-) -> Result<Vec<(String, i64)>, Fault> {
-    let mut statement =
-        connection.prepare_cached("SELECT number FROM table_version WHERE name = ?1")?;
-    let version = |table: &String| {
-        let number = statement.query_row([table], |row| row.get(0)).optional()?;
-        Ok((table.clone(), number.unwrap_or(0)))
-    };
-    tables.iter().map(version).collect()
-}
-
-/// Notes that a table's rows are those of now until its next declaration, as its owner says; the caller holds the write lock.
-///
-/// # Guarantee
-/// The table has a new version: nothing that was kept before is shown again.
-pub(crate) fn refresh(connection: &Connection, table: &str) -> Result<(), Fault> {
-    touch(connection, [table])?;
-    connection.execute(
-        "INSERT INTO refreshed_table (name, number)
-         VALUES (?1, (SELECT number FROM table_version WHERE name = ?1))
-         ON CONFLICT DO UPDATE SET number = excluded.number",
-        [table],
-    )?;
-    Ok(())
-}
-
-/// Whether the owner has said so since the last other declaration of a table.
-pub(crate) fn is_refreshed(connection: &Connection, table: &str) -> Result<bool, Fault> {
-    let mut statement = connection.prepare_cached(
-        "SELECT 1 FROM refreshed_table JOIN table_version USING (name, number) WHERE name = ?1",
-    )?;
-    Ok(statement.exists([table])?)
 }
 
 /// The kept draw of this key: anybody's, the first one first, or that of one analyst.
@@ -220,8 +149,8 @@ fn forget_oldest(connection: &Connection, analyst: &str, most: i64) -> Result<()
 
 /// Whether the ledger says already that an analyst was shown again on this day what a charge paid for.
 ///
-/// One entry for each analyst, charge and day is enough to know who was shown what, so that the ledger grows by what is paid, and not
-/// by how often a dashboard is refreshed.
+/// One entry for each analyst, charge and day says whose question something of that charge answered first on that day, so that the
+/// ledger grows by what is paid, and not by how often a dashboard is refreshed.
 pub(crate) fn is_noted(connection: &Connection, analyst: &str, charge: i64) -> Result<bool, Fault> {
     let day = time::now().div_euclid(SECONDS_OF_A_DAY).saturating_mul(SECONDS_OF_A_DAY);
     let mut statement = connection.prepare_cached(
@@ -270,18 +199,19 @@ pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The key of an identity under these versions of its tables, and these contents of the public ones among them.
+/// The key of an identity under these numbers of the last declarations of its tables, and these contents of the public ones
+/// among them.
 pub(crate) fn key(
     identity: &[u8],
-    versions: &[(String, i64)],
+    numbers: &[(&str, i64)],
     contents: &[(String, String)],
 ) -> [u8; 32] {
     let mut fields = Fields::new("hushql key 2");
     fields.bytes(identity);
-    fields.integer(i64::try_from(versions.len()).unwrap_or(i64::MAX));
-    for (table, version) in versions {
+    fields.integer(i64::try_from(numbers.len()).unwrap_or(i64::MAX));
+    for (table, number) in numbers {
         fields.text(table);
-        fields.integer(*version);
+        fields.integer(*number);
     }
     for (table, content) in contents {
         fields.text(table);

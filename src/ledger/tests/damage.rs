@@ -188,6 +188,18 @@ fn altered_rows_are_refused() {
             "DELETE FROM declared_table WHERE name = 'states'",
             "the declared tables are not what was declared",
         ),
+        (
+            "UPDATE table_version SET number = number + 9 WHERE name = 'states'",
+            "the versions of tables are not what was declared",
+        ),
+        (
+            "INSERT INTO table_version VALUES ('nothing', 99)",
+            "the versions of tables are not what was declared",
+        ),
+        (
+            "INSERT INTO refreshed_table SELECT * FROM table_version WHERE name = 'states'",
+            "the versions of tables are not what was declared",
+        ),
         ("INSERT INTO analyst VALUES ('eve')", "the list of analysts is not what was written"),
         (
             "UPDATE ledger SET epsilon_nano = 2 WHERE sequence = 3",

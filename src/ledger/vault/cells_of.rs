@@ -8,13 +8,12 @@
 
 use crate::catalog::cell::Partition;
 use crate::catalog::cells::{cells, delete, set};
-use crate::catalog::{Budget, Catalog, CatalogError, Cell, Table, store};
+use crate::catalog::{Budget, Catalog, CatalogError, Cell, Table, numbers, store};
 use crate::ledger::charging::cells::{place, spent_at};
 use crate::ledger::charging::moves;
 use crate::ledger::charging::slices::{SliceState, share_of, shares};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst::OWNER;
-use crate::ledger::records::kept;
 use crate::ledger::vault::Vault;
 use crate::ledger::vault::budgets::account;
 use crate::privacy::Spend;
@@ -55,7 +54,7 @@ impl Vault {
                     return Err(VaultError::Redeclared.into());
                 }
                 let Some(table) = pinned else { return Ok(()) };
-                kept::touch(connection, [table.name.as_str()])?;
+                numbers::touch(connection, [table.name.as_str()])?;
                 Ok(store::update_table(connection, table)?)
             })?;
             let catalog = store::load(connection)?;

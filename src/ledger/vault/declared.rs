@@ -13,13 +13,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::PoisonError;
 
-use crate::catalog::store;
 use crate::catalog::{Budget, Catalog, CatalogError, PerQuery, Slice, Table, alter};
+use crate::catalog::{numbers, store};
 use crate::ledger::charging::carried::Elsewhere;
 use crate::ledger::charging::{carried, charge, moves};
 use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::analyst;
 use crate::ledger::records::sums::Sum;
-use crate::ledger::records::{analyst, kept};
 use crate::ledger::vault::budgets::{account, covered, state};
 use crate::ledger::vault::{BudgetState, Vault};
 use crate::privacy::{Cost, Spend};
@@ -180,7 +180,7 @@ impl Vault {
                 if !planned.version().is(&before.version()) {
                     return Err(VaultError::Redeclared.into());
                 }
-                kept::touch(connection, [table.name.as_str()])?;
+                numbers::touch(connection, [table.name.as_str()])?;
                 Ok(store::update_table(connection, table)?)
             })
         })

@@ -4,7 +4,7 @@
 
 use rusqlite::Connection;
 
-use crate::catalog::{Catalog, Replay, alter, store};
+use crate::catalog::{Catalog, Replay, alter, numbers, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::kept::{self, KeptDraw};
 use crate::ledger::vault::Vault;
@@ -50,7 +50,7 @@ impl Vault {
         let words = format!("table {table}: refreshed");
         self.declare_as(vec![words], |connection, _| {
             store::table(&store::load(connection)?, table)?;
-            kept::refresh(connection, table)
+            Ok(numbers::refresh(connection, table)?)
         })
     }
 
@@ -59,8 +59,8 @@ impl Vault {
     /// # Errors
     /// [`VaultError`] if the file cannot be read or written.
     pub(crate) fn registered_again(&self, table: &str) -> Result<(), VaultError> {
-        match self.read(|connection, _| kept::is_refreshed(connection, table))? {
-            true => self.write(|connection, _| kept::touch(connection, [table])),
+        match self.catalog()?.numbers().is_refreshed(table) {
+            true => self.write(|connection, _| Ok(numbers::touch(connection, [table])?)),
             false => Ok(()),
         }
     }
@@ -89,12 +89,13 @@ impl Vault {
                     Replay::Own => Some(analyst),
                     Replay::All => None,
                 };
-                for table in live {
-                    if !kept::is_refreshed(connection, table)? {
-                        return Ok(None);
-                    }
+                let numbers = planned.numbers();
+                if !live.iter().all(|table| numbers.is_refreshed(table)) {
+                    return Ok(None);
                 }
-                let key = kept::key(identity, &kept::versions(connection, tables)?, contents);
+                let numbers: Vec<(&str, i64)> =
+                    tables.iter().map(|table| (table.as_str(), numbers.of(table))).collect();
+                let key = kept::key(identity, &numbers, contents);
                 Ok(Some(Kept { key, draw: kept::find(connection, &key, of)? }))
             };
             asked.iter().map(one).collect()

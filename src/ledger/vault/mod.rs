@@ -30,8 +30,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rusqlite::{Connection, ErrorCode};
 
-use crate::catalog::store::{self, Kind};
-use crate::catalog::{Budget, Catalog, Table, View, describe, view_rows};
+use crate::catalog::store;
+use crate::catalog::{Budget, Catalog, Table, View, describe, numbers, view_rows};
 use crate::ledger::charging::cells;
 use crate::ledger::charging::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use crate::ledger::charging::moves;
@@ -44,7 +44,7 @@ use crate::ledger::file::place::Place;
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::chain::{LedgerEntry, Witness};
 use crate::ledger::records::history::{self, Declared};
-use crate::ledger::records::{analyst, answers, kept as draws, statements};
+use crate::ledger::records::{analyst, answers, statements};
 use crate::privacy::Spend;
 
 /// The catalog and the ledger, in one SQLite file.
@@ -103,16 +103,15 @@ impl Vault {
         handle.may_begin(&self.path)?;
         let Handle { connection, catalog, poisoned, .. } = &mut *handle;
         let read = |connection: &Connection| {
-            let seals =
-                [store::seal(connection, Kind::Tables)?, store::seal(connection, Kind::Budgets)?];
-            if let Some((known, snapshot)) = catalog
-                && *known == seals
-            {
-                return Ok(Arc::clone(snapshot));
+            let now = store::version(connection)?;
+            match catalog {
+                Some(known) if known.version() == now => Ok(Arc::clone(known)),
+                Some(_) | None => {
+                    let read = Arc::new(store::load(connection)?);
+                    *catalog = Some(Arc::clone(&read));
+                    Ok(read)
+                }
             }
-            let snapshot = Arc::new(store::load(connection)?);
-            *catalog = Some((seals, Arc::clone(&snapshot)));
-            Ok(snapshot)
         };
         let read = in_snapshot(connection, read);
         read.map_err(|fault: Fault| fault.leaves(poisoned).at(&self.path))
@@ -125,7 +124,7 @@ impl Vault {
     pub fn create_table(&self, table: &Table) -> Result<(), VaultError> {
         self.declare(|connection, witness| {
             answers::check_unused(connection, &table.name)?;
-            draws::touch(connection, [table.name.as_str()])?;
+            numbers::touch(connection, [table.name.as_str()])?;
             moves::redeclared(connection, witness, |_| Ok(store::insert_table(connection, table)?))
         })
     }
@@ -150,7 +149,8 @@ impl Vault {
                 for table in changed {
                     store::update_table(connection, table)?;
                 }
-                draws::touch(connection, changed.iter().map(|table| table.name.as_str()))
+                let changed = changed.iter().map(|table| table.name.as_str());
+                Ok(numbers::touch(connection, changed)?)
             })
         })
     }
@@ -161,7 +161,7 @@ impl Vault {
     /// [`VaultError::Catalog`] if the table does not exist, still has budgets, or is part of another table's link.
     pub fn drop_table(&self, name: &str) -> Result<(), VaultError> {
         self.declare(|connection, witness| {
-            draws::touch(connection, [name])?;
+            numbers::touch(connection, [name])?;
             moves::redeclared(connection, witness, |_| Ok(store::delete_table(connection, name)?))
         })
     }
@@ -307,8 +307,7 @@ impl Vault {
     ) -> Result<T, VaultError> {
         self.write(|connection, witness| {
             let catalog = store::load(connection)?;
-            let (before, cells) =
-                (describe::texts(&catalog), cells::decided(connection, &catalog)?);
+            let (before, cells) = (describe::texts(&catalog), cells::decided(&catalog));
             let value = work(connection, witness)?;
             cells::begin_anew(connection, witness, &cells)?;
             let after = describe::texts(&store::load(connection)?);

@@ -7,7 +7,7 @@
 use rusqlite::Connection;
 
 use super::sealed::{Slices, check_budgets};
-use crate::catalog::store;
+use crate::catalog::{numbers, store};
 use crate::ledger::error::Fault;
 use crate::ledger::file::schema;
 use crate::ledger::records::chain::Witness;
@@ -45,6 +45,7 @@ pub(super) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
 /// [`Fault::Damage`] if an entry, a checkpoint, a statement, the history, a stored answer or a kept draw was altered.
 pub(super) fn complete(connection: &Connection) -> Result<Witness, Fault> {
     store::reseal_budgets(connection)?;
+    numbers::reseal(connection)?;
     answers::initialise(connection)?;
     roles::initialise(connection)?;
     let witness = Witness::with_new_checkpoints(connection)?;

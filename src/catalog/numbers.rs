@@ -1,0 +1,136 @@
+//! The numbers of declarations: for each table, the number of the last declaration that touched it.
+//!
+//! In: the names of tables that are declared, altered, refreshed or dropped. Out: larger numbers than any before, under a seal of
+//! their own. They only grow, also when a table is dropped, and follow from declarations alone: a number that followed from what is
+//! in a file would tell whether anybody joined.
+//!
+//! ```text
+//! CREATE EXTERNAL TABLE a …    a 1
+//! CREATE EXTERNAL TABLE b …    a 1, b 2
+//! ALTER TABLE a REFRESH        a 3 (refreshed), b 2
+//! ```
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+
+use super::CatalogError;
+use super::digest::Fields;
+use super::seal::{Kind, check_seal, set_seal};
+
+/// The tables of the numbers, and of those that were given by a REFRESH.
+pub(crate) const SCHEMA: &str = "
+CREATE TABLE table_version (
+    name TEXT PRIMARY KEY NOT NULL,
+    number INTEGER NOT NULL CHECK (number > 0)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER table_version_only_grows BEFORE UPDATE ON table_version
+WHEN NEW.number <= OLD.number OR NEW.name IS NOT OLD.name
+BEGIN SELECT RAISE(ABORT, 'the version of a table only grows'); END;
+
+CREATE TRIGGER table_version_is_never_deleted BEFORE DELETE ON table_version
+BEGIN SELECT RAISE(ABORT, 'the version of a table is never deleted'); END;
+
+CREATE TABLE refreshed_table (
+    name TEXT PRIMARY KEY NOT NULL,
+    number INTEGER NOT NULL CHECK (number > 0)
+) STRICT, WITHOUT ROWID;
+";
+
+/// The numbers of tables, and of the last REFRESH of those that had one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    last: BTreeMap<String, i64>,
+    refreshed: BTreeMap<String, i64>,
+}
+
+impl Numbers {
+    /// The number of the last declaration that touched a table; 0 if none did since the vault has numbers.
+    pub(crate) fn of(&self, table: &str) -> i64 {
+        self.last.get(table).copied().unwrap_or(0)
+    }
+
+    /// Whether the last declaration of a table was a REFRESH: its rows are those of now, as its owner says.
+    pub(crate) fn is_refreshed(&self, table: &str) -> bool {
+        let refreshed = self.refreshed.get(table);
+        refreshed.is_some() && refreshed == self.last.get(table)
+    }
+
+    fn digest(&self) -> [u8; 32] {
+        let mut fields = Fields::new("hushql numbers 1");
+        for numbers in [&self.last, &self.refreshed] {
+            fields.text(&numbers.len().to_string());
+            for (name, number) in numbers {
+                fields.text(name);
+                fields.integer(*number);
+            }
+        }
+        fields.digest()
+    }
+}
+
+/// All numbers, checked against their seal.
+///
+/// # Errors
+/// [`CatalogError::Damaged`] if they are not what was written.
+pub(crate) fn numbers(connection: &Connection) -> Result<Numbers, CatalogError> {
+    let numbers = rows(connection)?;
+    check_seal(connection, Kind::Versions, numbers.digest())?;
+    Ok(numbers)
+}
+
+/// Marks tables as touched by a declaration; the caller holds the write lock.
+///
+/// # Errors
+/// [`CatalogError::Damaged`] if the numbers before were not what was written.
+pub(crate) fn touch<'a>(
+    connection: &Connection,
+    tables: impl IntoIterator<Item = &'a str>,
+) -> Result<(), CatalogError> {
+    numbers(connection)?;
+    for table in tables {
+        connection.execute(
+            "INSERT INTO table_version (name, number)
+             VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM table_version))
+             ON CONFLICT DO UPDATE SET number = excluded.number",
+            [table],
+        )?;
+    }
+    reseal(connection)
+}
+
+/// Notes that a table's rows are those of now until its next declaration, as its owner says; the caller holds the write lock.
+///
+/// # Guarantee
+/// The table has a new number, and the declarations a new version: nothing that was planned or kept before is shown again.
+///
+/// # Errors
+/// As [`touch`].
+pub(crate) fn refresh(connection: &Connection, table: &str) -> Result<(), CatalogError> {
+    touch(connection, [table])?;
+    connection.execute(
+        "INSERT INTO refreshed_table (name, number)
+         VALUES (?1, (SELECT number FROM table_version WHERE name = ?1))
+         ON CONFLICT DO UPDATE SET number = excluded.number",
+        [table],
+    )?;
+    reseal(connection)
+}
+
+/// Seals the present numbers.
+pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
+    set_seal(connection, Kind::Versions, rows(connection)?.digest())
+}
+
+fn rows(connection: &Connection) -> Result<Numbers, CatalogError> {
+    let read = |sql: &str| -> Result<BTreeMap<String, i64>, CatalogError> {
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    };
+    Ok(Numbers {
+        last: read("SELECT name, number FROM table_version")?,
+        refreshed: read("SELECT name, number FROM refreshed_table")?,
+    })
+}
