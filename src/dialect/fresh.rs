@@ -15,6 +15,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::ast::AggregateName;
+use super::candidates::of_this_select;
 use super::clauses::word_at;
 use super::spelling::respelled;
 use crate::catalog::RESERVED;
@@ -79,9 +80,9 @@ pub(super) fn take_mark(function: &mut sql::Function) -> bool {
     true
 }
 
-/// Whether an expression has a marked call, also in its subqueries.
+/// Whether an expression has a marked call of its own SELECT. Subqueries are SELECTs of their own.
 pub(super) fn has_mark(expr: &Expr) -> bool {
-    let found = sql::visit_expressions(expr, |expr| match expr {
+    let found = of_this_select(&mut expr.clone(), |expr| match expr {
         Expr::Function(function)
             if function.name.to_string().starts_with(&format!("{RESERVED}{KIND}")) =>
         {
