@@ -30,9 +30,9 @@ struct AnswerLine<'a> {
     notes: &'a [String],
     cost: Amount,
     left: BTreeMap<&'a str, Amount>,
-    /// The number of the charge that paid for what is shown again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    replayed: Option<i64>,
+    /// The numbers of the charges that paid for what is shown again.
+    #[serde(skip_serializing_if = "<[i64]>::is_empty")]
+    replayed: &'a [i64],
 }
 
 #[derive(Debug, Serialize)]
@@ -83,7 +83,7 @@ pub(super) fn answer(answer: &Answer, view: &View) -> serde_json::Result<String>
     let receipt = answer.receipt();
     let left = receipt.into_iter().flat_map(|r| &r.left).map(|(name, left)| (name.as_str(), *left));
     let spent = receipt.map_or_else(Cost::default, |r| r.spent);
-    let replayed = receipt.filter(|r| r.is_replayed).map(|r| r.sequence);
+    let replayed = receipt.map_or(&[][..], |r| &r.replayed);
     line(view, accuracy.collect(), answer.notes(), (spent, replayed), left)
 }
 
@@ -91,7 +91,7 @@ fn line<'a>(
     view: &'a View,
     accuracy: Vec<AccuracyItem<'a>>,
     notes: &'a [String],
-    (spent, replayed): (Cost, Option<i64>),
+    (spent, replayed): (Cost, &'a [i64]),
     left: impl Iterator<Item = (&'a str, Spend)>,
 ) -> serde_json::Result<String> {
     written(&AnswerLine {
@@ -200,7 +200,7 @@ mod tests {
         let cost = both.counted_in(&[Notion::Approximate]);
         let left = Spend::of_epsilon(9_000_000_000, 1_000_000_000_000);
         assert_eq!(
-            line(&view, accuracy, &[], (cost, None), [("research", left)].into_iter()).unwrap(),
+            line(&view, accuracy, &[], (cost, &[]), [("research", left)].into_iter()).unwrap(),
             "{\"columns\":[\"n\",\"x\",\"d\"],\
              \"rows\":[[9223372036854775807,1.5,\"2025-01-31\"],[null,null,true]],\
              \"accuracy\":[{\"column\":\"n\",\"kind\":\"within\",\"value\":2.99,\"confidence\":0.95}],\

@@ -191,6 +191,7 @@ fn paid(due: &Due) -> Charge {
         plan_hash: due.plan_hash,
         statement: String::new(),
         entries: due.losses.iter().map(entry).collect(),
+        replayed: Vec::new(),
         unit_domains: due.unit_domains.clone(),
         catalog: vault.catalog().unwrap(),
     };

@@ -14,14 +14,16 @@ use crate::privacy::{Delta, Loss, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::calibrate::mechanize;
 use accuracy::{accuracies_under_bounds, accuracy_among, error_bars, without_bound, without_error};
+use apart::Apart;
 use consistent::{Fit, FittedLevel, fits};
 use cost::{Accounts, default_cost};
 use goal::{Groups, priced};
 use shown::{PaidBy, Shown, drawn_by};
 use together::{draw_together, losses};
-use unit::Unit;
+use unit::{Draws, Of, Unit};
 
 pub(crate) mod accuracy;
+mod apart;
 pub(crate) mod calibrate;
 mod complete;
 pub(crate) mod consistent;
@@ -59,6 +61,8 @@ pub struct Release {
     error_bars: ErrorBars,
     fits: Vec<Fit>,
     shown: Shown,
+    /// How measures that are drawn together would be drawn alone, by private aggregate; `None` for one whose groups only the data know.
+    apart: Vec<Option<Apart>>,
 }
 
 impl Release {
@@ -106,6 +110,22 @@ impl Release {
         })
     }
 
+    /// The losses of what is shown again, as they were charged when it was drawn.
+    pub(crate) fn replayed_losses(&self) -> Vec<Loss> {
+        let aggregates = self.mechanisms.iter().zip(&self.selections).enumerate();
+        let of = |(part, (mechanisms, selection)): (
+            usize,
+            (&Vec<Mechanized>, &Option<PartitionSelection>),
+        )| {
+            let measures = losses(mechanisms).into_iter().enumerate();
+            let measures = measures.filter(move |(at, _)| self.shown.has(part, *at));
+            let selection = selection.as_ref().filter(|_| self.shown.whole(part).is_some());
+            let threshold = selection.and_then(PartitionSelection::loss).cloned();
+            measures.map(|(_, loss)| loss).chain(threshold).collect::<Vec<_>>()
+        };
+        aggregates.flat_map(of).collect()
+    }
+
     /// Shows again what a unit drew, and this charge paid for: it is neither charged nor drawn any more. `None`, and nothing
     /// changes, if that is not what the unit draws.
     pub(crate) fn show(
@@ -115,6 +135,33 @@ impl Release {
         drawn: Vec<RecordBatch>,
     ) -> Option<()> {
         self.shown.show(self.analysis.parts(), unit, paid, drawn)
+    }
+
+    /// Draws each number alone that would be drawn together with others and is not shown again, so that it is recognised alone; the
+    /// result is whether there was any.
+    ///
+    /// # Guarantee
+    /// Each is charged what it was charged before, and its noise is that of its own ε.
+    pub(crate) fn draw_apart(&mut self) -> bool {
+        let mut any = false;
+        for (part, (apart, mechanized)) in self.apart.iter().zip(&mut self.mechanisms).enumerate() {
+            let Some(apart) = apart else { continue };
+            any |= apart.draw_apart(mechanized, |measure| self.shown.has(part, measure));
+        }
+        any
+    }
+
+    /// Draws numbers together where all of them err less, after [`Release::draw_apart`]: those that are not shown again.
+    ///
+    /// # Guarantee
+    /// Each is charged what it was charged before, and the noise of what is drawn together is that of the sum of their ε at most; what
+    /// is shown again stays as it was drawn.
+    pub(crate) fn draw_together_again(&mut self) {
+        let parts = self.analysis.parts().iter().zip(&self.apart).zip(&mut self.mechanisms);
+        for (at, ((part, apart), mechanized)) in parts.enumerate() {
+            let Some(apart) = apart else { continue };
+            apart.draw_together_again(part, mechanized, |measure| self.shown.has(at, measure));
+        }
     }
 
     /// What is shown again.
@@ -127,6 +174,16 @@ impl Release {
         let Some(own) = self.analysis.parts().get(part) else { return false };
         let measures = own.measures().len();
         measures > 0 && (0..measures).all(|measure| self.shown.has(part, measure))
+    }
+
+    /// Whether all draws of a unit are shown again.
+    pub(crate) fn shows(&self, unit: &Unit) -> bool {
+        unit.draws.iter().all(|Draws { part, of }| match of {
+            Of::All => self.is_shown(*part),
+            Of::Measures { measures, .. } => {
+                measures.iter().all(|measure| self.shown.has(*part, *measure))
+            }
+        })
     }
 
     /// The number of the charge that paid for a measure that is shown again, as the ledger shows it to who asks.
@@ -259,8 +316,8 @@ impl Drawn<'_> {
 pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal> {
     let steps = analysis.steps().to_vec();
     let accounts = Accounts::for_analysis(&analysis, catalog);
-    let (mut mechanisms, mut selections): (Vec<_>, Vec<Option<PartitionSelection>>) =
-        (Vec::new(), Vec::new());
+    let (mut mechanisms, mut apart) = (Vec::new(), Vec::new());
+    let mut selections: Vec<Option<PartitionSelection>> = Vec::new();
     for aggregate in analysis.parts() {
         let default = default_cost(&analysis, aggregate.subject().unit_domain(), catalog);
         let calibrated = match aggregate.unknown_partitions() {
@@ -269,8 +326,9 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
             )
             .map(|(mut mechanized, selection)| {
                 let allowed = accounts.for_one_draw();
-                draw_together(aggregate, &mut mechanized, selection.counter(), &allowed);
-                (mechanized, Some(selection))
+                let counter = selection.counter().into_iter().collect();
+                draw_together(aggregate, &mut mechanized, counter, &allowed);
+                (mechanized, Some(selection), None)
             }),
             None => {
                 let groups = Groups::Public(aggregate.keys().all().len());
@@ -280,16 +338,19 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
                     .map(|measure| at(&*priced(measure, groups, &accounts, &at)?))
                     .collect::<Result<Vec<_>, _>>()
                     .map(|mut mechanized| {
-                        draw_together(aggregate, &mut mechanized, None, &accounts.for_one_draw());
-                        (mechanized, None)
+                        let allowed = accounts.for_one_draw();
+                        let apart =
+                            Apart::before_drawing_together(aggregate, &mut mechanized, allowed);
+                        (mechanized, None, Some(apart))
                     })
             }
         };
-        let (mechanized, selection) = calibrated.map_err(|refusal| refusal.after(&steps))?;
+        let (mechanized, selection, alone) = calibrated.map_err(|refusal| refusal.after(&steps))?;
         for (measure, one) in aggregate.measures().iter().zip(&mechanized) {
             accounts.admit(measure, one).map_err(|refusal| refusal.after(&steps))?;
         }
         mechanisms.push(mechanized);
+        apart.push(alone);
         selections.push(selection);
     }
     for (part, selection) in selections.iter().enumerate() {
@@ -300,7 +361,7 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
     let fits = fits(&analysis, &mut mechanisms);
     let error_bars = error_bars(&analysis, &selections);
     let shown = Shown::default();
-    Ok(Release { analysis, mechanisms, selections, error_bars, fits, shown })
+    Ok(Release { analysis, mechanisms, selections, error_bars, fits, shown, apart })
 }
 
 /// The parameters of a release as the ledger and the explanation display them.

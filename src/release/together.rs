@@ -197,10 +197,12 @@ struct Shared {
     filter: Option<usize>,
     limits: ContributionBounds,
     range: (Grid, i128, i128),
+    /// Whether they are asked for with FRESH: what is drawn anew is drawn together with nothing that may be shown again.
+    fresh: bool,
 }
 
-/// Lets measures of a part be drawn together where all of them err less; the one whose number decides which groups come out
-/// stays as it is.
+/// Lets measures of a part be drawn together where all of them err less; those that are `done` stay as they are: the one whose number
+/// decides which groups come out, and those that are shown again.
 ///
 /// # Guarantee
 /// The vector of an AVG has the noise of that AVG at the sum of the ε of all that read it, and they are charged their ε: the
@@ -216,10 +218,9 @@ struct Shared {
 pub(super) fn draw_together(
     part: &PrivateAggregate,
     mechanized: &mut [Mechanized],
-    deciding: Option<usize>,
+    mut done: Vec<usize>,
     allowed: &OneDraw,
 ) {
-    let mut done: Vec<usize> = deciding.into_iter().collect();
     for seed in 0..mechanized.len() {
         let Some(shared) = part.measures().get(seed).and_then(shared) else { continue };
         if done.contains(&seed) {
@@ -254,7 +255,8 @@ fn shared(measure: &Measure) -> Option<Shared> {
         return None;
     };
     let Measure { filter, limits, grid, lo, hi, .. } = *measure;
-    (hi > lo).then_some(Shared { column, filter, limits, range: (grid, lo, hi) })
+    let fresh = measure.clause.fresh;
+    (hi > lo).then_some(Shared { column, filter, limits, range: (grid, lo, hi), fresh })
 }
 
 /// The measure as a member, if it is one of plain Laplace noise with a cost of its own.
@@ -278,7 +280,9 @@ fn member(
         && measure.clause.consistent.is_none()
         && parameters.within.is_none()
         && !states_delta;
-    let alike = measure.filter == with.filter && measure.limits == with.limits;
+    let alike = measure.filter == with.filter
+        && measure.limits == with.limits
+        && measure.clause.fresh == with.fresh;
     if !is_plain || !alike {
         return None;
     }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::LogicalPlan;
 use super::analyze::Analyzed;
 use super::declared::Declared;
 use crate::analysis::Analysis;
-use crate::catalog::{Catalog, Source, Table};
+use crate::catalog::{Catalog, Replay, Source, Table};
 use crate::dialect::ColumnName;
 use crate::engine::range::Proposal;
 use crate::engine::session::Session;
@@ -50,6 +50,12 @@ impl Planned {
     /// The declarations that the query was planned with.
     pub(super) fn catalog(&self) -> &Arc<Catalog> {
         &self.declared.catalog
+    }
+
+    /// Whose answers the budgets of a unit domain replay, together.
+    pub(super) fn replay_of(&self, unit_domain: &str) -> Replay {
+        let budgets = self.catalog().budgets_of(unit_domain).map(|budget| budget.replay);
+        budgets.reduce(Replay::strictest).unwrap_or(Replay::Off)
     }
 
     /// The files that the query has read and will read.

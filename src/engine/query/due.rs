@@ -81,7 +81,10 @@ impl Session {
         if entries.is_empty() {
             return Ok(Due { planned, request: None, cost: Cost::default(), to_keep });
         }
-        self.inner.resources.check_cost(cost)?;
+        let replayed = release.replayed_losses();
+        let mut shown = replayed.iter().map(Cost::round_up);
+        let stated = shown.try_fold(cost, |all, one| all.plus(one?))?;
+        self.inner.resources.check_cost(stated)?;
         let unit_domains = release.unit_domains();
         let counts: Vec<Notion> = unit_domains
             .iter()
@@ -94,6 +97,7 @@ impl Session {
             // The caller that charges it fills this in.
             statement: String::new(),
             entries,
+            replayed,
             unit_domains,
             catalog: Arc::clone(planned.catalog()),
         };
@@ -114,25 +118,35 @@ impl Session {
 
     /// The query shows again what was drawn before. The result is what of the rest can be kept.
     ///
+    /// Numbers that would be drawn together are looked for once more, each for itself: if one of them was drawn alone, it is shown again, and
+    /// the others are drawn together without it.
+    ///
     /// # Errors
     /// The vault's own.
     pub(crate) fn known(&self, planned: &mut Planned) -> Result<Vec<ToKeep>, Error> {
-        let mut to_keep = Vec::new();
         if planned.release().analysis().parts().is_empty() || planned.proposal().is_some() {
-            return Ok(to_keep);
+            return Ok(Vec::new());
         }
-        let (mut known, mut asked) = (Vec::new(), Vec::new());
-        let catalog = planned.catalog();
-        let replay_of = |unit_domain: &str| {
-            let budgets = catalog.budgets_of(unit_domain).map(|budget| budget.replay);
-            budgets.reduce(Replay::strictest).unwrap_or(Replay::Off)
-        };
         let parts = planned.release().analysis().parts().iter();
-        if parts.map(|part| replay_of(part.subject().unit_domain())).all(|of| of == Replay::Off) {
+        let mut unit_domains = parts.map(|part| part.subject().unit_domain());
+        if unit_domains.all(|unit_domain| planned.replay_of(unit_domain) == Replay::Off) {
+            return Ok(Vec::new());
+        }
+        let to_keep = self.show_known(planned)?;
+        if to_keep.is_empty() || !planned.release_mut().draw_apart() {
             return Ok(to_keep);
         }
+        self.show_known(planned)?;
+        planned.release_mut().draw_together_again();
+        self.show_known(planned)
+    }
+
+    /// The query shows again what is kept of the draws that it would make. The result is what of the rest can be kept.
+    fn show_known(&self, planned: &mut Planned) -> Result<Vec<ToKeep>, Error> {
+        let (mut known, mut asked) = (Vec::new(), Vec::new());
         for unit in units(planned.release()) {
-            if unit.unit_domains.iter().any(|unit_domain| replay_of(unit_domain) == Replay::Off) {
+            let is_off = |unit_domain: &String| planned.replay_of(unit_domain) == Replay::Off;
+            if planned.release().shows(&unit) || unit.unit_domains.iter().any(is_off) {
                 continue;
             }
             let Some(rows) = RowsOf::unit(&self.inner, planned, &unit) else { continue };
@@ -145,6 +159,7 @@ impl Session {
             });
             known.push((unit, rows));
         }
+        let mut to_keep = Vec::new();
         if asked.is_empty() {
             return Ok(to_keep);
         }
@@ -480,6 +495,26 @@ mod tests {
         let inner = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE age > (SELECT LAPLACE(eps=1) AVG(age) FROM people)";
         assert_eq!(units(&lab, inner).len(), 1);
         assert!(units(&lab, &inner.replace("(SELECT LAPLACE", "(SELECT FRESH LAPLACE")).is_empty());
+    }
+
+    /// What was planned before a REFRESH is neither looked for nor charged after it: it would draw the rows of before, and be kept as
+    /// a draw of those of now.
+    #[tokio::test]
+    async fn a_refresh_ends_what_was_planned() {
+        let (_folder, engine) = engine().await;
+        engine.owner().execute("ALTER PRIVACY BUDGET b SET REPLAY (ALL)").await.unwrap();
+        let lab = engine.analyst("lab").unwrap();
+        let count = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people";
+        let crate::dialect::Statement::Query(query) = lab.parse(count).unwrap() else {
+            panic!("{count}");
+        };
+        let state = lab.state(&lab.clock());
+        let due = lab.due(query.clone(), &state).unwrap();
+        assert!(lab.quote(&due).is_ok());
+        let mut planned = lab.plan(query, &state).unwrap();
+        engine.owner().execute("ALTER TABLE people REFRESH").await.unwrap();
+        assert!(lab.quote(&due).is_err_and(|error| error.is_redeclared()));
+        assert!(lab.known(&mut planned).is_err_and(|error| error.is_redeclared()));
     }
 
     /// What depends on the clock is another question each time.

@@ -47,15 +47,24 @@ impl Ready {
         Quote { schema, cost: self.due.cost(), entries, unit_domains }
     }
 
-    /// Whether it costs what was quoted, and has its columns; what is shown again costs nothing, whatever was quoted.
+    /// Whether it costs what was quoted, and has its columns; what is shown again costs nothing, whatever was quoted. What was to be
+    /// drawn together with it is charged for itself, and not more than both.
     pub(crate) fn keeps(&self, quoted: &Quote) -> bool {
         let own = self.quoted();
         if self.due.planned().release().replayed_charges().is_empty() {
             return own == *quoted;
         }
         let mut all = quoted.entries.iter();
+        let is_quoted = |own: &ChargeEntry| {
+            all.any(|quoted| {
+                let ChargeEntry { mechanism, parameters, sensitivity, cells, .. } = quoted;
+                (mechanism, parameters, sensitivity, cells)
+                    == (&own.mechanism, &own.parameters, &own.sensitivity, &own.cells)
+            })
+        };
         own.schema == quoted.schema
-            && own.entries.iter().all(|entry| all.any(|quoted| quoted == entry))
+            && own.entries.iter().all(is_quoted)
+            && own.cost.beyond(quoted.cost).is_none()
             && own.unit_domains.iter().all(|domain| quoted.unit_domains.contains(domain))
     }
 

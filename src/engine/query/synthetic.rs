@@ -174,6 +174,7 @@ impl Session {
             // The charge fills this in.
             statement: String::new(),
             entries: vec![entry],
+            replayed: Vec::new(),
             unit_domains: vec![unit_domain],
             catalog: Arc::clone(&declared.catalog),
         };

@@ -531,6 +531,7 @@ mod tests {
             analyst: "lab".to_owned(),
             plan_hash: plan_hash("plan"),
             entries: (0..entries).map(entry).collect(),
+            replayed: Vec::new(),
             unit_domains: vec!["adult".to_owned()],
             statement: "SELECT 1".to_owned(),
             catalog: vault.catalog().unwrap(),

@@ -42,6 +42,8 @@ pub struct ChargeRequest {
     pub statement: String,
     /// The releases; each becomes an entry of the ledger.
     pub entries: Vec<ChargeEntry>,
+    /// The losses of what the statement shows again: they were paid before, and count towards the minimum per query alone.
+    pub replayed: Vec<Loss>,
     /// The unit domains of all private tables that the releases read.
     pub unit_domains: Vec<String>,
     /// The declarations with which the statement was planned. The charge compares them with the present ones.
@@ -246,7 +248,17 @@ fn price(
             Some(_) | None => VaultError::NoEpsilon { budget: name() },
         })
     };
-    check_minimum(&touched, within)?;
+    // What is shown again is part of the query: who asked first decides about its cost, and not about whether it is allowed.
+    let shown = request.replayed.iter().map(Cost::round_up).collect::<Result<Vec<_>, _>>()?;
+    let (mut stated, mut stated_tally) = (asked, tally);
+    for cost in &shown {
+        stated = stated.plus(*cost)?;
+        stated_tally = stated_tally.plus(Tally::of(cost))?;
+    }
+    check_minimum(&touched, |budget| match budget.counted(stated, stated_tally) {
+        Some(stated) => Ok(stated),
+        None => within(budget),
+    })?;
     for Account { budget, .. } in &touched {
         let asked = within(budget)?;
         if !budget.per_query.allows(asked) {

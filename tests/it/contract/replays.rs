@@ -485,6 +485,101 @@ async fn rows_registered_again_are_new() {
     assert!(asked(&lab, count).await.1 && !asked(&lab, count).await.1);
 }
 
+/// What was drawn alone is shown again where it would be drawn together with others; those are paid for, together.
+#[tokio::test]
+async fn numbers_that_were_drawn_alone_are_not_paid_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "ALL").await;
+    let lab = engine.analyst("lab").unwrap();
+    let (mean, count, sum) =
+        ("LAPLACE(eps=1) AVG(age)", "LAPLACE(eps=1) COUNT(age)", "LAPLACE(eps=1) SUM(age)");
+    let of = |releases: &[&str]| {
+        let columns: Vec<String> = releases
+            .iter()
+            .zip(["a", "b", "c"])
+            .map(|(one, name)| format!("{one} AS {name}"))
+            .collect();
+        format!("SELECT {} FROM people", columns.join(", "))
+    };
+    let explained = done(&lab, &format!("EXPLAIN PRIVACY {}", of(&[mean, count]))).await;
+    assert!(explained.contains("drawn together"), "{explained}");
+    let first = async |sql: &str| {
+        let answer = lab.query(sql).await.unwrap();
+        let column = answer.batches()[0].column(0).clone();
+        (column, answer.receipt().unwrap().spent.to_string())
+    };
+    let (drawn, cost) = first(&of(&[mean])).await;
+    assert_eq!(cost, "ε = 1");
+    let prepared = lab.prepare(&of(&[mean, count])).unwrap();
+    assert_eq!(prepared.cost().to_string(), "ε = 1");
+    let with_count = of(&[mean, count]);
+    assert_eq!(lab.cost(&with_count).unwrap().to_string(), "ε = 1");
+    assert_eq!(first(&with_count).await, (drawn.clone(), "ε = 1".to_owned()));
+    // Both are known now, each as it was drawn.
+    assert!(!asked(&lab, &of(&[count])).await.1 && !asked(&lab, &with_count).await.1);
+    assert!(prepared.execute().await.unwrap().receipt().unwrap().is_replayed);
+    assert_eq!(first(&of(&[mean, count, sum])).await, (drawn.clone(), "ε = 1".to_owned()));
+    // What is asked for with FRESH is drawn and paid alone.
+    let fresh = of(&[mean, &format!("FRESH {count}")]);
+    assert_eq!(first(&fresh).await, (drawn, "ε = 1".to_owned()));
+    // What was drawn together is known together; in another statement it is another draw.
+    let filtered = format!("{} WHERE age < 50", of(&[mean, count]));
+    let quoted = lab.prepare(&filtered).unwrap();
+    assert_eq!(quoted.cost().to_string(), "ε = 2");
+    let alone = format!("{} WHERE age < 50", of(&[count]));
+    assert!(asked(&lab, &alone).await.1);
+    // It was quoted as drawn together, and one of both costs nothing now.
+    let answer = quoted.execute().await.unwrap();
+    assert_eq!(answer.receipt().unwrap().spent.to_string(), "ε = 1");
+    assert!(!asked(&lab, &filtered).await.1);
+}
+
+/// FRESH before an aggregate is a matter of its own SELECT.
+#[tokio::test]
+async fn fresh_is_of_one_select() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "ALL").await;
+    let places = folder.path().join("places.csv");
+    std::fs::write(&places, "name,size\nx,1\ny,2\n").unwrap();
+    for sql in [
+        &format!("CREATE EXTERNAL TABLE places STORED AS CSV LOCATION '{}'", places.display()),
+        "ALTER TABLE places SET PUBLIC",
+        "ALTER PRIVACY BUDGET b SET PER QUERY (default=0.5)",
+    ] {
+        done(&engine.owner(), sql).await;
+    }
+    let lab = engine.analyst("lab").unwrap();
+    for sql in [
+        "SELECT COUNT(*) AS n, (SELECT FRESH AVG(age) FROM people) AS a FROM places",
+        "SELECT COUNT(*) AS n FROM places WHERE size > (SELECT FRESH AVG(age) FROM people)",
+        "SELECT COUNT(*) AS n FROM places ORDER BY n + (SELECT FRESH AVG(age) FROM people)",
+    ] {
+        assert_eq!(lab.cost(sql).unwrap().to_string(), "ε = 0.5", "{sql}");
+        assert!(asked(&lab, sql).await.1 && asked(&lab, sql).await.1, "{sql}");
+    }
+}
+
+/// Whether a query reaches the minimum does not depend on who asked for a part of it before.
+#[tokio::test]
+async fn the_minimum_is_that_of_the_whole_query() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "ALL").await;
+    let minimum = "ALTER PRIVACY BUDGET b SET PER QUERY (min=1)";
+    done(&engine.owner(), minimum).await;
+    let lab = engine.analyst("lab").unwrap();
+    let count = "LAPLACE(eps=0.6) COUNT(*) AS n";
+    let median = "EXPONENTIAL(eps=0.6) MEDIAN(age) AS m";
+    let of = |releases: &str| format!("SELECT {releases} FROM people");
+    assert!(lab.query(&of(count)).await.is_err());
+    let sum = "LAPLACE(eps=0.6) SUM(age + 0) AS s";
+    assert!(asked(&lab, &of(&format!("{count}, {sum}"))).await.1);
+    let answer = lab.query(&of(&format!("{count}, {median}"))).await.unwrap();
+    assert_eq!(answer.receipt().unwrap().spent.to_string(), "ε = 0.6");
+    // What is shown again alone costs nothing, and reaches nothing.
+    assert!(!asked(&lab, &of(count)).await.1);
+    assert!(lab.query(&of("EXPONENTIAL(eps=0.6) MAX(age) AS m")).await.is_err());
+}
+
 /// A release table of a replayed answer costs nothing, a prepared query too, and the answer has the same ±.
 #[tokio::test]
 async fn replays_are_answers() {

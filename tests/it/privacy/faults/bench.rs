@@ -227,6 +227,7 @@ pub fn one(vault: &Vault) -> ChargeRequest {
             shared: false,
             cells: None,
         }],
+        replayed: Vec::new(),
         unit_domains: vec!["people".to_owned()],
         catalog: vault.catalog().unwrap_or_default(),
     }
