@@ -51,6 +51,8 @@ mod duckdb;
 mod people;
 #[path = "ratios/refresh.rs"]
 mod refresh;
+#[path = "ratios/synthetic.rs"]
+mod synthetic;
 #[path = "ratios/tpch.rs"]
 mod tpch;
 
@@ -110,6 +112,9 @@ fn main() {
     }
     if is_wanted("refresh") {
         refresh::dashboard(&mut table, directory.path(), &runtime);
+    }
+    if is_wanted("synthetic") {
+        synthetic::tables(&mut table, directory.path(), size.rows, &runtime);
     }
     if is_wanted("noise") {
         noise(&mut table);

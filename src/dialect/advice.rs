@@ -12,6 +12,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::ast::{AggregateName, MechanismName};
 use crate::dialect::error::DialectError;
+use crate::dialect::synthetic_options::SyntheticMethod;
 use crate::dialect::tokens::{significant, tokens};
 use crate::refusal::nearest;
 
@@ -139,6 +140,12 @@ impl Tokens {
             return None;
         }
         let word = self.name(i)?;
+        if let Some((name, _)) =
+            SyntheticMethod::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word))
+        {
+            let example = if *name == "SMALL_DATABASE" { "eps=1, rows=5" } else { "eps=1" };
+            return self.said(i, format!("{name} makes a table of new rows: write CREATE SYNTHETIC TABLE s AS {name}({example}) SELECT …"));
+        }
         let names = || MechanismName::ALL.iter().map(|(name, _)| *name);
         let message = match nearest(word, names()) {
             Some(name) => format!("there is no mechanism {word}; did you mean {name}?"),
@@ -193,6 +200,10 @@ mod tests {
             (
                 "SELECT ARGMAX EXPONENTAL(eps=1) status FROM t GROUP BY status",
                 "line 1, column 15: there is no mechanism EXPONENTAL; did you mean EXPONENTIAL?",
+            ),
+            (
+                "SELECT Aim(eps=1) age FROM t",
+                "line 1, column 8: AIM makes a table of new rows: write CREATE SYNTHETIC TABLE s AS AIM(eps=1) SELECT …",
             ),
             (
                 "SELECT hide(rho=1) COUNT(*) FROM t",

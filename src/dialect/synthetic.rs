@@ -91,7 +91,13 @@ pub(super) fn created(
     if take_word(parser, "WITH") {
         with_options(parser, &mut options)?;
     }
-    parser.expect_keyword(Keyword::AS)?;
+    // Read on without it, so that the whole statement can be said.
+    let is_method =
+        |word: &str| SyntheticMethod::NAMES.iter().any(|(name, _)| word.eq_ignore_ascii_case(name));
+    let without_as = word_at(parser, 0).is_some_and(|word| is_method(&word.value));
+    if !without_as {
+        parser.expect_keyword(Keyword::AS)?;
+    }
     let method = method(parser)?;
     if parser.peek_token().token == Token::LParen {
         parameters(parser, method, &mut options)?;
@@ -122,7 +128,12 @@ pub(super) fn created(
     if word_at(parser, 0).is_some_and(|word| word.value.eq_ignore_ascii_case("WITH")) {
         return Err(name_of("WITH").into());
     }
-    Ok(SyntheticStatement { name, if_not_exists, method, options, query })
+    let statement = SyntheticStatement { name, if_not_exists, method, options, query };
+    if without_as {
+        let why = format!("AS is missing before {method}");
+        return Err(Refusal::new(Reason::Clause, method, why, statement.to_string()).into());
+    }
+    Ok(statement)
 }
 
 fn method(parser: &mut Parser) -> Result<SyntheticMethod, ParserError> {
@@ -378,6 +389,20 @@ mod tests {
             parse("EXPLAIN PRIVACY CREATE SYNTHETIC TABLE s AS AIM(eps=1) SELECT a FROM t"),
             Ok(Statement::ExplainSynthetic { .. })
         ));
+    }
+
+    /// The whole statement is said, with AS where it belongs.
+    #[test]
+    fn a_forgotten_as_is_written() {
+        let text = "EXPLAIN PRIVACY CREATE SYNTHETIC TABLE s WITH (rows=5) aim(eps=1) SELECT a FROM t WHERE a > 2";
+        for text in [text, text.trim_start_matches("EXPLAIN PRIVACY ")] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains("AS is missing before AIM"), "{error}");
+            let corrected =
+                "CREATE SYNTHETIC TABLE s WITH (rows=5) AS AIM(eps=1) SELECT a FROM t WHERE a > 2";
+            assert!(error.contains(corrected), "{error}");
+            assert!(parse(corrected).is_ok());
+        }
     }
 
     #[test]

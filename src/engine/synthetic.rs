@@ -113,6 +113,7 @@ impl Session {
             let due = self.due_rows(statement, state)?;
             let explained = |quotes: &[_]| {
                 Explanation::for_synthetic(due.release(), due.most_rows(), due.cost(), quotes)
+                    .with_cells(&due.cells_told())
             };
             match self.quote_rows(&due) {
                 Ok(quotes) => Ok(explained(&quotes)),

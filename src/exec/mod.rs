@@ -31,7 +31,7 @@ mod testing;
 mod tests;
 mod verify;
 
-pub(crate) use coded::{PreparedRows, prepare_rows, read_rows};
+pub(crate) use coded::{PreparedRows, ReadingLimits, prepare_rows, read_rows};
 pub(crate) use datafusion::planning::{Deadline, Planning};
 pub use datafusion::session::PlannedTables;
 pub use datafusion::session::session_state;

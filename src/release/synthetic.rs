@@ -17,9 +17,11 @@ use crate::analysis::private_rows::PrivateRows;
 use crate::catalog::{Catalog, PerQuery, quoted};
 use crate::dialect::{SyntheticMethod, SyntheticOptions};
 use crate::mechanism::largest_rho;
-use crate::privacy::{Delta, Epsilon, Loss, Notion, Rational, Rho, Spend, decimal_text};
+use crate::privacy::{Delta, Epsilon, Loss, Notion, Rational, Rho, Selecting, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal};
-use crate::synthetic::{Budget, Columns, DEFAULT_BYTES, Method, Plan, Sensitivity, Task, Unfit};
+use crate::synthetic::{
+    Budget, Columns, DEFAULT_BYTES, MOST_HELD, Method, Plan, Sensitivity, Task, Unfit,
+};
 
 /// Billionths in one.
 const NANO: i64 = 1_000_000_000;
@@ -125,7 +127,27 @@ enum Stated {
     Concentrated(Rho),
 }
 
-/// Plans a synthetic table, whose statement may take so much `time`.
+/// What one statement may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// The most time for all of it.
+    pub(crate) time: Option<Duration>,
+    /// Bytes of memory for all statements together.
+    pub(crate) memory: Option<usize>,
+    /// The most rows that come out.
+    pub(crate) most_rows: usize,
+}
+
+impl Limits {
+    /// How many counts are held at once, of marginals that have at most `largest` cells: a sixty-fourth of the memory, and at
+    /// least one marginal.
+    fn most_held(&self, largest: usize) -> usize {
+        let most = self.memory.map_or(MOST_HELD, |bytes| (bytes / 64).min(MOST_HELD));
+        most.max(largest)
+    }
+}
+
+/// Plans a synthetic table, whose statement may take no more than these limits.
 ///
 /// # Guarantee
 /// The loss covers everything that the plan can release of rows that are bounded as [`SyntheticRelease::most`] says.
@@ -137,11 +159,10 @@ pub(crate) fn synthetic(
     method: SyntheticMethod,
     options: &SyntheticOptions,
     catalog: &Catalog,
-    (time, most_rows): (Option<Duration>, usize),
+    limits: Limits,
 ) -> Result<SyntheticRelease, Refusal> {
     let steps = rows.steps().to_vec();
-    chosen(rows, method, options, catalog, (time, most_rows))
-        .map_err(|refusal| refusal.after(&steps))
+    chosen(rows, method, options, catalog, limits).map_err(|refusal| refusal.after(&steps))
 }
 
 fn chosen(
@@ -149,7 +170,7 @@ fn chosen(
     method: SyntheticMethod,
     options: &SyntheticOptions,
     catalog: &Catalog,
-    (time, most_rows): (Option<Duration>, usize),
+    limits: Limits,
 ) -> Result<SyntheticRelease, Refusal> {
     check(method, options)?;
     let stated = stated(&rows, method, options, catalog)?;
@@ -172,6 +193,7 @@ fn chosen(
         }
     };
     let size = options.size.and_then(|bytes| usize::try_from(bytes).ok());
+    let largest = workload.iter().map(|(set, _)| set.cells(&sizes)).fold(0, usize::max);
     let task = Task {
         sizes,
         workload,
@@ -179,10 +201,11 @@ fn chosen(
         budget,
         sensitivity,
         most_bytes: size.unwrap_or(DEFAULT_BYTES),
+        most_held: limits.most_held(largest),
         rows: options.rows,
-        most_rows,
+        most_rows: limits.most_rows,
         // The other half is for reading and planning.
-        most_time: time.map(|time| time / 2),
+        most_time: limits.time.map(|time| time / 2),
     };
     let plan =
         Plan::new(task.clone()).map_err(|unfit| unfit_refusal(&unfit, method, &stated, &rows))?;
@@ -338,7 +361,16 @@ fn budget(
     Ok(match stated {
         Stated::Pure(epsilon) => {
             let epsilon_nano = nano(epsilon.value(), "eps")?;
-            (Budget::Pure { epsilon_nano }, Loss::pure(epsilon))
+            let loss = match method {
+                // One draw of the exponential mechanism and nothing else: ε²/8 under ρ.
+                SyntheticMethod::SmallDatabase => {
+                    Loss::choice(epsilon, None, 1, Selecting::BoundedRange)
+                }
+                SyntheticMethod::Auto | SyntheticMethod::Aim | SyntheticMethod::Mwem => {
+                    Loss::pure(epsilon)
+                }
+            };
+            (Budget::Pure { epsilon_nano }, loss)
         }
         Stated::Concentrated(rho) => {
             let rho_nano = nano(rho.value(), "rho")?;

@@ -8,15 +8,16 @@
 //! all {a} measured; round 1: {age, status} of 91 pairs and 14 columns; round 2: …; 30 rounds later nothing is left
 //! ```
 
-use std::time::Instant;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use num_traits::ToPrimitive;
 
 use super::budget::{Schedule, Shares};
-use super::clock::{Clock, LAST_STEPS, STEPS};
+use super::clock::{Clock, LAST_STEPS, STEPS, Stop, check};
 use super::columns::Columns;
 use super::door::{Candidate, Door, Measured, Released};
-use super::infer::{Model, Paths, Tree, float};
+use super::infer::{Kept, Model, Paths, Tree, float};
 use super::made::{Failed, Progress};
 use super::outcome::{Answered, Competing, Outcome, Round};
 use super::task::{Task, Unfit};
@@ -36,7 +37,7 @@ struct Fitted {
 /// [`Unfit::TooManyCandidates`] when there are more than can compete.
 pub(super) fn competing(workload: &[(Columns, u64)], most: usize) -> Result<Competing, Unfit> {
     let too_many = Unfit::TooManyCandidates { most };
-    let mut sets = std::collections::BTreeSet::new();
+    let mut sets = BTreeSet::new();
     for (set, _) in workload {
         let columns = set.as_slice();
         if columns.len() > 16 {
@@ -59,6 +60,25 @@ pub(super) fn competing(workload: &[(Columns, u64)], most: usize) -> Result<Comp
     Ok(sets.into_iter().map(|set| (set.clone(), weight(&set))).collect())
 }
 
+/// All of these, with the error that so much noise in each cell would bring.
+pub(super) fn candidates<'c>(
+    fits: impl IntoIterator<Item = &'c (Columns, u64)>,
+    sizes: &[usize],
+    noise: f64,
+) -> Vec<Candidate> {
+    let candidate = |(columns, weight): &(Columns, u64)| Candidate {
+        columns: columns.clone(),
+        weight: *weight,
+        bias: (noise * float(columns.cells(sizes))).to_i64().unwrap_or(i64::MAX >> 20),
+    };
+    fits.into_iter().map(candidate).collect()
+}
+
+/// A model's counts as whole numbers, each rounded by itself.
+pub(super) fn whole(counts: &[f64]) -> Vec<i64> {
+    counts.iter().map(|value| value.round_ties_even().to_i64().unwrap_or(0)).collect()
+}
+
 /// Measures and fits until the budget is spent.
 ///
 /// # Errors
@@ -78,13 +98,13 @@ pub(super) fn run(
         rounds: Vec::new(),
         count: 0,
     };
-    let mut clock = Clock::new(task.most_time);
+    let mut clock = Clock::new(task.most_time, door.stop());
     let is_plain = columns == 1 || competing.iter().all(|(set, _)| set.len() == 1);
     if is_plain {
         let share =
             total.checked_div(columns.try_into().unwrap_or(u64::MAX)).ok_or(Failed::Fault)?;
         fitted.take(door.measure(&single, share)?);
-        clock.fit(&mut fitted.model, LAST_STEPS);
+        clock.fit(&mut fitted.model, LAST_STEPS)?;
         return Ok(fitted.outcome(columns));
     }
     let mut schedule = Schedule::new(total, columns, task.budget.into()).ok_or(Failed::Fault)?;
@@ -92,10 +112,10 @@ pub(super) fn run(
         single.iter().chain(competing.iter().map(|(set, _)| set)).cloned().collect();
     door.prepare(&all)?;
     fitted.take(door.measure(&single, schedule.first())?);
-    clock.fit(&mut fitted.model, STEPS);
+    clock.fit(&mut fitted.model, STEPS)?;
     while let Some(shares) = schedule.next() {
         let used = door.used().saturating_add(shares.select).saturating_add(shares.measure);
-        let fits = fitting(task, competing, &fitted.model, used);
+        let fits = fitting(task, competing, &fitted.model, used, door.stop())?;
         if fitted.round(task, &fits, shares, door, &mut clock)? {
             schedule.grow();
         }
@@ -104,7 +124,7 @@ pub(super) fn run(
             break;
         }
     }
-    clock.fit(&mut fitted.model, LAST_STEPS);
+    clock.fit(&mut fitted.model, LAST_STEPS)?;
     Ok(fitted.outcome(columns))
 }
 
@@ -124,36 +144,33 @@ impl Fitted {
         fits: &[&(Columns, u64)],
         shares: Shares,
         door: &mut Door<'_>,
-        clock: &mut Clock,
+        clock: &mut Clock<'_>,
     ) -> Result<bool, Failed> {
         let noise = door.noise(shares.measure)?;
-        let start = Instant::now();
-        let mut paths = Paths::new(&self.model, &task.sizes);
-        let mut candidates = Vec::with_capacity(fits.len());
-        for (columns, weight) in fits.iter().copied() {
-            let Some(model) = paths.marginal(columns) else { continue };
-            let whole = |value: &f64| value.round_ties_even().to_i64().unwrap_or(0);
-            let bias = (noise.mean_size() * float(model.len())).to_i64().unwrap_or(i64::MAX >> 20);
-            candidates.push(Candidate {
-                columns: columns.clone(),
-                weight: *weight,
-                model: model.iter().map(whole).collect(),
-                bias,
-            });
-        }
-        clock.take(start);
-        let chosen = *door.select(&candidates, shares.select)?.get();
-        let candidate = candidates.get(chosen).ok_or(Failed::Fault)?;
-        let set = candidate.columns.clone();
+        let mut paths = Paths::new(&self.model, &task.sizes, task.most_held);
+        let candidates = candidates(fits.iter().copied(), &task.sizes, noise.mean_size());
+        let mut answers = Duration::ZERO;
+        let mut answer = |set: &Columns| {
+            let start = Instant::now();
+            let model = paths.marginal(set).map(|counts| whole(&counts));
+            answers += start.elapsed();
+            model
+        };
+        let chosen = *door.select(&candidates, &mut answer, shares.select)?.get();
+        clock.take(answers);
+        let set = candidates.get(chosen).ok_or(Failed::Fault)?.columns.clone();
         let old = paths.marginal(&set).ok_or(Failed::Fault)?;
         let limit = noise.mean_size() * float(old.len());
+        let model = Kept::of(&self.model);
         self.take(door.measure(std::slice::from_ref(&set), shares.measure)?);
-        clock.fit(&mut self.model, STEPS);
-        let new = Paths::new(&self.model, &task.sizes).marginal(&set).ok_or(Failed::Fault)?;
+        clock.fit(&mut self.model, STEPS)?;
+        let new = Paths::new(&self.model, &task.sizes, task.most_held).marginal(&set);
+        let new = new.ok_or(Failed::Fault)?;
         let moved: f64 = old.iter().zip(&new).map(|(old, new)| (old - new).abs()).sum();
         self.count = self.count.saturating_add(1);
         let measured = Answered::Marginal(self.measured.len().saturating_sub(1));
-        self.keep(Round { candidates, chosen, select: shares.select, measured });
+        let round = Round { candidates, chosen, model, select: shares.select, measured };
+        self.keep(round, task.most_bytes);
         Ok(moved <= limit)
     }
 
@@ -168,19 +185,24 @@ impl Fitted {
         }
     }
 
-    /// Keeps a round; of earlier ones only what did not compete again.
-    fn keep(&mut self, round: Round) {
+    /// Keeps a round; of earlier ones only what did not compete again, and as many as are not larger together than four models.
+    fn keep(&mut self, round: Round, most_bytes: usize) {
+        let again: BTreeSet<&Columns> = round.candidates.iter().map(|c| &c.columns).collect();
         for earlier in &mut self.rounds {
             let winner = earlier.candidates.get(earlier.chosen).map(|c| c.columns.clone());
             earlier.candidates.retain(|candidate| {
-                Some(&candidate.columns) == winner.as_ref()
-                    || !round.candidates.iter().any(|other| other.columns == candidate.columns)
+                Some(&candidate.columns) == winner.as_ref() || !again.contains(&candidate.columns)
             });
             let of_winner = |c: &Candidate| Some(&c.columns) == winner.as_ref();
             earlier.chosen = earlier.candidates.iter().position(of_winner).unwrap_or(0);
         }
         self.rounds.retain(|earlier| earlier.candidates.len() > 1);
         self.rounds.push(round);
+        let cells =
+            |rounds: &[Round]| rounds.iter().map(|round| round.model.cells()).sum::<usize>();
+        while self.rounds.len() > 1 && cells(&self.rounds) > most_bytes / 2 {
+            self.rounds.remove(0);
+        }
     }
 }
 
@@ -191,17 +213,22 @@ fn fitting<'c>(
     competing: &'c Competing,
     model: &Model,
     used: u64,
-) -> Vec<&'c (Columns, u64)> {
+    stop: Stop<'_>,
+) -> Result<Vec<&'c (Columns, u64)>, Failed> {
     let bytes = u128::try_from(task.most_bytes).unwrap_or(u128::MAX);
     let limit = bytes.saturating_mul(u128::from(used)) / u128::from(task.budget.nano().max(1)) / 8;
     let sizes = &task.sizes;
     let inside = |set: &Columns| model.tree().holding(set, sizes).is_some();
     let outside: Vec<&Columns> =
         competing.iter().map(|(set, _)| set).filter(|set| !inside(set)).collect();
-    let cells = Tree::cells_with(sizes, model.measured(), &outside);
-    let small: Vec<&Columns> = (outside.iter().zip(cells))
+    let mut cells = Vec::with_capacity(outside.len());
+    for some in outside.chunks(64) {
+        check(stop)?;
+        cells.extend(Tree::cells_with(sizes, model.measured(), some));
+    }
+    let small: BTreeSet<&Columns> = (outside.iter().zip(cells))
         .filter(|(_, cells)| u128::try_from(*cells).is_ok_and(|cells| cells <= limit))
         .map(|(set, _)| *set)
         .collect();
-    competing.iter().filter(|(set, _)| inside(set) || small.contains(&set)).collect()
+    Ok(competing.iter().filter(|(set, _)| small.contains(set) || inside(set)).collect())
 }

@@ -7,37 +7,71 @@
 //! measurement holds at β·2⁻ⁱ, so that the best of all may be taken. Of another r that competed when c won: its score was not much
 //! more than that of c, which was measured; both at β/2T for each of the at most T rounds, so that any round may be taken.
 
+use std::collections::BTreeMap;
+
 use num_traits::ToPrimitive;
 
+use super::aim::whole;
+use super::clock::{Stop, check};
 use super::columns::Columns;
 use super::door::{Candidate, range};
-use super::infer::{Table, float};
+use super::infer::{Paths, Table, float};
 use super::made::{Failed, MarginalError};
 use super::noise::{Chooser, Mode, Noise};
 use super::outcome::{Answered, Competing, Outcome, Round};
 use super::task::Task;
 use crate::privacy::{Rational, parse_decimal};
 
-/// The bounds of these marginals, in rows or persons; `columns` are the rows made.
+/// The bounds of these marginals, in rows or persons; `columns` are the rows made. On two threads if there is much to do.
 ///
 /// # Errors
-/// [`Failed::Mechanism`] where the noise of a round that is over cannot be calibrated, which it was.
+/// [`Failed::Mechanism`] where the noise of a round that is over cannot be calibrated, which it was; and that the statement is over.
 pub(super) fn bounds(
     task: &Task,
     competing: &Competing,
     outcome: &Outcome,
     columns: &[Vec<u16>],
+    stop: Stop<'_>,
 ) -> Result<Vec<MarginalError>, Failed> {
-    let marginals = marginals(task, competing, columns);
+    let rows = columns.first().map_or(0, Vec::len);
+    let of = |sets: &[(Columns, u64)]| bounds_of(task, sets, outcome, columns, stop);
+    if rows.saturating_mul(competing.len()) < 1 << 20 {
+        return of(competing);
+    }
+    let (first, second) = competing.split_at(competing.len() / 2);
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| of(first));
+        let own = of(second);
+        let first = beside.join().unwrap_or_else(|_| of(first))?;
+        Ok(first.into_iter().chain(own?).collect())
+    })
+}
+
+/// The bounds of some of them, one after the other.
+fn bounds_of(
+    task: &Task,
+    sets: &[(Columns, u64)],
+    outcome: &Outcome,
+    columns: &[Vec<u16>],
+    stop: Stop<'_>,
+) -> Result<Vec<MarginalError>, Failed> {
     let rows = columns.first().map_or(0, Vec::len);
     let scale = if rows == 0 { 0.0 } else { outcome.total / float(rows) };
     let unit = f64::from(task.sensitivity.grid()).exp2();
+    let known = outcome.rounds.iter().map(|round| Known::of(task, outcome, round));
+    let mut known = known.collect::<Result<Vec<Option<Known>>, Failed>>()?;
     let mut errors = Vec::new();
-    for ((set, weight), made) in competing.iter().zip(marginals) {
-        let made: Vec<f64> = made.into_iter().map(|count| float(count) * scale).collect();
+    for (set, weight) in sets {
+        check(stop)?;
+        let made = marginal(task, set, columns).into_iter().map(|count| float(count) * scale);
+        let made: Vec<f64> = made.collect();
         let bound = match measured(task, outcome, set, &made) {
             Some(bound) => Some((true, bound)),
-            None => other(task, outcome, set, *weight, &made)?.map(|bound| (false, bound)),
+            None => {
+                let rounds = known.iter_mut().flatten();
+                let bounds = rounds.filter_map(|round| round.bound(set, *weight, &made));
+                bounds.reduce(f64::min).map(|bound| (false, bound))
+            }
         };
         if let Some((measured, bound)) = bound {
             let bound = bound.max(0.0) / unit * (1.0 + 1e-9);
@@ -47,35 +81,21 @@ pub(super) fn bounds(
     Ok(errors)
 }
 
-/// The counts of the rows made; on two threads if there is much to do.
-fn marginals(task: &Task, competing: &Competing, columns: &[Vec<u16>]) -> Vec<Vec<u64>> {
+/// The counts of the rows made.
+fn marginal(task: &Task, set: &Columns, columns: &[Vec<u16>]) -> Vec<u64> {
     let rows = columns.first().map_or(0, Vec::len);
-    let count = |(set, _): &(Columns, u64)| {
-        let mut counts = vec![0_u64; set.cells(&task.sizes)];
-        let of_set: Vec<(usize, &[u16])> = (set.as_slice().iter())
-            .filter_map(|column| {
-                Some((*task.sizes.get(*column)?, columns.get(*column)?.as_slice()))
-            })
-            .collect();
-        for row in 0..rows {
-            let code = |codes: &[u16]| codes.get(row).copied().map_or(0, usize::from);
-            let cell = of_set.iter().fold(0, |cell, (size, codes)| cell * size + code(codes));
-            if let Some(count) = counts.get_mut(cell) {
-                *count += 1;
-            }
+    let mut counts = vec![0_u64; set.cells(&task.sizes)];
+    let of_set: Vec<(usize, &[u16])> = (set.as_slice().iter())
+        .filter_map(|column| Some((*task.sizes.get(*column)?, columns.get(*column)?.as_slice())))
+        .collect();
+    for row in 0..rows {
+        let code = |codes: &[u16]| codes.get(row).copied().map_or(0, usize::from);
+        let cell = of_set.iter().fold(0, |cell, (size, codes)| cell * size + code(codes));
+        if let Some(count) = counts.get_mut(cell) {
+            *count += 1;
         }
-        counts
-    };
-    let (first, second) = competing.split_at(competing.len() / 2);
-    if rows.saturating_mul(competing.len()) < 1 << 20 {
-        return competing.iter().map(count).collect();
     }
-    std::thread::scope(|scope| {
-        let beside = scope.spawn(|| first.iter().map(count).collect::<Vec<_>>());
-        let own: Vec<Vec<u64>> = second.iter().map(count).collect();
-        let first = beside.join().unwrap_or_else(|_| first.iter().map(count).collect());
-        first.into_iter().chain(own).collect()
-    })
+    counts
 }
 
 /// β = 0.05, times 2⁻ʰ, divided by a number.
@@ -105,46 +125,60 @@ fn measured(task: &Task, outcome: &Outcome, set: &Columns, made: &[f64]) -> Opti
     bounds.reduce(f64::min)
 }
 
-/// The bound of a set that competed, and was not measured; `None` if it never did.
-fn other(
-    task: &Task,
-    outcome: &Outcome,
-    set: &Columns,
-    weight: u64,
-    made: &[f64],
-) -> Result<Option<f64>, Failed> {
-    let mut best: Option<f64> = None;
-    for round in &outcome.rounds {
-        let Some(own) = round.candidates.iter().find(|c| c.columns == *set) else { continue };
-        let Some(chosen) = round.candidates.get(round.chosen) else { continue };
+/// What a round tells of those that competed in it and were not measured.
+struct Known<'o> {
+    candidates: BTreeMap<&'o Columns, &'o Candidate>,
+    /// What the model answered.
+    paths: Paths<'o>,
+    /// How far the winner was off, as it was measured, and its weight and bias; without these where a cell was measured.
+    off: f64,
+    winner: Option<(f64, f64)>,
+    /// How much farther off another may be.
+    gap: f64,
+}
+
+impl<'o> Known<'o> {
+    fn of(task: &'o Task, outcome: &Outcome, round: &'o Round) -> Result<Option<Self>, Failed> {
+        let Some(chosen) = round.candidates.get(round.chosen) else { return Ok(None) };
+        let mut paths = Paths::kept(&round.model, &task.sizes, task.most_held);
+        let Some(model) = paths.marginal(&chosen.columns).map(|counts| whole(&counts)) else {
+            return Ok(None);
+        };
         let beta = beta(1, outcome.most_rounds);
-        let gap = gap(task, round, &beta)?;
-        let whole = |value: &i64| float(*value);
-        let known = distance(made, own.model.iter().map(whole));
-        let bound = match &round.measured {
+        let (off, winner) = match &round.measured {
             Answered::Marginal(place) => {
-                let Some(measured) = outcome.measured.get(*place) else { continue };
+                let Some(measured) = outcome.measured.get(*place) else { return Ok(None) };
                 let measured = measured.get();
                 let values: Vec<f64> = measured.values.iter().copied().map(float).collect();
-                let off = distance(&values, chosen.model.iter().map(whole))
+                let off = distance(&values, model.iter().copied().map(float))
                     + noise_within(&measured.noise, 1, measured.values.len(), &beta);
-                let weighed = float(chosen.weight) / float(weight.max(1));
-                known
-                    + float(own.bias)
-                    + weighed * (off - float(chosen.bias))
-                    + gap / float(weight.max(1))
+                (off, Some((float(chosen.weight), float(chosen.bias))))
             }
             Answered::Cell { cell, value, measure } => {
-                // No cell of any candidate is much farther off than the chosen one.
                 let noise = Noise::calibrate(task.budget.into(), task.sensitivity, *measure)?;
-                let model = chosen.model.get(*cell).map_or(0.0, whole);
-                let off = (float(*value) - model).abs() + noise_within(&noise, 1, 1, &beta);
-                known + float(own.model.len()) * (off + gap)
+                let model = model.get(*cell).copied().map_or(0.0, float);
+                ((float(*value) - model).abs() + noise_within(&noise, 1, 1, &beta), None)
             }
         };
-        best = Some(best.map_or(bound, |best| best.min(bound)));
+        let candidates = round.candidates.iter().map(|own| (&own.columns, own)).collect();
+        Ok(Some(Self { candidates, paths, off, winner, gap: gap(task, round, &beta)? }))
     }
-    Ok(best)
+
+    /// The bound of a set that competed; `None` if it did not.
+    fn bound(&mut self, set: &Columns, weight: u64, made: &[f64]) -> Option<f64> {
+        let own = self.candidates.get(set)?;
+        let model = whole(&self.paths.marginal(set)?);
+        let known = distance(made, model.iter().copied().map(float));
+        let weight = float(weight.max(1));
+        Some(match self.winner {
+            Some((of_winner, bias)) => {
+                let weighed = of_winner / weight * (self.off - bias);
+                known + float(own.bias) + weighed + self.gap / weight
+            }
+            // No cell of any candidate is much farther off than the chosen one.
+            None => known + float(model.len()) * (self.off + self.gap),
+        })
+    }
 }
 
 /// How far the score of the chosen one can be below the best, at confidence 1 − β.
@@ -156,7 +190,7 @@ fn gap(task: &Task, round: &Round, beta: &Rational) -> Result<f64, Failed> {
             (range(weights, task.sensitivity), round.candidates.len())
         }
         Answered::Cell { .. } => {
-            let cells = |candidate: &Candidate| candidate.model.len();
+            let cells = |candidate: &Candidate| candidate.columns.cells(&task.sizes);
             (range([1, 1], task.sensitivity), round.candidates.iter().map(cells).sum())
         }
     };

@@ -10,7 +10,7 @@
 //! (w⁽¹⁾ + w⁽²⁾)·Δ₁, the two largest weights: that is the range of the choice.
 //!
 //! ```text
-//! select([{0,1}: weight 2, model (3, 1, 0, 2)], ρ = 10⁻³)  →  Released(0)
+//! select([{0,1}: weight 2], which the model answers (3, 1, 0, 2), ρ = 10⁻³)  →  Released(0)
 //! measure({0,1}, ρ = 9·10⁻³)                               →  Released(4, −1, 7, 3)
 //! ```
 
@@ -26,15 +26,13 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use super::clock::{Stop, check};
 use super::columns::{Columns, Count, index};
 use super::made::Failed;
 use super::noise::{Chooser, Mode, Noise};
 use super::small;
 use super::task::{Sensitivity, Task};
 use crate::sampler::QueryRng;
-
-/// The most counts that are kept from one round to the next.
-const MOST_KEPT: usize = 1 << 22;
 
 /// A value that noise or a choice made private. Only the door makes these.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,17 +61,27 @@ pub(super) struct Measured {
     pub(super) noise: Noise,
 }
 
-/// One of those that compete: how a model answers, and how much that matters.
+/// One of those that compete, and how much that matters.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Candidate {
     /// Its columns.
     pub(super) columns: Columns,
     /// Its weight w, at least 1.
     pub(super) weight: u64,
-    /// The model's counts of all cells, in whole grid units.
-    pub(super) model: Vec<i64>,
     /// β: the error that the noise would bring.
     pub(super) bias: i64,
+}
+
+/// How a model answers a marginal: the counts of all cells, in whole grid units. `None` where it would need too much memory. It
+/// is asked for one after the other, so that the answers are never held together.
+pub(super) type Answer<'m> = &'m mut dyn FnMut(&Columns) -> Option<Vec<i64>>;
+
+/// The scores of those that the model answers, which stay inside.
+struct Scored {
+    /// Their places among the candidates.
+    places: Vec<usize>,
+    scores: Vec<i128>,
+    range: u128,
 }
 
 /// Where the draws come from.
@@ -146,7 +154,7 @@ pub(super) struct Log {}
 impl Log {
     fn values(&mut self, _: &[i128]) {}
     fn index(&mut self, _: usize) {}
-    fn candidates(&mut self, _: &[Candidate]) {}
+    fn candidate(&mut self, _: &Candidate, _: &[i64]) {}
     fn sets(&mut self, _: &[Columns]) {}
 }
 
@@ -154,7 +162,7 @@ impl Log {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) told: Vec<Told>,
-    /// The candidates of each choice, and the sets of each count.
+    /// Each candidate as the model answers it, and the sets of each count.
     pub(super) asked: Vec<Vec<(Columns, Vec<i64>)>>,
 }
 
@@ -168,8 +176,8 @@ impl Log {
         self.told.push(Told::Index(index));
     }
 
-    fn candidates(&mut self, candidates: &[Candidate]) {
-        self.asked.push(candidates.iter().map(|c| (c.columns.clone(), c.model.clone())).collect());
+    fn candidate(&mut self, candidate: &Candidate, model: &[i64]) {
+        self.asked.push(vec![(candidate.columns.clone(), model.to_vec())]);
     }
 
     fn sets(&mut self, sets: &[Columns]) {
@@ -195,15 +203,22 @@ pub(super) struct Door<'a> {
     mode: Mode,
     total: u64,
     left: u64,
+    most_held: usize,
     kept: BTreeMap<Columns, Vec<i64>>,
     draw: Draw<'a>,
+    stop: Stop<'a>,
     pub(super) log: Log,
 }
 
 impl<'a> Door<'a> {
-    /// A door to these rows, for a task that was charged.
-    pub(super) fn new(task: &'a Task, counts: &'a dyn Count, rng: &'a mut QueryRng) -> Self {
-        Self::with(task, counts, Draw::Random(rng))
+    /// A door to these rows, for a task that was charged. It shuts when the statement is over.
+    pub(super) fn new(
+        task: &'a Task,
+        counts: &'a dyn Count,
+        rng: &'a mut QueryRng,
+        stop: Stop<'a>,
+    ) -> Self {
+        Self { stop, ..Self::with(task, counts, Draw::Random(rng)) }
     }
 
     fn with(task: &'a Task, counts: &'a dyn Count, draw: Draw<'a>) -> Self {
@@ -214,8 +229,10 @@ impl<'a> Door<'a> {
             mode: task.budget.into(),
             total: task.budget.nano(),
             left: task.budget.nano(),
+            most_held: task.most_held,
             kept: BTreeMap::new(),
             draw,
+            stop: &|| false,
             log: Log::default(),
         }
     }
@@ -230,6 +247,11 @@ impl<'a> Door<'a> {
     #[cfg(test)]
     pub(super) fn replaying(task: &'a Task, counts: &'a dyn Count, told: Vec<Told>) -> Self {
         Self::with(task, counts, Draw::Scripted(Script::Replayed(told.into())))
+    }
+
+    /// Whether the statement is over.
+    pub(super) fn stop(&self) -> Stop<'a> {
+        self.stop
     }
 
     /// What was used of the budget, in billionths.
@@ -270,6 +292,7 @@ impl<'a> Door<'a> {
         self.look(sets)?;
         let mut measured = Vec::new();
         for set in sets {
+            check(self.stop)?;
             let exact = self.kept.get(set).ok_or(Failed::Fault)?;
             let values = self.draw.noisy(exact, &noise)?;
             self.log.values(&values);
@@ -328,38 +351,51 @@ impl<'a> Door<'a> {
     /// Which candidate is chosen: most likely one that the model answers worst.
     ///
     /// # Guarantee
-    /// As private as the share, for the range that [`range`] derives. One candidate is chosen without a look at the rows, and
-    /// without a draw.
+    /// As private as the share, for the range that [`range`] derives. Which candidates the model answers is a function of what
+    /// was released. One candidate is chosen without a look at the rows, and without a draw.
     ///
     /// # Errors
-    /// [`Failed`] when the share is more than what is left, the rows cannot be counted, there is no candidate, or the choice
-    /// cannot be drawn.
+    /// [`Failed`] when the share is more than what is left, the rows cannot be counted, there is no candidate, the choice
+    /// cannot be drawn, or the statement is over.
     pub(super) fn select(
         &mut self,
         candidates: &[Candidate],
+        answer: Answer<'_>,
         share: u64,
     ) -> Result<Released<usize>, Failed> {
         self.pay(share)?;
-        self.log.candidates(candidates);
         if candidates.len() == 1 {
             return Ok(Released(0));
         }
-        let (scores, range) = self.scored(candidates)?;
-        self.choose(&scores, range, share)
+        let Scored { places, scores, range } = self.scored(candidates, answer)?;
+        let chosen = match places.len() {
+            1 => 0,
+            _ => *self.choose(&scores, range, share)?.get(),
+        };
+        Ok(Released(places.get(chosen).copied().ok_or(Failed::Fault)?))
     }
 
     /// The scores, which stay inside, and their range.
-    fn scored(&mut self, candidates: &[Candidate]) -> Result<(Vec<i128>, u128), Failed> {
-        let mut scores = Vec::with_capacity(candidates.len());
-        for batch in batches(candidates, self.sizes) {
+    fn scored(&mut self, candidates: &[Candidate], answer: Answer<'_>) -> Result<Scored, Failed> {
+        let mut scored = Scored { places: Vec::new(), scores: Vec::new(), range: 0 };
+        let mut place = 0;
+        for batch in batches(candidates, self.sizes, self.most_held) {
             let sets: Vec<Columns> = batch.iter().map(|c| c.columns.clone()).collect();
             self.look(&sets)?;
             for candidate in batch {
-                let exact = self.kept.get(&candidate.columns).ok_or(Failed::Fault)?;
-                scores.push(score(candidate, exact).ok_or(Failed::Fault)?);
+                check(self.stop)?;
+                if let Some(model) = answer(&candidate.columns) {
+                    self.log.candidate(candidate, &model);
+                    let exact = self.kept.get(&candidate.columns).ok_or(Failed::Fault)?;
+                    scored.scores.push(score(candidate, &model, exact).ok_or(Failed::Fault)?);
+                    scored.places.push(place);
+                }
+                place += 1;
             }
         }
-        Ok((scores, range(candidates.iter().map(|c| c.weight), self.sensitivity)))
+        let weights = scored.places.iter().filter_map(|at| candidates.get(*at)).map(|c| c.weight);
+        scored.range = range(weights, self.sensitivity);
+        Ok(scored)
     }
 
     /// Which cell of these marginals is chosen: most likely one that the model answers worst, by |x − x̂|.
@@ -368,21 +404,25 @@ impl<'a> Door<'a> {
     /// As [`Door::select`], with the weight 1 for each cell. Cells are numbered through all marginals.
     ///
     /// # Errors
-    /// As [`Door::select`].
+    /// As [`Door::select`]; also where the model does not answer a marginal.
     pub(super) fn select_cell(
         &mut self,
         candidates: &[Candidate],
+        answer: Answer<'_>,
         share: u64,
     ) -> Result<Released<usize>, Failed> {
         self.pay(share)?;
         let mut scores = Vec::new();
-        for batch in batches(candidates, self.sizes) {
+        for batch in batches(candidates, self.sizes, self.most_held) {
             let sets: Vec<Columns> = batch.iter().map(|c| c.columns.clone()).collect();
             self.look(&sets)?;
             for candidate in batch {
+                check(self.stop)?;
+                let model = answer(&candidate.columns).ok_or(Failed::Fault)?;
+                self.log.candidate(candidate, &model);
                 let exact = self.kept.get(&candidate.columns).ok_or(Failed::Fault)?;
                 let gap = |(x, y): (&i64, &i64)| i128::from(x.abs_diff(*y));
-                scores.extend(exact.iter().zip(&candidate.model).map(gap));
+                scores.extend(exact.iter().zip(&model).map(gap));
             }
         }
         self.choose(&scores, range([1, 1], self.sensitivity), share)
@@ -422,8 +462,12 @@ impl<'a> Door<'a> {
         let of: Vec<Vec<u32>> =
             sets.iter().map(|set| index(&all, set.as_slice(), self.sizes)).collect();
         let cells = Columns::new(all).cells(self.sizes);
-        let scores = small::scores(&counts.ok_or(Failed::Fault)?, &of, cells, rows);
-        Ok((scores, small::range(rows).saturating_mul(self.sensitivity.l1().into())))
+        let counts = counts.ok_or(Failed::Fault)?;
+        let scores = small::scores(&counts, &of, cells, rows, self.stop);
+        Ok((
+            scores.ok_or(Failed::Stopped)?,
+            small::range(rows).saturating_mul(self.sensitivity.l1().into()),
+        ))
     }
 
     fn choose(
@@ -448,7 +492,7 @@ impl<'a> Door<'a> {
     /// [`Failed::Count`] when the rows cannot be counted.
     pub(super) fn prepare(&mut self, sets: &[Columns]) -> Result<(), Failed> {
         let cells = sets.iter().map(|set| set.cells(self.sizes)).fold(0, usize::saturating_add);
-        if cells > MOST_KEPT { Ok(()) } else { self.look(sets) }
+        if cells > self.most_held { Ok(()) } else { self.look(sets) }
     }
 
     /// Counts the sets that are not kept; those of earlier questions make room.
@@ -463,9 +507,10 @@ impl<'a> Door<'a> {
         let cells = |sets: &mut dyn Iterator<Item = &Columns>| -> usize {
             sets.map(|set| set.cells(self.sizes)).fold(0, usize::saturating_add)
         };
-        if cells(&mut self.kept.keys().chain(&missing)) > MOST_KEPT {
+        if cells(&mut self.kept.keys().chain(&missing)) > self.most_held {
             self.kept.retain(|set, _| sets.contains(set));
         }
+        check(self.stop)?;
         self.log.sets(&missing);
         let counted = self.counts.count(&missing)?;
         if counted.len() != missing.len() {
@@ -501,11 +546,11 @@ impl Draw<'_> {
 }
 
 /// Candidates in groups whose counts can be kept together.
-fn batches<'c>(candidates: &'c [Candidate], sizes: &[usize]) -> Vec<&'c [Candidate]> {
+fn batches<'c>(candidates: &'c [Candidate], sizes: &[usize], most: usize) -> Vec<&'c [Candidate]> {
     let (mut batches, mut start, mut cells) = (Vec::new(), 0, 0_usize);
     for (at, candidate) in candidates.iter().enumerate() {
         let more = candidate.columns.cells(sizes);
-        if at > start && cells.saturating_add(more) > MOST_KEPT {
+        if at > start && cells.saturating_add(more) > most {
             batches.push(&candidates[start..at]);
             (start, cells) = (at, 0);
         }
@@ -516,11 +561,11 @@ fn batches<'c>(candidates: &'c [Candidate], sizes: &[usize]) -> Vec<&'c [Candida
 }
 
 /// w·(‖x − x̂‖₁ − β), exactly; `None` if the model has another number of cells.
-pub(super) fn score(candidate: &Candidate, exact: &[i64]) -> Option<i128> {
-    if exact.len() != candidate.model.len() {
+pub(super) fn score(candidate: &Candidate, model: &[i64], exact: &[i64]) -> Option<i128> {
+    if exact.len() != model.len() {
         return None;
     }
-    let gaps = exact.iter().zip(&candidate.model).map(|(x, y)| i128::from(x.abs_diff(*y)));
+    let gaps = exact.iter().zip(model).map(|(x, y)| i128::from(x.abs_diff(*y)));
     let distance: i128 = gaps.sum();
     Some((distance - i128::from(candidate.bias)) * i128::from(candidate.weight))
 }

@@ -64,6 +64,9 @@ pub(crate) enum Failed {
     /// Noise or a choice could not be drawn.
     #[error(transparent)]
     Mechanism(#[from] MechanismError),
+    /// Nobody waits any more: the statement was cancelled, or its time is over.
+    #[error("the statement has ended")]
+    Stopped,
     /// More would have been spent than was charged, or counts have another shape than what was asked: a fault of the engine.
     #[error("the rows made do not follow their plan")]
     Fault,

@@ -40,5 +40,5 @@ pub(crate) use columns::{Columns, Count, CountError};
 pub(crate) use made::{Made, Progress};
 pub(crate) use plan::Plan;
 pub(crate) use task::{
-    Budget, DEFAULT_BYTES, MOST_CELLS, MOST_CODES, Method, Sensitivity, Task, Unfit,
+    Budget, DEFAULT_BYTES, MOST_CELLS, MOST_CODES, MOST_HELD, Method, Sensitivity, Task, Unfit,
 };

@@ -8,14 +8,13 @@
 //! B = 1: a twentieth for the number of rows, then 8 rounds of 0.11875, half of it for choosing a cell, half for its count
 //! ```
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use num_traits::ToPrimitive;
-
+use super::aim::{candidates, whole};
 use super::clock::{Clock, LAST_STEPS, STEPS};
 use super::columns::{Columns, index};
 use super::door::{Candidate, Door, Measured, Released};
-use super::infer::{Model, Paths, Table, float};
+use super::infer::{Kept, Model, Paths, Table, float};
 use super::made::{Failed, Progress};
 use super::outcome::{Answered, Competing, Outcome, Round};
 use super::task::Task;
@@ -103,31 +102,38 @@ fn run_cells(
     let size = all.cells(&task.sizes);
     let mut table = Table { columns: all, values: vec![total / float(size); size] };
     let mut mean = vec![0.0; size];
-    let (mut targets, mut last) = (Vec::new(), None);
+    let (mut targets, mut last, mut count) = (Vec::new(), None, 0);
+    let candidates = candidates(competing, &task.sizes, 0.0);
+    let mut clock = Clock::new(task.most_time, door.stop());
     for round in 1..=rounds {
-        let answer = |set: &Columns| Some(table.onto(set, &task.sizes));
-        let candidates = candidates(competing, answer, 0.0);
-        let chosen = *door.select_cell(&candidates, parts.select)?.get();
-        let (chosen, cell) = cell_of(&candidates, chosen);
+        let mut answer = |set: &Columns| Some(whole(&table.onto(set, &task.sizes)));
+        let chosen = *door.select_cell(&candidates, &mut answer, parts.select)?.get();
+        let (chosen, cell) = cell_of(&candidates, &task.sizes, chosen);
         let set = candidates.get(chosen).map(|c| c.columns.clone()).ok_or(Failed::Fault)?;
         let value = *door.measure_cell(&set, cell, parts.measure)?.get();
         let index = index(table.columns.as_slice(), set.as_slice(), &task.sizes);
         let number = u32::try_from(cell).map_err(|_| Failed::Fault)?;
         targets.push(Target { index, cell: number, value: float(value) });
-        reweigh(&mut table.values, &targets, total);
+        let model = Kept::whole(&table, &task.sizes);
+        clock.run(|over| reweigh(&mut table.values, &targets, total, over))?;
         mean.iter_mut().zip(&table.values).for_each(|(sum, value)| *sum += value);
         let measured = Answered::Cell { cell, value, measure: parts.measure };
-        last = Some(Round { candidates, chosen, select: parts.select, measured });
+        let candidates = candidates.clone();
+        last = Some(Round { candidates, chosen, model, select: parts.select, measured });
+        count = round;
         over(round, door);
+        if clock.is_over() {
+            break;
+        }
     }
-    mean.iter_mut().for_each(|sum| *sum /= f64::from(rounds));
+    mean.iter_mut().for_each(|sum| *sum /= f64::from(count.max(1)));
     table.values = mean;
     Ok(Outcome {
         tables: vec![table],
         total,
         measured: Vec::new(),
         rounds: last.into_iter().collect(),
-        count: rounds,
+        count,
         most_rounds: u64::from(rounds),
     })
 }
@@ -143,24 +149,35 @@ fn run_marginals(
 ) -> Result<Outcome, Failed> {
     let mut model = Model::new(&task.sizes);
     model.add(&total);
-    model.fit(1, None);
+    model.fit(1, &|| false);
     let (mut measured, mut last, mut count) = (vec![total], None, 0);
-    let bias = door.noise(parts.measure)?.mean_size();
-    let mut clock = Clock::new(task.most_time);
+    let candidates = candidates(competing, &task.sizes, door.noise(parts.measure)?.mean_size());
+    let mut clock = Clock::new(task.most_time, door.stop());
     for round in 1..=rounds {
-        let start = Instant::now();
-        let mut paths = Paths::new(&model, &task.sizes);
-        let candidates = candidates(competing, |set| paths.marginal(set), bias);
-        clock.take(start);
-        let chosen = *door.select(&candidates, parts.select)?.get();
+        let (before, mut answers) = (Kept::of(&model), Duration::ZERO);
+        let mut paths = Paths::kept(&before, &task.sizes, task.most_held);
+        let mut answer = |set: &Columns| {
+            let start = Instant::now();
+            let model = paths.marginal(set).map(|counts| whole(&counts));
+            answers += start.elapsed();
+            model
+        };
+        let chosen = *door.select(&candidates, &mut answer, parts.select)?.get();
+        clock.take(answers);
         let set = candidates.get(chosen).map(|c| c.columns.clone()).ok_or(Failed::Fault)?;
         let answer = door.measure(&[set], parts.measure)?;
         let answer = answer.into_iter().next().ok_or(Failed::Fault)?;
         model.add(&answer);
-        clock.fit(&mut model, if round < rounds { STEPS } else { LAST_STEPS });
+        clock.fit(&mut model, if round < rounds { STEPS } else { LAST_STEPS })?;
         let answered = Answered::Marginal(measured.len());
         measured.push(answer);
-        last = Some(Round { candidates, chosen, select: parts.select, measured: answered });
+        last = Some(Round {
+            candidates: candidates.clone(),
+            chosen,
+            model: before,
+            select: parts.select,
+            measured: answered,
+        });
         count = round;
         over(round, door);
         if clock.is_over() {
@@ -177,40 +194,25 @@ fn run_marginals(
     })
 }
 
-/// All that compete, as a model answers them; a bias is that of the noise of one cell, or 0.
-fn candidates(
-    competing: &Competing,
-    mut answer: impl FnMut(&Columns) -> Option<Vec<f64>>,
-    bias: f64,
-) -> Vec<Candidate> {
-    let candidate = |(columns, weight): &(Columns, u64)| {
-        let model = answer(columns)?;
-        let whole = |value: &f64| value.round_ties_even().to_i64().unwrap_or(0);
-        Some(Candidate {
-            columns: columns.clone(),
-            weight: *weight,
-            bias: (bias * float(model.len())).to_i64().unwrap_or(0),
-            model: model.iter().map(whole).collect(),
-        })
-    };
-    competing.iter().filter_map(candidate).collect()
-}
-
 /// Which marginal a cell is of, and its number there.
-fn cell_of(candidates: &[Candidate], mut cell: usize) -> (usize, usize) {
+fn cell_of(candidates: &[Candidate], sizes: &[usize], mut cell: usize) -> (usize, usize) {
     for (at, candidate) in candidates.iter().enumerate() {
-        if cell < candidate.model.len() {
+        let cells = candidate.columns.cells(sizes);
+        if cell < cells {
             return (at, cell);
         }
-        cell -= candidate.model.len();
+        cell -= cells;
     }
     (0, 0)
 }
 
 /// A(x) ∝ A(x)·exp(q(x)·(m − q(A))/2N̂) for each measured q, again and again.
-fn reweigh(table: &mut [f64], targets: &[Target], total: f64) {
+fn reweigh(table: &mut [f64], targets: &[Target], total: f64, over: &dyn Fn() -> bool) {
     for _ in 0..REPLAYS {
         for target in targets {
+            if over() {
+                return;
+            }
             let counts = |index: &u32| *index == target.cell;
             let within = table.iter().zip(&target.index).filter(|(_, index)| counts(index));
             let sum: f64 = within.map(|(value, _)| value).sum();
@@ -250,7 +252,7 @@ mod tests {
         let mut table = vec![25.0; 4];
         let targets = [Target { index: vec![0, 0, 1, 1], cell: 1, value: 80.0 }];
         for _ in 0..30 {
-            reweigh(&mut table, &targets, 100.0);
+            reweigh(&mut table, &targets, 100.0, &|| false);
         }
         assert!((table[2] - 40.0).abs() < 0.1 && (table[0] - 10.0).abs() < 0.1, "{table:?}");
         assert!((table.iter().sum::<f64>() - 100.0).abs() < 1e-9);

@@ -4,7 +4,7 @@
 
 use super::columns::Columns;
 use super::door::{Candidate, Measured, Released};
-use super::infer::Table;
+use super::infer::{Kept, Table};
 
 /// Marginals that may compete, each with its weight.
 pub(super) type Competing = Vec<(Columns, u64)>;
@@ -16,6 +16,8 @@ pub(super) struct Round {
     pub(super) candidates: Vec<Candidate>,
     /// The one that won.
     pub(super) chosen: usize,
+    /// What the model answered with, before anything was measured.
+    pub(super) model: Kept,
     /// The share of the choice.
     pub(super) select: u64,
     /// What was measured of it.

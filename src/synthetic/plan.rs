@@ -8,6 +8,7 @@ use num_traits::ToPrimitive;
 use super::aim;
 use super::bounds::bounds;
 use super::budget::Schedule;
+use super::clock::{Stop, check};
 use super::columns::{Columns, Count};
 use super::door::{Door, range};
 use super::infer::{MOST_COLUMNS, Tree};
@@ -59,6 +60,36 @@ impl Plan {
         self.task.budget
     }
 
+    /// Bytes that counts and models take while rows are made, at most; without the rows themselves. Known without a row.
+    pub(crate) fn bytes(&self) -> usize {
+        let task = &self.task;
+        let all = Columns::new(0..task.sizes.len()).cells(&task.sizes);
+        let cells = self.competing.iter().map(|(set, _)| set.cells(&task.sizes));
+        // What is counted, and what a model answers: two marginals, ways through the model, and a table on the way.
+        let held = cells.clone().fold(0, usize::saturating_add).min(task.most_held);
+        let largest = cells.fold(0, usize::max).max(task.most_held.min(all));
+        let scoring = held.saturating_add(largest.saturating_mul(4)).saturating_mul(8);
+        let rounds = |rounds: u32| usize::try_from(rounds).unwrap_or(usize::MAX);
+        let model = match task.method {
+            // Tables of a step and of the one before, models that are kept, and for each measurement the cells of a table.
+            Method::Aim => {
+                let tables = task.sizes.len().saturating_mul(2).saturating_add(12);
+                task.most_bytes.saturating_mul(tables)
+            }
+            Method::Mwem { cells: false, rounds: count } => {
+                all.saturating_mul(rounds(count).saturating_mul(4).saturating_add(64))
+            }
+            Method::Mwem { cells: true, rounds: count } => {
+                all.saturating_mul(rounds(count).saturating_mul(4).saturating_add(40))
+            }
+            Method::SmallDatabase { rows } => {
+                let count = small::databases(all, rows, MOST_DATABASES).unwrap_or(MOST_DATABASES);
+                count.saturating_mul(32)
+            }
+        };
+        scoring.saturating_add(model)
+    }
+
     /// Makes the rows.
     ///
     /// # Guarantee
@@ -66,18 +97,20 @@ impl Plan {
     /// that are together as private as [`Plan::spent`] says.
     ///
     /// # Errors
-    /// [`Failed`] when the rows cannot be counted or noise cannot be drawn.
+    /// [`Failed`] when the rows cannot be counted, noise cannot be drawn, or `stop` says that the statement is over.
     pub(crate) fn run(
         &self,
         counts: &dyn Count,
         rng: &mut QueryRng,
         progress: &mut dyn FnMut(Progress),
+        stop: Stop<'_>,
     ) -> Result<Made, Failed> {
         let task = &self.task;
-        let mut door = Door::new(task, counts, rng);
+        let mut door = Door::new(task, counts, rng, stop);
         let released = self.release(&mut door, progress)?;
         let used_nano = door.used();
-        self.make(released, used_nano, rng)
+        drop(door);
+        self.make(released, used_nano, rng, stop)
     }
 
     /// For a small database: every count of the workload, as the rows made tell its proportion, is within that of the best of
@@ -125,7 +158,9 @@ impl Plan {
         released: Basis,
         used_nano: u64,
         rng: &mut QueryRng,
+        stop: Stop<'_>,
     ) -> Result<Made, Failed> {
+        check(stop)?;
         let task = &self.task;
         let outcome = match released {
             Basis::Tables(outcome) => outcome,
@@ -140,7 +175,8 @@ impl Plan {
         let count = task.rows.unwrap_or_else(|| total.round().to_u64().unwrap_or(0)).min(most);
         let count = count.to_usize().unwrap_or(task.most_rows);
         let columns = rows(&outcome.tables, &task.sizes, count, rng);
-        let errors = bounds(task, &self.competing, &outcome, &columns)?;
+        check(stop)?;
+        let errors = bounds(task, &self.competing, &outcome, &columns, stop)?;
         Ok(Made { columns, errors, total, rounds: outcome.count, used_nano })
     }
 }

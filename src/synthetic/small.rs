@@ -14,6 +14,11 @@
 
 use num_traits::ToPrimitive;
 
+use super::clock::Stop;
+
+/// So many are scored before another look at the clock.
+const AT_A_TIME: usize = 1_024;
+
 /// C(cells + rows − 1, rows): how many multisets of so many rows there are; `None` beyond `most`.
 pub(super) fn databases(cells: usize, rows: u32, most: usize) -> Option<usize> {
     let mut count = 1_u128;
@@ -59,7 +64,14 @@ pub(super) fn nth(cells: usize, rows: u32, number: usize) -> Option<Vec<usize>> 
 }
 
 /// The scores of all multisets, for marginals with these counts; `of` has for each marginal the cell of each combination of codes.
-pub(super) fn scores(counts: &[&[i64]], of: &[Vec<u32>], cells: usize, rows: u32) -> Vec<i128> {
+/// `None` where the statement is over.
+pub(super) fn scores(
+    counts: &[&[i64]],
+    of: &[Vec<u32>],
+    cells: usize,
+    rows: u32,
+    stop: Stop<'_>,
+) -> Option<Vec<i128>> {
     // Each marginal counts every row once.
     let n: i128 = counts.first().map_or(0, |counts| counts.iter().copied().map(i128::from).sum());
     let m = i128::from(rows);
@@ -67,6 +79,7 @@ pub(super) fn scores(counts: &[&[i64]], of: &[Vec<u32>], cells: usize, rows: u32
         counts.iter().map(|counts| counts.iter().map(|h| m * i128::from(*h)).collect()).collect();
     let mut scores = Vec::new();
     let mut left = scaled.clone();
+    let mut is_over = stop();
     visit(cells, rows, |chosen| {
         let mut worst = 0;
         for ((left, scaled), of) in left.iter_mut().zip(&scaled).zip(of) {
@@ -80,9 +93,10 @@ pub(super) fn scores(counts: &[&[i64]], of: &[Vec<u32>], cells: usize, rows: u32
             worst = left.iter().fold(worst, |worst: u128, off| worst.max(off.unsigned_abs()));
         }
         scores.push(-i128::try_from(worst).unwrap_or(i128::MAX));
-        true
+        is_over = scores.len() % AT_A_TIME == 0 && stop();
+        !is_over
     });
-    scores
+    (!is_over).then_some(scores)
 }
 
 #[cfg(test)]
@@ -110,8 +124,12 @@ mod tests {
     /// −max|m·h(D) − n·h(D̂)|, where n is the number of rows: exact for any of them.
     #[test]
     fn scores_are_whole_numbers() {
+        let scores = |counts: &[&[i64]], of: &[Vec<u32>], cells, rows| {
+            scores(counts, of, cells, rows, &|| false).unwrap()
+        };
         assert_eq!(scores(&[&[3, 1]], &[vec![0, 1]], 2, 2), [-2, -2, -6]);
         assert_eq!(scores(&[&[0, 0]], &[vec![0, 1]], 2, 1), [0, 0]);
+        assert_eq!(super::scores(&[&[0, 0]], &[vec![0, 1]], 2, 1, &|| true), None);
         // Two marginals of 2 × 2: {0, 0} is {0} and {0}.
         let of = [vec![0, 0, 1, 1], vec![0, 1, 0, 1]];
         assert_eq!(scores(&[&[4, 0], &[1, 3]], &of, 4, 1), [-3, -1, -4, -4]);

@@ -19,8 +19,10 @@ pub(crate) const MOST_CODES: usize = 1_024;
 pub(crate) const MOST_CELLS: usize = 1_000_000;
 /// The most marginals that compete in a round.
 pub(crate) const MOST_CANDIDATES: usize = 10_000;
-/// The most cells of all marginals that compete, together: a model answers all of them in each round.
+/// The most cells of all marginals that compete, together: each round looks at all of them.
 pub(crate) const MOST_CELLS_TOGETHER: usize = 1 << 25;
+/// The most cells that are held at once, whatever memory there is: more would be no faster.
+pub(crate) const MOST_HELD: usize = 1 << 22;
 /// The most cells of a set of `marginals=k`: larger ones are left out.
 pub(crate) const MOST_CELLS_OF_A_SET: usize = 100_000;
 /// The most small databases that compete.
@@ -148,6 +150,9 @@ pub(crate) struct Task {
     pub(crate) sensitivity: Sensitivity,
     /// The most bytes of the model's tables, 8 a cell; [`DEFAULT_BYTES`] where nothing is said.
     pub(crate) most_bytes: usize,
+    /// The most cells of counts that are held at once, but at least those of one marginal: where all that compete have more,
+    /// each round counts them in several passes over the rows.
+    pub(crate) most_held: usize,
     /// How many rows come out; `None` for as many as the noisy number of units says.
     pub(crate) rows: Option<u64>,
     /// The most rows that come out, whatever the noisy number says.

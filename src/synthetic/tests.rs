@@ -73,6 +73,7 @@ pub(super) fn task(sizes: &[usize], size: usize, method: Method, budget: Budget)
         budget,
         sensitivity: Sensitivity::rows(1),
         most_bytes: 1 << 20,
+        most_held: 1 << 22,
         rows: None,
         most_rows: 1 << 20,
         most_time: None,
@@ -100,7 +101,8 @@ fn replayed(task: &Task, rows: &Rows, told: Vec<Told>) -> Seen {
     let mut door = Door::replaying(task, rows, told);
     let mut said = Vec::new();
     let basis = plan.release(&mut door, &mut |progress| said.push(progress)).unwrap();
-    let made = plan.make(basis, door.used(), &mut QueryRng::seeded_for_tests(3)).unwrap();
+    let made =
+        plan.make(basis, door.used(), &mut QueryRng::seeded_for_tests(3), &|| false).unwrap();
     (std::mem::take(&mut door.log.asked), said, door.used(), made)
 }
 
@@ -114,7 +116,7 @@ fn released_values_decide_everything() {
         let task = task(&rows.sizes, 2, method, budget);
         let plan = Plan::new(task.clone()).unwrap();
         let mut rng = QueryRng::seeded_for_tests(11);
-        let mut door = Door::new(&task, &rows, &mut rng);
+        let mut door = Door::new(&task, &rows, &mut rng, &|| false);
         plan.release(&mut door, &mut |_| {}).unwrap();
         let told = std::mem::take(&mut door.log.told);
         assert!(!told.is_empty());
@@ -157,7 +159,9 @@ fn exact_answers_reproduce_independent_columns_and_chains() {
             let plan = Plan::new(task.clone()).unwrap();
             let mut door = Door::exact(&task, &rows);
             let basis = plan.release(&mut door, &mut |_| {}).unwrap();
-            let made = plan.make(basis, door.used(), &mut QueryRng::seeded_for_tests(1)).unwrap();
+            let made = plan
+                .make(basis, door.used(), &mut QueryRng::seeded_for_tests(1), &|| false)
+                .unwrap();
             let total: i64 = rows.cells.iter().sum();
             assert_eq!(made.columns[0].len(), total as usize);
             let off = Rows::of(&made.columns, &rows.sizes).distance(&rows);
@@ -176,7 +180,7 @@ fn bounds_hold() {
         let (mut wrong, mut all, mut loose) = (0, 0, 0);
         for seed in 0..60 {
             let mut rng = QueryRng::seeded_for_tests(seed);
-            let made = plan.run(&rows, &mut rng, &mut |_| {}).unwrap();
+            let made = plan.run(&rows, &mut rng, &mut |_| {}, &|| false).unwrap();
             let other = Rows::of(&made.columns, &rows.sizes);
             let scale = made.total / made.columns[0].len() as f64;
             for error in &made.errors {
@@ -203,10 +207,15 @@ fn runs_spend_what_was_charged_and_no_more() {
         assert_eq!(plan.spent(), budget);
         let mut last = 0;
         let mut rng = QueryRng::seeded_for_tests(5);
-        let made = plan.run(&rows, &mut rng, &mut |progress| {
-            assert!(progress.used_nano >= last && progress.used_nano <= progress.total_nano);
-            last = progress.used_nano;
-        });
+        let made = plan.run(
+            &rows,
+            &mut rng,
+            &mut |progress| {
+                assert!(progress.used_nano >= last && progress.used_nano <= progress.total_nano);
+                last = progress.used_nano;
+            },
+            &|| false,
+        );
         let made = made.unwrap();
         assert!(made.used_nano == last && last <= budget.nano() && last > budget.nano() / 10 * 9);
         assert_eq!(made.columns.len(), 3);
@@ -219,7 +228,8 @@ fn runs_spend_what_was_charged_and_no_more() {
             rows.clone()
         };
         let plan = Plan::new(task(&sizes, size, Method::Aim, PURE)).unwrap();
-        let made = plan.run(&rows, &mut QueryRng::seeded_for_tests(5), &mut |_| {}).unwrap();
+        let made =
+            plan.run(&rows, &mut QueryRng::seeded_for_tests(5), &mut |_| {}, &|| false).unwrap();
         assert_eq!((made.rounds, made.errors.len()), (0, sizes.len()));
         assert!(made.used_nano <= PURE.nano() && made.used_nano > PURE.nano() - 3);
     }
@@ -232,11 +242,11 @@ fn rows_are_as_many_as_said() {
     let mut given = task(&rows.sizes, 2, Method::Aim, CONCENTRATED);
     given.rows = Some(77);
     let plan = Plan::new(given).unwrap();
-    let made = plan.run(&rows, &mut QueryRng::seeded_for_tests(5), &mut |_| {}).unwrap();
+    let made = plan.run(&rows, &mut QueryRng::seeded_for_tests(5), &mut |_| {}, &|| false).unwrap();
     assert_eq!(made.columns[0].len(), 77);
     let none = Rows { cells: vec![0; 24], ..rows };
     let plan = Plan::new(task(&none.sizes, 2, Method::Aim, CONCENTRATED)).unwrap();
-    let made = plan.run(&none, &mut QueryRng::seeded_for_tests(5), &mut |_| {}).unwrap();
+    let made = plan.run(&none, &mut QueryRng::seeded_for_tests(5), &mut |_| {}, &|| false).unwrap();
     assert!(made.columns[0].len() < 40 && made.total >= 1.0);
 }
 
@@ -255,7 +265,7 @@ fn persons_are_weighed() {
     rows.cells.iter_mut().for_each(|count| *count *= 1 << 10);
     let task = Task { sensitivity: person, ..task(&rows.sizes, 2, Method::Aim, CONCENTRATED) };
     let plan = Plan::new(task).unwrap();
-    let made = plan.run(&rows, &mut QueryRng::seeded_for_tests(5), &mut |_| {}).unwrap();
+    let made = plan.run(&rows, &mut QueryRng::seeded_for_tests(5), &mut |_| {}, &|| false).unwrap();
     assert!((made.total - 500.0).abs() < 25.0 && made.columns[0].len().abs_diff(500) < 25);
 }
 

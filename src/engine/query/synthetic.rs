@@ -30,16 +30,16 @@ use crate::engine::session::Session;
 use crate::engine::unplanned::unplanned_rows;
 use crate::engine::visit::at_vault;
 use crate::error::Error;
-use crate::exec::{self, PlannedTables, PreparedRows};
+use crate::exec::{self, PlannedTables, PreparedRows, ReadingLimits};
 use crate::ledger::{
     BudgetQuote, Charge, ChargeEntry, ChargeRequest, MOST_BYTES_OF_ONE, plan_hash,
 };
 use crate::privacy::{Cost, Notion};
 use crate::refusal::{Reason, Refusal};
-use crate::release::synthetic::{SyntheticRelease, synthetic};
-use crate::resources::Clock;
+use crate::release::synthetic::{Limits, SyntheticRelease, synthetic};
+use crate::resources::{Clock, Resources};
 use crate::sampler::QueryRng;
-use crate::synthetic::{Columns, Made, Progress};
+use crate::synthetic::{Made, Progress};
 
 /// Bytes of a stored table beside its rows, at most.
 const AROUND: usize = 1 << 17;
@@ -67,16 +67,33 @@ impl DueRows {
     /// Bytes that counts, models and rows made take; known without a row.
     fn memory(&self) -> usize {
         let task = self.release.task();
-        let counted = |(set, _): &(Columns, u64)| set.cells(&task.sizes).saturating_mul(16);
-        let counts = task.workload.iter().map(counted).fold(0, usize::saturating_add);
-        let rows = self.most_rows().saturating_mul(task.sizes.len()).saturating_mul(4);
-        counts.saturating_add(task.most_bytes.saturating_mul(4)).saturating_add(rows)
+        let asked = task.rows.and_then(|rows| usize::try_from(rows).ok());
+        let rows = asked.map_or(self.most_rows(), |rows| rows.min(self.most_rows()));
+        let rows = rows.saturating_mul(task.sizes.len()).saturating_mul(4);
+        self.release.plan().bytes().saturating_add(rows)
+    }
+
+    /// Which cells of people it is charged to, in words; nothing where people have none.
+    pub(crate) fn cells_told(&self) -> Vec<String> {
+        cells_told(&self.release, &self.declared)
     }
 
     /// The most rows that fit into the vault.
     pub(crate) fn most_rows(&self) -> usize {
         most_rows(self.release.rows())
     }
+}
+
+/// A synthetic table is charged to all cells of its people: nothing shows that its rows are of some of them.
+fn cells_told(release: &SyntheticRelease, declared: &Declared) -> Vec<String> {
+    let cells = declared.catalog.cells_of(release.rows().subject().unit_domain());
+    let column = cells.map(|cells| cells.column);
+    let told = |column| {
+        format!(
+            "charged to all cells of {column}, because its rows are made like those of all of them"
+        )
+    };
+    column.map(told).into_iter().collect()
 }
 
 /// The most rows of these columns that fit into the vault.
@@ -100,6 +117,8 @@ pub(crate) struct PaidRows {
     prepared: PreparedRows,
     charge: Charge,
     most_rows: usize,
+    /// Bytes that counts, models and rows made take.
+    memory: usize,
 }
 
 /// New rows, and what is known of them. Public.
@@ -144,7 +163,8 @@ impl Session {
         let rows = private_rows(&bound, catalog, &tables, &options.buckets, options.per_person)
             .map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
         let most_rows = most_rows(&rows);
-        let limits = (self.inner.resources.time, most_rows);
+        let Resources { time, memory, .. } = self.inner.resources;
+        let limits = Limits { time, memory, most_rows };
         Ok(synthetic(rows, *method, options, catalog, limits)?)
     }
 
@@ -261,11 +281,11 @@ impl Session {
         let ready = clock.aside(move || session.ready_rows(&asked, &planning, runtime)).await?;
         clock.check()?;
         let ReadyRows { due, prepared } = ready;
-        let most_rows = due.most_rows();
+        let (most_rows, memory) = (due.most_rows(), due.memory());
         let DueRows { release, declared, request, cost: _ } = due;
         let request = ChargeRequest { statement: text.trim().to_owned(), ..request };
         let charge = at_vault(&self.inner.vault, move |vault| vault.charge(&request)).await?;
-        Ok(PaidRows { release, declared, prepared, charge, most_rows })
+        Ok(PaidRows { release, declared, prepared, charge, most_rows, memory })
     }
 
     /// Stage 7: reads the private rows once, and makes new ones of noisy counts of them.
@@ -279,17 +299,18 @@ impl Session {
         state: &SessionState,
         progress: impl FnMut(Progress) + Send + 'static,
     ) -> Result<MadeRows, Error> {
-        let PaidRows { release, declared, prepared, charge, most_rows } = paid;
+        let PaidRows { release, declared, prepared, charge, most_rows, memory } = paid;
         let named = release.rows().public().iter().filter_map(|n| declared.catalog.table(n));
         let read = ReadAsPublic::of(named, declared.catalog.version());
-        let made = self.made_of(release, &declared, prepared, &charge, clock, state, progress);
+        let made =
+            self.made_of(release, &declared, (prepared, memory), &charge, clock, state, progress);
         let made = Box::pin(made).await;
         self.still_public(&read)?;
         let (release, mut rng, made) = made?;
         let receipt = Receipt {
             spent: charge.spend(),
             left: charge.left().to_vec(),
-            cells: Vec::new(),
+            cells: cells_told(&release, &declared),
             sequence: self.shown_number(charge.sequence())?,
             charge: charge.sequence(),
             is_replayed: false,
@@ -306,14 +327,15 @@ impl Session {
         &self,
         release: SyntheticRelease,
         declared: &Declared,
-        prepared: PreparedRows,
+        (prepared, memory): (PreparedRows, usize),
         charge: &Charge,
         clock: &Clock,
         state: &SessionState,
         mut progress: impl FnMut(Progress) + Send + 'static,
     ) -> Result<(SyntheticRelease, QueryRng, Made), Error> {
         let mut rng = QueryRng::from_os().map_err(|_| Error::Execution)?;
-        let rows = exec::read_rows(prepared, &release, charge, state, &mut rng);
+        let limits = ReadingLimits { deadline: clock.deadline(), memory };
+        let rows = exec::read_rows(prepared, &release, charge, state, limits, &mut rng);
         // A panic on some row, an overrun and a failed read each depend on the rows: one error for all of them.
         let rows = clock.limit(crate::guard::poll(Box::pin(rows))).await.flatten();
         let rows = rows.and_then(Result::ok).ok_or(Error::Execution)?;
@@ -321,8 +343,10 @@ impl Session {
         if !declared.open.is_unchanged() {
             return Err(Error::Execution);
         }
+        let deadline = clock.deadline();
         let made = clock.aside(move || {
-            let made = release.plan().run(&rows, &mut rng, &mut progress);
+            let stop = || deadline.is_over();
+            let made = release.plan().run(&rows, &mut rng, &mut progress, &stop);
             drop(rows);
             made.map(|made| (release, rng, made)).map_err(|_| Error::Execution)
         });

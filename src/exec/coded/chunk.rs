@@ -10,6 +10,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, SortField};
 use datafusion::common::{Result, internal_err};
+use datafusion::execution::memory_pool::MemoryReservation;
 
 use crate::codes::Encoder;
 use crate::exec::operator::bound_contributions::canonical;
@@ -24,6 +25,20 @@ pub(super) struct Chunk {
     pub(super) units: Vec<u32>,
     /// The units in the order of their numbers.
     pub(super) names: HashMap<Box<[u8]>, u32>,
+    /// The bytes of the names.
+    pub(super) of_names: usize,
+}
+
+/// Bytes of a name beside its own: a place in a table, and what it is allocated with.
+pub(super) const OF_A_NAME: usize = 64;
+
+impl Chunk {
+    /// The bytes that it takes.
+    fn bytes(&self) -> usize {
+        let codes: usize = self.columns.iter().map(|codes| codes.capacity() * 2).sum();
+        let names = self.names.capacity() * OF_A_NAME + self.of_names;
+        codes + self.units.capacity() * 4 + names
+    }
 }
 
 /// Gives codes to the rows of one partition.
@@ -34,6 +49,7 @@ pub(super) struct Reader {
     /// Makes equal units equal bytes.
     units: Option<RowConverter>,
     chunk: Chunk,
+    reserved: MemoryReservation,
 }
 
 impl Reader {
@@ -42,6 +58,7 @@ impl Reader {
         encoders: Arc<Vec<Encoder>>,
         first: usize,
         unit: Option<&DataType>,
+        reserved: MemoryReservation,
     ) -> Result<Self> {
         let units = match unit {
             Some(unit) => Some(RowConverter::new(vec![SortField::new(unit.clone())])?),
@@ -49,12 +66,15 @@ impl Reader {
         };
         let columns = vec![Vec::new(); encoders.len()];
         let chunk = Chunk { columns, ..Chunk::default() };
-        Ok(Self { encoders, first, units, chunk })
+        Ok(Self { encoders, first, units, chunk, reserved })
     }
 
     /// Reads one batch.
+    ///
+    /// # Errors
+    /// Where there is no memory left for its codes.
     pub(super) fn read(&mut self, batch: &RecordBatch) -> Result<()> {
-        let Self { encoders, first, units, chunk } = self;
+        let Self { encoders, first, units, chunk, reserved } = self;
         if batch.num_columns() != *first + encoders.len() {
             return internal_err!("rows have a column for each code");
         }
@@ -73,6 +93,7 @@ impl Reader {
                         let Ok(next) = next else {
                             return internal_err!("there are more units than numbers");
                         };
+                        chunk.of_names += unit.as_ref().len();
                         chunk.names.insert(unit.as_ref().into(), next);
                         next
                     }
@@ -83,10 +104,11 @@ impl Reader {
         if chunk.columns.iter().any(|codes| codes.len() != chunk.rows) {
             return internal_err!("every row has a code in every column");
         }
-        Ok(())
+        reserved.try_resize(chunk.bytes())
     }
 
-    pub(super) fn finish(self) -> Chunk {
-        self.chunk
+    /// The codes, and the memory that is set aside for them.
+    pub(super) fn finish(self) -> (Chunk, MemoryReservation) {
+        (self.chunk, self.reserved)
     }
 }

@@ -13,11 +13,13 @@
 use std::sync::Arc;
 
 use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 
 use super::datafusion::memory::{Advance, context};
+use super::datafusion::planning::Deadline;
 use super::datafusion::sizes::PaidFor;
 use super::operator::bound_contributions::{EnforcedBounds, HashKey, LateKey, at_once};
 use super::operator::sample_rows::SampleContributionsExec;
@@ -35,6 +37,15 @@ mod count;
 mod weigh;
 
 pub(crate) use count::CodedRows;
+
+/// What reading and counting may take.
+#[derive(Debug)]
+pub(crate) struct ReadingLimits {
+    /// When nobody waits any more.
+    pub(crate) deadline: Deadline,
+    /// Bytes that counts, models and rows made will take; public.
+    pub(crate) memory: usize,
+}
 
 /// Rows that are planned and verified, and wait to be paid for.
 #[derive(Debug)]
@@ -83,9 +94,13 @@ fn due(release: &SyntheticRelease) -> Due {
     }
 }
 
+/// Whoever codes the rows of a partition keeps them, too: two bytes for each value, with as much to grow, and its unit.
 fn advance(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Advance {
     let config = state.config();
-    Advance::for_plan(plan, config.batch_size(), config.target_partitions())
+    let (batch, threads) = (config.batch_size(), config.target_partitions());
+    let row = plan.schema().fields().len().saturating_mul(4).saturating_add(128);
+    let partitions = threads.max(plan.output_partitioning().partition_count());
+    Advance::for_plan(plan, batch, threads).beside(partitions + 1, batch.saturating_mul(row))
 }
 
 /// The finished and verified plan of the bounded rows.
@@ -132,6 +147,7 @@ pub(crate) async fn read_rows(
     release: &SyntheticRelease,
     charge: &Charge,
     state: &SessionState,
+    limits: ReadingLimits,
     rng: &mut QueryRng,
 ) -> Result<CodedRows> {
     let PreparedRows { due, plan: checked, key } = prepared;
@@ -147,7 +163,7 @@ pub(crate) async fn read_rows(
     // What was checked before the charge is there, too.
     let context = context(state, advance(&checked, state).or(advance(&plan, state)))?;
     key.set(HashKey::new(rng.hash_key()));
-    collected(&plan, release, &context).await
+    collected(&plan, release, &context, limits).await
 }
 
 /// All rows of a plan, as codes.
@@ -155,27 +171,38 @@ async fn collected(
     plan: &Arc<dyn ExecutionPlan>,
     release: &SyntheticRelease,
     context: &Arc<TaskContext>,
+    ReadingLimits { deadline, memory }: ReadingLimits,
 ) -> Result<CodedRows> {
     let rows = release.rows();
     let encoders = rows.columns().iter().map(|column| column.codes.encoder());
     let encoders: Arc<Vec<Encoder>> = Arc::new(encoders.collect::<std::result::Result<_, _>>()?);
     let first = usize::from(rows.is_weighed());
     let unit = rows.is_weighed().then(|| plan.schema().field(0).data_type().clone());
+    // What is known without a row is there, or it fails before a row is read.
+    let pool = context.memory_pool();
+    let all = MemoryConsumer::new("synthetic rows").register(pool);
+    all.try_grow(memory)?;
     let mut readers = Vec::new();
     for partition in 0..plan.output_partitioning().partition_count() {
         let rows = plan.execute(partition, Arc::clone(context))?;
-        let reader = Reader::new(Arc::clone(&encoders), first, unit.as_ref())?;
+        let reserved = MemoryConsumer::new(format!("coded rows[{partition}]")).register(pool);
+        let reader = Reader::new(Arc::clone(&encoders), first, unit.as_ref(), reserved)?;
         readers.push((rows, reader));
     }
-    // The codes are held beyond the limit of memory: no row decides whether they fit.
+    // Codes, too, count as memory of the statement, as rows do that operators keep.
     let read = at_once(readers, |(mut rows, mut reader)| async move {
         while let Some(batch) = rows.next().await {
             reader.read(&batch?)?;
         }
         Ok(reader.finish())
     });
-    let chunks: Vec<Chunk> = read.await?;
+    let (chunks, mut reserved): (Vec<Chunk>, Vec<MemoryReservation>) =
+        read.await?.into_iter().unzip();
+    if rows.is_weighed() {
+        all.try_grow(weigh::bytes(&chunks))?;
+    }
+    reserved.push(all);
     let sensitivity = rows.is_weighed().then_some(release.task().sensitivity);
     let sizes = release.task().sizes.clone();
-    Ok(CodedRows::new(weigh::weighed(chunks, sensitivity)?, sizes))
+    Ok(CodedRows::new(weigh::weighed(chunks, sensitivity)?, sizes, deadline, reserved))
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use datafusion::common::{Result, internal_err};
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, OF_A_NAME};
 use crate::synthetic::Sensitivity;
 
 /// Rows as codes, and what they weigh in grid units.
@@ -20,6 +20,15 @@ pub(super) struct Weighed {
     pub(super) columns: Vec<Vec<u16>>,
     /// The weight of each row; `None` where each weighs 1.
     pub(super) weights: Option<Vec<i64>>,
+}
+
+/// Bytes that weighing these takes beside them: a weight for each row, and the names of units once more.
+pub(super) fn bytes(chunks: &[Chunk]) -> usize {
+    let of = |chunk: &Chunk| {
+        let weights = chunk.rows.saturating_add(chunk.names.len() * 2).saturating_mul(8);
+        weights.saturating_add(chunk.names.len() * OF_A_NAME * 2).saturating_add(chunk.of_names)
+    };
+    chunks.iter().map(of).fold(0, usize::saturating_add)
 }
 
 /// Gives each row its weight.
@@ -56,7 +65,7 @@ pub(super) fn weighed(
         }
     }
     let mut all = Vec::with_capacity(chunks.len());
-    for Chunk { rows, columns, units, names } in chunks {
+    for Chunk { rows, columns, units, names, of_names: _ } in chunks {
         let mut weights = vec![0_i64; names.len()];
         for (name, number) in names {
             let of_unit = counts.get(&name).copied().unwrap_or(0);

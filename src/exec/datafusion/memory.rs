@@ -72,6 +72,15 @@ impl Advance {
         })
     }
 
+    /// The same, and so many operators more, of which each needs so many bytes for a batch.
+    pub(crate) fn beside(self, operators: usize, bytes: usize) -> Self {
+        Self {
+            operators: self.operators.saturating_add(operators),
+            each: self.each.max(BLOCK.saturating_add(bytes)),
+            totals: self.totals,
+        }
+    }
+
     /// An advance that suffices for either of two plans that do not run at the same time.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {

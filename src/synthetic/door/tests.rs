@@ -3,6 +3,7 @@
 use num_traits::ToPrimitive;
 
 use super::*;
+use crate::privacy::{Loss, Selecting};
 use crate::synthetic::task::{Budget, Method};
 use crate::synthetic::tests::{Rows, task};
 
@@ -42,24 +43,36 @@ fn rows(cells: &Unit) -> Rows {
     Rows { sizes: vec![2, 2], cells: cells.to_vec() }
 }
 
-fn candidates(weights: [u64; 3], far: u32, grid: u32) -> Vec<Candidate> {
+/// Candidates, and how a model answers each.
+type Offered = (Vec<Candidate>, Vec<Vec<i64>>);
+
+fn candidates(weights: [u64; 3], far: u32, grid: u32) -> Offered {
     biased(weights, [1; 3], far, grid)
 }
 
 /// Three candidates; bits say which models are far above all counts, where one row more is an improvement.
-fn biased(weights: [u64; 3], biases: [i64; 3], far: u32, grid: u32) -> Vec<Candidate> {
+fn biased(weights: [u64; 3], biases: [i64; 3], far: u32, grid: u32) -> Offered {
     let sets = [Columns::new([0]), Columns::new([1]), Columns::new([0, 1])];
-    let candidate = |(at, columns): (usize, Columns)| Candidate {
-        weight: weights[at],
-        model: vec![if far >> at & 1 == 1 { 9 << grid } else { 0 }; columns.cells(&[2, 2])],
-        columns,
-        bias: biases[at] << grid,
+    let offered = |(at, columns): (usize, Columns)| {
+        let far = if far >> at & 1 == 1 { 9 << grid } else { 0 };
+        let model = vec![far; columns.cells(&[2, 2])];
+        (Candidate { weight: weights[at], columns, bias: biases[at] << grid }, model)
     };
-    sets.into_iter().enumerate().map(candidate).collect()
+    sets.into_iter().enumerate().map(offered).unzip()
 }
 
-fn scored(rows: &Rows, task: &Task, candidates: &[Candidate]) -> (Vec<i128>, u128) {
-    Door::exact(task, rows).scored(candidates).unwrap()
+/// The answer of a model.
+fn answer((candidates, models): &Offered) -> impl FnMut(&Columns) -> Option<Vec<i64>> + '_ {
+    |set| {
+        let at = candidates.iter().position(|candidate| candidate.columns == *set)?;
+        Some(models[at].clone())
+    }
+}
+
+fn scored(rows: &Rows, task: &Task, offered: &Offered) -> (Vec<i128>, u128) {
+    let scored = Door::exact(task, rows).scored(&offered.0, &mut answer(offered)).unwrap();
+    assert_eq!(scored.places, [0, 1, 2]);
+    (scored.scores, scored.range)
 }
 
 /// What the range promises is attained, and never more: 5 for the weights 3, 1, 2, and 2 for equal ones.
@@ -142,7 +155,7 @@ fn a_round_costs_what_it_says_under_rho() {
             for (table, unit) in tables.iter().flat_map(|t| units.iter().map(move |u| (t, u))) {
                 let (p, q) = (law(table), law(&plus(table, unit)));
                 for alpha in [1.01, 2.0, 8.0, 40.0] {
-                    let noises: Vec<f64> = (candidates.iter())
+                    let noises: Vec<f64> = (candidates.0.iter())
                         .map(|c| {
                             rows(unit)
                                 .onto(&c.columns)
@@ -192,7 +205,7 @@ fn a_round_costs_what_it_says_under_epsilon() {
                     probabilities(&chooser, &scores)
                 };
                 let laws = law(table).into_iter().zip(law(&plus(table, unit)));
-                for ((p, q), candidate) in laws.zip(&candidates) {
+                for ((p, q), candidate) in laws.zip(&candidates.0) {
                     let moves = rows(unit).onto(&candidate.columns);
                     let noise = moves.iter().sum::<i64>() as f64 / scale;
                     most = most.max((p / q).ln().abs() + noise);
@@ -204,10 +217,10 @@ fn a_round_costs_what_it_says_under_epsilon() {
     }
 }
 
-/// Small databases: ε = 1 is what the choice loses, for units of one row, of two, and for persons.
+/// Small databases: ε = 1 and ρ = 1/8 is what the choice loses, for units of one row, of three, and for persons.
 #[test]
 fn small_databases_cost_what_they_say() {
-    let share = 1_000_000_000;
+    let (share, mut largest) = (1_000_000_000, 0.0_f64);
     for (sensitivity, tables, units) in worlds() {
         for sets in [vec![Columns::new([0, 1])], vec![Columns::new([0]), Columns::new([1])]] {
             for m in 1..=3 {
@@ -217,7 +230,7 @@ fn small_databases_cost_what_they_say() {
                 let score = |table: &Unit| {
                     Door::exact(&task, &rows(table)).scored_databases(&sets, m).unwrap()
                 };
-                let (mut most, mut widest): (f64, u128) = (0.0, 0);
+                let (mut most, mut widest, mut rho): (f64, u128, f64) = (0.0, 0, 0.0);
                 for (table, unit) in tables.iter().flat_map(|t| units.iter().map(move |u| (t, u))) {
                     let ((with, range), (without, _)) = (score(&plus(table, unit)), score(table));
                     let moved = with.iter().zip(&without).map(|(a, b)| a - b);
@@ -225,19 +238,83 @@ fn small_databases_cost_what_they_say() {
                     widest = widest.max(gap.unsigned_abs());
                     let chooser = Chooser::exponential(Mode::Pure, range, share).unwrap();
                     let laws = probabilities(&chooser, &with).into_iter();
-                    for (p, q) in laws.zip(probabilities(&chooser, &without)) {
+                    let laws: Vec<(f64, f64)> =
+                        laws.zip(probabilities(&chooser, &without)).collect();
+                    for (p, q) in &laws {
                         most = most.max((p / q).ln().abs());
+                    }
+                    for alpha in [1.001, 1.5, 2.0, 5.0, 20.0, 100.0] {
+                        let of = |sum: f64| sum.ln() / (alpha - 1.0) / alpha;
+                        let moment = |(p, q): &(f64, f64)| q * (p / q).powf(alpha);
+                        let back = |(p, q): &(f64, f64)| p * (q / p).powf(alpha);
+                        rho = rho.max(of(laws.iter().map(moment).sum()));
+                        rho = rho.max(of(laws.iter().map(back).sum()));
                     }
                     assert_eq!(range, u128::from(2 * m - 1) * u128::from(sensitivity.l1()));
                     assert!(gap.unsigned_abs() <= range);
                 }
                 assert!(most <= 1.0 + 1e-9, "{sensitivity:?} {m}: {most}");
+                // ε²/8, which a choice is charged with under ρ.
+                let charged = Loss::choice(&"1".parse().unwrap(), None, 1, Selecting::BoundedRange);
+                assert!(
+                    rho <= charged.rho().to_f64().unwrap() + 1e-9,
+                    "{sensitivity:?} {m}: {rho}"
+                );
+                largest = largest.max(rho);
                 if sensitivity == Sensitivity::rows(1) && sets.len() == 1 {
                     assert_eq!(widest, u128::from(2 * m - 1), "{m}");
                 }
             }
         }
     }
+    assert!(largest > 0.1, "{largest}");
+}
+
+/// Candidates are counted in as many passes as fit, and looked at one by one; the scores are the same.
+#[test]
+fn scores_do_not_depend_on_memory() {
+    let budget = Budget::Concentrated { rho_nano: 1_000 };
+    let table = rows(&[3, 0, 5, 1]);
+    let offered = candidates([3, 1, 2], 5, 0);
+    let mut seen = Vec::new();
+    for (most_held, passes) in [(1 << 22, 1), (4, 2), (1, 3)] {
+        let task = Task { most_held, ..task(&[2, 2], 2, Method::Aim, budget) };
+        let mut door = Door::exact(&task, &table);
+        let scored = door.scored(&offered.0, &mut answer(&offered)).unwrap();
+        let looks = door.log.asked.iter().filter(|asked| asked[0].1.is_empty()).count();
+        assert_eq!(looks, passes, "{most_held}");
+        let held: usize = door.kept.values().map(Vec::len).sum();
+        assert!(held <= most_held.max(4), "{held}");
+        seen.push((scored.places, scored.scores, scored.range));
+    }
+    assert!(seen.iter().all(|one| *one == seen[0]));
+    // What the model does not answer does not compete: the range is that of the others.
+    let task = task(&[2, 2], 2, Method::Aim, budget);
+    let mut door = Door::exact(&task, &table);
+    let mut but_the_first = |set: &Columns| answer(&offered)(set).filter(|_| set.contains(1));
+    let scored = door.scored(&offered.0, &mut but_the_first).unwrap();
+    assert_eq!((scored.places, scored.range), (vec![1, 2], 3));
+    let mut last = |set: &Columns| answer(&offered)(set).filter(|_| set.len() == 2);
+    assert_eq!(*door.select(&offered.0, &mut last, 1).unwrap().get(), 2);
+    assert!(door.select(&offered.0, &mut |_| None, 1).is_err());
+}
+
+/// The door shuts when the statement is over.
+#[test]
+fn the_door_shuts_when_nobody_waits() {
+    let budget = Budget::Concentrated { rho_nano: 1_000 };
+    let (task, table) = (task(&[2, 2], 2, Method::Aim, budget), rows(&[3, 0, 5, 1]));
+    let offered = candidates([3, 1, 2], 5, 0);
+    let both = Columns::new([0, 1]);
+    let mut door = Door { stop: &|| true, ..Door::exact(&task, &table) };
+    let stopped = |error: Failed| assert!(matches!(error, Failed::Stopped), "{error:?}");
+    stopped(door.measure(std::slice::from_ref(&both), 1).unwrap_err());
+    stopped(door.measure_total(1).unwrap_err());
+    stopped(door.measure_cell(&both, 0, 1).unwrap_err());
+    stopped(door.select(&offered.0, &mut answer(&offered), 1).unwrap_err());
+    stopped(door.select_cell(&offered.0, &mut answer(&offered), 1).unwrap_err());
+    stopped(door.select_database(std::slice::from_ref(&both), 2, 1).unwrap_err());
+    assert!(door.log.told.is_empty() && door.log.asked.is_empty());
 }
 
 /// Beyond the budget nothing comes out, neither counts nor choices.
@@ -254,8 +331,9 @@ fn the_door_keeps_the_account() {
     let mut door = Door::exact(&task, &table);
     assert!(door.measure(std::slice::from_ref(&first), 101).is_err());
     assert!(door.measure_total(101).is_err() && door.measure_cell(&both, 3, 101).is_err());
-    assert!(door.select(&candidates([1, 1, 1], 0, 0), 101).is_err());
-    assert!(door.select_cell(&candidates([1, 1, 1], 0, 0), 101).is_err());
+    let offered = candidates([1, 1, 1], 0, 0);
+    assert!(door.select(&offered.0, &mut answer(&offered), 101).is_err());
+    assert!(door.select_cell(&offered.0, &mut answer(&offered), 101).is_err());
     assert!(door.select_database(std::slice::from_ref(&both), 2, 101).is_err());
     assert!(door.log.told.is_empty());
     assert_eq!(door.measure_total(50).unwrap().get().values, [10]);

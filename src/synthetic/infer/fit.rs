@@ -2,15 +2,13 @@
 //!
 //! In: released marginals, each with its noise. Out: for each clique of the junction tree the expected counts of its cells.
 //! Floats: everything is computed from what was released, so no privacy rests on it. A fit ends after a number of steps that is
-//! known, when it gains less than 10⁻⁵ of its loss, or when its time is over.
+//! known, when it gains less than 10⁻⁵ of its loss, or when it is told so.
 //!
 //! With potentials θ_c, the expected counts are μ ∝ exp(Σθ_c), in all N̂. A step moves each potential against the gradient of
 //! L = ½Σw_c‖μ_c − ȳ_c‖², where w_c is the sum of 1/σ² over the measurements of c, and ȳ_c is their weighted mean.
 
 #[cfg(test)]
 mod tests;
-
-use std::time::Instant;
 
 use super::exp::exp;
 use super::float;
@@ -167,14 +165,14 @@ impl Model {
         self.targets.iter().map(|target| target.potential.clone()).collect()
     }
 
-    /// Moves the potentials for at most so many steps, or until a moment.
-    pub(in crate::synthetic) fn fit(&mut self, steps: u32, until: Option<Instant>) {
+    /// Moves the potentials for at most so many steps, or until it is over.
+    pub(in crate::synthetic) fn fit(&mut self, steps: u32, over: &dyn Fn() -> bool) {
         let mut potentials = self.potentials();
         let mut state = self.answer(&potentials);
         let heaviest = self.targets.iter().map(|target| target.weight).fold(0.0, f64::max);
         let mut rate = 0.2 / (heaviest.max(f64::MIN_POSITIVE) * self.total);
         for _ in 0..steps {
-            if until.is_some_and(|until| Instant::now() >= until) {
+            if over() {
                 break;
             }
             let gradients: Vec<Vec<f64>> = (self.targets.iter().zip(&state.marginals))

@@ -8,10 +8,12 @@
 //! {0,1} — {1} — {1,2}, asked for {0, 2}:  Σ over 1 of μ(0,1)·μ(1,2)/μ(1)
 //! ```
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::fit::Model;
 use super::table::{Table, place, project};
+use super::tree::Tree;
 use crate::synthetic::columns::{Columns, index};
 
 /// The most numbers of a table on the way: sets that need more are not answered.
@@ -25,21 +27,57 @@ struct Known {
     values: Vec<f64>,
 }
 
+/// What a model answered with at some time.
+#[derive(Debug, Clone)]
+pub(in crate::synthetic) struct Kept {
+    tree: Tree,
+    tables: Vec<Table>,
+}
+
+impl Kept {
+    /// As the model is now.
+    pub(in crate::synthetic) fn of(model: &Model) -> Self {
+        Self { tree: model.tree().clone(), tables: model.tables() }
+    }
+
+    /// One table of all columns.
+    pub(in crate::synthetic) fn whole(table: &Table, sizes: &[usize]) -> Self {
+        Self { tree: Tree::new(sizes, [&table.columns].into_iter()), tables: vec![table.clone()] }
+    }
+
+    /// The cells of its tables.
+    pub(in crate::synthetic) fn cells(&self) -> usize {
+        self.tables.iter().map(|table| table.values.len()).fold(0, usize::saturating_add)
+    }
+}
+
 /// The ways through a model's tree, and what was found on them.
 pub(in crate::synthetic) struct Paths<'m> {
     sizes: &'m [usize],
-    tables: Vec<Table>,
-    model: &'m Model,
+    tables: Cow<'m, [Table]>,
+    tree: &'m Tree,
     /// For each clique the others that it hangs together with.
     next: Vec<Vec<usize>>,
     /// What a clique tells a neighbour about these columns.
     told: HashMap<(usize, usize, Columns), Known>,
+    /// The numbers in `told`, and how many there may be; a table on the way has no more than these, either.
+    held: usize,
+    most: usize,
 }
 
 impl<'m> Paths<'m> {
-    /// The ways of this model.
-    pub(in crate::synthetic) fn new(model: &'m Model, sizes: &'m [usize]) -> Self {
-        let cliques = &model.tree().cliques;
+    /// The ways of this model, with at most so many numbers on them.
+    pub(in crate::synthetic) fn new(model: &'m Model, sizes: &'m [usize], most: usize) -> Self {
+        Self::of(model.tree(), Cow::Owned(model.tables()), sizes, most)
+    }
+
+    /// The ways of a model that was kept.
+    pub(in crate::synthetic) fn kept(kept: &'m Kept, sizes: &'m [usize], most: usize) -> Self {
+        Self::of(&kept.tree, Cow::Borrowed(&kept.tables), sizes, most)
+    }
+
+    fn of(tree: &'m Tree, tables: Cow<'m, [Table]>, sizes: &'m [usize], most: usize) -> Self {
+        let cliques = &tree.cliques;
         let mut next = vec![Vec::new(); cliques.len()];
         for (at, clique) in cliques.iter().enumerate() {
             if let Some(parent) = clique.parent {
@@ -47,17 +85,18 @@ impl<'m> Paths<'m> {
                 next[parent].push(at);
             }
         }
-        Self { sizes, tables: model.tables(), model, next, told: HashMap::new() }
+        let most = most.min(MOST_NUMBERS);
+        Self { sizes, tables, tree, next, told: HashMap::new(), held: 0, most }
     }
 
     /// The model's counts of a set of columns; `None` if a table on the way would be too large.
     pub(in crate::synthetic) fn marginal(&mut self, set: &Columns) -> Option<Vec<f64>> {
-        if let Some(at) = self.model.tree().holding(set, self.sizes) {
+        if let Some(at) = self.tree.holding(set, self.sizes) {
             return Some(self.tables.get(at)?.onto(set, self.sizes));
         }
         // From the clique that holds the last column: sets that share the others then share what is told.
         let last = Columns::new(set.as_slice().last().copied());
-        let root = self.model.tree().holding(&last, self.sizes)?;
+        let root = self.tree.holding(&last, self.sizes)?;
         let known = self.known(root, None, set)?;
         // The cells in the order of the set.
         let from: Vec<usize> = known.rows.iter().chain(&known.behind).copied().collect();
@@ -101,7 +140,10 @@ impl<'m> Paths<'m> {
             let (from, behind) = asked.get(turn)?.clone();
             let key = (from, at, behind);
             let told = match self.told.remove(&key) {
-                Some(told) => told,
+                Some(told) => {
+                    self.held = self.held.saturating_sub(told.values.len());
+                    told
+                }
                 None => {
                     let mut told = self.known(from, Some(at), &key.2)?;
                     self.make_conditional(&mut told, from, at)?;
@@ -109,11 +151,21 @@ impl<'m> Paths<'m> {
                 }
             };
             let rows = needed(asked.get(turn + 1..)?, self);
-            known = join(&known, &told, rows.as_slice(), self.sizes)?;
-            self.told.insert(key, told);
+            known = join(&known, &told, rows.as_slice(), self.sizes, self.most)?;
+            self.keep(key, told);
         }
         // Columns of the set that are shared stay in the rows; those that are not go behind.
         Some(if to.is_some() { split(&known, shared.as_slice(), self.sizes) } else { known })
+    }
+
+    /// Keeps what was told; what was kept before makes room.
+    fn keep(&mut self, key: (usize, usize, Columns), told: Known) {
+        if self.held.saturating_add(told.values.len()) > self.most {
+            self.told.clear();
+            self.held = 0;
+        }
+        self.held = self.held.saturating_add(told.values.len());
+        self.told.insert(key, told);
     }
 
     /// Divides what is told by the counts of what is shared.
@@ -129,7 +181,7 @@ impl<'m> Paths<'m> {
 
     /// What two neighbours share.
     fn shared(&self, at: usize, to: usize) -> Columns {
-        let cliques = &self.model.tree().cliques;
+        let cliques = &self.tree.cliques;
         let below =
             if cliques.get(at).and_then(|clique| clique.parent) == Some(to) { at } else { to };
         cliques.get(below).map_or_else(|| Columns::new([]), |clique| clique.shared.clone())
@@ -150,11 +202,17 @@ impl<'m> Paths<'m> {
 }
 
 /// Joins what is known with what is told, for the rows that are still needed.
-fn join(known: &Known, told: &Known, rows: &[usize], sizes: &[usize]) -> Option<Known> {
+fn join(
+    known: &Known,
+    told: &Known,
+    rows: &[usize],
+    sizes: &[usize],
+    most: usize,
+) -> Option<Known> {
     let cells = |columns: &[usize]| Columns::new(columns.iter().copied()).cells(sizes);
     let (wide, more) = (cells(&known.behind), cells(&told.behind));
     let numbers = cells(rows).checked_mul(wide)?.checked_mul(more)?;
-    if numbers > MOST_NUMBERS {
+    if numbers > most {
         return None;
     }
     let (to_rows, to_told) =

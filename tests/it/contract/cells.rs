@@ -157,6 +157,23 @@ async fn a_statement_is_charged_to_the_cells_that_it_shows() {
     assert!(json.contains("\"cells\":[\"charged to region 'Oslo' alone\"]"), "{json}");
 }
 
+/// A synthetic table is charged to all cells, and says so before and after.
+#[tokio::test]
+async fn synthetic_tables_are_charged_to_all_cells() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), &PEOPLE, 10).await;
+    let lab = engine.analyst("lab").unwrap();
+    let sql =
+        "CREATE SYNTHETIC TABLE s AS AIM(eps=1) SELECT age FROM customers WHERE region = 'Oslo'";
+    let told = "charged to all cells of region, because";
+    let explained = cells(&lab, sql).await;
+    assert!(explained.starts_with(told), "{explained}");
+    let made = done(&lab, sql).await;
+    assert!(made.contains(told), "{made}");
+    let spent = spent(&lab).await;
+    assert!(!spent.is_empty() && spent.values().all(|spent| *spent == 1.0), "{spent:?}");
+}
+
 #[tokio::test]
 async fn fifty_states_answer_fifty_times_as_much() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use arrow::array::AsArray;
+use arrow::array::{AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 
 use super::*;
@@ -75,7 +75,9 @@ async fn counted(engine: &Engine, sql: &str) -> (SyntheticRelease, Vec<Vec<i64>>
     // Rows of units are bounded, whatever there is below.
     assert_eq!(prepared.plan().name() == "SampleContributionsExec", release.rows().has_unit());
     let mut rng = QueryRng::seeded_for_tests(1);
-    let rows = exec::read_rows(prepared, &release, &charge, &state, &mut rng).await.unwrap();
+    let limits = ReadingLimits { deadline: clock.deadline(), memory: 0 };
+    let rows =
+        exec::read_rows(prepared, &release, &charge, &state, limits, &mut rng).await.unwrap();
     let sets = [Columns::new([0]), Columns::new([1]), Columns::new([0, 1])];
     let cells = rows.count(&sets).unwrap();
     (release, cells)
@@ -246,4 +248,96 @@ async fn values_come_out_with_the_types_of_the_query() {
     let stays = rows.column(1).as_primitive::<Int64Type>();
     assert_eq!(stays.iter().collect::<Vec<_>>(), [Some(0), None, Some(20)]);
     assert_eq!(rows.column(0).null_count(), 1);
+}
+
+/// A table `t` in memory, of which every row is a unit, within these resources.
+async fn numbers(rows: i64, resources: Resources) -> Engine {
+    let engine = Engine::in_memory().unwrap().with_resources(resources).unwrap();
+    let column = |size: i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..rows).map(|row| row * 7 % size)))
+    };
+    let columns = [("a", column(10)), ("b", column(11)), ("c", column(9)), ("d", column(8))];
+    engine.register_batch("t", RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+    for sql in [
+        "ALTER TABLE t SET PRIVACY UNIT ROW",
+        "ALTER TABLE t ALTER COLUMN a SET PRIVACY DOMAIN BETWEEN (0, 9)",
+        "ALTER TABLE t ALTER COLUMN b SET PRIVACY DOMAIN BETWEEN (0, 10)",
+        "ALTER TABLE t ALTER COLUMN c SET PRIVACY DOMAIN BETWEEN (0, 8)",
+        "ALTER TABLE t ALTER COLUMN d SET PRIVACY DOMAIN BETWEEN (0, 7)",
+        "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=1000000, delta=0.5)",
+    ] {
+        engine.owner().execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    engine
+}
+
+/// What was spent of the budget, in billionths of ε.
+fn spent(engine: &Engine) -> i64 {
+    engine.owner().budgets().unwrap()[0].spent.nano
+}
+
+/// Codes count as memory: few rows fit beside what is set aside before, and many do not, which is the constant error.
+#[tokio::test]
+async fn codes_of_rows_count_as_memory() {
+    let sql = "CREATE SYNTHETIC TABLE s WITH (rows=100) AS AIM(eps=1, delta=1e-9) SELECT a, b, c, d FROM t";
+    let refused = numbers(10, Resources::default().with_memory(Some(1 << 20))).await;
+    let error = refused.analyst("lab").unwrap().execute(sql).await.unwrap_err();
+    assert_eq!(error.code(), Some("HQ034"), "{error}");
+    assert_eq!(spent(&refused), 0);
+    let memory = Some(needed(sql).await + (8 << 20));
+    for (rows, fits) in [(10, true), (3_000_000, false)] {
+        let engine = numbers(rows, Resources::default().with_memory(memory)).await;
+        let made = engine.analyst("lab").unwrap().execute(sql).await;
+        match made {
+            Ok(_) => assert!(fits, "{rows}"),
+            Err(error) => assert!(!fits && matches!(error, Error::Execution), "{rows}: {error}"),
+        }
+        assert_eq!(spent(&engine), 1_000_000_000, "the charge stands");
+    }
+}
+
+/// What is needed before a row is read.
+async fn needed(sql: &str) -> usize {
+    let engine = numbers(10, Resources::default()).await;
+    let session = engine.analyst("lab").unwrap();
+    let Ok(Statement::CreateSyntheticTable(statement)) = session.parse(sql) else { panic!() };
+    let state = session.state(&session.clock());
+    let ready = std::thread::scope(|scope| {
+        let ready = || session.ready_rows(&statement, &state, None).unwrap();
+        scope.spawn(ready).join().unwrap()
+    });
+    ready.prepared.memory(&state) + ready.due.memory()
+}
+
+/// Rounds and the share of the budget show while rows are made; a statement that is dropped then frees its memory soon, its
+/// charge stands, and there is no table.
+#[tokio::test]
+async fn dropped_statements_end() {
+    let engine = numbers(2_000, Resources::default()).await;
+    let lab = engine.analyst("lab").unwrap();
+    let sql = "CREATE SYNTHETIC TABLE s AS MWEM(eps=1, rounds=1000) SELECT a, b, c, d FROM t";
+    let state = lab.state(&lab.clock());
+    let pool = Arc::clone(&state.runtime_env().memory_pool);
+    let mut seen = Vec::new();
+    {
+        let mut running = Box::pin(lab.execute(sql));
+        while seen.len() < 2 {
+            let ended = tokio::time::timeout(std::time::Duration::from_millis(5), &mut running);
+            assert!(ended.await.is_err(), "a thousand rounds take longer");
+            if let Some(done) = lab.rounds().filter(|done| seen.last() != Some(done)) {
+                seen.push(done);
+            }
+        }
+        assert!(pool.reserved() > 0);
+    }
+    assert!(seen[0].rounds < seen[1].rounds && seen[0].rounds > 0, "{seen:?}");
+    assert!(seen[0].percent >= 5 && seen[1].percent <= 100, "{seen:?}");
+    let freed = || {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        pool.reserved() == 0
+    };
+    assert!((0..4_000).any(|_| freed()), "{}", pool.reserved());
+    assert_eq!(lab.rounds(), None);
+    assert_eq!(spent(&engine), 1_000_000_000);
+    assert!(lab.execute("SHOW SYNTHETIC s").await.is_err());
 }
