@@ -45,6 +45,10 @@ use hushql::{Engine, Session};
 use mimalloc::MiMalloc;
 use tokio::runtime::Runtime;
 
+#[cfg(all(unix, feature = "serve"))]
+#[allow(dead_code, unreachable_pub, reason = "the client of the tests, of which a bench needs a part")]
+#[path = "../tests/it/contract/server/client.rs"]
+mod client;
 #[path = "ratios/duckdb.rs"]
 mod duckdb;
 #[path = "ratios/people.rs"]
@@ -55,6 +59,9 @@ mod refresh;
 mod synthetic;
 #[path = "ratios/tpch.rs"]
 mod tpch;
+#[cfg(all(unix, feature = "serve"))]
+#[path = "ratios/wire.rs"]
+mod wire;
 
 /// The program's allocator, for both sides.
 #[global_allocator]
@@ -115,6 +122,10 @@ fn main() {
     }
     if is_wanted("synthetic") {
         synthetic::tables(&mut table, directory.path(), size.rows, &runtime);
+    }
+    #[cfg(all(unix, feature = "serve"))]
+    if is_wanted("wire") {
+        wire::throughput(&mut table, directory.path(), &runtime);
     }
     if is_wanted("noise") {
         noise(&mut table);
