@@ -22,6 +22,9 @@ use crate::error::Error;
 const RED_ZONE: usize = 16 << 20;
 const STACK: usize = 64 << 20;
 
+/// A stack on which work need not get another one.
+pub(crate) const DEEP: usize = RED_ZONE + STACK;
+
 /// Runs synchronous work on a deep stack.
 ///
 /// # Errors

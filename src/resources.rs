@@ -31,8 +31,10 @@ use crate::refusal::{Reason, Refusal};
 
 pub(crate) use clock::Clock;
 
+mod alarm;
 mod clock;
 mod memory;
+mod threads;
 
 /// The resources that one statement may use.
 ///

@@ -55,8 +55,9 @@ use self::failure::Failure;
 use self::print::{Format, Printer};
 use self::repl::Start;
 
-/// Room on a worker's stack for deep statements, until the parser refuses them.
-const STACK: usize = 16 << 20;
+/// Room on a worker's stack for deep statements, so that none of them needs another stack: to map one takes longer than most
+/// statements.
+const STACK: usize = 96 << 20;
 
 /// Runs the task that the arguments describe.
 pub(crate) fn run(arguments: Arguments) -> ExitCode {

@@ -11,7 +11,7 @@
 
 use std::future::Future;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::channel::oneshot;
 
@@ -19,6 +19,8 @@ use crate::error::Error;
 use crate::exec::Deadline;
 use crate::guard;
 use crate::refusal::{Reason, Refusal};
+use crate::resources::alarm::Alarm;
+use crate::resources::threads;
 
 /// The clock of a running statement.
 #[derive(Debug, Clone)]
@@ -97,21 +99,14 @@ impl Clock {
     /// Runs a future to its end, or drops it and returns `None` if the time is over. Needs no timer of the runtime.
     pub(crate) async fn limit<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let Some(left) = self.deadline.left() else { return Some(work.await) };
-        let (ring, over) = oneshot::channel::<()>();
-        let (done, waiting) = channel::<()>();
-        let alarm = move || {
-            if waiting.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
-                let _ = ring.send(());
-            }
-        };
-        start(alarm).ok()?;
-        let result = tokio::select! {
+        // What no clock can say does not come.
+        let Some(end) = Instant::now().checked_add(left) else { return Some(work.await) };
+        let mut alarm = Alarm::at(end).ok()?;
+        tokio::select! {
             biased;
             done = work => Some(done),
-            _ = over => None,
-        };
-        drop(done);
-        result
+            _ = &mut alarm.rings => None,
+        }
     }
 
     fn too_long(&self) -> Error {
@@ -136,8 +131,7 @@ impl Drop for Stops<'_> {
 }
 
 fn start(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-    let started = std::thread::Builder::new().name("hushql".to_owned()).spawn(work);
-    started.map(drop).map_err(|_| Error::Internal)
+    threads::start(work).map_err(|_| Error::Internal)
 }
 
 #[cfg(test)]

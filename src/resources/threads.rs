@@ -1,0 +1,128 @@
+//! Threads with deep stacks, which are kept for the next statement.
+//!
+//! In: work. Out: nothing; it runs on a thread of its own. A new thread with a deep stack costs more than most statements take to plan:
+//! the system maps the stack, fills the pages that are touched, and unmaps it on every core. A thread that has done its work
+//! therefore waits for more, for a while.
+//!
+//! ```text
+//! start(work) ─▶ an idle thread, or a new one ─▶ work ─▶ idle ─▶ (nothing for 10 s) ─▶ ends
+//! ```
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Builder, ThreadId};
+use std::time::Duration;
+
+use crate::guard;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// The threads that wait for work, the last one last.
+static IDLE: Mutex<Vec<(ThreadId, Sender<Work>)>> = Mutex::new(Vec::new());
+
+/// The most of them, and for how long each waits.
+const MOST: usize = 64;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn idle() -> MutexGuard<'static, Vec<(ThreadId, Sender<Work>)>> {
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs work on a thread of its own, with a deep stack.
+///
+/// # Errors
+/// Those of the system, where it has no more threads to give.
+pub(super) fn start(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let mut work: Work = Box::new(work);
+    // The one that waits for the shortest time has the warmest caches.
+    let mut next = idle().pop();
+    while let Some((_, thread)) = next {
+        match thread.send(work) {
+            Ok(()) => return Ok(()),
+            Err(unsent) => work = unsent.0,
+        }
+        next = idle().pop();
+    }
+    let (thread, more) = channel();
+    let serving = move || serve(work, &thread, &more);
+    Builder::new().name("hushql".to_owned()).stack_size(guard::DEEP).spawn(serving).map(drop)
+}
+
+/// Does work, and waits for more.
+fn serve(first: Work, own: &Sender<Work>, more: &Receiver<Work>) {
+    first();
+    let id = thread::current().id();
+    loop {
+        {
+            let mut idle = idle();
+            if idle.len() >= MOST {
+                return;
+            }
+            idle.push((id, own.clone()));
+        }
+        let work = match more.recv_timeout(PATIENCE) {
+            Ok(work) => work,
+            Err(_) => {
+                let mut idle = idle();
+                if let Some(at) = idle.iter().position(|(known, _)| *known == id) {
+                    idle.remove(at);
+                    return;
+                }
+                drop(idle);
+                // Somebody has taken it out just now, and sends.
+                let Ok(work) = more.recv() else { return };
+                work
+            }
+        };
+        work();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// Threads are used again, work that waits keeps nothing else from running, and a panic takes its own thread only.
+    #[test]
+    fn threads_are_used_again() {
+        let (tell, told) = channel();
+        let mut threads = HashSet::new();
+        for _ in 0..200 {
+            let tell = tell.clone();
+            start(move || tell.send(thread::current().id()).unwrap()).unwrap();
+            threads.insert(told.recv().unwrap());
+            // It tells before it is idle.
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(threads.len() < 100, "{}", threads.len());
+        let (release, held) = channel::<()>();
+        let waits: Vec<_> = (0..100).map(|_| tell.clone()).collect();
+        let held = std::sync::Arc::new(Mutex::new(held));
+        for tell in waits {
+            let held = std::sync::Arc::clone(&held);
+            start(move || {
+                let _ = held.lock().unwrap().recv();
+                tell.send(thread::current().id()).unwrap();
+            })
+            .unwrap();
+        }
+        start(|| panic!("a test")).unwrap();
+        let own = tell.clone();
+        start(move || own.send(thread::current().id()).unwrap()).unwrap();
+        told.recv().unwrap();
+        drop(release);
+        let at_once: HashSet<_> = (0..100).map(|_| told.recv().unwrap()).collect();
+        assert_eq!(at_once.len(), 100);
+    }
+
+    #[test]
+    fn their_stacks_are_deep() {
+        let (tell, told) = channel();
+        start(move || tell.send(stacker::remaining_stack()).unwrap()).unwrap();
+        // Elsewhere than on Linux, it may not be known.
+        assert!(told.recv().unwrap().is_none_or(|left| left > 64 << 20));
+    }
+}
