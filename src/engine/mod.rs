@@ -54,6 +54,7 @@ pub(crate) use state::{Inner, Registered};
 pub(crate) mod prepared;
 mod query;
 mod release_tables;
+mod repeats;
 mod state;
 pub(crate) mod stream;
 mod synthetic;

@@ -50,6 +50,7 @@ pub(crate) mod choose;
 mod declared;
 pub(crate) mod due;
 pub(crate) mod prepare;
+mod repeat;
 mod run;
 pub(crate) mod synthetic;
 
@@ -158,14 +159,22 @@ impl Session {
         quoted: Option<&Quote>,
         clock: &Clock,
     ) -> Result<Answer, Error> {
+        if let Some(answer) = self.repeated(&query, text, quoted).await {
+            return Ok(answer);
+        }
         let state = self.state(clock);
-        let paid = self.charged(query, text, quoted, clock, &state).await?;
+        let paid = self.charged(query.clone(), text, quoted, clock, &state).await?;
+        let followed = self.followed(&paid, &query, text);
         let read = paid.read_as_public();
         let answered = async { self.run_plans(paid, &state).await?.answer().await };
         let answer = run_within(clock, answered).await;
         // Whether it failed depends on them, too.
         self.still_public(&read)?;
-        answer
+        let answer = answer?;
+        if let Some(followed) = followed {
+            self.keep_answer(followed, &answer, text).await;
+        }
+        Ok(answer)
     }
 
     /// Stages 2 to 8, whose last is taken batch by batch.

@@ -10,6 +10,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 
 use crate::catalog::{Source, Table};
+use crate::engine::repeats::Repeats;
 use crate::error::Error;
 use crate::exec::KeptLookUps;
 use crate::exec::source as files;
@@ -31,6 +32,8 @@ pub(crate) struct Inner {
     pub(crate) resources: Resources,
     files: Arc<HeldFiles>,
     look_ups: Option<Arc<KeptLookUps>>,
+    /// Answers that were replayed as a whole.
+    pub(crate) repeats: Repeats,
 }
 
 /// Tables are left out: tables in memory would show their rows.
@@ -54,7 +57,8 @@ impl Inner {
         let files = Arc::<HeldFiles>::default();
         files::register(&files, state.runtime_env()).map_err(|_| Error::Internal)?;
         let program = QueryRng::nonce().map_err(|_| Error::Internal)?;
-        Ok(Self { vault, registered, program, state, resources, files, look_ups })
+        let repeats = Repeats::default();
+        Ok(Self { vault, registered, program, state, resources, files, look_ups, repeats })
     }
 
     /// Forgets what was kept of declared files, and closes them.

@@ -73,7 +73,7 @@ pub(crate) use records::roles::Role;
 pub(crate) use vault::budgets::SliceChange;
 pub(crate) use vault::cells_of::CellState;
 pub(crate) use vault::declared::{Inventory, Spending};
-pub(crate) use vault::kept::AskedDraw;
+pub(crate) use vault::kept::{AskedDraw, Kept};
 pub(crate) use vault::pages::{Extent, PAGE};
 pub(crate) use vault::roles::RoleChange;
 pub(crate) use vault::spending::Spent;

@@ -2,10 +2,13 @@
 //!
 //! In: identities of releases. Out: what [`kept`](crate::ledger::records::kept) keeps. Each method is one transaction.
 
+use std::sync::PoisonError;
+
 use rusqlite::Connection;
 
 use crate::catalog::{Catalog, Replay, alter, numbers, store};
 use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::chain::Witness;
 use crate::ledger::records::kept::{self, KeptDraw};
 use crate::ledger::vault::Vault;
 
@@ -31,6 +34,22 @@ pub(crate) struct Kept {
     pub(crate) key: [u8; 32],
     /// The draw, if one is kept that the asker may see.
     pub(crate) draw: Option<KeptDraw>,
+}
+
+/// Draws of a statement that wait to be kept.
+#[derive(Debug)]
+pub(crate) struct ToKeep {
+    draws: Vec<([u8; 32], KeptDraw)>,
+    analyst: String,
+    statement: String,
+}
+
+impl ToKeep {
+    fn keep(&self, connection: &Connection, witness: &mut Witness) -> Result<(), Fault> {
+        self.draws.iter().try_for_each(|(key, draw)| {
+            kept::keep(connection, witness, (key, &self.analyst), &self.statement, draw)
+        })
+    }
 }
 
 impl Vault {
@@ -76,33 +95,28 @@ impl Vault {
         analyst: &str,
         planned: &Catalog,
     ) -> Result<Vec<Option<Kept>>, VaultError> {
+        self.read(|connection, _| kept_for(connection, asked, analyst, planned))
+    }
+
+    /// As [`Vault::kept`], and whether the ledger says already that this analyst was shown again today what these charges paid for.
+    ///
+    /// # Errors
+    /// As [`Vault::kept`].
+    pub(crate) fn kept_and_noted(
+        &self,
+        asked: &[AskedDraw],
+        analyst: &str,
+        charges: &[i64],
+        planned: &Catalog,
+    ) -> Result<(Vec<Option<Kept>>, bool), VaultError> {
         self.read(|connection, _| {
-            if !planned.version().is(&store::version(connection)?) {
-                return Err(VaultError::Redeclared.into());
-            }
-            let one = |asked: &AskedDraw| {
-                let AskedDraw { identity, tables, contents, unit_domains, live } = asked;
-                let budgets = unit_domains.iter().flat_map(|domain| planned.budgets_of(domain));
-                let strictest = budgets.map(|budget| budget.replay).reduce(Replay::strictest);
-                let of = match strictest.unwrap_or(Replay::Off) {
-                    Replay::Off => return Ok(None),
-                    Replay::Own => Some(analyst),
-                    Replay::All => None,
-                };
-                let numbers = planned.numbers();
-                if !live.iter().all(|table| numbers.is_refreshed(table)) {
-                    return Ok(None);
-                }
-                let numbers: Vec<(&str, i64)> =
-                    tables.iter().map(|table| (table.as_str(), numbers.of(table))).collect();
-                let key = kept::key(identity, &numbers, contents);
-                Ok(Some(Kept { key, draw: kept::find(connection, &key, of)? }))
-            };
-            asked.iter().map(one).collect()
+            let found = kept_for(connection, asked, analyst, planned)?;
+            Ok((found, are_noted(connection, analyst, charges)?))
         })
     }
 
-    /// Keeps what a paid statement drew, each draw under its key.
+    /// Keeps what a paid statement drew, each draw under its key. Statements that wait for the vault at the same time are kept with
+    /// one commit; whoever waits for another's gets `Ok`, whatever came of it.
     ///
     /// # Errors
     /// [`VaultError`] if the file cannot be written.
@@ -112,12 +126,31 @@ impl Vault {
         analyst: &str,
         statement: &str,
     ) -> Result<(), VaultError> {
-        self.write(|connection, witness| {
-            witness.advance(connection)?;
-            draws.iter().try_for_each(|(key, draw)| {
-                kept::keep(connection, witness, (key, analyst), statement, draw)
+        let own = ToKeep {
+            draws: draws.to_vec(),
+            analyst: analyst.to_owned(),
+            statement: statement.to_owned(),
+        };
+        self.keeping.lock().unwrap_or_else(PoisonError::into_inner).push(own);
+        let handle = self.lock();
+        let all = std::mem::take(&mut *self.keeping.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut handle = handle?;
+        // Whoever had the handle before has kept them all with one commit.
+        if all.is_empty() {
+            return Ok(());
+        }
+        let mut keep = |some: &[ToKeep]| {
+            self.write_with(&mut handle, |connection, witness| {
+                witness.advance(connection)?;
+                some.iter().try_for_each(|one| one.keep(connection, witness))
             })
-        })
+        };
+        let done = keep(&all);
+        if done.is_err() && all.len() > 1 {
+            // What cannot be kept keeps nothing else from it.
+            return all.iter().fold(Ok(()), |done, one| done.and(keep(std::slice::from_ref(one))));
+        }
+        done
     }
 
     /// Writes down that what these charges paid for is shown again, under the declarations that it was planned with.
@@ -139,10 +172,7 @@ impl Vault {
         // What is written down already costs no write, and no wait for the disk.
         let is_noted = self.read(|connection, _| {
             is_as_planned(connection)?;
-            let mut charges = charges.iter();
-            charges.try_fold(true, |all, charge| {
-                Ok(all && kept::is_noted(connection, analyst, *charge)?)
-            })
+            are_noted(connection, analyst, charges)
         })?;
         if is_noted {
             return Ok(());
@@ -155,4 +185,45 @@ impl Vault {
             })
         })
     }
+}
+
+/// What [`Vault::kept`] says, in the transaction of the caller.
+fn kept_for(
+    connection: &Connection,
+    asked: &[AskedDraw],
+    analyst: &str,
+    planned: &Catalog,
+) -> Result<Vec<Option<Kept>>, Fault> {
+    if !planned.version().is(&store::version(connection)?) {
+        return Err(VaultError::Redeclared.into());
+    }
+    let one = |asked: &AskedDraw| {
+        let AskedDraw { identity, tables, contents, unit_domains, live } = asked;
+        let budgets = unit_domains.iter().flat_map(|domain| planned.budgets_of(domain));
+        let strictest = budgets.map(|budget| budget.replay).reduce(Replay::strictest);
+        let of = match strictest.unwrap_or(Replay::Off) {
+            Replay::Off => return Ok(None),
+            Replay::Own => Some(analyst),
+            Replay::All => None,
+        };
+        let numbers = planned.numbers();
+        if !live.iter().all(|table| numbers.is_refreshed(table)) {
+            return Ok(None);
+        }
+        let numbers: Vec<(&str, i64)> =
+            tables.iter().map(|table| (table.as_str(), numbers.of(table))).collect();
+        let key = kept::key(identity, &numbers, contents);
+        Ok(Some(Kept { key, draw: kept::find(connection, &key, of)? }))
+    };
+    asked.iter().map(one).collect()
+}
+
+/// Whether the ledger has the notes of today for all of these charges.
+fn are_noted(connection: &Connection, analyst: &str, charges: &[i64]) -> Result<bool, Fault> {
+    for charge in charges {
+        if !kept::is_noted(connection, analyst, *charge)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

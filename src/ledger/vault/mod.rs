@@ -53,6 +53,8 @@ pub struct Vault {
     pub(super) path: String,
     pub(super) handle: Mutex<Handle>,
     pub(super) queue: Queue,
+    /// Draws that wait to be kept.
+    pub(super) keeping: Mutex<Vec<kept::ToKeep>>,
 }
 
 /// The place in which a transaction requires the vault to be.
@@ -350,7 +352,7 @@ impl Vault {
     }
 
     /// The same for a caller that has the handle already.
-    fn write_with<T>(
+    pub(super) fn write_with<T>(
         &self,
         handle: &mut Handle,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,

@@ -295,7 +295,12 @@ impl Vault {
 
     fn over(connection: Connection, place: Option<Place>, path: String) -> Self {
         let handle = Handle::new(connection, place);
-        Self { path, handle: Mutex::new(handle), queue: Queue::default() }
+        Self {
+            path,
+            handle: Mutex::new(handle),
+            queue: Queue::default(),
+            keeping: Mutex::default(),
+        }
     }
 }
 

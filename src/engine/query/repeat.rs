@@ -1,0 +1,337 @@
+//! Shows an answer again that was replayed as a whole before, without planning it.
+//!
+//! In: a statement. Out: its answer, if this analyst was shown it before and nothing that it followed from is another one since. To plan
+//! a query and to run its public plan takes milliseconds; a dashboard asks the same each minute.
+//!
+//! ```text
+//! 1st time   plan → charge → draw → keep        paid
+//! 2nd time   plan → kept draws → public plan    replayed, and kept by the program if it reads nothing else
+//! 3rd time   the same files? declarations? draws, for this analyst? noted today? ─ yes → the same answer
+//!                                                                              └ no → as the 2nd time
+//! ```
+//!
+//! What is kept was replayed to the same analyst before, so that nothing new is told, whatever happened since. All the rest is for
+//! being right: an answer follows from the statement, the declarations, the draws, the moment, and public rows. A statement that
+//! reads public rows or names the moment is planned each time.
+
+use std::sync::Arc;
+
+use super::charge::Paid;
+use super::prepare::Quote;
+use crate::answer::Answer;
+use crate::bind::names::tables_named;
+use crate::catalog::{Source, Table};
+use crate::dialect::QueryStatement;
+use crate::engine::repeats::Repeat;
+use crate::engine::session::Session;
+use crate::engine::visit::at_vault;
+use crate::ledger::{AskedDraw, Vault};
+use crate::release::identity::units;
+use crate::views;
+
+/// Parts of names of functions whose value is another one each time.
+const OF_THE_MOMENT: [&str; 7] = ["now", "current", "today", "local", "clock", "rand", "uuid"];
+
+/// What an answer that is being made will follow from.
+pub(super) struct Followed {
+    query: QueryStatement,
+    tables: Vec<Table>,
+    asked: Vec<AskedDraw>,
+    charges: Vec<i64>,
+    catalog: Arc<crate::catalog::Catalog>,
+}
+
+impl Session {
+    /// The answer of before, if all that it followed from is as it was.
+    ///
+    /// # Guarantee
+    /// `Some` only for a statement all of whose releases were paid for, with the draws that the vault keeps for this analyst under the
+    /// present declarations; and only if the ledger says that they were shown again today.
+    pub(super) async fn repeated(
+        &self,
+        query: &QueryStatement,
+        text: &str,
+        quoted: Option<&Quote>,
+    ) -> Option<Answer> {
+        let text = text.trim();
+        let repeat = self.inner.repeats.of(&self.analyst, text)?;
+        let is_quoted = quoted.is_none_or(|quoted| quoted.schema == repeat.answer.schema());
+        if repeat.query != *query || !is_quoted {
+            return None;
+        }
+        let (known, open) = (Arc::clone(&repeat), self.inner.open_files());
+        let (analyst, statement) = (self.analyst.clone(), text.to_owned());
+        let is_as_before = move |vault: &Vault| {
+            if !known.tables.iter().all(|table| open.check(table).is_ok()) {
+                return Ok(false);
+            }
+            let Repeat { asked, charges, catalog, .. } = &*known;
+            let (kept, is_noted) = vault.kept_and_noted(asked, &analyst, charges, catalog)?;
+            if kept != known.kept {
+                return Ok(false);
+            }
+            if !is_noted {
+                vault.replayed(&analyst, &statement, charges, catalog)?;
+            }
+            Ok(open.is_unchanged())
+        };
+        match at_vault(&self.inner.vault, is_as_before).await {
+            Ok(true) => {
+                #[cfg(test)]
+                self.inner.repeats.shown.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                Some(repeat.answer.clone())
+            }
+            // Whatever is wrong, planning it says so.
+            Ok(false) | Err(_) => {
+                self.inner.repeats.forget(&self.analyst, text);
+                None
+            }
+        }
+    }
+
+    /// What the answer to a query follows from, if that is nothing but its statement, declarations and kept draws.
+    pub(super) fn followed(
+        &self,
+        paid: &Paid,
+        query: &QueryStatement,
+        text: &str,
+    ) -> Option<Followed> {
+        let planned = paid.planned();
+        let charges = planned.release().replayed_charges();
+        if paid.is_charged() || charges.is_empty() || planned.proposal().is_some() {
+            return None;
+        }
+        let text = text.to_lowercase();
+        if OF_THE_MOMENT.iter().any(|word| text.contains(word)) {
+            return None;
+        }
+        let catalog = planned.catalog();
+        if !views::named(&query.tree, catalog).is_empty()
+            || planned.public_tables().next().is_some()
+        {
+            return None;
+        }
+        let mut names = tables_named(&query.tree);
+        names.extend(units(planned.release()).into_iter().flat_map(|unit| unit.tables));
+        names.sort();
+        names.dedup();
+        let tables: Option<Vec<Table>> = names
+            .iter()
+            .map(|name| catalog.table(name).filter(|table| is_still(table)).cloned())
+            .collect();
+        let asked = units(planned.release()).into_iter().map(|unit| AskedDraw {
+            identity: unit.body,
+            tables: unit.tables,
+            contents: Vec::new(),
+            unit_domains: unit.unit_domains,
+            live: Vec::new(),
+        });
+        let (tables, asked) = (tables?, asked.collect());
+        Some(Followed {
+            query: query.clone(),
+            tables,
+            asked,
+            charges,
+            catalog: Arc::clone(catalog),
+        })
+    }
+
+    /// Keeps an answer for the next time.
+    pub(super) async fn keep_answer(&self, followed: Followed, answer: &Answer, text: &str) {
+        let Followed { query, tables, asked, charges, catalog } = followed;
+        if !answer.receipt().is_some_and(|receipt| receipt.is_replayed) {
+            return;
+        }
+        let (analyst, of, asking) = (self.analyst.clone(), Arc::clone(&catalog), asked.clone());
+        let found = move |vault: &Vault| vault.kept(&asking, &analyst, &of);
+        let Ok(kept) = at_vault(&self.inner.vault, found).await else { return };
+        // Each draw is one that is shown, and the charges are theirs.
+        let mut paid = Vec::new();
+        for one in &kept {
+            let Some(draw) = one.as_ref().and_then(|kept| kept.draw.as_ref()) else { return };
+            paid.push(draw.charge);
+        }
+        paid.sort_unstable();
+        paid.dedup();
+        if paid == charges {
+            let answer = answer.clone();
+            let repeat = Repeat { query, catalog, tables, asked, kept, charges, answer };
+            self.inner.repeats.keep(&self.analyst, text.trim(), repeat);
+        }
+    }
+}
+
+/// Whether the rows of a table are another person's business only after a declaration: a private file whose fingerprint is declared.
+fn is_still(table: &Table) -> bool {
+    let is_file = matches!(&table.source, Source::File { fingerprint: Some(_), files: None, .. });
+    is_file && !table.is_public()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use tempfile::TempDir;
+
+    use crate::{Engine, Session};
+
+    const COUNT: &str = "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people WHERE age > 30";
+
+    /// A vault in a file, with `people(id, age, city)`, the public `places` and a view of people.
+    async fn engine() -> (TempDir, Engine) {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(at("people.csv"), "id,age,city\n1,30,Oslo\n2,40,Rome\n3,50,Rome\n").unwrap();
+        std::fs::write(at("places.csv"), "name,size\nOslo,1\nRome,2\n").unwrap();
+        let engine = Engine::init(at("study.db")).unwrap();
+        for sql in [
+            &*format!("CREATE EXTERNAL TABLE people STORED AS CSV LOCATION '{}'", at("people.csv")),
+            &format!("CREATE EXTERNAL TABLE places STORED AS CSV LOCATION '{}'", at("places.csv")),
+            "ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE",
+            "ALTER TABLE places SET PUBLIC",
+            "ALTER TABLE people ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (0, 99)",
+            "CREATE VIEW old AS SELECT * FROM people WHERE age > 30",
+            "CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=100, delta=1e-5) REPLAY (ALL)",
+        ] {
+            engine.owner().execute(sql).await.unwrap();
+        }
+        (folder, engine)
+    }
+
+    fn shown(engine: &Engine) -> usize {
+        engine.inner.repeats.shown.load(Ordering::SeqCst)
+    }
+
+    /// Whether the answer was paid for before.
+    async fn is_replayed(session: &Session, sql: &str) -> bool {
+        session.query(sql).await.unwrap().receipt().unwrap().is_replayed
+    }
+
+    /// Asks three times: paid, replayed, shown again.
+    async fn thrice(engine: &Engine, session: &Session, sql: &str) {
+        let before = shown(engine);
+        let answers = [
+            session.query(sql).await.unwrap(),
+            session.query(sql).await.unwrap(),
+            session.query(sql).await.unwrap(),
+        ];
+        assert_eq!(shown(engine), before + 1, "{sql}");
+        assert_eq!(answers[0].batches(), answers[2].batches());
+        assert_eq!(answers[1].receipt(), answers[2].receipt());
+        assert_eq!(answers[1].to_string(), answers[2].to_string());
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_shown_again_and_the_ledger_says_so() {
+        let (_folder, engine) = engine().await;
+        let [lab, eve] = ["lab", "eve"].map(|name| engine.analyst(name).unwrap());
+        thrice(&engine, &lab, COUNT).await;
+        // Another analyst has a note of their own, and nothing else of the first one's.
+        assert!(is_replayed(&eve, COUNT).await && shown(&engine) == 1);
+        assert!(is_replayed(&eve, COUNT).await && shown(&engine) == 2);
+        let kinds =
+            "SELECT analyst, kind FROM hushql.ledger WHERE kind <> 'kept' ORDER BY sequence";
+        let said = engine.owner().query(kinds).await.unwrap().to_string();
+        let paid: Vec<&str> = said.lines().filter(|line| line.contains("paid")).collect();
+        let replayed: Vec<&str> = said.lines().filter(|line| line.contains("replayed")).collect();
+        assert!(paid.len() == 1 && replayed.len() == 2, "{said}");
+        // Another text is another statement, and a value another question.
+        assert!(is_replayed(&lab, &COUNT.replace("n FROM", "m FROM")).await);
+        assert!(!is_replayed(&lab, &COUNT.replace("30", "31")).await);
+        assert_eq!(shown(&engine), 2);
+    }
+
+    #[tokio::test]
+    async fn parameters_belong_to_the_statement() {
+        let (_folder, engine) = engine().await;
+        let lab = engine.analyst("lab").unwrap();
+        let sql = COUNT.replace("30", "$1");
+        for (value, expected) in [(30, false), (30, true), (30, true), (31, false), (30, true)] {
+            let query = lab.prepare_with(&sql, [value]).unwrap();
+            let answer = query.execute().await.unwrap();
+            assert_eq!(answer.receipt().unwrap().is_replayed, expected, "{value}");
+        }
+        assert_eq!(shown(&engine), 2);
+    }
+
+    /// Whatever was declared since, the answer is planned anew, and paid for where it has to be.
+    #[tokio::test]
+    async fn declarations_end_it() {
+        for (change, still_replayed) in [
+            ("ALTER PRIVACY BUDGET b SET REPLAY (OFF)", false),
+            ("ALTER PRIVACY BUDGET b SET REPLAY (OWN)", true),
+            ("ALTER TABLE people ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (0, 98)", false),
+            ("ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE", false),
+            ("CREATE PRIVACY BUDGET c FOR people LIMIT (epsilon=9) REPLAY (OFF)", false),
+            ("ALTER PRIVACY BUDGET b SET LIMIT (epsilon=101, delta=1e-5)", true),
+        ] {
+            let (folder, engine) = engine().await;
+            let lab = engine.analyst("lab").unwrap();
+            thrice(&engine, &lab, COUNT).await;
+            // By another program.
+            let other = Engine::open(folder.path().join("study.db")).unwrap();
+            other.owner().execute(change).await.unwrap();
+            assert_eq!(is_replayed(&lab, COUNT).await, still_replayed, "{change}");
+            assert_eq!(shown(&engine), 1, "{change}");
+        }
+    }
+
+    /// Under OWN, what an analyst was shown of another's answers under ALL is not shown any more.
+    #[tokio::test]
+    async fn answers_of_others_end_with_all() {
+        let (_folder, engine) = engine().await;
+        let [lab, eve] = ["lab", "eve"].map(|name| engine.analyst(name).unwrap());
+        lab.query(COUNT).await.unwrap();
+        assert!(is_replayed(&eve, COUNT).await && is_replayed(&eve, COUNT).await);
+        assert_eq!(shown(&engine), 1);
+        engine.owner().execute("ALTER PRIVACY BUDGET b SET REPLAY (OWN)").await.unwrap();
+        assert!(!is_replayed(&eve, COUNT).await);
+        assert_eq!(shown(&engine), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_afresh_or_reads_anything_else_is_planned() {
+        let (_folder, engine) = engine().await;
+        let lab = engine.analyst("lab").unwrap();
+        for sql in [
+            "SELECT FRESH LAPLACE(eps=0.1) COUNT(*) AS n FROM people",
+            "SELECT LAPLACE(eps=0.1) COUNT(*) AS n, FRESH LAPLACE(eps=0.1) COUNT(*) AS m FROM people",
+            "SELECT now() AS t, LAPLACE(eps=0.1) COUNT(*) AS n FROM people",
+            "SELECT CURRENT_DATE AS d, LAPLACE(eps=0.1) COUNT(*) AS n FROM people",
+            "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM old",
+            "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people WHERE city IN (SELECT name FROM places)",
+            "SELECT city, LAPLACE(eps=0.1) COUNT(*) AS n FROM people GROUP BY city KEYS (SELECT name FROM places)",
+            "SELECT name, n FROM places, (SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people) q",
+            "SELECT k, n FROM (SELECT COUNT(*) AS k FROM hushql.ledger) l, (SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people) q",
+        ] {
+            for _ in 0..3 {
+                lab.query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+            }
+            assert_eq!(shown(&engine), 0, "{sql}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_changed_file_is_noticed() {
+        let (folder, engine) = engine().await;
+        let lab = engine.analyst("lab").unwrap();
+        thrice(&engine, &lab, COUNT).await;
+        let path = folder.path().join("people.csv");
+        std::fs::write(&path, "id,age,city\n1,30,Oslo\n2,40,Rome\n4,60,Rome\n5,70,Rome\n").unwrap();
+        assert!(lab.query(COUNT).await.unwrap_err().to_string().contains("was changed"));
+        assert_eq!(shown(&engine), 1);
+    }
+
+    /// Draws that the vault does not keep any more are drawn, and paid for.
+    #[tokio::test]
+    async fn what_is_forgotten_is_paid_for() {
+        let (folder, engine) = engine().await;
+        let lab = engine.analyst("lab").unwrap();
+        thrice(&engine, &lab, COUNT).await;
+        let vault = rusqlite::Connection::open(folder.path().join("study.db")).unwrap();
+        vault.execute("DELETE FROM kept_draw", []).unwrap();
+        drop(vault);
+        assert!(!is_replayed(&lab, COUNT).await);
+        assert_eq!(shown(&engine), 1);
+    }
+}

@@ -1,0 +1,95 @@
+//! Answers that were replayed as a whole, kept by the program for when the same analyst asks the same again.
+//!
+//! In: an answer, and everything that it followed from. Out: the same. Nothing is looked at here: `query::repeat` compares what an answer
+//! followed from with what the vault says now. What is kept was shown to its analyst already.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::answer::Answer;
+use crate::catalog::{Catalog, Table};
+use crate::dialect::QueryStatement;
+use crate::ledger::{AskedDraw, Kept};
+
+/// The most bytes of all answers, and of one. Where there are more, all are forgotten.
+const MOST_BYTES: usize = 16 << 20;
+pub(crate) const MOST_BYTES_OF_ONE: usize = 64 << 10;
+
+/// An answer, and what it followed from.
+pub(crate) struct Repeat {
+    /// The statement, with the values of its parameters.
+    pub(crate) query: QueryStatement,
+    /// The declarations that it was planned with.
+    pub(crate) catalog: Arc<Catalog>,
+    /// The tables that it names: private files, all of them.
+    pub(crate) tables: Vec<Table>,
+    /// Its draws.
+    pub(crate) asked: Vec<AskedDraw>,
+    /// What was kept of them.
+    pub(crate) kept: Vec<Option<Kept>>,
+    /// The charges that paid.
+    pub(crate) charges: Vec<i64>,
+    pub(crate) answer: Answer,
+}
+
+/// Answers would show themselves.
+impl fmt::Debug for Repeat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repeat").finish_non_exhaustive()
+    }
+}
+
+impl Repeat {
+    /// About how many bytes it takes beside its text.
+    pub(crate) fn bytes(&self) -> usize {
+        let rows = self.answer.batches().iter().map(|batch| batch.get_array_memory_size());
+        let kept = self.kept.iter().flatten().flat_map(|kept| &kept.draw);
+        let kept = kept.map(|draw| draw.drawn.len());
+        let asked = self.asked.iter().map(|asked| asked.identity.len());
+        rows.chain(kept).chain(asked).sum()
+    }
+}
+
+type Kepts = (HashMap<(String, String), Arc<Repeat>>, usize);
+
+/// The answers of an engine, by analyst and text.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    kept: Mutex<Kepts>,
+    /// How often one was shown.
+    #[cfg(test)]
+    pub(crate) shown: std::sync::atomic::AtomicUsize,
+}
+
+impl Repeats {
+    fn kept(&self) -> MutexGuard<'_, Kepts> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is kept for this text of this analyst.
+    pub(crate) fn of(&self, analyst: &str, text: &str) -> Option<Arc<Repeat>> {
+        let key = (analyst.to_owned(), text.to_owned());
+        self.kept().0.get(&key).cloned()
+    }
+
+    /// Keeps an answer; one that is too large is not kept.
+    pub(crate) fn keep(&self, analyst: &str, text: &str, repeat: Repeat) {
+        // A statement in syntax takes several times its text.
+        let bytes = repeat.bytes().saturating_add(text.len().saturating_mul(16));
+        if bytes > MOST_BYTES_OF_ONE {
+            return;
+        }
+        let mut kept = self.kept();
+        if kept.1.saturating_add(bytes) > MOST_BYTES {
+            *kept = Kepts::default();
+        }
+        kept.1 = kept.1.saturating_add(bytes);
+        kept.0.insert((analyst.to_owned(), text.to_owned()), Arc::new(repeat));
+    }
+
+    /// Forgets what is kept for this text of this analyst.
+    pub(crate) fn forget(&self, analyst: &str, text: &str) {
+        self.kept().0.remove(&(analyst.to_owned(), text.to_owned()));
+    }
+}
