@@ -1,77 +1,146 @@
-//! The audit log: who asked when, and what came of it, one JSON object in a line.
+//! The audit log: who logged in or asked when, and what came of it, one JSON object in a line.
 //!
-//! In: the hash of a statement, never its text, and its outcome. Out: a line that holds the hash of the line before it, so that no line
-//! can be taken out or changed unnoticed. A statement that may hold a password has no hash. Nothing depends on rows.
+//! In: the hash of a statement, never its text, and its outcome; log-ins, right or wrong. Out: a line that holds the hash of the line
+//! before it: a line that is changed, or taken out of the middle, shows. The chain has no key: whoever may write the file can cut
+//! off its end, or write all of it anew. A statement that may hold a password has no hash. Nothing depends on rows.
 //!
 //! ```text
-//! {"at":1790000000,"role":"lab","statement":"9f…","code":"00000","cost":"ε = 0.5","charge":17,"before":"3c…"}
+//! {"at":1790000000,"event":"log-in","role":"lab","from":"10.0.0.7","code":"00000","before":""}
+//! {"at":1790000007,"event":"statement","role":"lab","statement":"9f…","code":"00000","cost":"ε = 0.5","charge":17,"before":"3c…"}
 //! ```
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
+use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use hushql::Receipt;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::words::holds_password;
 
 /// The log.
 #[derive(Debug)]
-pub(super) struct Audit(Mutex<(File, String)>);
+pub(super) struct Audit(Mutex<Log>);
+
+#[derive(Debug)]
+struct Log {
+    file: File,
+    /// The hash of the last line.
+    before: String,
+    /// The bytes of the whole lines, if more may have been written.
+    whole: Option<u64>,
+}
 
 fn hex(bytes: impl AsRef<[u8]>) -> String {
     bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+fn hash(line: &[u8]) -> String {
+    hex(Sha256::digest(line))
+}
+
 impl Audit {
-    /// Appends to a file, which only its owner reads.
+    /// Appends to a file, which only its owner reads, and to which nobody else appends meanwhile.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Those of the file, or that another server has it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.create(true).append(true).read(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path)?;
-        let mut last = String::new();
-        for line in BufReader::new(file.try_clone()?).lines() {
-            last = hex(Sha256::digest(line?.as_bytes()));
+        let mut file = options.open(path)?;
+        file.try_lock().map_err(|_| {
+            io::Error::other("another server writes this log: give each one a file of its own")
+        })?;
+        let is_file = file.metadata()?.is_file();
+        #[cfg(unix)]
+        if is_file {
+            use std::os::unix::fs::PermissionsExt;
+            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
         }
-        Ok(Self(Mutex::new((file, last))))
+        let mut before = String::new();
+        if is_file {
+            let (mut reader, mut line) = (BufReader::new(file.try_clone()?), Vec::new());
+            let mut is_whole = true;
+            while reader.read_until(b'\n', &mut line)? > 0 {
+                is_whole = line.pop_if(|last| *last == b'\n').is_some();
+                before = hash(&line);
+                line.clear();
+            }
+            if !is_whole {
+                // What a full disk or a lost machine left: it ends here, and the next line holds its hash.
+                file.write_all(b"\n")?;
+            }
+        }
+        Ok(Self(Mutex::new(Log { file, before, whole: None })))
     }
 
     /// Writes down a statement of a role, or of the owner.
     ///
     /// # Errors
     /// Those of the file.
-    pub(super) fn write(
+    pub(super) fn statement(
         &self,
         role: &str,
         statement: &str,
         code: &str,
         receipt: Option<&Receipt>,
     ) -> io::Result<()> {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let hash = (!holds_password(statement)).then(|| hex(Sha256::digest(statement.as_bytes())));
-        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (file, before) = &mut *log;
-        let line = json!({
-            "at": since.map_or(0, |since| since.as_secs()),
+        let text = (!holds_password(statement)).then(|| hash(statement.as_bytes()));
+        self.log().append(json!({
+            "event": "statement",
             "role": role,
-            "statement": hash,
+            "statement": text,
             "code": code,
             "cost": receipt.map(|receipt| receipt.spent.to_string()),
             "charge": receipt.map(|receipt| receipt.sequence),
-            "before": *before,
-        })
-        .to_string();
-        *before = hex(Sha256::digest(line.as_bytes()));
-        file.write_all(format!("{line}\n").as_bytes())
+        }))
+    }
+
+    /// Writes down a log-in, or that one failed. What cannot be the name of a role is left out: it may be anything.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub(super) fn log_in(&self, role: &str, from: Option<IpAddr>, code: &str) -> io::Result<()> {
+        let is_sign = |sign: char| sign.is_ascii_alphanumeric() || "_-".contains(sign);
+        let is_name = (1..=64).contains(&role.len()) && role.chars().all(is_sign);
+        self.log().append(json!({
+            "event": "log-in",
+            "role": is_name.then_some(role),
+            "from": from.map(|from| from.to_string()),
+            "code": code,
+        }))
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    /// Appends a line, whole or not at all.
+    fn append(&mut self, mut line: Value) -> io::Result<()> {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        line["at"] = json!(since.map_or(0, |since| since.as_secs()));
+        line["before"] = json!(self.before);
+        let line = line.to_string();
+        if let Some(whole) = self.whole {
+            self.file.set_len(whole)?;
+            self.whole = None;
+        }
+        // A pipe has no length, and nothing that could be cut off.
+        let length = self.file.metadata().ok().filter(std::fs::Metadata::is_file);
+        let written = self.file.write_all(format!("{line}\n").as_bytes());
+        match written {
+            Ok(()) => self.before = hash(line.as_bytes()),
+            Err(_) => self.whole = length.map(|file| file.len()),
+        }
+        written
     }
 }
 
@@ -79,22 +148,76 @@ impl Audit {
 mod tests {
     use super::*;
 
+    fn lines(path: &Path) -> Vec<Value> {
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut before = String::new();
+        let line = |line: &str| {
+            let read = serde_json::from_str(line).unwrap_or(Value::Null);
+            assert!(read.is_null() || read["before"] == before.as_str());
+            before = hash(line.as_bytes());
+            read
+        };
+        text.lines().map(line).collect()
+    }
+
     #[test]
     fn each_line_holds_the_hash_of_the_one_before() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         for sql in ["SELECT 1", "CREATE ROLE lab PASSWORD 'correct horse'", "SELECT 2"] {
-            Audit::open(&path).unwrap().write("lab", sql, "00000", None).unwrap();
+            Audit::open(&path).unwrap().statement("lab", sql, "00000", None).unwrap();
         }
-        let text = std::fs::read_to_string(&path).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
-        let mut before = String::new();
-        for line in &lines {
-            let read: serde_json::Value = serde_json::from_str(line).unwrap();
-            assert_eq!(read["before"], before.as_str());
-            before = hex(Sha256::digest(line.as_bytes()));
-        }
-        let read: serde_json::Value = serde_json::from_str(lines[1]).unwrap();
-        assert!(read["statement"].is_null() && !text.contains("horse"));
+        let log = Audit::open(&path).unwrap();
+        log.log_in("lab", Some([10, 0, 0, 7].into()), "28P01").unwrap();
+        log.log_in("correct horse", None, "28P01").unwrap();
+        let lines = lines(&path);
+        assert_eq!(lines.len(), 5);
+        assert!(lines[1]["statement"].is_null());
+        assert_eq!((&lines[3]["role"], &lines[3]["from"]), (&json!("lab"), &json!("10.0.0.7")));
+        assert!(!std::fs::read_to_string(&path).unwrap().contains("horse"));
+    }
+
+    #[test]
+    fn a_line_that_breaks_off_ends_at_the_next_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        Audit::open(&path).unwrap().statement("lab", "SELECT 1", "00000", None).unwrap();
+        let whole = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{whole}{{\"at\":17")).unwrap();
+        Audit::open(&path).unwrap().statement("lab", "SELECT 2", "00000", None).unwrap();
+        let lines = lines(&path);
+        assert!(lines.len() == 3 && lines[1].is_null() && !lines[2].is_null());
+    }
+
+    /// A line that could not be written is not the one before the next.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_was_not_written_is_not_the_line_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let log = Audit::open(&path).unwrap();
+        log.statement("lab", "SELECT 1", "00000", None).unwrap();
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let file = std::mem::replace(&mut log.log().file, full);
+        assert!(log.statement("lab", "SELECT 2", "00000", None).is_err());
+        log.log().file = file;
+        log.statement("lab", "SELECT 3", "00000", None).unwrap();
+        assert_eq!(lines(&path).len(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_is_that_of_one_server_and_of_nobody_else() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let log = Audit::open(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(Audit::open(&path).unwrap_err().to_string().contains("another server"));
+        drop(log);
+        Audit::open(&path).unwrap();
     }
 }

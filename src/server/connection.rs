@@ -250,9 +250,11 @@ fn log_in(
     match done {
         Ok((answer, session)) => {
             reply.log_in_ends(&answer);
+            house.record_log_in(role, address, "00000");
             Ok(session)
         }
         Err(error) => {
+            house.record_log_in(role, address, "28P01");
             std::thread::sleep(house.failed(address));
             Err(End::Fatal(said("28P01", error.to_string())))
         }
@@ -311,11 +313,7 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), End> {
             | Message::Parse { .. }
             | Message::Bind(_)
             | Message::Describe(..)
-            | Message::Execute { .. }
-                if !desk.may_go_on() =>
-            {
-                return Err(End::Fatal(said("57P01", "this role may not log in any more")));
-            }
+            | Message::Execute { .. } => desk.may_go_on().map_err(End::Fatal)?,
             _ => {}
         }
         let done = match message {

@@ -77,6 +77,9 @@ pub(super) struct Stored {
 pub(super) const MOST_STATEMENTS: usize = 1_000;
 pub(super) const MOST_PORTALS: usize = 100;
 
+/// The bytes of their rows from which on nothing more is run for another one.
+pub(super) const MOST_HELD: usize = 64 << 20;
+
 /// A connection of somebody who is logged in.
 #[derive(Debug)]
 pub(super) struct Desk {
@@ -116,8 +119,21 @@ impl Desk {
     }
 
     /// Whether whoever is connected may still ask: roles are dropped, expire and get other passwords while they are logged in.
-    pub(super) fn may_go_on(&self) -> bool {
-        self.session.may_go_on().unwrap_or(false)
+    ///
+    /// # Errors
+    /// Why the connection ends.
+    pub(super) fn may_go_on(&self) -> Result<(), Said> {
+        match self.session.may_go_on() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(said("57P01", "this role may not log in any more")),
+            Err(_) => Err(said("58030", "the vault cannot be read")),
+        }
+    }
+
+    /// The bytes of the rows that portals and cursors hold.
+    pub(super) fn held(&self) -> usize {
+        let stored = self.portals.values().filter_map(|portal| portal.stored.as_ref());
+        stored.map(|stored| stored.rows.bytes()).sum()
     }
 
     /// The value of a setting.
@@ -152,7 +168,7 @@ impl Desk {
         if let Some(audit) = &self.house.audit {
             let role = self.role.as_deref().unwrap_or("owner");
             // The answer is paid for: a full disk must not keep it from whoever asked.
-            let _ = audit.write(role, statement, code, answer.and_then(Answer::receipt));
+            let _ = audit.statement(role, statement, code, answer.and_then(Answer::receipt));
         }
     }
 
@@ -178,6 +194,18 @@ impl Desk {
                     Err(said("57014", message).into())
                 }
             }
+        })
+    }
+
+    /// As [`Desk::wait`], for work that may charge: a failure of the program has the code and the sentence of any other after a charge, so
+    /// that the two cannot be told apart.
+    pub(super) fn charged<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Failed> {
+        self.wait(work).map_err(|failed| match failed {
+            Failed::Engine(Error::Internal) => Failed::Engine(Error::Execution),
+            failed => failed,
         })
     }
 

@@ -175,6 +175,11 @@ impl Encoded {
         self.ends.len()
     }
 
+    /// The bytes of all of them.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The messages of some rows.
     pub(super) fn page(&self, from: usize, to: usize) -> &[u8] {
         let start = from.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0);

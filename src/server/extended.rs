@@ -19,7 +19,7 @@ use super::failure::{after_charge, said};
 use super::message::{Bind, Named};
 use super::parameters;
 use super::reply::Reply;
-use super::run::{Outcome, may_hold, run};
+use super::run::{Outcome, may_hold, may_store, run};
 use super::simple::complete;
 use super::types;
 use super::words::{self, Kind, kind};
@@ -195,6 +195,8 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
         return Err(said("34000", format!("there is no portal {name}")).into());
     };
     if portal.stored.is_none() {
+        may_store(desk)?;
+        let Some(portal) = desk.portals.get(name) else { return Ok(()) };
         let (sql, source, formats) =
             (portal.sql.clone(), portal.source.clone(), portal.formats.clone());
         let schema = portal.schema.clone();
@@ -204,7 +206,7 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
                 (table, tag)
             }
             Source::Query(query) => {
-                let answer = desk.wait(async move { query.execute().await })?;
+                let answer = desk.charged(async move { query.execute().await })?;
                 desk.record(&sql, "00000", Some(&answer));
                 answer.remarks().for_each(|remark| desk.notice(remark));
                 // The columns are those that were told: the settings may have changed since.
@@ -240,6 +242,10 @@ fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
         Outcome::Done(tag) => {
             desk.record(sql, "00000", None);
             desk.reply.complete(&tag);
+        }
+        Outcome::Declared(answer) => {
+            desk.record(sql, "00000", answer.as_ref());
+            desk.reply.complete("DECLARE CURSOR");
         }
         Outcome::Rows { table, tag, answer } => {
             desk.record(sql, "00000", answer.as_ref());

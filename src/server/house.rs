@@ -34,6 +34,15 @@ const STRANGERS: usize = 100;
 /// Connections that were ended and have not gone yet, at most: each has a thread.
 const GOING: usize = 100;
 
+impl Limits {
+    /// The file descriptors that so many connections take at most, two each, and those of the vault, its files and their queries.
+    pub(super) fn descriptors(self) -> u64 {
+        let connections = self.connections.saturating_add(STRANGERS + GOING);
+        let of_queries = self.connections.saturating_mul(4).saturating_add(64);
+        u64::try_from(connections.saturating_mul(2).saturating_add(of_queries)).unwrap_or(u64::MAX)
+    }
+}
+
 /// The first delay after a log-in that failed; each further one doubles it.
 const DELAY: Duration = Duration::from_millis(100);
 const DOUBLINGS: u32 = 4;
@@ -228,6 +237,14 @@ impl House {
         self.stopping.load(Ordering::SeqCst)
     }
 
+    /// Writes down a log-in, or that one failed.
+    pub(super) fn record_log_in(&self, role: &str, from: Option<IpAddr>, code: &str) {
+        if let Some(audit) = &self.audit {
+            // A full disk keeps nobody out.
+            let _ = audit.log_in(role, from, code);
+        }
+    }
+
     /// Remembers that a log-in failed; how long its client waits for the answer.
     pub(super) fn failed(&self, address: Option<IpAddr>) -> Duration {
         count(&self.counts.failed_log_ins);
@@ -252,6 +269,17 @@ impl House {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn each_failure_doubles_the_delay_of_its_network() {
+        let limits = Limits { connections: 1, of_a_role: 1 };
+        let engine = (Engine::demo().unwrap(), Handle::current());
+        let house = House::new(engine, (None, false), limits, None);
+        let failed = |address: &str| house.failed(Some(address.parse().unwrap())).as_millis();
+        let delays: Vec<u128> = (0..6).map(|_| failed("10.0.0.1")).collect();
+        assert_eq!(delays, [100, 200, 400, 800, 1600, 1600]);
+        assert_eq!((failed("10.0.0.2"), failed("10.0.0.1")), (100, 1600));
+    }
 
     #[test]
     fn a_network_is_an_address_or_half_of_one() {

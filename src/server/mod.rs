@@ -70,8 +70,8 @@ pub(crate) struct Options {
     pub(crate) grace: Duration,
 }
 
-/// Room on a connection's stack.
-const STACK: usize = 4 << 20;
+/// Room on a connection's stack: the parser takes another one where less than 4 MiB are left.
+const STACK: usize = 8 << 20;
 
 /// The pause between attempts to accept a connection where the system has none left to give.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -99,6 +99,12 @@ pub(crate) async fn serve(
         .as_deref()
         .map(|path| Audit::open(path).map_err(|error| format!("{}: {error}", path.display())));
     let limits = Limits { connections: options.connections, of_a_role: options.of_a_role };
+    have_descriptors(limits.descriptors(), options.connections)?;
+    if tls.as_ref().is_some_and(|tls| tls.certificate.is_none()) {
+        tell(
+            "log-ins are not bound to this certificate (no channel binding): its signature is of an algorithm that names no hash, such as Ed25519 or RSA-PSS; take one of ECDSA or RSA with SHA-256",
+        );
+    }
     let engine = (engine, Handle::current());
     let house = Arc::new(House::new(engine, (tls, !is_local), limits, audit.transpose()?));
     let listener = TcpListener::bind(options.listen)
@@ -171,6 +177,8 @@ fn owners(
         std::fs::DirBuilder::new().mode(0o700).create(folder).map_err(failed)?;
     }
     let found = std::fs::symlink_metadata(folder).map_err(failed)?;
+    // psql takes a folder by its whole path only: another word is the name of a machine.
+    let whole = std::path::absolute(folder).map_err(failed)?;
     let not_alone = || {
         format!(
             "{}: whoever reaches the owner's socket is the owner, so its folder has to be yours alone: chmod 700",
@@ -189,14 +197,19 @@ fn owners(
         std::fs::remove_file(&path).map_err(failed)?;
     }
     let listener = UnixListener::bind(&path).map_err(failed)?;
+    // Nobody connects before this: the folder is the owner's alone, or the socket goes.
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
     let own = std::fs::symlink_metadata(&path).map_err(failed)?;
-    if own.uid() != found.uid() {
+    let now = std::fs::symlink_metadata(folder).map_err(failed)?;
+    let is_same = (now.dev(), now.ino()) == (found.dev(), found.ino()) && now.is_dir();
+    let is_alone = now.permissions().mode() & 0o077 == 0 && own.uid() == now.uid();
+    if !is_same || !is_alone || !own.file_type().is_socket() {
         std::fs::remove_file(&path).map_err(failed)?;
         return Err(not_alone());
     }
     tell(&format!(
         "listening in {} for the owner: psql -h {0} -p {port} -U owner",
-        folder.display()
+        whole.display()
     ));
     accept(house, From::Owner, move || Ok(Socket::Unix(listener.accept()?.0)))?;
     Ok(path)
@@ -205,6 +218,32 @@ fn owners(
 #[cfg(not(unix))]
 fn owners(_: &Arc<House>, _: &Path, _: u16, _: &impl Fn(&str)) -> Result<PathBuf, String> {
     Err("this system has no sockets in folders".to_owned())
+}
+
+/// Raises the limit of open files to what the connections may need.
+///
+/// # Errors
+/// A sentence, where the system does not allow as many.
+#[cfg(unix)]
+fn have_descriptors(needed: u64, connections: usize) -> Result<(), String> {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+    let failed = |error: nix::Error| format!("the limit of open files: {error}");
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
+    if soft >= needed {
+        return Ok(());
+    }
+    if hard < needed {
+        return Err(format!(
+            "{connections} connections need {needed} open files, and the system allows {hard}: raise the limit (LimitNOFILE={needed} of systemd, ulimit -Hn {needed}), or take fewer --max-connections"
+        ));
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, needed, hard).map_err(failed)
+}
+
+#[cfg(not(unix))]
+fn have_descriptors(_: u64, _: usize) -> Result<(), String> {
+    Ok(())
 }
 
 /// Waits for Ctrl-C, or for SIGTERM.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hushql::{Answer, Explanation, Output};
 
 use super::catalog;
-use super::desk::{Desk, Failed, Portal, Source, Stored};
+use super::desk::{Desk, Failed, MOST_HELD, MOST_PORTALS, Portal, Source, Stored};
 use super::encode::{self, Table};
 use super::failure::{after_charge, hinted, said};
 use super::run_texts::texts;
@@ -24,6 +24,8 @@ pub(super) enum Outcome {
     Rows { table: Table, tag: &'static str, answer: Option<Answer> },
     /// Rows to be copied.
     Copied { table: Table, how: Copied, answer: Option<Answer> },
+    /// A cursor, and the answer that it holds.
+    Declared(Option<Answer>),
     /// Rows of a cursor, and the tag.
     Page { cursor: String, from: usize, to: usize, tag: String },
 }
@@ -104,7 +106,7 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<Outcome, Failed> {
         Kind::Free | Kind::Other => {
             let tag = tag(sql);
             let (session, text) = (desk.session.clone(), sql.to_owned());
-            match desk.wait(async move { session.execute(&text).await })? {
+            match desk.charged(async move { session.execute(&text).await })? {
                 Output::Answer(answer) => {
                     let table = Table::of(&answer, false).map_err(|_| after_charge())?;
                     Ok(Outcome::Rows { table, tag, answer: Some(answer) })
@@ -126,7 +128,7 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<Outcome, Failed> {
 /// The answer to a query, which may be charged.
 fn query_answer(desk: &Desk, sql: &str) -> Result<Answer, Failed> {
     let (session, text) = (desk.session.clone(), sql.to_owned());
-    desk.wait(async move { session.query(&text).await })
+    desk.charged(async move { session.query(&text).await })
 }
 
 /// The rows of an answer as this connection wants them.
@@ -243,14 +245,26 @@ fn declare(desk: &mut Desk, sql: &str, name: String, query: &str) -> Result<Outc
         stored: Some(Stored { rows, tag: "SELECT", sent: 0 }),
     };
     desk.portals.insert(name, portal);
-    Ok(Outcome::Done("DECLARE CURSOR".to_owned()))
+    Ok(Outcome::Declared(answer))
 }
 
-/// Refuses one more portal where there are too many.
+/// Refuses one more portal where there are too many, or where they hold too much: before anything is charged for it.
 pub(super) fn may_hold(desk: &Desk) -> Result<(), Failed> {
-    match desk.portals.len() < super::desk::MOST_PORTALS {
+    if desk.portals.len() >= MOST_PORTALS {
+        return Err(said("54000", "a connection has at most 100 portals and cursors").into());
+    }
+    may_store(desk)
+}
+
+/// Refuses to run a portal where others hold too much.
+pub(super) fn may_store(desk: &Desk) -> Result<(), Failed> {
+    match desk.held() < MOST_HELD {
         true => Ok(()),
-        false => Err(said("54000", "a connection has at most 100 portals and cursors").into()),
+        false => {
+            let message =
+                "the portals and cursors of a connection hold at most 64 MiB; nothing was charged";
+            Err(hinted("54000", message, "CLOSE ALL").into())
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Res
             for (at, statement) in statements.iter().enumerate() {
                 let sql = statement.text();
                 // The first was asked about when the message came.
-                if at > 0 && (desk.house.is_stopping() || !desk.may_go_on()) {
+                if at > 0 && (desk.house.is_stopping() || desk.may_go_on().is_err()) {
                     desk.error(&said("57P01", "the rest of this message is not run any more"));
                     break;
                 }
@@ -65,6 +65,10 @@ fn answered(desk: &mut Desk, sql: &str, outcome: Outcome) -> Result<(), Failed> 
         Outcome::Done(tag) => {
             desk.record(sql, "00000", None);
             desk.reply.complete(&tag);
+        }
+        Outcome::Declared(answer) => {
+            desk.record(sql, "00000", answer.as_ref());
+            desk.reply.complete("DECLARE CURSOR");
         }
         Outcome::Rows { table, tag, answer } => {
             let formats = vec![0; table.schema.fields().len()];

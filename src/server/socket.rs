@@ -7,8 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustls::{ServerConnection, StreamOwned};
+use socket2::{SockRef, TcpKeepalive};
 
 use super::tls::Tls;
+
+/// After which silence a client is asked whether it is there, and how long after that again: one that does not answer for a while has
+/// gone, and its place is free. How often it is asked is the system's to say.
+const SILENCE: Duration = Duration::from_secs(60);
+const APART: Duration = Duration::from_secs(10);
 
 /// For how long a client may leave an answer unread.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -30,6 +36,8 @@ impl Socket {
             Self::Tcp(socket) => {
                 socket.set_nonblocking(false)?;
                 socket.set_nodelay(true)?;
+                let alive = TcpKeepalive::new().with_time(SILENCE).with_interval(APART);
+                SockRef::from(socket).set_tcp_keepalive(&alive)?;
                 socket.set_write_timeout(Some(PATIENCE))
             }
             #[cfg(unix)]

@@ -2,8 +2,10 @@
 
 #![cfg(feature = "serve")]
 
-mod client;
+pub(crate) mod client;
 mod hostile;
+mod load;
+mod promises;
 mod psql;
 
 use std::io::{BufRead, BufReader};
@@ -14,13 +16,14 @@ use client::{Client, Refused, error_code, texts};
 
 use crate::contract::program::Study;
 
-const PASSWORD: &str = "correct horse";
+pub(crate) const PASSWORD: &str = "correct horse";
 
 /// A server of the program, which ends with this.
-pub(super) struct Served {
+pub(crate) struct Served {
     pub study: Study,
     process: Child,
     pub port: u16,
+    metrics: Option<u16>,
 }
 
 impl Served {
@@ -35,16 +38,23 @@ impl Served {
         let all = [["serve", "study.db", "--listen", "127.0.0.1:0"].as_slice(), arguments].concat();
         let mut process = study.command(&all).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
-        let port = loop {
+        let mut listening = |for_whom: &str| loop {
             let line = lines.next().expect("the server ended").unwrap();
             if let Some((_, rest)) = line.split_once("listening on 127.0.0.1:")
-                && line.contains("for roles")
+                && line.contains(for_whom)
             {
                 break rest.split(' ').next().unwrap().parse().unwrap();
             }
         };
+        let port = listening("for roles");
+        let metrics = arguments.contains(&"--metrics").then(|| listening("/health"));
         std::thread::spawn(move || lines.for_each(drop));
-        Self { study, process, port }
+        Self { study, process, port, metrics }
+    }
+
+    /// The port of `/health`.
+    pub fn metrics(&self) -> u16 {
+        self.metrics.unwrap()
     }
 
     pub fn lab(&self) -> Client {
@@ -423,11 +433,31 @@ fn the_owner_has_a_socket_of_their_own() {
 #[test]
 fn other_machines_need_tls() {
     let study = Study::with_people();
-    let run = study.run(&["serve", "study.db", "--listen", "0.0.0.0:0"]);
-    run.says(1, &["log-ins need TLS", "--tls-cert"]);
-    let run =
-        study.run(&["serve", "study.db", "--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0"]);
-    run.says(1, &["metrics are told on 127.0.0.1"]);
+    let refused = |arguments: &[&str]| {
+        let all = [["serve", "study.db"].as_slice(), arguments].concat();
+        let mut process = study.command(&all).stderr(Stdio::piped()).spawn().unwrap();
+        // One that serves all the same would do so for ever.
+        for _ in 0..600 {
+            if process.try_wait().unwrap().is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let _ = process.kill();
+        let output = process.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for (arguments, words) in [
+        (&["--listen", "0.0.0.0:0"][..], ["log-ins need TLS", "--tls-cert"]),
+        (
+            &["--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0"],
+            ["metrics are told on 127.0.0.1", "only"],
+        ),
+    ] {
+        let (status, said) = refused(arguments);
+        assert_eq!(status, Some(1), "{said}");
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    }
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod attack;
 mod corpus;
 mod file;
 mod live;
+#[cfg(all(unix, feature = "serve"))]
+mod wire;
 mod world;
 
 use std::collections::BTreeSet;

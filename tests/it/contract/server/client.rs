@@ -116,8 +116,22 @@ pub struct Refused {
     pub first: String,
 }
 
-trait Socket: Read + Write + Send {}
-impl<T: Read + Write + Send> Socket for T {}
+trait Socket: Read + Write + Send {
+    /// Nothing more is sent.
+    fn ends(&self);
+}
+
+impl Socket for TcpStream {
+    fn ends(&self) {
+        let _ = self.shutdown(std::net::Shutdown::Write);
+    }
+}
+
+impl Socket for UnixStream {
+    fn ends(&self) {
+        let _ = self.shutdown(std::net::Shutdown::Write);
+    }
+}
 
 /// Somebody who is logged in.
 pub struct Client {
@@ -236,13 +250,34 @@ impl Client {
         if said.status().is_some() { Ok(client) } else { Err(said) }
     }
 
+    /// Cancels what this client runs, while it waits for the answer, with its secret or another one.
+    pub fn cancels(&self, port: u16, change: u8) -> impl FnOnce() + use<> {
+        let mut key = self.key.clone();
+        key[7] ^= change;
+        move || Self::cancel_with(port, &key)
+    }
+
     /// Cancels what this client runs, with its secret or another one.
     pub fn cancel(&self, port: u16, change: u8) {
         let mut key = self.key.clone();
         key[7] ^= change;
-        let body = [80_877_102_i32.to_be_bytes().as_slice(), &key].concat();
+        Self::cancel_with(port, &key);
+    }
+
+    fn cancel_with(port: u16, key: &[u8]) {
+        let body = [80_877_102_i32.to_be_bytes().as_slice(), key].concat();
         let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
         connect(port).write_all(&[length.as_slice(), &body].concat()).unwrap();
+    }
+
+    /// Sends bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        let _ = self.socket.write_all(bytes);
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn ends(&self) {
+        self.socket.ends();
     }
 
     pub fn send(&mut self, kind: u8, body: &[u8]) {

@@ -140,3 +140,95 @@ fn answers_do_not_wait_for_ever() {
     lab.sync();
     assert_eq!(texts(&lab.query("SELECT 1 AS x")), [["1"]]);
 }
+
+/// Messages of every kind: as they are, out of order, cut off, with counts and lengths that nothing fits, and bytes without sense. Each
+/// connection answers, or ends, in time; nothing is charged, and the next one is served.
+#[test]
+fn messages_without_sense_after_a_log_in() {
+    let served = Served::with(&[]);
+    let before = served.study.spent();
+    let mut rng = ChaCha8Rng::seed_from_u64(crate::seed::seed(25));
+    let huge = [0xff, 0xff];
+    let counts = |name: &[u8]| [name, b"\0", huge.as_slice(), huge.as_slice()].concat();
+    let messages: Vec<(u8, Vec<u8>)> = vec![
+        (b'Q', b"SELECT 1 AS x\0".to_vec()),
+        (b'Q', b"SELECT 1".to_vec()),
+        (b'Q', b"\xff\xfe\0".to_vec()),
+        (b'P', b"s\0SELECT $1 AS x\0\0\x01\0\0\0\x17".to_vec()),
+        (b'P', counts(b"s\0SELECT 1")),
+        (b'B', b"p\0s\0\0\0\0\x01\0\0\0\x011\0\0".to_vec()),
+        (b'B', counts(b"p\0s")),
+        (b'B', b"p\0s\0\0\0\0\x01\x7f\xff\xff\xff".to_vec()),
+        (b'B', b"p\0s\0\0\0\0\x01\x80\0\0\0\0\0".to_vec()),
+        (b'D', b"Pp\0".to_vec()),
+        (b'D', b"Xp\0".to_vec()),
+        (b'E', b"p\0\xff\xff\xff\xff".to_vec()),
+        (b'E', b"p\0\0\0\0\x01".to_vec()),
+        (b'C', b"Pp\0".to_vec()),
+        (b'H', Vec::new()),
+        (b'S', Vec::new()),
+        (b'F', b"\0\0\0\x01".to_vec()),
+        (b'd', vec![0; 100]),
+        (b'c', Vec::new()),
+        (b'f', b"no\0".to_vec()),
+        (b'p', b"SCRAM-SHA-256\0\xff\xff\xff\xff".to_vec()),
+        (b'Z', b"I".to_vec()),
+        (0, Vec::new()),
+        (0xff, vec![0xff; 40]),
+    ];
+    for round in 0..50 {
+        let mut socket = served.lab();
+        for _ in 0..12 {
+            let (kind, body) = &messages[rng.next_u32() as usize % messages.len()];
+            match rng.next_u32() % 6 {
+                0 => socket.raw(&mutated(&mut rng, &framed(*kind, body))),
+                1 => {
+                    let whole = framed(*kind, body);
+                    socket.raw(&whole[..rng.next_u32() as usize % whole.len()]);
+                }
+                2 => {
+                    let mut bytes = [0; 64];
+                    rng.fill_bytes(&mut bytes);
+                    socket.raw(&bytes[..rng.next_u32() as usize % 64]);
+                }
+                _ => socket.send(*kind, body),
+            }
+        }
+        // A message whose length promises more than comes waits for it: the end of what is sent ends the wait.
+        socket.ends();
+        let said = socket.rest();
+        let codes = said.0.iter().filter(|(kind, _)| *kind == b'E').count();
+        let internal = said.error_field(b'C').is_some_and(|code| code.starts_with("XX"));
+        assert!(!internal, "round {round}, {codes} errors: {said:?}");
+    }
+    assert_eq!(texts(&served.lab().query("SELECT 1 AS x")), [["1"]]);
+    assert_eq!(served.study.spent(), before);
+}
+
+/// Whoever guesses keys of others cancels nothing, and cuts nobody off.
+#[test]
+fn guessed_keys_cancel_nothing() {
+    let served = Served::with(&[]);
+    let mut lab = served.lab();
+    let (port, mut rng) = (served.port, ChaCha8Rng::seed_from_u64(3));
+    let begun = std::thread::spawn(move || {
+        for _ in 0..30 {
+            assert_eq!(texts(&lab.query("SELECT 1 AS x")), [["1"]]);
+        }
+        lab
+    });
+    for _ in 0..200 {
+        let mut key = [0; 8];
+        rng.fill_bytes(&mut key);
+        let body = [b"\x04\xd2\x16\x2e".as_slice(), &key].concat();
+        let whole = [b"\0\0\0\x10".as_slice(), &body].concat();
+        let cut = if rng.next_u32() % 4 == 0 { 11 } else { whole.len() };
+        let _ = connect(port).write_all(&whole[..cut]);
+    }
+    let mut lab = begun.join().unwrap();
+    // The right number of the connection with a wrong secret.
+    for change in 1..=255 {
+        lab.cancel(port, change);
+    }
+    assert_eq!(texts(&lab.query("SELECT 1 AS x")), [["1"]]);
+}

@@ -98,6 +98,21 @@ const ODD: &str = "
     ALTER TABLE odd ALTER COLUMN flag SET PRIVACY DOMAIN IN (TRUE, FALSE);
     CREATE PRIVACY BUDGET odd FOR odd LIMIT (epsilon=1000000, delta=0.5);";
 
+/// The tables of a catalog, with the person or without, and the statements that declare them.
+pub fn declared(
+    catalog: &str,
+    whole: bool,
+) -> (Vec<(&'static str, RecordBatch)>, Vec<&'static str>) {
+    match catalog {
+        "declared" => (tables(whole), vec![UNITS, DOMAINS, LARGE]),
+        "bare" => (tables(whole), vec![UNITS, LARGE]),
+        "tight" => (tables(whole), vec![UNITS, DOMAINS, SMALL]),
+        "linked" => (linked(whole), vec![LINKS]),
+        "odd" => (odd(whole), vec![ODD]),
+        other => panic!("there is no catalog {other}"),
+    }
+}
+
 /// An engine under attack.
 #[derive(Debug)]
 pub struct Database {
@@ -110,14 +125,7 @@ impl Database {
     pub async fn new(catalog: &str, whole: bool) -> Self {
         let engine = Engine::in_memory().unwrap();
         let reads = Arc::new(AtomicUsize::new(0));
-        let (tables, declarations) = match catalog {
-            "declared" => (tables(whole), vec![UNITS, DOMAINS, LARGE]),
-            "bare" => (tables(whole), vec![UNITS, LARGE]),
-            "tight" => (tables(whole), vec![UNITS, DOMAINS, SMALL]),
-            "linked" => (linked(whole), vec![LINKS]),
-            "odd" => (odd(whole), vec![ODD]),
-            other => panic!("there is no catalog {other}"),
-        };
+        let (tables, declarations) = declared(catalog, whole);
         for (name, batch) in tables {
             if name == "regions" || name == "parts" {
                 engine.register_batch(name, batch).unwrap();
