@@ -46,7 +46,11 @@ use mimalloc::MiMalloc;
 use tokio::runtime::Runtime;
 
 #[cfg(all(unix, feature = "serve"))]
-#[allow(dead_code, unreachable_pub, reason = "the client of the tests, of which a bench needs a part")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the client of the tests, of which a bench needs a part"
+)]
 #[path = "../tests/it/contract/server/client.rs"]
 mod client;
 #[path = "ratios/duckdb.rs"]
