@@ -164,7 +164,12 @@ pub(crate) fn throughput(table: &mut Table, directory: &Path, runtime: &Runtime)
         if let Some(spent) = spent {
             let each = spent.div_f64(all.len() as f64);
             let none = [String::new(), String::new()];
-            table.row(format!("wire: processor time of the server for a {name} question"), "", shown(each), none);
+            table.row(
+                format!("wire: processor time of the server for a {name} question"),
+                "",
+                shown(each),
+                none,
+            );
         }
         medians.push(quantile(&times(served.port, 1, time / 2, question), 0.5));
     }

@@ -15,11 +15,11 @@ struct Alarms {
     set: BTreeMap<(Instant, u64), Sender<()>>,
     /// The number of the next one.
     next: u64,
-    /// Whether somebody rings them.
-    is_kept: bool,
+    /// The process in which a thread rings them; 0 if there is none. A fork has no thread of its parent.
+    kept_by: u32,
 }
 
-static ALARMS: Mutex<Alarms> = Mutex::new(Alarms { set: BTreeMap::new(), next: 0, is_kept: false });
+static ALARMS: Mutex<Alarms> = Mutex::new(Alarms { set: BTreeMap::new(), next: 0, kept_by: 0 });
 
 /// Told when an alarm comes before all others.
 static SOONER: Condvar = Condvar::new();
@@ -50,9 +50,10 @@ impl Alarm {
     pub(super) fn at(time: Instant) -> io::Result<Self> {
         let (ring, rings) = oneshot::channel();
         let mut alarms = alarms();
-        if !alarms.is_kept {
+        let process = std::process::id();
+        if alarms.kept_by != process {
             Builder::new().name("alarms".to_owned()).spawn(keep)?;
-            alarms.is_kept = true;
+            alarms.kept_by = process;
         }
         let key = (time, alarms.next);
         alarms.next = alarms.next.wrapping_add(1);

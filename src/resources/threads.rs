@@ -18,15 +18,26 @@ use crate::guard;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// The threads that wait for work, the last one last.
-static IDLE: Mutex<Vec<(ThreadId, Sender<Work>)>> = Mutex::new(Vec::new());
+/// Threads of one process that wait for work, the last one last.
+struct Idle {
+    process: u32,
+    threads: Vec<(ThreadId, Sender<Work>)>,
+}
+
+static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, threads: Vec::new() });
 
 /// The most of them, and for how long each waits.
 const MOST: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-fn idle() -> MutexGuard<'static, Vec<(ThreadId, Sender<Work>)>> {
-    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+/// The idle threads of this process: a fork has the list of its parent, and none of its threads.
+fn idle() -> MutexGuard<'static, Idle> {
+    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if idle.process != process {
+        *idle = Idle { process, threads: Vec::new() };
+    }
+    idle
 }
 
 /// Runs work on a thread of its own, with a deep stack.
@@ -36,13 +47,13 @@ fn idle() -> MutexGuard<'static, Vec<(ThreadId, Sender<Work>)>> {
 pub(super) fn start(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut work: Work = Box::new(work);
     // The one that waits for the shortest time has the warmest caches.
-    let mut next = idle().pop();
+    let mut next = idle().threads.pop();
     while let Some((_, thread)) = next {
         match thread.send(work) {
             Ok(()) => return Ok(()),
             Err(unsent) => work = unsent.0,
         }
-        next = idle().pop();
+        next = idle().threads.pop();
     }
     let (thread, more) = channel();
     let serving = move || serve(work, &thread, &more);
@@ -56,17 +67,17 @@ fn serve(first: Work, own: &Sender<Work>, more: &Receiver<Work>) {
     loop {
         {
             let mut idle = idle();
-            if idle.len() >= MOST {
+            if idle.threads.len() >= MOST {
                 return;
             }
-            idle.push((id, own.clone()));
+            idle.threads.push((id, own.clone()));
         }
         let work = match more.recv_timeout(PATIENCE) {
             Ok(work) => work,
             Err(_) => {
                 let mut idle = idle();
-                if let Some(at) = idle.iter().position(|(known, _)| *known == id) {
-                    idle.remove(at);
+                if let Some(at) = idle.threads.iter().position(|(known, _)| *known == id) {
+                    idle.threads.remove(at);
                     return;
                 }
                 drop(idle);
