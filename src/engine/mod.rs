@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 
@@ -334,8 +335,34 @@ impl Engine {
     /// # Errors
     /// [`Error::Catalog`] when the vault has a table of this name with other columns.
     pub fn register_batch(&self, name: &str, batch: RecordBatch) -> Result<(), Error> {
+        self.register_batches(name, batch.schema(), vec![batch])
+    }
+
+    /// Registers batches with the same columns as one table, as [`Engine::register_batch`] registers one; none make a table
+    /// without rows.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    ///
+    /// let minutes: ArrayRef = Arc::new(Int64Array::from(vec![10, 25]));
+    /// let batch = RecordBatch::try_from_iter([("minutes", minutes)])?;
+    /// let engine = hushql::Engine::in_memory()?;
+    /// engine.register_batches("visits", batch.schema(), vec![batch.clone(), batch])?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] as [`Engine::register_batch`], and for a batch with other columns than `schema`.
+    pub fn register_batches(
+        &self,
+        name: &str,
+        schema: SchemaRef,
+        batches: Vec<RecordBatch>,
+    ) -> Result<(), Error> {
         let failed = |e| Error::catalog_from(format!("`{name}` cannot be registered"), e);
-        let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).map_err(failed)?;
+        let table = MemTable::try_new(schema, vec![batches]).map_err(failed)?;
         self.register_table(name, Arc::new(table))
     }
 

@@ -1,0 +1,167 @@
+"""Sessions: what the owner and analysts ask."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import decimal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Union
+
+from . import _told
+from ._answer import Answer
+from ._told import Budget, Cost, Explanation, Forecast
+
+if TYPE_CHECKING:
+    from . import _hushql
+
+#: A value of a parameter. Numbers of NumPy are taken, too.
+Parameter = Union[None, bool, int, float, str, decimal.Decimal, datetime.date, datetime.datetime, datetime.time]
+
+
+class Session:
+    """The session of an analyst, or of the owner. Make one with `Vault.analyst` or `Vault.owner`.
+
+    Threads may share it. While a statement runs, other threads of Python run, too. Ctrl-C ends it; what was charged stays
+    charged.
+    """
+
+    def __init__(self, native: _hushql.Session, name: str) -> None:
+        self._native, self._name = native, name
+
+    def __repr__(self) -> str:
+        return f"<hushql session of {self._name}>"
+
+    def sql(self, query: str, params: Iterable[Parameter] | None = None) -> Answer:
+        """Answers a query, and charges it once. Values take the place of `$1`, `$2`, …; none is read as SQL.
+
+        >>> import hushql as hq
+        >>> lab = hq.demo().analyst("lab")
+        >>> answer = lab.sql("SELECT LAPLACE(eps=0.1) COUNT(*) FROM adult WHERE age > $1 AND sex = $2", [40, "Male"])
+        >>> answer.receipt.spent.epsilon
+        0.1
+        """
+        return _answer(self._start(query, params).wait())
+
+    async def asql(self, query: str, params: Iterable[Parameter] | None = None) -> Answer:
+        """The same for asyncio. A task that is cancelled ends the query; what was charged stays charged.
+
+        >>> import asyncio, hushql as hq
+        >>> lab = hq.demo().analyst("lab")
+        >>> asyncio.run(lab.asql("SELECT 1")).scalar()
+        1
+        """
+        running = self._start(query, params)
+        try:
+            return _answer(await asyncio.to_thread(running.wait))
+        except asyncio.CancelledError:
+            running.cancel()
+            raise
+
+    def execute(self, script: str) -> Answer | Explanation | str:
+        """Runs statements of any kind, separated by `;`, and gives what the last one gives: rows, an explanation or a sentence.
+
+        >>> import hushql as hq
+        >>> hq.demo().owner().execute("ALTER TABLE census SET PUBLIC")
+        'table census is public: answers may show its rows to anyone'
+        """
+        return _given(self._native.execute(_text(script, "a statement")))
+
+    def explain(self, query: str) -> Explanation:
+        """What a query would release and cost, and how accurate it would be. It reads nothing and costs nothing."""
+        return _told.explanation(self._native.explain(_text(query, "a query")))
+
+    def cost(self, query: str) -> Cost:
+        """What a statement would cost; it raises what the statement would raise before it is charged."""
+        return _told.cost(self._native.cost(_text(query, "a query")))
+
+    def forecast(self, query: str) -> list[Forecast]:
+        """What a query would cost, and how accurate it would be, at less and at more ε. It costs nothing.
+
+        >>> import hushql as hq
+        >>> lab = hq.demo().analyst("lab")
+        >>> told = lab.forecast("SELECT LAPLACE(eps=0.5) COUNT(*) FROM adult")
+        >>> {one.cost.epsilon: one.accuracy[0].value for one in told}[0.25]
+        12.0
+        """
+        told = self._native.forecast(_text(query, "a query"))
+        return [Forecast(_told.cost(cost), _told.accuracy(accuracy)) for cost, accuracy in told]
+
+    def budgets(self) -> list[Budget]:
+        """The budgets, with what is spent and left. Of a budget with slices, an analyst sees the own share.
+
+        >>> import hushql as hq
+        >>> for budget in hq.demo().analyst("lab").budgets():
+        ...     print(budget)
+        adult for adult: ε = 10, δ = 1e-5 of ε = 10, δ = 1e-5 left
+        bids for bids: ε = 10 of ε = 10 left
+        orders for orders: ε = 10, δ = 1e-5 of ε = 10, δ = 1e-5 left
+        """
+        found = self._native.budgets()
+        return [Budget(name, table, *(_told.spend(one) for one in spends)) for name, table, *spends in found]
+
+    def tables(self) -> dict[str, list[str]]:
+        """The tables and views, with their columns.
+
+        >>> import hushql as hq
+        >>> hq.demo().analyst("lab").tables()["bids"]
+        ['bidder', 'bid']
+        """
+        return dict(self._native.tables())
+
+    def _start(self, query: str, params: Iterable[Parameter] | None) -> _hushql.Running:
+        return self._native.start(_text(query, "a query"), _values(params))
+
+
+def _answer(given: object) -> Answer:
+    answer = _given(given)
+    if not isinstance(answer, Answer):
+        raise TypeError("this statement has no rows: use execute()")
+    return answer
+
+
+def _given(given: Any) -> Answer | Explanation | str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, tuple):
+        return _told.explanation(given)
+    return Answer(given)
+
+
+def _text(text: object, what: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is a str, not {type(text).__name__}")
+    return text
+
+
+def _values(params: Iterable[Parameter] | None) -> list[None | bool | int | float | str]:
+    if params is None:
+        return []
+    if isinstance(params, (str, bytes, dict, set, frozenset)):
+        raise TypeError(f"values for $1, $2, … are a list, not {type(params).__name__}")
+    return [_value(value, i + 1) for i, value in enumerate(params)]
+
+
+def _value(value: Any, number: int) -> None | bool | int | float | str:
+    """A parameter as the engine takes it. An error names its type, and not the value."""
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        value = value.item()
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"the value of ${number} does not fit into 64 bits")
+        return int(value)
+    if isinstance(value, decimal.Decimal):
+        if value.is_finite() and decimal.Decimal(repr(float(value))) == value:
+            return float(value)
+        raise ValueError(f"the Decimal of ${number} has more digits than a float: write it into the query")
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is not None:
+            value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        return value.isoformat(sep=" ")
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    raise TypeError(f"the value of ${number} is None, a bool, a number, a str or a date, not {type(value).__name__}")

@@ -1,0 +1,111 @@
+"""Vaults: declarations, budgets and charges, on disk or in memory."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Union
+
+from . import _hushql
+from ._answer import Answer
+from ._session import Session
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Vault:
+    """A vault. Whoever holds it acts for the owner of the data; make one with `init`, `open`, `in_memory` or `demo`.
+
+    It closes at the end of a `with` block, and its sessions with it. It belongs to the process that opened it: after a fork, open
+    it again.
+    """
+
+    def __init__(self, native: _hushql.Vault, place: str) -> None:
+        self._native, self._place = native, place
+
+    def __repr__(self) -> str:
+        return f"<hushql vault {self._place}{'' if self._native.is_open() else ', closed'}>"
+
+    def owner(self) -> Session:
+        """The owner's session, which declares tables, privacy units, domains and budgets."""
+        return Session(self._native.owner(), "the owner")
+
+    def analyst(self, name: str) -> Session:
+        """The session of an analyst: 1 to 64 letters of ASCII, digits, `_` and `-`."""
+        return Session(self._native.analyst(name), name)
+
+    def register(self, name: str, data: Any) -> None:
+        """Registers a table: a data frame of pandas or polars, a table of pyarrow, a relation of DuckDB, or whatever else has
+        `__arrow_c_stream__`.
+
+        The rows are copied, once: later changes of the data frame do not reach the table. A new table is undeclared, and every
+        question about it is refused until the owner declares its privacy unit, or that it is public. The rows are not in the
+        vault's file: register them again after you open it.
+        """
+        self._native.register(name, data)
+
+    def register_files(self, name: str, path: Path, format: str | None = None) -> str:
+        """Declares files as a table: one file, a folder, or a pattern such as `visits/*.parquet`. The vault keeps the declaration.
+
+        `format` is `parquet`, `csv`, `json` or `arrow`; without it, the ending of the path decides. Locations in object stores
+        (`s3://…`) need a build with the feature `objects`; without it, they are refused.
+        """
+        where = os.fspath(path)
+        if format is None:
+            ending = where.rstrip("/").rpartition(".")[2].lower()
+            format = {"ndjson": "json", "jsonl": "json", "feather": "arrow"}.get(ending, ending)
+            if format not in ("parquet", "csv", "json", "arrow"):
+                raise ValueError("the ending of the path does not tell the format: give format='parquet', 'csv', 'json' or 'arrow'")
+        return self._native.register_files(name, where, format)
+
+    def dump(self) -> str:
+        """The declarations as a script that rebuilds them, with what is spent."""
+        return self._native.dump()
+
+    def doctor(self) -> Answer:
+        """What an owner should mend before analysts ask: a row for each finding."""
+        return Answer(self._native.doctor())
+
+    def close(self) -> None:
+        """Closes the vault and its sessions. What runs ends first, and then the file is free."""
+        self._native.close()
+
+    def __enter__(self) -> Vault:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def init(path: Path, anchor: Path | None = None) -> Vault:
+    """Creates a new vault file and opens it; with an anchor, a small file in another place that reveals when the vault was
+    replaced by an older copy. A file that exists is never overwritten.
+
+    >>> import hushql as hq, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "study.db")
+    ...     hq.init(path).close()
+    ...     with hq.open(path) as vault:
+    ...         print(vault.owner().budgets())
+    []
+    """
+    return Vault(_hushql.Vault.init(path, anchor), os.fspath(path))
+
+
+def open(path: Path, anchor: Path | None = None) -> Vault:  # noqa: A001
+    """Opens a vault file, with its anchor if it has one. It never creates one."""
+    return Vault(_hushql.Vault.open(path, anchor), os.fspath(path))
+
+
+def in_memory() -> Vault:
+    """A vault that is lost with the process: for made-up data and tests, since its budgets are lost, too."""
+    return Vault(_hushql.Vault.in_memory(), "in memory")
+
+
+def demo() -> Vault:
+    """A vault in memory with the made-up tables `adult`, `bids`, `orders` and `census`.
+
+    >>> import hushql as hq
+    >>> sorted(hq.demo().analyst("lab").tables())
+    ['adult', 'bids', 'census', 'orders']
+    """
+    return Vault(_hushql.Vault.demo(), "in memory")
