@@ -45,7 +45,7 @@ class SyntaxError(Error):
 
     >>> import hushql as hq
     >>> try:
-    ...     hq.demo().analyst("lab").sql("SELECT * FRM adult")
+    ...     hq.demo().analyst("lab").sql("SELECT 1 FROM")
     ... except hq.SyntaxError as error:
     ...     print(error.position)
     (1, 14)

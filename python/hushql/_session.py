@@ -22,8 +22,8 @@ Parameter = Union[None, bool, int, float, str, decimal.Decimal, datetime.date, d
 class Session:
     """The session of an analyst, or of the owner. Make one with `Vault.analyst` or `Vault.owner`.
 
-    Threads may share it. While a statement runs, other threads of Python run, too. Ctrl-C ends it; what was charged stays
-    charged.
+    Threads may share it. While a statement runs, other threads of Python run, too. Ctrl-C ends the wait at once,
+    and the statement at its next pause; what was charged stays charged.
     """
 
     def __init__(self, native: _hushql.Session, name: str) -> None:
@@ -44,7 +44,7 @@ class Session:
         return _answer(self._start(query, params).wait())
 
     async def asql(self, query: str, params: Iterable[Parameter] | None = None) -> Answer:
-        """The same for asyncio. A task that is cancelled ends the query; what was charged stays charged.
+        """The same for asyncio. A task that is cancelled stops to wait; what was charged stays charged.
 
         >>> import asyncio, hushql as hq
         >>> lab = hq.demo().analyst("lab")
@@ -94,7 +94,7 @@ class Session:
         >>> for budget in hq.demo().analyst("lab").budgets():
         ...     print(budget)
         adult for adult: ε = 10, δ = 1e-5 of ε = 10, δ = 1e-5 left
-        bids for bids: ε = 10 of ε = 10 left
+        bids for bids: ε = 10, δ = 1e-5 of ε = 10, δ = 1e-5 left
         orders for orders: ε = 10, δ = 1e-5 of ε = 10, δ = 1e-5 left
         """
         found = self._native.budgets()
@@ -149,6 +149,8 @@ def _value(value: Any, number: int) -> None | bool | int | float | str:
     if value is None or isinstance(value, (bool, float)):
         return value
     if isinstance(value, str):
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise ValueError(f"the text of ${number} is not valid in Unicode")
         return str(value)
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63:

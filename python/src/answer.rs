@@ -123,14 +123,16 @@ impl Answer {
             let formatters = batch.columns().iter();
             let formatters = formatters.map(|column| ArrayFormatter::try_new(column, &options));
             let formatters = formatters.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+            // Not `is_null`, by which no entry of a column of the type NULL is.
+            let nulls: Vec<_> =
+                batch.columns().iter().map(|column| column.logical_nulls()).collect();
             for row in 0..batch.num_rows().min(limit.saturating_sub(rows.len())) {
-                let cells =
-                    formatters.iter().zip(batch.columns()).map(|(formatter, column)| match column
-                        .is_null(row)
-                    {
+                let cells = formatters.iter().zip(&nulls).map(|(formatter, nulls)| {
+                    match nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                         true => Ok(None),
                         false => formatter.value(row).try_to_string().map(Some),
-                    });
+                    }
+                });
                 rows.push(cells.collect::<Result<Vec<_>, _>>().map_err(failed)?);
             }
         }
@@ -186,7 +188,8 @@ fn values<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Vec<Bound<'py, Py
     }
     let options = FormatOptions::default();
     let formatter = ArrayFormatter::try_new(column, &options).map_err(failed)?;
-    let text = |row| match column.is_null(row) {
+    let nulls = column.logical_nulls();
+    let text = |row| match nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
         true => python(py, None::<String>),
         false => python(py, Some(formatter.value(row).try_to_string().map_err(failed)?)),
     };

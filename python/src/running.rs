@@ -1,7 +1,7 @@
 //! Statements that run while Python does something else.
 //!
 //! In: work of the engine. Out: a handle that Python waits on without the GIL, asks how far it is, or cancels. A wait looks for
-//! signals: Ctrl-C ends it and the work, and what was charged stays charged.
+//! signals: Ctrl-C ends it at once and the work at its next pause, and what was charged stays charged.
 //!
 //! Threads do not survive a fork. The runtime belongs to the process that made it; a child makes its own.
 //!
@@ -49,8 +49,9 @@ fn runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
 struct Slot<T>(Mutex<Option<Result<T, Error>>>, Condvar);
 
 impl<T> Slot<T> {
+    /// The first result counts.
     fn put(&self, result: Result<T, Error>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(result);
         self.1.notify_all();
     }
 
@@ -177,9 +178,10 @@ impl Running {
         py.detach(|| self.task.slot.is_there_within(time))
     }
 
-    /// Ends the statement; what was charged stays charged.
+    /// Ends every wait at once, and the statement at its next pause; what was charged stays charged.
     fn cancel(&self) {
         self.task.abort.abort();
+        self.task.slot.put(Err(Error::Execution));
     }
 
     /// Percentages where they may be told: of the files that were read, and of the budget of a synthetic table.

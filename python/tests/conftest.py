@@ -24,7 +24,7 @@ def declared():
         vault = vault or hq.in_memory()
         vault.register("t", data)
         vault.owner().execute(
-            f"ALTER TABLE t SET PRIVACY UNIT (id); CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon={epsilon})"
+            f"ALTER TABLE t SET PRIVACY UNIT (id) MAX ROWS 1; CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon={epsilon})"
         )
         return vault.analyst("lab")
 

@@ -117,7 +117,7 @@ def test_exceptions_tell_code_hint_position_and_budget(lab):
         lab.sql("SELECT LAPLACE(eps=1000) COUNT(*) FROM adult")
     assert exhausted.value.budget == "adult"
     with pytest.raises(hq.SyntaxError) as syntax:
-        lab.sql("SELECT 1,\n  FROM")
+        lab.sql("SELECT 1\n  1 1")
     assert syntax.value.position[0] == 2
     with pytest.raises(hq.BindError) as bind:
         lab.sql("SELECT oops FROM census")
@@ -277,9 +277,8 @@ def test_asyncio(lab):
         asyncio.run(refused())
 
 
-SLOW = "SELECT SUM(a.share * b.share * c.share * d.share * e.share * f.share * g.share * h.share * i.share) FROM " + ", ".join(
-    f"census {name}" for name in "abcdefghi"
-)
+# Some seconds of one core: a join of eight small tables without a condition.
+SLOW = f"SELECT SUM({' * '.join(f'{name}.share' for name in 'abcdefgh')}) FROM {', '.join(f'census {name}' for name in 'abcdefgh')}"
 
 
 def test_a_cancelled_task_ends(lab):
@@ -292,13 +291,15 @@ def test_a_cancelled_task_ends(lab):
 
     begun = time.monotonic()
     asyncio.run(cancelled())
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 10
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="signals of Unix")
 def test_ctrl_c_ends_the_wait():
     script = f"""
 import hushql as hq, os, signal, threading, time
+# A shell's background jobs ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 lab = hq.demo().analyst("lab")
 threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 begun = time.monotonic()
@@ -338,22 +339,28 @@ print(os.waitstatus_to_exitcode(status), lab.sql({COUNT!r}).receipt.spent.epsilo
     assert done.stdout.strip() == "7 True", done.stderr
 
 
-def test_memory_returns_after_a_thousand_queries(lab):
-    statm = pathlib.Path("/proc/self/statm")
-    if not statm.exists():
-        pytest.skip("no /proc")
+@pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="no /proc")
+def test_memory_returns_after_a_thousand_queries():
+    script = """
+import hushql as hq, os, pathlib
 
-    def resident():
-        return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+def megabytes():
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
-    def ask(times):
-        for _ in range(times):
-            lab.sql("SELECT status, share FROM census").rows()
+def ask(times):
+    for i in range(times):
+        lab.sql("SELECT status, share FROM census").rows()
+        if i % 4 == 0:
+            lab.sql("SELECT LAPLACE(eps=0.001) COUNT(*) AS n FROM adult").rows()
 
-    ask(200)
-    before = resident()
-    ask(1000)
-    assert resident() - before < 40, "megabytes more"
+lab = hq.demo().analyst("lab")
+ask(200)
+before = megabytes()
+ask(1000)
+print(round(megabytes() - before))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert int(done.stdout) < 20, f"{done.stdout} megabytes more {done.stderr}"
 
 
 def test_plots(lab):
