@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _told
 from ._told import Accuracy, Receipt
@@ -78,18 +78,18 @@ class Answer:
 
     def arrow(self, errors: bool = False) -> pyarrow.Table:
         """The rows as a table of pyarrow. With `errors`, a column `name ±` follows each number whose error is known."""
-        pyarrow = _needed("pyarrow", "pyarrow", "arrow()")
-        return pyarrow.table(_Shown(self._native, errors))
+        module = _needed("pyarrow", "pyarrow", "arrow()")
+        return cast("pyarrow.Table", module.table(_Shown(self._native, errors)))
 
     def df(self, errors: bool = False) -> pandas.DataFrame:
         """The rows as a data frame of pandas. With `errors`, a column `name ±` follows each number whose error is known."""
         _needed("pandas", "pandas", "df()")
-        return self.arrow(errors).to_pandas()
+        return cast("pandas.DataFrame", self.arrow(errors).to_pandas())
 
     def pl(self, errors: bool = False) -> polars.DataFrame:
         """The rows as a data frame of polars. With `errors`, a column `name ±` follows each number whose error is known."""
-        polars = _needed("polars", "polars", "pl()")
-        return polars.DataFrame(_Shown(self._native, errors))
+        module = _needed("polars", "polars", "pl()")
+        return cast("polars.DataFrame", module.DataFrame(_Shown(self._native, errors)))
 
     @property
     def errors(self) -> dict[str, list[float | None]]:
@@ -148,12 +148,11 @@ class Answer:
         errors = self.errors.get(y)
         yerr = None if errors is None else [errors[i] or 0.0 for i in drawn]
         axes = pyplot.subplots()[1] if ax is None else ax
-        if x is not None and x in numbers:
-            of = self.columns.index(x)
+        of = None if x is None else self.columns.index(x)
+        if of is not None and x in numbers:
             axes.errorbar([rows[i][of] for i in drawn], values, yerr=yerr, fmt="o", capsize=4)
             axes.set_xlabel(x)
         else:
-            of = None if x is None else self.columns.index(x)
             labels = [y if of is None else _label(rows[i][of]) for i in drawn]
             places = range(len(labels))
             axes.bar(places, values, yerr=yerr, capsize=4)

@@ -163,7 +163,7 @@ def _value(value: Any, number: int) -> None | bool | int | float | str:
     if isinstance(value, datetime.datetime):
         if value.tzinfo is not None:
             value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-        return value.isoformat(sep=" ")
+        return str(value.isoformat(sep=" "))
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     raise TypeError(f"the value of ${number} is None, a bool, a number, a str or a date, not {type(value).__name__}")

@@ -58,6 +58,16 @@ impl House {
     }
 }
 
+impl Drop for House {
+    /// In a child of a fork, the connection to the file is the parent's: to close it there could end a transaction of the parent.
+    fn drop(&mut self) {
+        if std::process::id() != self.process {
+            let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::take(open));
+        }
+    }
+}
+
 /// A vault that is open.
 #[pyclass(frozen, module = "hushql._hushql")]
 pub(crate) struct Vault {

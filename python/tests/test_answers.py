@@ -339,6 +339,33 @@ print(os.waitstatus_to_exitcode(status), lab.sql({COUNT!r}).receipt.spent.epsilo
     assert done.stdout.strip() == "7 True", done.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_that_ends_leaves_the_file_of_its_parent_alone(tmp_path):
+    script = f"""
+import hushql as hq, os, sys, warnings
+warnings.simplefilter("ignore")
+vault = hq.init({str(tmp_path / "study.db")!r})
+with open({str(tmp_path / "rows.csv")!r}, "w") as rows:
+    rows.write("id\\n1\\n2\\n")
+vault.register_files("t", {str(tmp_path / "rows.csv")!r})
+vault.owner().execute("ALTER TABLE t SET PRIVACY UNIT (id) MAX ROWS 1; CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=3)")
+lab = vault.analyst("lab")
+lab.sql({COUNT.replace("adult", "t")!r})
+child = os.fork()
+if child == 0:
+    del lab, vault
+    sys.exit(7)
+_, status = os.waitpid(child, 0)
+lab.sql({COUNT.replace("adult", "t WHERE id > 1")!r})
+del lab
+vault.close()
+vault = hq.open({str(tmp_path / "study.db")!r})
+print(os.waitstatus_to_exitcode(status), vault.owner().budgets()[0].left)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "7 ε = 1", done.stderr
+
+
 @pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="no /proc")
 def test_memory_returns_after_a_thousand_queries():
     script = """
@@ -417,3 +444,22 @@ def test_what_is_public_has_a_docstring():
         for own, value in vars(one).items() if isinstance(one, type) else ():
             if not own.startswith("_") and (callable(value) or isinstance(value, property)):
                 assert value.__doc__, f"{name}.{own}"
+
+
+def test_types_are_whole():
+    api = pytest.importorskip("mypy.api")
+    package = pathlib.Path(hq.__file__).parent
+    out, err, status = api.run(["--strict", "--ignore-missing-imports", "--cache-dir", os.devnull, str(package)])
+    assert status == 0, out + err
+
+
+def test_the_bindings_use_what_any_program_can_import():
+    import re
+
+    source = pathlib.Path(__file__).parent.parent / "src"
+    files = sorted(source.glob("*.rs"))
+    assert len(files) >= 7
+    for file in files:
+        text = file.read_text()
+        assert not re.search(r"hushql::\{?\s*[a-z_]+::", text), f"{file.name} names a hidden module"
+        assert "unsafe" not in text and len(text.splitlines()) <= 600, file.name
