@@ -118,49 +118,6 @@ def hushql(rows, sizes, columns, delta, seed, program):
     return np.array(made), seconds
 
 
-# MST on the inference of mbi: one third of ρ for single columns, one for the tree, one for its pairs (McKenna, Miklau, Sheldon 2021)
-
-
-def mbi_mst(rows, sizes, columns, delta, seed, program):
-    import numpy as np
-    from mbi import Dataset, Domain, LinearMeasurement, estimation
-
-    draw, names = np.random.default_rng(seed), [str(at) for at in range(len(sizes))]
-    domain = Domain(names, sizes)
-    data = Dataset({name: rows[:, at] for at, name in enumerate(names)}, domain)
-    begun = time.monotonic()
-    part = rho_of(EPSILON, delta) / 3
-    measured = []
-
-    def measure(clique, rho):
-        sigma = math.sqrt(1 / (2 * rho))
-        counts = data.project(clique).datavector()
-        measured.append(LinearMeasurement(counts + draw.normal(0, sigma, counts.size), clique, stddev=sigma))
-
-    for name in names:
-        measure((name,), part / len(names))
-    model = estimation.MirrorDescent().estimate(domain, measured, iters=1000)
-    score = {}
-    for pair in itertools.combinations(names, 2):
-        answered = np.asarray(model.project(pair).datavector())
-        score[pair] = float(np.abs(data.project(pair).datavector() - answered).sum())
-    epsilon, group = math.sqrt(8 * part / (len(names) - 1)), {name: name for name in names}
-    tree = []
-    while len(tree) < len(names) - 1:
-        open_pairs = [pair for pair in score if group[pair[0]] != group[pair[1]]]
-        # Two scores may move apart by 2.
-        logs = np.array([epsilon * score[pair] / 2 for pair in open_pairs])
-        chances = np.exp(logs - logs.max())
-        pair = open_pairs[draw.choice(len(open_pairs), p=chances / chances.sum())]
-        tree.append(pair)
-        group = {name: group[pair[0]] if own == group[pair[1]] else own for name, own in group.items()}
-    for pair in tree:
-        measure(pair, part / len(tree))
-    model = estimation.MirrorDescent().estimate(domain, measured, iters=2500)
-    made = model.synthetic_data(len(rows)).data
-    return np.array([np.asarray(made[name]) for name in names]).T, time.monotonic() - begun
-
-
 # OpenDP
 
 
@@ -221,7 +178,6 @@ def smartnoise(algorithm):
 
 PEERS = {
     "hushql": hushql,
-    "mbi_mst": mbi_mst,
     "opendp_mst": opendp("mst"),
     "opendp_aim": opendp("aim"),
     "smartnoise_mst": smartnoise("mst"),
