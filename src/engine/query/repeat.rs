@@ -300,7 +300,7 @@ mod tests {
             "SELECT CURRENT_DATE AS d, LAPLACE(eps=0.1) COUNT(*) AS n FROM people",
             "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM old",
             "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people WHERE city IN (SELECT name FROM places)",
-            "SELECT city, LAPLACE(eps=0.1) COUNT(*) AS n FROM people GROUP BY city KEYS (SELECT name FROM places)",
+            "SELECT city, LAPLACE(eps=0.1) COUNT(*) AS n FROM people GROUP BY city KEYS TABLE places(name)",
             "SELECT name, n FROM places, (SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people) q",
             "SELECT k, n FROM (SELECT COUNT(*) AS k FROM hushql.ledger) l, (SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people) q",
         ] {
