@@ -1,10 +1,12 @@
 //! A connection of somebody who is logged in: whose session it is, its settings, and what waits to be sent.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use hushql::{Answer, Error, PreparedQuery, Session, Value};
+use tokio::task::JoinHandle;
 
 use super::encode::{Encoded, Table};
 use super::failure::said;
@@ -77,6 +79,9 @@ pub(super) struct Stored {
 pub(super) const MOST_STATEMENTS: usize = 1_000;
 pub(super) const MOST_PORTALS: usize = 100;
 
+/// For how long a client waits for the end of what it cancelled.
+const TO_END: Duration = Duration::from_secs(1);
+
 /// The bytes of their rows from which on nothing more is run for another one.
 pub(super) const MOST_HELD: usize = 64 << 20;
 
@@ -95,6 +100,8 @@ pub(super) struct Desk {
     /// Whether it was said what transactions are not.
     pub(super) knows_transactions: bool,
     pub(super) reply: Reply,
+    /// Work that was cancelled and has not ended yet.
+    going_on: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Desk {
@@ -115,6 +122,7 @@ impl Desk {
             in_transaction: false,
             knows_transactions: false,
             reply: Reply::default(),
+            going_on: Mutex::default(),
         }
     }
 
@@ -173,28 +181,52 @@ impl Desk {
     }
 
     /// Waits for work, until the client cancels it. What was charged until then stays charged.
+    ///
+    /// Work that computes hears of it at its next pause, or when its time is over. The client does not wait for that, and its next statement
+    /// does: a connection runs one at a time.
     pub(super) fn wait<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Failed> {
         let cancel = Arc::clone(&self.seat.cancel);
+        let cancelled = || {
+            let message = "the statement was cancelled; what was charged stays charged";
+            Failed::Said(said("57014", message))
+        };
         self.house.runtime.block_on(async move {
-            let cancelled = cancel.notified();
+            let told = cancel.notified();
+            let mut told = std::pin::pin!(told);
+            if let Some(mut before) = self.going_on().take() {
+                tokio::select! {
+                    _ = &mut before => {}
+                    () = &mut told => {
+                        *self.going_on() = Some(before);
+                        return Err(cancelled());
+                    }
+                }
+            }
             let mut running = tokio::spawn(work);
             tokio::select! {
                 done = &mut running => match done {
                     Ok(done) => done.map_err(Failed::Engine),
                     Err(_) => Err(Failed::Engine(Error::Internal)),
                 },
-                () = cancelled => {
+                () = &mut told => {
                     running.abort();
-                    // What has to end ends first: afterwards it is known whether there was a charge.
-                    let _ = running.await;
-                    let message = "the statement was cancelled; what was charged stays charged";
-                    Err(said("57014", message).into())
+                    if tokio::time::timeout(TO_END, &mut running).await.is_err() {
+                        let ends = async move {
+                            let _ = running.await;
+                        };
+                        *self.going_on() = Some(tokio::spawn(ends));
+                    }
+                    Err(cancelled())
                 }
             }
         })
+    }
+
+    fn going_on(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.going_on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As [`Desk::wait`], for work that may charge: a failure of the program has the code and the sentence of any other after a charge, so

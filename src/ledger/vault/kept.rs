@@ -148,7 +148,11 @@ impl Vault {
         let done = keep(&all);
         if done.is_err() && all.len() > 1 {
             // What cannot be kept keeps nothing else from it.
-            return all.iter().fold(Ok(()), |done, one| done.and(keep(std::slice::from_ref(one))));
+            let mut each = Ok(());
+            for one in &all {
+                each = each.and(keep(std::slice::from_ref(one)));
+            }
+            return each;
         }
         done
     }

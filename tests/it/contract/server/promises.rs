@@ -37,11 +37,11 @@ fn a_cancelled_statement_stays_charged() {
     std::thread::sleep(Duration::from_millis(500));
     assert!(!asking.is_finished());
     cancels();
-    let (said, mut lab) = asking.join().unwrap();
+    let (said, _lab) = asking.join().unwrap();
     assert_eq!(error_code(&said).as_deref(), Some("57014"), "{said:?}");
     assert!(said.error_field(b'M').unwrap().contains("stays charged"));
     assert_eq!(served.study.spent().0, 1);
-    assert_eq!(texts(&lab.query("SELECT 1 AS x")), [["1"]]);
+    assert_eq!(texts(&served.lab().query("SELECT 1 AS x")), [["1"]]);
 }
 
 #[test]

@@ -33,11 +33,24 @@ fn served(catalog: &str, whole: bool) -> Served {
             .unwrap();
     }
     sql += &declarations.join("\n");
+    // Each attack counts on being charged; files that were verified would be replayed.
+    for budget in budgets(catalog) {
+        writeln!(sql, "\nALTER PRIVACY BUDGET {budget} SET REPLAY (OFF);").unwrap();
+    }
     for name in ATTACKERS {
         writeln!(sql, "CREATE ROLE {name} PASSWORD '{PASSWORD}';").unwrap();
     }
     study.owner(&sql).says(0, &[]);
     Served::of(study, &["--owner-socket", "own"])
+}
+
+/// The budgets of a catalog.
+fn budgets(catalog: &str) -> &'static [&'static str] {
+    match catalog {
+        "linked" => &["shop", "apart"],
+        "odd" => &["odd"],
+        _ => &["adult", "users", "orders"],
+    }
 }
 
 /// Both servers, and who is logged in.
@@ -86,19 +99,22 @@ impl Pair {
         }
         let codes = said.each_ref().map(|said| said.error_field(b'C'));
         // What is drawn may leave a group out, and what is computed of it may fail.
-        let seen = said.each_ref().map(|said| seen(said, &step.expect, sql));
+        let is_one = hushql::split_statements(sql)
+            .is_ok_and(|all| all.len() == 1 && all[0].text() == sql.trim());
+        let seen = said.each_ref().map(|said| seen(said, (&step.expect, is_one), sql));
         if seen[0] != seen[1] {
             fail(&format!("seen differently:\n{}\n{}", seen[0], seen[1]));
         }
-        let is_one = hushql::split_statements(sql).is_ok_and(|all| all.len() == 1);
         match (&step.expect, codes[0].as_deref()) {
             (Expect::Refuse(kind), Some(code)) => {
-                if is_one && !is_of_kind(kind, code) {
+                if is_one && step.who != "owner" && !is_of_kind(kind, code) {
                     fail(&format!("refused as {code}: {:?}", said[0].error_field(b'M')));
                 }
             }
             // The server takes several statements at once, and tools' words.
             (Expect::Refuse(_), None) if !is_one => {}
+            // Files have other types than tables in memory: what the owner may declare of them differs.
+            (Expect::Refuse(_), None) if step.who == "owner" => {}
             (Expect::Refuse(_), None) => fail(&format!("answered: {:?}", said[0])),
             (Expect::Fails, Some("58000")) | (Expect::Safe, _) => {}
             (Expect::Fails, code) => fail(&format!("not 58000: {code:?}")),
@@ -141,6 +157,8 @@ impl Pair {
             "prepare ",
             "deallocate",
             "copy ",
+            "savepoint",
+            "release ",
         ];
         let names = ["information_schema", "pg_", "version()", "current_user"];
         begins.iter().any(|begin| sql.trim_start().starts_with(begin))
@@ -149,8 +167,13 @@ impl Pair {
 }
 
 /// What both servers have to say alike: everything but numbers that are drawn, and texts that hold them.
-fn seen(said: &Said, expect: &Expect, sql: &str) -> String {
-    let is_drawn = !matches!(expect, Expect::Free | Expect::Done | Expect::Refuse(_));
+fn seen(said: &Said, (expect, is_one): (&Expect, bool), sql: &str) -> String {
+    let is_drawn = match expect {
+        Expect::Free | Expect::Done => false,
+        // Of several statements, some may be answered before one is refused.
+        Expect::Refuse(_) => !is_one,
+        Expect::Safe | Expect::Answer | Expect::Fails => true,
+    };
     let groups_are_drawn =
         sql.contains("delta") || sql.contains("HAVING") || *expect == Expect::Safe;
     let mut seen = String::new();
@@ -160,7 +183,8 @@ fn seen(said: &Said, expect: &Expect, sql: &str) -> String {
             b'D' if is_drawn && groups_are_drawn => {}
             b'C' if is_drawn && groups_are_drawn => {}
             b'D' if is_drawn => seen.push('D'),
-            b'N' if is_drawn => seen.push('N'),
+            // How accurate a mean is follows from what was drawn, and whether that is told.
+            b'N' if is_drawn => {}
             _ => write!(seen, "{}{}", char::from(*kind), String::from_utf8_lossy(body)).unwrap(),
         }
     }
