@@ -71,6 +71,23 @@ pub(crate) struct KeptDraw {
     pub(crate) drawn: Vec<u8>,
 }
 
+/// Draws of a statement that wait to be kept, each under its key.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) draws: Vec<([u8; 32], KeptDraw)>,
+    pub(crate) analyst: String,
+    pub(crate) statement: String,
+}
+
+impl Waiting {
+    /// Keeps them; as [`keep`].
+    pub(crate) fn keep(&self, connection: &Connection, witness: &mut Witness) -> Result<(), Fault> {
+        self.draws.iter().try_for_each(|(key, draw)| {
+            keep(connection, witness, (key, &self.analyst), &self.statement, draw)
+        })
+    }
+}
+
 /// The kept draw of this key: anybody's, the first one first, or that of one analyst.
 ///
 /// # Guarantee

@@ -8,8 +8,7 @@ use rusqlite::Connection;
 
 use crate::catalog::{Catalog, Replay, alter, numbers, store};
 use crate::ledger::error::{Fault, VaultError};
-use crate::ledger::records::chain::Witness;
-use crate::ledger::records::kept::{self, KeptDraw};
+use crate::ledger::records::kept::{self, KeptDraw, Waiting};
 use crate::ledger::vault::Vault;
 
 /// A draw that may be kept.
@@ -34,22 +33,6 @@ pub(crate) struct Kept {
     pub(crate) key: [u8; 32],
     /// The draw, if one is kept that the asker may see.
     pub(crate) draw: Option<KeptDraw>,
-}
-
-/// Draws of a statement that wait to be kept.
-#[derive(Debug)]
-pub(crate) struct ToKeep {
-    draws: Vec<([u8; 32], KeptDraw)>,
-    analyst: String,
-    statement: String,
-}
-
-impl ToKeep {
-    fn keep(&self, connection: &Connection, witness: &mut Witness) -> Result<(), Fault> {
-        self.draws.iter().try_for_each(|(key, draw)| {
-            kept::keep(connection, witness, (key, &self.analyst), &self.statement, draw)
-        })
-    }
 }
 
 impl Vault {
@@ -126,7 +109,7 @@ impl Vault {
         analyst: &str,
         statement: &str,
     ) -> Result<(), VaultError> {
-        let own = ToKeep {
+        let own = Waiting {
             draws: draws.to_vec(),
             analyst: analyst.to_owned(),
             statement: statement.to_owned(),
@@ -139,7 +122,7 @@ impl Vault {
         if all.is_empty() {
             return Ok(());
         }
-        let mut keep = |some: &[ToKeep]| {
+        let mut keep = |some: &[Waiting]| {
             self.write_with(&mut handle, |connection, witness| {
                 witness.advance(connection)?;
                 some.iter().try_for_each(|one| one.keep(connection, witness))

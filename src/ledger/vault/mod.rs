@@ -54,7 +54,7 @@ pub struct Vault {
     pub(super) handle: Mutex<Handle>,
     pub(super) queue: Queue,
     /// Draws that wait to be kept.
-    pub(super) keeping: Mutex<Vec<kept::ToKeep>>,
+    pub(super) keeping: Mutex<Vec<draws::Waiting>>,
 }
 
 /// The place in which a transaction requires the vault to be.
