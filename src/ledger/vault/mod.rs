@@ -44,6 +44,7 @@ use crate::ledger::file::place::Place;
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::chain::{LedgerEntry, Witness};
 use crate::ledger::records::history::{self, Declared};
+use crate::ledger::records::kept::Waiting;
 use crate::ledger::records::{analyst, answers, statements};
 use crate::privacy::Spend;
 
@@ -54,7 +55,7 @@ pub struct Vault {
     pub(super) handle: Mutex<Handle>,
     pub(super) queue: Queue,
     /// Draws that wait to be kept.
-    pub(super) keeping: Mutex<Vec<draws::Waiting>>,
+    pub(super) keeping: Mutex<Vec<Waiting>>,
 }
 
 /// The place in which a transaction requires the vault to be.
