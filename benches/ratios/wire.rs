@@ -22,6 +22,9 @@ const PASSWORD: &str = "correct horse battery";
 /// How many connections ask at once.
 const CONNECTIONS: usize = 16;
 
+/// The question of a number.
+type Question = fn(usize) -> String;
+
 /// A question that is charged each time.
 fn paid(_: usize) -> String {
     "SELECT FRESH LAPLACE(eps=0.001) COUNT(*) AS n FROM people WHERE age > 30".to_owned()
@@ -108,12 +111,7 @@ fn declared(directory: &Path, runtime: &Runtime) {
 }
 
 /// The times of all answers that so many connections got in this time, in order.
-fn times(
-    port: u16,
-    connections: usize,
-    time: Duration,
-    question: fn(usize) -> String,
-) -> Vec<Duration> {
+fn times(port: u16, connections: usize, time: Duration, question: Question) -> Vec<Duration> {
     let asks = move |connection: usize| {
         let mut lab = Client::log_in(port, "lab", PASSWORD).unwrap();
         let (begun, mut times) = (Instant::now(), Vec::new());
@@ -144,7 +142,7 @@ pub(crate) fn throughput(table: &mut Table, directory: &Path, runtime: &Runtime)
     declared(directory, runtime);
     let time = Duration::from_secs(if table.size.runs > 1 { 10 } else { 1 });
     let served = Served::start(directory);
-    let kinds: [(&str, &str, fn(usize) -> String); 3] =
+    let kinds: [(&str, &str, Question); 3] =
         [("paid", "≥ 500", paid), ("paid and kept", "", kept), ("replayed", "≥ 5,000", replayed)];
     let mut medians = Vec::new();
     for (name, bound, question) in kinds {

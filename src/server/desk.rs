@@ -196,7 +196,9 @@ impl Desk {
         self.house.runtime.block_on(async move {
             let told = cancel.notified();
             let mut told = std::pin::pin!(told);
-            if let Some(mut before) = self.going_on().take() {
+            // Nobody holds the lock while they wait.
+            let before = self.going_on().take();
+            if let Some(mut before) = before {
                 tokio::select! {
                     _ = &mut before => {}
                     () = &mut told => {

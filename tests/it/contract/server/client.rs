@@ -236,13 +236,16 @@ impl Client {
 
     pub fn of(folder: &Path, port: u16, user: &str) -> Result<Self, Said> {
         let path = folder.join(format!(".s.PGSQL.{port}"));
-        for _ in 0..50 {
-            if path.exists() {
-                break;
+        let mut tries = 0;
+        // A socket is there a moment before it is listened to.
+        let socket = loop {
+            match UnixStream::connect(&path) {
+                Ok(socket) => break socket,
+                Err(error) => assert!(tries < 100, "{}: {error}", path.display()),
             }
+            tries += 1;
             std::thread::sleep(Duration::from_millis(50));
-        }
-        let socket = UnixStream::connect(path).unwrap();
+        };
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut client = Self { socket: Box::new(socket), key: Vec::new() };
         let _ = client.socket.write_all(&startup(user));

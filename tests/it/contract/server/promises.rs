@@ -37,11 +37,18 @@ fn a_cancelled_statement_stays_charged() {
     std::thread::sleep(Duration::from_millis(500));
     assert!(!asking.is_finished());
     cancels();
-    let (said, _lab) = asking.join().unwrap();
+    let (said, mut lab) = asking.join().unwrap();
     assert_eq!(error_code(&said).as_deref(), Some("57014"), "{said:?}");
     assert!(said.error_field(b'M').unwrap().contains("stays charged"));
     assert_eq!(served.study.spent().0, 1);
     assert_eq!(texts(&served.lab().query("SELECT 1 AS x")), [["1"]]);
+    // What computes may go on for a while; the next statement waits for it, and can be cancelled, too.
+    let cancels = lab.cancels(served.port, 0);
+    let asking = std::thread::spawn(move || lab.query("SELECT 1 AS x"));
+    std::thread::sleep(Duration::from_millis(500));
+    cancels();
+    let said = asking.join().unwrap();
+    assert!(error_code(&said).is_none_or(|code| code == "57014") && said.status().is_some());
 }
 
 #[test]
