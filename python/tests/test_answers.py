@@ -446,9 +446,12 @@ def test_what_is_public_has_a_docstring():
                 assert value.__doc__, f"{name}.{own}"
 
 
-def test_types_are_whole():
+def test_types_are_whole(tmp_path):
     api = pytest.importorskip("mypy.api")
-    package = pathlib.Path(hq.__file__).parent
+    package = tmp_path / "hushql"
+    package.mkdir()
+    for file in pathlib.Path(hq.__file__).parent.glob("*.py*"):
+        (package / file.name).write_bytes(file.read_bytes())
     out, err, status = api.run(["--strict", "--ignore-missing-imports", "--cache-dir", os.devnull, str(package)])
     assert status == 0, out + err
 
