@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use num_traits::ToPrimitive;
 
 use super::budget::{Schedule, Shares};
-use super::clock::{Clock, LAST_STEPS, STEPS, Stop, check};
+use super::clock::{Clock, LAST_STEPS, STEPS};
 use super::columns::Columns;
 use super::door::{Candidate, Door, Measured, Released};
 use super::infer::{Kept, Model, Paths, Tree, float};
-use super::made::{Failed, Progress};
+use super::made::{Failed, Progress, Stop, check};
 use super::outcome::{Answered, Competing, Outcome, Round};
 use super::task::{Task, Unfit};
 

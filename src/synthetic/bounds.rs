@@ -12,11 +12,10 @@ use std::collections::BTreeMap;
 use num_traits::ToPrimitive;
 
 use super::aim::whole;
-use super::clock::{Stop, check};
 use super::columns::Columns;
 use super::door::{Candidate, range};
 use super::infer::{Paths, Table, float};
-use super::made::{Failed, MarginalError};
+use super::made::{Failed, MarginalError, Stop, check};
 use super::noise::{Chooser, Mode, Noise};
 use super::outcome::{Answered, Competing, Outcome, Round};
 use super::task::Task;

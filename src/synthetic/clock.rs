@@ -6,23 +6,12 @@
 use std::time::{Duration, Instant};
 
 use super::infer::Model;
-use super::made::Failed;
+use super::made::{Failed, Stop, check};
 
 /// Steps of the fit after each round: more would follow the noise.
 pub(super) const STEPS: u32 = 60;
 /// Steps of the last one.
 pub(super) const LAST_STEPS: u32 = 180;
-
-/// Whether the statement is over: cancelled, or out of time. Whoever works looks at it every few milliseconds.
-pub(super) type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
-
-/// An error where the statement is over.
-///
-/// # Errors
-/// [`Failed::Stopped`].
-pub(super) fn check(stop: Stop<'_>) -> Result<(), Failed> {
-    if stop() { Err(Failed::Stopped) } else { Ok(()) }
-}
 
 /// The time that is left for fitting: counting does not take from it.
 pub(super) struct Clock<'a> {

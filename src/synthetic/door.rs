@@ -26,9 +26,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::clock::{Stop, check};
 use super::columns::{Columns, Count, index};
-use super::made::Failed;
+use super::made::{Failed, Stop, check};
 use super::noise::{Chooser, Mode, Noise};
 use super::small;
 use super::task::{Sensitivity, Task};

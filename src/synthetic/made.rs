@@ -71,3 +71,14 @@ pub(crate) enum Failed {
     #[error("the rows made do not follow their plan")]
     Fault,
 }
+
+/// Whether the statement is over: cancelled, or out of time. Whoever works looks at it every few milliseconds.
+pub(super) type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// An error where the statement is over.
+///
+/// # Errors
+/// [`Failed::Stopped`].
+pub(super) fn check(stop: Stop<'_>) -> Result<(), Failed> {
+    if stop() { Err(Failed::Stopped) } else { Ok(()) }
+}
