@@ -93,7 +93,7 @@ pub(super) fn scores(
             worst = left.iter().fold(worst, |worst: u128, off| worst.max(off.unsigned_abs()));
         }
         scores.push(-i128::try_from(worst).unwrap_or(i128::MAX));
-        is_over = is_over || scores.len() % AT_A_TIME == 0 && stop();
+        is_over = is_over || (scores.len() % AT_A_TIME == 0 && stop());
         !is_over
     });
     (!is_over).then_some(scores)
