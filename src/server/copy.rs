@@ -1,24 +1,53 @@
-//! The lines of `COPY (query) TO STDOUT`.
+//! The lines of `COPY (query) TO STDOUT`, or its rows in binary.
 //!
 //! ```text
-//! text   a<tab>\N      csv   "a,b",
+//! text   a<tab>\N      csv   "a,b",      binary   PGCOPY…, and for each row: 2 columns, 8 bytes …, -1 for NULL
 //! ```
 
-use super::encode::{Table, Unencoded, texts};
+use super::encode::{self, Table, Unencoded, texts};
 use super::reply::Reply;
 use super::words::Copied;
 
 /// Writes all lines, and ends the copy.
 pub(super) fn write(table: &Table, how: Copied, reply: &mut Reply) -> Result<(), Unencoded> {
-    reply.copy_begins(table.schema.fields().len());
-    if how.has_header {
+    let (is_csv, has_header) = match how {
+        Copied::Binary => return binary(table, reply),
+        Copied::Csv { has_header } => (true, has_header),
+        Copied::Text { has_header } => (false, has_header),
+    };
+    reply.copy_begins(table.schema.fields().len(), false);
+    if has_header {
         let names =
             table.schema.fields().iter().map(|field| Some(field.name().as_bytes().to_vec()));
-        reply.copied(&line(&names.collect::<Vec<_>>(), how.is_csv));
+        reply.copied(&line(&names.collect::<Vec<_>>(), is_csv));
     }
     for batch in &table.batches {
-        texts(batch, |cells| reply.copied(&line(cells, how.is_csv)))?;
+        texts(batch, |cells| reply.copied(&line(cells, is_csv)))?;
     }
+    reply.copy_ends();
+    Ok(())
+}
+
+/// What binary rows begin with: a signature, no flags, and nothing more of a header; and what they end with.
+const BEGIN: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+const END: [u8; 2] = [0xff, 0xff];
+
+/// The bytes before the columns of a row in its own message: a letter and a length.
+const HEAD: usize = 5;
+
+fn binary(table: &Table, reply: &mut Reply) -> Result<(), Unencoded> {
+    let columns = table.schema.fields().len();
+    let rows = encode::rows(table, &vec![1; columns])?;
+    reply.copy_begins(columns, true);
+    // What begins comes with the first row, or with the end where there is none: clients look for both in one message.
+    let mut message = BEGIN.to_vec();
+    for row in 0..rows.rows() {
+        message.extend_from_slice(rows.page(row, row + 1).get(HEAD..).ok_or(Unencoded)?);
+        reply.copied(&message);
+        message.clear();
+    }
+    message.extend_from_slice(&END);
+    reply.copied(&message);
     reply.copy_ends();
     Ok(())
 }
@@ -76,6 +105,30 @@ fn escaped(cell: &[u8], to: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn binary_rows_have_lengths_and_an_end() {
+        use std::sync::Arc;
+
+        use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+
+        let columns: [(&str, ArrayRef); 2] = [
+            ("n", Arc::new(Int64Array::from(vec![Some(7), None]))),
+            ("city", Arc::new(StringArray::from(vec!["Rome", ""]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let table = Table { schema: batch.schema(), batches: vec![batch] };
+        let mut reply = Reply::default();
+        write(&table, Copied::Binary, &mut reply).unwrap();
+        let bytes = reply.take();
+        let mut expected = b"H\0\0\0\x0b\x01\0\x02\0\x01\0\x01d\0\0\0\x2d".to_vec();
+        expected.extend_from_slice(BEGIN);
+        expected.extend_from_slice(b"\0\x02\0\0\0\x08\0\0\0\0\0\0\0\x07\0\0\0\x04Rome");
+        expected.extend_from_slice(b"d\0\0\0\x0e\0\x02\xff\xff\xff\xff\0\0\0\0");
+        expected.extend_from_slice(b"d\0\0\0\x06\xff\xffc\0\0\0\x04");
+        assert_eq!(bytes, expected);
+        assert_eq!(BEGIN.len(), 19);
+    }
 
     #[test]
     fn cells_are_told_apart() {

@@ -37,7 +37,16 @@ pub(super) mod kinds {
     pub(crate) const TEXT: u32 = 25;
     pub(crate) const FLOAT4: u32 = 700;
     pub(crate) const FLOAT8: u32 = 701;
+    pub(crate) const OID: u32 = 26;
+    pub(crate) const REGCLASS: u32 = 2205;
     pub(crate) const UNKNOWN: u32 = 705;
+    /// Arrays that drivers send when they ask about types and tables.
+    pub(crate) const INT4S: u32 = 1007;
+    pub(crate) const INT8S: u32 = 1016;
+    pub(crate) const NAMES: u32 = 1003;
+    pub(crate) const OIDS: u32 = 1028;
+    pub(crate) const TEXTS: u32 = 1009;
+    pub(crate) const VARCHARS: u32 = 1015;
     pub(crate) const VARCHAR: u32 = 1043;
     pub(crate) const BPCHAR: u32 = 1042;
     pub(crate) const NAME: u32 = 19;

@@ -155,8 +155,15 @@ pub(super) fn describe(desk: &mut Desk, named: Named, name: &str) -> Result<(), 
         Named::Statement => {
             let Statement { sql, types } = statement(desk, name)?;
             // The columns do not depend on the values of parameters, but for their types.
-            let values = types.iter().map(|kind| example(*kind)).collect();
-            let (_, schema) = source(desk, &sql, values)?;
+            let values: Vec<Value> = types.iter().map(|kind| example(*kind)).collect();
+            let schema = match kind(&sql) {
+                Kind::Query => catalog::columns(desk, &sql, &values)?,
+                _ => None,
+            };
+            let schema = match schema {
+                Some(schema) => Some(schema),
+                None => source(desk, &sql, values)?.1,
+            };
             desk.reply.parameters(&types);
             match schema {
                 Some(schema) => desk.reply.columns(&encode::columns(&schema, &[])),

@@ -40,7 +40,7 @@ fn text(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
             "f" | "false" | "n" | "no" | "off" | "0" => Ok(Value::Boolean(false)),
             _ => Err(WRONG),
         },
-        kinds::INT2 | kinds::INT4 | kinds::INT8 => {
+        kinds::INT2 | kinds::INT4 | kinds::INT8 | kinds::OID => {
             text.trim().parse().map(Value::Integer).map_err(|_| WRONG)
         }
         kinds::FLOAT4 | kinds::FLOAT8 => text.trim().parse().map(Value::Float).map_err(|_| WRONG),
@@ -60,6 +60,15 @@ fn binary(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
         },
         kinds::INT2 => Ok(Value::Integer(i16::from_be_bytes(of_size(bytes)?).into())),
         kinds::INT4 => Ok(Value::Integer(i32::from_be_bytes(of_size(bytes)?).into())),
+        kinds::OID | kinds::REGCLASS => {
+            Ok(Value::Integer(u32::from_be_bytes(of_size(bytes)?).into()))
+        }
+        kinds::INT4S
+        | kinds::INT8S
+        | kinds::NAMES
+        | kinds::OIDS
+        | kinds::TEXTS
+        | kinds::VARCHARS => array(bytes).map(Value::Text),
         kinds::INT8 => Ok(Value::Integer(i64::from_be_bytes(of_size(bytes)?))),
         // The float that is written with the same digits.
         kinds::FLOAT4 => {
@@ -81,6 +90,44 @@ fn binary(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
         }
         _ => Err("parameters of this type are sent as text"),
     }
+}
+
+/// An array of one dimension, as PostgreSQL writes it: `{1,"a b"}`. Only questions about the catalog take one.
+fn array(bytes: &[u8]) -> Result<String, &'static str> {
+    let mut rest = bytes;
+    let mut int = |count: usize| {
+        let (head, tail) = rest.split_at_checked(count).ok_or(WRONG)?;
+        rest = tail;
+        Ok::<&[u8], &'static str>(head)
+    };
+    let number = |bytes: &[u8]| Ok::<_, &'static str>(i32::from_be_bytes(of_size(bytes)?));
+    let (dimensions, _, element) = (number(int(4)?)?, int(4)?, number(int(4)?)?);
+    let element = element.cast_unsigned();
+    if dimensions == 0 {
+        return Ok("{}".to_owned());
+    }
+    // Bytes of an element are at least those of its length, so that no length is believed that is not there.
+    let (count, _) = (number(int(4)?)?, int(4)?);
+    let is_one = [kinds::INT4, kinds::INT8, kinds::NAME, kinds::OID, kinds::TEXT, kinds::VARCHAR];
+    if dimensions != 1 || !is_one.contains(&element) {
+        return Err(WRONG);
+    }
+    let mut texts = Vec::new();
+    for _ in 0..count {
+        let length = number(int(4)?)?;
+        let Ok(length) = usize::try_from(length) else {
+            texts.push("NULL".to_owned());
+            continue;
+        };
+        texts.push(match binary(element, int(length)?)? {
+            Value::Integer(number) => number.to_string(),
+            Value::Text(text) => {
+                format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+            }
+            _ => return Err(WRONG),
+        });
+    }
+    if rest.is_empty() { Ok(format!("{{{}}}", texts.join(","))) } else { Err(WRONG) }
 }
 
 fn of_size<const N: usize>(bytes: &[u8]) -> Result<[u8; N], &'static str> {
@@ -125,6 +172,23 @@ mod tests {
             assert_eq!(value(kind, 1, Some(&binary)).unwrap(), expected);
             assert_eq!(value(kind, 1, None).unwrap(), Value::Null);
         }
+    }
+
+    #[test]
+    fn arrays_are_those_of_one_dimension() {
+        let number = |n: i32| n.to_be_bytes();
+        let head = [number(1), number(0), number(26), number(2), number(1)].concat();
+        let two = [number(4), number(7), number(-1)].concat();
+        let whole = [head.clone(), two].concat();
+        assert_eq!(value(kinds::OIDS, 1, Some(&whole)), Ok(Value::from("{7,NULL}")));
+        assert_eq!(value(kinds::TEXTS, 0, Some(b"{a}")), Ok(Value::from("{a}")));
+        let none = [number(0), number(0), number(26)].concat();
+        assert_eq!(value(kinds::OIDS, 1, Some(&none)), Ok(Value::from("{}")));
+        for end in 0..whole.len() {
+            assert!(value(kinds::OIDS, 1, Some(&whole[..end])).is_err(), "{end}");
+        }
+        let many = [number(1), number(0), number(26), number(i32::MAX), number(1)].concat();
+        assert!(value(kinds::OIDS, 1, Some(&many)).is_err());
     }
 
     #[test]

@@ -195,12 +195,12 @@ impl Reply {
         });
     }
 
-    /// A COPY to the client begins, of so many columns as text.
-    pub(super) fn copy_begins(&mut self, columns: usize) {
+    /// A COPY to the client begins, of so many columns, as text or in binary.
+    pub(super) fn copy_begins(&mut self, columns: usize, binary: bool) {
         self.message(b'H', |to| {
-            to.push(0);
+            to.push(binary.into());
             short(to, columns);
-            (0..columns).for_each(|_| short(to, 0));
+            (0..columns).for_each(|_| short(to, binary.into()));
         });
     }
 

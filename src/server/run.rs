@@ -67,11 +67,13 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<Outcome, Failed> {
             let table = texts(&[(&name, vec![value])])?;
             Ok(Outcome::Rows { table, tag: "SHOW", answer: None })
         }
-        Kind::Discard(tag) => {
+        // Plans, sequences and temporary tables are nothing here: the rows of portals are paid for, and stay.
+        Kind::Discard(Some(tag)) => done(tag),
+        Kind::Discard(None) => {
             desk.statements.clear();
             desk.portals.clear();
             desk.settings.clear();
-            done(tag)
+            done("DISCARD ALL")
         }
         Kind::Deallocate(name) => {
             match name {
@@ -91,6 +93,9 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<Outcome, Failed> {
             done("CLOSE CURSOR")
         }
         Kind::Copy(query, how) => {
+            if let Some(table) = catalog::answer(desk, &query)? {
+                return Ok(Outcome::Copied { table, how, answer: None });
+            }
             let answer = query_answer(desk, &query)?;
             let table = shown(desk, &answer)?;
             Ok(Outcome::Copied { table, how, answer: Some(answer) })
@@ -172,7 +177,7 @@ const CHECKED: [(&str, &[&str]); 6] = [
 ];
 
 /// Settings that clients write and that have no effect here.
-const IGNORED: [&str; 12] = [
+const IGNORED: [&str; 11] = [
     "enable_nestloop",
     "enable_seqscan",
     "geqo",
@@ -183,7 +188,6 @@ const IGNORED: [&str; 12] = [
     "transaction_deferrable",
     "xmloption",
     "check_function_bodies",
-    "default_table_access_method",
     "lc_messages",
 ];
 

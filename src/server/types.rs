@@ -40,7 +40,13 @@ fn around(tokens: &[Token], at: usize, tables: &[TableSchema]) -> Option<u32> {
     };
     let (next, back) = (|n: usize| at.checked_add(n), |n: usize| at.checked_sub(n));
     if sign(next(1), ':') && sign(next(2), ':') {
-        return named(word(next(3)));
+        let schema = usize::from(word(next(3)) == "pg_catalog" && sign(next(4), '.')) * 2;
+        let is_array = sign(next(4 + schema), '[');
+        return if is_array {
+            array(word(next(3 + schema)))
+        } else {
+            named(word(next(3 + schema)))
+        };
     }
     if word(next(1)) == "as" && sign(back(1), '(') && word(back(2)) == "cast" {
         return named(word(next(2)));
@@ -97,6 +103,19 @@ fn column(name: &str, tables: &[TableSchema]) -> Option<u32> {
     kinds.all(|kind| kind == first).then_some(first)
 }
 
+/// The type of arrays of a type of this name.
+fn array(name: &str) -> Option<u32> {
+    Some(match name {
+        "int" | "integer" | "int4" => kinds::INT4S,
+        "bigint" | "int8" => kinds::INT8S,
+        "name" => kinds::NAMES,
+        "oid" => kinds::OIDS,
+        "text" => kinds::TEXTS,
+        "varchar" => kinds::VARCHARS,
+        _ => return None,
+    })
+}
+
 /// The type of this name.
 fn named(name: &str) -> Option<u32> {
     Some(match name {
@@ -104,6 +123,7 @@ fn named(name: &str) -> Option<u32> {
         "smallint" | "int2" => kinds::INT2,
         "int" | "integer" | "int4" => kinds::INT4,
         "bigint" | "int8" => kinds::INT8,
+        "oid" => kinds::OID,
         "real" | "float4" => kinds::FLOAT4,
         "double" | "float" | "float8" => kinds::FLOAT8,
         "numeric" | "decimal" => kinds::NUMERIC,
@@ -133,6 +153,10 @@ mod tests {
             (
                 "SELECT $1::date, CAST($2 AS double precision), $3",
                 vec![Some(kinds::DATE), Some(kinds::FLOAT8), None],
+            ),
+            (
+                "SELECT $1::oid[], $2::pg_catalog.oid, $3::text[]",
+                vec![Some(kinds::OIDS), Some(kinds::OID), Some(kinds::TEXTS)],
             ),
             ("SELECT 1 LIMIT $1 OFFSET $2", vec![Some(kinds::INT8), Some(kinds::INT8)]),
             ("SELECT age + 1 = 2, $1", vec![None]),

@@ -94,9 +94,10 @@ fn quoted(chars: &[char], start: usize, quote: char) -> (String, usize) {
 
 /// How a COPY writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Copied {
-    pub(super) is_csv: bool,
-    pub(super) has_header: bool,
+pub(super) enum Copied {
+    Text { has_header: bool },
+    Csv { has_header: bool },
+    Binary,
 }
 
 /// What kind a statement is.
@@ -116,8 +117,8 @@ pub(super) enum Kind {
     Reset(Option<String>),
     /// SHOW of a setting.
     Setting(String),
-    /// DISCARD.
-    Discard(&'static str),
+    /// DISCARD: of all, or the tag of one that discards nothing that is here.
+    Discard(Option<&'static str>),
     /// DEALLOCATE, of one or all.
     Deallocate(Option<String>),
     /// UNLISTEN, which poolers send.
@@ -142,13 +143,14 @@ pub(super) enum Kind {
 pub(super) const VERSION: &str = concat!("15.0 (HushQL ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The settings that a client may read; other names after SHOW are the engine's.
-pub(super) const SETTINGS: [(&str, &str); 28] = [
+pub(super) const SETTINGS: [(&str, &str); 30] = [
     ("application_name", ""),
     ("bytea_output", "hex"),
     ("password_encryption", "scram-sha-256"),
     ("client_encoding", "UTF8"),
     ("client_min_messages", "notice"),
     ("datestyle", "ISO, MDY"),
+    ("default_table_access_method", "heap"),
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "off"),
     ("extra_float_digits", "1"),
@@ -160,6 +162,7 @@ pub(super) const SETTINGS: [(&str, &str); 28] = [
     ("is_superuser", "off"),
     ("lc_collate", "C"),
     ("lock_timeout", "0"),
+    ("max_index_keys", "32"),
     ("max_identifier_length", "63"),
     ("role", "none"),
     ("search_path", "public"),
@@ -206,8 +209,10 @@ pub(super) fn kind(text: &str) -> Kind {
             }
             _ => Kind::Free,
         },
-        ("discard", "all") => Kind::Discard("DISCARD ALL"),
-        ("discard", _) => Kind::Discard("DISCARD"),
+        ("discard", "all") => Kind::Discard(None),
+        ("discard", "plans") => Kind::Discard(Some("DISCARD PLANS")),
+        ("discard", "sequences") => Kind::Discard(Some("DISCARD SEQUENCES")),
+        ("discard", "temp" | "temporary") => Kind::Discard(Some("DISCARD TEMP")),
         ("deallocate", second) => {
             let at = if second == "prepare" { 2 } else { 1 };
             Kind::Deallocate(name(at).filter(|_| word(at) != "all"))
@@ -327,11 +332,22 @@ fn copy(text: &str, tokens: &[Token]) -> Kind {
     let to = tokens.windows(2).rposition(|pair| pair == [word("to"), word("stdout")]);
     let (Some(to), Some(Token::Sign('('))) = (to, tokens.get(1)) else { return Kind::Other };
     let options = tokens.get(to + 2..).unwrap_or_default();
-    let known = ["with", "format", "csv", "text", "header", "true", "on", "delimiter", "encoding"];
+    let known = [
+        "with",
+        "format",
+        "binary",
+        "csv",
+        "text",
+        "header",
+        "true",
+        "on",
+        "delimiter",
+        "encoding",
+    ];
     let fine = options.iter().all(|token| match token {
         Token::Word(word) => known.contains(&word.as_str()),
         Token::Sign(c) => ['(', ')', ','].contains(c),
-        Token::Text(text) => ["csv", "text", "UTF8", "utf8"].contains(&text.as_str()),
+        Token::Text(text) => ["binary", "csv", "text", "UTF8", "utf8"].contains(&text.as_str()),
         Token::Name(_) | Token::Parameter(_) => false,
     });
     let lower = text.to_ascii_lowercase();
@@ -341,12 +357,19 @@ fn copy(text: &str, tokens: &[Token]) -> Kind {
         let close = inner.rfind(')')?;
         inner.get(..close)
     });
-    let copied = Copied {
-        is_csv: options.contains(&word("csv")) || options.contains(&Token::Text("csv".to_owned())),
-        has_header: options.contains(&word("header")),
+    let is = |name: &str| {
+        options.contains(&word(name)) || options.contains(&Token::Text(name.to_owned()))
     };
-    match inner {
-        Some(query) if fine => Kind::Copy(query.to_owned(), copied),
+    let has_header = is("header");
+    let copied = match (is("binary"), is("csv")) {
+        // What is binary has no header and is not CSV.
+        (true, is_csv) if is_csv || has_header => None,
+        (true, _) => Some(Copied::Binary),
+        (false, true) => Some(Copied::Csv { has_header }),
+        (false, false) => Some(Copied::Text { has_header }),
+    };
+    match (inner, copied) {
+        (Some(query), Some(copied)) if fine => Kind::Copy(query.to_owned(), copied),
         _ => Kind::Other,
     }
 }
@@ -378,8 +401,8 @@ mod tests {
     #[test]
     fn statements_of_the_server_are_known() {
         let set = |name: &str, value: &str| Kind::Set(name.to_owned(), Some(value.to_owned()));
-        let csv = Copied { is_csv: true, has_header: true };
-        let text = Copied { is_csv: false, has_header: false };
+        let csv = Copied::Csv { has_header: true };
+        let text = Copied::Text { has_header: false };
         let fetch = |rows| Kind::Fetch { cursor: "c".to_owned(), rows, moves: false };
         for (statement, expected) in [
             ("", Kind::Empty),
@@ -418,7 +441,19 @@ mod tests {
                 "copy (SELECT (1)) to stdout with (format csv, header)",
                 Kind::Copy("SELECT (1)".to_owned(), csv),
             ),
-            ("COPY (SELECT 1) TO STDOUT (FORMAT binary)", Kind::Other),
+            (
+                "COPY (SELECT 1) TO STDOUT (FORMAT binary)",
+                Kind::Copy("SELECT 1".to_owned(), Copied::Binary),
+            ),
+            (
+                "copy (SELECT 1) to stdout with binary",
+                Kind::Copy("SELECT 1".to_owned(), Copied::Binary),
+            ),
+            ("COPY (SELECT 1) TO STDOUT (FORMAT binary, HEADER)", Kind::Other),
+            ("DISCARD ALL", Kind::Discard(None)),
+            ("DISCARD PLANS", Kind::Discard(Some("DISCARD PLANS"))),
+            ("DISCARD temporary", Kind::Discard(Some("DISCARD TEMP"))),
+            ("DISCARD everything", Kind::Other),
             ("COPY (SELECT 1) TO 'x.csv'", Kind::Other),
             ("(SELECT 1)", Kind::Query),
             ("WITH a AS (SELECT 1) SELECT * FROM a", Kind::Query),

@@ -1,0 +1,673 @@
+//! Queries of SQL as plans.
+//!
+//! In: the syntax tree of a query. Out: a plan, with the names and types of its columns. A relation that is neither the catalog's nor
+//! one of the query's own is an error: the query is the engine's.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use sqlparser::ast::{
+    Distinct, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, JoinConstraint, JoinOperator,
+    LimitClause, ObjectName, OrderByKind, Query, Select as Selected, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor,
+    TableWithJoins,
+};
+
+use super::compile::{
+    Column, Compiled, Compiler, Named, Queries, Scope, Sort, folded, parts, sorted,
+};
+use super::datum::{Kind, Unknown};
+use super::functions;
+use super::node::{Node, Rows};
+use super::plan::{Body, From, Groups, Plan, Select, Set, Source};
+use super::relations;
+
+/// How deep queries stand within one another.
+const DEEPEST: usize = 24;
+
+/// The queries that WITH names, innermost first.
+#[derive(Clone, Copy)]
+struct Names<'a> {
+    name: &'a str,
+    what: Known<'a>,
+    /// What is in sight around the query that has the WITH.
+    outer: Option<&'a Scope<'a>>,
+    next: Option<&'a Names<'a>>,
+}
+
+#[derive(Clone, Copy)]
+enum Known<'a> {
+    /// A query, with the names that it may use.
+    Query(&'a Query, &'a [String], Option<&'a Names<'a>>),
+    /// The same, which names itself.
+    Recursive(&'a Query, &'a [String], Option<&'a Names<'a>>),
+    /// The rows of the round before.
+    Working(&'a Named, &'a Rc<RefCell<Vec<Vec<super::datum::Datum>>>>),
+}
+
+/// The queries of a statement.
+pub(super) struct Within<'a> {
+    names: Option<&'a Names<'a>>,
+    depth: usize,
+}
+
+impl Within<'_> {
+    /// Those of a statement that begins.
+    pub(super) fn new() -> Self {
+        Self { names: None, depth: 0 }
+    }
+}
+
+impl Queries for Within<'_> {
+    fn query(
+        &self,
+        compiler: &Compiler<'_>,
+        query: &Query,
+        outer: &Scope<'_>,
+    ) -> Result<Compiled, Unknown> {
+        let plan = self.plan(compiler, query, Some(outer))?;
+        Ok(Compiled { columns: plan.columns.clone(), rows: Box::new(Around(plan)) })
+    }
+}
+
+/// A query within an expression: the row of the query around it is one further out.
+#[derive(Debug)]
+struct Around(Plan);
+
+impl Rows for Around {
+    fn rows(&self, env: &super::node::Env<'_>) -> Result<Vec<Vec<super::datum::Datum>>, Unknown> {
+        self.0.rows(&super::node::Env { row: &[], aggregates: &[], outer: Some(env), ..*env })
+    }
+}
+
+/// The columns of sources that were read.
+#[derive(Default)]
+struct Sources {
+    columns: Vec<Column>,
+    sources: Vec<Source>,
+}
+
+impl Within<'_> {
+    /// The plan of a query.
+    pub(super) fn plan(
+        &self,
+        compiler: &Compiler<'_>,
+        query: &Query,
+        outer: Option<&Scope<'_>>,
+    ) -> Result<Plan, Unknown> {
+        if self.depth >= DEEPEST
+            || query.fetch.is_some()
+            || !query.locks.is_empty()
+            || query.for_clause.is_some()
+            || !query.pipe_operators.is_empty()
+        {
+            return Err(Unknown);
+        }
+        let Some(with) = &query.with else { return self.inner(compiler, query, outer) };
+        let columns: Vec<Vec<String>> =
+            with.cte_tables.iter().map(|cte| names(Some(&cte.alias))).collect();
+        self.with(compiler, query, outer, (&with.cte_tables, &columns, with.recursive))
+    }
+
+    /// The plan of a query, with the first of these names in sight, and then the next.
+    fn with(
+        &self,
+        compiler: &Compiler<'_>,
+        query: &Query,
+        outer: Option<&Scope<'_>>,
+        (ctes, columns, recursive): (&[sqlparser::ast::Cte], &[Vec<String>], bool),
+    ) -> Result<Plan, Unknown> {
+        let (Some((first, ctes)), Some((own, columns))) =
+            (ctes.split_first(), columns.split_first())
+        else {
+            return self.inner(compiler, query, outer);
+        };
+        let name = folded(&first.alias.name);
+        let what = match recursive && matches!(&*first.query.body, SetExpr::SetOperation { .. }) {
+            true => Known::Recursive(&first.query, own, self.names),
+            false => Known::Query(&first.query, own, self.names),
+        };
+        let names = Names { name: &name, what, outer, next: self.names };
+        let within = Within { names: Some(&names), depth: self.depth };
+        within.with(compiler, query, outer, (ctes, columns, recursive))
+    }
+
+    /// The plan of a query behind its WITH.
+    fn inner(
+        &self,
+        compiler: &Compiler<'_>,
+        query: &Query,
+        outer: Option<&Scope<'_>>,
+    ) -> Result<Plan, Unknown> {
+        let queries = Within { names: self.names, depth: self.depth + 1 };
+        let compiler = &Compiler { queries: &queries, ..*compiler };
+        let mut plan = match &*query.body {
+            SetExpr::Select(select) => queries.select(compiler, select, query, outer)?,
+            SetExpr::Query(inner) => queries.plan(compiler, inner, outer)?,
+            SetExpr::SetOperation { left, op, set_quantifier, right } => {
+                let side = |side: &SetExpr| queries.plan(compiler, &bare(side), outer);
+                let all = *set_quantifier == SetQuantifier::All;
+                let how = match op {
+                    SetOperator::Union => Set::Union,
+                    SetOperator::Intersect => Set::Intersect,
+                    SetOperator::Except | SetOperator::Minus => Set::Except,
+                };
+                let (left, right) = (side(left)?, side(right)?);
+                if left.columns.len() != right.columns.len() {
+                    return Err(Unknown);
+                }
+                plan_of(
+                    left.columns.clone(),
+                    Body::Set { left: left.into(), right: right.into(), how, all },
+                )
+            }
+            SetExpr::Values(values) => {
+                let scope = Scope { columns: &[], outer, aggregates: None, windows: None };
+                let (mut rows, mut columns) = (Vec::new(), Vec::new());
+                for row in &values.rows {
+                    let row = row
+                        .content
+                        .iter()
+                        .map(|expr| compiler.node(expr, &scope))
+                        .collect::<Result<Vec<_>, _>>()?;
+                    if columns.is_empty() {
+                        columns = row
+                            .iter()
+                            .zip(1..)
+                            .map(|((_, kind), n)| (format!("column{n}"), *kind))
+                            .collect();
+                    }
+                    rows.push(row.into_iter().map(|(node, _)| node).collect());
+                }
+                plan_of(columns, Body::Values(rows))
+            }
+            _ => return Err(Unknown),
+        };
+        if !matches!(&*query.body, SetExpr::Select(_))
+            && let Some(order) = &query.order_by
+        {
+            let OrderByKind::Expressions(list) = &order.kind else { return Err(Unknown) };
+            for by in list {
+                let place = place(&by.expr, &plan.columns).ok_or(Unknown)?;
+                plan.order.push(sorted(by, Node::Column { depth: 0, index: place }));
+            }
+        }
+        let scope = Scope { columns: &[], outer, aggregates: None, windows: None };
+        let count = |expr: &Expr| compiler.node(expr, &scope).map(|(node, _)| node);
+        match &query.limit_clause {
+            None => {}
+            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                plan.limit = limit.as_ref().map(count).transpose()?;
+                plan.offset = offset.as_ref().map(|offset| count(&offset.value)).transpose()?;
+            }
+            Some(LimitClause::OffsetCommaLimit { .. }) => return Err(Unknown),
+        }
+        Ok(plan)
+    }
+
+    fn select(
+        &self,
+        compiler: &Compiler<'_>,
+        select: &Selected,
+        query: &Query,
+        outer: Option<&Scope<'_>>,
+    ) -> Result<Plan, Unknown> {
+        if select.into.is_some()
+            || select.qualify.is_some()
+            || select.prewhere.is_some()
+            || select.top.is_some()
+        {
+            return Err(Unknown);
+        }
+        let mut sources = Sources::default();
+        for table in &select.from {
+            self.table(compiler, table, &mut sources, outer)?;
+        }
+        let Sources { columns, sources } = sources;
+        let (aggregates, windows) = (RefCell::default(), RefCell::default());
+        let plain = Scope { columns: &columns, outer, aggregates: None, windows: None };
+        let full = Scope { aggregates: Some(&aggregates), windows: Some(&windows), ..plain };
+        let mut filter = Vec::new();
+        if let Some(expr) = &select.selection {
+            conjuncts(compiler.node(expr, &plain)?.0, &mut filter);
+        }
+        let (mut items, mut named) = (Vec::new(), Named::new());
+        for item in &select.projection {
+            self.item(compiler, item, &full, (&mut items, &mut named))?;
+        }
+        let GroupByExpr::Expressions(by, _) = &select.group_by else { return Err(Unknown) };
+        let mut keys = Vec::new();
+        for expr in by {
+            let written = place(expr, &named).and_then(|place| select.projection.get(place));
+            let is_column = compiler.node(expr, &plain);
+            keys.push(match (is_column, written) {
+                // A name is a column of the tables first, and a number is a place.
+                (Ok((node, _)), _) if !matches!(expr, Expr::Value(_)) => node,
+                (
+                    _,
+                    Some(SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr)),
+                ) => compiler.node(expr, &plain)?.0,
+                _ => return Err(Unknown),
+            });
+        }
+        let having = select.having.as_ref().map(|expr| compiler.node(expr, &full)).transpose()?;
+        let order = self.order(compiler, query, &full, (&mut items, &named))?;
+        let aggregates = aggregates.into_inner();
+        let is_grouped = !(aggregates.is_empty() && keys.is_empty() && having.is_none());
+        let groups =
+            is_grouped.then(|| Groups { keys, aggregates, having: having.map(|(node, _)| node) });
+        let distinct = match &select.distinct {
+            None | Some(Distinct::All) => false,
+            Some(Distinct::Distinct) => true,
+            Some(Distinct::On(_)) => return Err(Unknown),
+        };
+        let select =
+            Select { sources, filter, groups, windows: windows.into_inner(), items, distinct };
+        let mut plan = plan_of(named, Body::Select(Box::new(select)));
+        plan.order = order;
+        Ok(plan)
+    }
+
+    /// What rows are sorted by: a column of the answer, or a node that is selected behind them.
+    fn order(
+        &self,
+        compiler: &Compiler<'_>,
+        query: &Query,
+        scope: &Scope<'_>,
+        (items, named): (&mut Vec<Node>, &Named),
+    ) -> Result<Vec<Sort>, Unknown> {
+        let Some(order) = &query.order_by else { return Ok(Vec::new()) };
+        let OrderByKind::Expressions(list) = &order.kind else { return Err(Unknown) };
+        let mut sorts = Vec::new();
+        for by in list {
+            let index = match place(&by.expr, named) {
+                Some(place) => place,
+                None => {
+                    items.push(compiler.node(&by.expr, scope)?.0);
+                    items.len() - 1
+                }
+            };
+            sorts.push(sorted(by, Node::Column { depth: 0, index }));
+        }
+        Ok(sorts)
+    }
+
+    fn item(
+        &self,
+        compiler: &Compiler<'_>,
+        item: &SelectItem,
+        scope: &Scope<'_>,
+        (items, named): (&mut Vec<Node>, &mut Named),
+    ) -> Result<(), Unknown> {
+        let mut all = |table: Option<&str>| {
+            let before = items.len();
+            for (index, column) in scope.columns.iter().enumerate() {
+                if table.is_none_or(|table| column.table == table) {
+                    items.push(Node::Column { depth: 0, index });
+                    named.push((column.name.clone(), column.kind));
+                }
+            }
+            if items.len() == before { Err(Unknown) } else { Ok(()) }
+        };
+        let (expr, name) = match item {
+            SelectItem::Wildcard(_) => return all(None),
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                return all(parts(name)?.last().map(String::as_str));
+            }
+            SelectItem::UnnamedExpr(expr) => (expr, name_of(expr)),
+            SelectItem::ExprWithAlias { expr, alias } => (expr, folded(alias)),
+            SelectItem::QualifiedWildcard(..) | SelectItem::ExprWithAliases { .. } => {
+                return Err(Unknown);
+            }
+        };
+        let (node, kind) = compiler.node(expr, scope)?;
+        let (node, kind) = match node {
+            // What stands for a table or a type is shown by its name.
+            Node::Cast(what, inner)
+                if ["regclass", "regtype", "regnamespace"].contains(&what.as_str()) =>
+            {
+                (Node::Shown(what, inner), Kind::Text)
+            }
+            node => (node, kind),
+        };
+        items.push(node);
+        named.push((name, kind));
+        Ok(())
+    }
+
+    fn table(
+        &self,
+        compiler: &Compiler<'_>,
+        table: &TableWithJoins,
+        to: &mut Sources,
+        outer: Option<&Scope<'_>>,
+    ) -> Result<(), Unknown> {
+        self.factor(compiler, &table.relation, to, outer, false)?;
+        for join in &table.joins {
+            let (constraint, is_left) = match &join.join_operator {
+                JoinOperator::Join(on) | JoinOperator::Inner(on) => (on, false),
+                JoinOperator::Left(on) | JoinOperator::LeftOuter(on) => (on, true),
+                JoinOperator::CrossJoin(on) => (on, false),
+                _ => return Err(Unknown),
+            };
+            let (before, sources) = (to.columns.len(), to.sources.len());
+            self.factor(compiler, &join.relation, to, outer, is_left)?;
+            let mut on = Vec::new();
+            match constraint {
+                JoinConstraint::On(expr) => {
+                    let scope =
+                        Scope { columns: &to.columns, outer, aggregates: None, windows: None };
+                    conjuncts(compiler.node(expr, &scope)?.0, &mut on);
+                }
+                JoinConstraint::Using(names) => {
+                    for name in names {
+                        let name = parts(name)?.pop().ok_or(Unknown)?;
+                        let find = |columns: &[Column]| columns.iter().position(|c| c.name == name);
+                        let left = to.columns.get(..before).and_then(find);
+                        let right = to.columns.get(before..).and_then(find).map(|at| at + before);
+                        let (left, right) = left.zip(right).ok_or(Unknown)?;
+                        let [left, right] =
+                            [left, right].map(|index| Box::new(Node::Column { depth: 0, index }));
+                        on.push(Node::Compare(super::node::Comparison::Equal, left, right));
+                    }
+                }
+                JoinConstraint::None => {}
+                JoinConstraint::Natural => return Err(Unknown),
+            }
+            // The condition of a join of several is that of the last of them.
+            match to.sources.len() - sources {
+                1 => {}
+                _ if is_left => return Err(Unknown),
+                _ => {}
+            }
+            if let Some(last) = to.sources.last_mut() {
+                last.on.extend(on);
+            }
+        }
+        Ok(())
+    }
+
+    fn factor(
+        &self,
+        compiler: &Compiler<'_>,
+        factor: &TableFactor,
+        to: &mut Sources,
+        outer: Option<&Scope<'_>>,
+        is_left: bool,
+    ) -> Result<(), Unknown> {
+        let here = Scope { columns: &to.columns, outer, aggregates: None, windows: None };
+        let (columns, from, alias, usual) = match factor {
+            TableFactor::Table { name, alias, args: None, .. } => {
+                let (columns, from, usual) = self.relation(compiler, name, outer)?;
+                (columns, from, alias, usual)
+            }
+            TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+                let (columns, from, usual) =
+                    call(compiler, name, &args.args, *with_ordinality, &here)?;
+                (columns, from, alias, usual)
+            }
+            TableFactor::Function { name, args, with_ordinality, alias, .. } => {
+                let (columns, from, usual) = call(compiler, name, args, *with_ordinality, &here)?;
+                (columns, from, alias, usual)
+            }
+            TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
+                let [expr] = array_exprs.as_slice() else { return Err(Unknown) };
+                let values = vec![compiler.node(expr, &here)?.0];
+                let columns = function_columns("unnest", *with_ordinality);
+                let from =
+                    From::Call { name: "unnest".to_owned(), values, numbered: *with_ordinality };
+                (columns, from, alias, "unnest".to_owned())
+            }
+            TableFactor::Derived { lateral, subquery, alias, .. } => {
+                let around = if *lateral { Some(&here) } else { outer };
+                let plan = self.plan(compiler, subquery, around)?;
+                let columns = plan.columns.clone();
+                (
+                    columns,
+                    From::Plan { plan: Box::new(plan), lateral: *lateral },
+                    alias,
+                    String::new(),
+                )
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: None }
+                if !is_left || table_with_joins.joins.is_empty() =>
+            {
+                return self.table(compiler, table_with_joins, to, outer);
+            }
+            _ => return Err(Unknown),
+        };
+        let is_scalar = matches!(&from, From::Call { .. })
+            && alias.as_ref().is_some_and(|a| a.columns.is_empty());
+        let renamed = names(alias.as_ref());
+        let table = alias.as_ref().map_or(usual, |alias| folded(&alias.name));
+        let width = columns.len();
+        let renamed = match (is_scalar, renamed.is_empty()) {
+            (true, _) => vec![table.clone()],
+            (false, _) => renamed,
+        };
+        for (at, (name, kind)) in columns.into_iter().enumerate() {
+            let name = renamed.get(at).cloned().unwrap_or(name);
+            to.columns.push(Column { table: table.clone(), name, kind });
+        }
+        to.sources.push(Source { width, from, is_left, on: Vec::new() });
+        Ok(())
+    }
+
+    /// A relation of the catalog, or of WITH.
+    fn relation(
+        &self,
+        compiler: &Compiler<'_>,
+        name: &ObjectName,
+        outer: Option<&Scope<'_>>,
+    ) -> Result<(Named, From, String), Unknown> {
+        let name = parts(name)?;
+        let (schema, bare) = match name.as_slice() {
+            [bare] => (None, bare),
+            [schema, bare] => (Some(schema.as_str()), bare),
+            [database, schema, bare] if database == compiler.world.database => {
+                (Some(schema.as_str()), bare)
+            }
+            _ => return Err(Unknown),
+        };
+        let mut known = self.names.filter(|_| schema.is_none());
+        while let Some(names) = known {
+            if names.name == bare {
+                return self.known(compiler, names, outer);
+            }
+            known = names.next;
+        }
+        // What the owner declared under such a name is a table like any other.
+        if schema.is_none() && compiler.world.tables.iter().any(|table| table.name == *bare) {
+            return Err(Unknown);
+        }
+        let columns = relations::columns(schema, bare).ok_or(Unknown)?;
+        compiler.touched.set(true);
+        let rows = Rc::new(relations::rows(compiler.world, schema, bare));
+        let columns = columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect();
+        Ok((columns, From::Table(rows), bare.clone()))
+    }
+
+    /// A query that WITH names.
+    fn known(
+        &self,
+        compiler: &Compiler<'_>,
+        names: &Names<'_>,
+        outer: Option<&Scope<'_>>,
+    ) -> Result<(Named, From, String), Unknown> {
+        // Named from the query that has the WITH, it sees what is around that one.
+        let outer = match (names.outer, outer) {
+            (Some(its), Some(here)) if std::ptr::eq(its.columns, here.columns) => Some(here),
+            _ => None,
+        };
+        let rename = |mut columns: Named, own: &[String]| {
+            columns.iter_mut().zip(own).for_each(|((name, _), own)| name.clone_from(own));
+            columns
+        };
+        let table = names.name.to_owned();
+        match names.what {
+            Known::Query(query, own, before) => {
+                let within = Within { names: before, depth: self.depth + 1 };
+                let plan = within.plan(compiler, query, outer)?;
+                let columns = rename(plan.columns.clone(), own);
+                Ok((columns, From::Plan { plan: Box::new(plan), lateral: false }, table))
+            }
+            Known::Recursive(query, own, before) => {
+                let SetExpr::SetOperation { left, op: SetOperator::Union, set_quantifier, right } =
+                    &*query.body
+                else {
+                    return Err(Unknown);
+                };
+                let within = Within { names: before, depth: self.depth + 1 };
+                let base = within.plan(compiler, &bare(left), outer)?;
+                let columns = rename(base.columns.clone(), own);
+                let work = Rc::new(RefCell::new(Vec::new()));
+                let working = Names {
+                    name: names.name,
+                    what: Known::Working(&columns, &work),
+                    outer,
+                    next: before,
+                };
+                let within = Within { names: Some(&working), depth: self.depth + 1 };
+                let step = within.plan(compiler, &bare(right), outer)?;
+                let all = *set_quantifier == SetQuantifier::All;
+                let body = Body::Recursive {
+                    base: base.into(),
+                    step: step.into(),
+                    work: Rc::clone(&work),
+                    all,
+                };
+                let plan = plan_of(columns.clone(), body);
+                Ok((columns, From::Plan { plan: Box::new(plan), lateral: false }, table))
+            }
+            Known::Working(columns, work) => {
+                Ok((columns.clone(), From::Working(Rc::clone(work)), table))
+            }
+        }
+    }
+}
+
+/// A function in place of a table.
+fn call(
+    compiler: &Compiler<'_>,
+    name: &ObjectName,
+    args: &[FunctionArg],
+    numbered: bool,
+    scope: &Scope<'_>,
+) -> Result<(Named, From, String), Unknown> {
+    let name = parts(name)?.pop().ok_or(Unknown)?;
+    if functions::is_about_the_catalog(&name) {
+        compiler.touched.set(true);
+    }
+    let mut values = Vec::new();
+    for arg in args {
+        let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg else { return Err(Unknown) };
+        values.push(compiler.node(expr, scope)?.0);
+    }
+    Ok((
+        function_columns(&name, numbered),
+        From::Call { name: name.clone(), values, numbered },
+        name,
+    ))
+}
+
+fn function_columns(name: &str, numbered: bool) -> Named {
+    if name == "pg_get_keywords" {
+        return ["word", "catcode", "barelabel", "catdesc", "baredesc"]
+            .map(|name| (name.to_owned(), Kind::Text))
+            .to_vec();
+    }
+    let kind = if name == "generate_series" { Kind::Int } else { functions::kind(name) };
+    let ordinality = numbered.then(|| ("ordinality".to_owned(), Kind::Int));
+    std::iter::once((name.to_owned(), kind)).chain(ordinality).collect()
+}
+
+fn plan_of(columns: Named, body: Body) -> Plan {
+    Plan { columns, body, order: Vec::new(), limit: None, offset: None }
+}
+
+/// A side of a set operation as a query.
+fn bare(side: &SetExpr) -> Query {
+    Query {
+        with: None,
+        body: Box::new(side.clone()),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
+/// The parts of a condition that all have to be true.
+fn conjuncts(node: Node, to: &mut Vec<Node>) {
+    match node {
+        Node::And(left, right) => {
+            conjuncts(*left, to);
+            conjuncts(*right, to);
+        }
+        node => to.push(node),
+    }
+}
+
+/// The column of the answer that an expression of ORDER BY or GROUP BY names, by its name or its place.
+fn place(expr: &Expr, named: &Named) -> Option<usize> {
+    match expr {
+        Expr::Identifier(name) => {
+            let name = folded(name);
+            named.iter().position(|(known, _)| *known == name)
+        }
+        Expr::Value(value) => match &value.value {
+            sqlparser::ast::Value::Number(digits, _) => {
+                let place: usize = digits.parse().ok()?;
+                place.checked_sub(1).filter(|place| *place < named.len())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The names of columns that an alias gives.
+fn names(alias: Option<&TableAlias>) -> Vec<String> {
+    alias
+        .map(|alias| alias.columns.iter().map(|column| folded(&column.name)).collect())
+        .unwrap_or_default()
+}
+
+/// The name that PostgreSQL gives to a column.
+fn name_of(expr: &Expr) -> String {
+    let last = |names: &[Ident]| names.last().map_or_else(String::new, folded);
+    match expr {
+        Expr::Identifier(name) => folded(name),
+        Expr::CompoundIdentifier(names) => last(names),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
+        Expr::Cast { expr, data_type, .. } => match name_of(expr).as_str() {
+            "?column?" => data_type.to_string().to_lowercase().replace('"', ""),
+            name => name.to_owned(),
+        },
+        Expr::Function(function) => {
+            parts(&function.name).ok().and_then(|mut parts| parts.pop()).unwrap_or_default()
+        }
+        Expr::Case { else_result, .. } => match else_result.as_ref().map(|expr| name_of(expr)) {
+            Some(name) if name != "?column?" => name,
+            _ => "case".to_owned(),
+        },
+        Expr::Exists { .. } => "exists".to_owned(),
+        Expr::Array(_) => "array".to_owned(),
+        Expr::CompoundFieldAccess { root, .. } => name_of(root),
+        Expr::Subquery(query) => match &*query.body {
+            SetExpr::Select(select) => match select.projection.first() {
+                Some(SelectItem::UnnamedExpr(expr)) => name_of(expr),
+                Some(SelectItem::ExprWithAlias { alias, .. }) => folded(alias),
+                _ => "?column?".to_owned(),
+            },
+            _ => "?column?".to_owned(),
+        },
+        Expr::Substring { .. } => "substring".to_owned(),
+        Expr::Trim { .. } => "btrim".to_owned(),
+        _ => "?column?".to_owned(),
+    }
+}
