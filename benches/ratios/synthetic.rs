@@ -64,7 +64,7 @@ pub(crate) fn tables(table: &mut Table, directory: &Path, rows: i64, runtime: &R
     owner("CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=1000, delta=1e-6)");
     let lab = engine.analyst("lab").unwrap();
     let columns: Vec<String> = (0..SIZES.len()).map(|at| format!("c{at}")).collect();
-    let mut made = |marginals: u32, turn: usize| {
+    let made = |marginals: u32, turn: usize| {
         let sql = format!(
             "CREATE SYNTHETIC TABLE s{marginals}_{turn} WITH (rows=1000) AS AIM(eps=1, delta=1e-9, marginals={marginals}) SELECT {} FROM t",
             columns.join(", ")
@@ -73,7 +73,7 @@ pub(crate) fn tables(table: &mut Table, directory: &Path, rows: i64, runtime: &R
         runtime.block_on(lab.execute(&sql)).unwrap();
         start.elapsed()
     };
-    let mut best = |marginals: u32| (0..3).map(|turn| made(marginals, turn)).min().unwrap();
+    let best = |marginals: u32| (0..3).map(|turn| made(marginals, turn)).min().unwrap();
     let (single, pairs): (Duration, Duration) = (best(1), best(2));
     let name = |what: &str| format!("synthetic: {rows} rows of 14 columns, {what}");
     table.time(name("single columns"), "", single);

@@ -69,17 +69,23 @@ pub(crate) use words::of_a_constant;
 pub struct Bound {
     plan: LogicalPlan,
     releases: Vec<ReleaseClause>,
+    is_timeless: bool,
 }
 
 impl Bound {
     /// A query that the engine itself has built, with resolved names.
     pub(crate) fn from_plan(plan: LogicalPlan, releases: Vec<ReleaseClause>) -> Self {
-        Self { plan, releases }
+        Self { plan, releases, is_timeless: false }
     }
 
     /// The plan; each release in it is a call of its marker function.
     pub fn plan(&self) -> &LogicalPlan {
         &self.plan
+    }
+
+    /// Whether it means the same at every time: each function that it names is immutable.
+    pub(crate) fn is_timeless(&self) -> bool {
+        self.is_timeless
     }
 
     /// The releases; a marker's number is its index here.
@@ -99,10 +105,14 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> 
     let options = ParserOptions::new().with_collect_spans(true);
     let explained =
         |error, releases: &[ReleaseClause]| unbound(error, sources, context.functions(), releases);
+    let mut is_timeless = false;
     let (plan, releases) = SqlToRel::new_with_options(&context, options)
         .sql_statement_to_plan(sql::Statement::Query(tree))
         .and_then(|plan| comparisons::check(plan, null_values))
-        .and_then(moment::at_one_moment)
+        .and_then(|plan| {
+            is_timeless = moment::is_timeless(&plan)?;
+            moment::at_one_moment(plan)
+        })
         .and_then(with_keys_apart)
         .and_then(|plan| one_by_one(plan, releases.clone()))
         .map_err(|error| explained(error, &releases))?;
@@ -116,7 +126,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> 
             let unknown = BindError::UnknownColumn { name: column.flat_name(), suggestion: None };
             Err(unknown.placed(place(column.spans().first())).into())
         }
-        None => Ok(Bound { plan, releases }),
+        None => Ok(Bound { plan, releases, is_timeless }),
     }
 }
 

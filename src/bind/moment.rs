@@ -6,10 +6,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 
 /// Nanoseconds of a day.
 const DAY: i64 = 86_400_000_000_000;
@@ -39,6 +39,26 @@ pub(super) fn at_one_moment(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
     })?;
     Ok(fixed.data)
+}
+
+/// Whether every scalar function of a plan is immutable: none reads a clock or anything else beside its arguments. Aggregates and
+/// window functions read rows alone.
+///
+/// # Errors
+/// None: the walk does not fail.
+pub(super) fn is_timeless(plan: &LogicalPlan) -> Result<bool> {
+    let mut all = true;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                if let Expr::ScalarFunction(call) = part {
+                    all &= call.func.signature().volatility == Volatility::Immutable;
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(all)
 }
 
 /// The value of a function of the moment.

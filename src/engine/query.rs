@@ -164,7 +164,7 @@ impl Session {
         }
         let state = self.state(clock);
         let paid = self.charged(query.clone(), text, quoted, clock, &state).await?;
-        let followed = self.followed(&paid, &query, text);
+        let followed = self.followed(&paid, &query);
         let read = paid.read_as_public();
         let answered = async { self.run_plans(paid, &state).await?.answer().await };
         let answer = run_within(clock, answered).await;

@@ -26,6 +26,8 @@ pub(crate) struct Analyzed {
     /// The public tables that were read for its clauses.
     pub(super) looked_up: Vec<String>,
     pub(super) range_of: Option<ColumnName>,
+    /// Whether it means the same at every time.
+    pub(super) is_timeless: bool,
     pub(super) declared: Declared,
 }
 
@@ -42,7 +44,8 @@ impl Session {
         let analysis = analyze(&bound, &declared.catalog, &lookups, &tables)
             .map_err(|error| error.said(|refusal| refusal.over_views(&views)))?;
         self.inner.resources.check_keys(&analysis)?;
-        Ok(Analyzed { analysis, looked_up, range_of, declared })
+        let is_timeless = bound.is_timeless();
+        Ok(Analyzed { analysis, looked_up, range_of, is_timeless, declared })
     }
 
     /// The contents and the names of the public tables that clauses name.

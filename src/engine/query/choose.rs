@@ -28,6 +28,7 @@ pub(crate) struct Planned {
     proposal: Option<Proposal>,
     /// The public tables that were read during planning.
     looked_up: Vec<String>,
+    is_timeless: bool,
     declared: Declared,
 }
 
@@ -61,6 +62,11 @@ impl Planned {
     /// The files that the query has read and will read.
     pub(super) fn open(&self) -> &OpenFiles {
         &self.declared.open
+    }
+
+    /// Whether the query means the same at every time: it names no function of the clock.
+    pub(super) fn is_timeless(&self) -> bool {
+        self.is_timeless
     }
 
     /// Every public table whose rows the query reads, or that was read during planning.
@@ -98,10 +104,10 @@ fn names_in(analysis: &Analysis) -> Vec<String> {
 impl Session {
     /// Chooses a mechanism for each release.
     pub(crate) fn choose(&self, query: Analyzed) -> Result<Planned, Error> {
-        let Analyzed { analysis, looked_up, range_of, declared } = query;
+        let Analyzed { analysis, looked_up, range_of, is_timeless, declared } = query;
         let release = choose(analysis, &declared.catalog)?;
         let proposal = range_of.map(|column| self.proposal(&release, column, &declared));
-        Ok(Planned { proposal: proposal.transpose()?, release, looked_up, declared })
+        Ok(Planned { proposal: proposal.transpose()?, release, looked_up, is_timeless, declared })
     }
 
     /// How the answer to `ANALYZE PRIVACY DOMAIN` is derived from its histogram.

@@ -12,7 +12,7 @@
 //!
 //! What is kept was replayed to the same analyst before, so that nothing new is told, whatever happened since. All the rest is for
 //! being right: an answer follows from the statement, the declarations, the draws, the moment, and public rows. A statement that
-//! reads public rows or names the moment is planned each time.
+//! reads public rows or names a function of the clock is planned each time.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::charge::Paid;
 use super::prepare::Quote;
 use crate::answer::Answer;
 use crate::bind::names::tables_named;
-use crate::catalog::{Source, Table};
+use crate::catalog::{Catalog, Source, Table};
 use crate::dialect::QueryStatement;
 use crate::engine::repeats::Repeat;
 use crate::engine::session::Session;
@@ -29,16 +29,13 @@ use crate::ledger::{AskedDraw, Vault};
 use crate::release::identity::units;
 use crate::views;
 
-/// Parts of names of functions whose value is another one each time.
-const OF_THE_MOMENT: [&str; 7] = ["now", "current", "today", "local", "clock", "rand", "uuid"];
-
 /// What an answer that is being made will follow from.
 pub(super) struct Followed {
     query: QueryStatement,
     tables: Vec<Table>,
     asked: Vec<AskedDraw>,
     charges: Vec<i64>,
-    catalog: Arc<crate::catalog::Catalog>,
+    catalog: Arc<Catalog>,
 }
 
 impl Session {
@@ -90,19 +87,11 @@ impl Session {
     }
 
     /// What the answer to a query follows from, if that is nothing but its statement, declarations and kept draws.
-    pub(super) fn followed(
-        &self,
-        paid: &Paid,
-        query: &QueryStatement,
-        text: &str,
-    ) -> Option<Followed> {
+    pub(super) fn followed(&self, paid: &Paid, query: &QueryStatement) -> Option<Followed> {
         let planned = paid.planned();
         let charges = planned.release().replayed_charges();
-        if paid.is_charged() || charges.is_empty() || planned.proposal().is_some() {
-            return None;
-        }
-        let text = text.to_lowercase();
-        if OF_THE_MOMENT.iter().any(|word| text.contains(word)) {
+        let is_free = !paid.is_charged() && !charges.is_empty();
+        if !is_free || planned.proposal().is_some() || !planned.is_timeless() {
             return None;
         }
         let catalog = planned.catalog();

@@ -309,10 +309,7 @@ impl Compiler<'_> {
                 match value {
                     Parameter::Null => (Datum::Null, Kind::Text),
                     Parameter::Boolean(value) => (Datum::Bool(*value), Kind::Bool),
-                    Parameter::Integer(value) => match i64::try_from(*value) {
-                        Ok(value) => (Datum::Int(value), Kind::Int),
-                        Err(_) => return Err(Unknown),
-                    },
+                    Parameter::Integer(value) => (Datum::Int(*value), Kind::Int),
                     Parameter::Text(text) => (Datum::from(text.as_str()), Kind::Text),
                     Parameter::Float(value) => {
                         (Datum::from(value.to_string().as_str()), Kind::Text)
