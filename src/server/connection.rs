@@ -368,6 +368,8 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), End> {
             desk.record(&sql, &said.code, None);
             desk.error(&said);
             skips = true;
+            // The rest is passed over, a Flush with it: whoever waits for this before a Sync would wait for ever.
+            send(channel, &mut desk.reply)?;
         }
         // What a client does not ask for yet leaves all the same, before it fills the memory.
         if desk.reply.len() > MOST_WAITING {

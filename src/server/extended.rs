@@ -10,11 +10,12 @@
 //! Execute               charged, drawn, encoded, kept
 //! ```
 
-use hushql::{Value, split_statements};
+use hushql::{Error, Value, split_statements};
 
 use super::catalog;
 use super::desk::{Desk, Failed, MOST_STATEMENTS, Portal, Source, Statement, Stored};
 use super::encode::{self, kinds, shown};
+use super::example::{examples, nearer};
 use super::failure::{after_charge, said};
 use super::message::{Bind, Named};
 use super::parameters;
@@ -149,20 +150,39 @@ fn source(desk: &mut Desk, sql: &str, values: Vec<Value>) -> Result<Sourced, Fai
     }
 }
 
+/// The columns of a statement with some values for its parameters.
+fn described(
+    desk: &mut Desk,
+    sql: &str,
+    mut values: Vec<Value>,
+) -> Result<Option<arrow::datatypes::SchemaRef>, Failed> {
+    // Each value may have to be another one at both ends of a range.
+    for _ in 0..values.len().saturating_mul(2) {
+        match source(desk, sql, values.clone()) {
+            Err(Failed::Engine(Error::Refused(refusal))) => match nearer(&refusal, &values) {
+                Some((at, other)) => values[at] = other,
+                None => return Err(Failed::Engine(Error::Refused(refusal))),
+            },
+            done => return Ok(done?.1),
+        }
+    }
+    Ok(source(desk, sql, values)?.1)
+}
+
 /// Says what a statement or a portal is like. Nothing is charged for it.
 pub(super) fn describe(desk: &mut Desk, named: Named, name: &str) -> Result<(), Failed> {
     match named {
         Named::Statement => {
             let Statement { sql, types } = statement(desk, name)?;
             // The columns do not depend on the values of parameters, but for their types.
-            let values: Vec<Value> = types.iter().map(|kind| example(*kind)).collect();
+            let values = examples(&types);
             let schema = match kind(&sql) {
                 Kind::Query => catalog::columns(desk, &sql, &values)?,
                 _ => None,
             };
             let schema = match schema {
                 Some(schema) => Some(schema),
-                None => source(desk, &sql, values)?.1,
+                None => described(desk, &sql, values)?,
             };
             desk.reply.parameters(&types);
             match schema {
@@ -182,18 +202,6 @@ pub(super) fn describe(desk: &mut Desk, named: Named, name: &str) -> Result<(), 
         }
     }
     Ok(())
-}
-
-/// Some value of a type.
-fn example(kind: u32) -> Value {
-    match kind {
-        kinds::BOOL => Value::Boolean(true),
-        kinds::INT2 | kinds::INT4 | kinds::INT8 => Value::Integer(1),
-        kinds::FLOAT4 | kinds::FLOAT8 | kinds::NUMERIC => Value::Float(1.5),
-        kinds::DATE => Value::from("2000-01-01"),
-        kinds::TIMESTAMP | kinds::TIMESTAMPTZ => Value::from("2000-01-01 00:00:00"),
-        _ => Value::from("a"),
-    }
 }
 
 /// Runs a portal, or goes on with what it answered.

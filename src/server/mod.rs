@@ -32,6 +32,7 @@ mod connection;
 mod copy;
 mod desk;
 mod encode;
+mod example;
 mod extended;
 mod failure;
 mod house;

@@ -4,6 +4,7 @@ import asyncio
 import importlib.util
 import os
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from served import COUNT, DATABASE, PASSWORD, Served
 
 CHECKS = []
+MOST_SECONDS = 60
 
 
 def client(*modules):
@@ -91,6 +93,9 @@ def cursors(connection, served):
     with served.costs(1):
         cursor.execute(COUNT + " WHERE age > %s", (20,))
         assert [tuple(row) for row in cursor.fetchall()] == [(4,)]
+    with served.costs(1):
+        cursor.execute(COUNT + " WHERE city = %s AND age < %s", ("Rome", 60))
+        assert [tuple(row) for row in cursor.fetchall()] == [(2,)]
     with served.costs(0):
         raises("42P01", lambda: cursor.execute("SELECT LAPLACE(eps=1) COUNT(*) FROM nobody"))
         connection.rollback()
@@ -334,7 +339,12 @@ def jdbc(served):
         assert run.returncode == 0, run.stdout + run.stderr
 
 
+def late(*_):
+    raise TimeoutError(f"no answer within {MOST_SECONDS} s")
+
+
 def main() -> int:
+    signal.signal(signal.SIGALRM, late)
     served, failed = Served(Path(sys.argv[1])), []
     # What the server says is not read any more; a full pipe must not stop it.
     threading.Thread(target=lambda: [None for _ in served.process.stderr], daemon=True).start()
@@ -346,12 +356,16 @@ def main() -> int:
             if missing:
                 print(f"skipped: {name}: {', '.join(missing)} is not installed")
                 continue
+            # A client that waits for ever fails, and the next one has its turn.
+            signal.alarm(MOST_SECONDS)
             try:
                 check(served)
                 print(f"ok: {name}")
             except Exception:
                 failed.append(name)
                 print(f"FAILED: {name}\n{traceback.format_exc()}")
+            finally:
+                signal.alarm(0)
     finally:
         served.stop()
     if failed:

@@ -42,6 +42,8 @@ mod node;
 mod plan;
 mod relations;
 mod select;
+#[cfg(test)]
+mod tests;
 mod types;
 
 /// The name of the only database.

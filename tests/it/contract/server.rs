@@ -246,6 +246,40 @@ fn describing_costs_nothing_and_a_portal_is_drawn_once() {
     assert_eq!(served.study.spent().0, before.0 + 2);
 }
 
+/// Columns do not depend on values: a statement is described with some that rows may have.
+#[test]
+fn describing_needs_no_values() {
+    let served = Served::with(&[]);
+    let mut lab = served.lab();
+    let before = served.study.spent();
+    for condition in [
+        "city = $1 AND age < $2",
+        "age < $2 AND $1 = city",
+        "city IN ($1, 'Rome') AND age BETWEEN $2 AND 99",
+    ] {
+        let sql = format!("SELECT LAPLACE(eps=100) COUNT(*) AS n FROM people WHERE {condition}");
+        lab.parse("", &sql, &[25, 20]);
+        lab.describe(b'S', "");
+        let said = lab.sync();
+        assert_eq!(said.columns(), [("n".to_owned(), 20)], "{condition}: {said:?}");
+    }
+    assert_eq!(served.study.spent(), before);
+}
+
+/// A client that asks for what is there with Flush, and not yet for the end with Sync, is told of an error.
+#[test]
+fn errors_leave_before_the_end_of_a_series() {
+    let served = Served::with(&[]);
+    let mut lab = served.lab();
+    lab.parse("", "SELECT * FROM people", &[]);
+    lab.describe(b'S', "");
+    lab.flush();
+    let said = lab.read_until(b'E', 1);
+    assert_eq!(error_code(&said).as_deref(), Some("HQ001"), "{said:?}");
+    lab.sync();
+    assert_eq!(lab.query("SELECT 1 AS one").tags(), ["SELECT 1"]);
+}
+
 #[test]
 fn parameters_are_values() {
     let served = Served::with(&[]);

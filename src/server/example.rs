@@ -1,0 +1,82 @@
+//! Values for the parameters of a statement that is described before it has any.
+//!
+//! In: the types of parameters, and a refusal of a condition that no row can pass with the values that were tried. Out: other values, which
+//! the refusal names. The columns of an answer do not depend on values, but a value that no row has is refused at once.
+//!
+//! ```text
+//! city = $1     'example 1' → refused: city is one of 'Oslo', 'Rome'     → 'Oslo'
+//! ```
+
+use hushql::{Reason, Refusal, Value};
+
+use super::encode::kinds;
+
+/// Some value of each type, each another one.
+pub(super) fn examples(types: &[u32]) -> Vec<Value> {
+    let of = |(at, kind): (usize, &u32)| {
+        let number = i64::try_from(at).unwrap_or(0).saturating_add(1);
+        match *kind {
+            kinds::BOOL => Value::Boolean(true),
+            kinds::INT2 | kinds::INT4 | kinds::INT8 => Value::Integer(number),
+            kinds::FLOAT4 | kinds::FLOAT8 | kinds::NUMERIC => Value::Float(1.5),
+            kinds::DATE => Value::from("2000-01-01"),
+            kinds::TIMESTAMP | kinds::TIMESTAMPTZ => Value::from("2000-01-01 00:00:00"),
+            _ => Value::from(format!("example {number}").as_str()),
+        }
+    };
+    types.iter().enumerate().map(of).collect()
+}
+
+/// Another value for one of the parameters, whose value stands in a condition that no row can pass; `None` if the refusal names none.
+pub(super) fn nearer(refusal: &Refusal, values: &[Value]) -> Option<(usize, Value)> {
+    if refusal.reason() != Reason::BadValue {
+        return None;
+    }
+    let tried = literals(refusal.clause());
+    // What it may be stands in what to write instead; ends of a range stand in the sentence.
+    let named = [refusal.hint(), refusal.message()].into_iter().flat_map(literals);
+    let named: Vec<Value> = named.collect();
+    let at = values.iter().position(|value| tried.contains(value))?;
+    let tried_value = values.get(at)?;
+    let is_other = |other: &&Value| {
+        *other != tried_value
+            && matches!(
+                (other, tried_value),
+                (Value::Text(_), Value::Text(_)) | (Value::Integer(_), Value::Integer(_))
+            )
+    };
+    Some((at, named.iter().find(is_other)?.clone()))
+}
+
+/// The texts and whole numbers of a condition.
+fn literals(condition: &str) -> Vec<Value> {
+    let mut all = Vec::new();
+    for (at, piece) in condition.split('\'').enumerate() {
+        if at % 2 == 1 {
+            all.push(Value::from(piece));
+            continue;
+        }
+        let words =
+            piece.split(|sign: char| !(sign.is_ascii_alphanumeric() || "_.-".contains(sign)));
+        let numbers = words.filter_map(|word| word.replace('_', "").parse().ok());
+        all.extend(numbers.map(Value::Integer));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_are_texts_and_whole_numbers() {
+        let all = literals("city IN ('Oslo', 'New York 2') AND a1 < -17 AND x = 1.5 AND y = 90");
+        let expected = [
+            Value::from("Oslo"),
+            Value::from("New York 2"),
+            Value::Integer(-17),
+            Value::Integer(90),
+        ];
+        assert_eq!(all, expected);
+    }
+}
