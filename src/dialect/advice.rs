@@ -202,7 +202,7 @@ mod tests {
                 "line 1, column 15: there is no mechanism EXPONENTAL; did you mean EXPONENTIAL?",
             ),
             (
-                "SELECT Aim(eps=1) age FROM t",
+                "SELECT Aim(eps=1) COUNT(*) FROM t",
                 "line 1, column 8: AIM makes a table of new rows: write CREATE SYNTHETIC TABLE s AS AIM(eps=1) SELECT …",
             ),
             (

@@ -38,6 +38,7 @@ use super::words::{SETTINGS, VERSION};
 mod compile;
 mod datum;
 mod functions;
+mod named;
 mod node;
 mod plan;
 mod relations;

@@ -7,9 +7,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use sqlparser::ast::{
-    Distinct, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, JoinConstraint, JoinOperator,
+    Distinct, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, JoinConstraint, JoinOperator,
     LimitClause, ObjectName, OrderByKind, Query, Select as Selected, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor,
+    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableFactor,
     TableWithJoins,
 };
 
@@ -18,6 +18,7 @@ use super::compile::{
 };
 use super::datum::{Kind, Unknown};
 use super::functions;
+use super::named::{bare, conjuncts, function_columns, name_of, names, place, plan_of};
 use super::node::{Node, Rows};
 use super::plan::{Body, From, Groups, Plan, Select, Set, Source};
 use super::relations;
@@ -129,6 +130,8 @@ impl Within<'_> {
         };
         let names = Names { name: &name, what, outer, next: self.names };
         let within = Within { names: Some(&names), depth: self.depth };
+        // What nothing reads is read here: it may name a table that is not the catalog's.
+        within.known(compiler, &names, outer)?;
         within.with(compiler, query, outer, (ctes, columns, recursive))
     }
 
@@ -568,106 +571,4 @@ fn call(
         From::Call { name: name.clone(), values, numbered },
         name,
     ))
-}
-
-fn function_columns(name: &str, numbered: bool) -> Named {
-    if name == "pg_get_keywords" {
-        return ["word", "catcode", "barelabel", "catdesc", "baredesc"]
-            .map(|name| (name.to_owned(), Kind::Text))
-            .to_vec();
-    }
-    let kind = if name == "generate_series" { Kind::Int } else { functions::kind(name) };
-    let ordinality = numbered.then(|| ("ordinality".to_owned(), Kind::Int));
-    std::iter::once((name.to_owned(), kind)).chain(ordinality).collect()
-}
-
-fn plan_of(columns: Named, body: Body) -> Plan {
-    Plan { columns, body, order: Vec::new(), limit: None, offset: None }
-}
-
-/// A side of a set operation as a query.
-fn bare(side: &SetExpr) -> Query {
-    Query {
-        with: None,
-        body: Box::new(side.clone()),
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks: Vec::new(),
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators: Vec::new(),
-    }
-}
-
-/// The parts of a condition that all have to be true.
-fn conjuncts(node: Node, to: &mut Vec<Node>) {
-    match node {
-        Node::And(left, right) => {
-            conjuncts(*left, to);
-            conjuncts(*right, to);
-        }
-        node => to.push(node),
-    }
-}
-
-/// The column of the answer that an expression of ORDER BY or GROUP BY names, by its name or its place.
-fn place(expr: &Expr, named: &Named) -> Option<usize> {
-    match expr {
-        Expr::Identifier(name) => {
-            let name = folded(name);
-            named.iter().position(|(known, _)| *known == name)
-        }
-        Expr::Value(value) => match &value.value {
-            sqlparser::ast::Value::Number(digits, _) => {
-                let place: usize = digits.parse().ok()?;
-                place.checked_sub(1).filter(|place| *place < named.len())
-            }
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The names of columns that an alias gives.
-fn names(alias: Option<&TableAlias>) -> Vec<String> {
-    alias
-        .map(|alias| alias.columns.iter().map(|column| folded(&column.name)).collect())
-        .unwrap_or_default()
-}
-
-/// The name that PostgreSQL gives to a column.
-fn name_of(expr: &Expr) -> String {
-    let last = |names: &[Ident]| names.last().map_or_else(String::new, folded);
-    match expr {
-        Expr::Identifier(name) => folded(name),
-        Expr::CompoundIdentifier(names) => last(names),
-        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
-        Expr::Cast { expr, data_type, .. } => match name_of(expr).as_str() {
-            "?column?" => data_type.to_string().to_lowercase().replace('"', ""),
-            name => name.to_owned(),
-        },
-        Expr::Function(function) => {
-            parts(&function.name).ok().and_then(|mut parts| parts.pop()).unwrap_or_default()
-        }
-        Expr::Case { else_result, .. } => match else_result.as_ref().map(|expr| name_of(expr)) {
-            Some(name) if name != "?column?" => name,
-            _ => "case".to_owned(),
-        },
-        Expr::Exists { .. } => "exists".to_owned(),
-        Expr::Array(_) => "array".to_owned(),
-        Expr::CompoundFieldAccess { root, .. } => name_of(root),
-        Expr::Subquery(query) => match &*query.body {
-            SetExpr::Select(select) => match select.projection.first() {
-                Some(SelectItem::UnnamedExpr(expr)) => name_of(expr),
-                Some(SelectItem::ExprWithAlias { alias, .. }) => folded(alias),
-                _ => "?column?".to_owned(),
-            },
-            _ => "?column?".to_owned(),
-        },
-        Expr::Substring { .. } => "substring".to_owned(),
-        Expr::Trim { .. } => "btrim".to_owned(),
-        _ => "?column?".to_owned(),
-    }
 }

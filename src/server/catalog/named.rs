@@ -1,0 +1,115 @@
+//! Names of columns, and small parts of queries.
+//!
+//! In: expressions, aliases and sides of set operations. Out: the names that PostgreSQL gives to columns, and what a query is made of.
+
+use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, TableAlias};
+
+use super::compile::{Named, folded, parts};
+use super::datum::Kind;
+use super::functions;
+use super::node::Node;
+use super::plan::{Body, Plan};
+
+/// The columns of a function in FROM.
+pub(super) fn function_columns(name: &str, numbered: bool) -> Named {
+    if name == "pg_get_keywords" {
+        return ["word", "catcode", "barelabel", "catdesc", "baredesc"]
+            .map(|name| (name.to_owned(), Kind::Text))
+            .to_vec();
+    }
+    let kind = if name == "generate_series" { Kind::Int } else { functions::kind(name) };
+    let ordinality = numbered.then(|| ("ordinality".to_owned(), Kind::Int));
+    std::iter::once((name.to_owned(), kind)).chain(ordinality).collect()
+}
+
+/// The plan of a body alone.
+pub(super) fn plan_of(columns: Named, body: Body) -> Plan {
+    Plan { columns, body, order: Vec::new(), limit: None, offset: None }
+}
+
+/// A side of a set operation as a query.
+pub(super) fn bare(side: &SetExpr) -> Query {
+    Query {
+        with: None,
+        body: Box::new(side.clone()),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
+/// The parts of a condition that all have to be true.
+pub(super) fn conjuncts(node: Node, to: &mut Vec<Node>) {
+    match node {
+        Node::And(left, right) => {
+            conjuncts(*left, to);
+            conjuncts(*right, to);
+        }
+        node => to.push(node),
+    }
+}
+
+/// The column of the answer that an expression of ORDER BY or GROUP BY names, by its name or its place.
+pub(super) fn place(expr: &Expr, named: &Named) -> Option<usize> {
+    match expr {
+        Expr::Identifier(name) => {
+            let name = folded(name);
+            named.iter().position(|(known, _)| *known == name)
+        }
+        Expr::Value(value) => match &value.value {
+            sqlparser::ast::Value::Number(digits, _) => {
+                let place: usize = digits.parse().ok()?;
+                place.checked_sub(1).filter(|place| *place < named.len())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The names of columns that an alias gives.
+pub(super) fn names(alias: Option<&TableAlias>) -> Vec<String> {
+    alias
+        .map(|alias| alias.columns.iter().map(|column| folded(&column.name)).collect())
+        .unwrap_or_default()
+}
+
+/// The name that PostgreSQL gives to a column.
+pub(super) fn name_of(expr: &Expr) -> String {
+    let last = |names: &[Ident]| names.last().map_or_else(String::new, folded);
+    match expr {
+        Expr::Identifier(name) => folded(name),
+        Expr::CompoundIdentifier(names) => last(names),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
+        Expr::Cast { expr, data_type, .. } => match name_of(expr).as_str() {
+            "?column?" => data_type.to_string().to_lowercase().replace('"', ""),
+            name => name.to_owned(),
+        },
+        Expr::Function(function) => {
+            parts(&function.name).ok().and_then(|mut parts| parts.pop()).unwrap_or_default()
+        }
+        Expr::Case { else_result, .. } => match else_result.as_ref().map(|expr| name_of(expr)) {
+            Some(name) if name != "?column?" => name,
+            _ => "case".to_owned(),
+        },
+        Expr::Exists { .. } => "exists".to_owned(),
+        Expr::Array(_) => "array".to_owned(),
+        Expr::CompoundFieldAccess { root, .. } => name_of(root),
+        Expr::Subquery(query) => match &*query.body {
+            SetExpr::Select(select) => match select.projection.first() {
+                Some(SelectItem::UnnamedExpr(expr)) => name_of(expr),
+                Some(SelectItem::ExprWithAlias { alias, .. }) => folded(alias),
+                _ => "?column?".to_owned(),
+            },
+            _ => "?column?".to_owned(),
+        },
+        Expr::Substring { .. } => "substring".to_owned(),
+        Expr::Trim { .. } => "btrim".to_owned(),
+        _ => "?column?".to_owned(),
+    }
+}
