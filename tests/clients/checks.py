@@ -277,8 +277,8 @@ def pandas(served):
         try:
             pandas.read_sql_table("people", engine)
             raise AssertionError("rows")
-        except sqlalchemy.exc.DBAPIError as error:
-            assert "HQ001" in str(error.orig), error
+        except (sqlalchemy.exc.DBAPIError, pandas.errors.DatabaseError) as error:
+            assert "HQ001" in str(error), error
 
 
 @client("polars", "connectorx", "pyarrow")

