@@ -40,6 +40,7 @@
 //!         shared: false,
 //!         cells: None,
 //!     }],
+//!     replayed: Vec::new(),
 //!     unit_domains: vec!["adult".to_owned()],
 //!     catalog: vault.catalog()?,
 //! })?;
