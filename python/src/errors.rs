@@ -20,7 +20,7 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     made(py, (error.kind(), error.message(), error.code(), error.hint(), error.position(), budget))
 }
 
-/// An exception for what the engine was not asked: a vault that is closed, data that is no table.
+/// An exception for what the engine was not asked: a closed vault, or data that has no columns and rows.
 pub(crate) fn of_kind(py: Python<'_>, kind: &str, message: &str) -> PyErr {
     made(py, (kind, message.to_owned(), None, None, None, None))
 }
