@@ -19,9 +19,8 @@ use super::example::{examples, nearer};
 use super::failure::{after_charge, said};
 use super::message::{Bind, Named};
 use super::parameters;
-use super::reply::Reply;
 use super::run::{Outcome, may_hold, may_store, run};
-use super::simple::complete;
+use super::simple::{answered, complete};
 use super::types;
 use super::words::{self, Kind, kind};
 
@@ -253,15 +252,10 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
 /// Runs a statement that was told to have no columns.
 fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
     match run(desk, sql)? {
-        Outcome::Nothing => desk.reply.nothing_asked(),
-        Outcome::Done(tag) => {
-            desk.record(sql, "00000", None);
-            desk.reply.complete(&tag);
-        }
-        Outcome::Declared(answer) => {
-            desk.record(sql, "00000", answer.as_ref());
-            desk.reply.complete("DECLARE CURSOR");
-        }
+        outcome @ (Outcome::Nothing
+        | Outcome::Done(_)
+        | Outcome::Declared(_)
+        | Outcome::Copied { .. }) => answered(desk, sql, outcome)?,
         Outcome::Rows { table, tag, answer } => {
             desk.record(sql, "00000", answer.as_ref());
             if let Some(answer) = &answer {
@@ -277,16 +271,6 @@ fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
                 desk.reply.append(rows.page(0, rows.rows()));
             }
             desk.reply.complete(&complete(tag, table.rows()));
-        }
-        Outcome::Copied { table, how, answer } => {
-            let mut lines = Reply::default();
-            super::copy::write(&table, how, &mut lines).map_err(|_| after_charge())?;
-            desk.record(sql, "00000", answer.as_ref());
-            if let Some(answer) = &answer {
-                answer.remarks().for_each(|remark| desk.notice(remark));
-            }
-            desk.reply.append(&lines.take());
-            desk.reply.complete(&format!("COPY {}", table.rows()));
         }
         Outcome::Page { cursor, from, to, tag } => {
             let Desk { portals, reply, .. } = desk;

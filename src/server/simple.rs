@@ -58,7 +58,7 @@ pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Res
 }
 
 /// Encodes the result of a statement.
-fn answered(desk: &mut Desk, sql: &str, outcome: Outcome) -> Result<(), Failed> {
+pub(super) fn answered(desk: &mut Desk, sql: &str, outcome: Outcome) -> Result<(), Failed> {
     let unencoded = |_| Failed::Said(after_charge());
     match outcome {
         Outcome::Nothing => desk.reply.nothing_asked(),
