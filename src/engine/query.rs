@@ -51,6 +51,7 @@ mod declared;
 pub(crate) mod due;
 pub(crate) mod prepare;
 mod repeat;
+mod rows;
 mod run;
 pub(crate) mod synthetic;
 

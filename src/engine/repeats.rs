@@ -22,8 +22,10 @@ pub(crate) struct Repeat {
     pub(crate) query: QueryStatement,
     /// The declarations that it was planned with.
     pub(crate) catalog: Arc<Catalog>,
-    /// The tables that it names: private files, all of them.
+    /// The tables that it reads, by itself and through views.
     pub(crate) tables: Vec<Table>,
+    /// What was in those of them that are public or registered.
+    pub(crate) contents: Vec<(String, String)>,
     /// Its draws.
     pub(crate) asked: Vec<AskedDraw>,
     /// What was kept of them.

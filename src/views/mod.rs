@@ -194,6 +194,22 @@ pub(crate) fn named(query: &sql::Query, catalog: &Catalog) -> Vec<String> {
     names.into_iter().filter(|name| catalog.view(name).is_some()).collect()
 }
 
+/// The names of the tables that a query reads, directly or through views; `None` if the query of a view cannot be read.
+pub(crate) fn tables_behind(query: &sql::Query, catalog: &Catalog) -> Option<BTreeSet<String>> {
+    let (mut seen, mut found) = (BTreeSet::new(), BTreeSet::new());
+    let mut next = tables_named(query);
+    while let Some(name) = next.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        match catalog.view(&name) {
+            Some(view) => next.extend(tables_named(&view_query(&view.query).ok()?.0)),
+            None => drop(found.insert(name)),
+        }
+    }
+    Some(found)
+}
+
 /// Whether a view reads a table of this name, whether or not there is one.
 pub(crate) fn read_a_table(catalog: &Catalog, name: &str) -> bool {
     catalog.views().any(|view| {

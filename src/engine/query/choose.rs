@@ -60,7 +60,7 @@ impl Planned {
     }
 
     /// The files that the query has read and will read.
-    pub(super) fn open(&self) -> &OpenFiles {
+    pub(super) fn open(&self) -> &Arc<OpenFiles> {
         &self.declared.open
     }
 

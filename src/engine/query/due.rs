@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use super::choose::Planned;
-use crate::catalog::{Replay, Source};
+use super::rows::RowsOf;
+use crate::catalog::Replay;
 use crate::engine::session::Session;
-use crate::engine::state::Inner;
 use crate::error::Error;
 use crate::exec::source::decoded_draw;
 use crate::explain::threshold_ledger_texts;
-use crate::ledger::{AskedDraw, BudgetQuote, ChargeEntry, ChargeRequest, plan_hash};
+use crate::ledger::{BudgetQuote, ChargeEntry, ChargeRequest, plan_hash};
 use crate::privacy::{Cost, Loss, Notion};
 use crate::release::Drawn;
 use crate::release::identity::units;
@@ -150,13 +150,7 @@ impl Session {
                 continue;
             }
             let Some(rows) = RowsOf::unit(&self.inner, planned, &unit) else { continue };
-            asked.push(AskedDraw {
-                identity: unit.body.clone(),
-                tables: unit.tables.clone(),
-                contents: rows.contents.clone(),
-                unit_domains: unit.unit_domains.clone(),
-                live: rows.live.clone(),
-            });
+            asked.push(rows.asked(&unit));
             known.push((unit, rows));
         }
         let mut to_keep = Vec::new();
@@ -190,46 +184,6 @@ impl Session {
             Some(request) => Ok(self.inner.vault.quote(request)?),
             None => Ok(Vec::new()),
         }
-    }
-}
-
-/// What is known of the rows that draws read, beside the versions of their tables.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct RowsOf {
-    /// What is in the public tables, by name.
-    contents: Vec<(String, String)>,
-    /// The tables whose rows may change without a declaration: they are replayed where the owner states when they do.
-    live: Vec<String>,
-}
-
-impl RowsOf {
-    /// `None` if a table does not exist, or a public file cannot be read.
-    ///
-    /// # Guarantee
-    /// What is in a private table is no part of it: a key that followed from that would tell whether anybody joined.
-    pub(super) fn unit(inner: &Inner, planned: &Planned, unit: &Unit) -> Option<Self> {
-        let mut rows = Self::default();
-        for name in &unit.tables {
-            let table = planned.catalog().table(name)?;
-            match (&table.source, table.is_public()) {
-                // Another file is refused.
-                (Source::File { fingerprint: Some(_), .. }, false) => {}
-                (source @ Source::File { .. }, true) => {
-                    rows.contents.push((name.clone(), planned.open().content(source)?));
-                }
-                (Source::Released { sequence }, _) => {
-                    rows.contents.push((name.clone(), format!("answer {sequence}")));
-                }
-                (Source::Registered, _) => {
-                    rows.contents.push((name.clone(), inner.registration(name)?));
-                    rows.live.push(name.clone());
-                }
-                (Source::File { .. }, false) | (Source::Postgres { .. }, _) => {
-                    rows.live.push(name.clone());
-                }
-            }
-        }
-        Some(rows)
     }
 }
 

@@ -6,33 +6,38 @@
 //! ```text
 //! 1st time   plan → charge → draw → keep        paid
 //! 2nd time   plan → kept draws → public plan    replayed, and kept by the program if it reads nothing else
-//! 3rd time   the same files? declarations? draws, for this analyst? noted today? ─ yes → the same answer
+//! 3rd time   the same files? public rows? declarations? draws, for this analyst? noted today? ─ yes → the same answer
 //!                                                                              └ no → as the 2nd time
 //! ```
 //!
 //! What is kept was replayed to the same analyst before, so that nothing new is told, whatever happened since. All the rest is for
-//! being right: an answer follows from the statement, the declarations, the draws, the moment, and public rows. A statement that
-//! reads public rows or names a function of the clock is planned each time.
+//! being right: an answer follows from the statement, the declarations, the draws, public rows, and the moment. A statement that names a
+//! function of the clock, or reads public rows that nothing tells apart, is planned each time.
 
 use std::sync::Arc;
 
 use super::charge::Paid;
 use super::prepare::Quote;
+use super::rows::RowsOf;
 use crate::answer::Answer;
-use crate::bind::names::tables_named;
 use crate::catalog::{Catalog, Source, Table};
 use crate::dialect::QueryStatement;
 use crate::engine::repeats::Repeat;
 use crate::engine::session::Session;
+use crate::engine::state::Inner;
 use crate::engine::visit::at_vault;
+use crate::exec::source::OpenFiles;
 use crate::ledger::{AskedDraw, Vault};
 use crate::release::identity::units;
+use crate::release::unit::Unit;
 use crate::views;
 
 /// What an answer that is being made will follow from.
 pub(super) struct Followed {
     query: QueryStatement,
+    open: Arc<OpenFiles>,
     tables: Vec<Table>,
+    contents: Vec<(String, String)>,
     asked: Vec<AskedDraw>,
     charges: Vec<i64>,
     catalog: Arc<Catalog>,
@@ -43,7 +48,7 @@ impl Session {
     ///
     /// # Guarantee
     /// `Some` only for a statement all of whose releases were paid for, with the draws that the vault keeps for this analyst under the
-    /// present declarations; and only if the ledger says that they were shown again today.
+    /// present declarations, whose public rows are the same as well; and only if the ledger says that they were shown again today.
     pub(super) async fn repeated(
         &self,
         query: &QueryStatement,
@@ -57,9 +62,12 @@ impl Session {
             return None;
         }
         let (known, open) = (Arc::clone(&repeat), self.inner.open_files());
+        let inner = Arc::clone(&self.inner);
         let (analyst, statement) = (self.analyst.clone(), text.to_owned());
         let is_as_before = move |vault: &Vault| {
-            if !known.tables.iter().all(|table| open.check(table).is_ok()) {
+            if !known.tables.iter().all(|table| open.check(table).is_ok())
+                || contents(&inner, &known.tables, &open).as_ref() != Some(&known.contents)
+            {
                 return Ok(false);
             }
             let Repeat { asked, charges, catalog, .. } = &*known;
@@ -94,32 +102,20 @@ impl Session {
         if !is_free || planned.proposal().is_some() || !planned.is_timeless() {
             return None;
         }
-        let catalog = planned.catalog();
-        if !views::named(&query.tree, catalog).is_empty()
-            || planned.public_tables().next().is_some()
-        {
-            return None;
-        }
-        let mut names = tables_named(&query.tree);
-        names.extend(units(planned.release()).into_iter().flat_map(|unit| unit.tables));
-        names.sort();
-        names.dedup();
-        let tables: Option<Vec<Table>> = names
-            .iter()
-            .map(|name| catalog.table(name).filter(|table| is_still(table)).cloned())
-            .collect();
-        let asked = units(planned.release()).into_iter().map(|unit| AskedDraw {
-            identity: unit.body,
-            tables: unit.tables,
-            contents: Vec::new(),
-            unit_domains: unit.unit_domains,
-            live: Vec::new(),
-        });
-        let (tables, asked) = (tables?, asked.collect());
+        let (catalog, open) = (planned.catalog(), planned.open());
+        let mut names = views::tables_behind(&query.tree, catalog)?;
+        let units = units(planned.release());
+        names.extend(units.iter().flat_map(|unit| unit.tables.iter().cloned()));
+        names.extend(planned.public_tables().map(|table| table.name.clone()));
+        let known = |name: &String| catalog.table(name).filter(|table| is_still(table)).cloned();
+        let tables = names.iter().map(known).collect::<Option<Vec<Table>>>()?;
+        let asked = |unit: &Unit| Some(RowsOf::unit(&self.inner, planned, unit)?.asked(unit));
         Some(Followed {
             query: query.clone(),
+            contents: contents(&self.inner, &tables, open)?,
+            asked: units.iter().map(asked).collect::<Option<_>>()?,
+            open: Arc::clone(open),
             tables,
-            asked,
             charges,
             catalog: Arc::clone(catalog),
         })
@@ -127,8 +123,11 @@ impl Session {
 
     /// Keeps an answer for the next time.
     pub(super) async fn keep_answer(&self, followed: Followed, answer: &Answer, text: &str) {
-        let Followed { query, tables, asked, charges, catalog } = followed;
-        if !answer.receipt().is_some_and(|receipt| receipt.is_replayed) {
+        let Followed { query, open, tables, contents: before, asked, charges, catalog } = followed;
+        // A public table that changed meanwhile may be in the answer as it was, or as it is.
+        if !answer.receipt().is_some_and(|receipt| receipt.is_replayed)
+            || contents(&self.inner, &tables, &open).as_ref() != Some(&before)
+        {
             return;
         }
         let (analyst, of, asking) = (self.analyst.clone(), Arc::clone(&catalog), asked.clone());
@@ -144,16 +143,27 @@ impl Session {
         paid.dedup();
         if paid == charges {
             let answer = answer.clone();
-            let repeat = Repeat { query, catalog, tables, asked, kept, charges, answer };
+            let contents = before;
+            let repeat = Repeat { query, catalog, tables, contents, asked, kept, charges, answer };
             self.inner.repeats.keep(&self.analyst, text.trim(), repeat);
         }
     }
 }
 
-/// Whether the rows of a table are another person's business only after a declaration: a private file whose fingerprint is declared.
+/// What is in those tables that are public or registered.
+fn contents(inner: &Inner, tables: &[Table], open: &OpenFiles) -> Option<Vec<(String, String)>> {
+    RowsOf::of(inner, tables, open).map(|rows| rows.contents)
+}
+
+/// Whether an answer may be shown again without asking anybody for the rows of a table. Private rows are not read for what was drawn
+/// before; of public ones it must be known, soon, that they are the same.
 fn is_still(table: &Table) -> bool {
-    let is_file = matches!(&table.source, Source::File { fingerprint: Some(_), files: None, .. });
-    is_file && !table.is_public()
+    match (&table.source, table.is_public()) {
+        (Source::File { .. } | Source::Registered, false)
+        | (Source::File { files: None, .. }, true) => true,
+        (Source::File { files: Some(_), .. } | Source::Registered, true)
+        | (Source::Postgres { .. } | Source::Released { .. }, _) => false,
+    }
 }
 
 #[cfg(test)]
@@ -282,15 +292,14 @@ mod tests {
     async fn what_is_asked_afresh_or_reads_anything_else_is_planned() {
         let (_folder, engine) = engine().await;
         let lab = engine.analyst("lab").unwrap();
+        let release = "CREATE RELEASE TABLE r AS SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people";
+        lab.execute(release).await.unwrap();
         for sql in [
             "SELECT FRESH LAPLACE(eps=0.1) COUNT(*) AS n FROM people",
             "SELECT LAPLACE(eps=0.1) COUNT(*) AS n, FRESH LAPLACE(eps=0.1) COUNT(*) AS m FROM people",
             "SELECT now() AS t, LAPLACE(eps=0.1) COUNT(*) AS n FROM people",
             "SELECT CURRENT_DATE AS d, LAPLACE(eps=0.1) COUNT(*) AS n FROM people",
-            "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM old",
-            "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people WHERE city IN (SELECT name FROM places)",
-            "SELECT city, LAPLACE(eps=0.1) COUNT(*) AS n FROM people GROUP BY city KEYS TABLE places(name)",
-            "SELECT name, n FROM places, (SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people) q",
+            "SELECT r.n AS m, q.n FROM r, (SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people) q",
             "SELECT k, n FROM (SELECT COUNT(*) AS k FROM hushql.ledger) l, (SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people) q",
         ] {
             for _ in 0..3 {
@@ -298,6 +307,69 @@ mod tests {
             }
             assert_eq!(shown(&engine), 0, "{sql}");
         }
+    }
+
+    /// Statements over views and public tables.
+    const WITH_PUBLIC: [&str; 5] = [
+        "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM old",
+        "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people WHERE city IN (SELECT name FROM places)",
+        "SELECT city, LAPLACE(eps=0.1) COUNT(*) AS n FROM people GROUP BY city KEYS TABLE places(name)",
+        "SELECT name, n FROM places, (SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people) q",
+        "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM large_places",
+    ];
+
+    #[tokio::test]
+    async fn views_and_public_tables_are_looked_through() {
+        let (folder, engine) = engine().await;
+        let view = "CREATE VIEW large_places AS SELECT * FROM people WHERE city IN (SELECT name FROM places WHERE size > 1)";
+        engine.owner().execute(view).await.unwrap();
+        let lab = engine.analyst("lab").unwrap();
+        for sql in WITH_PUBLIC {
+            thrice(&engine, &lab, sql).await;
+        }
+        assert_eq!(shown(&engine), 5);
+        // Other public rows are another question, where they are read.
+        let places = folder.path().join("places.csv");
+        std::fs::write(&places, "name,size\nOslo,1\nRome,2\nBonn,3\n").unwrap();
+        for sql in WITH_PUBLIC {
+            assert_eq!(is_replayed(&lab, sql).await, sql.ends_with("old") || sql.contains(" q"));
+        }
+        assert_eq!(shown(&engine), 6);
+        let sql =
+            "SELECT name, n FROM places, (SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people) q";
+        assert_eq!(
+            lab.query(sql).await.unwrap().batches().iter().map(|b| b.num_rows()).sum::<usize>(),
+            3
+        );
+        // So is another view of the same name.
+        for change in ["DROP VIEW old", "CREATE VIEW old AS SELECT * FROM people WHERE age > 31"] {
+            engine.owner().execute(change).await.unwrap();
+        }
+        assert!(!is_replayed(&lab, WITH_PUBLIC[0]).await);
+    }
+
+    /// Rows that a program registered are shown again as long as the owner says that they are the same.
+    #[tokio::test]
+    async fn registered_rows_are_shown_again_under_refresh() {
+        let (_folder, engine) = engine().await;
+        let lab = engine.analyst("lab").unwrap();
+        let ids: arrow::array::ArrayRef =
+            std::sync::Arc::new(arrow::array::Int64Array::from(vec![1, 2]));
+        let batch = arrow::array::RecordBatch::try_from_iter([("person", ids)]).unwrap();
+        engine.register_batch("calls", batch.clone()).unwrap();
+        for sql in [
+            "ALTER TABLE calls SET PRIVACY UNIT VIA (person) REFERENCES people (id) MAX ROWS 4",
+            "ALTER TABLE calls REFRESH",
+        ] {
+            engine.owner().execute(sql).await.unwrap();
+        }
+        let sql = "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM calls";
+        thrice(&engine, &lab, sql).await;
+        engine.owner().execute("ALTER TABLE calls REFRESH").await.unwrap();
+        assert!(!is_replayed(&lab, sql).await && is_replayed(&lab, sql).await);
+        engine.register_batch("calls", batch).unwrap();
+        assert!(!is_replayed(&lab, sql).await);
+        assert_eq!(shown(&engine), 1);
     }
 
     #[tokio::test]

@@ -15,7 +15,8 @@ use futures::StreamExt;
 
 use super::charge::Paid;
 use super::choose::Planned;
-use super::due::{RowsOf, ToKeep};
+use super::due::ToKeep;
+use super::rows::RowsOf;
 use crate::answer::Receipt;
 use crate::catalog::{CatalogVersion, Source, Table};
 use crate::engine::session::Session;
