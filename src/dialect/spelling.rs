@@ -1,23 +1,29 @@
-//! Other spellings of aggregates and of `%`, written as the engine knows them.
+//! Other spellings of aggregates, of `%` and of tables, written as the engine knows them.
 //!
-//! In: a call as sqlparser read it. Out: the same in its plain form. Calls of other functions stay as they are.
+//! In: a query as sqlparser read it. Out: the same in its plain form. Calls of other functions stay as they are.
 //!
 //! ```text
 //! count_if(late)                                     COUNT(*) FILTER (WHERE late)
 //! percentile_cont(0.9) WITHIN GROUP (ORDER BY x)     percentile_cont(x, 0.9)
 //! ifnull(x, 0), nvl(x, 0)                            coalesce(x, 0)
 //! mod(x, 7)                                          (x) % (7)
+//! public.t, public.t.x                               t, t.x
 //! ```
 
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     self as sql, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Query, visit_expressions_mut,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Visit, Visitor,
+    visit_expressions_mut, visit_relations_mut,
 };
 
-/// Respells every call of a query, wherever it stands.
+/// The schema that every table is in, for tools that write one.
+const SCHEMA: &str = "public";
+
+/// Respells every call and every table of a query, wherever it stands.
 pub(super) fn respell(query: &mut Query) {
+    without_schema(query);
     let _: ControlFlow<()> = visit_expressions_mut(query, |expr| {
         if let Expr::Function(function) = expr {
             respelled(function);
@@ -27,6 +33,53 @@ pub(super) fn respell(query: &mut Query) {
         }
         ControlFlow::Continue(())
     });
+}
+
+/// Names tables without their schema. A table that has the name of a CTE keeps it, since the CTE would hide the table.
+fn without_schema(query: &mut Query) {
+    let mut ctes = Ctes::default();
+    let _ = query.visit(&mut ctes);
+    let is_free = |name: &Ident| !ctes.0.iter().any(|cte| cte.eq_ignore_ascii_case(&name.value));
+    let _: ControlFlow<()> = visit_relations_mut(query, |name| {
+        if let [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(table)] = &*name.0
+            && is_schema(schema)
+            && is_free(table)
+        {
+            name.0.remove(0);
+        }
+        ControlFlow::Continue(())
+    });
+    let _: ControlFlow<()> = visit_expressions_mut(query, |expr| {
+        if let Expr::CompoundIdentifier(parts) = expr
+            && let [schema, table, _] = parts.as_slice()
+            && is_schema(schema)
+            && is_free(table)
+        {
+            parts.remove(0);
+        }
+        ControlFlow::Continue(())
+    });
+}
+
+fn is_schema(name: &Ident) -> bool {
+    match name.quote_style {
+        Some(_) => name.value == SCHEMA,
+        None => name.value.eq_ignore_ascii_case(SCHEMA),
+    }
+}
+
+/// The names of all CTEs.
+#[derive(Default)]
+struct Ctes(Vec<String>);
+
+impl Visitor for Ctes {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
+        self.0.extend(ctes.map(|cte| cte.alias.name.value.clone()));
+        ControlFlow::Continue(())
+    }
 }
 
 /// Respells one call.
@@ -121,4 +174,39 @@ fn ordered(function: &mut sql::Function) {
     function.args =
         list(vec![FunctionArgExpr::Expr(expr.clone()), FunctionArgExpr::Expr(fraction)]);
     function.within_group.clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialect::{Statement, parse};
+
+    fn tree(text: &str) -> String {
+        match parse(text) {
+            Ok(Statement::Query(query)) => query.tree.to_string(),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn tables_are_named_without_their_schema() {
+        for (text, expected) in [
+            ("SELECT 1 FROM public.t", "SELECT 1 FROM t"),
+            ("SELECT 1 FROM \"public\".\"T\" AS x", "SELECT 1 FROM \"T\" AS x"),
+            ("SELECT PUBLIC.t.a FROM Public.t", "SELECT t.a FROM t"),
+            (
+                "SELECT 1 FROM t WHERE a IN (SELECT b FROM public.u)",
+                "SELECT 1 FROM t WHERE a IN (SELECT b FROM u)",
+            ),
+            // Another schema, a column, a quoted schema in capitals, and a table that a CTE hides stay as they are.
+            ("SELECT 1 FROM hushql.ledger", "SELECT 1 FROM hushql.ledger"),
+            ("SELECT public.a FROM t AS public", "SELECT public.a FROM t AS public"),
+            ("SELECT 1 FROM \"PUBLIC\".t", "SELECT 1 FROM \"PUBLIC\".t"),
+            (
+                "WITH t AS (SELECT 1 FROM public.u) SELECT 1 FROM public.t",
+                "WITH t AS (SELECT 1 FROM u) SELECT 1 FROM public.t",
+            ),
+        ] {
+            assert_eq!(tree(text), expected, "{text}");
+        }
+    }
 }

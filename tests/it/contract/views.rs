@@ -217,11 +217,12 @@ async fn names_of_a_view_are_its_own() {
         ("SELECT X FROM V", &[1, 2, 3]),
         ("SELECT x FROM \"v\"", &[1, 2, 3]),
         ("SELECT x FROM \"V\"", &[10, 20]),
+        ("SELECT public.v.x FROM public.v", &[1, 2, 3]),
         ("WITH \"V\" AS (SELECT 8 AS x) SELECT x FROM V", &[1, 2, 3]),
     ] {
         assert_eq!(numbers(&lab, query).await, expected, "{query}");
     }
-    for query in ["SELECT x FROM public.v", "SELECT x FROM hushql.v", "SELECT x FROM \"w.v\""] {
+    for query in ["SELECT x FROM other.v", "SELECT x FROM hushql.v", "SELECT x FROM \"w.v\""] {
         assert!(why(&lab, query).await.contains(": there is no table"), "{query}");
     }
     assert_eq!(
