@@ -110,8 +110,15 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             let catalog = inner.vault.catalog()?;
             let unit = units::checked(&catalog, known(&catalog, table)?, clause)?;
             let open = inner.open_files();
-            units::verified(inner, &open, &catalog, known(&catalog, table)?, &unit).await?;
-            set_unit(inner, &open, &catalog, known(&catalog, table)?, unit, other_people)
+            let entry = known(&catalog, table)?;
+            units::verified(inner, &open, &catalog, entry, &unit).await?;
+            // Where its rows were read, the owner learns which of them are none.
+            let unread = match unit.max_rows() {
+                Some(_) => files::Unread::of(entry, &open),
+                None => files::Unread::default(),
+            };
+            let done = set_unit(inner, &open, &catalog, entry, unit, other_people)?;
+            Ok(done + &unread.text(table))
         }
         other => in_memory(inner, other),
     }

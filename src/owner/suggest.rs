@@ -118,7 +118,14 @@ pub(crate) fn suggestions(catalog: &Catalog, table: &Table) -> Vec<String> {
             domain(&mut lines, &name, column);
         }
     }
-    if drafted.is_some() && !catalog.budgets().any(|budget| budget.table == table.name) {
+    // The people of a link have the budgets of those that it leads to.
+    let people = match drafted.as_ref().and_then(Unit::link) {
+        Some(link) => catalog.unit_domain(&link.table).unwrap_or(&link.table),
+        None => catalog.unit_domain(&table.name).unwrap_or(&table.name),
+    };
+    let has_budget = catalog.budgets_of(people).next().is_some()
+        || catalog.budgets().any(|budget| budget.table == table.name);
+    if drafted.is_some() && !has_budget {
         lines.comment("Decide how much may ever be learnt about one person:");
         let budget = match catalog.budget(&table.name) {
             None => name.clone(),

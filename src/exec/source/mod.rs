@@ -30,6 +30,7 @@ pub(crate) mod same;
 mod served;
 pub(crate) mod server;
 mod set;
+mod unread;
 mod walk;
 
 use std::fmt;
@@ -64,6 +65,7 @@ use lenient::{LenientFiles, Shape, TextFile};
 use many::{ManyFiles, options_of};
 use served::ServedTable;
 pub(crate) use served::{Served, served};
+pub(crate) use unread::Unread;
 
 use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;

@@ -16,6 +16,7 @@ use datafusion::parquet::arrow::ArrowWriter;
 use flate2::write::GzEncoder;
 use hushql::{Engine, Error};
 
+use crate::contract::asked::done;
 use crate::privacy::draws::declared;
 
 fn rows(n: usize) -> RecordBatch {
@@ -215,5 +216,35 @@ async fn damaged_compression_is_no_row() {
         std::fs::write(&path, bytes).unwrap();
         let refused = owner.execute(&format!("{created}{options}")).await.unwrap_err();
         assert!(refused.to_string().contains(says), "{refused}");
+    }
+}
+
+/// A line break within quotes ends a row, so that nobody's text hides the rows of others; the owner is told where rows were read.
+#[tokio::test]
+async fn lines_that_are_no_rows_are_told_to_their_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let owner = Engine::in_memory().unwrap().owner();
+    let broken = "2 lines of t cannot be read as a row and count as rows of NULLs";
+    let foreign = "1 line of t have cells that are not UTF-8";
+    for (name, bytes, told) in [
+        ("a.csv", &b"id,note\n1,one\n2,\"two\nlines\"\n"[..], vec![broken]),
+        ("b.csv", b"id,note\n1,one\n2,S\xfcd\n", vec![foreign]),
+        ("c.csv", b"id,note\n1,S\xfcd\n\"2\n3,4,5\n", vec![broken, foreign]),
+        ("d.csv", b"id,note\n1,one\n\n2,\"t,w\"\"o\"\n", vec![]),
+        ("e.json", b"{\"id\": 1, \"note\": \"x\"}\n[1]\n{\"id\"", vec![broken]),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let format = if name.ends_with("csv") { "CSV" } else { "JSON" };
+        let create = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE t (id BIGINT, note VARCHAR) STORED AS {format} LOCATION '{}'",
+            path.display()
+        );
+        done(&owner, &create).await;
+        let unread = done(&owner, "ALTER TABLE t SET PRIVACY UNIT (id)").await;
+        assert!(!unread.contains(" of t "), "{name}: {unread}");
+        let said = done(&owner, "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE").await;
+        assert!(told.iter().all(|text| said.contains(text)), "{name}: {said}");
+        assert_eq!(said.matches(" of t ").count(), told.len(), "{name}: {said}");
     }
 }

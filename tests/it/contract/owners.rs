@@ -305,6 +305,29 @@ fn drafts_read_no_file() {
     study.lab("ALTER TABLE t SUGGEST PRIVACY").says(3, &["HQ003"]);
 }
 
+/// A budget beside that of the people would be a second one to spend, and the least of both would decide.
+#[test]
+fn no_budget_is_drafted_where_the_people_have_one() {
+    let study = Study::with_people();
+    study.owner("ALTER TABLE people SET PRIVACY UNIT (id) UNIQUE").says(0, &[]);
+    study.write("visits.csv", "visit,person_id,fee\n1,1,10\n");
+    study.owner("CREATE EXTERNAL TABLE visits STORED AS CSV LOCATION 'visits.csv'").says(0, &[]);
+    let drafts = |table: &str| study.owner(&format!("ALTER TABLE {table} SUGGEST PRIVACY")).out;
+    let linked = drafts("visits");
+    assert!(linked.contains("VIA (person_id) REFERENCES people(id)"), "{linked}");
+    assert!(!linked.contains("CREATE PRIVACY BUDGET"), "{linked}");
+    study
+        .owner("ALTER TABLE visits SET PRIVACY UNIT VIA (person_id) REFERENCES people(id)")
+        .says(0, &[]);
+    assert!(!drafts("visits").contains("CREATE PRIVACY BUDGET"));
+    study
+        .owner(
+            "ALTER TABLE visits DROP PRIVACY UNIT; ALTER TABLE visits SET PRIVACY UNIT (person_id)",
+        )
+        .says(0, &[]);
+    assert!(drafts("visits").contains("CREATE PRIVACY BUDGET visits FOR visits"));
+}
+
 /// What is found does not depend on rows, only on names, types and permissions.
 #[test]
 fn the_doctor_reads_no_values() {

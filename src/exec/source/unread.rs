@@ -1,0 +1,98 @@
+//! Counts the lines of text files that are no rows, for the owner.
+//!
+//! In: a table of CSV or JSON files. Out: how many of its lines are read as rows of NULLs, and how many have cells that are not
+//! UTF-8. The count follows from rows: nobody but their owner may learn it.
+
+use std::io;
+use std::sync::Arc;
+
+use super::check::OpenFiles;
+use super::columns::shape;
+use super::declare::members;
+use super::held::Held;
+use super::lenient::{Shape, read_cells, read_object};
+use crate::catalog::{FileFormat, Source, Table};
+
+/// Lines that are not read as their author meant them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Unread {
+    /// Lines with another number of cells than the table has columns, or that are not a JSON object.
+    pub(crate) lines: u64,
+    /// Lines with a cell that is not UTF-8.
+    pub(crate) not_utf8: u64,
+}
+
+impl Unread {
+    /// The lines of a table's files; none for other formats, and if a file cannot be read. This may block.
+    pub(crate) fn of(table: &Table, open: &OpenFiles) -> Self {
+        Self::counted(table, open).unwrap_or_default()
+    }
+
+    fn counted(table: &Table, open: &OpenFiles) -> Option<Self> {
+        let Source::File { format, location, options, files, .. } = &table.source else {
+            return None;
+        };
+        match format {
+            FileFormat::Csv | FileFormat::Json => {}
+            FileFormat::Parquet | FileFormat::Arrow => return None,
+        }
+        let shape = shape(*format, options).ok()?;
+        let all = match files {
+            None => vec![(open.held(location).ok()?, shape)],
+            Some(_) => members(open.checked(table).ok()?.as_ref(), shape, options),
+        };
+        let columns = table.file_columns().len();
+        let mut found = Self::default();
+        for (held, shape) in all {
+            found.add(&held, shape, columns).ok()?;
+        }
+        Some(found)
+    }
+
+    fn add(&mut self, held: &Arc<Held>, shape: Shape, columns: usize) -> io::Result<()> {
+        let mut lines = shape.lines(held.reader())?;
+        match shape {
+            Shape::Csv { header, delimiter, .. } => {
+                if header {
+                    lines.next()?;
+                }
+                let mut record = csv::ByteRecord::new();
+                while let Some(line) = lines.next()? {
+                    let is_row = read_cells(line, delimiter, &mut record);
+                    if !is_row || record.len() != columns {
+                        self.lines += 1;
+                    } else if std::str::from_utf8(line).is_err() {
+                        self.not_utf8 += 1;
+                    }
+                }
+            }
+            Shape::Json { .. } => {
+                while let Some(line) = lines.next()? {
+                    let is_blank = line.trim_ascii().is_empty();
+                    self.lines += u64::from(!is_blank && read_object(line).is_none());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the owner is told; nothing if every line is a row.
+    pub(crate) fn text(self, table: &str) -> String {
+        let Self { lines, not_utf8 } = self;
+        let are = |n: u64| if n == 1 { "1 line".to_owned() } else { format!("{n} lines") };
+        let mut text = String::new();
+        if lines > 0 {
+            text = format!(
+                "; {} of {table} cannot be read as a row and count as rows of NULLs, which belong to nobody: a line break within quotes ends a row (Parquet keeps it)",
+                are(lines)
+            );
+        }
+        if not_utf8 > 0 {
+            text.push_str(&format!(
+                "; {} of {table} have cells that are not UTF-8, and those are NULL: convert the file",
+                are(not_utf8)
+            ));
+        }
+        text
+    }
+}
