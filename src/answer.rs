@@ -15,6 +15,7 @@ use crate::buckets::float_text;
 use crate::dialect::Finding;
 use crate::exec::Drawn;
 use crate::privacy::{Cost, Spend};
+use crate::release::cut::cut_text;
 use crate::release::mechanism::Predicted;
 use crate::release::mostly_noise::{FEW_ROWS, mostly_noise_below};
 use crate::release::text::{bound_note, steps_text};
@@ -431,26 +432,39 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
         Some(format!("{}: no ±, since {why}", field.name()))
     });
     let outputs = 0..drawn.schema.fields().len();
-    let few = outputs.filter_map(|output| {
-        let origin = analysis.origin(output)?;
-        let measure = analysis.parts().get(origin.part)?.measures().get(origin.measure)?;
-        let one = release.mechanisms(origin.part).get(origin.measure)?;
-        let below = mostly_noise_below(measure, one.accuracy).filter(|rows| *rows >= FEW_ROWS)?;
-        let name = drawn.schema.field(output).name();
-        Some(format!(
-            "{name}: mostly noise where fewer than {below} rows are behind it: its ± is then as large as its range"
-        ))
-    });
+    let numbers = outputs.flat_map(|output| number_notes(release, drawn, output));
     let ends = analysis.called_ends().map_or(&[][..], |called| &called.told);
     let ends = ends.iter().filter_map(EndTold::note);
     let consistent = consistent_notes(release);
-    let notes =
-        hidden.chain(chosen).chain(consistent).chain(computed).chain(few).chain(ends).chain(bounds);
+    let notes = hidden
+        .chain(chosen)
+        .chain(consistent)
+        .chain(computed)
+        .chain(numbers)
+        .chain(ends)
+        .chain(bounds);
     let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
     // SELECT, HAVING and ORDER BY may name one sum; each is a release, and what is said of it is the same.
     let mut said = BTreeSet::new();
     notes.retain(|note| said.insert(note.clone()));
     notes
+}
+
+/// Where a number is mostly noise, and what bounds cut of it.
+fn number_notes(release: &Release, drawn: &Drawn, output: usize) -> impl Iterator<Item = String> {
+    let notes = release.analysis().origin(output).and_then(|origin| {
+        let part = release.analysis().parts().get(origin.part)?;
+        let measure = part.measures().get(origin.measure)?;
+        let accuracy = release.mechanisms(origin.part).get(origin.measure)?.accuracy;
+        let name = drawn.schema.field(output).name();
+        let few = mostly_noise_below(measure, accuracy).filter(|rows| *rows >= FEW_ROWS).map(|below| {
+            format!("{name}: mostly noise where fewer than {below} rows are behind it: its ± is then as large as its range")
+        });
+        let cut = cut_text(part, measure, accuracy);
+        let cut = cut.map(|most| format!("{name}: at most {most} count; the ± does not include what is cut"));
+        Some([few, cut])
+    });
+    notes.into_iter().flatten().flatten()
 }
 
 /// Which bounds were chosen for releases that choose theirs.

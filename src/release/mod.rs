@@ -28,6 +28,7 @@ pub(crate) mod calibrate;
 mod complete;
 pub(crate) mod consistent;
 mod cost;
+pub(crate) mod cut;
 mod goal;
 pub(crate) mod identity;
 pub(crate) mod mechanism;

@@ -1,0 +1,54 @@
+//! Which bounds of a query cut rows that the declarations allow: the ± of a number does not count them.
+//!
+//! In: a private aggregate and one of its measures. Out: the bounds in words. They follow from the query and the declarations alone; whether
+//! anybody has more is not told.
+
+use super::mechanism::Predicted;
+use crate::analysis::{Input, Measure, PrivateAggregate};
+
+/// The bounds that the query writes, if a unit may have more by the declarations and the number has a ±: `1 row of a unit in a group, and 2 groups`.
+pub(crate) fn cut_text(
+    part: &PrivateAggregate,
+    measure: &Measure,
+    accuracy: Predicted,
+) -> Option<String> {
+    let (limits, written) = (&measure.limits, &measure.clause.parameters);
+    let is_written =
+        written.rows.is_some() || written.groups.is_some() || written.total_rows.is_some();
+    if measure.ladder.is_some() || part.subject().is_row() || !is_written || !is_distance(accuracy)
+    {
+        return None;
+    }
+    let some = |n: u64, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
+    let is_grouped = !part.key_names().is_empty();
+    let declared = part.subject().max_rows();
+    let may_have_more = |most: u64| declared.is_none_or(|declared| declared > most);
+    if measure.once_per_group() {
+        let groups = limits.l0.filter(|groups| is_grouped && may_have_more(*groups))?;
+        return Some(format!("{} of a unit", some(groups, "group")));
+    }
+    let in_groups = limits.l0.map(|groups| limits.per_partition.saturating_mul(groups));
+    let most =
+        limits.total.into_iter().chain(in_groups).min().filter(|most| may_have_more(*most))?;
+    let what = if let Input::Distinct(_) = measure.input { "value" } else { "row" };
+    Some(match limits.l0 {
+        Some(groups) if is_grouped && limits.total.is_none_or(|total| most < total) => format!(
+            "{} of a unit in a group, and {} of it",
+            some(limits.per_partition, what),
+            some(groups, "group")
+        ),
+        Some(_) | None => format!("{} of a unit", some(most, what)),
+    })
+}
+
+/// Whether a number is off by a distance that noise alone decides.
+fn is_distance(accuracy: Predicted) -> bool {
+    match accuracy {
+        Predicted::Within(_) | Predicted::WithinOverCount(_) | Predicted::Spread { .. } => true,
+        Predicted::Winner { .. }
+        | Predicted::WinnerBySize { .. }
+        | Predicted::Rank { .. }
+        | Predicted::Truthful(_)
+        | Predicted::Nothing => false,
+    }
+}
