@@ -19,7 +19,8 @@ use tokio::runtime::Handle;
 
 use crate::answer::{Accuracy, AccuracyKind, Answer, Head};
 use crate::catalog::{Catalog, CatalogError, Column, Privacy, Source, Table, quoted};
-use crate::dialect::{QueryStatement, ReleaseTableChange};
+use crate::dialect::{Declaration, QueryStatement, ReleaseTableChange};
+use crate::engine::apart::is_apart;
 use crate::engine::output::Output;
 use crate::engine::query::attempts::Attempts;
 use crate::engine::session::Session;
@@ -117,6 +118,26 @@ impl Inner {
         Ok(self.seen(name, reader)?.is_some())
     }
 
+    /// Refuses DROP TABLE for a release table that this analyst sees.
+    ///
+    /// # Errors
+    /// A refusal that names the statement for it.
+    pub(super) fn drops_no_release_table(
+        &self,
+        declaration: &Declaration,
+        reader: &str,
+    ) -> Result<(), Error> {
+        let Declaration::DropTable { name, .. } = declaration else { return Ok(()) };
+        let Some(table) = self.seen(name, reader)? else { return Ok(()) };
+        let kind = match About::of(&table)?.synthetic {
+            Some(_) => "synthetic",
+            None => "release",
+        };
+        let why = format!("{name} is a {kind} table, which has a statement of its own");
+        let instead = format!("DROP {} TABLE {}", kind.to_uppercase(), quoted(name));
+        Err(Refusal::new(Reason::Statement, "DROP TABLE", why, instead).into())
+    }
+
     /// The release tables that this analyst sees, each with a sentence about it.
     pub(crate) fn release_table_texts(&self, reader: &str) -> Result<Vec<(String, String)>, Error> {
         let tables = self.vault.release_tables()?;
@@ -130,8 +151,11 @@ impl Inner {
                 Some(_) => "synthetic",
                 None => "release",
             };
-            let (of, charge) = (&table.creator, self.shown_number(table.charge, reader)?);
-            let text = format!("{kind} table of {of}, paid by charge {charge}{granted}");
+            let of = &table.creator;
+            let text = match self.charge_of(table, reader)? {
+                Some(charge) => format!("{kind} table of {of}, paid by charge {charge}{granted}"),
+                None => format!("{kind} table of {of}{granted}"),
+            };
             Ok((table.name.clone(), text))
         };
         tables.iter().filter(|table| table.is_seen_by(reader)).map(text).collect()
@@ -157,6 +181,16 @@ impl Inner {
         Ok(Some(about.columns.iter().map(of_column).collect()))
     }
 
+    /// The number of the charge that paid for a table, as its reader sees it; `None` for a reader who sees no entries of others,
+    /// since a number among those would tell how often they asked.
+    fn charge_of(&self, table: &ReleaseTable, reader: &str) -> Result<Option<i64>, Error> {
+        let is_others = table.creator != reader;
+        Ok(match is_others && is_apart(&*self.vault.catalog()?, reader) {
+            true => None,
+            false => Some(self.shown_number(table.charge, reader)?),
+        })
+    }
+
     /// Who stored a table, and which charge paid for it, with the number that its reader sees.
     pub(super) fn stored_by(
         &self,
@@ -164,8 +198,11 @@ impl Inner {
         about: &About,
         reader: &str,
     ) -> Result<String, Error> {
-        let charge = self.shown_number(table.charge, reader)?;
-        Ok(format!("stored by {}: charge {charge} paid {}", table.creator, about.cost))
+        let (by, cost) = (&table.creator, &about.cost);
+        Ok(match self.charge_of(table, reader)? {
+            Some(charge) => format!("stored by {by}: charge {charge} paid {cost}"),
+            None => format!("stored by {by}, who paid {cost}"),
+        })
     }
 
     /// The stored answer as it was shown, for an analyst who sees it.

@@ -212,16 +212,20 @@ impl Session {
                 crate::engine::show::show(&self.inner, &show, &self.analyst).map(Output::Answer)
             }
             Statement::Declare(declaration) if self.is_owner() => {
+                self.inner.drops_no_release_table(&declaration, &self.analyst)?;
                 let done = declare::declare(&self.inner, &declaration).await?;
                 Ok(Output::Done(visible::line(&done).into_owned()))
             }
-            Statement::Declare(_) => Err(Refusal::new(
-                Reason::Statement,
-                "a declaration",
-                "only the owner's session declares tables, views, units, domains and budgets",
-                "hushql VAULT --owner",
-            )
-            .into()),
+            Statement::Declare(declaration) => {
+                self.inner.drops_no_release_table(&declaration, &self.analyst)?;
+                Err(Refusal::new(
+                    Reason::Statement,
+                    "a declaration",
+                    "only the owner's session declares tables, views, units, domains and budgets",
+                    "hushql VAULT --owner",
+                )
+                .into())
+            }
         }
     }
 

@@ -196,6 +196,44 @@ async fn others_see_neither_name_nor_contents() {
     assert!(why(&lab, CREATE).await.contains("`cities` is a view"));
 }
 
+/// Under OWN, the number of a charge among those of its analyst would tell how often they asked.
+#[tokio::test]
+async fn readers_apart_see_no_number_of_anothers_charge() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let [lab, other] = ["lab", "other"].map(|name| engine.analyst(name).unwrap());
+    done(&engine.owner(), "ALTER PRIVACY BUDGET b SET REPLAY (OWN)").await;
+    done(&lab, "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people").await;
+    done(&lab, CREATE).await;
+    done(&lab, "GRANT SELECT ON cities TO other").await;
+    for (session, listed, stored) in [
+        (&lab, "release table of lab, paid by charge 3", "stored by lab: charge 3 paid ε = 1"),
+        (&other, "release table of lab ", "stored by lab, who paid ε = 1"),
+    ] {
+        let tables = done(session, "SHOW TABLES").await;
+        assert!(
+            tables.contains(listed) && tables.contains("charge") != (listed.ends_with(' ')),
+            "{tables}"
+        );
+        let shown = done(session, "SHOW RELEASE TABLE cities").await;
+        assert!(shown.contains(stored), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_release_table_has_a_statement_of_its_own_to_be_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let [lab, other] = ["lab", "other"].map(|name| engine.analyst(name).unwrap());
+    done(&lab, CREATE).await;
+    for session in [&lab, &engine.owner()] {
+        let refused = why(session, "DROP TABLE cities").await;
+        assert!(refused.contains("write: DROP RELEASE TABLE cities"), "{refused}");
+    }
+    let refused = why(&other, "DROP TABLE cities").await;
+    assert_eq!(refused, why(&other, "DROP TABLE nowhere").await);
+}
+
 /// What cannot be stored is refused before it is paid for.
 #[tokio::test]
 async fn what_is_no_table_is_not_charged() {
