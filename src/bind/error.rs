@@ -7,6 +7,7 @@ use datafusion::common::{DataFusionError, SchemaError, Span};
 
 use crate::bind::sources::Sources;
 use crate::bind::words;
+use crate::catalog::quoted;
 use crate::dialect::{MechanismName, ReleaseClause, in_releases_words};
 use crate::refusal::{Refusal, nearest};
 use crate::visible;
@@ -153,6 +154,12 @@ struct Suggestion<'a>(&'a Option<String>);
 impl std::fmt::Display for Suggestion<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
+            // Without its quotes, the name would be read as the one that was not found.
+            Some(name) if name.contains(|c: char| c.is_uppercase()) && !name.contains('.') => {
+                let name = quoted(name);
+                let name = visible::line(&name);
+                write!(f, "; did you mean {name}? Capitals need double quotes: {name}")
+            }
             Some(name) => write!(f, "; did you mean `{}`?", visible::line(name)),
             None => Ok(()),
         }

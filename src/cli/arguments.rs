@@ -22,7 +22,7 @@ use super::print::Format;
 use crate::server::Options;
 
 const EXIT_STATUSES: &str = "Exit status: 0 all answered · 1 error · 2 usage · 3 refused · 4 budget \
-exhausted.\nResults go to standard output, everything else to standard error.";
+exhausted.\nResults go to standard output, everything else to standard error; with --format json, errors are results.";
 
 /// A SQL engine with differential privacy.
 #[derive(Debug, Parser)]

@@ -137,13 +137,13 @@ const ELSEWHERE: [(&str, &str); 33] = [
     (".width", "columns are as wide as their cells; \\x writes a line for each"),
     ("\\gx", "\\x writes a line for each cell, and \\g runs the statement"),
     ("\\gset", "there are no variables; \\g FILE writes the answer into a file"),
-    ("\\gexec", "each run of a query is charged anew"),
+    ("\\gexec", "a query is asked once: each run could be charged"),
     ("\\gdesc", "\\explain shows what a query would release"),
     (
         ".bail",
         "a line of statements ends with the first that fails; --keep-going runs all of a script",
     ),
-    ("\\watch", "each run of a query is charged anew"),
+    ("\\watch", "a query is asked once: each run could be charged"),
     ("\\dn", "there are no schemas; \\d lists the tables"),
     ("\\di", "there are no indexes; \\d lists the tables"),
     (

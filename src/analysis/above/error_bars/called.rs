@@ -221,7 +221,7 @@ impl Replacing<'_> {
                 self.numbers.push(span.numbers);
                 Ok(*span)
             }
-            Some(Ends::Exact) => Err(no_number(call, "it is public, and has no noise").into()),
+            Some(Ends::Exact) => Err(no_number(call, "it is public: it has no noise, or what is known of its noise was stored with its table (DESCRIBE table)").into()),
             None => Err(no_number(call, UNFOLLOWED).into()),
         }
     }
