@@ -82,7 +82,12 @@ impl Pair {
     }
 
     fn step(&mut self, step: &Step, wrong: &mut String, label: &str) {
-        let sql = &step.sql;
+        let mut sql = step.sql.clone();
+        // Nor does a budget replay that is made on the way.
+        if step.who == "owner" && sql.starts_with("CREATE PRIVACY BUDGET") {
+            sql += " REPLAY (OFF)";
+        }
+        let sql = &sql;
         // A zero ends a text on the wire, and nothing of what is behind it comes.
         if sql.contains('\0') || self.is_of_the_server(sql) {
             return;
