@@ -106,6 +106,9 @@ enum Command {
         /// The vault's anchor, if it has one
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
+        /// With the verifiers of roles' passwords, from which passwords can be guessed
+        #[arg(long)]
+        verifiers: bool,
     },
     /// Upgrade a vault of an older version to the present format
     Upgrade {
@@ -371,7 +374,7 @@ pub(super) enum Task {
     /// Finds what to mend in a vault.
     Doctor { vault: PathBuf, anchor: Option<PathBuf> },
     /// Writes the declarations of a vault as a script.
-    Dump { vault: PathBuf, anchor: Option<PathBuf> },
+    Dump { vault: PathBuf, anchor: Option<PathBuf>, verifiers: bool },
     /// Verifies a vault.
     Check { vault: PathBuf, anchor: Option<PathBuf> },
     /// Runs suites.
@@ -440,7 +443,9 @@ impl Arguments {
             (Some(Command::Adopt { vault, held }), _) => Task::Adopt { vault, anchor: held },
             (Some(Command::Check { vault, held }), _) => Task::Check { vault, anchor: held },
             (Some(Command::Doctor { vault, held }), _) => Task::Doctor { vault, anchor: held },
-            (Some(Command::Dump { vault, held }), _) => Task::Dump { vault, anchor: held },
+            (Some(Command::Dump { vault, held, verifiers }), _) => {
+                Task::Dump { vault, anchor: held, verifiers }
+            }
             (Some(Command::Upgrade { vault, held }), _) => Task::Upgrade { vault, anchor: held },
             #[cfg(feature = "serve")]
             (Some(Command::Serve { vault, held, serving }), _) => {

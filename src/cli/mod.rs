@@ -137,8 +137,10 @@ async fn perform(
             said(printer, &format!("vault {} has the present format", vault.display()))
         }
         Task::Check { vault, anchor } => check(&vault, anchor.as_deref(), printer),
-        Task::Dump { vault, anchor } => {
-            printer.script(&engine(&place(vault, anchor))?.dump()?)?;
+        Task::Dump { vault, anchor, verifiers } => {
+            let engine = engine(&place(vault, anchor))?;
+            let script = if verifiers { engine.dump_with_verifiers()? } else { engine.dump()? };
+            printer.script(&script)?;
             Ok(0)
         }
         Task::Doctor { vault, anchor } => {

@@ -27,14 +27,7 @@ pub(super) fn role(parser: &mut Parser, verb: &str) -> Result<Declaration, Parse
                 (0..3).for_each(|_| drop(parser.next_token()));
             }
             let name = analyst(parser)?;
-            let options = options(parser)?;
-            match &options.password {
-                Some(_) => Ok(Declaration::CreateRole { name, options, if_not_exists }),
-                None => error(
-                    parser,
-                    "a role needs a password: CREATE ROLE name LOGIN PASSWORD 'a long one'",
-                ),
-            }
+            Ok(Declaration::CreateRole { name, options: options(parser)?, if_not_exists })
         }
         "alter" => {
             let name = analyst(parser)?;
@@ -127,6 +120,11 @@ mod tests {
             matches!(&read, Ok(Declaration::CreateRole { if_not_exists: true, .. })),
             "{read:?}"
         );
+        let read = declared("CREATE ROLE lab LOGIN");
+        assert!(
+            matches!(&read, Ok(Declaration::CreateRole { options, .. }) if options.password.is_none()),
+            "{read:?}"
+        );
         let read = declared("ALTER USER lab NOLOGIN");
         assert!(
             matches!(&read, Ok(Declaration::AlterRole { options, .. }) if options.login == Some(false))
@@ -149,7 +147,6 @@ mod tests {
             "CREATE ROLE lab PASSWORD 'x' 'hunter2'",
             "ALTER ROLE lab PASSWORD hunter2",
             "CREATE ROLE lab PASSWORD 'hunter2' VALID UNTIL tomorrow",
-            "CREATE ROLE lab LOGIN",
             "ALTER ROLE lab",
             "DROP ROLE",
         ] {

@@ -8,9 +8,12 @@
 //! Engine::log_in("lab") ─▶ first(client's) ─▶ server's ─▶ finish(client's) ─▶ (server's, Session)
 //! ```
 
+use crate::dialect::{Declaration, RoleClause};
 use crate::engine::Engine;
+use crate::engine::logged_in::LoggedIn;
 use crate::engine::session::Session;
 use crate::error::Error;
+use crate::owner::roles;
 use crate::sampler::QueryRng;
 use crate::scram::{Exchange, PLAIN, PLUS, Verifier};
 
@@ -130,7 +133,7 @@ impl LogIn {
         let answer = exchange.end(message).filter(|_| self.is_known).ok_or(Error::LogIn)?;
         let fingerprint = self.verifier.fingerprint();
         let session = self.engine.analyst(&self.role)?;
-        Ok((answer, Session { logged_in: Some(fingerprint), ..session }))
+        Ok((answer, Session { logged_in: Some(LoggedIn::new(fingerprint)), ..session }))
     }
 }
 
@@ -146,10 +149,31 @@ impl Session {
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn may_go_on(&self) -> Result<bool, Error> {
-        let Some(fingerprint) = &self.logged_in else { return Ok(true) };
+        let Some(logged_in) = &self.logged_in else { return Ok(true) };
         let asked = self.inner.vault.role_to_log_in(&self.analyst)?;
         let role = asked.role.filter(|_| asked.may_log_in);
         let verifier = role.and_then(|role| Verifier::read(&role.verifier));
-        Ok(verifier.is_some_and(|verifier| verifier.fingerprint() == *fingerprint))
+        Ok(verifier.is_some_and(|verifier| verifier.fingerprint() == *logged_in.fingerprint()))
+    }
+
+    /// Gives the role of whoever is logged in another password, if the declaration does that and nothing else; `None` for any other.
+    ///
+    /// # Errors
+    /// [`Error::LogIn`] if they may not ask any more.
+    pub(super) fn change_own_password(
+        &self,
+        declaration: &Declaration,
+    ) -> Result<Option<String>, Error> {
+        let Declaration::AlterRole { name, options } = declaration else { return Ok(None) };
+        let RoleClause { login: None, password: Some(password), valid_until: None } = options
+        else {
+            return Ok(None);
+        };
+        let Some(logged_in) = self.logged_in.as_ref().filter(|_| *name == self.analyst) else {
+            return Ok(None);
+        };
+        let mut fingerprint = logged_in.fingerprint();
+        *fingerprint = roles::change_own(&self.inner, name, password, &fingerprint)?;
+        Ok(Some("your password is another one; other connections of your role end".to_owned()))
     }
 }

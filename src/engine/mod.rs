@@ -41,6 +41,7 @@ pub(crate) mod copy;
 mod explained;
 pub(crate) mod forecast;
 pub(crate) mod log_in;
+mod logged_in;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod range;
@@ -487,7 +488,7 @@ impl Engine {
     }
 
     /// The declarations of the vault as a script of statements that rebuilds them, with what is spent. In the vault where it
-    /// is run, at least as much is spent as in this one; what is spent there already stays.
+    /// is run, at least as much is spent as in this one; what is spent there already stays. Roles have no passwords in it.
     ///
     /// ```
     /// let script = hushql::Engine::demo()?.dump()?;
@@ -498,7 +499,25 @@ impl Engine {
     /// # Errors
     /// [`Error::Ledger`] when the vault cannot be read.
     pub fn dump(&self) -> Result<String, Error> {
-        declare::dump::dump(&self.inner)
+        declare::dump::dump(&self.inner, false)
+    }
+
+    /// The script of [`Engine::dump`], with the verifiers of roles' passwords. Whoever reads it can try passwords: keep it as you keep the
+    /// vault.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let engine = hushql::Engine::demo()?;
+    /// engine.owner().execute("CREATE ROLE lab LOGIN PASSWORD 'correct horse'").await?;
+    /// assert!(engine.dump()?.contains("CREATE ROLE lab LOGIN;"));
+    /// assert!(engine.dump_with_verifiers()?.contains("CREATE ROLE lab LOGIN PASSWORD 'SCRAM-SHA-256$4096:"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn dump_with_verifiers(&self) -> Result<String, Error> {
+        declare::dump::dump(&self.inner, true)
     }
 
     /// What an owner should mend before analysts ask: a row for each finding, with the statement or command that mends it. It

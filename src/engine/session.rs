@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::answer::Answer;
 use crate::dialect::{ExplainFormat, Statement};
+use crate::engine::logged_in::LoggedIn;
 use crate::engine::output::Output;
 use crate::engine::progress::{RoundsDone, Watched};
 use crate::engine::query::attempts::Attempts;
@@ -15,7 +16,6 @@ use crate::owner::typed::Declaration;
 use crate::privacy::Cost;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
-use crate::scram::Fingerprint;
 use crate::{guard, owner as declare, views, visible};
 
 /// One analyst's, or the owner's, conversation with an engine. An analyst's errors are [`Error::for_analyst`].
@@ -37,8 +37,8 @@ pub struct Session {
     pub(crate) inner: Arc<Inner>,
     pub(crate) analyst: String,
     pub(crate) watched: Watched,
-    /// The password that somebody logged in with, if somebody did.
-    pub(crate) logged_in: Option<Fingerprint>,
+    /// The password of whoever logged in, if somebody did.
+    pub(crate) logged_in: Option<LoggedIn>,
 }
 
 /// The refusal of a statement that is not a query where a query is expected.
@@ -218,13 +218,16 @@ impl Session {
             }
             Statement::Declare(declaration) => {
                 self.inner.drops_no_release_table(&declaration, &self.analyst)?;
-                Err(Refusal::new(
-                    Reason::Statement,
-                    "a declaration",
-                    "only the owner's session declares tables, views, units, domains and budgets",
-                    "hushql VAULT --owner",
-                )
-                .into())
+                match self.change_own_password(&declaration)? {
+                    Some(done) => Ok(Output::Done(done)),
+                    None => Err(Refusal::new(
+                        Reason::Statement,
+                        "a declaration",
+                        "only the owner's session declares tables, views, units, domains and budgets",
+                        "hushql VAULT --owner",
+                    )
+                    .into()),
+                }
             }
         }
     }

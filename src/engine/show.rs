@@ -249,7 +249,12 @@ fn roles(vault: &Vault) -> Result<Answer, Error> {
         ("role", Arc::new(StringArray::from_iter_values(roles.iter().map(|role| &role.name)))),
         (
             "may_log_in",
-            Arc::new(roles.iter().map(|role| Some(role.may_log_in)).collect::<BooleanArray>()),
+            Arc::new(
+                roles
+                    .iter()
+                    .map(|role| Some(role.may_log_in && role.has_password()))
+                    .collect::<BooleanArray>(),
+            ),
         ),
         ("valid_until", seconds(roles.iter().map(|role| role.valid_until))),
     ];

@@ -1,8 +1,8 @@
 //! The declarations of a vault as a script that rebuilds them, with what is spent.
 //!
 //! In: one state of the vault. Out: statements in an order in which each can be run: what was spent, which needs no table, tables
-//! behind those that they lead to, budgets, views behind those that they read. Names may be hostile: they are quoted in
-//! statements, and escaped in comments, which end with their line.
+//! behind those that they lead to, budgets, views behind those that they read, roles. Names may be hostile: they are quoted in
+//! statements, and escaped in comments, which end with their line. Verifiers of passwords are written where they are asked for.
 //!
 //! # Guarantee
 //! In a vault where the script ran, at least as much is spent on the people of each name as in this one, and names whose
@@ -21,23 +21,28 @@ use crate::catalog::{Catalog, Source, View, quoted};
 use crate::dialect::view_query;
 use crate::engine::Inner;
 use crate::error::Error;
-use crate::ledger::Inventory;
+use crate::ledger::{Inventory, Role};
 use crate::owner::script::{
     analyst, budget_statement, partition_statement, spent_clause, table_statements,
 };
-use crate::owner::twins;
+use crate::owner::{roles, twins};
 use crate::views::{named, statement};
 use crate::visible;
 
-/// The script. It reads the bytes of files only to find tables with the same rows.
+/// The script, with the verifiers of roles' passwords or without. It reads the bytes of files only to find tables with the same rows.
 ///
 /// # Errors
 /// [`Error::Ledger`] when the vault cannot be read.
-pub(crate) fn dump(inner: &Inner) -> Result<String, Error> {
-    let Inventory { catalog, budgets, people } = inner.vault.inventory()?;
+pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error> {
+    let Inventory { catalog, budgets, people, roles: roles_of } = inner.vault.inventory()?;
     let mut script = Script::default();
     script.comment("The declarations of a vault of HushQL. Run them as the owner of a new vault:");
     script.comment("  hushql NEW.db --owner -f FILE");
+    if with_verifiers && roles_of.iter().any(Role::has_password) {
+        script.comment(
+            "It has verifiers, from which the passwords of roles can be guessed: keep it as you keep the vault.",
+        );
+    }
     for (names, spent) in &people {
         let mut others = names.iter();
         let Some(first) = others.next() else { continue };
@@ -90,6 +95,14 @@ pub(crate) fn dump(inner: &Inner) -> Result<String, Error> {
             table.creator,
             quoted(&table.name)
         ));
+    }
+    for role in &roles_of {
+        script.statement(&roles::statement(role, with_verifiers));
+    }
+    if !with_verifiers && !roles_of.is_empty() {
+        script.comment(
+            "Roles have no passwords here. Before they log in: ALTER ROLE name PASSWORD 'a long one'; hushql dump --verifiers carries passwords over.",
+        );
     }
     for export in catalog.exports() {
         script.statement(&format!(

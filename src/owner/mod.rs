@@ -31,7 +31,7 @@ pub(crate) mod columns;
 pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod exports;
-mod roles;
+pub(crate) mod roles;
 pub(crate) mod script;
 mod slices;
 pub(crate) mod suggest;

@@ -1,7 +1,8 @@
 //! Roles: who may log in to the server.
 //!
 //! In: parsed declarations. Out: one sentence each, without the password. Of a password, the vault gets the verifier; a verifier that
-//! a client made, as psql's `\password` does, is stored as it is.
+//! a client made, as psql's `\password` does, is stored as it is. Whoever is logged in as a role may give it another password, and
+//! change nothing else.
 //!
 //! ```text
 //! CREATE ROLE lab LOGIN PASSWORD 'a long one'   →   role lab may log in
@@ -13,8 +14,9 @@ use crate::dialect::{Password, RoleClause};
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::ledger::{Role, RoleChange};
+use crate::owner::script::{analyst, text};
 use crate::sampler::QueryRng;
-use crate::scram::Verifier;
+use crate::scram::{Fingerprint, Verifier};
 
 /// The fewest and the most characters of a password.
 const FEWEST: usize = 8;
@@ -30,12 +32,12 @@ pub(super) fn create(
     if if_not_exists && inner.vault.roles()?.iter().any(|role| role.name == name) {
         return Ok(format!("there is a role {name} already; it stays as it is"));
     }
-    let Some(password) = &options.password else { return Err(Error::Internal) };
     let valid_until = options.valid_until.as_deref().map(time).transpose()?.flatten();
     let may_log_in = options.login.unwrap_or(true);
-    let verifier = verifier(password)?;
-    inner.vault.create_role(&Role { name: name.to_owned(), verifier, may_log_in, valid_until })?;
-    Ok(format!("role {name}: {}", text(may_log_in, valid_until)))
+    let verifier = options.password.as_ref().map(verifier).transpose()?.unwrap_or_default();
+    let role = Role { name: name.to_owned(), verifier, may_log_in, valid_until };
+    inner.vault.create_role(&role)?;
+    Ok(format!("role {name}: {}", told(&role)))
 }
 
 /// Changes a role.
@@ -49,7 +51,41 @@ pub(super) fn alter(inner: &Inner, name: &str, options: &RoleClause) -> Result<S
     inner.vault.alter_role(name, change)?;
     let role = inner.vault.roles()?.into_iter().find(|role| role.name == name);
     let role = role.ok_or(Error::Internal)?;
-    Ok(format!("role {name}: {}{password}", text(role.may_log_in, role.valid_until)))
+    Ok(format!("role {name}: {}{password}", told(&role)))
+}
+
+/// Gives the role of whoever is logged in another password, and returns what tells it from others.
+///
+/// # Errors
+/// [`Error::LogIn`] if the role may not log in any more, or has another password than the one that they logged in with.
+pub(crate) fn change_own(
+    inner: &Inner,
+    name: &str,
+    password: &Password,
+    before: &Fingerprint,
+) -> Result<Fingerprint, Error> {
+    let verifier = verifier(password)?;
+    let of = |verifier: &str| Verifier::read(verifier).map(|verifier| verifier.fingerprint());
+    let after = of(&verifier).ok_or(Error::Internal)?;
+    let is_meant = |role: &Role| of(&role.verifier).is_some_and(|found| found == *before);
+    match inner.vault.change_own_password(name, &verifier, is_meant)? {
+        true => Ok(after),
+        false => Err(Error::LogIn),
+    }
+}
+
+/// The statement that creates a role, with or without the verifier of its password.
+pub(super) fn statement(role: &Role, with_verifier: bool) -> String {
+    let Role { name, verifier, may_log_in, valid_until } = role;
+    let mut statement = format!("CREATE ROLE {}", analyst(name));
+    statement.push_str(if *may_log_in { " LOGIN" } else { " NOLOGIN" });
+    if with_verifier && role.has_password() {
+        statement.push_str(&format!(" PASSWORD {}", text(verifier)));
+    }
+    if let Some(until) = valid_until.and_then(|until| DateTime::from_timestamp(until, 0)) {
+        statement.push_str(&format!(" VALID UNTIL {}", text(&until.naive_utc().to_string())));
+    }
+    statement
 }
 
 /// Drops a role.
@@ -61,12 +97,16 @@ pub(super) fn drop(inner: &Inner, name: &str, if_exists: bool) -> Result<String,
     Ok(format!("role {name} is dropped; its charges remain"))
 }
 
-fn text(may_log_in: bool, valid_until: Option<i64>) -> String {
-    let until = valid_until.and_then(|until| DateTime::from_timestamp(until, 0));
-    match (may_log_in, until) {
+fn told(role: &Role) -> String {
+    let until = role.valid_until.and_then(|until| DateTime::from_timestamp(until, 0));
+    let until = until.map_or_else(String::new, |until| format!(" until {} UTC", until.naive_utc()));
+    match (role.may_log_in, role.has_password()) {
         (false, _) => "may not log in".to_owned(),
-        (true, None) => "may log in".to_owned(),
-        (true, Some(until)) => format!("may log in until {} UTC", until.naive_utc()),
+        (true, true) => format!("may log in{until}"),
+        (true, false) => format!(
+            "may log in{until}, once it has a password: ALTER ROLE {} PASSWORD 'a long one'",
+            analyst(&role.name)
+        ),
     }
 }
 

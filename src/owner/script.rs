@@ -150,7 +150,8 @@ fn literal(value: &str, data_type: Option<&DataType>) -> String {
 }
 
 /// A text as a literal.
-fn text(value: &str) -> String {
+/// A text in single quotes.
+pub(crate) fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 

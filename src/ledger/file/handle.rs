@@ -21,6 +21,7 @@ use crate::ledger::file::place::Place;
 use crate::ledger::file::{home, schema};
 use crate::ledger::records::answers::ReleaseTable;
 use crate::ledger::records::chain::Witness;
+use crate::ledger::records::roles::Roles;
 
 /// A connection and its state.
 #[derive(Debug)]
@@ -35,14 +36,16 @@ pub(crate) struct Handle {
     pub(crate) catalog: Option<Arc<Catalog>>,
     /// The last release tables that were read, with their seal.
     pub(crate) released: Option<([u8; 32], Arc<Vec<ReleaseTable>>)>,
+    /// The last roles that were read, with their seal.
+    pub(crate) roles: Option<([u8; 32], Arc<Roles>)>,
 }
 
 impl Handle {
     /// A new handle without an anchor, which has followed nothing yet.
     pub(crate) fn new(connection: Connection, place: Option<Place>) -> Self {
         let witness = Witness::default();
-        let (anchor, catalog, released) = (None, None, None);
-        Self { connection, witness, poisoned: false, place, anchor, catalog, released }
+        let (anchor, catalog, released, roles) = (None, None, None, None);
+        Self { connection, witness, poisoned: false, place, anchor, catalog, released, roles }
     }
 
     /// Refuses if the path does not name the open file, or if the file has another name.

@@ -36,7 +36,7 @@ CREATE TABLE log_in_secret (
 pub(crate) struct Role {
     /// Its name, which is that of an analyst.
     pub(crate) name: String,
-    /// The verifier of its password, as a text.
+    /// The verifier of its password, as a text; empty while it has no password.
     pub(crate) verifier: String,
     /// Whether it may log in.
     pub(crate) may_log_in: bool,
@@ -55,9 +55,30 @@ impl std::fmt::Debug for Role {
 }
 
 impl Role {
+    /// Whether it has a password.
+    pub(crate) fn has_password(&self) -> bool {
+        !self.verifier.is_empty()
+    }
+
     /// Whether it may log in at this second.
     pub(crate) fn is_valid(&self, now: i64) -> bool {
-        self.may_log_in && self.valid_until.is_none_or(|until| now < until)
+        self.may_log_in && self.has_password() && self.valid_until.is_none_or(|until| now < until)
+    }
+}
+
+/// All roles of one state of a vault, and the secret of the decoys.
+#[derive(Clone)]
+pub(crate) struct Roles {
+    /// The roles by name.
+    pub(crate) all: Vec<Role>,
+    /// The secret.
+    pub(crate) secret: Option<[u8; 32]>,
+}
+
+/// The secret is left out.
+impl std::fmt::Debug for Roles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Roles").field("all", &self.all).finish_non_exhaustive()
     }
 }
 

@@ -19,6 +19,7 @@ use crate::ledger::charging::carried::Elsewhere;
 use crate::ledger::charging::{carried, charge, moves};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
+use crate::ledger::records::roles::{self, Role};
 use crate::ledger::records::sums::Sum;
 use crate::ledger::vault::budgets::{account, covered, state};
 use crate::ledger::vault::{BudgetState, Vault};
@@ -33,6 +34,8 @@ pub(crate) struct Inventory {
     pub(crate) budgets: Vec<(BudgetState, Spending)>,
     /// The names whose charges count for the same people, with what was spent on them; each has a charge or several names.
     pub(crate) people: Vec<(BTreeSet<String>, Spending)>,
+    /// The roles by name.
+    pub(crate) roles: Vec<Role>,
 }
 
 /// What was spent on the same people, in every notion.
@@ -260,7 +263,7 @@ impl Vault {
                 let spending = spent_on(&names)?;
                 spent.push((names, spending));
             }
-            Ok(Inventory { catalog, budgets, people: spent })
+            Ok(Inventory { catalog, budgets, people: spent, roles: roles::all(connection)? })
         })
     }
 }

@@ -3,9 +3,15 @@
 //! In: requests of the owner, and names of those who log in. Out: what [`roles`] keeps. Each method is one transaction. The
 //! history says which roles were created, changed and dropped, and nothing of their passwords.
 
-use crate::ledger::error::VaultError;
-use crate::ledger::records::roles::{self, Role};
-use crate::ledger::records::{analyst, time};
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use crate::catalog::store::{self, Kind};
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::handle::{Handle, in_snapshot};
+use crate::ledger::records::roles::{self, Role, Roles};
+use crate::ledger::records::{analyst, history, time};
 use crate::ledger::vault::Vault;
 
 /// A change of a role; what is `None` stays as it is.
@@ -65,6 +71,28 @@ impl Vault {
         })
     }
 
+    /// Gives a role another password, for whoever is logged in as it: only if the role may log in now, and is the one that they mean.
+    /// `false` if it is not; then nothing is written.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] if a role was altered, or the file cannot be written.
+    pub(crate) fn change_own_password(
+        &self,
+        name: &str,
+        verifier: &str,
+        is_meant: impl FnOnce(&Role) -> bool,
+    ) -> Result<bool, VaultError> {
+        self.write(|connection, _| {
+            let role = roles::all(connection)?.into_iter().find(|role| role.name == name);
+            if !role.is_some_and(|role| role.is_valid(time::now()) && is_meant(&role)) {
+                return Ok(false);
+            }
+            roles::change(connection, name, |role| verifier.clone_into(&mut role.verifier))?;
+            history::append(connection, name, vec![format!("role {name}: new password")])?;
+            Ok(true)
+        })
+    }
+
     /// Drops a role. The analyst of this name and their charges remain.
     ///
     /// # Errors
@@ -82,15 +110,102 @@ impl Vault {
         self.read(|connection, _| roles::all(connection))
     }
 
-    /// What a log-in under this name is compared with. All of it is read whether or not there is the role.
+    /// What a log-in under this name is compared with. All of it is looked at whether or not there is the role.
     ///
     /// # Errors
     /// As [`Vault::roles`].
     pub(crate) fn role_to_log_in(&self, name: &str) -> Result<ToLogIn, VaultError> {
-        self.read(|connection, _| {
-            let role = roles::all(connection)?.into_iter().find(|role| role.name == name);
-            let may_log_in = role.as_ref().is_some_and(|role| role.is_valid(time::now()));
-            Ok(ToLogIn { role, may_log_in, secret: roles::secret(connection)? })
-        })
+        let known = self.known_roles()?;
+        let role = known.all.iter().find(|role| role.name == name).cloned();
+        let may_log_in = role.as_ref().is_some_and(|role| role.is_valid(time::now()));
+        Ok(ToLogIn { role, may_log_in, secret: known.secret })
+    }
+
+    /// All roles as they are now. Cheap if nothing has changed since the last call, as the server asks before each statement: their seal,
+    /// against which they were checked, says so.
+    fn known_roles(&self) -> Result<Arc<Roles>, VaultError> {
+        let mut handle = self.lock()?;
+        handle.may_begin(&self.path)?;
+        let Handle { connection, roles: known, poisoned, .. } = &mut *handle;
+        let read = |connection: &Connection| {
+            let seal = store::seal(connection, Kind::Roles)?;
+            if let Some((of, roles)) = known
+                && *of == seal
+            {
+                return Ok(Arc::clone(roles));
+            }
+            let (all, secret) = (roles::all(connection)?, roles::secret(connection)?);
+            let roles = Arc::new(Roles { all, secret });
+            *known = Some((seal, Arc::clone(&roles)));
+            Ok(roles)
+        };
+        let read = in_snapshot(connection, read);
+        read.map_err(|fault: Fault| fault.leaves(poisoned).at(&self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vault(may_log_in: bool, valid_until: Option<i64>) -> Vault {
+        let vault = Vault::in_memory().unwrap();
+        let (name, verifier) = ("lab".to_owned(), "one".to_owned());
+        vault.create_role(&Role { name, verifier, may_log_in, valid_until }).unwrap();
+        vault
+    }
+
+    #[test]
+    fn a_password_is_changed_for_whoever_is_meant() {
+        let changes = |vault: &Vault, is_meant: bool| {
+            let before = (vault.roles().unwrap(), vault.declarations().unwrap());
+            let done = vault.change_own_password("lab", "other", |_| is_meant).unwrap();
+            let after = (vault.roles().unwrap(), vault.declarations().unwrap());
+            assert_eq!(done, before != after);
+            done
+        };
+        assert!(!changes(&vault(true, None), false));
+        assert!(!changes(&vault(false, None), true));
+        assert!(!changes(&vault(true, Some(1)), true));
+        let vault = vault(true, Some(i64::MAX));
+        assert!(!vault.change_own_password("eve", "other", |_| true).unwrap());
+        assert!(changes(&vault, true));
+        assert_eq!(vault.roles().unwrap()[0].verifier, "other");
+        let last = vault.declarations().unwrap().pop().unwrap();
+        assert_eq!((&*last.analyst, &*last.change), ("lab", "role lab: new password"));
+    }
+
+    #[test]
+    fn what_a_log_in_is_compared_with_is_that_of_now() {
+        let vault = vault(true, None);
+        let looked = |vault: &Vault| {
+            let ToLogIn { role, may_log_in, secret } = vault.role_to_log_in("lab").unwrap();
+            (role.map(|role| role.verifier), may_log_in, secret)
+        };
+        let (verifier, may, secret) = looked(&vault);
+        assert_eq!((verifier.as_deref(), may), (Some("one"), true));
+        assert!(secret.is_some());
+        assert_eq!(looked(&vault), (verifier, may, secret));
+        let change = RoleChange { verifier: Some("two".to_owned()), ..RoleChange::default() };
+        vault.alter_role("lab", change).unwrap();
+        assert_eq!(looked(&vault), (Some("two".to_owned()), true, secret));
+        let past = RoleChange { valid_until: Some(Some(1)), ..RoleChange::default() };
+        vault.alter_role("lab", past).unwrap();
+        assert_eq!(looked(&vault), (Some("two".to_owned()), false, secret));
+        vault.drop_role("lab").unwrap();
+        assert_eq!(looked(&vault), (None, false, secret));
+    }
+
+    #[test]
+    fn a_role_without_a_password_may_not_log_in() {
+        let vault = Vault::in_memory().unwrap();
+        let role = Role {
+            name: "lab".to_owned(),
+            verifier: String::new(),
+            may_log_in: true,
+            valid_until: None,
+        };
+        vault.create_role(&role).unwrap();
+        assert!(!vault.role_to_log_in("lab").unwrap().may_log_in);
     }
 }

@@ -178,6 +178,59 @@ fn transcripts_of_one_analyst_do_not_depend_on_another() {
     assert!(owner.out.contains("everyone else") && owner.out.contains("eve"), "{owner:?}");
 }
 
+/// Roles are carried over with their times and slices; what is known of their passwords only where it is asked for.
+#[test]
+fn a_dump_rebuilds_roles() {
+    let study = Study::with_people();
+    study
+        .owner(
+            "CREATE ROLE lab LOGIN PASSWORD 'correct horse' VALID UNTIL '2099-01-01 12:30';
+             CREATE ROLE \"co-lab\" NOLOGIN PASSWORD 'battery staple';
+             CREATE ROLE late;
+             ALTER PRIVACY BUDGET b ADD SLICE \"co-lab\" LIMIT (epsilon=1)",
+        )
+        .says(0, &["role late: may log in, once it has a password: ALTER ROLE late PASSWORD"]);
+    let roles = |vault: &str| {
+        let run = study.run(&[vault, "--owner", "--format", "csv", "-c", "SHOW ROLES"]);
+        run.says(0, &[]);
+        run.out
+    };
+    let before = roles("study.db");
+    assert!(before.contains("lab,true,2099-01-01"), "{before}");
+    assert!(before.contains("late,false,"), "{before}");
+    let plain = dump(&study, "study.db");
+    assert!(
+        !plain.contains("SCRAM") && plain.contains("-- Roles have no passwords here."),
+        "{plain}"
+    );
+    assert!(plain.contains("CREATE ROLE \"co-lab\" NOLOGIN;"), "{plain}");
+    assert!(plain.contains("CREATE ROLE lab LOGIN VALID UNTIL '2099-01-01 12:30:00';"), "{plain}");
+    let whole = study.run(&["dump", "study.db", "--verifiers"]);
+    whole.says(0, &[]);
+    let whole = whole.out;
+    assert_eq!(whole.matches("PASSWORD 'SCRAM-SHA-256$4096:").count(), 2, "{whole}");
+    assert!(whole.contains("CREATE ROLE late LOGIN;"), "{whole}");
+    assert!(whole.lines().any(|line| line.starts_with("-- It has verifiers")), "{whole}");
+    for (name, script) in [("plain", &plain), ("whole", &whole)] {
+        let (vault, file) = (format!("{name}.db"), format!("{name}.sql"));
+        study.write(&file, script);
+        study.run(&["init", &vault]).says(0, &[]);
+        study.run(&[&vault, "--owner", "-f", &file]).says(0, &[]);
+        assert!(dump(&study, &vault).contains("SLICE \"co-lab\""), "{script}");
+        // The script leaves the history without anything of a password.
+        let history = ["--owner", "-c", "SHOW PRIVACY HISTORY"];
+        let run = study.run(&[&[vault.as_str()], history.as_slice()].concat());
+        assert!(run.status == 0 && !run.out.contains("SCRAM"), "{run:?}");
+    }
+    assert_eq!(roles("whole.db"), before);
+    assert_eq!(study.run(&["dump", "whole.db", "--verifiers"]).out, whole);
+    assert_eq!(roles("plain.db"), before.replace("lab,true", "lab,false"));
+    assert_eq!(dump(&study, "plain.db"), plain);
+    // A role gets its password, and keeps its time.
+    study.run(&["plain.db", "--owner", "-c", "ALTER ROLE lab PASSWORD 'a new horse'"]).says(0, &[]);
+    assert_eq!(roles("plain.db"), before);
+}
+
 /// In its own vault a dump gives nothing back, and adds nothing that is spent already.
 #[test]
 fn a_dump_that_is_run_again_gives_nothing_back() {

@@ -172,6 +172,20 @@ fn proof(password: &str, bare: &str, first: &str) -> (String, String) {
     (format!("{rest},p={}", STANDARD.encode(proof)), format!("v={}", STANDARD.encode(server)))
 }
 
+/// What a client makes of a new password, so that the server never sees it: the verifier as PostgreSQL writes it.
+pub fn verifier(password: &str) -> String {
+    let salt = [7_u8; 16];
+    let mut last = hmac(password.as_bytes(), &[salt.as_slice(), &[0, 0, 0, 1]].concat());
+    let mut salted = last;
+    for _ in 1..4096 {
+        last = hmac(password.as_bytes(), &last);
+        salted.iter_mut().zip(last).for_each(|(all, one)| *all ^= one);
+    }
+    let stored = STANDARD.encode(Sha256::digest(hmac(&salted, b"Client Key")));
+    let server = STANDARD.encode(hmac(&salted, b"Server Key"));
+    format!("SCRAM-SHA-256$4096:{}${stored}:{server}", STANDARD.encode(salt))
+}
+
 pub fn startup(user: &str) -> Vec<u8> {
     let mut body = 196_608_i32.to_be_bytes().to_vec();
     for text in ["user", user, "database", "hushql", "application_name", "tests"] {
