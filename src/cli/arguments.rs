@@ -9,6 +9,8 @@
 
 #[cfg(feature = "serve")]
 use std::net::SocketAddr;
+#[cfg(feature = "serve")]
+use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,7 +21,7 @@ use hushql::Resources;
 
 use super::print::Format;
 #[cfg(feature = "serve")]
-use crate::server::Options;
+use crate::server::{Certificate, Options};
 
 const EXIT_STATUSES: &str = "Exit status: 0 all answered · 1 error · 2 usage · 3 refused · 4 budget \
 exhausted.\nResults go to standard output, everything else to standard error; with --format json, errors are results.";
@@ -182,6 +184,10 @@ struct Serving {
     /// The private key of the certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// For trying TLS: make a key and a certificate in this folder [default: the vault's], or use those made there before
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
+    #[arg(conflicts_with_all = ["tls_cert", "tls_key"])]
+    tls_self_made: Option<Option<PathBuf>>,
     /// The most connections
     #[arg(long, value_name = "N", default_value_t = 100)]
     max_connections: usize,
@@ -201,11 +207,15 @@ struct Serving {
 
 #[cfg(feature = "serve")]
 impl Serving {
-    fn options(self) -> Options {
+    fn options(self, vault: &Path) -> Options {
+        let given = self.tls_cert.zip(self.tls_key);
+        let given = given.map(|(certificate, key)| Certificate::Given { certificate, key });
+        let own = || vault.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        let made = |folder: Option<PathBuf>| Certificate::SelfMade(folder.unwrap_or_else(own));
         Options {
             listen: self.listen,
             owner_socket: self.owner_socket,
-            tls: self.tls_cert.zip(self.tls_key),
+            tls: given.or_else(|| self.tls_self_made.map(made)),
             connections: self.max_connections,
             of_a_role: self.connections_per_role,
             audit: self.audit,
@@ -449,7 +459,8 @@ impl Arguments {
             (Some(Command::Upgrade { vault, held }), _) => Task::Upgrade { vault, anchor: held },
             #[cfg(feature = "serve")]
             (Some(Command::Serve { vault, held, serving }), _) => {
-                Task::Serve { vault, anchor: held, options: serving.options() }
+                let options = serving.options(&vault);
+                Task::Serve { vault, anchor: held, options }
             }
             (Some(Command::Slt { files, stage }), _) => Task::Suites { files, stage },
             (Some(Command::Completions { shell }), _) => Task::Completions { shell },

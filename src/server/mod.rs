@@ -44,6 +44,7 @@ mod parameters;
 mod reply;
 mod run;
 mod run_texts;
+mod self_made;
 mod simple;
 mod socket;
 mod tls;
@@ -57,8 +58,8 @@ pub(crate) struct Options {
     pub(crate) listen: SocketAddr,
     /// The folder for the owner's socket.
     pub(crate) owner_socket: Option<PathBuf>,
-    /// The certificate and the key of TLS.
-    pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// The certificate of TLS.
+    pub(crate) tls: Option<Certificate>,
     /// The most connections.
     pub(crate) connections: usize,
     /// The most connections of one role.
@@ -69,6 +70,15 @@ pub(crate) struct Options {
     pub(crate) metrics: Option<SocketAddr>,
     /// How long statements may go on once the server stops.
     pub(crate) grace: Duration,
+}
+
+/// Where the certificate of TLS comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Certificate {
+    /// These files, in PEM.
+    Given { certificate: PathBuf, key: PathBuf },
+    /// The server makes one in this folder, or takes the one that it made there before.
+    SelfMade(PathBuf),
 }
 
 /// Room on a connection's stack: the parser takes another one where less than 4 MiB are left.
@@ -86,12 +96,18 @@ pub(crate) async fn serve(
     options: &Options,
     tell: impl Fn(&str),
 ) -> Result<(), String> {
-    let tls = options.tls.as_ref().map(|(certificate, key)| Tls::read(certificate, key));
-    let tls = tls.transpose()?;
+    let tls = match &options.tls {
+        Some(Certificate::Given { certificate, key }) => Some(Tls::read(certificate, key)?),
+        Some(Certificate::SelfMade(folder)) => {
+            let (certificate, key) = self_made::files(folder, options.listen.ip(), &tell)?;
+            Some(Tls::read(&certificate, &key)?)
+        }
+        None => None,
+    };
     let is_local = options.listen.ip().is_loopback();
     if !is_local && tls.is_none() {
         return Err(format!(
-            "{} can be reached from other machines, so log-ins need TLS: add --tls-cert FILE --tls-key FILE, or listen on 127.0.0.1",
+            "{} can be reached from other machines, so log-ins need TLS: add --tls-cert FILE --tls-key FILE, or --tls-self-made for trying, or listen on 127.0.0.1",
             options.listen
         ));
     }

@@ -75,7 +75,7 @@ fn hash(certificate: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The contents of the first element of DER, and what is behind it.
-fn element(der: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn element(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, rest) = der.get(1)?.to_owned().checked_sub(0x80).map_or_else(
         || Some((usize::from(*der.get(1)?), der.get(2..)?)),
         |count| {

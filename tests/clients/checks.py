@@ -83,6 +83,35 @@ def psql(served):
         assert out.splitlines() == ["n", "4"], out
 
 
+@client()
+def psql_password(served):
+    if not shutil.which("psql"):
+        return print("skipped: psql is not installed")
+    tls = {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": str(served.certificate)}
+    own = {"PGUSER": "own", "PGDATABASE": DATABASE, "PGHOST": "127.0.0.1", "PGPORT": str(served.port)}
+
+    def ask(password, command, typed=""):
+        # Without a terminal, psql reads what it asks for from standard input.
+        return subprocess.run(
+            ["psql", "-X", "-A", "-t", "-c", command],
+            env={**os.environ, **own, **tls, "PGPASSWORD": password},
+            capture_output=True,
+            text=True,
+            input=typed,
+            start_new_session=True,
+        )
+
+    with served.costs(0):
+        refused = ask(PASSWORD, "\\password lab", "another horse\nanother horse\n")
+        assert "only the owner" in refused.stderr, refused
+        changed = ask(PASSWORD, "\\password", "another horse\nanother horse\n")
+        assert changed.returncode == 0 and "ERROR" not in changed.stderr, changed
+        before = ask(PASSWORD, "SELECT 1")
+        assert before.returncode == 2 and "the log-in failed" in before.stderr, before
+        after = ask("another horse", "SELECT 1")
+        assert after.stdout.strip() == "1", after
+
+
 def cursors(connection, served):
     """What clients with the interface of Python's PEP 249 do."""
     cursor = connection.cursor()

@@ -5,6 +5,7 @@
 pub(crate) mod client;
 mod hostile;
 mod load;
+mod own;
 mod promises;
 mod psql;
 
@@ -483,6 +484,7 @@ fn other_machines_need_tls() {
     };
     for (arguments, words) in [
         (&["--listen", "0.0.0.0:0"][..], ["log-ins need TLS", "--tls-cert"]),
+        (&["--listen", "0.0.0.0:0"], ["log-ins need TLS", "--tls-self-made"]),
         (
             &["--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0"],
             ["metrics are told on 127.0.0.1", "only"],

@@ -101,6 +101,36 @@ fn psql_binds_its_log_in_to_tls() {
     assert_eq!(run.status, 0, "{run:?}");
 }
 
+/// A certificate that the server made is enough for `verify-full`, and is the same after the next start.
+#[test]
+fn psql_verifies_a_certificate_that_the_server_made() {
+    if !is_there("psql") {
+        return;
+    }
+    let study = crate::contract::program::Study::with_people();
+    study.owner(&format!("CREATE ROLE lab LOGIN PASSWORD '{PASSWORD}'")).says(0, &[]);
+    let mut served = Served::of(study, &["--tls-self-made"]);
+    let root = served.study.path("self-made.crt");
+    let settings = [
+        ("PGSSLMODE", "verify-full"),
+        ("PGSSLROOTCERT", root.to_str().unwrap()),
+        ("PGCHANNELBINDING", "require"),
+    ];
+    let before = std::fs::read(&root).unwrap();
+    for host in ["127.0.0.1", "localhost"] {
+        let run = psql(&served, host, &settings, &["SELECT 1"]);
+        assert_eq!((run.status, run.out.trim()), (0, "1"), "{run:?}");
+    }
+    served = Served::of(served.kill(), &["--tls-self-made"]);
+    assert_eq!(std::fs::read(&root).unwrap(), before);
+    let run = psql(&served, "127.0.0.1", &settings, &["SELECT 1"]);
+    assert_eq!((run.status, run.out.trim()), (0, "1"), "{run:?}");
+    // That of another server is another one.
+    let other = Served::with(&["--tls-self-made"]);
+    let run = psql(&other, "127.0.0.1", &settings, &["SELECT 1"]);
+    assert!(run.status == 2 && run.err.contains("certificate verify failed"), "{run:?}");
+}
+
 fn is_there_openssl() -> bool {
     let runs = Command::new("openssl").arg("version").stdout(Stdio::null()).status();
     runs.is_ok_and(|status| status.success())
