@@ -18,6 +18,7 @@ use arrow::datatypes::{
     Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use datafusion::common::{DataFusionError, Result, plan_err};
+use serde::{Deserialize, Serialize};
 
 pub(crate) mod pairs;
 
@@ -34,7 +35,7 @@ const EXACT: i128 = 1 << 50;
 const MAGIC: f64 = 6_755_399_441_055_744.0;
 
 /// The value of one step of a sum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Grid {
     /// Integer columns: the value itself.
     Integer,
@@ -51,7 +52,7 @@ pub enum Grid {
 }
 
 /// A grid and the interval to which every value is clamped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GridRange {
     grid: Grid,
     lo: i128,

@@ -26,6 +26,7 @@ use crate::catalog::{Privacy, Source, Table};
 use crate::dialect::{ScriptStatement, Statement, split};
 use crate::engine::progress::Watched;
 use crate::error::Error;
+use crate::exec::elsewhere::Site;
 use crate::exec::source as files;
 use crate::ledger::{OWNER, Vault};
 use crate::owner as declare;
@@ -96,15 +97,16 @@ pub struct Engine {
 impl Engine {
     fn new(vault: Vault) -> Result<Self, Error> {
         let (vault, registered) = (Arc::new(vault), Arc::default());
-        Self::within(vault, registered, Resources::default())
+        Self::within(vault, registered, Resources::default(), None)
     }
 
     fn within(
         vault: Arc<Vault>,
         registered: Registered,
         resources: Resources,
+        site: Option<Arc<dyn Site>>,
     ) -> Result<Self, Error> {
-        Ok(Self { inner: Arc::new(Inner::new(vault, registered, resources)?) })
+        Ok(Self { inner: Arc::new(Inner::new(vault, registered, resources, site)?) })
     }
 
     /// The same vault and tables, for sessions whose statements are limited to `resources`. Existing sessions keep
@@ -123,8 +125,18 @@ impl Engine {
     /// # Errors
     /// [`Error::Catalog`] when the spill folder cannot be used.
     pub fn with_resources(self, resources: Resources) -> Result<Self, Error> {
-        let Inner { vault, registered, .. } = &*self.inner;
-        Self::within(Arc::clone(vault), Arc::clone(registered), resources)
+        let Inner { vault, registered, site, .. } = &*self.inner;
+        Self::within(Arc::clone(vault), Arc::clone(registered), resources, site.clone())
+    }
+
+    /// The same vault and tables, for sessions whose private parts run at a site. Existing sessions keep theirs.
+    ///
+    /// # Errors
+    /// As [`Engine::with_resources`].
+    #[doc(hidden)]
+    pub fn at_site(self, site: Arc<dyn Site>) -> Result<Self, Error> {
+        let Inner { vault, registered, resources, .. } = &*self.inner;
+        Self::within(Arc::clone(vault), Arc::clone(registered), resources.clone(), Some(site))
     }
 
     /// Creates a new vault file and opens it.

@@ -54,6 +54,9 @@ impl Inner {
                 if let Source::File { files: Some(_), .. } = &table.source {
                     private = private.listed_when_paid();
                 }
+                if files::is_read_elsewhere(table) {
+                    private = private.read_elsewhere();
+                }
                 match &table.source {
                     Source::File { format: FileFormat::Parquet, .. } => Arc::new(private.pruned()),
                     Source::File { .. }

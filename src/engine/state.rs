@@ -13,6 +13,7 @@ use crate::catalog::{Source, Table};
 use crate::engine::repeats::Repeats;
 use crate::error::Error;
 use crate::exec::KeptLookUps;
+use crate::exec::elsewhere::{Site, place};
 use crate::exec::source as files;
 use crate::exec::source::{HeldFiles, OpenFiles};
 use crate::ledger::Vault;
@@ -29,6 +30,8 @@ pub(crate) struct Inner {
     /// Random: a name for what this program registered.
     program: [u8; 16],
     pub(crate) state: SessionState,
+    /// Where private parts run, if not in this process.
+    pub(crate) site: Option<Arc<dyn Site>>,
     pub(crate) resources: Resources,
     files: Arc<HeldFiles>,
     look_ups: Option<Arc<KeptLookUps>>,
@@ -48,17 +51,24 @@ impl Inner {
         vault: Arc<Vault>,
         registered: Registered,
         resources: Resources,
+        site: Option<Arc<dyn Site>>,
     ) -> Result<Self, Error> {
         let mut state = resources.session_state()?;
-        let look_ups = KeptLookUps::within(&state.runtime_env().memory_pool).map(Arc::new);
+        let files = Arc::<HeldFiles>::default();
+        // What is kept here is of no use elsewhere.
+        let here = site.is_none();
+        let look_ups = here.then(|| KeptLookUps::within(&state.runtime_env().memory_pool));
+        let look_ups = look_ups.flatten().map(Arc::new);
         if let Some(look_ups) = &look_ups {
             state.config_mut().set_extension(Arc::clone(look_ups));
         }
-        let files = Arc::<HeldFiles>::default();
+        if let Some(site) = &site {
+            place(&mut state, Arc::clone(site), &files);
+        }
         files::register(&files, state.runtime_env()).map_err(|_| Error::Internal)?;
         let program = QueryRng::nonce().map_err(|_| Error::Internal)?;
         let repeats = Repeats::default();
-        Ok(Self { vault, registered, program, state, resources, files, look_ups, repeats })
+        Ok(Self { vault, registered, program, state, site, resources, files, look_ups, repeats })
     }
 
     /// Forgets what was kept of declared files, and closes them.

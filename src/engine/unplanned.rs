@@ -7,11 +7,16 @@ use datafusion::common::DataFusionError;
 
 use crate::bind::of_a_constant;
 use crate::error::Error;
+use crate::exec::elsewhere::refused_by_site;
 use crate::refusal::{Reason, Refusal};
 use crate::release::Release;
 
-/// Why a query cannot be prepared: a subquery that is not a join, or, if nothing is private, a constant.
+/// Why a query cannot be prepared: it cannot run where the session's private parts run, it has a subquery that is not a join, or, if
+/// nothing is private, a constant.
 pub(super) fn unplanned(release: &Release, error: &DataFusionError) -> Error {
+    if let Some(refused) = refused_by_site(error) {
+        return Refusal::new(Reason::Operator, "", &refused.problem, &refused.instead).into();
+    }
     let message = error.find_root().strip_backtrace();
     match (error.find_root(), release.analysis().parts()) {
         _ if is_about_a_subquery(error) => subquery().into(),

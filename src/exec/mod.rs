@@ -21,6 +21,7 @@ mod coded;
 mod consistent;
 mod datafusion;
 mod draw;
+pub mod elsewhere;
 mod margins;
 mod operator;
 mod plan;
@@ -69,6 +70,7 @@ use consistent::{DrawnPart, Waiting};
 use datafusion::memory::Advance;
 use datafusion::sizes::PaidFor;
 use draw::plan::{DrawPlan, Specification};
+use elsewhere::site_of;
 use margins::{Margin, margins};
 use operator::bound_contributions::{HashKey, LateKey};
 use operator::privatize::{Permit, PrivatizeExec};
@@ -187,12 +189,12 @@ pub(crate) struct Running {
 /// Plans the private parts of a release.
 ///
 /// # Guarantee
-/// Opens no table and draws nothing; the remainder is planned over released tables without their rows, so that what
+/// Opens no table and draws nothing, and the site accepts what is to run there; the remainder is planned over released tables without their rows, so that what
 /// cannot be planned is not charged, and holds no private scan. Each part's finished plan was verified: its root is the privatizing
 /// operator of this release, below which only enforced rows of the part's own table are read.
 ///
 /// # Errors
-/// What DataFusion says while planning (it has seen no data), and [`VerifyError`].
+/// What DataFusion says while planning (it has seen no data), [`VerifyError`], and what cannot run at the site of the session.
 pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared> {
     let mut parts = Vec::new();
     for (i, part) in release.analysis().parts().iter().enumerate() {
@@ -205,6 +207,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
                 let specification = specification(release, i, &bounded_inputs)?;
                 let permit = Permit::default();
                 let plan = privatized(part, bounded_inputs, &specification, &permit)?;
+                accepted(&plan, state)?;
                 PartSource::Drawn(Box::new(ToDraw { plan, specification, permit, key }))
             }
         };
@@ -235,6 +238,15 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         .reduce(Advance::or)
         .unwrap_or_default();
     Ok(Prepared { due: due(release), parts, values, public_plan, schema, advance })
+}
+
+/// Asks the site whether the bounded inputs of this plan can run there.
+fn accepted(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Result<()> {
+    let site = site_of(state.config());
+    for input in plan.children() {
+        site.accepts(input, state.config()).map_err(|e| DataFusionError::External(Box::new(e)))?;
+    }
+    Ok(())
 }
 
 /// All that a private aggregate drew before, if nothing of it is drawn now.

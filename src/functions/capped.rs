@@ -64,6 +64,11 @@ pub(crate) fn capped(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     }
 }
 
+/// Whether [`capped`] made this function.
+pub(super) fn is_capped(function: &ScalarUDF) -> bool {
+    function.inner().is::<Capped>()
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Capped {
     function: Arc<ScalarUDF>,

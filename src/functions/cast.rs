@@ -25,6 +25,12 @@ pub(crate) fn opaque_cast(x: Expr, to: &DataType, safe: bool) -> Expr {
     ScalarUDF::from(OpaqueCast { name, to, safe, signature: any_one() }).call(vec![x])
 }
 
+/// The type to which a function casts, and whether what does not fit becomes NULL; `None` for another function.
+pub(super) fn cast_parts(function: &ScalarUDF) -> Option<(DataType, bool)> {
+    let cast = function.inner().downcast_ref::<OpaqueCast>()?;
+    Some((cast.to.clone(), cast.safe))
+}
+
 #[derive(Debug)]
 struct OpaqueCast {
     name: String,

@@ -71,6 +71,11 @@ fn called(name: &'static str, kind: Kind, to: &DataType, args: Vec<Expr>) -> Exp
     ScalarUDF::from(Checked { name, kind, to: to.clone(), signature }).call(args)
 }
 
+/// The type of the results of checked arithmetic; `None` for another function.
+pub(super) fn checked_to(function: &ScalarUDF) -> Option<DataType> {
+    Some(function.inner().downcast_ref::<Checked>()?.to.clone())
+}
+
 #[derive(Debug)]
 struct Checked {
     /// The name of the operation. It omits the type, which follows from the types of the operands.

@@ -249,6 +249,13 @@ impl Direction {
     }
 }
 
+/// How a function rounds, to how many places, from and to which types; `None` for another function.
+pub(super) fn rounding_parts(function: &ScalarUDF) -> Option<(Direction, i32, DataType, DataType)> {
+    let Rounding { direction, places, from, to } =
+        &function.inner().downcast_ref::<Rounded>()?.rounding;
+    Some((*direction, *places, from.clone(), to.clone()))
+}
+
 #[derive(Debug)]
 struct Rounded {
     name: String,

@@ -34,6 +34,11 @@ pub(crate) const MOST_OF_A_CONSTANT: usize = 1_000;
 
 static SOUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Sound::new())));
 
+/// The function behind [`sound`].
+pub(super) fn sound_function() -> Arc<ScalarUDF> {
+    Arc::clone(&SOUND)
+}
+
 /// A column without values on which kernels fail; see the module's documentation.
 ///
 /// # Guarantee

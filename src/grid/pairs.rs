@@ -11,11 +11,12 @@
 
 use arrow::array::{Array, Int64Array};
 use datafusion::common::{Result, plan_err};
+use serde::{Deserialize, Serialize};
 
 use super::{Grid, GridRange, coarse_width};
 
 /// One column of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Axis {
     range: GridRange,
     shift: u32,
@@ -85,7 +86,7 @@ impl Axis {
 }
 
 /// The two columns of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pairs {
     x: Axis,
     y: Axis,

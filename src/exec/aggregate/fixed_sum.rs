@@ -23,6 +23,7 @@ use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_na
 use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::grid::pairs::Pairs;
 use crate::grid::{Grid, GridRange, coarse_width, failed, passing};
@@ -34,7 +35,7 @@ mod tests;
 pub(crate) const SUM_TYPE: DataType = DataType::Decimal128(38, 0);
 
 /// What a row with the clamped value x adds to the sum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Measured {
     /// x itself.
     Value,
@@ -182,6 +183,13 @@ impl FixedSum {
             name: format!("fixed_sum[{grid}, {lo}, {hi}, {measured:?}]"),
             signature: Signature::any(1, Volatility::Immutable),
         })
+    }
+}
+
+impl FixedSum {
+    /// The grid and the interval, and what each value adds.
+    pub(crate) fn parts(&self) -> (GridRange, Measured) {
+        (self.term.range, self.term.measured)
     }
 }
 

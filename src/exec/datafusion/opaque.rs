@@ -169,7 +169,7 @@ pub(crate) struct OpaqueExec {
 }
 
 impl OpaqueExec {
-    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
         let partitions = input.output_partitioning().partition_count();
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(input.schema()),

@@ -104,6 +104,11 @@ impl CountPlacesExec {
         ));
         Ok(Self { input, space, places, filter, properties })
     }
+
+    /// The groups, the number of places, and the position of the filter.
+    pub(crate) fn parts(&self) -> (&KeySpace, u64, Option<usize>) {
+        (&self.space, self.places, self.filter)
+    }
 }
 
 /// How many numbers groups and places take, one for each group and place, and one for each group beyond the axis.

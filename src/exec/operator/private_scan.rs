@@ -49,6 +49,7 @@ pub struct PrivateTable {
     prunes: bool,
     file: Option<PinnedFile>,
     listed_when_paid: bool,
+    read_elsewhere: bool,
 }
 
 /// Its rows are left out; a table in memory would show them.
@@ -62,7 +63,15 @@ impl PrivateTable {
     /// Wraps the provider of the private table of this name.
     pub fn new(name: impl Into<String>, inner: Arc<dyn TableProvider>) -> Self {
         let name = name.into();
-        Self { name, inner, rows_of_a_unit: 1, prunes: false, file: None, listed_when_paid: false }
+        Self {
+            name,
+            inner,
+            rows_of_a_unit: 1,
+            prunes: false,
+            file: None,
+            listed_when_paid: false,
+            read_elsewhere: false,
+        }
     }
 
     /// The same table, but its source may skip parts of itself by the minimum and maximum of each part.
@@ -86,6 +95,13 @@ impl PrivateTable {
     #[must_use]
     pub fn listed_when_paid(mut self) -> Self {
         self.listed_when_paid = true;
+        self
+    }
+
+    /// The same table, whose files another process can open and read in the same way.
+    #[must_use]
+    pub(crate) fn read_elsewhere(mut self) -> Self {
+        self.read_elsewhere = true;
         self
     }
 
@@ -116,16 +132,14 @@ impl TableProvider for PrivateTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = self.inner.scan(state, projection, &[], None).await?;
         let properties = Arc::new(properties(&input));
-        let Self { name, rows_of_a_unit, prunes, file, listed_when_paid, .. } = self;
-        let (table, rows_of_a_unit, prunes) = (name.clone(), *rows_of_a_unit, *prunes);
-        let (pinned, listed_when_paid) = (file.as_ref().and_then(|file| file()), *listed_when_paid);
         Ok(Arc::new(PrivateScanExec {
-            table,
+            table: self.name.clone(),
             input,
-            rows_of_a_unit,
-            prunes,
-            pinned,
-            listed_when_paid,
+            rows_of_a_unit: self.rows_of_a_unit,
+            prunes: self.prunes,
+            pinned: self.file.as_ref().and_then(|file| file()),
+            listed_when_paid: self.listed_when_paid,
+            read_elsewhere: self.read_elsewhere,
             properties,
         }))
     }
@@ -185,6 +199,7 @@ pub struct PrivateScanExec {
     prunes: bool,
     pinned: Option<Pinned>,
     listed_when_paid: bool,
+    read_elsewhere: bool,
     properties: Arc<PlanProperties>,
 }
 
@@ -196,6 +211,21 @@ impl fmt::Debug for PrivateScanExec {
 }
 
 impl PrivateScanExec {
+    /// The scan of a table over the plan that reads it, as a process makes it that received the plan of a statement.
+    pub(crate) fn received(table: String, input: Arc<dyn ExecutionPlan>) -> Self {
+        let properties = Arc::new(properties(&input));
+        Self {
+            table,
+            input,
+            rows_of_a_unit: 1,
+            prunes: false,
+            pinned: None,
+            listed_when_paid: false,
+            read_elsewhere: true,
+            properties,
+        }
+    }
+
     /// The same scan over another plan.
     fn over(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         let properties = Arc::new(properties(&input));
@@ -210,6 +240,11 @@ impl PrivateScanExec {
     /// Whether the files of its table are listed once a statement is paid for.
     pub(crate) fn is_listed_when_paid(&self) -> bool {
         self.listed_when_paid
+    }
+
+    /// Whether another process can open and read its files in the same way.
+    pub(crate) fn is_read_elsewhere(&self) -> bool {
+        self.read_elsewhere
     }
 
     /// The source without the marks: what it knows of its rows may be used after the charge only.

@@ -25,6 +25,7 @@ use futures::stream;
 use crate::exec::draw::draw;
 use crate::exec::draw::gather::gather;
 use crate::exec::draw::plan::Specification;
+use crate::exec::elsewhere::site_of;
 use crate::grid::failed;
 use crate::sampler::QueryRng;
 
@@ -140,6 +141,7 @@ impl ExecutionPlan for PrivatizeExec {
         let Some(mut rng) = self.permit.take() else {
             return internal_err!("a release runs once, after it was charged");
         };
+        let site = site_of(context.session_config());
         let inputs = self.inputs.clone();
         let specification = Arc::clone(&self.specification);
         let schema = self.schema();
@@ -147,7 +149,7 @@ impl ExecutionPlan for PrivatizeExec {
             let mut gathered = Vec::with_capacity(inputs.len());
             for (input, (input_shape, columns)) in inputs.iter().zip(&specification.bounded_inputs)
             {
-                let rows = input.execute(0, Arc::clone(&context))?;
+                let rows = site.rows(input, Arc::clone(&context))?;
                 gathered.push(gather(rows, *input_shape, &specification.keys, *columns).await?);
             }
             draw(&specification, &gathered, &mut rng).map_err(|_| failed())

@@ -6,23 +6,35 @@ use datafusion::common::{Column, Result, ScalarValue, internal_err};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use crate::analysis::{Input, InputShape, JointMoments, Measure, Moments, PrivateAggregate};
 use crate::exec::datafusion::private_plans::planned;
+use crate::exec::elsewhere::site_of;
 use crate::exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
 use crate::exec::plan::sums::{Term, TermKind};
 use crate::functions::{clamp, only_listed};
 
 /// The enforced rows, in as many partitions as there are threads, also if they come from a union of many tables; the unit is the
-/// first column. A unit may have rows in each.
+/// first column. A unit may have rows in each, unless the site of the session wants them together.
 pub(crate) async fn in_partitions(
     plan: &LogicalPlan,
     state: &SessionState,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let rows = planned(plan, state).await?;
     let partitions = state.config().target_partitions();
+    if site_of(state.config()).partitions_by_unit() {
+        let schema = rows.schema();
+        let Some(unit) = schema.fields().first() else {
+            return internal_err!("the first column is the unit");
+        };
+        let unit: Arc<dyn PhysicalExpr> = Arc::new(PhysicalColumn::new(unit.name(), 0));
+        let together = Partitioning::Hash(vec![unit], partitions);
+        return Ok(Arc::new(RepartitionExec::try_new(rows, together)?));
+    }
     if rows.output_partitioning().partition_count() == partitions {
         return Ok(rows);
     }

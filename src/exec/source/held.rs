@@ -89,6 +89,8 @@ enum Kept {
 /// An open file, or a version of an object.
 pub(super) struct Held {
     number: u64,
+    /// Where it was opened, for processes that open it once more; `None` for an object and for a name that is not text.
+    path: Option<String>,
     kept: Kept,
     stamp: Stamp,
     sha256: OnceLock<String>,
@@ -117,16 +119,16 @@ impl Held {
         if !std::fs::metadata(location)?.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        Self::of_file(File::open(location)?, number)
+        Self::of_file(File::open(location)?, Some(location.to_owned()), number)
     }
 
-    fn of_file(file: File, number: u64) -> io::Result<Self> {
+    fn of_file(file: File, path: Option<String>, number: u64) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let stamp = Stamp::from_metadata(&metadata);
-        Ok(Self::new(number, Kept::File(file, metadata), stamp))
+        Ok(Self { path, ..Self::new(number, Kept::File(file, metadata), stamp) })
     }
 
     fn of_object(object: Object, number: u64) -> Self {
@@ -143,12 +145,22 @@ impl Held {
     fn new(number: u64, kept: Kept, stamp: Stamp) -> Self {
         let (sha256, columns, rows) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let read = AtomicU64::new(0);
-        Self { number, kept, stamp, sha256, columns, rows, read }
+        Self { number, path: None, kept, stamp, sha256, columns, rows, read }
+    }
+
+    /// Its number in the store.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Its URL in the store.
     pub(super) fn url(&self) -> String {
         format!("{STORE}/{}", self.number)
+    }
+
+    /// Where it was opened.
+    pub(super) fn path(&self) -> Option<&str> {
+        self.path.as_deref()
     }
 
     /// Its properties when it was opened.
@@ -373,12 +385,28 @@ impl HeldFiles {
         self.keep(|number| Held::open(location, number))
     }
 
-    /// Keeps an open file until its last user drops it.
+    /// Keeps an open file until its last user drops it; `path` says where it was opened.
     ///
     /// # Errors
     /// If it is not a file.
-    pub(super) fn hold(&self, file: File) -> io::Result<Arc<Held>> {
-        self.keep(|number| Held::of_file(file, number))
+    pub(super) fn hold(&self, file: File, path: Option<String>) -> io::Result<Arc<Held>> {
+        self.keep(|number| Held::of_file(file, path, number))
+    }
+
+    /// Opens a file under the number that another process gave it, and keeps it until its last user drops it.
+    ///
+    /// # Errors
+    /// As [`Held::open`].
+    pub(super) fn open_as(&self, location: &str, number: u64) -> io::Result<Arc<Held>> {
+        let held = Arc::new(Held::open(location, number)?);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.files.insert(number, Arc::downgrade(&held));
+        Ok(held)
+    }
+
+    /// The file of this number, if it is still held.
+    pub(super) fn numbered(&self, location: &Path) -> Option<Arc<Held>> {
+        self.find(location).ok()
     }
 
     /// Keeps a version of an object until its last user drops it.

@@ -30,6 +30,7 @@ pub(crate) mod same;
 mod served;
 pub(crate) mod server;
 mod set;
+mod shipped;
 mod unread;
 mod walk;
 
@@ -65,6 +66,8 @@ use lenient::{LenientFiles, Shape, TextFile};
 use many::{ManyFiles, options_of};
 use served::ServedTable;
 pub(crate) use served::{Served, served};
+pub(crate) use shipped::is_read_elsewhere;
+pub use shipped::{ReceivedFiles, ShippedFile};
 pub(crate) use unread::Unread;
 
 use crate::catalog::{FileFormat, Source, Table};

@@ -74,7 +74,8 @@ impl Set {
             }
         } else {
             for Found { name, file } in walk(folder, pattern)? {
-                members.push(member(name, store.hold(file)?));
+                let path = std::str::from_utf8(&name).ok().map(|name| format!("{folder}/{name}"));
+                members.push(member(name, store.hold(file, path)?));
             }
         }
         Ok(Self { members })

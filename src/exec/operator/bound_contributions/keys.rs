@@ -77,6 +77,11 @@ impl KeySpace {
         self.len
     }
 
+    /// Whether only the data know the keys.
+    pub(crate) fn is_of_the_data(&self) -> bool {
+        self.of_the_data
+    }
+
     /// An index from key tuples to positions.
     pub(crate) fn index(&self) -> Result<KeyIndex> {
         KeyIndex::new(self)

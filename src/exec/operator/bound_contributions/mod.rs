@@ -130,6 +130,17 @@ impl BoundContributionsExec {
         Ok(Self { input, space, plan, properties })
     }
 
+    /// The position of the unit and of the keys, the key space, and the aggregates.
+    pub(crate) fn parts(&self) -> (usize, &[usize], &KeySpace, &[AggregateInput]) {
+        let Plan { unit, keys, inputs, hash: _ } = self.plan.as_ref();
+        (*unit, keys, &self.space, inputs)
+    }
+
+    /// The key of its hashes, which is set when the query is paid for.
+    pub(crate) fn key(&self) -> &LateKey {
+        &self.plan.hash
+    }
+
     /// The bytes that each reader of the input reserves for the totals of known keys, whatever rows there are.
     pub(crate) fn reserved(&self) -> usize {
         let inputs = &self.plan.inputs;

@@ -55,6 +55,11 @@ impl HashKey {
         Self(words)
     }
 
+    /// The bits of the key, for the processes that bound contributions.
+    pub(crate) fn words(self) -> [u64; 4] {
+        self.0
+    }
+
     /// A bijective scattering of 64-bit codes: equal results mean equal codes.
     pub(crate) fn scatter(&self, code: u64) -> u64 {
         mix(code ^ self.0[0])

@@ -12,6 +12,7 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
+use serde::{Deserialize, Serialize};
 
 use crate::grid::pairs::Pairs;
 use crate::grid::{Grid, GridRange, coarse_width, failed};
@@ -20,7 +21,7 @@ use crate::grid::{Grid, GridRange, coarse_width, failed};
 const MOST_SQUARED: i128 = 1 << 40;
 
 /// How much of a unit's data an aggregate may use. `None` means no bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(crate) struct EnforcedBounds {
     /// M: rows of one unit in all groups together.
     pub total: Option<u64>,
@@ -78,7 +79,7 @@ impl EnforcedBounds {
 }
 
 /// One aggregate to compute, with its bounds.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct AggregateInput {
     /// The kind of aggregate.
     pub kind: InputKind,
@@ -128,7 +129,7 @@ impl AggregateInput {
 }
 
 /// The aggregates. Columns are positions in the operator's input; filters are Boolean, NULL is false.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum InputKind {
     /// COUNT(*).
     CountRows {

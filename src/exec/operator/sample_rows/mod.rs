@@ -141,6 +141,16 @@ impl SampleContributionsExec {
         Ok(Self { input, unit, group, limits, distinct, hash, run: Mutex::default(), properties })
     }
 
+    /// The position of the unit and of the groups, the bounds, and whether distinct rows are kept.
+    pub(crate) fn parts(&self) -> (usize, &[usize], EnforcedBounds, bool) {
+        (self.unit, &self.group, self.limits, self.distinct)
+    }
+
+    /// The key of its hashes, which is set when the query is paid for.
+    pub(crate) fn key(&self) -> &LateKey {
+        &self.hash
+    }
+
     /// The run of which this partition is read now: a partition that is read once more begins another one.
     fn begin(&self, partition: usize) -> Arc<Run> {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);

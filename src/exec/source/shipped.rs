@@ -1,0 +1,157 @@
+//! Files of private tables that other processes open once more.
+//!
+//! In: the scan of a private table over held files. Out: for each file its number, its path and what the file system says of it.
+//! The other process opens the same path, and refuses it unless the file system says the same: it reads the bytes that were
+//! checked here, or none. That the file stays the same until the end is noticed here, as it is for every file.
+//!
+//! ```text
+//! held://files/17 ─▶ ShippedFile { number: 17, path: "/data/visits.parquet", size: 81920, … } ─▶ held://files/17, over there
+//! ```
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::common::{DataFusionError, Result};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::ExecutionPlan;
+use serde::{Deserialize, Serialize};
+
+use super::check::register;
+use super::held::{Held, HeldFiles, STORE};
+use super::location::Place;
+use crate::catalog::{FileFormat, Source, Table};
+
+/// A file that another process is to open: where it is, and what it must be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShippedFile {
+    /// Its number in the plan.
+    number: u64,
+    path: String,
+    inode: u64,
+    size: u64,
+    modified_nanos: i64,
+    changed_nanos: i64,
+}
+
+/// Whether another process that sees the same folders can read a table: Parquet and Arrow in files, and not in an object store.
+pub(crate) fn is_read_elsewhere(table: &Table) -> bool {
+    match &table.source {
+        Source::File { format, location, .. } => {
+            let is_read = match format {
+                FileFormat::Parquet | FileFormat::Arrow => true,
+                FileFormat::Csv | FileFormat::Json => false,
+            };
+            is_read && Place::new(location).is_none()
+        }
+        Source::Postgres { .. } | Source::Registered | Source::Released { .. } => false,
+    }
+}
+
+impl HeldFiles {
+    /// The files that a scan reads; `None` if it reads anything else, or a file whose path is not known.
+    pub(crate) fn shipped(&self, scan: &Arc<dyn ExecutionPlan>) -> Option<Vec<ShippedFile>> {
+        let source = scan.downcast_ref::<DataSourceExec>()?;
+        let files = source.data_source().downcast_ref::<FileScanConfig>()?;
+        if files.object_store_url.as_str().trim_end_matches('/') != STORE {
+            return None;
+        }
+        let mut shipped: Vec<ShippedFile> = Vec::new();
+        for file in files.file_groups.iter().flat_map(|group| group.files()) {
+            let held = self.numbered(&file.object_meta.location)?;
+            let file = described(&held)?;
+            if !shipped.contains(&file) {
+                shipped.push(file);
+            }
+        }
+        Some(shipped)
+    }
+}
+
+fn described(held: &Held) -> Option<ShippedFile> {
+    let stamp = held.stamp();
+    Some(ShippedFile {
+        number: held.number(),
+        path: held.path()?.to_owned(),
+        inode: stamp.inode,
+        size: stamp.size,
+        modified_nanos: stamp.modified_nanos,
+        changed_nanos: stamp.changed_nanos,
+    })
+}
+
+/// The files that a process opened for the plan of another process. They are closed with this value.
+pub struct ReceivedFiles {
+    store: Arc<HeldFiles>,
+    open: Mutex<Vec<Arc<Held>>>,
+}
+
+/// Paths must not appear in messages.
+impl fmt::Debug for ReceivedFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceivedFiles").finish_non_exhaustive()
+    }
+}
+
+impl ReceivedFiles {
+    /// No file yet; scans that run in this environment find them by their numbers.
+    ///
+    /// # Errors
+    /// DataFusion's, for a name that is not a URL; this never happens.
+    pub fn within(runtime: &RuntimeEnv) -> Result<Self> {
+        let store = Arc::<HeldFiles>::default();
+        register(&store, runtime)?;
+        Ok(Self { store, open: Mutex::default() })
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is not the file that was described.
+    pub fn receive(&self, file: &ShippedFile) -> Result<()> {
+        let held = self.store.open_as(&file.path, file.number).map_err(external)?;
+        // Another machine may know the file system under another number of its device.
+        if described(&held).as_ref() != Some(file) {
+            return Err(external(io::Error::from(io::ErrorKind::InvalidData)));
+        }
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(held);
+        Ok(())
+    }
+}
+
+fn external(error: io::Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A file that was written to, replaced or removed since it was described is not read.
+    #[test]
+    fn only_the_described_file_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        fs::write(&path, "rows").unwrap();
+        let store = HeldFiles::default();
+        let held = store.open(path.to_str().unwrap()).unwrap();
+        let file = described(&held).unwrap();
+        let receive = || {
+            let runtime = RuntimeEnv::default();
+            ReceivedFiles::within(&runtime).unwrap().receive(&file)
+        };
+        receive().unwrap();
+        let other = folder.path().join("other");
+        fs::write(&other, "rows").unwrap();
+        fs::rename(&other, &path).unwrap();
+        assert!(receive().is_err(), "another file");
+        fs::write(&path, "more rows").unwrap();
+        assert!(receive().is_err(), "written to");
+        fs::remove_file(&path).unwrap();
+        assert!(receive().is_err(), "removed");
+    }
+}
