@@ -24,6 +24,7 @@ use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive, Zero};
+use serde::{Deserialize, Serialize};
 
 use crate::grid::Grid;
 use crate::privacy::Rational;
@@ -35,7 +36,7 @@ pub const MOST_TICKS: u64 = 1 << 62;
 const EXACT_IN_FLOAT: i128 = 1 << 53;
 
 /// `count` numbers on a grid: `first`, `first + step`, ….
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ticks {
     grid: Grid,
     first: i128,

@@ -142,6 +142,19 @@ impl Classes {
     }
 }
 
+/// Where the classes of a function begin, but the first, and their names; `None` for another function.
+pub(super) fn classes_parts(function: &ScalarUDF) -> Option<(&[f64], &[String])> {
+    let classes = &function.inner().downcast_ref::<ClassOf>()?.classes;
+    Some((&classes.starts, &classes.names))
+}
+
+/// The function of these parts.
+pub(super) fn classes_made(starts: Vec<f64>, names: Vec<String>) -> ScalarUDF {
+    let classes = Classes { starts, names };
+    let name = named("classes", &classes);
+    ScalarUDF::from(ClassOf { name, classes, signature: any_one() })
+}
+
 #[derive(Debug, PartialEq)]
 struct ClassOf {
     name: String,

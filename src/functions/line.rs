@@ -96,8 +96,14 @@ fn nearest(ticks: &Ticks, x: f64) -> u64 {
     if up < down || (up <= down && odd) { lower + 1 } else { lower }
 }
 
+/// The axis of a function, and what it says of a number; `None` for another function.
+pub(super) fn on_line(function: &ScalarUDF) -> Option<&OnLine> {
+    Some(&function.inner().downcast_ref::<Line>()?.on)
+}
+
+/// What a function says of a number.
 #[derive(Debug, Clone, PartialEq)]
-enum OnLine {
+pub(super) enum OnLine {
     Nearest(Ticks),
     Place(Place),
 }

@@ -128,6 +128,19 @@ pub(super) fn is_local_moment(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(_, None))
 }
 
+/// The name of a function that moves moments, by how many months and ticks, and of which type; `None` for another function.
+pub(super) fn moved_parts(function: &ScalarUDF) -> Option<(String, i32, i128, DataType)> {
+    let Moved { name, shift, data_type, .. } = function.inner().downcast_ref()?;
+    Some((name.clone(), shift.months, shift.ticks, data_type.clone()))
+}
+
+/// The function of these parts.
+pub(super) fn moved_made(name: &str, months: i32, ticks: i128, data_type: &DataType) -> ScalarUDF {
+    let (name, data_type) = (name.to_owned(), data_type.clone());
+    let shift = Shift { months, ticks };
+    ScalarUDF::from(Moved { name, shift, data_type, signature: any_one() })
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct Moved {
     name: String,

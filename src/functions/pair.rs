@@ -25,6 +25,11 @@ pub(crate) fn pair(x: Expr, y: Expr, pairs: Pairs) -> Expr {
     ScalarUDF::from(Pair { name: named("pair", &pairs), pairs, signature }).call(vec![x, y])
 }
 
+/// The pairs whose codes a function yields; `None` for another function.
+pub(super) fn paired(function: &ScalarUDF) -> Option<Pairs> {
+    Some(function.inner().downcast_ref::<Pair>()?.pairs)
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct Pair {
     name: String,

@@ -4,7 +4,7 @@
 //! what is not described cannot be sent. Functions of DataFusion itself go by their names, which is not decided here.
 //!
 //! ```text
-//! listed_3f…(x), made for 'a', 'b' ─▶ Function::Listed(['a', 'b']) ─▶ listed_3f…(x), over there
+//! listed_3f…(x), made for 'a', 'b' ─▶ Parts::Listed(['a', 'b']) ─▶ listed_3f…(x), over there
 //! ```
 
 use std::sync::Arc;
@@ -19,59 +19,102 @@ use super::cast::{cast_parts, opaque_cast};
 use super::checked::{checked, checked_abs, checked_to, not_negative, not_zero};
 use super::date_bin::date_bin_function;
 use super::date_label::date_label_functions;
+use super::histogram::{classes_made, classes_parts};
 use super::joined::{joined, joined_to};
+use super::line::{OnLine, Place, on_line, place, snap};
 use super::magnitude::magnitude_function;
-use super::moments::date_diff_function;
+use super::moments::{date_diff_function, moved_made, moved_parts};
+use super::pair::{pair, paired};
 use super::places::{Direction, Rounding, rounding_parts};
 use super::portable;
 use super::sound::sound_function;
 use super::width_bucket::width_bucket_function;
 use super::{clamp_function, members_of, only_listed};
+use crate::grid::GridRange;
+use crate::grid::pairs::Pairs;
+use crate::ticks::Ticks;
 
 /// A function of the engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Function {
+pub struct Function(Parts);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Parts {
     /// One without parameters, by its name.
     Plain(String),
     /// The values of a list, and NULL for others.
     Listed(#[serde(with = "portable::values")] Vec<ScalarValue>),
     /// Arithmetic that yields NULL where it fails, by its name.
     Checked {
-        /// The name of the operation.
         name: String,
-        /// The type of its results.
         #[serde(with = "portable::data_type")]
         to: DataType,
     },
-    /// A cast.
+    /// A cast; what does not fit becomes NULL if it is safe.
     Cast {
-        /// The type of its results.
         #[serde(with = "portable::data_type")]
         to: DataType,
-        /// Whether what does not fit becomes NULL.
         safe: bool,
     },
     /// Two texts, one behind the other.
     Joined {
-        /// The type of its results.
         #[serde(with = "portable::data_type")]
         to: DataType,
     },
     /// A function of DataFusion whose results may be long, by its name.
     Capped(String),
-    /// Rounding.
+    /// Rounding, by the name of its direction.
     Rounded {
-        /// Nearest, Zero, Down or Up.
         direction: String,
-        /// Decimal places.
         places: i32,
-        /// The type of its arguments.
         #[serde(with = "portable::data_type")]
         from: DataType,
-        /// The type of its results.
         #[serde(with = "portable::data_type")]
         to: DataType,
     },
+    /// A moment moved by months and ticks.
+    Moved {
+        name: String,
+        months: i32,
+        ticks: i128,
+        #[serde(with = "portable::data_type")]
+        of: DataType,
+    },
+    /// Classes of numbers: where each but the first begins, and their names.
+    Classes {
+        starts: Vec<Bits>,
+        names: Vec<String>,
+    },
+    /// The codes of pairs.
+    Paired(Pairs),
+    /// The nearest tick.
+    Nearest(Ticks),
+    /// The place on an axis: see [`Place`].
+    Tick(Ticks),
+    Index(GridRange),
+    Ticks {
+        ticks: Ticks,
+        strict: bool,
+    },
+    Floats {
+        numbers: Vec<Bits>,
+        strict: bool,
+    },
+    Units {
+        numbers: Vec<i128>,
+        strict: bool,
+    },
+}
+
+/// A float as its bits: texts of floats may be rounded where they are read.
+type Bits = u64;
+
+fn bits(floats: &[f64]) -> Vec<Bits> {
+    floats.iter().map(|float| float.to_bits()).collect()
+}
+
+fn floats(bits: &[Bits]) -> Vec<f64> {
+    bits.iter().map(|bits| f64::from_bits(*bits)).collect()
 }
 
 /// The functions without parameters.
@@ -101,27 +144,33 @@ impl Function {
     /// # Guarantee
     /// [`Function::made`] of the result is equal to the function.
     pub fn of(function: &ScalarUDF) -> Option<Self> {
-        if plain().iter().any(|one| one.as_ref() == function) {
-            return Some(Self::Plain(function.name().to_owned()));
-        }
-        if let Some(members) = members_of(function) {
-            return Some(Self::Listed(members.to_vec()));
-        }
-        if let Some(to) = checked_to(function) {
-            return Some(Self::Checked { name: function.name().to_owned(), to });
-        }
-        if let Some((to, safe)) = cast_parts(function) {
-            return Some(Self::Cast { to, safe });
-        }
-        if let Some(to) = joined_to(function) {
-            return Some(Self::Joined { to });
-        }
-        if is_capped(function) {
-            return Some(Self::Capped(function.name().to_owned()));
-        }
-        let (direction, places, from, to) = rounding_parts(function)?;
-        let (direction, _) = DIRECTIONS.iter().find(|(_, one)| *one == direction)?;
-        Some(Self::Rounded { direction: (*direction).to_owned(), places, from, to })
+        let name = || function.name().to_owned();
+        let parts = if plain().iter().any(|one| one.as_ref() == function) {
+            Parts::Plain(name())
+        } else if let Some(members) = members_of(function) {
+            Parts::Listed(members.to_vec())
+        } else if let Some(to) = checked_to(function) {
+            Parts::Checked { name: name(), to }
+        } else if let Some((to, safe)) = cast_parts(function) {
+            Parts::Cast { to, safe }
+        } else if let Some(to) = joined_to(function) {
+            Parts::Joined { to }
+        } else if is_capped(function) {
+            Parts::Capped(name())
+        } else if let Some((name, months, ticks, of)) = moved_parts(function) {
+            Parts::Moved { name, months, ticks, of }
+        } else if let Some((starts, names)) = classes_parts(function) {
+            Parts::Classes { starts: bits(starts), names: names.to_vec() }
+        } else if let Some(pairs) = paired(function) {
+            Parts::Paired(pairs)
+        } else if let Some(on) = on_line(function) {
+            line(on)
+        } else {
+            let (direction, places, from, to) = rounding_parts(function)?;
+            let (direction, _) = DIRECTIONS.iter().find(|(_, one)| *one == direction)?;
+            Parts::Rounded { direction: (*direction).to_owned(), places, from, to }
+        };
+        Some(Self(parts))
     }
 
     /// The function. `named` finds the functions of DataFusion.
@@ -130,17 +179,17 @@ impl Function {
     /// A planning error for a description of no function.
     pub fn made(&self, named: impl Fn(&str) -> Option<Arc<ScalarUDF>>) -> Result<Arc<ScalarUDF>> {
         let x = || Expr::Column(Column::from_name("x"));
-        let call = match self {
-            Self::Plain(name) => {
+        let call = match &self.0 {
+            Parts::Plain(name) => {
                 let found = plain().into_iter().find(|one| one.name() == name);
                 return found.map_or_else(|| plan_err!("there is no function {name}"), Ok);
             }
-            Self::Capped(name) => {
+            Parts::Capped(name) => {
                 let found = named(name).map(capped).filter(|one| is_capped(one));
                 return found.map_or_else(|| plan_err!("there is no function {name}"), Ok);
             }
-            Self::Listed(members) => only_listed(x(), members),
-            Self::Checked { name, to } => match name.as_str() {
+            Parts::Listed(members) => only_listed(x(), members),
+            Parts::Checked { name, to } => match name.as_str() {
                 "sum_or_null" => checked(x(), Operator::Plus, x(), to),
                 "difference_or_null" => checked(x(), Operator::Minus, x(), to),
                 "product_or_null" => checked(x(), Operator::Multiply, x(), to),
@@ -151,9 +200,30 @@ impl Function {
                 "not_zero_or_null" => Some(not_zero(x(), to)),
                 _ => None,
             },
-            Self::Cast { to, safe } => Some(opaque_cast(x(), to, *safe)),
-            Self::Joined { to } => Some(joined(x(), x(), to)),
-            Self::Rounded { direction, places, from, to } => {
+            Parts::Cast { to, safe } => Some(opaque_cast(x(), to, *safe)),
+            Parts::Joined { to } => Some(joined(x(), x(), to)),
+            Parts::Moved { name, months, ticks, of } => {
+                return Ok(Arc::new(moved_made(name, *months, *ticks, of)));
+            }
+            Parts::Classes { starts, names } => {
+                return Ok(Arc::new(classes_made(floats(starts), names.clone())));
+            }
+            Parts::Paired(pairs) => Some(pair(x(), x(), *pairs)),
+            Parts::Nearest(ticks) => Some(snap(x(), *ticks)),
+            Parts::Tick(ticks) => Some(place(x(), Place::Tick(*ticks))),
+            Parts::Index(range) => Some(place(x(), Place::Index(*range))),
+            Parts::Ticks { ticks, strict } => {
+                Some(place(x(), Place::Ticks { ticks: *ticks, strict: *strict }))
+            }
+            Parts::Floats { numbers, strict } => {
+                let numbers = floats(numbers).into();
+                Some(place(x(), Place::Floats { numbers, strict: *strict }))
+            }
+            Parts::Units { numbers, strict } => {
+                let numbers = numbers.as_slice().into();
+                Some(place(x(), Place::Units { numbers, strict: *strict }))
+            }
+            Parts::Rounded { direction, places, from, to } => {
                 let direction = DIRECTIONS.iter().find(|(name, _)| name == direction);
                 direction
                     .and_then(|(_, direction)| Rounding::new(*direction, *places, from, to))
@@ -167,12 +237,34 @@ impl Function {
     }
 }
 
+/// What a function on an axis is made of.
+fn line(on: &OnLine) -> Parts {
+    match on {
+        OnLine::Nearest(ticks) => Parts::Nearest(*ticks),
+        OnLine::Place(Place::Tick(ticks)) => Parts::Tick(*ticks),
+        OnLine::Place(Place::Index(range)) => Parts::Index(*range),
+        OnLine::Place(Place::Ticks { ticks, strict }) => {
+            Parts::Ticks { ticks: *ticks, strict: *strict }
+        }
+        OnLine::Place(Place::Floats { numbers, strict }) => {
+            Parts::Floats { numbers: bits(numbers), strict: *strict }
+        }
+        OnLine::Place(Place::Units { numbers, strict }) => {
+            Parts::Units { numbers: numbers.to_vec(), strict: *strict }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use arrow::datatypes::IntervalMonthDayNano;
     use datafusion::functions::string;
     use datafusion::prelude::col;
 
     use super::*;
+    use crate::functions::moments::moved;
+    use crate::grid::Grid;
+    use crate::privacy::Rational;
 
     fn function(call: Expr) -> Arc<ScalarUDF> {
         let Expr::ScalarFunction(call) = call else { panic!("{call} calls no function") };
@@ -200,7 +292,24 @@ mod tests {
             function(opaque_cast(x(), &cents, false)),
             function(joined(x(), x(), &DataType::Utf8View)),
             capped(string::repeat()),
+            function(moved(x(), IntervalMonthDayNano::new(-1, 3, 0), &DataType::Date32).unwrap()),
+            Arc::new(classes_made(vec![0.1, 1e300], vec!["a".to_owned(), "b".to_owned()])),
         ]);
+        let cent = |text: &str| Rational::from_integer(text.parse().unwrap());
+        let ticks = Ticks::decimal(&cent("-3"), &cent("40"), &cent("2")).unwrap();
+        let range = GridRange::new(Grid::Binary { log2: 3 }, -(1 << 70), 1 << 70).unwrap();
+        let numbers: Arc<[f64]> = Arc::from([0.1 + 0.2, -0.0, 1e-300]);
+        let units: Arc<[i128]> = Arc::from([-5, i128::MAX]);
+        all.push(function(snap(x(), ticks)));
+        for on in [
+            Place::Tick(ticks),
+            Place::Index(range),
+            Place::Ticks { ticks, strict: true },
+            Place::Floats { numbers, strict: false },
+            Place::Units { numbers: units, strict: true },
+        ] {
+            all.push(function(place(x(), on)));
+        }
         for (_, direction) in DIRECTIONS {
             let float = DataType::Float64;
             let rounding = Rounding::new(direction, -2, &float, &float).unwrap();
@@ -221,7 +330,9 @@ mod tests {
     fn other_functions_are_not_described() {
         assert_eq!(Function::of(&string::repeat()), None);
         assert_eq!(Function::of(&string::upper()), None);
-        assert!(Function::Plain("upper".to_owned()).made(|_| None).is_err());
-        assert!(Function::Capped("upper".to_owned()).made(|_| Some(string::upper())).is_err());
+        assert!(Function(Parts::Plain("upper".to_owned())).made(|_| None).is_err());
+        assert!(
+            Function(Parts::Capped("upper".to_owned())).made(|_| Some(string::upper())).is_err()
+        );
     }
 }
