@@ -1,0 +1,195 @@
+//! The last look at a plan that was divided among workers: rows that must meet do meet.
+//!
+//! In: the plan that `datafusion-distributed` made of a verified bounded input, in stages of several tasks each. Out: whether every
+//! operator below the bounds finds the rows that it needs together in its own task, whether exactly one operator bounds the rows of a
+//! unit, in the task that has all of them, and whether every piece of every file is read by one task. A plan for which this does not
+//! hold is not sent; it runs in the process of the driver.
+//!
+//! ```text
+//! NetworkCoalesceExec
+//!   BoundContributionsExec: unit=patient@0          task i of 4 has the patients whose hash is i
+//!     NetworkShuffleExec
+//!       RepartitionExec: Hash([patient@0], …)       task j of 4 read a quarter of the file
+//!         …
+//! ```
+
+use std::sync::Arc;
+
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{Distribution, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion_distributed::{
+    DistributedExec, DistributedLeafExec, NetworkBoundaryExt, NetworkCoalesceExec,
+    NetworkShuffleExec, Stage,
+};
+use hushql::exec::elsewhere::bounded_unit;
+
+use crate::carried::Carried;
+
+/// Whether a distributed plan yields the integers of the plan that was divided.
+///
+/// # Guarantee
+/// True only if: below the operator that bounds contributions, or everywhere if there is none but at the root, each operator that
+/// needs rows together has them brought together just below it, within its task; the operator that bounds contributions reads rows
+/// that were distributed by the unit alone; and every leaf of a stage of several tasks is divided, each piece of a file once.
+pub(crate) fn is_divided_soundly(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let Some(distributed) = plan.downcast_ref::<DistributedExec>() else { return false };
+    let [head] = distributed.children()[..] else { return false };
+    let is_bounded = holds_bounds(head);
+    is_sound(head, &Within { tasks: 1, is_above_bounds: is_bounded, is_shuffled: false })
+}
+
+/// Where an operator is.
+struct Within {
+    /// The tasks of its stage.
+    tasks: usize,
+    /// Whether contributions are bounded below it.
+    is_above_bounds: bool,
+    /// Whether its rows are shuffled among tasks just above it.
+    is_shuffled: bool,
+}
+
+/// Whether an operator distributes rows by their values: it has to do so among all tasks.
+fn distributes(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let distributed = plan.downcast_ref::<RepartitionExec>();
+    distributed.is_some_and(|rows| matches!(rows.partitioning(), Partitioning::Hash(..)))
+}
+
+fn holds_bounds(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    bounded_unit(plan).is_some() || below(plan).into_iter().any(|(child, _)| holds_bounds(&child))
+}
+
+/// The inputs of an operator, with the number of tasks where it is another one.
+fn below(plan: &Arc<dyn ExecutionPlan>) -> Vec<(Arc<dyn ExecutionPlan>, Option<usize>)> {
+    match plan.as_network_boundary().map(|boundary| boundary.input_stage()) {
+        Some(Stage::Local(stage)) => vec![(Arc::clone(&stage.plan), Some(stage.tasks))],
+        Some(Stage::Remote(_)) => Vec::new(),
+        None => plan.children().into_iter().map(|child| (Arc::clone(child), None)).collect(),
+    }
+}
+
+fn is_sound(plan: &Arc<dyn ExecutionPlan>, within: &Within) -> bool {
+    let Within { tasks, is_above_bounds, is_shuffled } = *within;
+    let unit = bounded_unit(plan);
+    let is_above = is_above_bounds && unit.is_none();
+    let here = if plan.is_network_boundary() {
+        plan.is::<NetworkShuffleExec>() || plan.is::<NetworkCoalesceExec>()
+    } else if let Some(unit) = unit {
+        is_bounded_apart(plan, unit, tasks)
+    } else if let Some(leaf) = plan.downcast_ref::<DistributedLeafExec>() {
+        leaf.variants().len() == tasks && are_pieces(leaf)
+    } else if plan.children().is_empty() {
+        tasks == 1 || plan.is::<EmptyExec>()
+    } else if distributes(plan) {
+        tasks == 1 || is_shuffled
+    } else {
+        is_above || tasks == 1 || finds_its_rows(plan)
+    };
+    let is_shuffled = plan.is::<NetworkShuffleExec>();
+    here && below(plan).into_iter().all(|(child, own)| {
+        let tasks = own.unwrap_or(tasks);
+        is_sound(&child, &Within { tasks, is_above_bounds: is_above, is_shuffled })
+    })
+}
+
+/// Whether a task that bounds the rows of a unit has all of them.
+fn is_bounded_apart(plan: &Arc<dyn ExecutionPlan>, unit: usize, tasks: usize) -> bool {
+    let [input] = plan.children()[..] else { return false };
+    let schema = input.schema();
+    let Some(field) = schema.fields().get(unit) else { return false };
+    let unit: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), unit));
+    tasks == 1 || is_shuffled_by(input, &[unit])
+}
+
+/// Whether these rows were distributed among tasks by some of these keys.
+fn is_shuffled_by(rows: &Arc<dyn ExecutionPlan>, keys: &[Arc<dyn PhysicalExpr>]) -> bool {
+    if !rows.is::<NetworkShuffleExec>() {
+        return false;
+    }
+    // The boundary says how the tasks below distribute their rows; their plan has said the same.
+    let among = |partitioning: &Partitioning| match partitioning {
+        Partitioning::Hash(by, _) => !by.is_empty() && by.iter().all(|expr| keys.contains(expr)),
+        _ => false,
+    };
+    let below = below(rows);
+    let [(producer, _)] = below.as_slice() else { return false };
+    let Some(dealt) = producer.downcast_ref::<RepartitionExec>() else { return false };
+    among(rows.output_partitioning()) && among(dealt.partitioning())
+}
+
+/// Whether the rows that an operator needs together are together in its task.
+fn finds_its_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let operator = plan.downcast_ref::<Carried>().map_or(plan, Carried::inner);
+    // What it yields is brought together once more, above a boundary.
+    if operator.is::<CoalescePartitionsExec>() {
+        return false;
+    }
+    let needs = operator.input_distribution_requirements();
+    plan.children().into_iter().enumerate().all(|(i, input)| match needs.child_distribution(i) {
+        None | Some(Distribution::UnspecifiedDistribution) => true,
+        Some(Distribution::SinglePartition) => false,
+        #[expect(deprecated, reason = "an operator may still say it by its former name")]
+        Some(Distribution::HashPartitioned(keys) | Distribution::KeyPartitioned(keys)) => {
+            is_shuffled_by(input, keys)
+        }
+    })
+}
+
+/// The bytes of each file that a scan reads, as ranges.
+fn ranges(scan: &Arc<dyn ExecutionPlan>) -> Option<Vec<(String, i64, i64)>> {
+    let source = scan.downcast_ref::<DataSourceExec>()?;
+    let files = source.data_source().downcast_ref::<FileScanConfig>()?;
+    let files = files.file_groups.iter().flat_map(|group| group.files());
+    let range = |file: &datafusion::datasource::listing::PartitionedFile| {
+        let size = i64::try_from(file.object_meta.size).ok()?;
+        let (from, to) = match &file.range {
+            Some(range) => (range.start, range.end),
+            None => (0, size),
+        };
+        Some((file.object_meta.location.to_string(), from, to))
+    };
+    files.map(range).collect()
+}
+
+/// Whether the variants of a leaf read each byte of its files once, and all of them.
+fn are_pieces(leaf: &DistributedLeafExec) -> bool {
+    let variants: Option<Vec<_>> = leaf.variants().iter().map(ranges).collect();
+    let (Some(variants), Some(whole)) = (variants, ranges(leaf.original())) else { return false };
+    joined(variants.concat()).is_some_and(|read| Some(read) == joined(whole))
+}
+
+/// Ranges that follow each other as one; `None` if two have a byte in common.
+fn joined(mut ranges: Vec<(String, i64, i64)>) -> Option<Vec<(String, i64, i64)>> {
+    ranges.retain(|(_, from, to)| from < to);
+    ranges.sort();
+    let mut joined: Vec<(String, i64, i64)> = Vec::new();
+    for (file, from, to) in ranges {
+        match joined.last_mut() {
+            Some((last, _, end)) if *last == file && from < *end => return None,
+            Some((last, _, end)) if *last == file && from == *end => *end = to,
+            Some(_) | None => joined.push((file, from, to)),
+        }
+    }
+    Some(joined)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_a_file_once() {
+        let range = |file: &str, from, to| (file.to_owned(), from, to);
+        let (a, b) = (range("a", 0, 10), range("b", 0, 7));
+        let pieces = vec![range("a", 4, 10), b.clone(), range("a", 0, 4), range("a", 2, 2)];
+        assert_eq!(joined(pieces), joined(vec![a.clone(), b.clone()]));
+        assert_ne!(joined(vec![range("a", 0, 4), range("a", 5, 10), b]), joined(vec![a.clone()]));
+        assert_eq!(joined(vec![a.clone(), range("a", 9, 10)]), None);
+        assert_eq!(joined(vec![a.clone(), a]), None);
+    }
+}

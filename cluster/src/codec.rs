@@ -1,0 +1,175 @@
+//! Plans of bounded inputs as bytes.
+//!
+//! In: an operator or a function of a verified plan. Out: bytes, or an error for everything that is not on the list. DataFusion
+//! describes its own operators; this codec adds those of the engine and its functions. The key of the bounds is not among the bytes:
+//! it travels beside them, and where they are read it is found in the session's configuration. Seeds, noise and the privatizing
+//! operator have no description.
+//!
+//! ```text
+//! 0 {"BoundContributions": {"unit": 0, "keys": [1], …}}      an operator of the engine
+//! 1 PhysicalPlanNode { Filter … }                            an operator of DataFusion that was carried, see `carried`
+//! ```
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use datafusion::common::{DataFusionError, Result, internal_err, not_impl_err};
+use datafusion::execution::SessionStateDefaults;
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+use datafusion::prelude::SessionConfig;
+use datafusion_proto::bytes::{
+    physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
+};
+use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+use hushql::exec::elsewhere::{Aggregate, Function, Operator, Part};
+
+use crate::beside::Beside;
+use crate::carried::Carried;
+
+/// The first byte of an operator of the engine.
+const OWN: u8 = 0;
+/// The first byte of a carried operator.
+const CARRIED: u8 = 1;
+
+/// The functions of DataFusion, which every process has.
+static SCALAR: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
+    let all = SessionStateDefaults::default_scalar_functions();
+    let named = all.into_iter().flat_map(|function| {
+        let names = std::iter::once(function.name().to_owned());
+        let names: Vec<_> = names.chain(function.aliases().iter().cloned()).collect();
+        names.into_iter().map(move |name| (name, Arc::clone(&function)))
+    });
+    named.collect()
+});
+static AGGREGATE: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyLock::new(|| {
+    let all = SessionStateDefaults::default_aggregate_functions();
+    all.into_iter().map(|function| (function.name().to_owned(), function)).collect()
+});
+
+/// The codec of one session.
+///
+/// # Guarantee
+/// What it encodes and decodes yields the same rows as before, for the same key. It encodes no operator and no function that is
+/// not on the list.
+#[derive(Debug, Clone)]
+pub struct PlanCodec {
+    config: SessionConfig,
+}
+
+impl PlanCodec {
+    /// The codec for plans of a session of this configuration: it knows the files that the session holds.
+    pub fn new(config: &SessionConfig) -> Self {
+        Self { config: config.clone() }
+    }
+
+    /// A plan as bytes.
+    ///
+    /// # Errors
+    /// Why it cannot be encoded.
+    pub fn bytes(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<u8>> {
+        let bytes = physical_plan_to_bytes_with_extension_codec(Arc::clone(plan), self)?;
+        Ok(bytes.to_vec())
+    }
+
+    /// The plan in these bytes, in a process that runs it.
+    ///
+    /// # Errors
+    /// DataFusion's, for bytes that hold no plan; if a file cannot be opened, or is another one.
+    pub fn plan(&self, bytes: &[u8], context: &TaskContext) -> Result<Arc<dyn ExecutionPlan>> {
+        physical_plan_from_bytes_with_extension_codec(bytes, context, self)
+    }
+}
+
+fn external(error: impl std::error::Error + Send + Sync + 'static) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+fn with_children(
+    plan: &Arc<dyn ExecutionPlan>,
+    children: Vec<Arc<dyn ExecutionPlan>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(plan).replace_children(children, options)
+}
+
+impl PhysicalExtensionCodec for PlanCodec {
+    fn try_decode(
+        &self,
+        buf: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        ctx: &TaskContext,
+        _proto_converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match buf.split_first() {
+            Some((&OWN, text)) => {
+                let operator: Operator = serde_json::from_slice(text).map_err(external)?;
+                let key = Beside::of(ctx.session_config()).key()?;
+                operator.made(inputs, key.as_ref(), ctx)
+            }
+            Some((&CARRIED, bytes)) => {
+                let alone = self.plan(bytes, ctx)?;
+                with_children(&alone, inputs.to_vec())
+            }
+            _ => internal_err!("this describes no operator"),
+        }
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        buf: &mut Vec<u8>,
+        _proto_converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        if let Some(carried) = node.downcast_ref::<Carried>() {
+            buf.push(CARRIED);
+            buf.extend(self.bytes(&carried.alone()?)?);
+            return Ok(());
+        }
+        match Part::of(&node, &self.config).map_err(external)? {
+            Part::Own(operator) if operator.is_complete() => {
+                buf.push(OWN);
+                serde_json::to_writer(buf, &operator).map_err(external)
+            }
+            Part::Own(_) => internal_err!("a plan is sent after the charge"),
+            Part::DataFusions => {
+                internal_err!("DataFusion has no description of its own {}", node.name())
+            }
+        }
+    }
+
+    fn try_encode_udf(&self, node: &ScalarUDF, buf: &mut Vec<u8>) -> Result<()> {
+        if let Some(function) = Function::of(node) {
+            return serde_json::to_writer(buf, &function).map_err(external);
+        }
+        match SCALAR.get(node.name()) {
+            Some(own) if own.as_ref() == node => Ok(()),
+            Some(_) | None => not_impl_err!("the function {} cannot be sent", node.name()),
+        }
+    }
+
+    fn try_decode_udf(&self, _name: &str, buf: &[u8]) -> Result<Arc<ScalarUDF>> {
+        let function: Function = serde_json::from_slice(buf).map_err(external)?;
+        function.made(|name| SCALAR.get(name).cloned())
+    }
+
+    fn try_encode_udaf(&self, node: &AggregateUDF, buf: &mut Vec<u8>) -> Result<()> {
+        if let Some(function) = Aggregate::of(node) {
+            return serde_json::to_writer(buf, &function).map_err(external);
+        }
+        match AGGREGATE.get(node.name()) {
+            Some(own) if own.as_ref() == node => Ok(()),
+            Some(_) | None => not_impl_err!("the function {} cannot be sent", node.name()),
+        }
+    }
+
+    fn try_decode_udaf(&self, _name: &str, buf: &[u8]) -> Result<Arc<AggregateUDF>> {
+        let function: Aggregate = serde_json::from_slice(buf).map_err(external)?;
+        function.made()
+    }
+
+    fn try_encode_udwf(&self, node: &WindowUDF, _buf: &mut Vec<u8>) -> Result<()> {
+        not_impl_err!("the function {} cannot be sent", node.name())
+    }
+}

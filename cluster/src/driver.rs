@@ -1,0 +1,199 @@
+//! The driver's side: bounded inputs run on workers.
+//!
+//! In: the verified plan of a bounded input, once the query is paid for. Out: its rows, which the workers computed together: each
+//! reads pieces of the files, sends each row to the worker that has the rows of its unit, bounds the contributions of its units, and
+//! sends sums here. The driver parses, charges, adds up and draws.
+//!
+//! ```text
+//! let workers = Workers::start(program, 4)?;                      // processes on this machine
+//! let engine = Engine::open("study.db")?.at_site(Arc::new(workers.site()))?;
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::prelude::SessionConfig;
+use datafusion_distributed::{
+    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExt, SessionStateBuilderExt,
+    WorkerResolver,
+};
+use futures::{StreamExt, TryStreamExt, stream};
+use hushql::exec::elsewhere::{BoundingKey, CannotRunThere, Part, Site};
+use url::Url;
+
+use crate::apart::is_divided_soundly;
+use crate::beside::Beside;
+use crate::carried::Carried;
+use crate::codec::PlanCodec;
+
+/// Workers, as the site of an engine's private parts.
+#[derive(Clone)]
+pub struct Cluster {
+    workers: Arc<[Url]>,
+    secret: Arc<str>,
+    divided: Arc<AtomicU64>,
+}
+
+/// The secret is left out.
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("workers", &self.workers).finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// The workers at these addresses, which were given the same secret.
+    pub fn new(workers: Vec<Url>, secret: &str) -> Self {
+        Self { workers: workers.into(), secret: secret.into(), divided: Arc::default() }
+    }
+
+    /// The same workers, asked with another secret.
+    #[must_use]
+    pub fn with_secret(self, secret: &str) -> Self {
+        Self { secret: secret.into(), ..self }
+    }
+
+    /// How many bounded inputs were divided among the workers so far. Others ran in this process, because their rows could not be.
+    pub fn divided_so_far(&self) -> u64 {
+        self.divided.load(Ordering::Relaxed)
+    }
+
+    /// The configuration in which a plan is divided and sent, with what travels beside it.
+    fn config(&self, own: &SessionConfig, key: Option<[u64; 4]>) -> Result<SessionConfig> {
+        let workers = self.workers.len();
+        own.clone()
+            .with_distributed_worker_resolver(self.clone())
+            .with_distributed_option_extension(Beside::new(&self.secret, key))
+            .with_distributed_user_codec(PlanCodec::new(own))
+            .with_distributed_desired_task_count_handler(move |event: DesiredTaskCountEvent| {
+                let is_read = event.plan.is::<DataSourceExec>();
+                is_read.then(|| Ok(DesiredTaskCountEventResponse::desired(workers)))
+            })
+            .with_distributed_max_tasks_per_stage(workers)?
+            .with_distributed_broadcast_joins(false)?
+            .with_distributed_partial_reduce(false)?
+            .with_distributed_dynamic_task_count(false)?
+            .with_distributed_metrics_collection(false)
+    }
+
+    /// The plan in stages for the workers; `None` if its rows cannot be divided among them.
+    ///
+    /// # Errors
+    /// Those of `datafusion-distributed`.
+    async fn divided(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        context: &TaskContext,
+    ) -> Result<Option<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)>> {
+        let key = BoundingKey::of_plan(plan).and_then(|key| key.words());
+        let given = Given(Carried::all(Arc::clone(plan))?);
+        let state = SessionStateBuilder::new()
+            .with_config(self.config(context.session_config(), key)?)
+            .with_runtime_env(context.runtime_env())
+            .with_query_planner(Arc::new(given))
+            .with_distributed_planner()
+            .build();
+        let schema = Arc::new(DFSchema::empty());
+        let nothing = EmptyRelation { produce_one_row: false, schema };
+        let nothing = LogicalPlan::EmptyRelation(nothing);
+        let divided = state.query_planner().create_physical_plan(&nothing, &state).await?;
+        Ok(is_divided_soundly(&divided).then(|| (divided, state.task_ctx())))
+    }
+}
+
+impl WorkerResolver for Cluster {
+    fn get_urls(&self) -> Result<Vec<Url>> {
+        Ok(self.workers.to_vec())
+    }
+}
+
+/// Hands the plan over that was verified; `datafusion-distributed` divides what a planner makes.
+#[derive(Debug)]
+struct Given(Arc<dyn ExecutionPlan>);
+
+#[async_trait]
+impl QueryPlanner for Given {
+    async fn create_physical_plan(
+        &self,
+        _plan: &LogicalPlan,
+        _session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+impl Site for Cluster {
+    fn partitions_by_unit(&self) -> bool {
+        true
+    }
+
+    fn accepts(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        config: &SessionConfig,
+    ) -> Result<(), CannotRunThere> {
+        if self.workers.is_empty() {
+            return Err(CannotRunThere::new("there are no workers", "start one, or run without"));
+        }
+        let (mut refused, mut is_complete) = (None, true);
+        let walked = plan.apply(|node| match Part::of(node, config) {
+            Ok(Part::Own(operator)) => {
+                is_complete &= operator.is_complete();
+                Ok(match operator.is_scan() {
+                    // What reads the table was described with it.
+                    true => TreeNodeRecursion::Jump,
+                    false => TreeNodeRecursion::Continue,
+                })
+            }
+            Ok(Part::DataFusions) => Ok(TreeNodeRecursion::Continue),
+            Err(error) => {
+                refused = Some(error);
+                Ok(TreeNodeRecursion::Stop)
+            }
+        });
+        let cannot = || {
+            CannotRunThere::new(
+                "a function in this query does not run on workers yet",
+                "ask without it, or run without workers",
+            )
+        };
+        walked.map_err(|_| cannot())?;
+        match refused {
+            Some(error) => Err(error),
+            // All functions are tried, before anything is paid.
+            None if is_complete => {
+                PlanCodec::new(config).bytes(plan).map(drop).map_err(|_| cannot())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn rows(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let (cluster, plan, schema) = (self.clone(), Arc::clone(plan), plan.schema());
+        let rows = stream::once(async move {
+            match cluster.divided(&plan, &context).await? {
+                Some((divided, context)) => {
+                    cluster.divided.fetch_add(1, Ordering::Relaxed);
+                    divided.execute(0, context)
+                }
+                None => plan.execute(0, context),
+            }
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.try_flatten().boxed())))
+    }
+}

@@ -1,0 +1,70 @@
+//! Plans that a process received: their bytes, with a key beside them, and the files that they name.
+//!
+//! In: the bytes of a plan. Out: the plan, whose files are open. Each session has files of its own, which are closed with it.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_distributed::DistributedExt;
+use hushql::exec::elsewhere::{BoundingKey, ReceivedFiles};
+
+use crate::beside::Beside;
+use crate::codec::PlanCodec;
+
+/// The environment of one session, and its files, of which none is open yet. It writes nothing to a disk.
+pub(crate) fn environment() -> Result<(Arc<RuntimeEnv>, Arc<ReceivedFiles>)> {
+    let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
+    let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?;
+    let files = ReceivedFiles::within(&runtime)?;
+    Ok((runtime, Arc::new(files)))
+}
+
+/// Makes a session one that receives plans.
+pub(crate) fn receiving(mut state: SessionState, files: Arc<ReceivedFiles>) -> SessionState {
+    let config = state.config_mut();
+    // As in the session of an engine, where each switch says why.
+    config.options_mut().execution.skip_physical_aggregate_schema_check = true;
+    config.options_mut().execution.parquet.pushdown_filters = false;
+    let codec = PlanCodec::new(config);
+    config.set_extension(files);
+    config.set_distributed_user_codec(codec);
+    state
+}
+
+/// A session that received a key, and reads plans.
+#[derive(Debug)]
+pub struct Received {
+    context: Arc<TaskContext>,
+}
+
+impl Received {
+    /// A session with this key, if there is one.
+    ///
+    /// # Errors
+    /// DataFusion's, if there is no environment for it.
+    pub fn new(key: Option<BoundingKey>) -> Result<Self> {
+        let (runtime, files) = environment()?;
+        let beside = Beside::new("", key.and_then(|key| key.words()));
+        let state = SessionStateBuilder::new().with_default_features().with_runtime_env(runtime);
+        let mut state = receiving(state.build(), files);
+        state.config_mut().options_mut().extensions.insert(beside);
+        Ok(Self { context: state.task_ctx() })
+    }
+
+    /// The plan in these bytes.
+    ///
+    /// # Errors
+    /// As [`PlanCodec::plan`].
+    pub fn plan(&self, bytes: &[u8]) -> Result<Arc<dyn ExecutionPlan>> {
+        PlanCodec::new(self.context.session_config()).plan(bytes, &self.context)
+    }
+
+    /// The context in which its plans run.
+    pub fn context(&self) -> Arc<TaskContext> {
+        Arc::clone(&self.context)
+    }
+}
