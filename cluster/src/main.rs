@@ -5,6 +5,8 @@ use std::io::{self, BufRead, Write};
 use hushql_cluster::Listening;
 
 fn main() -> io::Result<()> {
+    // The message of a panic may quote a cell.
+    std::panic::set_hook(Box::new(|_| {}));
     let mut secret = String::new();
     io::stdin().lock().read_line(&mut secret)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hushql::Error;
 use hushql_cluster::Workers;
@@ -85,4 +86,42 @@ async fn lost_and_foreign_workers_fail_a_statement_without_a_word() {
         own.analyst("lab").unwrap().query(&query.replace("rows=2", "rows=3")).await.unwrap_err();
     assert!(matches!(failed, Error::Execution), "{failed}");
     assert_ne!(spent(), before);
+}
+
+/// A worker that is lost while a statement runs changes no integer: the statement ends with the right ones, or fails.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_worker_that_is_lost_changes_no_integer() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path());
+    let query = QUERIES[3];
+    let local = Arc::new(Noted::new(Arc::new(HereByUnit)));
+    let here = engine(folder.path(), Arc::clone(&local) as _).await;
+    here.analyst("lab").unwrap().query(query).await.unwrap();
+    let expected = local.taken();
+    let (mut lost, mut answered) = (0, 0);
+    for milliseconds in [0, 2, 5, 10, 20, 40, 80, 160, 2_000] {
+        let mut workers = Workers::start(program(), 3).unwrap();
+        let noted = Arc::new(Noted::new(Arc::new(workers.site())));
+        let there = engine(folder.path(), Arc::clone(&noted) as _).await;
+        let spent = || format!("{:?}", there.owner().budgets().unwrap());
+        let before = spent();
+        let lab = there.analyst("lab").unwrap();
+        let asked = tokio::spawn(async move { lab.query(query).await });
+        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+        workers.kill(1).unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(60), asked).await;
+        match answer.expect("it ends").unwrap() {
+            Ok(_) => {
+                assert_eq!(noted.taken(), expected, "{milliseconds} ms");
+                answered += 1;
+            }
+            Err(error) => {
+                assert!(matches!(error, Error::Execution), "{milliseconds} ms: {error}");
+                assert_eq!(noted.taken(), Integers::new(), "{milliseconds} ms");
+                lost += 1;
+            }
+        }
+        assert_ne!(spent(), before, "{milliseconds} ms");
+    }
+    assert!(lost > 0 && answered > 0, "{lost} {answered}");
 }
