@@ -10,13 +10,11 @@
 //! 0 … 99,999 in 64    0 … 63 of 1,563 or 1,562 ticks each; NULL 64
 //! ```
 
-use std::collections::HashMap;
-
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt64Array};
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, TimeUnit, UInt64Type};
 use arrow::error::ArrowError;
-use datafusion::common::ScalarValue;
+use datafusion::common::{HashMap, ScalarValue};
 
 use crate::grid::Grid;
 use crate::sampler::Uniform;
@@ -181,9 +179,9 @@ impl Codes {
                         Kind::Floats(starts.iter().map(|start| ticks.float(*start)).collect())
                     }
                     (false, true) => {
-                        Kind::Offset { first: ticks.first(), most: null.saturating_sub(1) }
+                        Kind::Offset(Offset::new(ticks.first(), null.saturating_sub(1)))
                     }
-                    (false, false) => Kind::Starts(starts.iter().map(unit).collect()),
+                    (false, false) => Kind::Starts(Starts::new(starts.iter().map(unit).collect())),
                 }
             }
         };
@@ -295,13 +293,52 @@ enum Kind {
     Numbers(HashMap<i128, u16>),
     /// Floats, by their bits.
     FloatList(HashMap<u64, u16>),
-    /// A code for each number from the first one.
-    Offset {
-        first: i128,
-        most: u16,
-    },
-    Starts(Vec<i128>),
+    Offset(Offset),
+    Starts(Starts),
     Floats(Vec<f64>),
+}
+
+/// A code for each number from the first one.
+#[derive(Debug, Clone)]
+struct Offset {
+    first: i128,
+    most: u16,
+    /// Both ends, where they are numbers of 64 bits.
+    narrow: Option<(i64, i64)>,
+}
+
+impl Offset {
+    fn new(first: i128, most: u16) -> Self {
+        let narrow = |at: i128| i64::try_from(at).ok();
+        let last = first.saturating_add(i128::from(most));
+        Self { first, most, narrow: narrow(first).zip(narrow(last)) }
+    }
+
+    fn code(&self, value: i128) -> u16 {
+        let at = value.saturating_sub(self.first).clamp(0, i128::from(self.most));
+        u16::try_from(at).unwrap_or(self.most)
+    }
+}
+
+/// A code for each bucket, by the numbers that buckets begin with.
+#[derive(Debug, Clone)]
+struct Starts {
+    wide: Vec<i128>,
+    /// The same, where all are numbers of 64 bits.
+    narrow: Option<Vec<i64>>,
+}
+
+impl Starts {
+    fn new(wide: Vec<i128>) -> Self {
+        let narrow = wide.iter().map(|start| i64::try_from(*start).ok()).collect();
+        Self { wide, narrow }
+    }
+}
+
+/// The bucket of a value, the one that begins last at or below it: the first one where none does.
+fn bucket<T: PartialOrd>(starts: &[T], value: &T) -> u16 {
+    let at = starts.partition_point(|start| start <= value).saturating_sub(1);
+    u16::try_from(at).unwrap_or(u16::MAX)
 }
 
 fn listed(values: &[ScalarValue]) -> Result<Kind, ArrowError> {
@@ -356,6 +393,11 @@ fn is_text(data_type: &DataType) -> bool {
 }
 
 impl Encoder {
+    /// The number of codes, that of NULL included.
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.null) + 1
+    }
+
     /// Appends the code of each value.
     ///
     /// # Guarantee
@@ -417,26 +459,30 @@ impl Encoder {
                     if x.is_nan() {
                         return null;
                     }
-                    let at = starts.partition_point(|start| *start <= x).saturating_sub(1);
-                    u16::try_from(at).unwrap_or(null)
+                    bucket(starts, &x)
                 },
                 null,
             )?,
             Kind::Numbers(known) => for_each_whole(values, |_, value| {
                 codes.push(value.and_then(|v| known.get(&v).copied()).unwrap_or(null));
             })?,
-            Kind::Offset { first, most } => for_each_whole(values, |_, value| {
-                codes.push(value.map_or(null, |v| {
-                    let at = v.saturating_sub(*first).clamp(0, i128::from(*most));
-                    u16::try_from(at).unwrap_or(null)
-                }));
-            })?,
-            Kind::Starts(starts) => for_each_whole(values, |_, value| {
-                codes.push(value.map_or(null, |v| {
-                    let at = starts.partition_point(|start| *start <= v).saturating_sub(1);
-                    u16::try_from(at).unwrap_or(null)
-                }));
-            })?,
+            Kind::Offset(offset) => match (narrow(values)?, offset.narrow) {
+                (Some(values), Some((first, last))) => each(&values, null, codes, |value| {
+                    let at = value.clamp(first, last).wrapping_sub(first);
+                    u16::try_from(at).unwrap_or(offset.most)
+                }),
+                (Some(_), None) | (None, _) => for_each_whole(values, |_, value| {
+                    codes.push(value.map_or(null, |value| offset.code(value)));
+                })?,
+            },
+            Kind::Starts(starts) => match (narrow(values)?, &starts.narrow) {
+                (Some(values), Some(starts)) => {
+                    each(&values, null, codes, |value| bucket(starts, &value));
+                }
+                (Some(_), None) | (None, _) => for_each_whole(values, |_, value| {
+                    codes.push(value.map_or(null, |value| bucket(&starts.wide, &value)));
+                })?,
+            },
         }
         Ok(())
     }
@@ -464,6 +510,27 @@ fn whole(values: &ArrayRef) -> Result<Int64Array, ArrowError> {
         _ => values,
     };
     Ok(cast(values, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
+}
+
+/// The same, for types all of whose values are numbers of 64 bits.
+fn narrow(values: &ArrayRef) -> Result<Option<Int64Array>, ArrowError> {
+    match values.data_type() {
+        DataType::Decimal128(..) | DataType::UInt64 => Ok(None),
+        _ => whole(values).map(Some),
+    }
+}
+
+/// Appends the code of each value. What stands where NULL is gets a code like any other, and that of NULL afterwards: the loop over
+/// values has no branch.
+fn each(values: &Int64Array, null: u16, codes: &mut Vec<u16>, code: impl Fn(i64) -> u16) {
+    let first = codes.len();
+    codes.extend(values.values().iter().map(|value| code(*value)));
+    let Some(nulls) = values.nulls().filter(|nulls| nulls.null_count() > 0) else { return };
+    for (code, is_valid) in codes.iter_mut().skip(first).zip(nulls) {
+        if !is_valid {
+            *code = null;
+        }
+    }
 }
 
 /// Calls `each` with every row: its number, and its value in units of the type.
@@ -615,5 +682,42 @@ mod tests {
         assert_eq!(&values, &expected);
         let empty = codes.decode(&[], &mut rng).unwrap();
         assert_eq!(empty.len(), 0);
+    }
+
+    /// Numbers of 64 bits have codes as all whole numbers have them: by the nearest tick, or the last bucket that begins at or below.
+    #[test]
+    fn narrow_numbers_are_coded_like_wide_ones() {
+        let mut rng = QueryRng::seeded_for_tests(4);
+        let ends = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
+        for turn in 0..200 {
+            let number = |rng: &mut QueryRng| match rng.below_u64(4) {
+                0 => ends[usize::try_from(rng.below_u64(7)).unwrap()],
+                1 => i64::try_from(rng.below_u64(400)).unwrap() - 200,
+                _ => i64::from_ne_bytes(rng.next_u64().to_ne_bytes()),
+            };
+            let values: Vec<Option<i64>> =
+                (0..50).map(|_| rng.chance(4, 5).then(|| number(&mut rng))).collect();
+            let (first, last) = match turn % 4 {
+                0 => (-100, 20),
+                1 => (i128::from(i64::MIN), i128::from(i64::MIN) + 1_000_000),
+                2 => (i128::from(i64::MAX) - 5, i128::from(i64::MAX)),
+                _ => (-150, 150),
+            };
+            let ticks = units(&DataType::Int64, first, last).unwrap();
+            let codes = Codes::ticks(ticks, &DataType::Int64);
+            let Rule::Ticks { starts, .. } = &codes.rule else { panic!() };
+            let expected = values.iter().map(|value| match value {
+                None => starts.len(),
+                Some(value) => {
+                    let value = i128::from(*value).clamp(first, last);
+                    starts.iter().filter(|start| ticks.unit(**start) <= value).count() - 1
+                }
+            });
+            let expected: Vec<u16> = expected.map(|code| u16::try_from(code).unwrap()).collect();
+            let array: ArrayRef = Arc::new(Int64Array::from(values));
+            assert_eq!(codes_of(&codes, Arc::clone(&array)), expected);
+            // A slice, whose NULLs begin in the middle of a byte.
+            assert_eq!(codes_of(&codes, array.slice(3, 40)), expected[3..43]);
+        }
     }
 }

@@ -83,6 +83,11 @@ impl Columns {
     }
 }
 
+/// For each cell of the marginal of one set its cell in that of another, whose columns are among its own.
+pub(crate) fn onto(from: &Columns, to: &Columns, sizes: &[usize]) -> Vec<u32> {
+    index(from.as_slice(), to.as_slice(), sizes)
+}
+
 /// For each cell of the marginal of `from` its cell in the marginal of `to`, whose columns are among those of `from`.
 pub(super) fn index(from: &[usize], to: &[usize], sizes: &[usize]) -> Vec<u32> {
     let size = |column: &usize| sizes.get(*column).copied().unwrap_or(1);

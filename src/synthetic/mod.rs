@@ -36,7 +36,7 @@ mod task;
 )]
 mod tests;
 
-pub(crate) use columns::{Columns, Count, CountError};
+pub(crate) use columns::{Columns, Count, CountError, onto};
 pub(crate) use made::{Made, Progress};
 pub(crate) use plan::Plan;
 pub(crate) use task::{

@@ -64,10 +64,12 @@ impl Plan {
         let task = &self.task;
         let all = Columns::new(0..task.sizes.len()).cells(&task.sizes);
         let cells = self.competing.iter().map(|(set, _)| set.cells(&task.sizes));
-        // What is counted, and what a model answers: two marginals, ways through the model, and a table on the way.
+        // What is counted, the tables that it is counted with, and what a model answers: two marginals, ways through the model, and
+        // a table on the way.
         let held = cells.clone().fold(0, usize::saturating_add).min(task.most_held);
         let largest = cells.fold(0, usize::max).max(task.most_held.min(all));
-        let scoring = held.saturating_add(largest.saturating_mul(4)).saturating_mul(8);
+        let counted = held.saturating_mul(2);
+        let scoring = counted.saturating_add(largest.saturating_mul(4)).saturating_mul(8);
         let rounds = |rounds: u32| usize::try_from(rounds).unwrap_or(usize::MAX);
         let model = match task.method {
             // Tables of a step and of the one before, models that are kept, and for each measurement the cells of a table.

@@ -1,7 +1,7 @@
 //! The rows of one partition as codes.
 //!
 //! In: batches of bounded rows. Out: for each column the code of each row, and where rows are weighed, a number for the unit of
-//! each row. Nothing is allocated for a row.
+//! each row. Nothing is allocated for a row: codes gather in one buffer for each batch, and are kept in as few bytes as they need.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use arrow::row::{RowConverter, SortField};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::memory_pool::MemoryReservation;
 
+use super::column::Column;
 use crate::codes::Encoder;
 use crate::exec::operator::bound_contributions::canonical;
 
@@ -20,7 +21,7 @@ use crate::exec::operator::bound_contributions::canonical;
 pub(super) struct Chunk {
     pub(super) rows: usize,
     /// For each column the code of each row.
-    pub(super) columns: Vec<Vec<u16>>,
+    pub(super) columns: Vec<Column>,
     /// The unit of each row, by its number; empty where rows are not weighed.
     pub(super) units: Vec<u32>,
     /// The units in the order of their numbers.
@@ -35,7 +36,7 @@ pub(super) const OF_A_NAME: usize = 64;
 impl Chunk {
     /// The bytes that it takes.
     fn bytes(&self) -> usize {
-        let codes: usize = self.columns.iter().map(|codes| codes.capacity() * 2).sum();
+        let codes: usize = self.columns.iter().map(Column::bytes).sum();
         let names = self.names.capacity() * OF_A_NAME + self.of_names;
         codes + self.units.capacity() * 4 + names
     }
@@ -49,6 +50,8 @@ pub(super) struct Reader {
     /// Makes equal units equal bytes.
     units: Option<RowConverter>,
     chunk: Chunk,
+    /// The codes of one column of a batch.
+    codes: Vec<u16>,
     reserved: MemoryReservation,
 }
 
@@ -64,9 +67,9 @@ impl Reader {
             Some(unit) => Some(RowConverter::new(vec![SortField::new(unit.clone())])?),
             None => None,
         };
-        let columns = vec![Vec::new(); encoders.len()];
+        let columns = encoders.iter().map(|encoder| Column::new(encoder.len())).collect();
         let chunk = Chunk { columns, ..Chunk::default() };
-        Ok(Self { encoders, first, units, chunk, reserved })
+        Ok(Self { encoders, first, units, chunk, codes: Vec::new(), reserved })
     }
 
     /// Reads one batch.
@@ -74,13 +77,17 @@ impl Reader {
     /// # Errors
     /// Where there is no memory left for its codes.
     pub(super) fn read(&mut self, batch: &RecordBatch) -> Result<()> {
-        let Self { encoders, first, units, chunk, reserved } = self;
+        let Self { encoders, first, units, chunk, codes, reserved } = self;
         if batch.num_columns() != *first + encoders.len() {
             return internal_err!("rows have a column for each code");
         }
         let values = batch.columns().iter().skip(*first);
-        for ((encoder, values), codes) in encoders.iter().zip(values).zip(&mut chunk.columns) {
+        for ((encoder, values), column) in encoders.iter().zip(values).zip(&mut chunk.columns) {
+            codes.clear();
             encoder.encode(values, codes)?;
+            if column.extend(codes).is_err() {
+                return internal_err!("every code is below the size of its column");
+            }
         }
         chunk.rows += batch.num_rows();
         if let (Some(units), Some(own)) = (units, batch.columns().first()) {
@@ -101,7 +108,7 @@ impl Reader {
                 chunk.units.push(number);
             }
         }
-        if chunk.columns.iter().any(|codes| codes.len() != chunk.rows) {
+        if chunk.columns.iter().any(|column| column.len() != chunk.rows) {
             return internal_err!("every row has a code in every column");
         }
         reserved.try_resize(chunk.bytes())

@@ -33,7 +33,9 @@ use crate::sampler::QueryRng;
 use chunk::{Chunk, Reader};
 
 mod chunk;
+mod column;
 mod count;
+mod joint;
 mod weigh;
 
 pub(crate) use count::CodedRows;
@@ -94,7 +96,7 @@ fn due(release: &SyntheticRelease) -> Due {
     }
 }
 
-/// Whoever codes the rows of a partition keeps them, too: two bytes for each value, with as much to grow, and its unit.
+/// Whoever codes the rows of a partition keeps them, too: at most two bytes for each value, with as much to grow, and its unit.
 fn advance(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Advance {
     let config = state.config();
     let (batch, threads) = (config.batch_size(), config.target_partitions());
@@ -204,5 +206,7 @@ async fn collected(
     reserved.push(all);
     let sensitivity = rows.is_weighed().then_some(release.task().sensitivity);
     let sizes = release.task().sizes.clone();
-    Ok(CodedRows::new(weigh::weighed(chunks, sensitivity)?, sizes, deadline, reserved))
+    let weighed = weigh::weighed(chunks, sensitivity)?;
+    let coded = CodedRows::new(weighed, sizes, deadline, reserved);
+    coded.map_err(|error| DataFusionError::External(Box::new(error)))
 }

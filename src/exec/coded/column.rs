@@ -1,0 +1,75 @@
+//! The codes of one column, in as few bytes as they need.
+//!
+//! In: codes below the size of a column. Out: the same codes, one byte each where all of them fit, and two otherwise: what is
+//! counted ten million times over is read from memory half as slowly.
+//!
+//! ```text
+//! 101 codes   0, 100, 7 …    one byte each
+//! 300 codes   0, 299, 7 …    two bytes each
+//! ```
+
+/// The codes of a column, row by row.
+#[derive(Debug)]
+pub(super) enum Column {
+    /// Below 256.
+    Bytes(Vec<u8>),
+    /// All others.
+    Wide(Vec<u16>),
+}
+
+/// A code that does not fit into its column: a fault.
+#[derive(Debug)]
+pub(super) struct Beyond;
+
+impl Column {
+    /// A column without rows, of so many codes.
+    pub(super) fn new(size: usize) -> Self {
+        if size <= 1 << u8::BITS { Self::Bytes(Vec::new()) } else { Self::Wide(Vec::new()) }
+    }
+
+    /// Appends codes.
+    ///
+    /// # Errors
+    /// [`Beyond`] where a code does not fit.
+    pub(super) fn extend(&mut self, codes: &[u16]) -> Result<(), Beyond> {
+        match self {
+            Self::Bytes(own) => {
+                let mut largest = 0;
+                own.extend(codes.iter().map(|code| {
+                    largest = largest.max(*code);
+                    u8::try_from(*code & 0xff).unwrap_or(u8::MAX)
+                }));
+                if largest > u16::from(u8::MAX) { Err(Beyond) } else { Ok(()) }
+            }
+            Self::Wide(own) => {
+                own.extend_from_slice(codes);
+                Ok(())
+            }
+        }
+    }
+
+    /// How many rows there are.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Bytes(codes) => codes.len(),
+            Self::Wide(codes) => codes.len(),
+        }
+    }
+
+    /// The bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Bytes(codes) => codes.capacity(),
+            Self::Wide(codes) => codes.capacity().saturating_mul(2),
+        }
+    }
+
+    /// Whether all codes are below this.
+    pub(super) fn is_below(&self, size: usize) -> bool {
+        let largest = match self {
+            Self::Bytes(codes) => codes.iter().copied().max().map(usize::from),
+            Self::Wide(codes) => codes.iter().copied().max().map(usize::from),
+        };
+        largest.is_none_or(|largest| largest < size)
+    }
+}
