@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use super::columns::{Columns, Count, CountError, index};
 use super::door::{Door, Told};
 use super::made::{Made, Progress};
-use super::plan::Plan;
+use super::noise::Noise;
+use super::outcome::Answered;
+use super::plan::{Basis, Plan};
 use super::task::{Budget, MOST_CODES, Method, Sensitivity, Task, Unfit};
 use crate::sampler::{QueryRng, Uniform};
 
@@ -324,4 +326,106 @@ fn few_columns_are_pure() {
     let auto = |columns| Budget::auto(columns, 1_000_000_000, 14_973_057);
     assert_eq!(auto(6), Budget::Pure { epsilon_nano: 1_000_000_000 });
     assert_eq!(auto(7), Budget::Concentrated { rho_nano: 14_973_057 });
+}
+
+/// How far two tables can be told apart by what a run releases: the logarithm of how much likelier the noisy counts are with the first
+/// one than with the second. For a small database, how many of its rows are of the kind that only the first table has.
+fn evidence(task: &Task, counts: &Rows, (with, without): (&Rows, &Rows), seed: u64) -> f64 {
+    let plan = Plan::new(task.clone()).unwrap();
+    let mut rng = QueryRng::seeded_for_tests(seed);
+    let mut door = Door::new(task, counts, &mut rng, &|| false);
+    let outcome = match plan.release(&mut door, &mut |_| {}).unwrap() {
+        Basis::Tables(outcome) => outcome,
+        Basis::Rows(cells) => {
+            let only = (0..with.cells.len()).find(|at| with.cells[*at] != without.cells[*at]);
+            return cells.iter().filter(|cell| Some(**cell) == only).count() as f64;
+        }
+    };
+    let of_one = |noise: &Noise, y: f64, (x, z): (f64, f64)| match noise {
+        Noise::Laplace(_) => ((y - z).abs() - (y - x).abs()) / noise.mean_size(),
+        Noise::Gaussian(_) => ((y - z).powi(2) - (y - x).powi(2)) / (2.0 * noise.variance()),
+    };
+    let mut sum = 0.0;
+    for measured in &outcome.measured {
+        let measured = measured.get();
+        let (x, z) = (with.onto(&measured.columns), without.onto(&measured.columns));
+        for ((y, x), z) in measured.values.iter().zip(x).zip(z) {
+            sum += of_one(&measured.noise, *y as f64, (x as f64, z as f64));
+        }
+    }
+    for round in &outcome.rounds {
+        if let Answered::Cell { cell, value, measure } = round.measured {
+            let columns = &round.candidates[round.chosen].columns;
+            let (x, z) = (with.onto(columns)[cell], without.onto(columns)[cell]);
+            let noise = door.noise(measure).unwrap();
+            sum += of_one(&noise, value as f64, (x as f64, z as f64));
+        }
+    }
+    sum
+}
+
+/// A bound of a share that holds but once in a million: Wilson's, with 4.9 standard errors.
+fn share(hits: usize, of: usize, up: bool) -> f64 {
+    let (n, z) = (of as f64, 4.9_f64);
+    let p = hits as f64 / n;
+    let middle = p + z * z / (2.0 * n);
+    let width = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
+    let bound = if up { middle + width } else { middle - width } / (1.0 + z * z / n);
+    bound.clamp(1e-9, 1.0)
+}
+
+/// What the evidence of runs with and without the row proves to be lost, at least: ε, or ρ.
+fn lost(is_pure: bool, with: &[f64], without: &[f64]) -> f64 {
+    // One half says where to cut, the other what that shows.
+    let half = with.len() / 2;
+    let above = |all: &[f64], cut: f64| all.iter().filter(|x| **x > cut).count();
+    let shown = |with: &[f64], without: &[f64], cut: f64| {
+        let p = share(above(with, cut), with.len(), false);
+        let q = share(above(without, cut), without.len(), true);
+        if is_pure {
+            return (p / q).ln();
+        }
+        let of_order = |a: f64| (a * p.ln() + (1.0 - a) * q.ln()) / (a - 1.0) / a;
+        [1.2, 1.5, 2.0, 3.0, 5.0].map(of_order).into_iter().fold(f64::MIN, f64::max)
+    };
+    let cut = with[..half].iter().copied().max_by(|a, b| {
+        let shown = |cut: f64| shown(&with[..half], &without[..half], cut);
+        shown(*a - 1e-9).total_cmp(&shown(*b - 1e-9))
+    });
+    shown(&with[half..], &without[half..], cut.unwrap() - 1e-9)
+}
+
+/// Audits of whole runs: a row of an otherwise empty cell is there, or it is not. What is released proves no more than what was charged,
+/// and where many times as much is spent, it proves more than that.
+#[test]
+fn audits_prove_no_more_than_what_was_charged() {
+    let rows = |cells: [i64; 4]| Rows { sizes: vec![2, 2], cells: cells.to_vec() };
+    let pure = |times: u64| Budget::Pure { epsilon_nano: times * 1_000_000_000 };
+    let rho = |times: u64| Budget::Concentrated { rho_nano: times * 500_000_000 };
+    for (method, others, times) in [
+        (Method::Aim, [3, 2, 2], 6),
+        (Method::Mwem { cells: false, rounds: 2 }, [3, 2, 2], 6),
+        // Only a few cells are measured: much has to be lost until it shows.
+        (Method::Mwem { cells: true, rounds: 2 }, [3, 2, 2], 40),
+        // Its one row is of the most frequent kind.
+        (Method::SmallDatabase { rows: 1 }, [0, 0, 0], 6),
+    ] {
+        let [a, b, c] = others;
+        let (with, without) = (rows([a, b, c, 1]), rows([a, b, c, 0]));
+        for (is_pure, charged, budgets) in
+            [(true, 1.0, [pure(1), pure(times)]), (false, 0.5, [rho(1), rho(times)])]
+        {
+            let proved = budgets.map(|budget| {
+                let task = task(&[2, 2], 2, method, budget);
+                let runs = |counts: &Rows, first: u64| -> Vec<f64> {
+                    let seeds = first..first + 3_000;
+                    seeds.map(|seed| evidence(&task, counts, (&with, &without), seed)).collect()
+                };
+                lost(is_pure, &runs(&with, 0), &runs(&without, 10_000))
+            });
+            println!("{method:?}, charged {charged}: proved {proved:?}");
+            assert!(proved[0] <= charged, "{method:?}: {proved:?}");
+            assert!(proved[1] > charged, "{method:?}: {proved:?} with {times} times as much");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use num_traits::ToPrimitive;
 
 use super::*;
 use crate::privacy::{Loss, Selecting};
+use crate::sampler::Uniform;
 use crate::synthetic::task::{Budget, Method};
 use crate::synthetic::tests::{Rows, task};
 
@@ -341,6 +342,39 @@ fn the_door_keeps_the_account() {
     assert!(door.measure_total(1).is_err());
     // Without a share there is no noise that would do.
     assert!(Door::exact(&task, &table).measure(&[first], 0).is_err());
+}
+
+/// The account is one of whole billionths: shares that use up a budget are all paid, each is counted to the last billionth, and
+/// nothing is left afterwards. Sums of floats are off by then, in either direction.
+#[test]
+fn the_account_is_exact() {
+    let mut rng = QueryRng::seeded_for_tests(13);
+    let table = rows(&[1, 2, 3, 4]);
+    for turn in 0..2_000 {
+        let digits = if turn % 2 == 0 { 30 } else { 57 };
+        let shares: Vec<u64> = (0..rng.below_u64(60) + 1)
+            .map(|_| {
+                let most = 1 << rng.below_u64(digits);
+                2 * rng.below_u64(most) + 1
+            })
+            .collect();
+        let total: u64 = shares.iter().sum();
+        let budget = match turn % 4 {
+            0 | 1 => Budget::Concentrated { rho_nano: total },
+            _ => Budget::Pure { epsilon_nano: total },
+        };
+        let task = task(&[2, 2], 2, Method::Aim, budget);
+        let mut door = Door::exact(&task, &table);
+        let mut used = 0;
+        for share in &shares {
+            assert!(door.pay(total - used + 1).is_err(), "{used} of {total}");
+            assert!(door.pay(*share).is_ok(), "{share} after {used} of {total}");
+            used += share;
+            assert_eq!(door.used(), used, "of {total}");
+        }
+        assert!(door.pay(1).is_err() && door.pay(u64::MAX).is_err());
+        assert_eq!(door.used(), total);
+    }
 }
 
 /// Counts of another shape than what was asked are a fault, and nothing comes out.

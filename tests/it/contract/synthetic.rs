@@ -328,6 +328,82 @@ async fn what_cannot_be_made_is_refused_before_the_charge() {
     assert!(why(&lab, "DROP SYNTHETIC TABLE r").await.contains("DROP RELEASE TABLE r"));
 }
 
+/// A refusal says what to write instead; written so, the statement is accepted.
+#[tokio::test]
+async fn what_is_written_instead_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), 50, "epsilon=10, delta=1e-6").await;
+    let lab = engine.analyst("lab").unwrap();
+    for (refused, says, instead) in [
+        (
+            "AS AIM(eps=1) SELECT id, city FROM people",
+            "the query without id",
+            "AS AIM(eps=1) SELECT city FROM people",
+        ),
+        ("AS AIM SELECT city FROM people", "AIM(eps=", "AS AIM(eps=1) SELECT city FROM people"),
+        (
+            "AS AIM(eps=1e-9) SELECT city, age, born FROM people",
+            "eps=0.00000012 or more",
+            "AS AIM(eps=0.000001) SELECT city, age, born FROM people",
+        ),
+        (
+            "AS AIM(rho=0.1) SELECT city FROM people",
+            "AIM(eps=1)",
+            "AS AIM(eps=1) SELECT city FROM people",
+        ),
+        (
+            "AS MWEM(eps=1) SELECT city, age, born, fee, member FROM people",
+            "or AIM",
+            "AS AIM(eps=1) SELECT city, age, born, fee, member FROM people",
+        ),
+        (
+            "AS SMALL_DATABASE(eps=1, rows=60) SELECT city, age FROM people",
+            "or AIM(eps=1)",
+            "AS AIM(eps=1) SELECT city, age FROM people",
+        ),
+        (
+            "AS SMALL_DATABASE(eps=1) SELECT city FROM people",
+            "rows=",
+            "AS SMALL_DATABASE(eps=1, rows=5) SELECT city FROM people",
+        ),
+        (
+            "AS AIM(eps=1) SELECT city, LAPLACE(eps=1) COUNT(*) AS n FROM people GROUP BY city",
+            "AS AIM(eps=1) SELECT",
+            "AS AIM(eps=1) SELECT city FROM people",
+        ),
+        (
+            "WITH (buckets=(city (1, 2))) AS AIM(eps=1) SELECT city, age FROM people",
+            "BETWEEN lo AND hi",
+            "WITH (buckets=(age (1, 20))) AS AIM(eps=1) SELECT city, age FROM people",
+        ),
+        (
+            "WITH (workload=((city, pay))) AS AIM(eps=1) SELECT city, age FROM people",
+            "workload=((",
+            "WITH (workload=((city, age))) AS AIM(eps=1) SELECT city, age FROM people",
+        ),
+        (
+            "WITH (rows=100000000) AS AIM(eps=1) SELECT city FROM people",
+            "WITH (rows=",
+            "WITH (rows=1000) AS AIM(eps=1) SELECT city FROM people",
+        ),
+        (
+            "WITH (size='10') AS AIM(eps=1) SELECT city, age FROM people",
+            "size='1MB'",
+            "WITH (size='1MB') AS AIM(eps=1) SELECT city, age FROM people",
+        ),
+    ] {
+        let error = told(&lab, &format!("CREATE SYNTHETIC TABLE s {refused}")).await;
+        let error = error.err().unwrap_or_else(|| panic!("{refused} is accepted"));
+        let hint = error.hint().unwrap_or_default().to_owned();
+        assert!(hint.contains(says), "{refused}: {error}: {hint}");
+        let explained =
+            told(&lab, &format!("EXPLAIN PRIVACY CREATE SYNTHETIC TABLE s {instead}")).await;
+        let explained = explained.unwrap_or_else(|error| panic!("{instead}: {error}"));
+        assert!(!explained.contains("refused"), "{instead}: {explained}");
+    }
+    assert_eq!(left(&lab), 10_000_000_000);
+}
+
 /// A batch of nothing but NULL may have a dictionary without values.
 #[tokio::test]
 async fn rows_of_nothing_but_null_are_counted() {

@@ -296,8 +296,27 @@ async fn codes_of_rows_count_as_memory() {
     }
 }
 
+/// Waits until no more memory is set aside than before.
+fn given_back(pool: &dyn datafusion::execution::memory_pool::MemoryPool, before: usize) {
+    let freed = || {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        pool.reserved() == before
+    };
+    assert!((0..4_000).any(|_| freed()), "{before}, and {} now", pool.reserved());
+}
+
 /// What is needed before a row is read.
 async fn needed(sql: &str) -> usize {
+    let (operators, own) = parts_of_needed(sql).await;
+    operators + own
+}
+
+/// What counts, models and rows made need of it.
+async fn due(sql: &str) -> usize {
+    parts_of_needed(sql).await.1
+}
+
+async fn parts_of_needed(sql: &str) -> (usize, usize) {
     let engine = numbers(10, Resources::default()).await;
     let session = engine.analyst("lab").unwrap();
     let Ok(Statement::CreateSyntheticTable(statement)) = session.parse(sql) else { panic!() };
@@ -306,7 +325,7 @@ async fn needed(sql: &str) -> usize {
         let ready = || session.ready_rows(&statement, &state, None).unwrap();
         scope.spawn(ready).join().unwrap()
     });
-    ready.prepared.memory(&state) + ready.due.memory()
+    (ready.prepared.memory(&state), ready.due.memory())
 }
 
 /// Rounds and the share of the budget show while rows are made; a statement that is dropped then frees its memory soon, its
@@ -316,8 +335,11 @@ async fn dropped_statements_end() {
     let engine = numbers(2_000, Resources::default()).await;
     let lab = engine.analyst("lab").unwrap();
     let sql = "CREATE SYNTHETIC TABLE s AS MWEM(eps=1, rounds=1000) SELECT a, b, c, d FROM t";
+    let own = due(sql).await;
     let state = lab.state(&lab.clock());
     let pool = Arc::clone(&state.runtime_env().memory_pool);
+    // What look-ups keep, the engine keeps.
+    let before = pool.reserved();
     let mut seen = Vec::new();
     {
         let mut running = Box::pin(lab.execute(sql));
@@ -328,17 +350,54 @@ async fn dropped_statements_end() {
                 seen.push(done);
             }
         }
-        assert!(pool.reserved() > 0);
+        assert!(pool.reserved() >= before + own, "{before}, {own}: {}", pool.reserved());
     }
     assert!(seen[0].rounds < seen[1].rounds && seen[0].rounds > 0, "{seen:?}");
     assert!(seen[0].percent >= 5 && seen[1].percent <= 100, "{seen:?}");
-    let freed = || {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        // What look-ups keep, the engine keeps.
-        pool.reserved() <= 256 << 20
-    };
-    assert!((0..4_000).any(|_| freed()), "{}", pool.reserved());
+    given_back(&*pool, before);
     assert_eq!(lab.rounds(), None);
     assert_eq!(spent(&engine), 1_000_000_000);
     assert!(lab.execute("SHOW SYNTHETIC s").await.is_err());
+}
+
+/// Whatever becomes of a statement, the memory that it set aside is free afterwards: where only one fits at a time, the next one runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_is_given_back() {
+    let sql = |name: &str| {
+        format!(
+            "CREATE SYNTHETIC TABLE {name} WITH (rows=100) AS MWEM(eps=1, rounds=1000) SELECT a, b, c, d FROM t"
+        )
+    };
+    let one = needed(&sql("s")).await;
+    let resources = Resources::default().with_memory(Some(one + (8 << 20)));
+    let engine = numbers(2_000, resources).await;
+    let lab = engine.analyst("lab").unwrap();
+    let pool = Arc::clone(&lab.state(&lab.clock()).runtime_env().memory_pool);
+    let before = pool.reserved();
+    let aim = "CREATE SYNTHETIC TABLE made WITH (rows=100) AS AIM(eps=1) SELECT a, b, c, d FROM t";
+    for turn in 0..3 {
+        let text = sql(&format!("s{turn}"));
+        let mut running = Box::pin(lab.execute(&text));
+        while lab.rounds().is_none() {
+            let ended = tokio::time::timeout(std::time::Duration::from_millis(2), &mut running);
+            assert!(ended.await.is_err(), "a thousand rounds take longer");
+        }
+        assert!(pool.reserved() > before, "{turn}");
+        // While it runs there is no room for another one, whose charge stands.
+        if turn == 0 {
+            assert!(matches!(lab.execute(aim).await, Err(Error::Execution)));
+        }
+        drop(running);
+        given_back(&*pool, before);
+    }
+    // One that ends, and one whose time is over.
+    lab.execute(aim).await.unwrap();
+    given_back(&*pool, before);
+    let resources = Resources::default().with_time(Some(std::time::Duration::from_secs(1)));
+    let engine = numbers(2_000, resources).await;
+    let lab = engine.analyst("lab").unwrap();
+    let pool = Arc::clone(&lab.state(&lab.clock()).runtime_env().memory_pool);
+    let before = pool.reserved();
+    drop(lab.execute(&sql("late")).await);
+    given_back(&*pool, before);
 }

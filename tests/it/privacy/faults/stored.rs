@@ -1,9 +1,10 @@
 //! A release table under every fault: its charge is durable before it is stored, and it is stored before it is shown.
 
 use hushql::ledger::Vault;
+use hushql::{Engine, Output};
 use rusqlite::Connection;
 
-use super::bench::{Bench, Case, Tally, each};
+use super::bench::{Bench, Case, ONE, Tally, each};
 use super::shim::{Call, Fault};
 
 /// A statement that stores rows.
@@ -13,18 +14,22 @@ struct Stores {
     said: &'static str,
     /// A column of the rows.
     shown: &'static str,
+    /// How many rows there are.
+    rows: usize,
 }
 
 const RELEASE: Stores = Stores {
     create: "CREATE RELEASE TABLE r AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people",
     said: "release_table",
     shown: " n ",
+    rows: 1,
 };
 
 const SYNTHETIC: Stores = Stores {
-    create: "CREATE SYNTHETIC TABLE r AS AIM(eps=1) SELECT age > 40 AS old FROM people",
+    create: "CREATE SYNTHETIC TABLE r WITH (rows=4000) AS AIM(eps=1) SELECT age > 40 AS old, CLAMP(age, 0, 99) AS age FROM people",
     said: "synthetic_table",
     shown: " old ",
+    rows: 4_000,
 };
 
 /// How many entries the ledger of a vault has, and how many release tables.
@@ -50,6 +55,9 @@ fn inspect(bench: &Bench, stores: &Stores, case: Case, tally: &Tally) {
         _ => panic!("{left:?}: {about}"),
     }
     vault.verify().unwrap_or_else(|error| panic!("{about}: {error}"));
+    // The charge stands whatever became of the table.
+    let spent = vault.budget("b").unwrap().spent.nano;
+    assert_eq!(spent, if left.0 == 1 { ONE } else { 2 * ONE }, "{about}");
     let shown = if said {
         "said"
     } else if shown {
@@ -59,7 +67,33 @@ fn inspect(bench: &Bench, stores: &Stores, case: Case, tally: &Tally) {
     };
     tally.add(format!("{left:?} {shown}"));
     drop(vault);
+    reopened(path, stores, left, &about);
     bench.drop(&outcome);
+}
+
+/// What somebody finds who opens the vault afterwards: all rows of the table; or none, and then its name is free, and what is left of the
+/// budget is enough for it.
+fn reopened(path: &std::path::Path, stores: &Stores, left: (usize, i64), about: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let engine = Engine::open(path).unwrap_or_else(|error| panic!("{about}: {error}"));
+        let lab = engine.analyst("lab").unwrap();
+        let rows = async || match lab.execute("SELECT * FROM r").await {
+            Ok(Output::Answer(answer)) => {
+                Some(answer.batches().iter().map(|batch| batch.num_rows()).sum::<usize>())
+            }
+            Ok(other) => panic!("{about}: {other:?}"),
+            Err(_) => None,
+        };
+        let before = lab.budgets().unwrap()[0].spent.nano;
+        if left.1 == 0 {
+            assert_eq!(rows().await, None, "half a table: {about}");
+            let made = lab.execute(stores.create).await;
+            assert!(made.is_ok(), "{made:?} after {about}");
+            assert_eq!(lab.budgets().unwrap()[0].spent.nano, before + ONE, "{about}");
+        }
+        assert_eq!(rows().await, Some(stores.rows), "{about}");
+    });
 }
 
 #[test]
