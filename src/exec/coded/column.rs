@@ -34,11 +34,12 @@ impl Column {
     pub(super) fn extend(&mut self, codes: &[u16]) -> Result<(), Beyond> {
         match self {
             Self::Bytes(own) => {
-                let mut largest = 0;
-                own.extend(codes.iter().map(|code| {
-                    largest = largest.max(*code);
-                    u8::try_from(*code & 0xff).unwrap_or(u8::MAX)
-                }));
+                let low = |code: &u16| {
+                    let [low, _] = code.to_le_bytes();
+                    low
+                };
+                own.extend(codes.iter().map(low));
+                let largest = codes.iter().copied().max().unwrap_or(0);
                 if largest > u16::from(u8::MAX) { Err(Beyond) } else { Ok(()) }
             }
             Self::Wide(own) => {
