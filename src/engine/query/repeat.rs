@@ -21,13 +21,13 @@ use super::prepare::Quote;
 use super::rows::RowsOf;
 use crate::answer::Answer;
 use crate::catalog::{Catalog, Source, Table};
-use crate::dialect::QueryStatement;
+use crate::dialect::{QueryStatement, Statement};
 use crate::engine::repeats::Repeat;
 use crate::engine::session::Session;
 use crate::engine::state::Inner;
 use crate::engine::visit::at_vault;
 use crate::exec::source::OpenFiles;
-use crate::ledger::{AskedDraw, Vault};
+use crate::ledger::{AskedDraw, Vault, VaultError};
 use crate::release::identity::units;
 use crate::release::unit::Unit;
 use crate::views;
@@ -55,43 +55,39 @@ impl Session {
         text: &str,
         quoted: Option<&Quote>,
     ) -> Option<Answer> {
-        let text = text.trim();
-        let repeat = self.inner.repeats.of(&self.analyst, text)?;
+        let repeat = self.inner.repeats.of(&self.analyst, text.trim())?;
         let is_quoted = quoted.is_none_or(|quoted| quoted.schema == repeat.answer.schema());
         if repeat.query != *query || !is_quoted {
             return None;
         }
-        let (known, open) = (Arc::clone(&repeat), self.inner.open_files());
-        let inner = Arc::clone(&self.inner);
-        let (analyst, statement) = (self.analyst.clone(), text.to_owned());
-        let is_as_before = move |vault: &Vault| {
-            if !known.tables.iter().all(|table| open.check(table).is_ok())
-                || contents(&inner, &known.tables, &open).as_ref() != Some(&known.contents)
-            {
-                return Ok(false);
-            }
-            let Repeat { asked, charges, catalog, .. } = &*known;
-            let (kept, is_noted) = vault.kept_and_noted(asked, &analyst, charges, catalog)?;
-            if kept != known.kept {
-                return Ok(false);
-            }
-            if !is_noted {
-                vault.replayed(&analyst, &statement, charges, catalog)?;
-            }
-            Ok(open.is_unchanged())
-        };
-        match at_vault(&self.inner.vault, is_as_before).await {
-            Ok(true) => {
-                #[cfg(test)]
-                self.inner.repeats.shown.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                Some(repeat.answer.clone())
-            }
-            // Whatever is wrong, planning it says so.
-            Ok(false) | Err(_) => {
-                self.inner.repeats.forget(&self.analyst, text);
-                None
-            }
+        let (known, inner) = (Arc::clone(&repeat), Arc::clone(&self.inner));
+        let (analyst, statement) = (self.analyst.clone(), text.trim().to_owned());
+        let look = move |vault: &Vault| as_before(&known, &inner, vault, &analyst, &statement);
+        let is_as_before = at_vault(&self.inner.vault, look).await.unwrap_or(false);
+        self.shown_if(is_as_before, &repeat, text)
+    }
+
+    /// As [`Session::repeated`], on this thread, which waits for the vault.
+    pub(crate) fn repeated_here(&self, text: &str) -> Option<Answer> {
+        let repeat = self.inner.repeats.of(&self.analyst, text.trim())?;
+        match self.parse(text) {
+            Ok(Statement::Query(query)) if query == repeat.query => {}
+            Ok(_) | Err(_) => return None,
         }
+        let is_as_before =
+            as_before(&repeat, &self.inner, &self.inner.vault, &self.analyst, text.trim());
+        self.shown_if(is_as_before.unwrap_or(false), &repeat, text)
+    }
+
+    /// An answer that is the one of before; what is not any more, is forgotten: whatever is wrong, planning it says so.
+    fn shown_if(&self, is_as_before: bool, repeat: &Repeat, text: &str) -> Option<Answer> {
+        if !is_as_before {
+            self.inner.repeats.forget(&self.analyst, text.trim());
+            return None;
+        }
+        #[cfg(test)]
+        self.inner.repeats.shown.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        Some(repeat.answer.clone())
     }
 
     /// What the answer to a query follows from, if that is nothing but its statement, declarations and kept draws.
@@ -148,6 +144,31 @@ impl Session {
             self.inner.repeats.keep(&self.analyst, text.trim(), repeat);
         }
     }
+}
+
+/// Whether all that an answer followed from is as it was, and the ledger says that it was shown again.
+fn as_before(
+    known: &Repeat,
+    inner: &Inner,
+    vault: &Vault,
+    analyst: &str,
+    statement: &str,
+) -> Result<bool, VaultError> {
+    let open = inner.open_files();
+    if !known.tables.iter().all(|table| open.check(table).is_ok())
+        || contents(inner, &known.tables, &open).as_ref() != Some(&known.contents)
+    {
+        return Ok(false);
+    }
+    let Repeat { asked, charges, catalog, .. } = known;
+    let (kept, is_noted) = vault.kept_and_noted(asked, analyst, charges, catalog)?;
+    if kept != known.kept {
+        return Ok(false);
+    }
+    if !is_noted {
+        vault.replayed(analyst, statement, charges, catalog)?;
+    }
+    Ok(open.is_unchanged())
 }
 
 /// What is in those tables that are public or registered.
@@ -238,6 +259,23 @@ mod tests {
         assert!(is_replayed(&lab, &COUNT.replace("n FROM", "m FROM")).await);
         assert!(!is_replayed(&lab, &COUNT.replace("30", "31")).await);
         assert_eq!(shown(&engine), 2);
+    }
+
+    /// On the thread of whoever asks, the same is shown, and only that.
+    #[tokio::test]
+    async fn an_answer_is_shown_again_in_place() {
+        let (_folder, engine) = engine().await;
+        let [lab, eve] = ["lab", "eve"].map(|name| engine.analyst(name).unwrap());
+        for asked in 0..2 {
+            assert!(lab.shown_again(COUNT).is_none(), "{asked}");
+            lab.query(COUNT).await.unwrap();
+        }
+        let (again, once_more) = (lab.query(COUNT).await.unwrap(), lab.shown_again(COUNT).unwrap());
+        assert_eq!(once_more.to_string(), again.to_string());
+        assert!(eve.shown_again(COUNT).is_none() && lab.shown_again("SELECT 1").is_none());
+        assert!(lab.shown_again(&COUNT.replace("30", "31")).is_none());
+        engine.owner().execute("ALTER PRIVACY BUDGET b SET REPLAY (OFF)").await.unwrap();
+        assert!(lab.shown_again(COUNT).is_none());
     }
 
     #[tokio::test]
