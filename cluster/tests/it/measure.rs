@@ -26,7 +26,6 @@ fn moved() -> u64 {
     field.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
 }
 
-#[expect(clippy::print_stdout, clippy::cast_precision_loss, reason = "figures for people")]
 async fn measured(name: &str, folder: &Path, site: Arc<dyn Site>) {
     let engine = engine(folder, site).await;
     for (i, query) in ASKED.iter().enumerate() {

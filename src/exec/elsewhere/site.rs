@@ -167,7 +167,7 @@ mod tests {
         fn saw(&self, what: &str, plan: &Arc<dyn ExecutionPlan>) {
             let paid = BoundingKey::of_plan(plan).and_then(|key| key.words()).is_some();
             let plan = displayable(plan.as_ref()).indent(false).to_string();
-            let by_unit = plan.contains("RepartitionExec: partitioning=Hash([patient@0]");
+            let by_unit = plan.contains("RepartitionExec: partitioning=Hash([");
             self.seen.lock().unwrap().push(format!("{what}: paid {paid}, by unit {by_unit}"));
         }
     }
