@@ -461,7 +461,7 @@ fn number_notes(release: &Release, drawn: &Drawn, output: usize) -> impl Iterato
             format!("{name}: mostly noise where fewer than {below} rows are behind it: its ± is then as large as its range")
         });
         let cut = cut_text(part, measure, accuracy);
-        let cut = cut.map(|most| format!("{name}: at most {most} count; the ± does not include what is cut"));
+        let cut = cut.map(|most| format!("{name}: counts at most {most}; the ± does not include what is cut"));
         Some([few, cut])
     });
     notes.into_iter().flatten().flatten()

@@ -21,7 +21,6 @@ use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 
-use crate::answer::Answer;
 use crate::catalog::{Privacy, Source, Table};
 use crate::dialect::{ScriptStatement, Statement, split};
 use crate::engine::progress::Watched;
@@ -30,7 +29,6 @@ use crate::exec::elsewhere::Site;
 use crate::exec::source as files;
 use crate::ledger::{OWNER, Vault};
 use crate::owner as declare;
-use crate::owner::doctor::Finding;
 use crate::owner::typed::ExternalTable;
 use crate::resources::Resources;
 pub(crate) use session::Session;
@@ -63,6 +61,7 @@ pub(crate) mod stream;
 mod synthetic;
 mod synthetic_about;
 mod unplanned;
+mod upkeep;
 mod visit;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
@@ -497,61 +496,6 @@ impl Engine {
     /// [`Error::Catalog`] when a table has this name, or the file is missing, empty or not a Parquet file.
     pub async fn register_parquet(&self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
         self.owner().declare(ExternalTable::parquet(name, path)).await.map(drop)
-    }
-
-    /// The declarations of the vault as a script of statements that rebuilds them, with what is spent. In the vault where it
-    /// is run, at least as much is spent as in this one; what is spent there already stays. Roles have no passwords in it.
-    ///
-    /// ```
-    /// let script = hushql::Engine::demo()?.dump()?;
-    /// assert!(script.contains("ALTER TABLE adult SET PRIVACY UNIT ROW;"));
-    /// # Ok::<(), hushql::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when the vault cannot be read.
-    pub fn dump(&self) -> Result<String, Error> {
-        declare::dump::dump(&self.inner, false)
-    }
-
-    /// The script of [`Engine::dump`], with the verifiers of roles' passwords. Whoever reads it can try passwords: keep it as you keep the
-    /// vault.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
-    /// let engine = hushql::Engine::demo()?;
-    /// engine.owner().execute("CREATE ROLE lab LOGIN PASSWORD 'correct horse'").await?;
-    /// assert!(engine.dump()?.contains("CREATE ROLE lab LOGIN;"));
-    /// assert!(engine.dump_with_verifiers()?.contains("CREATE ROLE lab LOGIN PASSWORD 'SCRAM-SHA-256$4096:"));
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when the vault cannot be read.
-    pub fn dump_with_verifiers(&self) -> Result<String, Error> {
-        declare::dump::dump(&self.inner, true)
-    }
-
-    /// What an owner should mend before analysts ask: a row for each finding, with the statement or command that mends it. It
-    /// looks at declarations, at the permissions of files and at the names of their columns, and never at values.
-    ///
-    /// ```
-    /// let findings = hushql::Engine::demo()?.doctor()?;
-    /// let columns = findings.batches()[0].schema();
-    /// assert_eq!(columns.field(2).name(), "remedy");
-    /// # Ok::<(), hushql::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Ledger`] when the vault cannot be read.
-    pub fn doctor(&self) -> Result<Answer, Error> {
-        let found = declare::doctor::examine(&self.inner)?;
-        let column = |of: fn(&Finding) -> &String| found.iter().map(of).cloned().collect();
-        columns::table(&[
-            ("about", column(|finding| &finding.about)),
-            ("finding", column(|finding| &finding.finding)),
-            ("remedy", column(|finding| &finding.remedy)),
-        ])
     }
 
     /// The owner's session, which declares tables, units, domains and budgets. Its queries are charged like any other.
