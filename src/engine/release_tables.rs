@@ -77,6 +77,14 @@ impl About {
         serde_json::from_str(&table.about).map_err(|_| Error::Internal)
     }
 
+    /// What a table of it is called.
+    fn kind(&self) -> &'static str {
+        match self.synthetic {
+            Some(_) => "synthetic",
+            None => "release",
+        }
+    }
+
     fn accuracy(&self) -> Vec<Accuracy> {
         let accuracy = |one: &StoredAccuracy| {
             let kind = KINDS.into_iter().find(|kind| kind.to_string() == one.kind)?;
@@ -129,10 +137,7 @@ impl Inner {
     ) -> Result<(), Error> {
         let Declaration::DropTable { name, .. } = declaration else { return Ok(()) };
         let Some(table) = self.seen(name, reader)? else { return Ok(()) };
-        let kind = match About::of(&table)?.synthetic {
-            Some(_) => "synthetic",
-            None => "release",
-        };
+        let kind = About::of(&table)?.kind();
         let why = format!("{name} is a {kind} table, which has a statement of its own");
         let instead = format!("DROP {} TABLE {}", kind.to_uppercase(), quoted(name));
         Err(Refusal::new(Reason::Statement, "DROP TABLE", why, instead).into())
@@ -147,10 +152,7 @@ impl Inner {
                 true => format!(", granted to {others}"),
                 false => String::new(),
             };
-            let kind = match About::of(table)?.synthetic {
-                Some(_) => "synthetic",
-                None => "release",
-            };
+            let kind = About::of(table)?.kind();
             let of = &table.creator;
             let text = match self.charge_of(table, reader)? {
                 Some(charge) => format!("{kind} table of {of}, paid by charge {charge}{granted}"),

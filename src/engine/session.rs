@@ -108,24 +108,6 @@ impl Session {
         )
     }
 
-    /// The answer to a query that this analyst was shown again before, if nothing that it followed from is another one since: the cheapest
-    /// way to ask the same again and again. It looks at the vault on this thread, draws nothing and charges nothing.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
-    /// let session = hushql::Engine::demo()?.analyst("lab")?;
-    /// let sql = "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM adult";
-    /// assert!(session.shown_again(sql).is_none());
-    /// session.query(sql).await?;
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Guarantee
-    /// Whatever it returns, [`Session::query`] would return for nothing. `None` says nothing: query it.
-    pub fn shown_again(&self, sql: &str) -> Option<Answer> {
-        guard::run(|| Ok(self.repeated_here(sql))).ok().flatten()
-    }
-
     /// Runs any one statement.
     ///
     /// ```

@@ -243,12 +243,6 @@ impl Desk {
         })
     }
 
-    /// The answer to a query that was shown again before, without waking another thread; `None` while a statement that was cancelled goes on.
-    pub(super) fn shown_again(&self, sql: &str) -> Option<Answer> {
-        let is_idle = self.going_on().is_none();
-        is_idle.then(|| self.session.shown_again(sql)).flatten()
-    }
-
     /// Prepares a query, which charges and reads nothing of private tables.
     pub(super) fn prepare(&self, sql: &str, values: Vec<Value>) -> Result<PreparedQuery, Failed> {
         let (session, sql) = (self.session.clone(), sql.to_owned());

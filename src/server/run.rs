@@ -132,9 +132,6 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<Outcome, Failed> {
 
 /// The answer to a query, which may be charged.
 fn query_answer(desk: &Desk, sql: &str) -> Result<Answer, Failed> {
-    if let Some(answer) = desk.shown_again(sql) {
-        return Ok(answer);
-    }
     let (session, text) = (desk.session.clone(), sql.to_owned());
     desk.charged(async move { session.query(&text).await })
 }

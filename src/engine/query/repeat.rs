@@ -21,7 +21,7 @@ use super::prepare::Quote;
 use super::rows::RowsOf;
 use crate::answer::Answer;
 use crate::catalog::{Catalog, Source, Table};
-use crate::dialect::{QueryStatement, Statement};
+use crate::dialect::QueryStatement;
 use crate::engine::repeats::Repeat;
 use crate::engine::session::Session;
 use crate::engine::state::Inner;
@@ -63,25 +63,8 @@ impl Session {
         let (known, inner) = (Arc::clone(&repeat), Arc::clone(&self.inner));
         let (analyst, statement) = (self.analyst.clone(), text.trim().to_owned());
         let look = move |vault: &Vault| as_before(&known, &inner, vault, &analyst, &statement);
-        let is_as_before = at_vault(&self.inner.vault, look).await.unwrap_or(false);
-        self.shown_if(is_as_before, &repeat, text)
-    }
-
-    /// As [`Session::repeated`], on this thread, which waits for the vault.
-    pub(crate) fn repeated_here(&self, text: &str) -> Option<Answer> {
-        let repeat = self.inner.repeats.of(&self.analyst, text.trim())?;
-        match self.parse(text) {
-            Ok(Statement::Query(query)) if query == repeat.query => {}
-            Ok(_) | Err(_) => return None,
-        }
-        let is_as_before =
-            as_before(&repeat, &self.inner, &self.inner.vault, &self.analyst, text.trim());
-        self.shown_if(is_as_before.unwrap_or(false), &repeat, text)
-    }
-
-    /// An answer that is the one of before; what is not any more, is forgotten: whatever is wrong, planning it says so.
-    fn shown_if(&self, is_as_before: bool, repeat: &Repeat, text: &str) -> Option<Answer> {
-        if !is_as_before {
+        if !at_vault(&self.inner.vault, look).await.unwrap_or(false) {
+            // Whatever is wrong, planning it says so.
             self.inner.repeats.forget(&self.analyst, text.trim());
             return None;
         }
@@ -259,23 +242,6 @@ mod tests {
         assert!(is_replayed(&lab, &COUNT.replace("n FROM", "m FROM")).await);
         assert!(!is_replayed(&lab, &COUNT.replace("30", "31")).await);
         assert_eq!(shown(&engine), 2);
-    }
-
-    /// On the thread of whoever asks, the same is shown, and only that.
-    #[tokio::test]
-    async fn an_answer_is_shown_again_in_place() {
-        let (_folder, engine) = engine().await;
-        let [lab, eve] = ["lab", "eve"].map(|name| engine.analyst(name).unwrap());
-        for asked in 0..2 {
-            assert!(lab.shown_again(COUNT).is_none(), "{asked}");
-            lab.query(COUNT).await.unwrap();
-        }
-        let (again, once_more) = (lab.query(COUNT).await.unwrap(), lab.shown_again(COUNT).unwrap());
-        assert_eq!(once_more.to_string(), again.to_string());
-        assert!(eve.shown_again(COUNT).is_none() && lab.shown_again("SELECT 1").is_none());
-        assert!(lab.shown_again(&COUNT.replace("30", "31")).is_none());
-        engine.owner().execute("ALTER PRIVACY BUDGET b SET REPLAY (OFF)").await.unwrap();
-        assert!(lab.shown_again(COUNT).is_none());
     }
 
     #[tokio::test]
