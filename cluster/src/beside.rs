@@ -89,7 +89,7 @@ impl ExtensionOptions for Beside {
         match key {
             "key" => self.key = value.to_owned(),
             "secret" => self.secret = value.to_owned(),
-            _ => return config_err!("there is no option {key}"),
+            _ => return config_err!("the option {key} is unknown"),
         }
         Ok(())
     }

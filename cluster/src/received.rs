@@ -45,7 +45,7 @@ impl Received {
     /// A session with this key, if there is one.
     ///
     /// # Errors
-    /// DataFusion's, if there is no environment for it.
+    /// DataFusion's, if its environment cannot be made.
     pub fn new(key: Option<BoundingKey>) -> Result<Self> {
         let (runtime, files) = environment()?;
         let beside = Beside::new("", key.and_then(|key| key.words()));

@@ -29,7 +29,7 @@ impl Listening {
     /// Listens on a free port of this machine, for a driver with this secret.
     ///
     /// # Errors
-    /// If there is no free port, or no secret.
+    /// If every port is taken, or the secret is missing.
     pub async fn new(secret: &str) -> io::Result<Self> {
         if secret.is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a worker has a secret"));

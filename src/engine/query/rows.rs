@@ -23,7 +23,7 @@ impl RowsOf {
     /// `None` if a table does not exist, or a public file cannot be read.
     ///
     /// # Guarantee
-    /// What is in a private table is no part of it: a key that followed from that would tell whether anybody joined.
+    /// Contents of private tables stay out of it: a key that followed from them would tell whether anybody joined.
     pub(super) fn unit(inner: &Inner, planned: &Planned, unit: &Unit) -> Option<Self> {
         let tables: Option<Vec<&Table>> =
             unit.tables.iter().map(|name| planned.catalog().table(name)).collect();

@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// A site is asked before the charge, when there is no key, and runs after it. Its integers are those of this process.
+    /// A site is asked before the charge, without a key, and runs after it. Its integers are those of this process.
     #[tokio::test]
     async fn a_site_is_asked_before_the_charge_and_runs_after_it() {
         let local = asked(&engine(Arc::new(Here)).await).await;

@@ -383,7 +383,7 @@ async fn memory_is_given_back() {
             assert!(ended.await.is_err(), "a thousand rounds take longer");
         }
         assert!(pool.reserved() > before, "{turn}");
-        // While it runs there is no room for another one, whose charge stands.
+        // Its memory is set aside while it runs: another one fails, and the charge of that stands.
         if turn == 0 {
             assert!(matches!(lab.execute(aim).await, Err(Error::Execution)));
         }
