@@ -79,13 +79,34 @@ impl Receipt {
             false => format!("replayed in part: {charges} paid for that"),
         })
     }
+
+    /// What every touched budget has left, in words.
+    fn left_texts(&self) -> impl Iterator<Item = String> + '_ {
+        let text = |(budget, left): &(String, Spend)| {
+            format!("{} {}", visible::line(budget), left.neat_down())
+        };
+        self.left.iter().map(text)
+    }
+
+    /// What every touched budget has left, in words; empty where nothing was charged.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// assert_eq!(answer.receipt().unwrap().left_text(), "demo ε = 9.5");
+    /// # Ok(()) }
+    /// ```
+    pub fn left_text(&self) -> String {
+        self.left_texts().collect::<Vec<_>>().join("; ")
+    }
 }
 
 impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cost {}", self.spent.neat())?;
-        for (budget, left) in &self.left {
-            write!(f, " · left {} {}", visible::line(budget), left.neat_down())?;
+        for budget in self.left_texts() {
+            write!(f, " · left {budget}")?;
         }
         for sentence in &self.cells {
             write!(f, " · {}", visible::line(sentence))?;

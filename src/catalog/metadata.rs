@@ -15,7 +15,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, CatalogError, ExportFolder, Replay, Slice, View};
+use super::{Budget, CatalogError, ExportFolder, PerQuery, Replay, Slice, View};
 use crate::catalog::cell::Partition;
 use crate::catalog::name::check_name;
 use crate::catalog::numbers::Numbers;
@@ -419,6 +419,8 @@ pub struct Catalog {
     pub(super) joined: Joined,
     pub(super) version: CatalogVersion,
     pub(super) numbers: Numbers,
+    /// Whether queries name their costs, whatever the budgets' defaults are.
+    names_costs: bool,
 }
 
 impl Catalog {
@@ -472,6 +474,28 @@ impl Catalog {
             }
         }
         self
+    }
+
+    /// The same snapshot for somebody whose queries name their costs: the PER QUERY defaults of budgets do not apply.
+    #[must_use]
+    pub(crate) fn without_defaults(mut self) -> Self {
+        self.names_costs = true;
+        self
+    }
+
+    /// Whether the PER QUERY defaults of budgets apply.
+    pub(crate) fn has_defaults(&self) -> bool {
+        !self.names_costs
+    }
+
+    /// The smallest PER QUERY default of this kind among the budgets of a unit domain; `None` where none applies.
+    pub(crate) fn default_of(
+        &self,
+        unit_domain: &str,
+        kind: fn(&PerQuery) -> Option<i64>,
+    ) -> Option<i64> {
+        let budgets = self.budgets_of(unit_domain).filter(|_| self.has_defaults());
+        budgets.filter_map(|budget| kind(&budget.per_query)).min()
     }
 
     /// The folder into which answers of an analyst may be written.

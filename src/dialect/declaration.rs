@@ -182,7 +182,7 @@ pub enum Declaration {
         /// The folder into which their answers may be written; `None` drops it.
         folder: Option<String>,
     },
-    /// `CREATE ROLE [IF NOT EXISTS] name [LOGIN | NOLOGIN] PASSWORD 'text' [VALID UNTIL 'time']`.
+    /// `CREATE ROLE [IF NOT EXISTS] name [LOGIN | NOLOGIN] [DEFAULTS | NODEFAULTS] PASSWORD 'text' [VALID UNTIL 'time']`.
     CreateRole {
         /// The role's name, which is that of an analyst.
         name: String,
@@ -191,7 +191,7 @@ pub enum Declaration {
         /// Whether an existing role is not an error.
         if_not_exists: bool,
     },
-    /// `ALTER ROLE name [LOGIN | NOLOGIN] [PASSWORD 'text'] [VALID UNTIL 'time']`.
+    /// `ALTER ROLE name [LOGIN | NOLOGIN] [DEFAULTS | NODEFAULTS] [PASSWORD 'text'] [VALID UNTIL 'time']`.
     AlterRole {
         /// The role's name.
         name: String,
@@ -223,6 +223,8 @@ pub struct RoleClause {
     pub password: Option<Password>,
     /// The time from which on it may not log in any more, or `infinity`.
     pub valid_until: Option<String>,
+    /// Whether its queries may leave their cost to the PER QUERY default of a budget.
+    pub defaults: Option<bool>,
 }
 
 /// `SLICE analyst LIMIT (…) [SPENT (…)]` of a new budget.

@@ -52,7 +52,7 @@ fn words(parser: &mut Parser, first: &str, second: &str) -> bool {
     is(0, first) && is(1, second) && take_word(parser, first) && take_word(parser, second)
 }
 
-const TAKES: &str = "a role takes LOGIN, NOLOGIN, PASSWORD 'text' and VALID UNTIL '2027-01-01'";
+const TAKES: &str = "a role takes LOGIN, NOLOGIN, DEFAULTS, NODEFAULTS, PASSWORD 'text' and VALID UNTIL '2027-01-01'";
 
 fn options(parser: &mut Parser) -> Result<RoleClause, ParserError> {
     let mut options = RoleClause::default();
@@ -63,6 +63,10 @@ fn options(parser: &mut Parser) -> Result<RoleClause, ParserError> {
             options.login.replace(true).is_some()
         } else if take_word(parser, "NOLOGIN") {
             options.login.replace(false).is_some()
+        } else if take_word(parser, "DEFAULTS") {
+            options.defaults.replace(true).is_some()
+        } else if take_word(parser, "NODEFAULTS") {
+            options.defaults.replace(false).is_some()
         } else if take_word(parser, "PASSWORD") {
             options.password.replace(Password::new(text(parser)?)).is_some()
         } else if words(parser, "VALID", "UNTIL") {
@@ -129,6 +133,11 @@ mod tests {
         assert!(
             matches!(&read, Ok(Declaration::AlterRole { options, .. }) if options.login == Some(false))
         );
+        let read = declared("ALTER ROLE lab NODEFAULTS LOGIN");
+        assert!(
+            matches!(&read, Ok(Declaration::AlterRole { options, .. }) if options.defaults == Some(false))
+        );
+        assert!(declared("ALTER ROLE lab DEFAULTS NODEFAULTS").is_err());
         let read = declared("DROP ROLE IF EXISTS \"co-lab\"");
         assert!(
             matches!(&read, Ok(Declaration::DropRole { name, if_exists: true }) if name == "co-lab")

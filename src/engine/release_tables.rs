@@ -108,10 +108,12 @@ impl Inner {
                 columns: About::of(table)?.columns,
             });
         }
-        Ok(match seen.is_empty() {
-            true => catalog,
-            false => Arc::new(Catalog::clone(&catalog).with_released(seen)),
-        })
+        let takes_defaults = self.vault.takes_defaults(reader)?;
+        if seen.is_empty() && takes_defaults {
+            return Ok(catalog);
+        }
+        let own = Catalog::clone(&catalog).with_released(seen);
+        Ok(Arc::new(if takes_defaults { own } else { own.without_defaults() }))
     }
 
     /// The release table of this name, if this analyst sees it.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::answer::Answer;
 use crate::catalog::{Catalog, Table};
 use crate::dialect::QueryStatement;
-use crate::ledger::{AskedDraw, Kept};
+use crate::ledger::{AskedDraw, Kept, Moment};
 
 /// The most bytes of all answers, and of one. Where there are more, all are forgotten.
 const MOST_BYTES: usize = 16 << 20;
@@ -33,6 +33,24 @@ pub(crate) struct Repeat {
     /// The charges that paid.
     pub(crate) charges: Vec<i64>,
     pub(crate) answer: Answer,
+    /// When the vault was last found to say all this, and that the answer was shown again on that day.
+    pub(crate) seen: Seen,
+}
+
+/// A moment of the vault, if it was a file at all.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(Mutex<Option<Moment>>);
+
+impl Seen {
+    /// Whether it was seen at this moment.
+    pub(crate) fn is(&self, now: Option<Moment>) -> bool {
+        now.is_some() && *self.0.lock().unwrap_or_else(PoisonError::into_inner) == now
+    }
+
+    /// It was seen now.
+    pub(crate) fn set(&self, now: Option<Moment>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
 }
 
 /// Answers would show themselves.

@@ -242,10 +242,11 @@ fn history(vault: &Vault, to_owner: bool) -> Result<Answer, Error> {
     Ok(Answer::public(batch))
 }
 
-/// The roles: who may log in, and until when.
+/// The roles: who may log in, until when, and whose queries may leave their cost to the defaults of budgets.
 fn roles(vault: &Vault) -> Result<Answer, Error> {
     let roles = vault.roles()?;
-    let columns: [(&str, ArrayRef); 3] = [
+    let takes_defaults = roles.iter().map(|role| Some(role.takes_defaults));
+    let columns: [(&str, ArrayRef); 4] = [
         ("role", Arc::new(StringArray::from_iter_values(roles.iter().map(|role| &role.name)))),
         (
             "may_log_in",
@@ -257,6 +258,7 @@ fn roles(vault: &Vault) -> Result<Answer, Error> {
             ),
         ),
         ("valid_until", seconds(roles.iter().map(|role| role.valid_until))),
+        ("takes_defaults", Arc::new(takes_defaults.collect::<BooleanArray>())),
     ];
     // Of times that are all NULL, the fields have to say that they may be.
     let batch = RecordBatch::try_from_iter_with_nullable(

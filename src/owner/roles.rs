@@ -35,7 +35,8 @@ pub(super) fn create(
     let valid_until = options.valid_until.as_deref().map(time).transpose()?.flatten();
     let may_log_in = options.login.unwrap_or(true);
     let verifier = options.password.as_ref().map(verifier).transpose()?.unwrap_or_default();
-    let role = Role { name: name.to_owned(), verifier, may_log_in, valid_until };
+    let takes_defaults = options.defaults.unwrap_or(true);
+    let role = Role { name: name.to_owned(), verifier, may_log_in, valid_until, takes_defaults };
     inner.vault.create_role(&role)?;
     Ok(format!("role {name}: {}", told(&role)))
 }
@@ -46,6 +47,7 @@ pub(super) fn alter(inner: &Inner, name: &str, options: &RoleClause) -> Result<S
         verifier: options.password.as_ref().map(verifier).transpose()?,
         may_log_in: options.login,
         valid_until: options.valid_until.as_deref().map(time).transpose()?,
+        takes_defaults: options.defaults,
     };
     let password = if change.verifier.is_some() { ", with a new password" } else { "" };
     inner.vault.alter_role(name, change)?;
@@ -76,9 +78,10 @@ pub(crate) fn change_own(
 
 /// The statement that creates a role, with or without the verifier of its password.
 pub(super) fn statement(role: &Role, with_verifier: bool) -> String {
-    let Role { name, verifier, may_log_in, valid_until } = role;
+    let Role { name, verifier, may_log_in, valid_until, takes_defaults } = role;
     let mut statement = format!("CREATE ROLE {}", analyst(name));
     statement.push_str(if *may_log_in { " LOGIN" } else { " NOLOGIN" });
+    statement.push_str(if *takes_defaults { "" } else { " NODEFAULTS" });
     if with_verifier && role.has_password() {
         statement.push_str(&format!(" PASSWORD {}", text(verifier)));
     }
@@ -100,13 +103,17 @@ pub(super) fn drop(inner: &Inner, name: &str, if_exists: bool) -> Result<String,
 fn told(role: &Role) -> String {
     let until = role.valid_until.and_then(|until| DateTime::from_timestamp(until, 0));
     let until = until.map_or_else(String::new, |until| format!(" until {} UTC", until.naive_utc()));
-    match (role.may_log_in, role.has_password()) {
+    let may = match (role.may_log_in, role.has_password()) {
         (false, _) => "may not log in".to_owned(),
         (true, true) => format!("may log in{until}"),
         (true, false) => format!(
             "may log in{until}, once it has a password: ALTER ROLE {} PASSWORD 'a long one'",
             analyst(&role.name)
         ),
+    };
+    match role.takes_defaults {
+        true => may,
+        false => format!("{may}; its queries name their mechanisms"),
     }
 }
 

@@ -81,14 +81,14 @@ pub(super) fn default_cost(analysis: &Analysis, unit_domain: &str, catalog: &Cat
         .flat_map(|aggregate| aggregate.measures())
         .filter(|m| is_bare(m))
         .count();
-    let per_query = |pick: fn(&crate::catalog::PerQuery) -> Option<i64>| {
-        catalog.budgets_of(unit_domain).filter_map(|budget| pick(&budget.per_query)).min()
-    };
-    let epsilon = per_query(|p| p.default)
+    let epsilon = catalog
+        .default_of(unit_domain, |p| p.default)
         .and_then(|nano| Epsilon::new(Spend::of_epsilon(nano, 0).loss()).ok()?.share(bare).ok());
-    let rho = per_query(|p| p.default_rho)
+    let rho = catalog
+        .default_of(unit_domain, |p| p.default_rho)
         .and_then(|nano| Rho::new(Spend::of_rho(nano, 0).loss()).ok()?.share(bare).ok());
-    let delta = per_query(|p| p.default_delta)
+    let delta = catalog
+        .default_of(unit_domain, |p| p.default_delta)
         .and_then(|atto| Delta::new(Spend::of_epsilon(0, atto).delta()).ok()?.share(bare).ok());
     let cost = epsilon.map(StatedCost::Epsilon).or(rho.map(StatedCost::Rho));
     Fallback { cost, delta }

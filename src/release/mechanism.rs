@@ -155,7 +155,7 @@ pub(crate) fn not_mechanized(text: &str, mechanism: &str) -> Refusal {
     Refusal::new(
         Reason::NoMechanism,
         text,
-        format!("{text} has no mechanism, and no budget of its table has a PER QUERY default"),
+        format!("{text} has no mechanism, and no PER QUERY default of a budget applies to it"),
         format!("{mechanism} {text}"),
     )
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use num_traits::ToPrimitive;
 
 use crate::analysis::private_rows::PrivateRows;
-use crate::catalog::{Catalog, PerQuery, quoted};
+use crate::catalog::{Catalog, quoted};
 use crate::dialect::{SyntheticMethod, SyntheticOptions};
 use crate::mechanism::largest_rho;
 use crate::privacy::{Delta, Epsilon, Loss, Notion, Rational, Rho, Selecting, Spend, decimal_text};
@@ -294,17 +294,16 @@ fn stated(
         Notion::Approximate | Notion::Coupons => true,
         Notion::Concentrated => false,
     });
-    let per_query = |pick: fn(&PerQuery) -> Option<i64>| {
-        catalog.budgets_of(domain).filter_map(|budget| pick(&budget.per_query)).min()
-    };
     let stated = match (&options.epsilon, &options.delta, &options.rho) {
         (Some(epsilon), Some(delta), _) => Stated::Approximate(epsilon.clone(), delta.clone()),
         (Some(epsilon), None, _) => Stated::Pure(epsilon.clone()),
         (None, _, Some(rho)) => Stated::Concentrated(rho.clone()),
         (None, _, None) => {
-            let epsilon = per_query(|p| p.default)
+            let epsilon = catalog
+                .default_of(domain, |p| p.default)
                 .and_then(|nano| Epsilon::new(Spend::of_epsilon(nano, 0).loss()).ok());
-            let rho = per_query(|p| p.default_rho)
+            let rho = catalog
+                .default_of(domain, |p| p.default_rho)
                 .and_then(|nano| Rho::new(Spend::of_rho(nano, 0).loss()).ok());
             match (epsilon, rho) {
                 (Some(epsilon), _) => Stated::Pure(epsilon),
@@ -313,7 +312,7 @@ fn stated(
                     return Err(Refusal::new(
                         Reason::NoEpsilon,
                         method,
-                        "the cost of the synthetic table is not stated, and no budget names a default",
+                        "the cost of the synthetic table is not stated, and no PER QUERY default of a budget applies to it",
                         format!("{method}(eps=1) or {method}(rho=0.015) after AS"),
                     ));
                 }

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
 use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{
@@ -17,7 +17,7 @@ use arrow::datatypes::{
     SchemaRef, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
 };
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use hushql::Answer;
+use hushql::{Answer, Receipt};
 
 use super::moment;
 use super::numeric;
@@ -95,14 +95,16 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The rows of an answer, with a column of errors behind each column of numbers, if they are asked for.
-    pub(super) fn of(answer: &Answer, with_errors: bool) -> Result<Self, Unencoded> {
-        let schema = shown(&answer.schema(), with_errors);
-        if !with_errors {
+    /// The rows of an answer; if more columns are asked for, with a column of errors behind each column of numbers, and at the end, in each
+    /// row the same, what the answer cost and what is left.
+    pub(super) fn of(answer: &Answer, with_more: bool) -> Result<Self, Unencoded> {
+        let schema = shown(&answer.schema(), with_more);
+        if !with_more {
             return Ok(Self { schema, batches: answer.batches().to_vec() });
         }
         let mut errors: Vec<_> =
             (0..answer.schema().fields().len()).map(|column| answer.errors(column)).collect();
+        let [cost, left] = paid(answer);
         let mut batches = Vec::new();
         for batch in answer.batches() {
             let mut columns: Vec<ArrayRef> = Vec::new();
@@ -112,6 +114,9 @@ impl Table {
                 if is_number(column.data_type()) {
                     columns.push(Arc::new(own));
                 }
+            }
+            for text in [&cost, &left] {
+                columns.push(Arc::new(StringArray::from(vec![text.as_deref(); batch.num_rows()])));
             }
             let batch = RecordBatch::try_new(SchemaRef::clone(&schema), columns);
             batches.push(batch.map_err(|_| Unencoded)?);
@@ -129,9 +134,19 @@ fn is_number(data_type: &DataType) -> bool {
     data_type.is_numeric()
 }
 
+/// The columns of what an answer cost and of what is left.
+const PAID: [&str; 2] = ["hushql_cost", "hushql_left"];
+
+/// What an answer cost, and what is left, in the words of its receipt.
+fn paid(answer: &Answer) -> [Option<String>; 2] {
+    let receipt = answer.receipt();
+    let left = receipt.map(Receipt::left_text).filter(|left| !left.is_empty());
+    [receipt.map(|receipt| receipt.spent.neat().to_string()), left]
+}
+
 /// The columns that are shown of an answer with these ones.
-pub(super) fn shown(schema: &SchemaRef, with_errors: bool) -> SchemaRef {
-    if !with_errors {
+pub(super) fn shown(schema: &SchemaRef, with_more: bool) -> SchemaRef {
+    if !with_more {
         return SchemaRef::clone(schema);
     }
     let fields = schema.fields().iter().flat_map(|field| {
@@ -142,7 +157,8 @@ pub(super) fn shown(schema: &SchemaRef, with_errors: bool) -> SchemaRef {
         let own = Field::new(field.name(), field.data_type().clone(), true);
         std::iter::once(Arc::new(own)).chain(error)
     });
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    let paid = PAID.map(|name| Arc::new(Field::new(name, DataType::Utf8, true)));
+    Arc::new(Schema::new(fields.chain(paid).collect::<Vec<_>>()))
 }
 
 /// The format of each column: none are given for text, one for all, or one for each.

@@ -14,14 +14,11 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::catalog::Catalog;
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::anchor::Anchor;
 use crate::ledger::file::place::Place;
 use crate::ledger::file::{home, schema};
-use crate::ledger::records::answers::ReleaseTable;
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::roles::Roles;
 
 /// A connection and its state.
 #[derive(Debug)]
@@ -30,22 +27,15 @@ pub(crate) struct Handle {
     pub(crate) witness: Witness,
     pub(crate) poisoned: bool,
     /// The place of the file; `None` for a vault in memory.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Arc<Place>>,
     pub(crate) anchor: Option<Anchor>,
-    /// The last catalog that was read.
-    pub(crate) catalog: Option<Arc<Catalog>>,
-    /// The last release tables that were read, with their seal.
-    pub(crate) released: Option<([u8; 32], Arc<Vec<ReleaseTable>>)>,
-    /// The last roles that were read, with their seal.
-    pub(crate) roles: Option<([u8; 32], Arc<Roles>)>,
 }
 
 impl Handle {
     /// A new handle without an anchor, which has followed nothing yet.
-    pub(crate) fn new(connection: Connection, place: Option<Place>) -> Self {
+    pub(crate) fn new(connection: Connection, place: Option<Arc<Place>>) -> Self {
         let witness = Witness::default();
-        let (anchor, catalog, released, roles) = (None, None, None, None);
-        Self { connection, witness, poisoned: false, place, anchor, catalog, released, roles }
+        Self { connection, witness, poisoned: false, place, anchor: None }
     }
 
     /// Refuses if the path does not name the open file, or if the file has another name.
@@ -60,7 +50,7 @@ impl Handle {
 
     /// Refuses if the vault's home is elsewhere, or if the vault has an anchor that this handle lacks.
     pub(crate) fn at_home(&self, connection: &Connection, path: &str) -> Result<(), Fault> {
-        let home = self.place.as_ref().map(Place::home);
+        let home = self.place.as_deref().map(Place::home);
         home::check(connection, home, self.anchor.is_some(), path)
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Journal {
     counter: Option<u32>,
 }
 
-/// The state of a database file, from its header.
+/// The state of a database file, from its header. Each commit makes it another one, whichever program commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State {
     /// The file's change counter.

@@ -146,7 +146,10 @@ impl Place {
 
     /// The state of the file, read beside SQLite. Each vault's file stays open until the program ends, because closing it
     /// would drop the locks that this process holds on it through SQLite.
-    fn state(&self) -> io::Result<Option<State>> {
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub(crate) fn state(&self) -> io::Result<Option<State>> {
         static KEPT: Mutex<BTreeMap<Identity, fs::File>> = Mutex::new(BTreeMap::new());
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = kept.get_mut(&self.file) {

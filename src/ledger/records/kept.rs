@@ -164,17 +164,21 @@ fn forget_oldest(connection: &Connection, analyst: &str, most: i64) -> Result<()
     Ok(())
 }
 
+/// The first second of this day (UTC), since 1970.
+pub(crate) fn today() -> i64 {
+    time::now().div_euclid(SECONDS_OF_A_DAY).saturating_mul(SECONDS_OF_A_DAY)
+}
+
 /// Whether the ledger says already that an analyst was shown again on this day what a charge paid for.
 ///
 /// One entry for each analyst, charge and day says whose question something of that charge answered first on that day, so that the
 /// ledger grows by what is paid, and not by how often a dashboard is refreshed.
 pub(crate) fn is_noted(connection: &Connection, analyst: &str, charge: i64) -> Result<bool, Fault> {
-    let day = time::now().div_euclid(SECONDS_OF_A_DAY).saturating_mul(SECONDS_OF_A_DAY);
     let mut statement = connection.prepare_cached(
         "SELECT 1 FROM ledger
          WHERE mechanism = 'REPLAY' AND analyst = ?1 AND parameters = ?2 AND at >= ?3",
     )?;
-    Ok(statement.exists(params![analyst, format!("charge={charge}"), day])?)
+    Ok(statement.exists(params![analyst, format!("charge={charge}"), today()])?)
 }
 
 /// Appends the entry of a replay, unless there is one of today; the caller holds the write lock and has followed the chain.

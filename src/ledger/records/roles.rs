@@ -5,7 +5,7 @@
 //! of the history or of a statement has one.
 //!
 //! ```text
-//! role(name, verifier, may_log_in, valid_until)    log_in_secret     seal('roles') = SHA-256 of all of them
+//! role(name, verifier, may_log_in, valid_until, takes_defaults)    log_in_secret     seal('roles') = SHA-256 of all of them
 //! ```
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -22,7 +22,8 @@ CREATE TABLE role (
     name TEXT PRIMARY KEY NOT NULL CHECK (length(name) BETWEEN 1 AND 64),
     verifier TEXT NOT NULL,
     may_log_in INTEGER NOT NULL CHECK (may_log_in IN (0, 1)),
-    valid_until INTEGER
+    valid_until INTEGER,
+    takes_defaults INTEGER NOT NULL DEFAULT 1 CHECK (takes_defaults IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE log_in_secret (
@@ -42,15 +43,17 @@ pub(crate) struct Role {
     pub(crate) may_log_in: bool,
     /// The second since 1970 (UTC) from which on it may not; `None` for never.
     pub(crate) valid_until: Option<i64>,
+    /// Whether its queries may leave their cost to the PER QUERY default of a budget.
+    pub(crate) takes_defaults: bool,
 }
 
 /// The verifier is left out.
 impl std::fmt::Debug for Role {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { name, may_log_in, valid_until, verifier: _ } = self;
+        let Self { name, may_log_in, valid_until, takes_defaults, verifier: _ } = self;
         let mut shown = f.debug_struct("Role");
         shown.field("name", name).field("may_log_in", may_log_in).field("valid_until", valid_until);
-        shown.finish_non_exhaustive()
+        shown.field("takes_defaults", takes_defaults).finish_non_exhaustive()
     }
 }
 
@@ -151,12 +154,13 @@ pub(crate) fn delete(connection: &Connection, name: &str) -> Result<(), Fault> {
 }
 
 fn write(connection: &Connection, role: &Role) -> Result<(), Fault> {
-    let Role { name, verifier, may_log_in, valid_until } = role;
+    let Role { name, verifier, may_log_in, valid_until, takes_defaults } = role;
     connection.execute(
-        "INSERT INTO role (name, verifier, may_log_in, valid_until) VALUES (?1, ?2, ?3, ?4)
+        "INSERT INTO role (name, verifier, may_log_in, valid_until, takes_defaults)
+         VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT DO UPDATE SET verifier = excluded.verifier, may_log_in = excluded.may_log_in,
-             valid_until = excluded.valid_until",
-        params![name, verifier, may_log_in, valid_until],
+             valid_until = excluded.valid_until, takes_defaults = excluded.takes_defaults",
+        params![name, verifier, may_log_in, valid_until, takes_defaults],
     )?;
     reseal(connection)
 }
@@ -168,14 +172,16 @@ fn reseal(connection: &Connection) -> Result<(), Fault> {
 }
 
 fn rows(connection: &Connection) -> Result<Vec<Role>, Fault> {
-    let mut statement = connection
-        .prepare_cached("SELECT name, verifier, may_log_in, valid_until FROM role ORDER BY name")?;
+    let mut statement = connection.prepare_cached(
+        "SELECT name, verifier, may_log_in, valid_until, takes_defaults FROM role ORDER BY name",
+    )?;
     let rows = statement.query_map([], |row| {
         Ok(Role {
             name: row.get(0)?,
             verifier: row.get(1)?,
             may_log_in: row.get(2)?,
             valid_until: row.get(3)?,
+            takes_defaults: row.get(4)?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -184,10 +190,11 @@ fn rows(connection: &Connection) -> Result<Vec<Role>, Fault> {
 fn digest(roles: &[Role], secret: Option<[u8; 32]>) -> [u8; 32] {
     let mut fields = Fields::new("hushql roles 1");
     fields.bytes(secret.as_ref().map_or(&[], |secret| secret.as_slice()));
-    for Role { name, verifier, may_log_in, valid_until } in roles {
+    for Role { name, verifier, may_log_in, valid_until, takes_defaults } in roles {
         fields.text(name);
         fields.text(verifier);
-        fields.integer(i64::from(*may_log_in));
+        // Two bits: the seal of a role that takes defaults is that of older formats, in which all do.
+        fields.integer(i64::from(*may_log_in) + 2 * i64::from(!takes_defaults));
         fields.optional(*valid_until);
     }
     fields.digest()

@@ -342,7 +342,7 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
     assert_eq!(
         says(None),
         format!(
-            "the vault `{shown}` has format 1, but this program reads format 9: it is too old to upgrade; create a new vault, and declare budgets there with the remainders of the old ones"
+            "the vault `{shown}` has format 1, but this program reads format 10: it is too old to upgrade; create a new vault, and declare budgets there with the remainders of the old ones"
         )
     );
     Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 10").unwrap();

@@ -10,6 +10,7 @@ use crate::catalog::{Catalog, Replay, alter, numbers, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::kept::{self, KeptDraw, Waiting};
 use crate::ledger::vault::Vault;
+use crate::ledger::vault::known::Moment;
 
 /// A draw that may be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,14 @@ pub(crate) struct Kept {
     pub(crate) key: [u8; 32],
     /// The draw, if one is kept that the asker may see.
     pub(crate) draw: Option<KeptDraw>,
+}
+
+/// Whether the ledger says that something was shown again today.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Noted {
+    Not,
+    /// It says so, at this moment if the vault is a file.
+    At(Option<Moment>),
 }
 
 impl Vault {
@@ -81,7 +90,8 @@ impl Vault {
         self.read(|connection, _| kept_for(connection, asked, analyst, planned))
     }
 
-    /// As [`Vault::kept`], and whether the ledger says already that this analyst was shown again today what these charges paid for.
+    /// As [`Vault::kept`], and whether the ledger says already that this analyst was shown again today what these charges paid for; if
+    /// so, with the moment at which all of this is true.
     ///
     /// # Errors
     /// As [`Vault::kept`].
@@ -91,10 +101,16 @@ impl Vault {
         analyst: &str,
         charges: &[i64],
         planned: &Catalog,
-    ) -> Result<(Vec<Option<Kept>>, bool), VaultError> {
+    ) -> Result<(Vec<Option<Kept>>, Noted), VaultError> {
         self.read(|connection, _| {
             let found = kept_for(connection, asked, analyst, planned)?;
-            Ok((found, are_noted(connection, analyst, charges)?))
+            // Nobody commits while this transaction reads. The day is that of before, so that a note of yesterday is none.
+            let moment = self.moment();
+            let noted = match are_noted(connection, analyst, charges)? {
+                true => Noted::At(moment),
+                false => Noted::Not,
+            };
+            Ok((found, noted))
         })
     }
 

@@ -18,6 +18,7 @@ pub(crate) mod budgets;
 pub(crate) mod cells_of;
 pub(crate) mod declared;
 pub(crate) mod kept;
+pub(crate) mod known;
 mod open;
 pub(crate) mod pages;
 mod released;
@@ -31,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::catalog::store;
-use crate::catalog::{Budget, Catalog, Table, View, describe, numbers, view_rows};
+use crate::catalog::{Budget, Catalog, CatalogVersion, Table, View, describe, numbers, view_rows};
 use crate::ledger::charging::cells;
 use crate::ledger::charging::charge::{self, BudgetQuote, Charge, ChargeRequest};
 use crate::ledger::charging::moves;
@@ -42,16 +43,25 @@ use crate::ledger::file::handle::{Handle, in_snapshot};
 use crate::ledger::file::home;
 use crate::ledger::file::place::Place;
 use crate::ledger::records::analyst::OWNER;
+use crate::ledger::records::answers::ReleaseTable;
 use crate::ledger::records::chain::{LedgerEntry, Witness};
 use crate::ledger::records::history::{self, Declared};
 use crate::ledger::records::kept::Waiting;
+use crate::ledger::records::roles::Roles;
 use crate::ledger::records::{analyst, answers, statements};
+use crate::ledger::vault::known::Known;
 use crate::privacy::Spend;
 
 /// The catalog and the ledger, in one SQLite file.
 #[derive(Debug)]
 pub struct Vault {
     pub(super) path: String,
+    /// The place of the file, as the handle has it, for looks that need no transaction.
+    pub(super) place: Option<Arc<Place>>,
+    /// What was read of it, each with the seal that it was checked against: declarations, release tables and roles.
+    declared: Known<CatalogVersion, Catalog>,
+    released: Known<[u8; 32], Vec<ReleaseTable>>,
+    roles: Known<[u8; 32], Roles>,
     pub(super) handle: Mutex<Handle>,
     pub(super) queue: Queue,
     /// Draws that wait to be kept.
@@ -102,22 +112,8 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Corrupt`] if the stored declarations were altered, or the file cannot be read.
     pub fn catalog(&self) -> Result<Arc<Catalog>, VaultError> {
-        let mut handle = self.lock()?;
-        handle.may_begin(&self.path)?;
-        let Handle { connection, catalog, poisoned, .. } = &mut *handle;
-        let read = |connection: &Connection| {
-            let now = store::version(connection)?;
-            match catalog {
-                Some(known) if known.version() == now => Ok(Arc::clone(known)),
-                Some(_) | None => {
-                    let read = Arc::new(store::load(connection)?);
-                    *catalog = Some(Arc::clone(&read));
-                    Ok(read)
-                }
-            }
-        };
-        let read = in_snapshot(connection, read);
-        read.map_err(|fault: Fault| fault.leaves(poisoned).at(&self.path))
+        let version = |connection: &Connection| Ok(store::version(connection)?);
+        self.known(&self.declared, version, |connection| Ok(store::load(connection)?))
     }
 
     /// Declares a table.
@@ -384,7 +380,7 @@ impl Vault {
         let mut lasting = false;
         let mut held = || {
             if whereabouts == Whereabouts::Home {
-                let home = place.as_ref().map(Place::home);
+                let home = place.as_deref().map(Place::home);
                 home::check(connection, home, anchor.is_some(), &self.path)?;
             }
             match anchor {

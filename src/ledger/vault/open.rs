@@ -8,7 +8,7 @@
 //! ```
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
@@ -25,6 +25,7 @@ use crate::ledger::file::wait::BUSY;
 use crate::ledger::records::analyst;
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::vault::Vault;
+use crate::ledger::vault::known::Known;
 use crate::ledger::vault::upgrade::Moved;
 
 impl Vault {
@@ -294,9 +295,14 @@ impl Vault {
     }
 
     fn over(connection: Connection, place: Option<Place>, path: String) -> Self {
-        let handle = Handle::new(connection, place);
+        let place = place.map(Arc::new);
+        let handle = Handle::new(connection, place.clone());
         Self {
             path,
+            place,
+            declared: Known::default(),
+            released: Known::default(),
+            roles: Known::default(),
             handle: Mutex::new(handle),
             queue: Queue::default(),
             keeping: Mutex::default(),

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use crate::catalog::store::{self, Kind};
-use crate::ledger::error::{Fault, VaultError};
-use crate::ledger::file::handle::{Handle, in_snapshot};
+use crate::ledger::error::VaultError;
 use crate::ledger::records::answers::{self, NewAnswer, ReleaseTable};
 use crate::ledger::vault::Vault;
 
@@ -18,22 +17,8 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Corrupt`] if one of them was altered, or the file cannot be read.
     pub(crate) fn release_tables(&self) -> Result<Arc<Vec<ReleaseTable>>, VaultError> {
-        let mut handle = self.lock()?;
-        handle.may_begin(&self.path)?;
-        let Handle { connection, released, poisoned, .. } = &mut *handle;
-        let read = |connection: &Connection| {
-            let seal = store::seal(connection, Kind::Answers)?;
-            if let Some((known, tables)) = released
-                && *known == seal
-            {
-                return Ok(Arc::clone(tables));
-            }
-            let tables = Arc::new(answers::all(connection)?);
-            *released = Some((seal, Arc::clone(&tables)));
-            Ok(tables)
-        };
-        let read = in_snapshot(connection, read);
-        read.map_err(|fault: Fault| fault.leaves(poisoned).at(&self.path))
+        let seal = |connection: &Connection| Ok(store::seal(connection, Kind::Answers)?);
+        self.known(&self.released, seal, answers::all)
     }
 
     /// Whether this analyst could store an answer under this name now, before it is paid for.

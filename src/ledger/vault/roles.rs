@@ -8,8 +8,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use crate::catalog::store::{self, Kind};
-use crate::ledger::error::{Fault, VaultError};
-use crate::ledger::file::handle::{Handle, in_snapshot};
+use crate::ledger::error::VaultError;
 use crate::ledger::records::roles::{self, Role, Roles};
 use crate::ledger::records::{analyst, history, time};
 use crate::ledger::vault::Vault;
@@ -23,6 +22,8 @@ pub(crate) struct RoleChange {
     pub(crate) may_log_in: Option<bool>,
     /// Until when, in seconds since 1970 (UTC); `Some(None)` for ever.
     pub(crate) valid_until: Option<Option<i64>>,
+    /// Whether its queries may leave their cost to the default of a budget.
+    pub(crate) takes_defaults: Option<bool>,
 }
 
 /// What a log-in is compared with; it has a secret, and is not shown.
@@ -51,7 +52,7 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Catalog`] if there is no such role.
     pub(crate) fn alter_role(&self, name: &str, change: RoleChange) -> Result<(), VaultError> {
-        let RoleChange { verifier, may_log_in, valid_until } = change;
+        let RoleChange { verifier, may_log_in, valid_until, takes_defaults } = change;
         let words = [
             verifier.is_some().then(|| format!("role {name}: new password")),
             may_log_in.map(|may| match may {
@@ -59,11 +60,16 @@ impl Vault {
                 false => format!("role {name}: may not log in"),
             }),
             valid_until.map(|_| format!("role {name}: new time of expiry")),
+            takes_defaults.map(|takes| match takes {
+                true => format!("role {name}: takes the defaults of budgets"),
+                false => format!("role {name}: takes no defaults of budgets"),
+            }),
         ];
         self.declare_as(words.into_iter().flatten().collect(), |connection, _| {
             roles::change(connection, name, |role| {
                 role.may_log_in = may_log_in.unwrap_or(role.may_log_in);
                 role.valid_until = valid_until.unwrap_or(role.valid_until);
+                role.takes_defaults = takes_defaults.unwrap_or(role.takes_defaults);
                 if let Some(verifier) = verifier {
                     role.verifier = verifier;
                 }
@@ -110,6 +116,19 @@ impl Vault {
         self.read(|connection, _| roles::all(connection))
     }
 
+    /// Whether queries of this analyst may leave their cost to the PER QUERY default of a budget. Who has no role may.
+    ///
+    /// # Errors
+    /// As [`Vault::roles`].
+    pub(crate) fn takes_defaults(&self, analyst: &str) -> Result<bool, VaultError> {
+        let known = self.known_roles()?;
+        Ok(known
+            .all
+            .iter()
+            .find(|role| role.name == analyst)
+            .is_none_or(|role| role.takes_defaults))
+    }
+
     /// What a log-in under this name is compared with. All of it is looked at whether or not there is the role.
     ///
     /// # Errors
@@ -121,26 +140,12 @@ impl Vault {
         Ok(ToLogIn { role, may_log_in, secret: known.secret })
     }
 
-    /// All roles as they are now. Cheap if nothing has changed since the last call, as the server asks before each statement: their seal,
-    /// against which they were checked, says so.
+    /// All roles as they are now. Cheap if nothing has changed since the last call, as the server asks before each statement.
     fn known_roles(&self) -> Result<Arc<Roles>, VaultError> {
-        let mut handle = self.lock()?;
-        handle.may_begin(&self.path)?;
-        let Handle { connection, roles: known, poisoned, .. } = &mut *handle;
-        let read = |connection: &Connection| {
-            let seal = store::seal(connection, Kind::Roles)?;
-            if let Some((of, roles)) = known
-                && *of == seal
-            {
-                return Ok(Arc::clone(roles));
-            }
-            let (all, secret) = (roles::all(connection)?, roles::secret(connection)?);
-            let roles = Arc::new(Roles { all, secret });
-            *known = Some((seal, Arc::clone(&roles)));
-            Ok(roles)
-        };
-        let read = in_snapshot(connection, read);
-        read.map_err(|fault: Fault| fault.leaves(poisoned).at(&self.path))
+        let seal = |connection: &Connection| Ok(store::seal(connection, Kind::Roles)?);
+        self.known(&self.roles, seal, |connection| {
+            Ok(Roles { all: roles::all(connection)?, secret: roles::secret(connection)? })
+        })
     }
 }
 
@@ -151,7 +156,8 @@ mod tests {
     fn vault(may_log_in: bool, valid_until: Option<i64>) -> Vault {
         let vault = Vault::in_memory().unwrap();
         let (name, verifier) = ("lab".to_owned(), "one".to_owned());
-        vault.create_role(&Role { name, verifier, may_log_in, valid_until }).unwrap();
+        let role = Role { name, verifier, may_log_in, valid_until, takes_defaults: true };
+        vault.create_role(&role).unwrap();
         vault
     }
 
@@ -204,6 +210,7 @@ mod tests {
             verifier: String::new(),
             may_log_in: true,
             valid_until: None,
+            takes_defaults: true,
         };
         vault.create_role(&role).unwrap();
         assert!(!vault.role_to_log_in("lab").unwrap().may_log_in);

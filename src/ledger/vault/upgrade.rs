@@ -9,7 +9,7 @@
 //! its rows are in the present tables, where a new column has its default.
 //!
 //! ```text
-//! format 4 to 8, sound, at home? ─▶ rows aside, tables anew, rows back ─▶ chain, seals, budgets verified ─▶ COMMIT
+//! format 4 to 9, sound, at home? ─▶ rows aside, tables anew, rows back ─▶ chain, seals, budgets verified ─▶ COMMIT
 //! ```
 
 mod format_4;
@@ -17,6 +17,7 @@ mod format_5;
 mod format_6;
 mod format_7;
 mod format_8;
+mod format_9;
 mod sealed;
 
 use std::path::Path;
@@ -47,6 +48,7 @@ enum Older {
     /// Format 5, 6 or 7.
     Homed,
     Eight(Vec<format_8::Replayed>),
+    Nine,
 }
 
 impl Older {
@@ -58,6 +60,7 @@ impl Older {
             format_6::FORMAT => format_6::check(connection, path).map(|()| Self::Homed),
             format_7::FORMAT => format_7::check(connection, path).map(|()| Self::Homed),
             format_8::FORMAT => Ok(Self::Eight(format_8::check(connection, path)?)),
+            format_9::FORMAT => format_9::check(connection, path).map(|()| Self::Nine),
             found => {
                 Err(VaultError::Version { path: path.to_owned(), found, known: VERSION }.into())
             }
@@ -119,6 +122,10 @@ impl Vault {
                 Older::Eight(replayed) => {
                     settle()?;
                     format_8::complete(connection, &replayed)?
+                }
+                Older::Nine => {
+                    settle()?;
+                    format_9::complete(connection)?
                 }
             };
             analyst::all(connection)?;

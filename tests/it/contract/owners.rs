@@ -185,7 +185,7 @@ fn a_dump_rebuilds_roles() {
     study
         .owner(
             "CREATE ROLE lab LOGIN PASSWORD 'correct horse' VALID UNTIL '2099-01-01 12:30';
-             CREATE ROLE \"co-lab\" NOLOGIN PASSWORD 'battery staple';
+             CREATE ROLE \"co-lab\" NOLOGIN NODEFAULTS PASSWORD 'battery staple';
              CREATE ROLE late;
              ALTER PRIVACY BUDGET b ADD SLICE \"co-lab\" LIMIT (epsilon=1)",
         )
@@ -203,7 +203,7 @@ fn a_dump_rebuilds_roles() {
         !plain.contains("SCRAM") && plain.contains("-- Roles have no passwords here."),
         "{plain}"
     );
-    assert!(plain.contains("CREATE ROLE \"co-lab\" NOLOGIN;"), "{plain}");
+    assert!(plain.contains("CREATE ROLE \"co-lab\" NOLOGIN NODEFAULTS;"), "{plain}");
     assert!(plain.contains("CREATE ROLE lab LOGIN VALID UNTIL '2099-01-01 12:30:00';"), "{plain}");
     let whole = study.run(&["dump", "study.db", "--verifiers"]);
     whole.says(0, &[]);

@@ -408,9 +408,16 @@ fn errors_come_as_columns_on_request_and_answers_are_copied() {
     lab.query("SET hushql.accuracy = columns");
     let said = lab.query(COUNT);
     let names: Vec<String> = said.columns().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["n", "n_error"]);
-    let error: f64 = texts(&said)[0][1].parse().unwrap();
-    assert!(error < 1.0);
+    assert_eq!(names, ["n", "n_error", "hushql_cost", "hushql_left"]);
+    let row = &texts(&said)[0];
+    assert!(row[1].parse::<f64>().unwrap() < 1.0);
+    // What the notices say.
+    let notices = said.notices().concat();
+    assert!(notices.contains(&format!("cost {} · left {}", row[2], row[3])), "{row:?} {notices}");
+    // What cost nothing has the same columns.
+    let said = lab.query("SELECT 1 AS one");
+    assert_eq!(said.columns().len(), 4);
+    assert_eq!(texts(&said), [["1", "", "", ""]]);
     lab.query("SET client_min_messages = warning; SET hushql.accuracy = notices");
     let sql = "SELECT city, LAPLACE(eps=100) COUNT(*) AS n FROM people GROUP BY city ORDER BY city";
     let said = lab.query(&format!("COPY ({sql}) TO STDOUT (FORMAT csv, HEADER)"));
@@ -418,6 +425,54 @@ fn errors_come_as_columns_on_request_and_answers_are_copied() {
     assert_eq!((said.tags(), said.notices().len()), (vec!["COPY 2".to_owned()], 0));
     let said = lab.query("COPY (SELECT NULL AS a, 'x\ty' AS b) TO STDOUT");
     assert_eq!(said.copied(), "\\N\tx\\ty\n");
+}
+
+/// A bare aggregate needs a default of a budget, and a role that takes it.
+#[test]
+fn roles_without_defaults_name_their_costs() {
+    let served = Served::with(&[]);
+    served.study.owner("ALTER PRIVACY BUDGET b SET PER QUERY (default=0.5)").says(0, &[]);
+    const BARE: &str = "SELECT COUNT(*) AS n FROM people";
+    let mut lab = served.lab();
+    assert_eq!(lab.query(BARE).rows().len(), 1);
+    // Shown again three times, the last time unplanned.
+    (0..2).for_each(|_| assert_eq!(lab.query(BARE).rows().len(), 1));
+    let spent = served.study.spent();
+    let said = served.study.owner("ALTER ROLE lab NODEFAULTS");
+    said.says(0, &["role lab: may log in; its queries name their mechanisms"]);
+    for sql in [
+        BARE,
+        "EXPLAIN PRIVACY SELECT SUM(age) FROM people",
+        "CREATE RELEASE TABLE r AS SELECT COUNT(*) AS n FROM people",
+        "CREATE SYNTHETIC TABLE s AS AUTO SELECT city FROM people",
+    ] {
+        let said = lab.query(sql);
+        let refused = said.error_field(b'M').unwrap_or_else(|| {
+            said.rows()
+                .concat()
+                .into_iter()
+                .flatten()
+                .map(|b| String::from_utf8(b).unwrap())
+                .collect()
+        });
+        assert!(
+            refused.contains("no PER QUERY default of a budget applies to it"),
+            "{sql}: {said:?}"
+        );
+    }
+    // Its shell is that of the same analyst.
+    served.study.lab(BARE).says(3, &["HQ012"]);
+    assert_eq!(served.study.spent(), spent);
+    for sql in [
+        "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM people",
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0.1) COUNT(*) AS n FROM people",
+    ] {
+        assert_eq!(lab.query(sql).rows().len(), 1, "{sql}");
+    }
+    served.study.owner("ALTER ROLE lab DEFAULTS").says(0, &["role lab: may log in"]);
+    assert_eq!(lab.query(BARE).rows().len(), 1);
+    let roles = served.study.run(&["study.db", "--owner", "--format", "csv", "-c", "SHOW ROLES"]);
+    assert!(roles.out.starts_with("role,may_log_in,valid_until,takes_defaults"), "{}", roles.out);
 }
 
 #[test]

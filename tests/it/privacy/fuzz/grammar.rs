@@ -563,9 +563,11 @@ fn query(dice: &mut Dice, depth: usize) -> String {
 
 /// A statement about a role, with its options in any order and number.
 fn role(dice: &mut Dice) -> String {
-    const OPTIONS: [&str; 9] = [
+    const OPTIONS: [&str; 11] = [
         "LOGIN",
         "NOLOGIN",
+        "DEFAULTS",
+        "NODEFAULTS",
         "PASSWORD 'a long one'",
         "ENCRYPTED PASSWORD 'it''s a long one'",
         "PASSWORD 'SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='",

@@ -1,0 +1,197 @@
+//! What was read from a vault, kept until it is another one.
+//!
+//! In: a kind of rows with a seal, such as the declarations. Out: the rows of now. They were checked against their seal when they were
+//! read; as long as the seal is the same, so are they. As long as nothing at all was committed, even the seal need not be read: the
+//! first bytes of the file say so, without a transaction.
+//!
+//! ```text
+//! the same first bytes?  ─ yes → the rows that are known
+//!        no → the same seal? ─ yes → the rows that are known
+//!                  no → read and check
+//! ```
+
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+
+use rusqlite::Connection;
+
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::handle::{Handle, in_snapshot};
+use crate::ledger::file::journal::State;
+use crate::ledger::records::kept;
+use crate::ledger::vault::Vault;
+
+/// Rows `T` under a seal `S`.
+#[derive(Debug)]
+pub(super) struct Known<S, T>(Mutex<Option<Entry<S, T>>>);
+
+#[derive(Debug)]
+struct Entry<S, T> {
+    seal: S,
+    /// The state of the file in which they were seen last.
+    state: Option<State>,
+    rows: Arc<T>,
+}
+
+impl<S, T> Default for Known<S, T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+/// What was committed to a vault until a moment of one day (UTC).
+///
+/// # Guarantee
+/// Between two equal ones nothing was committed, by any program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    state: State,
+    day: i64,
+}
+
+impl Vault {
+    /// What was committed until now. `None` as for [`Vault::state`].
+    pub(crate) fn moment(&self) -> Option<Moment> {
+        Some(Moment { state: self.state()?, day: kept::today() })
+    }
+
+    /// The state of the file, read beside SQLite, without a transaction. `None` for a vault in memory, if it cannot be read, and if the
+    /// handle refuses further use.
+    ///
+    /// A commit writes it before it counts, and removes its journal afterwards. So whoever finds it as it was knows that nothing was
+    /// committed since. In a transaction that has read something it is that of the transaction, as nobody commits meanwhile.
+    fn state(&self) -> Option<State> {
+        let is_poisoned = match self.handle.try_lock() {
+            Ok(handle) => handle.poisoned,
+            Err(TryLockError::Poisoned(_)) => true,
+            // Somebody uses it.
+            Err(TryLockError::WouldBlock) => false,
+        };
+        match is_poisoned {
+            true => None,
+            false => self.place.as_ref()?.state().ok()?,
+        }
+    }
+
+    /// The rows of now: those that are known, or others that are read.
+    ///
+    /// # Errors
+    /// Those of `seal` and `read`, and a variant of [`VaultError`] if the file cannot be read.
+    pub(super) fn known<S: Copy + PartialEq, T>(
+        &self,
+        known: &Known<S, T>,
+        seal: impl FnOnce(&Connection) -> Result<S, Fault>,
+        read: impl FnOnce(&Connection) -> Result<T, Fault>,
+    ) -> Result<Arc<T>, VaultError> {
+        let entry = || known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.state();
+        if let Some(Entry { state, rows, .. }) = &*entry()
+            && now.is_some()
+            && *state == now
+        {
+            return Ok(Arc::clone(rows));
+        }
+        let mut handle = self.lock()?;
+        handle.may_begin(&self.path)?;
+        let Handle { connection, poisoned, .. } = &mut *handle;
+        let found = in_snapshot(connection, |connection| {
+            let seal = seal(connection)?;
+            let same = entry().as_ref().filter(|e| e.seal == seal).map(|e| Arc::clone(&e.rows));
+            let rows = match same {
+                Some(rows) => rows,
+                None => Arc::new(read(connection)?),
+            };
+            *entry() = Some(Entry { seal, state: self.state(), rows: Arc::clone(&rows) });
+            Ok(rows)
+        });
+        found.map_err(|fault: Fault| fault.leaves(poisoned).at(&self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Replay;
+    use crate::ledger::vault::roles::RoleChange;
+
+    fn on_disk() -> (tempfile::TempDir, Vault) {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = Vault::init(folder.path().join("study.db")).unwrap();
+        (folder, vault)
+    }
+
+    #[test]
+    fn a_moment_lasts_until_the_next_commit_of_any_program() {
+        let (folder, vault) = on_disk();
+        let first = vault.moment().unwrap();
+        assert_eq!(vault.moment(), Some(first));
+        vault.catalog().unwrap();
+        vault.analysts().unwrap();
+        assert_eq!(vault.moment(), Some(first), "reading commits nothing");
+        assert!(vault.set_replay("none", Replay::Off).is_err());
+        assert_eq!(vault.moment(), Some(first), "a transaction that fails commits nothing");
+        vault.ensure_analyst("lab").unwrap();
+        let second = vault.moment().unwrap();
+        assert_ne!(second, first);
+        let other = Vault::open(folder.path().join("study.db")).unwrap();
+        let third = other.moment();
+        other.ensure_analyst("eve").unwrap();
+        assert_ne!(vault.moment(), third);
+        assert_eq!(vault.moment(), other.moment());
+    }
+
+    /// While another program holds its changes back, what was committed is as it was; it is another one as soon as the commit counts.
+    #[test]
+    fn a_commit_under_way_is_none() {
+        let (folder, vault) = on_disk();
+        let before = vault.moment();
+        let other = Connection::open(folder.path().join("study.db")).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE; UPDATE seal SET digest = zeroblob(32)").unwrap();
+        assert_eq!(vault.moment(), before);
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(vault.moment(), before);
+        other.execute_batch("UPDATE seal SET digest = zeroblob(32) WHERE kind = 'roles'").unwrap();
+        assert_ne!(vault.moment(), before);
+    }
+
+    #[test]
+    fn rows_are_read_again_when_they_are_others() {
+        let (folder, vault) = on_disk();
+        let role = crate::ledger::records::roles::Role {
+            name: "lab".to_owned(),
+            verifier: "one".to_owned(),
+            may_log_in: true,
+            valid_until: None,
+            takes_defaults: true,
+        };
+        vault.create_role(&role).unwrap();
+        let verifier = |vault: &Vault| vault.role_to_log_in("lab").unwrap().role.unwrap().verifier;
+        assert_eq!((verifier(&vault), verifier(&vault)), ("one".to_owned(), "one".to_owned()));
+        let other = Vault::open(folder.path().join("study.db")).unwrap();
+        let change = RoleChange { verifier: Some("two".to_owned()), ..RoleChange::default() };
+        other.alter_role("lab", change).unwrap();
+        assert_eq!(verifier(&vault), "two");
+        // Something else was committed.
+        other.ensure_analyst("eve").unwrap();
+        let catalogs = [vault.catalog().unwrap(), vault.catalog().unwrap()];
+        assert!(Arc::ptr_eq(&catalogs[0], &catalogs[1]));
+        assert_eq!(verifier(&vault), "two");
+    }
+
+    /// A vault that refuses further use says so, whatever is known.
+    #[test]
+    fn a_poisoned_handle_knows_nothing() {
+        let (_folder, vault) = on_disk();
+        vault.catalog().unwrap();
+        assert!(vault.moment().is_some());
+        vault.lock().unwrap().poisoned = true;
+        assert!(vault.moment().is_none());
+        assert!(vault.catalog().is_err());
+    }
+
+    #[test]
+    fn a_vault_in_memory_has_no_moments() {
+        let vault = Vault::in_memory().unwrap();
+        assert_eq!(vault.moment(), None);
+        vault.catalog().unwrap();
+    }
+}
