@@ -1,10 +1,14 @@
 //! A connection of somebody who is logged in: whose session it is, its settings, and what waits to be sent.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
+use futures::FutureExt;
 use hushql::{Answer, Error, PreparedQuery, Session, Value};
 use tokio::task::JoinHandle;
 
@@ -207,11 +211,17 @@ impl Desk {
                     }
                 }
             }
+            // What is there at once, such as an answer that is shown again, wakes no other thread.
+            let mut work = Box::pin(AssertUnwindSafe(work).catch_unwind());
+            let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+            if let Poll::Ready(done) = first {
+                return done.unwrap_or(Err(Error::Internal)).map_err(Failed::Engine);
+            }
             let mut running = tokio::spawn(work);
             tokio::select! {
                 done = &mut running => match done {
-                    Ok(done) => done.map_err(Failed::Engine),
-                    Err(_) => Err(Failed::Engine(Error::Internal)),
+                    Ok(Ok(done)) => done.map_err(Failed::Engine),
+                    Ok(Err(_)) | Err(_) => Err(Failed::Engine(Error::Internal)),
                 },
                 () = &mut told => {
                     running.abort();

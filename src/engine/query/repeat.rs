@@ -63,7 +63,9 @@ impl Session {
         let (known, inner) = (Arc::clone(&repeat), Arc::clone(&self.inner));
         let (analyst, statement) = (self.analyst.clone(), text.trim().to_owned());
         let look = move |vault: &Vault| as_before(&known, &inner, vault, &analyst, &statement);
-        if !at_vault(&self.inner.vault, look).await.unwrap_or(false) {
+        if !is_unchanged(&repeat, &self.inner, &self.analyst)
+            && !at_vault(&self.inner.vault, look).await.unwrap_or(false)
+        {
             // Whatever is wrong, planning it says so.
             self.inner.repeats.forget(&self.analyst, text.trim());
             return None;
@@ -129,6 +131,26 @@ impl Session {
             self.inner.repeats.keep(&self.analyst, text.trim(), repeat);
         }
     }
+}
+
+/// Whether a few looks at properties of files, without a transaction and another thread, say what [`as_before`] would: nothing was
+/// committed since it last did, and the answer reads files of private tables alone, one each.
+fn is_unchanged(known: &Repeat, inner: &Inner, analyst: &str) -> bool {
+    let is_one_file = |table: &Table| match &table.source {
+        Source::File { files, .. } => files.is_none() && !table.is_public(),
+        Source::Registered | Source::Postgres { .. } | Source::Released { .. } => false,
+    };
+    if !known.tables.iter().all(is_one_file) || !known.seen.is(inner.vault.moment()) {
+        return false;
+    }
+    let open = inner.open_files();
+    known.tables.iter().all(|table| open.check(table).is_ok())
+        && inner
+            .vault
+            .takes_defaults(analyst)
+            .is_ok_and(|takes| takes == known.catalog.has_defaults())
+        && known.seen.is(inner.vault.moment())
+        && open.is_unchanged()
 }
 
 /// Whether all that an answer followed from is as it was, and the ledger says that it was shown again.

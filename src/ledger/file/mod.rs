@@ -4,6 +4,7 @@ pub(crate) mod anchor;
 pub(crate) mod handle;
 pub(crate) mod home;
 pub(crate) mod journal;
+pub(crate) mod known;
 pub(crate) mod place;
 pub(crate) mod schema;
 pub(crate) mod wait;

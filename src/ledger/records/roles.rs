@@ -193,8 +193,13 @@ fn digest(roles: &[Role], secret: Option<[u8; 32]>) -> [u8; 32] {
     for Role { name, verifier, may_log_in, valid_until, takes_defaults } in roles {
         fields.text(name);
         fields.text(verifier);
-        // Two bits: the seal of a role that takes defaults is that of older formats, in which all do.
-        fields.integer(i64::from(*may_log_in) + 2 * i64::from(!takes_defaults));
+        // The seal of a role that takes defaults is that of older formats, in which all do.
+        fields.integer(match (may_log_in, takes_defaults) {
+            (false, true) => 0,
+            (true, true) => 1,
+            (false, false) => 2,
+            (true, false) => 3,
+        });
         fields.optional(*valid_until);
     }
     fields.digest()

@@ -8,9 +8,9 @@ use rusqlite::Connection;
 
 use crate::catalog::{Catalog, Replay, alter, numbers, store};
 use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::known::Moment;
 use crate::ledger::records::kept::{self, KeptDraw, Waiting};
 use crate::ledger::vault::Vault;
-use crate::ledger::vault::known::Moment;
 
 /// A draw that may be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]

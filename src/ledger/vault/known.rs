@@ -10,52 +10,24 @@
 //!                  no → read and check
 //! ```
 
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, TryLockError};
 
 use rusqlite::Connection;
 
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::handle::{Handle, in_snapshot};
 use crate::ledger::file::journal::State;
+use crate::ledger::file::known::{Known, Moment};
 use crate::ledger::records::kept;
 use crate::ledger::vault::Vault;
 
-/// Rows `T` under a seal `S`.
-#[derive(Debug)]
-pub(super) struct Known<S, T>(Mutex<Option<Entry<S, T>>>);
-
-#[derive(Debug)]
-struct Entry<S, T> {
-    seal: S,
-    /// The state of the file in which they were seen last.
-    state: Option<State>,
-    rows: Arc<T>,
-}
-
-impl<S, T> Default for Known<S, T> {
-    fn default() -> Self {
-        Self(Mutex::new(None))
-    }
-}
-
-/// What was committed to a vault until a moment of one day (UTC).
-///
-/// # Guarantee
-/// Between two equal ones nothing was committed, by any program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moment {
-    state: State,
-    day: i64,
-}
-
 impl Vault {
-    /// What was committed until now. `None` as for [`Vault::state`].
+    /// What was committed until now. `None` for a vault in memory, if it cannot be read, and if the handle refuses further use.
     pub(crate) fn moment(&self) -> Option<Moment> {
         Some(Moment { state: self.state()?, day: kept::today() })
     }
 
-    /// The state of the file, read beside SQLite, without a transaction. `None` for a vault in memory, if it cannot be read, and if the
-    /// handle refuses further use.
+    /// The state of the file, read beside SQLite, without a transaction. `None` as for [`Vault::moment`].
     ///
     /// A commit writes it before it counts, and removes its journal afterwards. So whoever finds it as it was knows that nothing was
     /// committed since. In a transaction that has read something it is that of the transaction, as nobody commits meanwhile.
@@ -74,6 +46,9 @@ impl Vault {
 
     /// The rows of now: those that are known, or others that are read.
     ///
+    /// # Guarantee
+    /// Those that are known are rows of the last commit, or of one that had the same seal.
+    ///
     /// # Errors
     /// Those of `seal` and `read`, and a variant of [`VaultError`] if the file cannot be read.
     pub(super) fn known<S: Copy + PartialEq, T>(
@@ -82,25 +57,19 @@ impl Vault {
         seal: impl FnOnce(&Connection) -> Result<S, Fault>,
         read: impl FnOnce(&Connection) -> Result<T, Fault>,
     ) -> Result<Arc<T>, VaultError> {
-        let entry = || known.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.state();
-        if let Some(Entry { state, rows, .. }) = &*entry()
-            && now.is_some()
-            && *state == now
-        {
-            return Ok(Arc::clone(rows));
+        if let Some(rows) = known.at(self.state()) {
+            return Ok(rows);
         }
         let mut handle = self.lock()?;
         handle.may_begin(&self.path)?;
         let Handle { connection, poisoned, .. } = &mut *handle;
         let found = in_snapshot(connection, |connection| {
             let seal = seal(connection)?;
-            let same = entry().as_ref().filter(|e| e.seal == seal).map(|e| Arc::clone(&e.rows));
-            let rows = match same {
+            let rows = match known.under(&seal) {
                 Some(rows) => rows,
                 None => Arc::new(read(connection)?),
             };
-            *entry() = Some(Entry { seal, state: self.state(), rows: Arc::clone(&rows) });
+            known.see(seal, self.state(), Arc::clone(&rows));
             Ok(rows)
         });
         found.map_err(|fault: Fault| fault.leaves(poisoned).at(&self.path))

@@ -41,6 +41,7 @@ use crate::ledger::charging::slices::SliceState;
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::handle::{Handle, in_snapshot};
 use crate::ledger::file::home;
+use crate::ledger::file::known::Known;
 use crate::ledger::file::place::Place;
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::answers::ReleaseTable;
@@ -49,7 +50,6 @@ use crate::ledger::records::history::{self, Declared};
 use crate::ledger::records::kept::Waiting;
 use crate::ledger::records::roles::Roles;
 use crate::ledger::records::{analyst, answers, statements};
-use crate::ledger::vault::known::Known;
 use crate::privacy::Spend;
 
 /// The catalog and the ledger, in one SQLite file.

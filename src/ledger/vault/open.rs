@@ -19,13 +19,13 @@ use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::anchor::Anchor;
 use crate::ledger::file::handle::{Handle, connect, in_snapshot};
 use crate::ledger::file::home::{self, Home};
+use crate::ledger::file::known::Known;
 use crate::ledger::file::place::Place;
 use crate::ledger::file::schema;
 use crate::ledger::file::wait::BUSY;
 use crate::ledger::records::analyst;
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::vault::Vault;
-use crate::ledger::vault::known::Known;
 use crate::ledger::vault::upgrade::Moved;
 
 impl Vault {
