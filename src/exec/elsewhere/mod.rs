@@ -11,6 +11,7 @@
 
 mod functions;
 mod key;
+mod limits;
 mod operators;
 mod site;
 
@@ -18,6 +19,7 @@ pub use crate::exec::source::{ReceivedFiles, ShippedFile};
 pub use crate::functions::parts::Function;
 pub use functions::Aggregate;
 pub use key::BoundingKey;
+pub use limits::limited;
 pub use operators::{Operator, Part, bounded_unit};
 pub use site::{CannotRunThere, Here, Site};
 pub(crate) use site::{place, refused_by_site, site_of};
