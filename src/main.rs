@@ -23,5 +23,5 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    cli::run(cli::Arguments::parse())
+    cli::run(cli::Arguments::parse(), &Ok)
 }

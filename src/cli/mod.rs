@@ -59,8 +59,12 @@ use self::repl::Start;
 /// statements.
 const STACK: usize = 96 << 20;
 
+/// Where the private parts of statements run: it is given each engine that opens a vault for questions, and hands back the one that asks
+/// them, or a sentence. It is called within the runtime.
+pub(crate) type Placing<'a> = &'a dyn Fn(Engine) -> Result<Engine, String>;
+
 /// Runs the task that the arguments describe.
-pub(crate) fn run(arguments: Arguments) -> ExitCode {
+pub(crate) fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
     print::silence_panics();
     let settings = match config::read() {
         Ok(settings) => settings,
@@ -84,7 +88,8 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     printer.csv_errors = style.csv_errors;
     let work = || {
         let runtime = runtime()?;
-        let result = runtime.block_on(perform(task, style, settings, allowed.resources(), printer));
+        let work = perform(task, style, settings, allowed.resources(), placed, printer);
+        let result = runtime.block_on(work);
         // A cancelled query may still work on its last batch; the program does not wait for it.
         runtime.shutdown_background();
         result
@@ -118,6 +123,7 @@ async fn perform(
     style: Style,
     settings: Settings,
     resources: Resources,
+    placed: Placing<'_>,
     printer: Printer,
 ) -> Result<u8, Failure> {
     match task {
@@ -154,12 +160,13 @@ async fn perform(
         #[cfg(feature = "serve")]
         Task::Serve { vault, anchor, options } => {
             let engine = engine(&place(vault, anchor))?.with_resources(resources)?;
+            let engine = placed(engine).map_err(Failure::Usage)?;
             let serving = crate::server::serve(engine, &options, |sentence| printer.note(sentence));
             serving.await.map_err(Failure::Usage)?;
             Ok(0)
         }
         Task::Ask { place, asker, source } => {
-            let session = open(&place, &asker, resources)?;
+            let session = open(&place, &asker, resources, placed)?;
             let script = match source {
                 Source::Text(text) => text,
                 Source::File(path) => exec::read(&path)?,
@@ -196,8 +203,14 @@ fn engine(place: &Place) -> Result<Engine, Failure> {
     })
 }
 
-fn open(place: &Place, asker: &Asker, resources: Resources) -> Result<Session, Failure> {
+fn open(
+    place: &Place,
+    asker: &Asker,
+    resources: Resources,
+    placed: Placing<'_>,
+) -> Result<Session, Failure> {
     let engine = engine(place)?.with_resources(resources)?;
+    let engine = placed(engine).map_err(Failure::Usage)?;
     Ok(match asker {
         Asker::Owner => engine.owner(),
         Asker::Analyst(name) => engine.analyst(name)?,
