@@ -1,4 +1,4 @@
-//! What travels beside a plan: the key of its bounds, and the secret by which workers know their driver.
+//! What travels beside a plan: the key of its bounds.
 //!
 //! In: the bits of the key, which exist after the charge only. Out: an option of the session's configuration, which
 //! `datafusion-distributed` sends as headers of each request, apart from the plan's bytes.
@@ -11,14 +11,13 @@ use datafusion::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::prelude::SessionConfig;
 use hushql::exec::elsewhere::BoundingKey;
 
-/// The key and the secret.
+/// The key.
 #[derive(Clone, Default)]
 pub(crate) struct Beside {
     key: String,
-    secret: String,
 }
 
-/// Both are left out.
+/// It is left out.
 impl fmt::Debug for Beside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Beside").finish_non_exhaustive()
@@ -26,11 +25,10 @@ impl fmt::Debug for Beside {
 }
 
 impl Beside {
-    /// The secret of a driver, and the key of a plan, unless it bounds nothing.
-    pub(crate) fn new(secret: &str, key: Option<[u64; 4]>) -> Self {
+    /// The key of a plan, unless it bounds nothing.
+    pub(crate) fn new(key: Option<[u64; 4]>) -> Self {
         let word = |word: u64| format!("{word:016x}");
-        let key = key.map(|words| words.map(word).concat()).unwrap_or_default();
-        Self { key, secret: secret.to_owned() }
+        Self { key: key.map(|words| words.map(word).concat()).unwrap_or_default() }
     }
 
     /// What came with a plan.
@@ -60,12 +58,6 @@ impl Beside {
         }
         Ok(Some(BoundingKey::from_words(words)))
     }
-
-    /// Whether it came from the driver with this secret; the time does not tell where two secrets differ.
-    pub(crate) fn knows(&self, secret: &str) -> bool {
-        let differ = self.secret.bytes().zip(secret.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
-        !secret.is_empty() && self.secret.len() == secret.len() && differ == 0
-    }
 }
 
 impl ConfigExtension for Beside {
@@ -88,19 +80,14 @@ impl ExtensionOptions for Beside {
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         match key {
             "key" => self.key = value.to_owned(),
-            "secret" => self.secret = value.to_owned(),
             _ => return config_err!("the option {key} is unknown"),
         }
         Ok(())
     }
 
     fn entries(&self) -> Vec<ConfigEntry> {
-        let entry = |key: &str, value: &str| ConfigEntry {
-            key: key.to_owned(),
-            value: Some(value.to_owned()),
-            description: "",
-        };
-        vec![entry("key", &self.key), entry("secret", &self.secret)]
+        let value = Some(self.key.clone());
+        vec![ConfigEntry { key: "key".to_owned(), value, description: "" }]
     }
 }
 
@@ -112,19 +99,12 @@ mod tests {
     fn a_key_comes_back_as_it_was() {
         let words = [1, u64::MAX, 0, 0x0123_4567_89ab_cdef];
         let mut back = Beside::default();
-        for entry in Beside::new("s", Some(words)).entries() {
+        for entry in Beside::new(Some(words)).entries() {
             back.set(&entry.key, &entry.value.unwrap()).unwrap();
         }
         assert_eq!(back.key().unwrap().and_then(|key| key.words()), Some(words));
-        assert!(back.knows("s") && !back.knows("t") && !back.knows("") && !back.knows("st"));
-        assert!(Beside::new("s", None).key().unwrap().is_none());
-        assert!(Beside { key: "12".to_owned(), ..back.clone() }.key().is_err());
+        assert!(Beside::new(None).key().unwrap().is_none());
+        assert!(Beside { key: "12".to_owned() }.key().is_err());
         assert_eq!(format!("{back:?}"), "Beside { .. }");
-    }
-
-    /// No secret is none that a driver could know.
-    #[test]
-    fn without_a_secret_no_driver_is_known() {
-        assert!(!Beside::default().knows(""));
     }
 }

@@ -5,11 +5,13 @@
 //! sends sums here. The driver parses, charges, adds up and draws.
 //!
 //! ```text
-//! let workers = Workers::start(program, 4)?;                      // processes on this machine
-//! let engine = Engine::open("study.db")?.at_site(Arc::new(workers.site()))?;
+//! let cluster = Cluster::open("keys")?;                           // the folder that `hushql-worker enrol` made
+//! cluster.check().await?;
+//! let engine = Engine::open("study.db")?.on_cluster(&cluster)?;
 //! ```
 
-use std::fmt;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,40 +30,81 @@ use datafusion_distributed::{
     DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExt, SessionStateBuilderExt,
     WorkerResolver,
 };
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, TryStreamExt, future, stream};
 use hushql::exec::elsewhere::{BoundingKey, CannotRunThere, Part, Site};
+use hushql::{Engine, Error};
 use url::Url;
 
+use crate::VERSION;
 use crate::apart::is_divided_soundly;
 use crate::beside::Beside;
 use crate::carried::Carried;
 use crate::codec::PlanCodec;
+use crate::identity::{DriverKeys, drivers};
+use crate::transport::Channels;
 
 /// Workers, as the site of an engine's private parts.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Cluster {
     workers: Arc<[Url]>,
-    secret: Arc<str>,
+    channels: Channels,
     divided: Arc<AtomicU64>,
 }
 
-/// The secret is left out.
-impl fmt::Debug for Cluster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cluster").field("workers", &self.workers).finish_non_exhaustive()
+/// Engines whose private parts run on a cluster.
+pub trait OnCluster: Sized {
+    /// The same vault and tables, for sessions whose private parts run on these workers. Existing sessions stay where they are.
+    /// Statements, declarations, costs and answers are those of any other engine; what workers do not take is refused with HQ018.
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when the folder to spill to cannot be used.
+    fn on_cluster(self, cluster: &Cluster) -> Result<Self, Error>;
+}
+
+impl OnCluster for Engine {
+    fn on_cluster(self, cluster: &Cluster) -> Result<Self, Error> {
+        self.at_site(Arc::new(cluster.clone()))
     }
 }
 
 impl Cluster {
-    /// The workers at these addresses, which were given the same secret.
-    pub fn new(workers: Vec<Url>, secret: &str) -> Self {
-        Self { workers: workers.into(), secret: secret.into(), divided: Arc::default() }
+    /// The workers that are listed in a folder of keys, see [`enrol`](crate::enrol), for the driver of that folder. Nothing is connected
+    /// yet.
+    ///
+    /// # Errors
+    /// If the folder has no driver or no workers, others may read the driver's file, or a file is another one.
+    pub fn open(keys: impl AsRef<Path>) -> io::Result<Self> {
+        let (driver, workers) = drivers(keys.as_ref())?;
+        Self::of(&driver, &workers)
     }
 
-    /// The same workers, asked with another secret.
-    #[must_use]
-    pub fn with_secret(self, secret: &str) -> Self {
-        Self { secret: secret.into(), ..self }
+    /// Workers by their names and addresses.
+    pub(crate) fn of(driver: &DriverKeys, workers: &[(String, String)]) -> io::Result<Self> {
+        let url = |(name, address): &(String, String)| {
+            Url::parse(&format!("https://{name}@{address}/")).map_err(io::Error::other)
+        };
+        let workers = workers.iter().map(url).collect::<io::Result<Vec<Url>>>()?;
+        let channels = Channels::new(&driver.identity, Some(driver.plans.clone()))?;
+        Ok(Self { workers: workers.into(), channels, divided: Arc::default() })
+    }
+
+    /// Connects to every worker.
+    ///
+    /// # Errors
+    /// For the first worker that is not there, shows no certificate of these keys for its name, does not know this driver, or has another
+    /// version.
+    pub async fn check(&self) -> io::Result<()> {
+        let version = |worker| async move { (worker, self.channels.version(worker).await) };
+        for (worker, found) in future::join_all(self.workers.iter().map(version)).await {
+            let found = found.map_err(io::Error::other)?;
+            if found != VERSION {
+                let name = worker.username();
+                let problem =
+                    format!("the worker {name} has version {found}, and this is {VERSION}");
+                return Err(io::Error::other(problem));
+            }
+        }
+        Ok(())
     }
 
     /// How many bounded inputs were divided among the workers so far. Others ran in this process, because their rows could not be.
@@ -74,7 +117,8 @@ impl Cluster {
         let workers = self.workers.len();
         own.clone()
             .with_distributed_worker_resolver(self.clone())
-            .with_distributed_option_extension(Beside::new(&self.secret, key))
+            .with_distributed_channel_resolver(self.channels.clone())
+            .with_distributed_option_extension(Beside::new(key))
             .with_distributed_user_codec(PlanCodec::new(own))
             .with_distributed_desired_task_count_handler(move |event: DesiredTaskCountEvent| {
                 let is_read = event.plan.is::<DataSourceExec>();

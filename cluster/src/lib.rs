@@ -6,17 +6,21 @@
 //! the workspace.
 //!
 //! ```text
-//! Engine ── Site ──▶ Cluster (driver) ── plan, key ──▶ hushql-worker × n ── rows by unit ──▶ each other
+//! Engine ── Site ──▶ Cluster (driver) ── signed plan, key ──▶ hushql-worker × n ── rows by unit ──▶ each other
 //!                                     ◀── integers ──
 //! ```
 //!
 //! | to | call |
 //! |---|---|
-//! | start workers on this machine | [`Workers::start`] |
-//! | run an engine's private parts there | [`Workers::site`], with `Engine::at_site` |
+//! | make the keys of workers | [`enrol`], or `hushql-worker enrol` |
+//! | know the workers of these keys, and see that they are there | [`Cluster::open`], [`Cluster::check`] |
+//! | run an engine's private parts there | [`OnCluster::on_cluster`] |
+//! | start workers on this machine instead | [`Workers::start`], [`Workers::site`] |
+//! | be a worker | [`WorkerKeys::read`], [`Listening`], or `hushql-worker --listen` |
 //! | encode and decode a plan | [`PlanCodec`], [`Received`] |
 //!
-//! What is refused, what is measured, and what is to come: `docs/scale.md`.
+//! All connections are TLS 1.3 with certificates of the owner's authority on both ends, and workers run what their driver signed. What is
+//! refused, what is measured, and what is to come: `docs/scale.md`.
 
 #![forbid(unsafe_code)]
 
@@ -25,12 +29,18 @@ mod beside;
 mod carried;
 mod codec;
 mod driver;
+mod identity;
 mod processes;
 mod received;
+mod transport;
 mod worker;
 
 pub use codec::PlanCodec;
-pub use driver::Cluster;
+pub use driver::{Cluster, OnCluster};
+pub use identity::{Enrolled, WorkerKeys, enrol};
 pub use processes::Workers;
 pub use received::Received;
 pub use worker::Listening;
+
+/// The version of this package, which driver and workers share.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

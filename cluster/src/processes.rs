@@ -1,10 +1,10 @@
 //! Workers as processes of this machine.
 //!
-//! In: the program `hushql-worker` and how many are wanted. Out: their addresses, and a secret that only they and this process know.
-//! They end with this value: each ends when its standard input is closed.
+//! In: the program `hushql-worker` and how many are wanted. Out: their addresses. Their authority is made for them, and lives in this
+//! process alone: no key is in a file. They end with this value: each ends when its standard input is closed.
 //!
 //! ```text
-//! driver ── secret ──▶ standard input of the worker
+//! driver ── keys of w1 ──▶ standard input of the worker
 //!        ◀─ 127.0.0.1:40123 ── its standard output
 //! ```
 
@@ -13,10 +13,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use hushql::sampler::QueryRng;
-use url::Url;
+use hushql::Resources;
 
 use crate::driver::Cluster;
+use crate::identity::Authority;
 
 /// Processes that work for this one.
 #[derive(Debug)]
@@ -26,25 +26,32 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts workers.
+    /// Starts workers, which share the memory that an engine has by default.
     ///
     /// # Errors
     /// If the program cannot be started, or does not say where it listens.
     pub fn start(program: &Path, workers: usize) -> io::Result<Self> {
-        let nonce = || QueryRng::nonce().map_err(io::Error::other);
-        let bytes = [nonce()?, nonce()?].concat();
-        let secret: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut started = Self { processes: Vec::new(), cluster: Cluster::new(Vec::new(), "") };
-        let mut urls = Vec::new();
-        for _ in 0..workers {
-            let mut child =
-                Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let authority = Authority::new()?;
+        let driver = authority.driver()?;
+        let mut started = Self { processes: Vec::new(), cluster: Cluster::of(&driver, &[])? };
+        let memory = Resources::default().memory.map(|all| (all / workers.max(1)).max(1 << 20));
+        let mut addresses = Vec::new();
+        for worker in 1..=workers {
+            let name = format!("w{worker}");
+            let keys = authority.worker(&name, &driver.plans)?;
+            let mut command = Command::new(program);
+            command.arg("--for-parent").stdin(Stdio::piped()).stdout(Stdio::piped());
+            if let Some(memory) = memory {
+                command.args(["--memory", &format!("{memory}B")]);
+            }
+            let mut child = command.spawn()?;
             let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
             started.processes.push((child, None));
             let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
                 return Err(io::ErrorKind::BrokenPipe.into());
             };
-            writeln!(stdin, "{secret}")?;
+            // An empty line is behind the keys.
+            writeln!(stdin, "{}", keys.pem())?;
             stdin.flush()?;
             if let Some((_, kept)) = started.processes.last_mut() {
                 *kept = Some(stdin);
@@ -52,9 +59,9 @@ impl Workers {
             let mut line = String::new();
             BufReader::new(stdout).read_line(&mut line)?;
             let address: SocketAddr = line.trim().parse().map_err(io::Error::other)?;
-            urls.push(Url::parse(&format!("http://{address}")).map_err(io::Error::other)?);
+            addresses.push((name, address.to_string()));
         }
-        started.cluster = Cluster::new(urls, &secret);
+        started.cluster = Cluster::of(&driver, &addresses)?;
         Ok(started)
     }
 

@@ -5,34 +5,41 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_distributed::DistributedExt;
-use hushql::exec::elsewhere::{BoundingKey, ReceivedFiles};
+use hushql::exec::elsewhere::{BoundingKey, ReceivedFiles, limited};
 
 use crate::beside::Beside;
 use crate::codec::PlanCodec;
 
-/// The environment of one session, and its files, of which none is open yet. It writes nothing to a disk.
-pub(crate) fn environment() -> Result<(Arc<RuntimeEnv>, Arc<ReceivedFiles>)> {
-    let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
-    let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?;
+/// The environment of one session, and its files, of which none is open yet. It has the memory and the disk of the process.
+pub(crate) fn environment(process: &RuntimeEnv) -> Result<(Arc<RuntimeEnv>, Arc<ReceivedFiles>)> {
+    let mut runtime = RuntimeEnvBuilder::new().build()?;
+    runtime.memory_pool = Arc::clone(&process.memory_pool);
+    runtime.disk_manager = Arc::clone(&process.disk_manager);
+    let runtime = Arc::new(runtime);
     let files = ReceivedFiles::within(&runtime)?;
     Ok((runtime, Arc::new(files)))
 }
 
 /// Makes a session one that receives plans.
-pub(crate) fn receiving(mut state: SessionState, files: Arc<ReceivedFiles>) -> SessionState {
+pub(crate) fn receiving(
+    mut state: SessionState,
+    files: Arc<ReceivedFiles>,
+) -> Result<SessionState> {
     let config = state.config_mut();
     // As in the session of an engine, where each switch says why.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
     config.options_mut().execution.parquet.pushdown_filters = false;
+    config.options_mut().execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
+    config.options_mut().execution.sort_spill_reservation_bytes = 0;
     let codec = PlanCodec::new(config);
     config.set_extension(files);
     config.set_distributed_user_codec(codec);
-    state
+    Ok(state)
 }
 
 /// A session that received a key, and reads plans.
@@ -47,10 +54,10 @@ impl Received {
     /// # Errors
     /// DataFusion's, if its environment cannot be made.
     pub fn new(key: Option<BoundingKey>) -> Result<Self> {
-        let (runtime, files) = environment()?;
-        let beside = Beside::new("", key.and_then(|key| key.words()));
+        let (runtime, files) = environment(&*limited(None, None)?)?;
+        let beside = Beside::new(key.and_then(|key| key.words()));
         let state = SessionStateBuilder::new().with_default_features().with_runtime_env(runtime);
-        let mut state = receiving(state.build(), files);
+        let mut state = receiving(state.build(), files)?;
         state.config_mut().options_mut().extensions.insert(beside);
         Ok(Self { context: state.task_ctx() })
     }

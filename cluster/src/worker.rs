@@ -1,41 +1,55 @@
-//! The worker's side: runs stages of plans for a driver that knows the secret.
+//! The worker's side: runs stages of plans that its driver signed.
 //!
-//! In: requests of a driver, and of other workers of the same statement. Out: rows, and sums. A worker has no vault, no declarations
-//! and no noise. It opens the files that a plan names, if they are those that the driver checked. It listens on this machine alone:
-//! rows of people travel between workers, and nothing encrypts them yet.
+//! In: requests of a driver, and of other workers of the same statement, over TLS with certificates of one authority. Out: rows, and
+//! sums. A worker has no vault, no declarations and no noise. It opens the files that a plan names, if they are those that the driver
+//! checked. Its plans share one limit of memory, and write files only where a folder is given for them.
 
+use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use datafusion::common::{Result, exec_err};
+use datafusion::common::Result;
 use datafusion::execution::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion_distributed::{DistributedExt, Worker, WorkerQueryContext};
-use futures::stream;
+use hushql::Resources;
+use hushql::exec::elsewhere::limited;
 use tokio::net::TcpListener;
-use tonic::transport::Server;
 
+use crate::VERSION;
 use crate::beside::Beside;
+use crate::identity::{Checker, WorkerKeys, accepting};
 use crate::received::{environment, receiving};
+use crate::transport::{Channels, Gate, serve};
 
 /// A worker that listens.
-#[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
-    secret: Arc<str>,
+    keys: WorkerKeys,
+    process: Arc<RuntimeEnv>,
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listening").field("listener", &self.listener).finish_non_exhaustive()
+    }
 }
 
 impl Listening {
-    /// Listens on a free port of this machine, for a driver with this secret.
+    /// Listens at an address (port 0 is any free one), for the driver that these keys name. Of the resources, memory and the folder to
+    /// spill to hold for all plans together; the clock of a statement is its driver's.
     ///
     /// # Errors
-    /// If every port is taken, or the secret is missing.
-    pub async fn new(secret: &str) -> io::Result<Self> {
-        if secret.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a worker has a secret"));
-        }
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        Ok(Self { listener, secret: secret.into() })
+    /// If the address is taken, or the folder to spill to cannot be used.
+    pub async fn new(
+        address: SocketAddr,
+        keys: WorkerKeys,
+        resources: &Resources,
+    ) -> io::Result<Self> {
+        let process = limited(resources.memory, resources.spill.as_deref());
+        let process = process.map_err(io::Error::other)?;
+        Ok(Self { listener: TcpListener::bind(address).await?, keys, process })
     }
 
     /// Where it listens.
@@ -49,32 +63,33 @@ impl Listening {
     /// Serves until the future is dropped.
     ///
     /// # Errors
-    /// If the port can no longer be used.
+    /// If the keys are not those of a worker, or the port can no longer be used.
     pub async fn serve(self) -> io::Result<()> {
-        let Self { listener, secret } = self;
+        let Self { listener, keys: WorkerKeys { identity, driver }, process } = self;
+        // A worker signs nothing.
+        let channels = Channels::new(&identity, None)?;
+        let tls = accepting(&identity)?;
         let worker = Worker::from_session_builder(move |asked: WorkerQueryContext| {
-            let secret = Arc::clone(&secret);
-            async move { session(asked, &secret) }
+            let (process, channels) = (Arc::clone(&process), channels.clone());
+            async move { session(asked, &process, channels) }
         });
-        let incoming = stream::unfold(listener, |listener| async {
-            let connection = listener.accept().await.map(|(connection, _)| connection);
-            Some((connection, listener))
-        });
-        let server = Server::builder().add_service(worker.into_worker_server());
-        server.serve_with_incoming(incoming).await.map_err(io::Error::other)
+        let service = worker.with_version(VERSION).into_worker_server();
+        serve(listener, tls, Gate::new(service, Checker::new(identity, driver))).await
     }
 }
 
-/// The session of one task, for the driver that knows the secret.
-fn session(asked: WorkerQueryContext, secret: &str) -> Result<SessionState> {
+/// The session of one task.
+fn session(
+    asked: WorkerQueryContext,
+    process: &RuntimeEnv,
+    channels: Channels,
+) -> Result<SessionState> {
     let WorkerQueryContext { builder, headers } = asked;
-    let (runtime, files) = environment()?;
+    let (runtime, files) = environment(process)?;
     let state = builder
         .with_runtime_env(runtime)
+        .with_distributed_channel_resolver(channels)
         .with_distributed_option_extension_from_headers::<Beside>(&headers)?
         .build();
-    match Beside::of(state.config()).knows(secret) {
-        true => Ok(receiving(state, files)),
-        false => exec_err!("this driver does not know the secret of the worker"),
-    }
+    receiving(state, files)
 }

@@ -11,6 +11,8 @@
 )]
 
 mod equal;
+mod keys;
 mod measure;
 mod sent;
+mod shell;
 mod study;

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_plan::displayable;
-use hushql_cluster::{Cluster, PlanCodec, Received};
-use url::Url;
+use hushql_cluster::{Cluster, PlanCodec, Received, enrol};
 
 use crate::study::{KEY, Noted, QUERIES, engine, write};
 use hushql::exec::elsewhere::{BoundingKey, CannotRunThere, Site};
@@ -34,7 +33,9 @@ impl Site for AsIfThere {
 async fn neither_the_key_nor_seeds_nor_noise_are_sent() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path());
-    let nobody = Cluster::new(vec![Url::parse("http://127.0.0.1:1").unwrap()], "nobody");
+    let keys = folder.path().join("keys");
+    enrol(&keys, &[("nobody", "127.0.0.1:1")]).unwrap();
+    let nobody = Cluster::open(&keys).unwrap();
     let mut site = Noted::new(Arc::new(AsIfThere(nobody)));
     let seen = Arc::new(Mutex::new(0));
     let count = Arc::clone(&seen);

@@ -1,0 +1,133 @@
+//! Who drivers and workers are: certificates of one authority, which the owner of the vault keeps, and the key by which a driver signs
+//! plans.
+//!
+//! In: a folder of the owner, and names of workers. Out: a file for each worker and one for the driver, in PEM. A worker talks to nobody
+//! who shows no certificate of its authority, and runs nothing that the driver did not sign.
+//!
+//! ```text
+//! authority.pem   certificate, key                                stays with the owner: it makes the others
+//! driver.pem      certificate, key, authority, key for plans      where the vault is
+//! w1.pem          certificate, key, authority, driver's public key      goes to the machine of the worker w1
+//! ```
+
+mod authority;
+mod enrol;
+mod pem;
+pub(crate) mod signed;
+mod tls;
+
+pub use enrol::{Enrolled, enrol};
+
+pub(crate) use authority::Authority;
+pub(crate) use enrol::drivers;
+pub(crate) use signed::{Checker, Signer};
+pub(crate) use tls::{accepting, connecting, is_named};
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use rustls::pki_types::pem::SectionKind;
+
+/// A certificate with its key, and the certificate of the authority that signed it, in DER.
+#[derive(Clone)]
+pub(crate) struct Identity {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    authority: Vec<u8>,
+}
+
+/// The key is left out.
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+/// What the driver has.
+#[derive(Debug, Clone)]
+pub(crate) struct DriverKeys {
+    pub(crate) identity: Identity,
+    pub(crate) plans: Signer,
+}
+
+/// What a worker has: a certificate, and the driver's public key.
+#[derive(Debug, Clone)]
+pub struct WorkerKeys {
+    pub(crate) identity: Identity,
+    pub(crate) driver: Vec<u8>,
+}
+
+fn invalid(problem: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, problem)
+}
+
+impl DriverKeys {
+    fn from_pem(text: &[u8]) -> io::Result<Self> {
+        match pem::sections(text)?.as_slice() {
+            [
+                (SectionKind::Certificate, certificate),
+                (SectionKind::PrivateKey, key),
+                (SectionKind::Certificate, authority),
+                (SectionKind::PrivateKey, plans),
+            ] => {
+                let [certificate, key, authority] = [certificate, key, authority].map(Clone::clone);
+                let identity = Identity { certificate, key, authority };
+                Ok(Self { identity, plans: Signer::from_pkcs8(plans)? })
+            }
+            _ => Err(invalid("this is not the file of a driver")),
+        }
+    }
+
+    fn pem(&self) -> String {
+        let Identity { certificate, key, authority } = &self.identity;
+        [
+            pem::text(pem::CERTIFICATE, certificate),
+            pem::text(pem::PRIVATE_KEY, key),
+            pem::text(pem::CERTIFICATE, authority),
+            pem::text(pem::PRIVATE_KEY, self.plans.pkcs8()),
+        ]
+        .concat()
+    }
+}
+
+impl WorkerKeys {
+    /// Reads the file that `hushql-worker enrol` wrote for a worker.
+    ///
+    /// # Errors
+    /// If it cannot be read, others may read it, or it is another file.
+    pub fn read(file: &Path) -> io::Result<Self> {
+        Self::from_pem(&pem::read_secret(file)?)
+    }
+
+    /// The keys in the text of such a file.
+    ///
+    /// # Errors
+    /// For any other text.
+    pub fn from_pem(text: &[u8]) -> io::Result<Self> {
+        match pem::sections(text)?.as_slice() {
+            [
+                (SectionKind::Certificate, certificate),
+                (SectionKind::PrivateKey, key),
+                (SectionKind::Certificate, authority),
+                (SectionKind::PublicKey, driver),
+            ] => {
+                let [certificate, key, authority] = [certificate, key, authority].map(Clone::clone);
+                let driver = signed::public_key(driver)?;
+                Ok(Self { identity: Identity { certificate, key, authority }, driver })
+            }
+            _ => Err(invalid("this is not the file of a worker")),
+        }
+    }
+
+    pub(crate) fn pem(&self) -> String {
+        let Identity { certificate, key, authority } = &self.identity;
+        [
+            pem::text(pem::CERTIFICATE, certificate),
+            pem::text(pem::PRIVATE_KEY, key),
+            pem::text(pem::CERTIFICATE, authority),
+            pem::text(pem::PUBLIC_KEY, &signed::public_key_info(&self.driver)),
+        ]
+        .concat()
+    }
+}
