@@ -33,9 +33,13 @@ pub(crate) fn free() -> u16 {
 }
 
 pub(crate) fn started(listen: u16, keys: &Path) -> Started {
+    started_with(listen, keys, &["--memory", "200MB"])
+}
+
+fn started_with(listen: u16, keys: &Path, limits: &[&str]) -> Started {
     let mut command = program();
     command.arg("--listen").arg(format!("127.0.0.1:{listen}")).arg("--keys").arg(keys);
-    command.args(["--memory", "200MB"]).stdin(Stdio::null()).stderr(Stdio::piped());
+    command.args(limits).stdin(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
@@ -195,5 +199,32 @@ fn a_worker_starts_with_its_own_keys_alone() {
         std::fs::set_permissions(keys.join("w1.pem"), open).unwrap();
         let (code, text) = told(&["--listen", "127.0.0.1:0", "--keys", &file("w1.pem")]);
         assert!(code == Some(1) && text.contains("chmod 600"), "{text}");
+    }
+}
+
+/// A worker has a limit of memory. What does not fit fails the statement with the constant sentence, or goes into files without names where
+/// there is a folder for them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_keeps_to_its_memory_and_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let spill = tempfile::tempdir().unwrap();
+    write(folder.path());
+    let ports = [free(), free()];
+    let keys = enrolled(folder.path(), &[("w1", ports[0]), ("w2", ports[1])]);
+    let spilling = ["--memory", "1MB", "--spill", spill.path().to_str().unwrap()];
+    let query = "SELECT diagnosis, LAPLACE(eps=1, delta=0.001, rows=20, groups=20) SUM(minutes) FROM visits GROUP BY diagnosis";
+    for (limits, answers) in [(&spilling[..2], false), (&spilling[..], true)] {
+        let _workers = [("w1.pem", ports[0]), ("w2.pem", ports[1])]
+            .map(|(file, port)| started_with(port, &keys.join(file), limits));
+        let cluster = Cluster::open(&keys).unwrap();
+        cluster.check().await.unwrap();
+        let there = engine(folder.path(), Arc::new(cluster.clone())).await;
+        let answer = there.analyst("lab").unwrap().query(query).await;
+        assert!(cluster.divided_so_far() > 0);
+        assert_eq!(answer.is_ok(), answers, "{limits:?}: {:?}", answer.err());
+        if let Err(failed) = answer {
+            assert!(matches!(failed, Error::Execution), "{failed}");
+        }
+        assert_eq!(std::fs::read_dir(spill.path()).unwrap().count(), 0);
     }
 }
