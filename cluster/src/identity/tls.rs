@@ -29,7 +29,7 @@ impl Identity {
         Ok(Arc::new(roots))
     }
 
-    fn shown(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    pub(crate) fn shown(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
         let key = PrivatePkcs8KeyDer::from(self.key.clone());
         (vec![CertificateDer::from(self.certificate.clone())], PrivateKeyDer::from(key))
     }

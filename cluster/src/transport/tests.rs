@@ -200,17 +200,24 @@ async fn a_worker_is_who_its_certificate_says() {
     assert!(stage.channels().version(&posing).await.is_err());
 }
 
-/// Whether a worker speaks with a client that shows no certificate, by these versions.
+/// Whether a worker speaks with a client by this version, which believes the authority of an identity and may show its certificate.
 async fn speaks(
-    authority: &Identity,
+    identity: &Identity,
+    shows: bool,
     worker: &Url,
     version: &'static rustls::SupportedProtocolVersion,
 ) -> bool {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from(authority.authority_der().to_vec())).unwrap();
+    roots.add(CertificateDer::from(identity.authority_der().to_vec())).unwrap();
     let config = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]);
-    let config = config.unwrap().with_root_certificates(roots).with_no_client_auth();
+    let config = config.unwrap().with_root_certificates(roots);
+    let (chain, key) = identity.shown();
+    let mut config = match shows {
+        true => config.with_client_auth_cert(chain, key).unwrap(),
+        false => config.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"h2".to_vec()];
     let plain = TcpStream::connect(("127.0.0.1", worker.port().unwrap())).await.unwrap();
     let name = ServerName::try_from("w1").unwrap();
     let Ok(mut tls) = TlsConnector::from(Arc::new(config)).connect(name, plain).await else {
@@ -224,8 +231,14 @@ async fn speaks(
 async fn a_worker_answers_no_client_without_tls_or_a_certificate() {
     let stage = Stage::new();
     let w1 = stage.worker("w1").await;
-    for version in [&TLS13, &TLS12] {
-        assert!(!speaks(&stage.driver.identity, &w1, version).await, "{version:?}");
+    for (shows, version, speaks) in [
+        (true, &TLS13, true),
+        (true, &TLS12, false),
+        (false, &TLS13, false),
+        (false, &TLS12, false),
+    ] {
+        let spoken = self::speaks(&stage.driver.identity, shows, &w1, version).await;
+        assert_eq!(spoken, speaks, "{shows} {version:?}");
     }
     let mut plain = TcpStream::connect(("127.0.0.1", w1.port().unwrap())).await.unwrap();
     plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
