@@ -1,7 +1,8 @@
 //! The last look at a plan that was divided among workers: rows that must meet do meet.
 //!
 //! In: the plan that `datafusion-distributed` made of a verified bounded input, in stages of several tasks each. Out: whether every
-//! operator below the bounds finds the rows that it needs together in its own task, whether exactly one operator bounds the rows of a
+//! operator below the bounds finds the rows that it needs together in its own task, whether what a task reads as a whole is nothing but the
+//! kept side of a join, whether exactly one operator bounds the rows of a
 //! unit, in the task that has all of them, and whether every piece of every file is read by one task. A plan for which this does not
 //! hold is not sent; it runs in the process of the driver.
 //!
@@ -21,7 +22,9 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{Distribution, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion_distributed::{
     DistributedExec, DistributedLeafExec, NetworkBoundaryExt, NetworkCoalesceExec,
@@ -30,6 +33,9 @@ use datafusion_distributed::{
 use hushql::exec::elsewhere::bounded_unit;
 
 use crate::carried::Carried;
+use crate::codec::goes_by_name;
+use crate::once::{Once, Step};
+use crate::whole::{Opened, Whole, takes_whole};
 
 /// Whether a distributed plan yields the integers of the plan that was divided.
 ///
@@ -41,7 +47,8 @@ pub(crate) fn is_divided_soundly(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(distributed) = plan.downcast_ref::<DistributedExec>() else { return false };
     let [head] = distributed.children()[..] else { return false };
     let is_bounded = holds_bounds(head);
-    is_sound(head, &Within { tasks: 1, is_above_bounds: is_bounded, is_shuffled: false })
+    is_step(head, Step::Counted)
+        && is_sound(head, &Within { tasks: 1, is_above_bounds: is_bounded, is_shuffled: false })
 }
 
 /// Where an operator is.
@@ -54,14 +61,29 @@ struct Within {
     is_shuffled: bool,
 }
 
-/// Whether an operator distributes rows by their values: it has to do so among all tasks.
-fn distributes(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let distributed = plan.downcast_ref::<RepartitionExec>();
-    distributed.is_some_and(|rows| matches!(rows.partitioning(), Partitioning::Hash(..)))
+/// The keys by which an operator distributes rows: it has to do so among all tasks.
+fn distributed_by(plan: &Arc<dyn ExecutionPlan>) -> Option<&[Arc<dyn PhysicalExpr>]> {
+    match plan.downcast_ref::<RepartitionExec>()?.partitioning() {
+        Partitioning::Hash(by, _) => Some(by),
+        _ => None,
+    }
 }
 
 fn holds_bounds(plan: &Arc<dyn ExecutionPlan>) -> bool {
     bounded_unit(plan).is_some() || below(plan).into_iter().any(|(child, _)| holds_bounds(&child))
+}
+
+/// Whether an operator is this mark, or this check.
+fn is_step(plan: &Arc<dyn ExecutionPlan>, step: Step) -> bool {
+    plan.downcast_ref::<Once>().is_some_and(|once| once.step() == step)
+}
+
+/// Whether the rows below a boundary say which partition they come from, and which execution of it.
+fn are_marked(boundary: &Arc<dyn ExecutionPlan>) -> bool {
+    below(boundary).into_iter().all(|(head, _)| match head.downcast_ref::<RepartitionExec>() {
+        Some(dealt) => is_step(dealt.input(), Step::Sent),
+        None => is_step(&head, Step::Sent) || is_step(&head, Step::Numbered),
+    })
 }
 
 /// The inputs of an operator, with the number of tasks where it is another one.
@@ -78,21 +100,25 @@ fn is_sound(plan: &Arc<dyn ExecutionPlan>, within: &Within) -> bool {
     let unit = bounded_unit(plan);
     let is_above = is_above_bounds && unit.is_none();
     let here = if plan.is_network_boundary() {
-        plan.is::<NetworkShuffleExec>() || plan.is::<NetworkCoalesceExec>()
+        (plan.is::<NetworkShuffleExec>() || plan.is::<NetworkCoalesceExec>()) && are_marked(plan)
     } else if let Some(unit) = unit {
         is_bounded_apart(plan, unit, tasks)
     } else if let Some(leaf) = plan.downcast_ref::<DistributedLeafExec>() {
         leaf.variants().len() == tasks && are_pieces(leaf)
     } else if plan.children().is_empty() {
         tasks == 1 || plan.is::<EmptyExec>()
-    } else if distributes(plan) {
-        tasks == 1 || is_shuffled
+    } else if let Some(by) = distributed_by(plan) {
+        // Functions of the engine do not survive where `datafusion-distributed` describes them.
+        by.iter().all(goes_by_name) && (tasks == 1 || is_shuffled)
     } else {
         is_above || tasks == 1 || finds_its_rows(plan)
     };
     let is_shuffled = plan.is::<NetworkShuffleExec>();
-    here && below(plan).into_iter().all(|(child, own)| {
+    here && below(plan).into_iter().enumerate().all(|(i, (child, own))| {
         let tasks = own.unwrap_or(tasks);
+        if child.is::<Whole>() {
+            return tasks == 1 || (i == 0 && takes_whole(Carried::unwrapped(plan)));
+        }
         is_sound(&child, &Within { tasks, is_above_bounds: is_above, is_shuffled })
     })
 }
@@ -108,29 +134,65 @@ fn is_bounded_apart(plan: &Arc<dyn ExecutionPlan>, unit: usize, tasks: usize) ->
 
 /// Whether these rows were distributed among tasks by some of these keys.
 fn is_shuffled_by(rows: &Arc<dyn ExecutionPlan>, keys: &[Arc<dyn PhysicalExpr>]) -> bool {
+    shuffled(rows, keys).is_some()
+}
+
+/// How rows were distributed among tasks: the places of the keys by which they were, and among how many partitions, those of a task
+/// and those of all. `None` if they were not, or by anything else. They may have been sorted since.
+fn shuffled(
+    rows: &Arc<dyn ExecutionPlan>,
+    keys: &[Arc<dyn PhysicalExpr>],
+) -> Option<(Vec<usize>, usize, usize)> {
+    let operator = Carried::unwrapped(rows);
+    if let Some(sort) = operator.downcast_ref::<SortExec>() {
+        let each = sort.preserve_partitioning() && sort.fetch().is_none();
+        return shuffled(sort.input(), keys).filter(|_| each);
+    }
+    // Whoever takes rows checks that each stage below ran once.
+    let rows = rows.downcast_ref::<Once>().filter(|once| once.step() == Step::Taken)?.input();
     if !rows.is::<NetworkShuffleExec>() {
-        return false;
+        return None;
     }
     // The boundary says how the tasks below distribute their rows; their plan has said the same.
     let among = |partitioning: &Partitioning| match partitioning {
-        Partitioning::Hash(by, _) => !by.is_empty() && by.iter().all(|expr| keys.contains(expr)),
-        _ => false,
+        Partitioning::Hash(by, partitions) if !by.is_empty() => {
+            let place = |expr| keys.iter().position(|key| key == expr);
+            Some((by.iter().map(place).collect::<Option<Vec<_>>>()?, *partitions))
+        }
+        _ => None,
     };
     let below = below(rows);
-    let [(producer, _)] = below.as_slice() else { return false };
-    let Some(dealt) = producer.downcast_ref::<RepartitionExec>() else { return false };
-    among(rows.output_partitioning()) && among(dealt.partitioning())
+    let [(producer, _)] = below.as_slice() else { return None };
+    let dealt = producer.downcast_ref::<RepartitionExec>()?;
+    let ((own, partitions), (theirs, all)) =
+        (among(rows.output_partitioning())?, among(dealt.partitioning())?);
+    (own == theirs).then_some((own, partitions, all))
+}
+
+/// Whether rows of both sides that have equal keys are in the same partition of the same task.
+fn meet(join: &HashJoinExec) -> bool {
+    let (left, right): (Vec<_>, Vec<_>) = join.on().iter().cloned().unzip();
+    let left = shuffled(join.left(), &left);
+    left.is_some() && left == shuffled(join.right(), &right)
 }
 
 /// Whether the rows that an operator needs together are together in its task.
 fn finds_its_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let operator = plan.downcast_ref::<Carried>().map_or(plan, Carried::inner);
+    let operator = Carried::unwrapped(plan);
+    if let Some(join) = operator.downcast_ref::<HashJoinExec>() {
+        match join.partition_mode() {
+            PartitionMode::Partitioned => return meet(join),
+            PartitionMode::CollectLeft => {}
+            PartitionMode::Auto => return false,
+        }
+    }
     // What it yields is brought together once more, above a boundary.
     if operator.is::<CoalescePartitionsExec>() {
         return false;
     }
     let needs = operator.input_distribution_requirements();
     plan.children().into_iter().enumerate().all(|(i, input)| match needs.child_distribution(i) {
+        _ if input.is::<Whole>() => i == 0 && takes_whole(operator),
         None | Some(Distribution::UnspecifiedDistribution) => true,
         Some(Distribution::SinglePartition) => false,
         #[expect(deprecated, reason = "an operator may still say it by its former name")]
@@ -142,6 +204,7 @@ fn finds_its_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// The bytes of each file that a scan reads, as ranges.
 fn ranges(scan: &Arc<dyn ExecutionPlan>) -> Option<Vec<(String, i64, i64)>> {
+    let scan = scan.downcast_ref::<Opened>().map_or(scan, Opened::scan);
     let source = scan.downcast_ref::<DataSourceExec>()?;
     let files = source.data_source().downcast_ref::<FileScanConfig>()?;
     let files = files.file_groups.iter().flat_map(|group| group.files());

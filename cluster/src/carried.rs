@@ -1,6 +1,6 @@
 //! Operators of DataFusion that this package encodes, although DataFusion could.
 //!
-//! In: an operator with functions in it: a filter, a projection or an aggregate. Out: the same operator, wrapped, so that
+//! In: an operator with functions in it: a filter, a projection, an aggregate, a join, a window or its order. Out: the same operator, wrapped, so that
 //! `datafusion-distributed` hands it to our codec. Where it combines codecs, it asks its own first about every function, and its own
 //! answers for all of them by writing nothing: functions with parameters would arrive by their names alone.
 //!
@@ -19,7 +19,10 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan,
     InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions,
@@ -37,7 +40,13 @@ impl Carried {
         plan.transform_up(|node| {
             let holds_functions = node.is::<FilterExec>()
                 || node.is::<ProjectionExec>()
-                || node.is::<AggregateExec>();
+                || node.is::<AggregateExec>()
+                || node.is::<BoundedWindowAggExec>()
+                || node.is::<CrossJoinExec>()
+                || node.is::<HashJoinExec>()
+                || node.is::<NestedLoopJoinExec>()
+                || node.is::<SortExec>()
+                || node.is::<WindowAggExec>();
             Ok(match holds_functions {
                 true => Transformed::yes(Arc::new(Self { inner: node }) as _),
                 false => Transformed::no(node),
@@ -59,6 +68,11 @@ impl Carried {
     /// The operator.
     pub(crate) fn inner(&self) -> &Arc<dyn ExecutionPlan> {
         &self.inner
+    }
+
+    /// The operator itself, whether it is carried or not.
+    pub(crate) fn unwrapped(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
+        plan.downcast_ref::<Self>().map_or(plan, Self::inner)
     }
 }
 

@@ -8,6 +8,9 @@
 //! ```text
 //! 0 {"BoundContributions": {"unit": 0, "keys": [1], …}}      an operator of the engine
 //! 1 PhysicalPlanNode { Filter … }                            an operator of DataFusion that was carried, see `carried`
+//! 4 {"PublicScan": {"files": […]}} PhysicalPlanNode { … }    files of a public table, and the scan of them
+//! 3 1                                                        a check that rows came once, see `once`
+//! 2 PhysicalPlanNode { Projection … }                        a plan that each task runs as a whole, see `whole`
 //! ```
 
 use std::collections::HashMap;
@@ -17,6 +20,7 @@ use datafusion::common::{DataFusionError, Result, internal_err, not_impl_err};
 use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 use datafusion::prelude::SessionConfig;
 use datafusion_proto::bytes::{
@@ -27,11 +31,19 @@ use hushql::exec::elsewhere::{Aggregate, Function, Operator, Part};
 
 use crate::beside::Beside;
 use crate::carried::Carried;
+use crate::once::{Once, Step};
+use crate::whole::{Opened, Whole};
 
 /// The first byte of an operator of the engine.
 const OWN: u8 = 0;
 /// The first byte of a carried operator.
 const CARRIED: u8 = 1;
+/// The first byte of a whole.
+const WHOLE: u8 = 2;
+/// The first byte of a mark, or of a check of it.
+const ONCE: u8 = 3;
+/// The first byte of a public table's files; behind it come the length of their description, the description and the scan.
+const OPENED: u8 = 4;
 
 /// The functions of DataFusion, which every process has.
 static SCALAR: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
@@ -45,6 +57,10 @@ static SCALAR: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
 });
 static AGGREGATE: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyLock::new(|| {
     let all = SessionStateDefaults::default_aggregate_functions();
+    all.into_iter().map(|function| (function.name().to_owned(), function)).collect()
+});
+static WINDOW: LazyLock<HashMap<String, Arc<WindowUDF>>> = LazyLock::new(|| {
+    let all = SessionStateDefaults::default_window_functions();
     all.into_iter().map(|function| (function.name().to_owned(), function)).collect()
 });
 
@@ -82,6 +98,16 @@ impl PlanCodec {
     }
 }
 
+/// Whether an expression has no function but DataFusion's own, which go by their names.
+pub(crate) fn goes_by_name(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    let is_own = |function: &ScalarFunctionExpr| {
+        let own = SCALAR.get(function.fun().name());
+        Function::of(function.fun()).is_none() && own.is_some_and(|own| **own == *function.fun())
+    };
+    expr.downcast_ref::<ScalarFunctionExpr>().is_none_or(is_own)
+        && expr.children().into_iter().all(goes_by_name)
+}
+
 fn external(error: impl std::error::Error + Send + Sync + 'static) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
@@ -112,6 +138,22 @@ impl PhysicalExtensionCodec for PlanCodec {
                 let alone = self.plan(bytes, ctx)?;
                 with_children(&alone, inputs.to_vec())
             }
+            Some((&WHOLE, bytes)) => self.plan(bytes, ctx),
+            Some((&OPENED, rest)) => {
+                let Some((length, rest)) = rest.split_first_chunk::<8>() else {
+                    return internal_err!("this describes no files");
+                };
+                let length = usize::try_from(u64::from_le_bytes(*length)).map_err(external)?;
+                let Some((text, scan)) = rest.split_at_checked(length) else {
+                    return internal_err!("this describes no files");
+                };
+                let operator: Operator = serde_json::from_slice(text).map_err(external)?;
+                operator.made(&[self.plan(scan, ctx)?], None, ctx)
+            }
+            Some((&ONCE, &[step])) => match (Step::of_byte(step), inputs) {
+                (Some(step), [input]) => Ok(Arc::new(Once::new(step, Arc::clone(input))?)),
+                _ => internal_err!("this describes no mark"),
+            },
             _ => internal_err!("this describes no operator"),
         }
     }
@@ -125,6 +167,29 @@ impl PhysicalExtensionCodec for PlanCodec {
         if let Some(carried) = node.downcast_ref::<Carried>() {
             buf.push(CARRIED);
             buf.extend(self.bytes(&carried.alone()?)?);
+            return Ok(());
+        }
+        if let Some(once) = node.downcast_ref::<Once>() {
+            let Some(step) = once.step().byte() else {
+                return internal_err!("the last check is the driver's");
+            };
+            buf.extend([ONCE, step]);
+            return Ok(());
+        }
+        if let Some(whole) = node.downcast_ref::<Whole>() {
+            buf.push(WHOLE);
+            buf.extend(self.bytes(whole.inner())?);
+            return Ok(());
+        }
+        if let Some(opened) = node.downcast_ref::<Opened>() {
+            let Part::Own(files) = Part::of(opened.scan(), &self.config).map_err(external)? else {
+                return internal_err!("files are described");
+            };
+            let text = serde_json::to_vec(&files).map_err(external)?;
+            buf.push(OPENED);
+            buf.extend(u64::try_from(text.len()).map_err(external)?.to_le_bytes());
+            buf.extend(text);
+            buf.extend(self.bytes(opened.scan())?);
             return Ok(());
         }
         match Part::of(&node, &self.config).map_err(external)? {
@@ -170,6 +235,9 @@ impl PhysicalExtensionCodec for PlanCodec {
     }
 
     fn try_encode_udwf(&self, node: &WindowUDF, _buf: &mut Vec<u8>) -> Result<()> {
-        not_impl_err!("the function {} cannot be sent", node.name())
+        match WINDOW.get(node.name()) {
+            Some(own) if own.as_ref() == node => Ok(()),
+            Some(_) | None => not_impl_err!("the function {} cannot be sent", node.name()),
+        }
     }
 }

@@ -18,8 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result};
-use datafusion::datasource::source::DataSourceExec;
+use datafusion::common::{DFSchema, DataFusionError, Result, exec_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
@@ -27,8 +26,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
-    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExt, SessionStateBuilderExt,
-    WorkerResolver,
+    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExt, ScaleUpLeafNodeEvent,
+    ScaleUpLeafNodeEventResponse, SessionStateBuilderExt, WorkerResolver,
 };
 use futures::{StreamExt, TryStreamExt, future, stream};
 use hushql::exec::elsewhere::{BoundingKey, CannotRunThere, Part, Site};
@@ -41,7 +40,13 @@ use crate::beside::Beside;
 use crate::carried::Carried;
 use crate::codec::PlanCodec;
 use crate::identity::{DriverKeys, drivers};
+use crate::lost::{MOST_TIMES, is_lost, looked_into, reached};
+use crate::once::Once;
 use crate::transport::Channels;
+use crate::whole::{Opened, Whole, keeps_a_side, reads_files};
+
+/// The most bytes of a plan: a worker takes messages of 4 MiB.
+const MOST_BYTES: usize = 3 << 20;
 
 /// Workers, as the site of an engine's private parts.
 #[derive(Debug, Clone)]
@@ -107,9 +112,33 @@ impl Cluster {
         Ok(())
     }
 
+    /// The ports of the workers.
+    #[doc(hidden)]
+    pub fn ports(&self) -> Vec<u16> {
+        self.workers.iter().filter_map(Url::port).collect()
+    }
+
+    /// The same workers behind other ports, for tests in which something stands between.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_ports(self, ports: &[u16]) -> Self {
+        let behind = self.workers.iter().zip(ports).map(|(worker, port)| {
+            let mut worker = worker.clone();
+            // A URL with a host has a port.
+            let _ = worker.set_port(Some(*port));
+            worker
+        });
+        Self { workers: behind.collect(), ..self }
+    }
+
     /// How many bounded inputs were divided among the workers so far. Others ran in this process, because their rows could not be.
     pub fn divided_so_far(&self) -> u64 {
         self.divided.load(Ordering::Relaxed)
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
     }
 
     /// The configuration in which a plan is divided and sent, with what travels beside it.
@@ -121,11 +150,15 @@ impl Cluster {
             .with_distributed_option_extension(Beside::new(key))
             .with_distributed_user_codec(PlanCodec::new(own))
             .with_distributed_desired_task_count_handler(move |event: DesiredTaskCountEvent| {
-                let is_read = event.plan.is::<DataSourceExec>();
-                is_read.then(|| Ok(DesiredTaskCountEventResponse::desired(workers)))
+                tasks(event.plan, workers).map(Ok)
+            })
+            .with_distributed_scale_up_leaf_node_handler(|event: ScaleUpLeafNodeEvent| {
+                let pieces = Opened::in_pieces(event.plan, event.task_count)?;
+                Some(pieces.map(|pieces| ScaleUpLeafNodeEventResponse::new(Arc::new(pieces))))
             })
             .with_distributed_max_tasks_per_stage(workers)?
             .with_distributed_broadcast_joins(false)?
+            .with_distributed_children_isolator_unions(false)?
             .with_distributed_partial_reduce(false)?
             .with_distributed_dynamic_task_count(false)?
             .with_distributed_metrics_collection(false)
@@ -141,7 +174,8 @@ impl Cluster {
         context: &TaskContext,
     ) -> Result<Option<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)>> {
         let key = BoundingKey::of_plan(plan).and_then(|key| key.words());
-        let given = Given(Carried::all(Arc::clone(plan))?);
+        let marked = Once::all(Whole::kept(Arc::clone(plan))?)?;
+        let given = Given(Carried::all(marked)?);
         let state = SessionStateBuilder::new()
             .with_config(self.config(context.session_config(), key)?)
             .with_runtime_env(context.runtime_env())
@@ -154,6 +188,20 @@ impl Cluster {
         let divided = state.query_planner().create_physical_plan(&nothing, &state).await?;
         Ok(is_divided_soundly(&divided).then(|| (divided, state.task_ctx())))
     }
+}
+
+/// In how many tasks an operator may run, if it decides that.
+fn tasks(plan: &Arc<dyn ExecutionPlan>, workers: usize) -> Option<DesiredTaskCountEventResponse> {
+    let operator = Carried::unwrapped(plan);
+    if reads_files(operator) || operator.is::<Opened>() {
+        return Some(DesiredTaskCountEventResponse::desired(workers));
+    }
+    if operator.is::<Whole>() {
+        return Some(DesiredTaskCountEventResponse::desired(1));
+    }
+    // It keeps a side of which no task has all rows.
+    let needs_all = keeps_a_side(operator) && !operator.children().first()?.is::<Whole>();
+    needs_all.then(|| DesiredTaskCountEventResponse::maximum(1))
 }
 
 impl WorkerResolver for Cluster {
@@ -180,6 +228,10 @@ impl QueryPlanner for Given {
 impl Site for Cluster {
     fn partitions_by_unit(&self) -> bool {
         true
+    }
+
+    fn processes(&self) -> usize {
+        self.workers.len().max(1)
     }
 
     fn accepts(
@@ -217,7 +269,14 @@ impl Site for Cluster {
             Some(error) => Err(error),
             // All functions are tried, before anything is paid.
             None if is_complete => {
-                PlanCodec::new(config).bytes(plan).map(drop).map_err(|_| cannot())
+                let bytes = PlanCodec::new(config).bytes(plan).map_err(|_| cannot())?;
+                match bytes.len() <= MOST_BYTES {
+                    true => Ok(()),
+                    false => Err(CannotRunThere::new(
+                        "the plan of this query has more than 3 MiB, with its keys and public rows",
+                        "ask for fewer keys, or run without workers",
+                    )),
+                }
             }
             None => Ok(()),
         }
@@ -230,14 +289,30 @@ impl Site for Cluster {
     ) -> Result<SendableRecordBatchStream> {
         let (cluster, plan, schema) = (self.clone(), Arc::clone(plan), plan.schema());
         let rows = stream::once(async move {
-            match cluster.divided(&plan, &context).await? {
-                Some((divided, context)) => {
-                    cluster.divided.fetch_add(1, Ordering::Relaxed);
-                    divided.execute(0, context)
-                }
-                None => plan.execute(0, context),
+            let workers = reached(&cluster.workers).await;
+            if workers.is_empty() {
+                return exec_err!("no worker takes a connection");
             }
+            let cluster = Self { workers: workers.into(), ..cluster };
+            let Some((divided, context)) = cluster.divided(&plan, &context).await? else {
+                return plan.execute(0, context);
+            };
+            cluster.divided.fetch_add(1, Ordering::Relaxed);
+            let schema = divided.schema();
+            let looked_into = move |error| {
+                let cluster = cluster.clone();
+                async move { looked_into(error, &cluster.workers).await }
+            };
+            let rows = divided.execute(0, context)?.or_else(move |error| {
+                let looked_into = looked_into(error);
+                async move { Err(looked_into.await) }
+            });
+            Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)) as SendableRecordBatchStream)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.try_flatten().boxed())))
+    }
+
+    fn runs_again(&self, error: &DataFusionError, times: usize) -> bool {
+        times < MOST_TIMES && is_lost(error)
     }
 }

@@ -30,9 +30,12 @@ mod carried;
 mod codec;
 mod driver;
 mod identity;
+mod lost;
+mod once;
 mod processes;
 mod received;
 mod transport;
+mod whole;
 mod worker;
 
 pub use codec::PlanCodec;

@@ -27,6 +27,7 @@ use super::moments::{date_diff_function, moved_made, moved_parts};
 use super::pair::{pair, paired};
 use super::places::{Direction, Rounding, rounding_parts};
 use super::portable;
+use super::released::{late_made, late_parts};
 use super::sound::sound_function;
 use super::width_bucket::width_bucket_function;
 use super::{clamp_function, members_of, only_listed};
@@ -85,6 +86,14 @@ enum Parts {
         starts: Vec<Bits>,
         names: Vec<String>,
     },
+    /// A value that was released before the rows are read: none before it is drawn, and otherwise one.
+    Late {
+        name: String,
+        #[serde(with = "portable::data_type")]
+        of: DataType,
+        #[serde(with = "portable::values")]
+        value: Vec<ScalarValue>,
+    },
     /// The codes of pairs.
     Paired(Pairs),
     /// The nearest tick.
@@ -142,7 +151,8 @@ impl Function {
     /// What a function of the engine is made of; `None` for others.
     ///
     /// # Guarantee
-    /// [`Function::made`] of the result is equal to the function.
+    /// [`Function::made`] of the result is equal to the function. Of a value that is released earlier in its query, it is a copy, which is
+    /// never set later.
     pub fn of(function: &ScalarUDF) -> Option<Self> {
         let name = || function.name().to_owned();
         let parts = if plain().iter().any(|one| one.as_ref() == function) {
@@ -161,6 +171,9 @@ impl Function {
             Parts::Moved { name, months, ticks, of }
         } else if let Some((starts, names)) = classes_parts(function) {
             Parts::Classes { starts: bits(starts), names: names.to_vec() }
+        } else if let Some((name, of, value)) = late_parts(function) {
+            let value = value.cloned().into_iter().collect();
+            Parts::Late { name: name.to_owned(), of: of.clone(), value }
         } else if let Some(pairs) = paired(function) {
             Parts::Paired(pairs)
         } else if let Some(on) = on_line(function) {
@@ -207,6 +220,9 @@ impl Function {
             }
             Parts::Classes { starts, names } => {
                 return Ok(Arc::new(classes_made(floats(starts), names.clone())));
+            }
+            Parts::Late { name, of, value } => {
+                return Ok(Arc::new(late_made(name, of, value.first())));
             }
             Parts::Paired(pairs) => Some(pair(x(), x(), *pairs)),
             Parts::Nearest(ticks) => Some(snap(x(), *ticks)),
@@ -322,6 +338,23 @@ mod tests {
             assert_eq!(back, parts);
             let made = back.made(|name| (name == "repeat").then(string::repeat)).unwrap();
             assert_eq!((made.as_ref(), made.name()), (function.as_ref(), function.name()));
+        }
+    }
+
+    /// A released value comes back as itself: before it is drawn, and afterwards.
+    #[test]
+    fn released_values_come_back_as_they_were() {
+        use crate::functions::released::LateValue;
+        let late = LateValue::new(3, DataType::Float64);
+        for drawn in [None, Some(ScalarValue::from(0.1))] {
+            if let Some(drawn) = &drawn {
+                late.set(drawn).unwrap();
+            }
+            let text = serde_json::to_string(&Function::of(&function(late.expr())).unwrap());
+            let back: Function = serde_json::from_str(&text.unwrap()).unwrap();
+            let made = back.made(|_| None).unwrap();
+            let expected = (late.name(), &DataType::Float64, drawn.as_ref());
+            assert_eq!(late_parts(&made), Some(expected));
         }
     }
 

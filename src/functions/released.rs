@@ -63,6 +63,23 @@ impl LateValue {
     }
 }
 
+/// What a released value is made of: its name, its type, and the value once it was drawn. `None` for other functions.
+pub(crate) fn late_parts(function: &ScalarUDF) -> Option<(&str, &DataType, Option<&ScalarValue>)> {
+    let late = function.inner().downcast_ref::<LateValue>()?;
+    Some((&late.name, &late.data_type, late.value.get()))
+}
+
+/// A released value as another process has it.
+pub(crate) fn late_made(
+    name: &str,
+    data_type: &DataType,
+    value: Option<&ScalarValue>,
+) -> ScalarUDF {
+    let value = value.cloned().map_or_else(OnceLock::new, OnceLock::from);
+    let late = LateValue { name: name.to_owned(), ..LateValue::new(0, data_type.clone()) };
+    ScalarUDF::from(LateValue { value: Arc::new(value), ..late })
+}
+
 /// Replaces the internal names of such values in a text by words.
 pub(crate) fn in_values_words(text: &str) -> String {
     let marker = format!("{RESERVED}_value_");

@@ -12,7 +12,10 @@
 
 mod equal;
 mod keys;
+mod lost;
 mod measure;
+mod random;
 mod sent;
 mod shell;
 mod study;
+mod tpch;

@@ -12,10 +12,12 @@ use crate::study::{HereByUnit, engine, write_large};
 
 const ROWS: i64 = 2_000_000;
 
-const ASKED: [&str; 3] = [
+const ASKED: [&str; 5] = [
     "SELECT LAPLACE(eps=1, rows=2) COUNT(*) FROM visits",
     "SELECT ward, LAPLACE(eps=1, rows=2) COUNT(*), LAPLACE(eps=1, rows=2) SUM(minutes), LAPLACE(eps=1, rows=2) AVG(fee) FROM visits GROUP BY ward",
     "SELECT diagnosis, LAPLACE(eps=1, delta=0.001, rows=2, groups=2) COUNT(*) FROM visits GROUP BY diagnosis",
+    "SELECT drug, LAPLACE(eps=1, rows=3) SUM(dose) FROM drugs GROUP BY drug",
+    "SELECT floor, LAPLACE(eps=1, rows=2, groups=2) COUNT(*) FROM visits JOIN wards ON visits.ward = wards.ward GROUP BY floor KEYS (1, 2)",
 ];
 
 /// The bytes that the loopback interface has received so far.

@@ -11,8 +11,9 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Int64Type};
 use datafusion::arrow::util::display::array_value_to_string;
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::datasource::MemTable;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::parquet::arrow::ArrowWriter;
@@ -22,6 +23,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionConfig;
 use futures::{StreamExt, TryStreamExt, stream};
 use hushql::Engine;
+pub(crate) use hushql::exec::elsewhere::Here;
 use hushql::exec::elsewhere::{BoundingKey, CannotRunThere, Part, Site, bounded_unit};
 
 /// Rows of the table of visits.
@@ -30,7 +32,7 @@ pub(crate) const ROWS: i64 = 20_000;
 /// The key of all bounds.
 pub(crate) const KEY: [u64; 4] = [0x1111_2222_3333_4444, 0x5555_6666_7777_8888, 3, u64::MAX - 9];
 
-const DECLARED: [&str; 10] = [
+const DECLARED: [&str; 17] = [
     "ALTER TABLE visits SET PRIVACY UNIT (patient) MAX ROWS 60",
     "ALTER TABLE visits ALTER COLUMN minutes SET PRIVACY DOMAIN BETWEEN 0 AND 100",
     "ALTER TABLE visits ALTER COLUMN fee SET PRIVACY DOMAIN BETWEEN (0, 500) STEP 0.25",
@@ -38,6 +40,13 @@ const DECLARED: [&str; 10] = [
     "ALTER TABLE guests SET PRIVACY UNIT ROW",
     "ALTER TABLE guests ALTER COLUMN minutes SET PRIVACY DOMAIN BETWEEN 0 AND 100",
     "ALTER TABLE guests ALTER COLUMN ward SET PRIVACY DOMAIN IN ('A', 'B', 'C', NULL)",
+    "ALTER TABLE drugs SET PRIVACY UNIT VIA (visit) REFERENCES visits(visit) MAX ROWS 200",
+    "ALTER TABLE drugs ALTER COLUMN drug SET PRIVACY DOMAIN IN ('x', 'y', 'z')",
+    "ALTER TABLE drugs ALTER COLUMN dose SET PRIVACY DOMAIN BETWEEN 0 AND 50",
+    "ALTER TABLE wards SET PUBLIC",
+    "ALTER TABLE rates SET PUBLIC",
+    "ALTER TABLE large SET PUBLIC",
+    "ALTER TABLE held SET PRIVACY UNIT ROW",
     "CREATE PRIVACY BUDGET visits FOR visits LIMIT (epsilon=900000, delta=0.5)",
     "CREATE PRIVACY BUDGET guests FOR guests LIMIT (epsilon=900000, delta=0.5)",
     "CREATE EXTERNAL TABLE lines STORED AS CSV LOCATION '{folder}/lines.csv'",
@@ -62,18 +71,34 @@ pub(crate) const QUERIES: &[&str] = &[
     "SELECT LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) SUM(minutes) FROM guests",
     "SELECT ward, LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) AVG(minutes) FROM guests WHERE minutes > 10 GROUP BY ward",
     "SELECT ARGMAX EXPONENTIAL(eps=1) ward FROM guests GROUP BY ward",
+    // Along links, of private tables, and with public ones in files and in memory.
+    "SELECT drug, LAPLACE(eps=1, rows=3) COUNT(*), LAPLACE(eps=1, rows=3) SUM(dose) FROM drugs GROUP BY drug",
+    "SELECT v.ward, LAPLACE(eps=1, rows=3) SUM(d.dose) FROM drugs d JOIN visits v ON d.visit = v.visit WHERE v.minutes > 30 GROUP BY v.ward",
+    "SELECT LAPLACE(eps=1, rows=2) COUNT(*), LAPLACE(eps=1, rows=2) COUNT(dose) FROM visits v LEFT JOIN drugs d ON v.visit = d.visit AND d.dose > v.minutes",
+    "SELECT LAPLACE(eps=1, rows=2) COUNT(*) FROM visits v JOIN visits w ON v.patient = w.patient AND v.minutes = w.minutes",
+    "SELECT LAPLACE(eps=1, rows=2) COUNT(*) FROM visits WHERE patient IN (SELECT patient FROM visits WHERE minutes > 95)",
+    "SELECT LAPLACE(eps=1, rows=2) COUNT(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits w WHERE v.patient = w.patient AND w.fee > 400)",
+    "SELECT floor, LAPLACE(eps=1, rows=2, groups=2) COUNT(*) FROM visits JOIN wards ON visits.ward = wards.ward GROUP BY floor KEYS (1, 2)",
+    "SELECT LAPLACE(eps=1, rows=2) COUNT(*), LAPLACE(eps=1, rows=2) COUNT(floor) FROM visits LEFT JOIN wards ON visits.ward = wards.ward",
+    "SELECT LAPLACE(eps=1, rows=3) SUM(CLAMP(rate, 0, 39)) FROM visits JOIN rates ON visits.diagnosis = rates.diagnosis",
+    "SELECT LAPLACE(eps=1, rows=3) COUNT(*) FROM visits WHERE NOT EXISTS (SELECT 1 FROM rates WHERE rates.diagnosis = visits.diagnosis)",
+    "SELECT LAPLACE(eps=1, rows=9) COUNT(*) FROM visits, wards WHERE minutes > CLAMP(floor, 1, 3) * 20",
+    "SELECT LAPLACE(eps=1) COUNT(*) FROM guests JOIN wards ON guests.ward = wards.ward WHERE floor = 2",
+    // Windows, unions, and both.
+    "SELECT LAPLACE(eps=1) COUNT(*) FROM (SELECT patient, ROW_NUMBER() OVER (PARTITION BY patient ORDER BY minutes) AS n FROM visits) WHERE n = 1",
+    "SELECT ward, LAPLACE(eps=1, rows=2) SUM(d) FROM (SELECT patient, ward, least(greatest(minutes - LAG(minutes) OVER (PARTITION BY patient ORDER BY visit), 0), 50) AS d FROM visits) GROUP BY ward",
+    "SELECT LAPLACE(eps=1, rows=3) SUM(m) FROM (SELECT patient, MAX(minutes) OVER (PARTITION BY patient ORDER BY visit ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS m FROM visits)",
+    "SELECT LAPLACE(eps=1, rows=2) COUNT(*), LAPLACE(eps=1, rows=2) SUM(m) FROM (SELECT patient, minutes AS m FROM visits WHERE ward = 'A' UNION ALL SELECT patient, least(minutes * 2, 90) AS m FROM visits WHERE minutes > 40)",
+    "SELECT LAPLACE(eps=1) AVG(n) FROM (SELECT patient, least(COUNT(*), 9) AS n FROM (SELECT patient, RANK() OVER (PARTITION BY patient ORDER BY fee) AS r FROM visits UNION ALL SELECT patient, minutes AS r FROM visits) WHERE r < 5 GROUP BY patient)",
 ];
 
 /// Statements that workers do not take, with a part of the refusal.
 pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("SELECT LAPLACE(eps=1) COUNT(*) FROM lines", "workers cannot read the table lines"),
+    ("SELECT LAPLACE(eps=1) COUNT(*) FROM held", "workers cannot read the table held"),
     (
-        "SELECT LAPLACE(eps=1, rows=2) COUNT(*) FROM visits v JOIN visits w ON v.patient = w.patient AND v.minutes = w.minutes",
-        "joins",
-    ),
-    (
-        "SELECT LAPLACE(eps=1) COUNT(*) FROM (SELECT patient, ROW_NUMBER() OVER (PARTITION BY patient ORDER BY minutes) AS n FROM visits) WHERE n = 1",
-        "windows",
+        "SELECT LAPLACE(eps=1, rows=2) COUNT(*) FROM visits JOIN large ON minutes = large.n",
+        "more than 2 MiB of rows in memory",
     ),
 ];
 
@@ -108,9 +133,52 @@ fn visits(first: i64, rows: i64, people: i64) -> RecordBatch {
         ("fee", fee),
         ("ward", ward),
         ("diagnosis", diagnosis),
+        ("visit", Arc::new(Int64Array::from_iter_values(first..first + rows)) as ArrayRef),
     ];
     RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
         .unwrap()
+}
+
+/// Rows of drugs: a visit has several, or none; some belong to no visit.
+fn drugs(rows: i64, visits: i64) -> RecordBatch {
+    let rolled = |i: i64, by: i64| (i.wrapping_mul(104_729) ^ (i >> 2)).rem_euclid(by);
+    let visit = (0..rows).map(|i| Some(rolled(i, visits + 500)).filter(|_| i % 41 != 0));
+    let drug = (0..rows).map(|i| ["x", "y", "z", "w"].get(rolled(i, 4) as usize).copied());
+    let dose = (0..rows).map(|i| Some(rolled(i, 70) - 5).filter(|_| i % 13 != 0));
+    let columns: [(&str, ArrayRef); 3] = [
+        ("visit", Arc::new(visit.collect::<Int64Array>())),
+        ("drug", Arc::new(drug.collect::<StringArray>())),
+        ("dose", Arc::new(dose.collect::<Int64Array>())),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
+        .unwrap()
+}
+
+/// The wards and their floors; one ward is on two, and one floor has no ward.
+fn wards() -> RecordBatch {
+    let ward: ArrayRef =
+        Arc::new(StringArray::from(vec![Some("A"), Some("B"), Some("B"), Some("D"), None]));
+    let floor: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 2, 2, 3]));
+    RecordBatch::try_from_iter([("ward", ward), ("floor", floor)]).unwrap()
+}
+
+/// A table in memory: numbers of diagnoses, or many numbers.
+fn in_memory(name: &str) -> Arc<MemTable> {
+    let rows: [(&str, ArrayRef); 2] = match name {
+        "rates" => [
+            (
+                "diagnosis",
+                Arc::new(StringArray::from_iter_values((0..40).map(|i| format!("d{i}")))),
+            ),
+            ("rate", Arc::new(Int64Array::from_iter_values(0..40))),
+        ],
+        _ => [
+            ("n", Arc::new(Int64Array::from_iter_values(0..200_000))),
+            ("m", Arc::new(Int64Array::from_iter_values(0..200_000))),
+        ],
+    };
+    let rows = RecordBatch::try_from_iter(rows).unwrap();
+    Arc::new(MemTable::try_new(rows.schema(), vec![vec![rows]]).unwrap())
 }
 
 fn written(rows: &RecordBatch, path: &Path) {
@@ -130,12 +198,15 @@ pub(crate) fn write(folder: &Path) {
     for (i, length) in [6_000, 50, 9_000].into_iter().enumerate() {
         written(&rows.slice(i * 5_500, length), &folder.join(format!("guests/{i}.parquet")));
     }
+    written(&drugs(30_000, ROWS), &folder.join("drugs.parquet"));
+    written(&wards(), &folder.join("wards.parquet"));
     std::fs::write(folder.join("lines.csv"), "patient,minutes\n1,2\n").unwrap();
 }
 
-/// The files of the study with so many visits, 20 of each patient.
+/// The files of the study with so many visits, 20 of each patient, and half as many drugs.
 pub(crate) fn write_large(folder: &Path, rows: i64) {
     write(folder);
+    written(&drugs(rows / 2, rows), &folder.join("drugs.parquet"));
     let schema = visits(0, 1, 1).schema();
     let file = File::create(folder.join("visits.parquet")).unwrap();
     let mut writer = ArrowWriter::try_new(file, schema, None).unwrap();
@@ -148,8 +219,13 @@ pub(crate) fn write_large(folder: &Path, rows: i64) {
 /// An engine over the files of the study, whose private parts run at a site.
 pub(crate) async fn engine(folder: &Path, site: Arc<dyn Site>) -> Engine {
     let engine = Engine::in_memory().unwrap().at_site(site).unwrap();
+    for name in ["rates", "large", "held"] {
+        engine.register_table(name, in_memory(name)).unwrap();
+    }
     let folder = folder.display();
     let tables = [
+        format!("CREATE EXTERNAL TABLE drugs STORED AS PARQUET LOCATION '{folder}/drugs.parquet'"),
+        format!("CREATE EXTERNAL TABLE wards STORED AS PARQUET LOCATION '{folder}/wards.parquet'"),
         format!(
             "CREATE EXTERNAL TABLE visits STORED AS PARQUET LOCATION '{folder}/visits.parquet'"
         ),
@@ -159,6 +235,7 @@ pub(crate) async fn engine(folder: &Path, site: Arc<dyn Site>) -> Engine {
     for statement in tables.into_iter().chain(declared).chain([
         "ALTER TABLE lines SET PRIVACY UNIT (patient) MAX ROWS 3".to_owned(),
         "CREATE PRIVACY BUDGET lines FOR lines LIMIT (epsilon=900000)".to_owned(),
+        "CREATE PRIVACY BUDGET held FOR held LIMIT (epsilon=900000)".to_owned(),
     ]) {
         engine.owner().execute(&statement).await.unwrap_or_else(|e| panic!("{statement}: {e}"));
     }
@@ -269,6 +346,14 @@ impl Site for Noted {
         self.inner.accepts(plan, config)
     }
 
+    fn processes(&self) -> usize {
+        self.inner.processes()
+    }
+
+    fn runs_again(&self, error: &DataFusionError, times: usize) -> bool {
+        self.inner.runs_again(error, times)
+    }
+
     fn rows(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
@@ -283,7 +368,17 @@ impl Site for Noted {
         // The stream is read to its end before the first row goes on.
         let runtime = tokio::runtime::Handle::current();
         let batches =
-            tokio::task::block_in_place(|| runtime.block_on(rows.try_collect::<Vec<_>>()))?;
+            tokio::task::block_in_place(|| runtime.block_on(rows.try_collect::<Vec<_>>()));
+        let batches = match batches {
+            Ok(batches) => batches,
+            // As if they came, so that the site may be asked again.
+            Err(error) => {
+                // Whoever asks is told nothing.
+                println!("{error}");
+                let failed = stream::once(async move { Err(error) });
+                return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, failed)));
+            }
+        };
         self.note(&batches);
         let again = MemorySourceConfig::try_new_exec(&[batches], Arc::clone(&schema), None)?;
         let rows = stream::once(async move { again.execute(0, context) }).try_flatten().boxed();

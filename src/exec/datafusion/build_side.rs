@@ -35,17 +35,19 @@ const MOVED: f64 = 2.0;
 pub(crate) struct BuildSide {
     sizes: Sizes,
     collects: bool,
+    /// The processes that run the plan together.
+    processes: usize,
 }
 
 impl BuildSide {
-    /// The rule for private rows.
-    pub(crate) fn new(sizes: Sizes) -> Self {
-        Self { sizes, collects: true }
+    /// The rule for private rows, in so many processes.
+    pub(crate) fn new(sizes: Sizes, processes: usize) -> Self {
+        Self { sizes, collects: true, processes }
     }
 
     /// The rule for other rows, which are distributed over all partitions.
     pub(crate) fn of_others() -> Self {
-        Self { sizes: Sizes::Declared, collects: false }
+        Self { sizes: Sizes::Declared, collects: false, processes: 1 }
     }
 }
 
@@ -56,7 +58,7 @@ impl PhysicalOptimizerRule for BuildSide {
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let sizes = self.sizes.for_plan(&plan);
-        let partitions = config.execution.target_partitions;
+        let partitions = config.execution.target_partitions.saturating_mul(self.processes);
         plan.transform_up(|node| {
             let Some(join) = node.downcast_ref::<HashJoinExec>() else {
                 return Ok(Transformed::no(node));

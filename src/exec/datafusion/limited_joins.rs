@@ -49,7 +49,7 @@ impl PhysicalOptimizerRule for LimitJoins {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| match is_join(&node) {
-            true => Ok(Transformed::yes(Arc::new(LimitedJoinExec { input: node }))),
+            true => Ok(Transformed::yes(Arc::new(LimitedJoinExec::new(node)))),
             false => Ok(Transformed::no(node)),
         })
         .data()
@@ -80,6 +80,13 @@ pub(crate) fn may_spill(plan: &Arc<dyn ExecutionPlan>, parent: &Arc<dyn Executio
 #[derive(Debug)]
 pub(crate) struct LimitedJoinExec {
     input: Arc<dyn ExecutionPlan>,
+}
+
+impl LimitedJoinExec {
+    /// The operator over a join.
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        Self { input }
+    }
 }
 
 impl DisplayAs for LimitedJoinExec {

@@ -43,6 +43,7 @@ use super::null_keys::NoMoreKeys;
 use super::opaque::HideProperties;
 use super::sizes::Sizes;
 use super::{PhysicalRule, Rule};
+use crate::exec::elsewhere::site_of;
 
 /// Optimizes and plans private rows.
 ///
@@ -64,7 +65,7 @@ pub(crate) async fn planned(
     let state = SessionStateBuilder::new_from_existing(state.clone())
         .with_physical_optimizer_rules(physical_rules(
             LookUps::for_state(state),
-            Sizes::for_state(state),
+            BuildSide::new(Sizes::for_state(state), site_of(state.config()).processes()),
         ))
         .build();
     state.query_planner().create_physical_plan(&optimized, &state).await
@@ -90,14 +91,14 @@ fn rules() -> Vec<Rule> {
 }
 
 /// The physical rules, with the purpose of each.
-fn physical_rules(look_ups: LookUps, sizes: Sizes) -> Vec<PhysicalRule> {
+fn physical_rules(look_ups: LookUps, build_side: BuildSide) -> Vec<PhysicalRule> {
     vec![
         Arc::new(HideProperties),
         // A row finds its unit in an index that may be kept, after the charge only.
         Arc::new(look_ups),
         // Decides which side of a join is kept in memory, and whether both are distributed: by declarations before the charge, by
         // numbers of rows afterwards.
-        Arc::new(BuildSide::new(sizes)),
+        Arc::new(build_side),
         Arc::new(JoinSelection::new()),
         // Row groups of Parquet that cannot contribute a row are not read.
         Arc::new(WhereNamesDiffer(Arc::new(FilterPushdown::new()))),
@@ -231,11 +232,13 @@ mod tests {
             "optimize_projections",
         ];
         assert_eq!(names, expected);
-        let names: Vec<String> =
-            physical_rules(LookUps::for_state(&session_state()), Sizes::Declared)
-                .iter()
-                .map(|rule| rule.name().to_owned())
-                .collect();
+        let names: Vec<String> = physical_rules(
+            LookUps::for_state(&session_state()),
+            BuildSide::new(Sizes::Declared, 1),
+        )
+        .iter()
+        .map(|rule| rule.name().to_owned())
+        .collect();
         let expected = [
             "hide_properties",
             "look_ups",

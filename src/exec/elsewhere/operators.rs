@@ -12,8 +12,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::common::{Result, internal_err, plan_err};
+use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
@@ -22,13 +23,19 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::prelude::SessionConfig;
 use serde::{Deserialize, Serialize};
 
 use super::key::BoundingKey;
 use super::site::CannotRunThere;
+use crate::exec::datafusion::limited_joins::LimitedJoinExec;
 use crate::exec::datafusion::opaque::OpaqueExec;
 use crate::exec::operator::bound_contributions::{
     AggregateInput, BoundContributionsExec, EnforcedBounds, KeySpace,
@@ -41,6 +48,9 @@ use crate::functions::portable;
 
 /// What to do about a table that only this process can read.
 const AS_FILES: &str = "store its rows as Parquet or Arrow files in a folder that all workers see, or run without workers";
+
+/// The most bytes of public rows in memory that travel with a plan, for each table.
+pub const MOST_BYTES_OF_ROWS: usize = 2 << 20;
 
 /// An operator of a bounded input, as it is sent.
 #[derive(Debug, Clone)]
@@ -62,6 +72,10 @@ enum Described {
         /// `None` before the charge, for a table whose files are listed afterwards.
         files: Option<Vec<ShippedFile>>,
     },
+    /// Files of a public table.
+    PublicScan {
+        files: Vec<ShippedFile>,
+    },
     BoundContributions {
         unit: usize,
         keys: Vec<usize>,
@@ -80,6 +94,8 @@ enum Described {
         filter: Option<usize>,
     },
     Opaque,
+    /// A join within the limits of its statement.
+    LimitedJoin,
 }
 
 /// Key columns.
@@ -142,13 +158,31 @@ impl Part {
         if plan.is::<OpaqueExec>() {
             return own(Described::Opaque);
         }
+        if plan.is::<LimitedJoinExec>() {
+            return own(Described::LimitedJoin);
+        }
+        if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
+            // Those of private tables are below their scans, and described with them.
+            return match source.data_source().downcast_ref::<MemorySourceConfig>() {
+                Some(rows) => travels(rows).map(|()| Self::DataFusions),
+                None => own(Described::PublicScan { files: held(plan, config)? }),
+            };
+        }
         let known = plan.is::<AggregateExec>()
             || plan.is::<CoalescePartitionsExec>()
             || plan.is::<CooperativeExec>()
             || plan.is::<EmptyExec>()
             || plan.is::<FilterExec>()
             || plan.is::<ProjectionExec>()
-            || plan.is::<RepartitionExec>();
+            || plan.is::<RepartitionExec>()
+            || plan.is::<BoundedWindowAggExec>()
+            || plan.is::<CrossJoinExec>()
+            || plan.is::<HashJoinExec>()
+            || plan.is::<NestedLoopJoinExec>()
+            || plan.is::<SortExec>()
+            || plan.is::<SortPreservingMergeExec>()
+            || plan.is::<UnionExec>()
+            || plan.is::<WindowAggExec>();
         match known {
             true => Ok(Self::DataFusions),
             false => Err(refused(plan)),
@@ -190,6 +224,30 @@ fn scanned(scan: &PrivateScanExec, config: &SessionConfig) -> Result<Described, 
     Ok(Described::PrivateScan { table, files })
 }
 
+/// The files of a public table.
+fn held(
+    scan: &Arc<dyn ExecutionPlan>,
+    config: &SessionConfig,
+) -> Result<Vec<ShippedFile>, CannotRunThere> {
+    let held = config.get_extension::<HeldFiles>();
+    held.and_then(|held| held.shipped(scan)).ok_or_else(|| {
+        CannotRunThere::new("workers cannot read a public table of this query", AS_FILES)
+    })
+}
+
+/// Whether public rows in memory are few enough to travel with a plan.
+fn travels(rows: &MemorySourceConfig) -> Result<(), CannotRunThere> {
+    let bytes: usize =
+        rows.partitions().iter().flatten().map(RecordBatch::get_array_memory_size).sum();
+    match bytes <= MOST_BYTES_OF_ROWS {
+        true => Ok(()),
+        false => Err(CannotRunThere::new(
+            "a public table of this query has more than 2 MiB of rows in memory, which do not travel to workers",
+            AS_FILES,
+        )),
+    }
+}
+
 /// Equal floats may be written in several ways, of which partitions know nothing.
 fn refuse_floats(plan: &Arc<dyn ExecutionPlan>, unit: usize) -> Result<(), CannotRunThere> {
     let input = plan.children().into_iter().next().map(|input| input.schema());
@@ -207,16 +265,23 @@ fn refuse_floats(plan: &Arc<dyn ExecutionPlan>, unit: usize) -> Result<(), Canno
 fn refused(plan: &Arc<dyn ExecutionPlan>) -> CannotRunThere {
     let name = plan.name();
     let what = match name {
-        _ if name.contains("Join") || name.contains("LookUp") => {
-            "joins and links between tables do not run on workers yet"
+        _ if name.contains("Streaming") => {
+            return CannotRunThere::new(
+                "workers cannot read a public table of this query",
+                AS_FILES,
+            );
         }
-        _ if name.contains("Window") || name.contains("Sort") => {
-            "windows do not run on workers yet"
-        }
-        _ if name.contains("Union") => "UNION does not run on workers yet",
         _ => "a part of this query does not run on workers yet",
     };
     CannotRunThere::new(what, "ask without it, or run without workers")
+}
+
+/// Opens the files of a scan.
+fn receive(files: &[ShippedFile], context: &TaskContext) -> Result<()> {
+    let Some(received) = context.session_config().get_extension::<ReceivedFiles>() else {
+        return internal_err!("files are received by a session for them");
+    };
+    files.iter().try_for_each(|file| received.receive(file))
 }
 
 impl Operator {
@@ -243,11 +308,7 @@ impl Operator {
                 return plan_err!("the files of a table are listed before they are read");
             }
             Described::PrivateScan { table, files: Some(files) } => {
-                let Some(received) = context.session_config().get_extension::<ReceivedFiles>()
-                else {
-                    return internal_err!("files are received by a session for them");
-                };
-                files.iter().try_for_each(|file| received.receive(file))?;
+                receive(files, context)?;
                 Arc::new(PrivateScanExec::received(table.clone(), input))
             }
             Described::BoundContributions { unit, keys, space, inputs } => {
@@ -265,18 +326,24 @@ impl Operator {
             Described::CountPlaces { space, places, filter } => {
                 Arc::new(CountPlacesExec::new(input, space.made()?, *places, *filter)?)
             }
+            Described::PublicScan { files } => {
+                receive(files, context)?;
+                input
+            }
             Described::Opaque => Arc::new(OpaqueExec::new(input)),
+            Described::LimitedJoin => Arc::new(LimitedJoinExec::new(input)),
         })
     }
 
-    /// Whether it scans a private table, with all that is below it.
+    /// Whether it scans a table, with all that is below it.
     pub fn is_scan(&self) -> bool {
         match &self.0 {
-            Described::PrivateScan { .. } => true,
+            Described::PrivateScan { .. } | Described::PublicScan { .. } => true,
             Described::BoundContributions { .. }
             | Described::SampleContributions { .. }
             | Described::CountPlaces { .. }
-            | Described::Opaque => false,
+            | Described::Opaque
+            | Described::LimitedJoin => false,
         }
     }
 
@@ -287,7 +354,9 @@ impl Operator {
             Described::BoundContributions { .. }
             | Described::SampleContributions { .. }
             | Described::CountPlaces { .. }
-            | Described::Opaque => true,
+            | Described::PublicScan { .. }
+            | Described::Opaque
+            | Described::LimitedJoin => true,
         }
     }
 }

@@ -28,6 +28,11 @@ pub trait Site: fmt::Debug + Send + Sync {
         false
     }
 
+    /// How many processes run a plan together. Whatever all of them keep is kept so often.
+    fn processes(&self) -> usize {
+        1
+    }
+
     /// Whether this plan can run there. It is asked before the charge: the plan has no key yet, and nothing of the result may
     /// depend on private rows.
     ///
@@ -54,6 +59,12 @@ pub trait Site: fmt::Debug + Send + Sync {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         plan.execute(0, context)
+    }
+
+    /// Whether the rows of a plan are asked for once more, which has failed with this error, and was begun again so many times.
+    /// Nothing was drawn yet, and what came of the failed rows is dropped.
+    fn runs_again(&self, _error: &DataFusionError, _times: usize) -> bool {
+        false
     }
 }
 
@@ -117,9 +128,11 @@ mod tests {
     use std::sync::Mutex;
 
     use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+    use arrow::compute::cast;
     use arrow::datatypes::Int64Type;
     use datafusion::common::internal_err;
     use datafusion::physical_plan::displayable;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
     use super::*;
     use crate::Engine;
@@ -148,7 +161,10 @@ mod tests {
     }
 
     async fn asked(engine: &Engine) -> (i64, i64) {
-        let answer = engine.analyst("lab").unwrap().query(ASKED).await.unwrap();
+        numbers(&engine.analyst("lab").unwrap().query(ASKED).await.unwrap())
+    }
+
+    fn numbers(answer: &crate::Answer) -> (i64, i64) {
         let row = &answer.batches()[0];
         let cell = |i: usize| row.column(i).as_primitive::<Int64Type>().value(0);
         (cell(0), cell(1))
@@ -159,6 +175,8 @@ mod tests {
     struct Watched {
         refuses: bool,
         fails: bool,
+        /// How often its rows end with a failure.
+        breaks: usize,
         partitions: bool,
         seen: Mutex<Vec<String>>,
     }
@@ -198,7 +216,24 @@ mod tests {
             if self.fails {
                 return internal_err!("a worker is lost: cell 4711");
             }
+            if self.seen.lock().unwrap().len() <= 1 + self.breaks {
+                let schema = plan.schema();
+                let wrong = schema.fields().iter().map(|field| {
+                    cast(&Int64Array::from(vec![7]), field.data_type()).map_err(Into::into)
+                });
+                let wrong = wrong.collect::<Result<Vec<ArrayRef>>>()?;
+                let rows = [
+                    RecordBatch::try_new(Arc::clone(&schema), wrong).map_err(Into::into),
+                    internal_err!("a worker is lost: cell 4711"),
+                ];
+                let rows = futures::stream::iter(rows);
+                return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
+            }
             Here.rows(plan, context)
+        }
+
+        fn runs_again(&self, error: &DataFusionError, times: usize) -> bool {
+            times < 2 && error.to_string().contains("lost")
         }
     }
 
@@ -249,6 +284,24 @@ mod tests {
         assert!(matches!(failed, crate::Error::Execution), "{failed}");
         assert!(!failed.to_string().contains("4711"));
         assert_ne!(spent(&engine), before);
+    }
+
+    /// Rows that ended with a failure are asked for again, a few times: their integers count once, and they are charged once.
+    #[tokio::test]
+    async fn rows_that_fail_are_asked_for_again_and_count_once() {
+        let local = engine(Arc::new(Here)).await;
+        let expected = asked(&local).await;
+        for breaks in 0..4 {
+            let site = Arc::new(Watched { breaks, ..Watched::default() });
+            let engine = engine(Arc::clone(&site) as _).await;
+            let answer = engine.analyst("lab").unwrap().query(ASKED).await;
+            assert_eq!(spent(&engine), spent(&local));
+            assert_eq!(site.seen.lock().unwrap().len(), 2 + breaks.min(2));
+            match breaks < 3 {
+                true => assert_eq!(numbers(&answer.unwrap()), expected),
+                false => assert!(matches!(answer.unwrap_err(), crate::Error::Execution)),
+            }
+        }
     }
 
     fn spent(engine: &Engine) -> String {

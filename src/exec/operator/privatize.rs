@@ -149,8 +149,17 @@ impl ExecutionPlan for PrivatizeExec {
             let mut gathered = Vec::with_capacity(inputs.len());
             for (input, (input_shape, columns)) in inputs.iter().zip(&specification.bounded_inputs)
             {
-                let rows = site.rows(input, Arc::clone(&context))?;
-                gathered.push(gather(rows, *input_shape, &specification.keys, *columns).await?);
+                let mut times = 0;
+                let integers = loop {
+                    let rows = site.rows(input, Arc::clone(&context))?;
+                    match gather(rows, *input_shape, &specification.keys, *columns).await {
+                        Ok(integers) => break integers,
+                        // The integers of all rows, or none of them.
+                        Err(error) if site.runs_again(&error, times) => times += 1,
+                        Err(error) => return Err(error),
+                    }
+                };
+                gathered.push(integers);
             }
             draw(&specification, &gathered, &mut rng).map_err(|_| failed())
         };
