@@ -12,10 +12,10 @@ use datafusion::execution::SessionState;
 use crate::catalog::{Source, Table};
 use crate::engine::repeats::Repeats;
 use crate::error::Error;
-use crate::exec::KeptLookUps;
 use crate::exec::elsewhere::{Site, place};
 use crate::exec::source as files;
 use crate::exec::source::{HeldFiles, OpenFiles};
+use crate::exec::{KeptLookUps, KeptPublic};
 use crate::ledger::Vault;
 use crate::resources::Resources;
 use crate::sampler::QueryRng;
@@ -35,6 +35,8 @@ pub(crate) struct Inner {
     pub(crate) resources: Resources,
     files: Arc<HeldFiles>,
     look_ups: Option<Arc<KeptLookUps>>,
+    /// What planning read of public tables.
+    public: Arc<KeptPublic>,
     /// Answers that were replayed as a whole.
     pub(crate) repeats: Repeats,
 }
@@ -62,18 +64,32 @@ impl Inner {
         if let Some(look_ups) = &look_ups {
             state.config_mut().set_extension(Arc::clone(look_ups));
         }
+        let public = Arc::<KeptPublic>::default();
+        state.config_mut().set_extension(Arc::clone(&public));
         if let Some(site) = &site {
             place(&mut state, Arc::clone(site), &files);
         }
         files::register(&files, state.runtime_env()).map_err(|_| Error::Internal)?;
         let program = QueryRng::nonce().map_err(|_| Error::Internal)?;
         let repeats = Repeats::default();
-        Ok(Self { vault, registered, program, state, site, resources, files, look_ups, repeats })
+        Ok(Self {
+            vault,
+            registered,
+            program,
+            state,
+            site,
+            resources,
+            files,
+            look_ups,
+            public,
+            repeats,
+        })
     }
 
     /// Forgets what was kept of declared files, and closes them.
-    pub(crate) fn forget_look_ups(&self) {
+    pub(crate) fn forget_kept(&self) {
         self.look_ups.iter().for_each(|look_ups| look_ups.clear());
+        self.public.clear();
     }
 
     /// The files of a new statement; none of them is open yet.
@@ -216,5 +232,55 @@ mod tests {
             assert_eq!(asked(&limited).await, "4 10");
             assert!(limited.inner.look_ups.is_none());
         }
+    }
+
+    /// How often the rows of a public file repeat a key is read once for each state of the file, until the next declaration.
+    #[tokio::test]
+    async fn what_planning_reads_of_public_files_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| format!("{}/{name}.csv", folder.path().display());
+        fs::write(path("visits"), "kind\n1\n2\n2\n").unwrap();
+        fs::write(path("kinds"), "number,name\n1,a\n2,b\n").unwrap();
+        let engine = Engine::in_memory().unwrap();
+        let owner = engine.owner();
+        for name in ["visits", "kinds"] {
+            let path = path(name);
+            let create = format!("CREATE EXTERNAL TABLE {name} STORED AS CSV LOCATION '{path}'");
+            owner.execute(&create).await.unwrap();
+        }
+        for statement in [
+            "ALTER TABLE visits SET PRIVACY UNIT ROW",
+            "ALTER TABLE kinds SET PUBLIC",
+            "CREATE PRIVACY BUDGET b FOR visits LIMIT (epsilon=900000)",
+        ] {
+            owner.execute(statement).await.unwrap();
+        }
+        let explained = || {
+            let lab = engine.analyst("lab").unwrap();
+            let sql = "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits JOIN kinds ON kind = number";
+            lab.explain(sql).unwrap().to_string()
+        };
+        let kept = || engine.inner.public.len();
+        // Files that were changed just now could be changed again without a trace.
+        let once = explained();
+        assert_eq!(kept(), 0);
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        for _ in 0..2 {
+            assert_eq!((explained(), kept()), (once.clone(), 1));
+        }
+        // The same file has another row now.
+        fs::write(path("kinds"), "number,name\n1,a\n2,b\n2,c\n").unwrap();
+        let twice = explained();
+        assert_ne!(twice, once);
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        for _ in 0..2 {
+            assert_eq!((explained(), kept()), (twice.clone(), 2));
+        }
+        // Another file takes its place.
+        fs::write(path("other"), "number,name\n1,a\n2,b\n").unwrap();
+        fs::rename(path("other"), path("kinds")).unwrap();
+        assert_eq!(explained(), once);
+        owner.execute("ALTER PRIVACY BUDGET b SET LIMIT (epsilon=1000000)").await.unwrap();
+        assert_eq!(kept(), 0);
     }
 }

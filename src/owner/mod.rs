@@ -52,7 +52,7 @@ const ATTEMPTS: usize = 8;
 /// # Errors
 /// The problem with the declaration; [`VaultError::Redeclared`] if others came in between each time.
 pub(crate) async fn declare(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
-    inner.forget_look_ups();
+    inner.forget_kept();
     for _ in 1..ATTEMPTS {
         match attempt(inner, declaration).await {
             Err(error) if error.is_redeclared() => {}

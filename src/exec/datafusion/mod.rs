@@ -17,6 +17,7 @@ pub(crate) mod build_side;
 mod by_name;
 mod constants;
 mod dependencies;
+pub(crate) mod kept_public;
 pub(crate) mod limited_joins;
 mod look_ups;
 mod lossy_casts;

@@ -22,6 +22,7 @@ use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 use tokio::runtime::Builder;
 
+use super::kept_public::KeptPublic;
 use super::planning::{Deadline, Planning};
 use super::public_plans;
 use super::sizes::Sizes;
@@ -220,7 +221,12 @@ impl Tables for PlannedTables<'_> {
         if !public {
             return None;
         }
-        Planning::for_state(self.state).once(plan, || rows_of_public(plan, self.state).ok())
+        let read = || rows_of_public(plan, self.state).ok();
+        let kept = self.state.config().get_extension::<KeptPublic>();
+        Planning::for_state(self.state).once(plan, || match kept {
+            Some(kept) => kept.or_read(plan, read),
+            None => read(),
+        })
     }
 
     fn most_rows_of_a_unit(&self) -> u64 {

@@ -276,18 +276,18 @@ impl OpenFiles {
             return None;
         };
         let held = self.held(location).ok()?;
-        let stamp = held.stamp();
-        // An object has a version instead.
-        let is_file = held.version().is_empty();
-        let is_pinned = is_file
-            && !hashes_content(options)
-            && is_same(fingerprint, stamp)
-            && stamp.is_settled();
-        // Where a file names no columns, only all of them together tell which one a name stands for.
-        let columns: Vec<_> =
-            table.columns.iter().map(|column| (&column.name, &column.data_type)).collect();
-        let read = format!("{stamp:?} {format} {options:?} {columns:?}");
-        is_pinned.then(|| Pinned::new(read, stamp.size, held))
+        is_same(fingerprint, held.stamp()).then(|| read_as(table, *format, options, held))?
+    }
+
+    /// The file of a public table, if the file system says that nobody wrote to it since it was opened, and would say so from now on.
+    pub(super) fn pinned_public(&self, table: &Table) -> Option<Pinned> {
+        let Source::File { format, location, options, fingerprint: _, files: None } = &table.source
+        else {
+            return None;
+        };
+        let held = self.held(location).ok()?;
+        let is_known = table.is_public() && held.is_untouched();
+        is_known.then(|| read_as(table, *format, options, held))?
     }
 
     /// Checks that the files of a table are still the declared ones, for its owner, who may learn which files there are.
@@ -402,6 +402,24 @@ impl OpenFiles {
                 || held.sha256_now().is_ok_and(|hash| hash == fingerprint.sha256)
         })
     }
+}
+
+/// An open file, and how it is read as this table; `None` if its properties do not tell whether it is written to.
+fn read_as(
+    table: &Table,
+    format: FileFormat,
+    options: &BTreeMap<String, String>,
+    held: Arc<Held>,
+) -> Option<Pinned> {
+    let stamp = held.stamp();
+    // An object has a version instead.
+    let is_file = held.version().is_empty();
+    let is_told = is_file && !hashes_content(options) && stamp.is_settled();
+    // Where a file names no columns, only all of them together tell which one a name stands for.
+    let columns: Vec<_> =
+        table.columns.iter().map(|column| (&column.name, &column.data_type)).collect();
+    let read = format!("{stamp:?} {format} {options:?} {columns:?}");
+    is_told.then(|| Pinned::new(read, stamp.size, held))
 }
 
 /// Whether a file has this fingerprint, according to the file system. A fingerprint of an older vault lacks the

@@ -73,6 +73,7 @@ pub(crate) use unread::Unread;
 use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;
 use crate::exec::datafusion::sizes::PaidFor;
+use crate::exec::operator::look_up::Pinned;
 use crate::exec::operator::private_scan::PinnedFile;
 
 /// The same columns with texts as views, which Parquet reads without copying each text. Texts of other formats get the
@@ -121,6 +122,13 @@ pub(crate) fn pinned(table: &Table, open: &Arc<OpenFiles>) -> Option<PinnedFile>
     let Source::File { fingerprint: Some(_), .. } = &table.source else { return None };
     let (table, open) = (table.clone(), Arc::clone(open));
     Some(Arc::new(move || open.pinned(&table)))
+}
+
+/// The file of a public table, if nobody wrote to it since its statement opened it; `None` for another table, and for a file whose
+/// properties do not tell.
+pub(crate) fn pinned_public(provider: &dyn TableProvider) -> Option<Pinned> {
+    let FileTable { table, open, .. } = provider.downcast_ref::<FileTable>()?;
+    open.pinned_public(table)
 }
 
 /// A declared file; a statement reads the file that it checked.

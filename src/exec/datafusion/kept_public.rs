@@ -1,0 +1,133 @@
+//! Rows of public tables that were read to plan a statement, kept for later statements.
+//!
+//! In: a plan over public tables. Out: its rows, if an earlier statement read the same plan over the same files. A file is the same
+//! if the file system says that nobody wrote to it: its device, inode, size and times; it stays open as long as what was read of it is
+//! kept. Only small results are kept: how often a key occurs, which keys there are. Other tables are read each time.
+//!
+//! ```text
+//! max(count(*)) of partsupp by ps_partkey, ps_suppkey      1, until the file changes or the owner declares something
+//! ```
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow::array::RecordBatch;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, internal_err};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, Volatility};
+
+use crate::exec::operator::look_up::Pinned;
+use crate::exec::source::pinned_public;
+
+/// The most bytes of one result that is kept.
+const MOST_BYTES: usize = 64 << 10;
+
+/// The most results that are kept; the one that was not used for longest is forgotten first.
+const MOST: usize = 64;
+
+/// What an engine keeps, the most recently used one last.
+#[derive(Default)]
+pub(crate) struct KeptPublic(Mutex<Vec<(Key, RecordBatch)>>);
+
+impl fmt::Debug for KeptPublic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptPublic").finish_non_exhaustive()
+    }
+}
+
+/// Which rows a plan has, without reading them.
+///
+/// # Guarantee
+/// If two are equal, they stand for the same expressions over the same columns of the same files.
+#[derive(PartialEq)]
+struct Key {
+    /// The plan, without the sources that it was bound to: they hold the files of a whole statement open.
+    plan: LogicalPlan,
+    files: Vec<Pinned>,
+}
+
+impl Key {
+    /// The key of a plan over public files, none of which was written to since its statement opened it; `None` for another plan.
+    fn of(plan: &LogicalPlan) -> Option<Self> {
+        if !is_timeless(plan).ok()? {
+            return None;
+        }
+        let mut files = Vec::new();
+        let bare = plan.clone().transform_up_with_subqueries(|node| {
+            let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };
+            let Some(file) = pinned_public(source_as_provider(&scan.source)?.as_ref()) else {
+                return internal_err!("the table is not a file");
+            };
+            files.push(file);
+            let source = Arc::new(LogicalTableSource::new(scan.source.schema()));
+            Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
+        });
+        Some(Self { plan: bare.ok()?.data, files })
+    }
+}
+
+/// Whether the rows of a plan follow from its tables alone.
+fn is_timeless(plan: &LogicalPlan) -> Result<bool> {
+    let mut all = true;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                if let Expr::ScalarFunction(call) = part {
+                    all &= call.func.signature().volatility == Volatility::Immutable;
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(all)
+}
+
+impl KeptPublic {
+    fn all(&self) -> MutexGuard<'_, Vec<(Key, RecordBatch)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rows of a plan over public tables: those that were kept, or otherwise these, which are kept if they are few and if no file
+    /// was written to while they were read.
+    pub(crate) fn or_read(
+        &self,
+        plan: &LogicalPlan,
+        read: impl FnOnce() -> Option<RecordBatch>,
+    ) -> Option<RecordBatch> {
+        let Some(key) = Key::of(plan) else { return read() };
+        if let Some(rows) = self.find(&key) {
+            return Some(rows);
+        }
+        let rows = read()?;
+        if rows.get_array_memory_size() <= MOST_BYTES && Key::of(plan).as_ref() == Some(&key) {
+            let mut all = self.all();
+            all.retain(|(kept, _)| *kept != key);
+            if all.len() >= MOST {
+                all.remove(0);
+            }
+            all.push((key, rows.clone()));
+        }
+        Some(rows)
+    }
+
+    fn find(&self, key: &Key) -> Option<RecordBatch> {
+        let mut all = self.all();
+        let at = all.iter().position(|(kept, _)| kept == key)?;
+        let found = all.remove(at);
+        let rows = found.1.clone();
+        all.push(found);
+        Some(rows)
+    }
+
+    /// Forgets everything, and closes the files.
+    pub(crate) fn clear(&self) {
+        self.all().clear();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.all().len()
+    }
+}
