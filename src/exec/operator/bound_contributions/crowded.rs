@@ -21,11 +21,19 @@ const SPREAD: usize = 8;
 const FEWEST: usize = 1 << 10;
 const MOST: usize = 1 << 24;
 
+/// With more counters than these, nearly every row waits for memory: a share of the units is counted first. Fewer in unit tests, so
+/// that small tables take this way too.
+const MANY: usize = if cfg!(test) { FEWEST } else { 1 << 21 };
+
+/// The units in a share: those whose hash begins with so many zeros.
+const SHARE_BITS: u32 = 4;
+
 /// Counts rows by the hash of their unit.
-#[derive(Clone)]
 pub(crate) struct RowCounts {
     counts: Vec<u16>,
     most: u16,
+    /// Whether only a share of the units is counted.
+    of_a_share: bool,
 }
 
 /// The hashes whose counter exceeds the bound.
@@ -50,11 +58,26 @@ impl RowCounts {
         while counters > FEWEST && counters * size_of::<u16>() > room {
             counters /= 2;
         }
-        Self { counts: vec![0; counters], most }
+        Self { counts: vec![0; counters], most, of_a_share: false }
+    }
+
+    /// As many counters for the same bound, without a row.
+    pub(crate) fn emptied(&self) -> Self {
+        Self { counts: vec![0; self.counts.len()], ..*self }
+    }
+
+    /// Counters for a share of the units, without a row; `None` where counting all units costs little.
+    pub(crate) fn of_a_share(&self) -> Option<Self> {
+        let counters = (self.counts.len() >> SHARE_BITS).max(FEWEST);
+        let is_smaller = self.counts.len() > MANY;
+        is_smaller.then(|| Self { counts: vec![0; counters], most: self.most, of_a_share: true })
     }
 
     /// Counts a row.
     pub(crate) fn add(&mut self, hash: u64) {
+        if self.of_a_share && hash.leading_zeros() < SHARE_BITS {
+            return;
+        }
         let at = position(hash, mask(self.counts.len()));
         let count = &mut self.counts[at];
         *count = count.saturating_add(1);
@@ -91,6 +114,16 @@ impl RowCounts {
         let above = self.counts.iter().filter(|count| **count > self.most);
         let rows = above.map(|count| (*count < u16::MAX).then_some(u64::from(*count))).sum();
         Crowded { words, mask, any: crowded > 0, usual: crowded > used / 2, rows }
+    }
+
+    /// All hashes, if most of those that were counted are above the bound.
+    ///
+    /// # Guarantee
+    /// The set contains every hash, so that no unit above the bound is missed, whatever was counted.
+    pub(crate) fn all_if_usual(self) -> Option<Crowded> {
+        let counted = self.finish();
+        let words = vec![u64::MAX; counted.words.len()];
+        counted.usual.then_some(Crowded { words, any: true, rows: None, ..counted })
     }
 }
 
@@ -179,6 +212,28 @@ mod tests {
         }
         let none = RowCounts::new(3, 0, usize::MAX).finish();
         assert!(!none.any() && !none.is_usual() && !none.has(hash(3)));
+    }
+
+    /// A share of the units tells whether most exceed the bound; then all of them may.
+    #[test]
+    fn a_share_tells_what_is_usual() {
+        assert!(RowCounts::new(50, 1_000, usize::MAX).of_a_share().is_none());
+        for (rows_of_each, usual) in [(1, false), (2, false), (3, true), (9, true)] {
+            let all = RowCounts::new(2, 60_000, usize::MAX);
+            let mut share = all.of_a_share().unwrap();
+            assert!(share.size() < all.size() && share.emptied().of_a_share);
+            for one in 0..20_000 {
+                (0..rows_of_each).for_each(|_| share.add(hash(one)));
+            }
+            // Others are not counted.
+            let counted: u32 = share.counts.iter().map(|count| u32::from(*count)).sum();
+            assert!((500..2_000).contains(&(counted / rows_of_each)), "{counted}");
+            let found = share.all_if_usual();
+            assert_eq!(found.is_some(), usual, "{rows_of_each}");
+            let Some(found) = found else { continue };
+            assert!(found.is_usual() && found.any() && found.rows().is_none());
+            assert!((0..20_000).all(|one| found.has(hash(one))));
+        }
     }
 
     fn hash(one: usize) -> u64 {

@@ -129,9 +129,16 @@ async fn suspects(
     let mut suspects = Suspects::default();
     if let Some(most) = least.of_unit {
         let counts = RowCounts::new(most, rows, room);
-        let counted;
-        (parts, counted) = counted_by(By::Unit, names, parts, counts).await?;
-        suspects.units = Some(counted.finish());
+        if let Some(share) = counts.of_a_share() {
+            let counted;
+            (parts, counted) = counted_by(By::Unit, names, parts, share).await?;
+            suspects.units = counted.all_if_usual();
+        }
+        if suspects.units.is_none() {
+            let counted;
+            (parts, counted) = counted_by(By::Unit, names, parts, counts).await?;
+            suspects.units = Some(counted.finish());
+        }
     }
     if let Some(most) = least.of_group.filter(|_| !suspects.are_usual()) {
         let counts = RowCounts::new(most, rows, room);
@@ -154,7 +161,7 @@ async fn counted_by(
         let (names, empty) = (Arc::clone(names), Arc::clone(&empty));
         async move {
             part.reservation.try_resize(part.bytes + empty.size()).map_err(|_| failed())?;
-            let (mut counts, mut scratch) = (empty.as_ref().clone(), Scratch::default());
+            let (mut counts, mut scratch) = (empty.emptied(), Scratch::default());
             for held in &part.shelf.held {
                 count(held, by, &names.task, &mut scratch, &mut counts);
                 tokio::task::yield_now().await;
@@ -167,12 +174,15 @@ async fn counted_by(
             Ok((part, counts))
         }
     });
-    let (mut parts, mut all) = (Vec::new(), empty.as_ref().clone());
+    let (mut parts, mut all): (Vec<_>, Option<RowCounts>) = (Vec::new(), None);
     for (part, counts) in counted.await? {
-        all.absorb(&counts);
+        match &mut all {
+            Some(all) => all.absorb(&counts),
+            None => all = Some(counts),
+        }
         parts.push(part);
     }
-    Ok((parts, all))
+    Ok((parts, all.unwrap_or_else(|| empty.emptied())))
 }
 
 /// In how many turns rows are collected. If they do not fit into memory at once, and there is a folder for files, those of each

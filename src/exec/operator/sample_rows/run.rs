@@ -111,7 +111,7 @@ async fn parts(
     let mut crowded = None;
     if let Some(counts) = counters(&context, &task, &held) {
         let counted = at_once(held, |part| {
-            let (task, counts) = (Arc::clone(&task), counts.clone());
+            let (task, counts) = (Arc::clone(&task), counts.emptied());
             async move { part.counted(&task, counts).await }
         });
         let (parts, of_parts): (Vec<_>, Vec<RowCounts>) = counted.await?.into_iter().unzip();
