@@ -345,11 +345,11 @@ fn what_is_no_vault_is_refused_with_a_sentence() {
             "the vault `{shown}` has format 1, but this program reads format 10: it is too old to upgrade; create a new vault, and declare budgets there with the remainders of the old ones"
         )
     );
-    Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 10").unwrap();
+    Connection::open(&other).unwrap().execute_batch("PRAGMA user_version = 11").unwrap();
     assert_eq!(
         says(None),
         format!(
-            "the vault `{shown}` has format 10, but this program reads format 9: open it with the newer HushQL that made it"
+            "the vault `{shown}` has format 11, but this program reads format 10: open it with the newer HushQL that made it"
         )
     );
 
