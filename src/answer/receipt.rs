@@ -72,7 +72,7 @@ impl Receipt {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
     /// let session = hushql::Engine::demo()?.analyst("lab")?;
     /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
-    /// assert_eq!(answer.receipt().unwrap().left_text(), "demo ε = 9.5");
+    /// assert_eq!(answer.receipt().unwrap().left_text(), "adult ε = 9.5, δ = 1e-5");
     /// # Ok(()) }
     /// ```
     pub fn left_text(&self) -> String {
