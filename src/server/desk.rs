@@ -39,6 +39,14 @@ impl From<Said> for Failed {
     }
 }
 
+/// A failure of work that may have charged.
+fn after_the_charge(failed: Failed) -> Failed {
+    match failed {
+        Failed::Engine(Error::Internal) => Failed::Engine(Error::Execution),
+        failed => failed,
+    }
+}
+
 /// A prepared statement.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
@@ -192,6 +200,15 @@ impl Desk {
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Failed> {
+        self.wait_for(work, false)
+    }
+
+    /// The same; `soon` for work that either is there at once, such as an answer that is shown again, or soon waits for another thread.
+    fn wait_for<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+        soon: bool,
+    ) -> Result<T, Failed> {
         let cancel = Arc::clone(&self.seat.cancel);
         let cancelled = || {
             let message = "the statement was cancelled; what was charged stays charged";
@@ -211,11 +228,13 @@ impl Desk {
                     }
                 }
             }
-            // What is there at once, such as an answer that is shown again, wakes no other thread.
             let mut work = Box::pin(AssertUnwindSafe(work).catch_unwind());
-            let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
-            if let Poll::Ready(done) = first {
-                return done.unwrap_or(Err(Error::Internal)).map_err(Failed::Engine);
+            if soon {
+                // What is there wakes no other thread.
+                let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+                if let Poll::Ready(done) = first {
+                    return done.unwrap_or(Err(Error::Internal)).map_err(Failed::Engine);
+                }
             }
             let mut running = tokio::spawn(work);
             tokio::select! {
@@ -247,10 +266,15 @@ impl Desk {
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Failed> {
-        self.wait(work).map_err(|failed| match failed {
-            Failed::Engine(Error::Internal) => Failed::Engine(Error::Execution),
-            failed => failed,
-        })
+        self.wait(work).map_err(after_the_charge)
+    }
+
+    /// As [`Desk::charged`], for a query.
+    pub(super) fn queried<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Failed> {
+        self.wait_for(work, true).map_err(after_the_charge)
     }
 
     /// Prepares a query, which charges and reads nothing of private tables.

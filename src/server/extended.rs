@@ -220,7 +220,7 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
                 (table, tag)
             }
             Source::Query(query) => {
-                let answer = desk.charged(async move { query.execute().await })?;
+                let answer = desk.queried(async move { query.execute().await })?;
                 desk.record(&sql, "00000", Some(&answer));
                 answer.remarks().for_each(|remark| desk.notice(remark));
                 // The columns are those that were told: the settings may have changed since.

@@ -133,7 +133,7 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<Outcome, Failed> {
 /// The answer to a query, which may be charged.
 fn query_answer(desk: &Desk, sql: &str) -> Result<Answer, Failed> {
     let (session, text) = (desk.session.clone(), sql.to_owned());
-    desk.charged(async move { session.query(&text).await })
+    desk.queried(async move { session.query(&text).await })
 }
 
 /// The rows of an answer as this connection wants them.

@@ -30,13 +30,17 @@ pub(crate) struct Journal {
     counter: Option<u32>,
 }
 
-/// The state of a database file, from its header. Each commit makes it another one, whichever program commits.
+/// The state of a database file, from its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State {
     /// The file's change counter.
     counter: u32,
     /// The number of its pages.
     pages: u32,
+    /// The first page that is free, and how many are.
+    free: [u32; 2],
+    /// Whether commits change this header. They leave it as it is where another program has had them written to a log.
+    is_journaled: bool,
 }
 
 impl Journal {
@@ -96,7 +100,15 @@ impl State {
         let mut header = [0; 100];
         file.seek(SeekFrom::Start(0))?;
         let whole = filled(file, &mut header)?;
-        Ok(whole.then(|| Self { counter: number(&header, 24), pages: number(&header, 28) }))
+        let is_journaled = header[18..20] == [1, 1];
+        let [counter, pages, first, count] = [24, 28, 32, 36].map(|at| number(&header, at));
+        let free = [first, count];
+        Ok(whole.then_some(Self { counter, pages, free, is_journaled }))
+    }
+
+    /// Whether each commit makes it another one.
+    pub(crate) fn tells_commits(self) -> bool {
+        self.is_journaled
     }
 }
 
@@ -142,7 +154,7 @@ mod tests {
     fn the_counter_is_that_of_page_1() {
         let read = |bytes: Vec<u8>| Journal::read(&mut Cursor::new(bytes)).unwrap();
         let found = read(journal(2, &[2, 1], 17)).unwrap();
-        let state = |counter, pages| State { counter, pages };
+        let state = |counter, pages| State { counter, pages, free: [0; 2], is_journaled: true };
         assert!(found.fits(state(17, 3)) && found.fits(state(18, 9)));
         for counter in [16, 19, 20, 0] {
             assert!(!found.fits(state(counter, 3)), "{counter}");

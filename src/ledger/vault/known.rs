@@ -27,7 +27,8 @@ impl Vault {
         Some(Moment { state: self.state()?, day: kept::today() })
     }
 
-    /// The state of the file, read beside SQLite, without a transaction. `None` as for [`Vault::moment`].
+    /// The state of the file, read beside SQLite, without a transaction. `None` as for [`Vault::moment`], and where another program has
+    /// had commits written to a log.
     ///
     /// A commit writes it before it counts, and removes its journal afterwards. So whoever finds it as it was knows that nothing was
     /// committed since. In a transaction that has read something it is that of the transaction, as nobody commits meanwhile.
@@ -40,7 +41,7 @@ impl Vault {
         };
         match is_poisoned {
             true => None,
-            false => self.place.as_ref()?.state().ok()?,
+            false => self.place.as_ref()?.state().ok()?.filter(|state| state.tells_commits()),
         }
     }
 
@@ -120,6 +121,23 @@ mod tests {
         assert_eq!(vault.moment(), before);
         other.execute_batch("UPDATE seal SET digest = zeroblob(32) WHERE kind = 'roles'").unwrap();
         assert_ne!(vault.moment(), before);
+    }
+
+    /// Another program may have commits written to a log, and leave the header of the file as it is.
+    #[test]
+    fn a_write_ahead_log_has_no_moments() {
+        let (folder, vault) = on_disk();
+        let path = folder.path().join("study.db");
+        let other = Vault::open(&path).unwrap();
+        vault.ensure_analyst("lab").unwrap();
+        let raw = Connection::open(&path).unwrap();
+        raw.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)).unwrap();
+        assert_eq!((vault.moment(), other.moment()), (None, None));
+        let roles = |vault: &Vault| vault.role_to_log_in("lab");
+        assert!(roles(&vault).is_ok());
+        raw.execute("UPDATE seal SET digest = zeroblob(32) WHERE kind = 'roles'", []).unwrap();
+        // What was committed is seen.
+        assert!(roles(&vault).is_err());
     }
 
     #[test]
