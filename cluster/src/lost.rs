@@ -60,7 +60,7 @@ async fn takes_connections(worker: &Url) -> bool {
     matches!(timeout(PATIENCE, TcpStream::connect((host, port))).await, Ok(Ok(_)))
 }
 
-/// The failure of rows that came from these workers; [`Lost`] if one of them is no longer there.
+/// The failure of rows that came from these workers; [`Lost`] if one of them takes no connection any more.
 pub(crate) async fn looked_into(error: DataFusionError, workers: &[Url]) -> DataFusionError {
     for _ in 0..LOOKS {
         if reached(workers).await.len() < workers.len() {

@@ -269,7 +269,7 @@ impl Arrived {
     fn takes(&mut self, number: u64, execution: u64, place: u64) -> Result<bool> {
         let at = usize::try_from(number >> 1).ok();
         let Some(slot) = at.and_then(|at| self.partitions.get_mut(at)) else {
-            return exec_err!("rows came from a partition that there is not");
+            return exec_err!("rows came from an unknown partition");
         };
         let new = Partition { execution, rows: 0, is_ended: false };
         let partition = slot.get_or_insert(new);

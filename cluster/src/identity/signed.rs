@@ -138,7 +138,7 @@ fn bytes(digits: &str, length: usize) -> Option<Vec<u8>> {
 /// Why a worker does not run a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotSigned {
-    /// There is no signature, or it is of no form.
+    /// The signature is missing, or has another form.
     Missing,
     /// It was made for another worker.
     ForAnother,

@@ -107,7 +107,7 @@ fn over(request: &Request<Body>, message: &[u8]) -> Request<Body> {
     other
 }
 
-/// What the gate lets through is no plan, which the service says in its own words.
+/// The gate lets this through, and the service says in its own words that it holds no plan.
 const PASSED: Code = Code::InvalidArgument;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
