@@ -176,6 +176,7 @@ impl Codes {
                 let unit = |start: &u64| ticks.unit(*start);
                 match (floats, starts.len() as u64 == ticks.count() && ticks.step() == 1) {
                     (true, _) => {
+                        let ticks = ticks.floats();
                         Kind::Floats(starts.iter().map(|start| ticks.float(*start)).collect())
                     }
                     (false, true) => {

@@ -123,44 +123,42 @@ impl Ticks {
         self.first + i128::from(i) * self.step
     }
 
+    /// The ticks as floats, for many numbers at once.
+    pub fn floats(&self) -> TickFloats {
+        let divisor = match self.grid {
+            Grid::Integer => 1.0,
+            Grid::Decimal { scale } => 10_f64.powi(i32::from(scale)),
+            Grid::Binary { log2 } => 2_f64.powi(log2),
+        };
+        let last = self.count - 1;
+        let most = self.first.unsigned_abs().max(self.unit(last).unsigned_abs());
+        let small = (most <= EXACT_IN_FLOAT.unsigned_abs())
+            .then(|| Some((i64::try_from(self.first).ok()?, i64::try_from(self.step).ok()?)));
+        let last_float = last.to_f64().unwrap_or(0.0);
+        let floats = TickFloats {
+            ticks: *self,
+            small: small.flatten(),
+            divisor,
+            lo: 0.0,
+            hi: 0.0,
+            last: last_float,
+        };
+        TickFloats { lo: floats.float(0), hi: floats.float(last), ..floats }
+    }
+
     /// The float nearest to tick `i`, which represents it.
     pub fn float(&self, i: u64) -> f64 {
-        // Both operands are exact, so only the division rounds.
-        let units = self.unit(i).to_f64().unwrap_or(0.0);
-        match self.grid {
-            Grid::Integer => units,
-            Grid::Decimal { scale } => units / 10_f64.powi(i32::from(scale)),
-            Grid::Binary { log2 } => units / 2_f64.powi(log2),
-        }
+        self.floats().float(i)
     }
 
     /// How many ticks are at or below a number; 0 for NaN.
     pub fn at_or_below(&self, x: f64) -> u64 {
-        self.counted(x, |tick| tick <= x)
+        self.floats().at_or_below(x)
     }
 
     /// How many ticks are below a number; 0 for NaN.
     pub fn below(&self, x: f64) -> u64 {
-        self.counted(x, |tick| tick < x)
-    }
-
-    /// How many of the first ticks satisfy a condition that holds up to approximately `x`.
-    fn counted(&self, x: f64, holds: impl Fn(f64) -> bool) -> u64 {
-        if x.is_nan() {
-            return 0;
-        }
-        let (lo, hi) = (self.float(0), self.float(self.count - 1));
-        let share = if hi > lo { ((x - lo) / (hi - lo)).clamp(0.0, 1.0) } else { 0.0 };
-        // An estimate, which a few comparisons with the ticks themselves correct.
-        let last = (self.count - 1).to_f64().unwrap_or(0.0);
-        let mut n = (share * last).to_u64().unwrap_or(0).min(self.count);
-        while n > 0 && !holds(self.float(n - 1)) {
-            n -= 1;
-        }
-        while n < self.count && holds(self.float(n)) {
-            n += 1;
-        }
-        n
+        self.floats().below(x)
     }
 
     /// How many ticks are at or below (or, if `strict`, below) the number `units`·10^−scale.
@@ -221,6 +219,77 @@ fn decimal_grid(places: u32) -> Grid {
 fn decimal_places(x: &Rational) -> Option<u32> {
     let ten = BigInt::from(10);
     (0..=22).find(|places| (x * Rational::from_integer(ten.pow(*places))).is_integer())
+}
+
+/// Ticks as floats: what is the same for all numbers is computed once.
+#[derive(Debug, Clone, Copy)]
+pub struct TickFloats {
+    ticks: Ticks,
+    /// The first tick and the step, where all ticks are exact floats.
+    small: Option<(i64, i64)>,
+    /// What units are divided by.
+    divisor: f64,
+    /// The first tick and the last one.
+    lo: f64,
+    hi: f64,
+    /// The number of the last one.
+    last: f64,
+}
+
+impl TickFloats {
+    /// The float nearest to tick `i`, which represents it.
+    pub fn float(&self, i: u64) -> f64 {
+        let units = match (self.small, i64::try_from(i)) {
+            (Some((first, step)), Ok(i)) if i < i64::try_from(self.ticks.count).unwrap_or(0) => {
+                // Both are far from the ends of their type, and the sum is an exact float.
+                step.checked_mul(i).and_then(|above| first.checked_add(above)?.to_f64())
+            }
+            _ => self.ticks.unit(i).to_f64(),
+        };
+        // Both operands are exact, so only the division rounds.
+        units.unwrap_or(0.0) / self.divisor
+    }
+
+    /// How many ticks are at or below a number; 0 for NaN.
+    pub fn at_or_below(&self, x: f64) -> u64 {
+        self.counted(x, |tick| tick <= x)
+    }
+
+    /// How many ticks are below a number; 0 for NaN.
+    pub fn below(&self, x: f64) -> u64 {
+        self.counted(x, |tick| tick < x)
+    }
+
+    /// The number of the tick nearest to a number; halves go to the even number.
+    pub fn nearest(&self, x: f64) -> u64 {
+        let (below, last) = (self.at_or_below(x), self.ticks.count - 1);
+        let Some(lower) = below.checked_sub(1) else { return 0 };
+        if lower >= last {
+            return last;
+        }
+        let (down, up) = (x - self.float(lower), self.float(lower + 1) - x);
+        let odd = lower % 2 == 1;
+        if up < down || (up <= down && odd) { lower + 1 } else { lower }
+    }
+
+    /// How many of the first ticks satisfy a condition that holds up to approximately `x`.
+    fn counted(&self, x: f64, holds: impl Fn(f64) -> bool) -> u64 {
+        if x.is_nan() {
+            return 0;
+        }
+        let Self { lo, hi, last, .. } = *self;
+        let share = if hi > lo { ((x - lo) / (hi - lo)).clamp(0.0, 1.0) } else { 0.0 };
+        // An estimate, which a few comparisons with the ticks themselves correct.
+        let count = self.ticks.count;
+        let mut n = (share * last).to_u64().unwrap_or(0).min(count);
+        while n > 0 && !holds(self.float(n - 1)) {
+            n -= 1;
+        }
+        while n < count && holds(self.float(n)) {
+            n += 1;
+        }
+        n
+    }
 }
 
 #[cfg(test)]

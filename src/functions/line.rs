@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 
 use super::named;
 use crate::grid::{Grid, GridRange};
-use crate::ticks::Ticks;
+use crate::ticks::{TickFloats, Ticks};
 
 /// The tick nearest to a float, as a `Float64`; halves go to the even tick.
 pub(crate) fn snap(x: Expr, ticks: Ticks) -> Expr {
@@ -50,21 +50,15 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// # Guarantee
-    /// Every value has one place. Equal values have the same place, and a larger value never has a smaller one.
-    fn of_float(&self, x: f64) -> u64 {
-        let among = |numbers: &[f64], strict: bool| {
-            numbers.partition_point(|n| if strict { *n < x } else { *n <= x })
-        };
+    /// The places of floats.
+    fn of_floats(&self) -> OfFloats<'_> {
         match self {
-            Self::Ticks { ticks, strict: true } => ticks.below(x),
-            Self::Ticks { ticks, strict: false } => ticks.at_or_below(x),
-            Self::Floats { numbers, strict } => {
-                u64::try_from(among(numbers, *strict)).unwrap_or(u64::MAX)
-            }
-            Self::Tick(ticks) => nearest(ticks, x),
+            Self::Ticks { ticks, strict: true } => OfFloats::Below(ticks.floats()),
+            Self::Ticks { ticks, strict: false } => OfFloats::AtOrBelow(ticks.floats()),
+            Self::Floats { numbers, strict } => OfFloats::Among { numbers, strict: *strict },
+            Self::Tick(ticks) => OfFloats::Nearest(ticks.floats()),
             // These are for exact columns only.
-            Self::Units { .. } | Self::Index(_) => 0,
+            Self::Units { .. } | Self::Index(_) => OfFloats::Among { numbers: &[], strict: true },
         }
     }
 
@@ -84,16 +78,29 @@ impl Place {
     }
 }
 
-/// The index of the tick nearest to x; halves go to the even index.
-fn nearest(ticks: &Ticks, x: f64) -> u64 {
-    let (below, last) = (ticks.at_or_below(x), ticks.count() - 1);
-    let Some(lower) = below.checked_sub(1) else { return 0 };
-    if lower >= last {
-        return last;
+/// How floats find their places on an axis.
+#[derive(Debug)]
+enum OfFloats<'a> {
+    Below(TickFloats),
+    AtOrBelow(TickFloats),
+    Nearest(TickFloats),
+    Among { numbers: &'a [f64], strict: bool },
+}
+
+impl OfFloats<'_> {
+    /// # Guarantee
+    /// Every value has one place. Equal values have the same place, and a larger value never has a smaller one.
+    fn place(&self, x: f64) -> u64 {
+        match self {
+            Self::Below(ticks) => ticks.below(x),
+            Self::AtOrBelow(ticks) => ticks.at_or_below(x),
+            Self::Nearest(ticks) => ticks.nearest(x),
+            Self::Among { numbers, strict } => {
+                let before = numbers.partition_point(|n| if *strict { *n < x } else { *n <= x });
+                u64::try_from(before).unwrap_or(u64::MAX)
+            }
+        }
     }
-    let (down, up) = (x - ticks.float(lower), ticks.float(lower + 1) - x);
-    let odd = lower % 2 == 1;
-    if up < down || (up <= down && odd) { lower + 1 } else { lower }
 }
 
 /// The axis of a function, and what it says of a number; `None` for another function.
@@ -161,8 +168,9 @@ impl ScalarUDFImpl for Line {
             OnLine::Nearest(ticks) => {
                 let floats = array.as_primitive_opt::<Float64Type>();
                 let Some(floats) = floats else { return exec_err!("the ticks are floats") };
+                let ticks = ticks.floats();
                 let snapped: PrimitiveArray<Float64Type> =
-                    floats.unary_opt(|x| (!x.is_nan()).then(|| ticks.float(nearest(ticks, x))));
+                    floats.unary_opt(|x| (!x.is_nan()).then(|| ticks.float(ticks.nearest(x))));
                 Arc::new(snapped)
             }
             OnLine::Place(place) => places(place, &array)?,
@@ -212,9 +220,10 @@ where
     T: ArrowPrimitiveType,
     T::Native: Into<f64>,
 {
+    let places = place.of_floats();
     array.as_primitive::<T>().unary_opt(|v| {
         let x: f64 = v.into();
-        (!x.is_nan()).then(|| as_place(place.of_float(x)))
+        (!x.is_nan()).then(|| as_place(places.place(x)))
     })
 }
 
@@ -316,9 +325,9 @@ mod tests {
         for (x, tick) in
             [(0.89, 0.9), (-5.0, -0.9), (99.0, 3.0), (0.44, 0.3), (0.46, 0.6), (-0.46, -0.6)]
         {
-            assert_eq!(thirds.float(nearest(&thirds, x)), tick, "{x}");
+            assert_eq!(thirds.float(thirds.floats().nearest(x)), tick, "{x}");
         }
         let whole = ticks("0", "9", "1");
-        assert_eq!([0.5, 1.5, 2.5, 3.5].map(|x| nearest(&whole, x)), [0, 2, 2, 4]);
+        assert_eq!([0.5, 1.5, 2.5, 3.5].map(|x| whole.floats().nearest(x)), [0, 2, 2, 4]);
     }
 }
