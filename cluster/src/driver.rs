@@ -15,14 +15,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow::ipc::CompressionType;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError, Result, exec_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
@@ -32,7 +34,7 @@ use datafusion_distributed::{
 use futures::{StreamExt, TryStreamExt, future, stream};
 use hushql::exec::elsewhere::{BoundingKey, CannotRunThere, Part, Site};
 use hushql::{Engine, Error};
-use url::Url;
+use url::{Host, Url};
 
 use crate::VERSION;
 use crate::apart::is_divided_soundly;
@@ -45,7 +47,7 @@ use crate::once::Once;
 use crate::transport::Channels;
 use crate::whole::{Opened, Whole, keeps_a_side, reads_files};
 
-/// The most bytes of a plan: a worker takes messages of 4 MiB.
+/// The most bytes of a plan before the files of its private tables are listed. A worker takes [more](crate::transport::LARGEST).
 const MOST_BYTES: usize = 3 << 20;
 
 /// Workers, as the site of an engine's private parts.
@@ -157,11 +159,22 @@ impl Cluster {
                 Some(pieces.map(|pieces| ScaleUpLeafNodeEventResponse::new(Arc::new(pieces))))
             })
             .with_distributed_max_tasks_per_stage(workers)?
+            .with_distributed_compression(self.compression())?
             .with_distributed_broadcast_joins(false)?
             .with_distributed_children_isolator_unions(false)?
             .with_distributed_partial_reduce(false)?
             .with_distributed_dynamic_task_count(false)?
             .with_distributed_metrics_collection(false)
+    }
+
+    /// How rows are compressed on their way: not at all if they do not leave this machine, where that takes longer than moving them.
+    fn compression(&self) -> Option<CompressionType> {
+        let is_here = |worker: &Url| match worker.host() {
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            Some(Host::Domain(_)) | None => false,
+        };
+        (!self.workers.iter().all(is_here)).then_some(CompressionType::LZ4_FRAME)
     }
 
     /// The plan in stages for the workers; `None` if its rows cannot be divided among them.
@@ -242,20 +255,21 @@ impl Site for Cluster {
         if self.workers.is_empty() {
             return Err(CannotRunThere::new("there are no workers", "start one, or run without"));
         }
-        let (mut refused, mut is_complete) = (None, true);
-        let walked = plan.apply(|node| match Part::of(node, config) {
-            Ok(Part::Own(operator)) => {
-                is_complete &= operator.is_complete();
-                Ok(match operator.is_scan() {
-                    // What reads the table was described with it.
-                    true => TreeNodeRecursion::Jump,
-                    false => TreeNodeRecursion::Continue,
-                })
+        let mut refused = None;
+        let described = Arc::clone(plan).transform_down(|node| match Part::of(&node, config) {
+            // The files of some tables are listed after the charge.
+            Ok(Part::Own(operator)) if !operator.is_complete() => {
+                let empty = Arc::new(EmptyExec::new(node.schema()));
+                Ok(Transformed::new(empty, true, TreeNodeRecursion::Jump))
             }
-            Ok(Part::DataFusions) => Ok(TreeNodeRecursion::Continue),
+            // What reads a table was described with it.
+            Ok(Part::Own(operator)) if operator.is_scan() => {
+                Ok(Transformed::new(node, false, TreeNodeRecursion::Jump))
+            }
+            Ok(Part::Own(_) | Part::DataFusions) => Ok(Transformed::no(node)),
             Err(error) => {
                 refused = Some(error);
-                Ok(TreeNodeRecursion::Stop)
+                Ok(Transformed::new(node, false, TreeNodeRecursion::Stop))
             }
         });
         let cannot = || {
@@ -264,21 +278,18 @@ impl Site for Cluster {
                 "ask without it, or run without workers",
             )
         };
-        walked.map_err(|_| cannot())?;
-        match refused {
-            Some(error) => Err(error),
-            // All functions are tried, before anything is paid.
-            None if is_complete => {
-                let bytes = PlanCodec::new(config).bytes(plan).map_err(|_| cannot())?;
-                match bytes.len() <= MOST_BYTES {
-                    true => Ok(()),
-                    false => Err(CannotRunThere::new(
-                        "the plan of this query has more than 3 MiB, with its keys and public rows",
-                        "ask for fewer keys, or run without workers",
-                    )),
-                }
-            }
-            None => Ok(()),
+        let described = described.data().map_err(|_| cannot())?;
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        // All functions are tried, before anything is paid.
+        let bytes = PlanCodec::new(config).bytes(&described).map_err(|_| cannot())?;
+        match bytes.len() <= MOST_BYTES {
+            true => Ok(()),
+            false => Err(CannotRunThere::new(
+                "the plan of this query has more than 3 MiB, with its keys and public rows",
+                "ask for fewer keys, or run without workers",
+            )),
         }
     }
 

@@ -38,6 +38,8 @@ mod transport;
 mod whole;
 mod worker;
 
+use hushql::exec::elsewhere::READS_OBJECTS;
+
 pub use codec::PlanCodec;
 pub use driver::{Cluster, OnCluster};
 pub use identity::{Enrolled, WorkerKeys, enrol};
@@ -45,5 +47,9 @@ pub use processes::Workers;
 pub use received::Received;
 pub use worker::Listening;
 
-/// The version of this package, which driver and workers share.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The version of this package, which driver and workers share, and whether it reads object stores: a worker that does not would
+/// fail statements after their charge.
+pub(crate) const VERSION: &str = match READS_OBJECTS {
+    true => concat!(env!("CARGO_PKG_VERSION"), " with object stores"),
+    false => env!("CARGO_PKG_VERSION"),
+};

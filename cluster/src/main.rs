@@ -13,6 +13,11 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use hushql::Resources;
 use hushql_cluster::{Enrolled, Listening, WorkerKeys, enrol};
+use mimalloc::MiMalloc;
+
+/// That of the program `hushql`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Runs the private part of HushQL's queries for a driver.
 #[derive(Debug, Parser)]

@@ -26,7 +26,8 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts workers, which share the memory that an engine has by default.
+    /// Starts workers, which share the memory that an engine has by default. The program is of the same build as this process: nobody
+    /// compares their versions, as [`Cluster::check`] does.
     ///
     /// # Errors
     /// If the program cannot be started, or does not say where it listens.

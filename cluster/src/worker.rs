@@ -21,7 +21,7 @@ use crate::VERSION;
 use crate::beside::Beside;
 use crate::identity::{Checker, WorkerKeys, accepting};
 use crate::received::{environment, receiving};
-use crate::transport::{Channels, Gate, serve};
+use crate::transport::{Channels, Gate, LARGEST, serve};
 
 /// A worker that listens.
 pub struct Listening {
@@ -74,6 +74,7 @@ impl Listening {
             async move { session(asked, &process, channels) }
         });
         let service = worker.with_version(VERSION).into_worker_server();
+        let service = service.max_decoding_message_size(LARGEST);
         serve(listener, tls, Gate::new(service, Checker::new(identity, driver))).await
     }
 }

@@ -3,7 +3,7 @@
 //! In: a listener, and a service. Out: the service, for those whose certificate the authority signed. A connection that does not show one
 //! in time ends, and keeps nobody else waiting.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -24,7 +24,7 @@ use tonic::transport::Server;
 use tonic::transport::server::Connected;
 use tower::Service;
 
-use super::Gate;
+use super::{AHEAD, AHEAD_OF_ALL, FRAME, Gate};
 
 /// How long a connection may take to show its certificate.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -61,6 +61,18 @@ impl AsyncWrite for Secured {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -118,6 +130,9 @@ where
     let server = Server::builder()
         .http2_keepalive_interval(Some(ALIVE))
         .http2_keepalive_timeout(Some(ALIVE))
+        .max_frame_size(FRAME)
+        .initial_stream_window_size(AHEAD)
+        .initial_connection_window_size(AHEAD_OF_ALL)
         .add_service(service);
     tokio::select! {
         served = server.serve_with_incoming(incoming) => served.map_err(io::Error::other),

@@ -29,7 +29,7 @@ use tower::{Service, service_fn};
 use url::Url;
 
 use super::first::first_message;
-use super::{RUN, now};
+use super::{AHEAD, AHEAD_OF_ALL, FRAME, RUN, now};
 use crate::identity::signed::SIGNED;
 use crate::identity::{Identity, Signer, connecting};
 
@@ -167,7 +167,10 @@ impl Channels {
         let endpoint = endpoint
             .connect_timeout(PATIENCE)
             .http2_keep_alive_interval(ALIVE)
-            .keep_alive_timeout(ALIVE);
+            .keep_alive_timeout(ALIVE)
+            .initial_stream_window_size(AHEAD)
+            .initial_connection_window_size(AHEAD_OF_ALL)
+            .max_frame_size(FRAME);
         let channel = endpoint.connect_with_connector(connector).await;
         let channel = channel.map_err(|error| reached(&deepest(&error)))?;
         Ok(Signing { channel, worker: name.into(), signer: self.signer.clone() })

@@ -13,7 +13,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 /// The most bytes of a first message: a plan has some thousands, and names every file that it reads.
-const LARGEST: usize = 64 << 20;
+pub(crate) const LARGEST: usize = 64 << 20;
 
 /// The bytes before a message.
 const PREFIX: usize = 5;

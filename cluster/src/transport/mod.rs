@@ -18,6 +18,7 @@ mod tests;
 
 pub(crate) use accept::serve;
 pub(crate) use channels::Channels;
+pub(crate) use first::LARGEST;
 pub(crate) use gate::Gate;
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,6 +31,14 @@ const ROWS: &str = "/worker.WorkerService/ExecuteTask";
 
 /// The request for the version of a worker.
 const VERSION: &str = "/worker.WorkerService/GetWorkerInfo";
+
+/// The bytes of rows that may be on their way to whoever asked for them, in one stream and in all of a connection: with the 64 KiB of
+/// HTTP/2, each block of rows would wait for a word from the other end.
+const AHEAD: u32 = 1 << 20;
+const AHEAD_OF_ALL: u32 = 8 << 20;
+
+/// The largest frame.
+const FRAME: u32 = 256 << 10;
 
 /// The seconds since 1970.
 fn now() -> u64 {

@@ -15,6 +15,15 @@ use crate::study::{HereByUnit, Noted, QUERIES, engine, write};
 /// A worker that ends with the test.
 pub(crate) struct Started(Child);
 
+impl Started {
+    /// The most memory that it had so far, in bytes, as the system counts it.
+    pub(crate) fn peak(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1_024
+    }
+}
+
 impl Drop for Started {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -36,7 +45,7 @@ pub(crate) fn started(listen: u16, keys: &Path) -> Started {
     started_with(listen, keys, &["--memory", "200MB"])
 }
 
-fn started_with(listen: u16, keys: &Path, limits: &[&str]) -> Started {
+pub(crate) fn started_with(listen: u16, keys: &Path, limits: &[&str]) -> Started {
     let mut command = program();
     command.arg("--listen").arg(format!("127.0.0.1:{listen}")).arg("--keys").arg(keys);
     command.args(limits).stdin(Stdio::null()).stderr(Stdio::piped());

@@ -14,8 +14,14 @@ mod equal;
 mod keys;
 mod lost;
 mod measure;
+#[cfg(feature = "objects")]
+mod objects;
 mod random;
 mod sent;
 mod shell;
 mod study;
 mod tpch;
+
+/// The allocator of workers, so that times compare.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -15,7 +15,7 @@ mod limits;
 mod operators;
 mod site;
 
-pub use crate::exec::source::{ReceivedFiles, ShippedFile};
+pub use crate::exec::source::{READS_OBJECTS, ReceivedFiles, ShippedFile};
 pub use crate::functions::parts::Function;
 pub use functions::Aggregate;
 pub use key::BoundingKey;

@@ -47,7 +47,7 @@ use crate::exec::source::{HeldFiles, ReceivedFiles, ShippedFile};
 use crate::functions::portable;
 
 /// What to do about a table that only this process can read.
-const AS_FILES: &str = "store its rows as Parquet or Arrow files in a folder that all workers see, or run without workers";
+const AS_FILES: &str = "store its rows as Parquet or Arrow files in a folder or an object store that all workers see, or run without workers";
 
 /// The most bytes of public rows in memory that travel with a plan, for each table.
 pub const MOST_BYTES_OF_ROWS: usize = 2 << 20;

@@ -36,6 +36,7 @@ use futures::stream::{self, BoxStream};
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
+use super::location::ObjectVersion;
 use super::remote::Object;
 
 /// The store in which DataFusion looks for held files.
@@ -156,6 +157,14 @@ impl Held {
     /// Its URL in the store.
     pub(super) fn url(&self) -> String {
         format!("{STORE}/{}", self.number)
+    }
+
+    /// The version of an object, for another process; `None` for a file.
+    pub(super) fn object_version(&self) -> Option<ObjectVersion> {
+        match &self.kept {
+            Kept::File(..) => None,
+            Kept::Object(object) => Some(object.description()),
+        }
     }
 
     /// Where it was opened.
@@ -398,10 +407,19 @@ impl HeldFiles {
     /// # Errors
     /// As [`Held::open`].
     pub(super) fn open_as(&self, location: &str, number: u64) -> io::Result<Arc<Held>> {
-        let held = Arc::new(Held::open(location, number)?);
+        Ok(self.keep_as(Held::open(location, number)?))
+    }
+
+    /// Keeps a version of an object under the number that another process gave it, until its last user drops it.
+    pub(super) fn hold_object_as(&self, object: Object, number: u64) -> Arc<Held> {
+        self.keep_as(Held::of_object(object, number))
+    }
+
+    fn keep_as(&self, held: Held) -> Arc<Held> {
+        let held = Arc::new(held);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.files.insert(number, Arc::downgrade(&held));
-        Ok(held)
+        known.files.insert(held.number, Arc::downgrade(&held));
+        held
     }
 
     /// The file of this number, if it is still held.

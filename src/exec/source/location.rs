@@ -8,7 +8,24 @@
 //! /srv/visits                 →   none: a path
 //! ```
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Error;
+
+/// A version of an object as plain values, from which another process asks the store for the same bytes.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ObjectVersion {
+    /// `s3://bucket`.
+    pub(super) root: String,
+    /// The path below it.
+    pub(super) path: String,
+    pub(super) size: u64,
+    /// When it was written, in nanoseconds since 1970.
+    pub(super) modified_nanos: i64,
+    /// What the store calls this version.
+    pub(super) e_tag: Option<String>,
+    pub(super) version: Option<String>,
+}
 
 /// The kinds of stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

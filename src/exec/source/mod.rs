@@ -67,7 +67,7 @@ use many::{ManyFiles, options_of};
 use served::ServedTable;
 pub(crate) use served::{Served, served};
 pub(crate) use shipped::is_read_elsewhere;
-pub use shipped::{ReceivedFiles, ShippedFile};
+pub use shipped::{READS_OBJECTS, ReceivedFiles, ShippedFile};
 pub(crate) use unread::Unread;
 
 use crate::catalog::{FileFormat, Source, Table};

@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::io;
 use std::ops::Range;
 
+use super::location::ObjectVersion;
 use super::walk::Selected;
 
 /// What is built in, for messages.
@@ -16,6 +17,16 @@ pub(super) const IS_BUILT_IN: bool = false;
 /// An object, of which there are none.
 pub(super) struct Object(Infallible);
 
+/// The stores of a plan, of which there are none.
+#[derive(Default)]
+pub(super) struct Stores;
+
+impl Stores {
+    pub(super) fn object(&self, _version: &ObjectVersion) -> io::Result<Object> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
 /// An object, and its name below the location where it was looked for.
 pub(super) struct FoundObject {
     pub(super) name: Vec<u8>,
@@ -23,6 +34,10 @@ pub(super) struct FoundObject {
 }
 
 impl Object {
+    pub(super) fn description(&self) -> ObjectVersion {
+        match self.0 {}
+    }
+
     pub(super) fn size(&self) -> u64 {
         match self.0 {}
     }

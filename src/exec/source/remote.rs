@@ -9,15 +9,16 @@
 //! s3://clinic/visits, year=2025/*.parquet    →    year=2025/a.parquet, ETag "9b2c…"    GET … If-Match: "9b2c…"
 //! ```
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::io;
 use std::ops::Range;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::DateTime;
 use datafusion::object_store::aws::AmazonS3Builder;
 use datafusion::object_store::azure::MicrosoftAzureBuilder;
 use datafusion::object_store::client::ClientOptions;
@@ -30,7 +31,7 @@ use datafusion::object_store::{
 use futures::TryStreamExt;
 use tokio::runtime::{Builder, Runtime};
 
-use super::location::{Place, Scheme};
+use super::location::{ObjectVersion, Place, Scheme};
 use super::walk::Selected;
 
 /// How long a request may take, with all of its retries.
@@ -44,8 +45,16 @@ pub(super) const IS_BUILT_IN: bool = true;
 
 /// One version of an object.
 pub(super) struct Object {
-    store: Arc<dyn ObjectStore>,
+    store: Store,
     meta: ObjectMeta,
+}
+
+/// A client of a store.
+#[derive(Clone)]
+struct Store {
+    /// `s3://bucket`.
+    root: Arc<str>,
+    client: Arc<dyn ObjectStore>,
 }
 
 /// An object, and its name below the location where it was looked for.
@@ -56,11 +65,23 @@ pub(super) struct FoundObject {
 
 impl Object {
     /// A version that the store tells apart from all others.
-    fn pinned(store: &Arc<dyn ObjectStore>, meta: ObjectMeta) -> io::Result<Self> {
+    fn pinned(store: &Store, meta: ObjectMeta) -> io::Result<Self> {
         let is_strong = |tag: &String| !tag.is_empty() && !tag.starts_with("W/");
         match meta.e_tag.as_ref().is_some_and(is_strong) {
-            true => Ok(Self { store: Arc::clone(store), meta }),
+            true => Ok(Self { store: store.clone(), meta }),
             false => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// This version, for another process.
+    pub(super) fn description(&self) -> ObjectVersion {
+        ObjectVersion {
+            root: self.store.root.to_string(),
+            path: self.meta.location.to_string(),
+            size: self.meta.size,
+            modified_nanos: self.modified_nanos(),
+            e_tag: self.meta.e_tag.clone(),
+            version: self.meta.version.clone(),
         }
     }
 
@@ -100,7 +121,7 @@ impl Object {
     }
 
     fn part(&self, range: Range<u64>) -> io::Result<Bytes> {
-        let (store, meta) = (Arc::clone(&self.store), self.meta.clone());
+        let (store, meta) = (Arc::clone(&self.store.client), self.meta.clone());
         let length = range.end.saturating_sub(range.start);
         wait(async move {
             let options = GetOptions {
@@ -119,6 +140,39 @@ impl Object {
     }
 }
 
+/// The stores of a plan that another process has sent, each with one client for all of its objects.
+#[derive(Default)]
+pub(super) struct Stores(Mutex<BTreeMap<String, Store>>);
+
+impl Stores {
+    /// A version that another process has found. Nothing is asked yet: each read asks for this version.
+    ///
+    /// # Errors
+    /// If the environment has no credentials for its store, or what is described is no version of an object.
+    pub(super) fn object(&self, version: &ObjectVersion) -> io::Result<Object> {
+        let ObjectVersion { root, path, size, modified_nanos, e_tag, version } = version;
+        let place = Place::new(root).ok_or(io::ErrorKind::InvalidInput)?;
+        let meta = ObjectMeta {
+            location: Path::parse(path).map_err(|_| io::ErrorKind::InvalidInput)?,
+            last_modified: DateTime::from_timestamp_nanos(*modified_nanos),
+            size: *size,
+            e_tag: e_tag.clone(),
+            version: version.clone(),
+        };
+        Object::pinned(&self.store(&place)?, meta)
+    }
+
+    fn store(&self, place: &Place) -> io::Result<Store> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = known.get(place.root()) {
+            return Ok(store.clone());
+        }
+        let made = store(place)?;
+        known.insert(place.root().to_owned(), made.clone());
+        Ok(made)
+    }
+}
+
 /// The objects that are selected below a location, sorted by the bytes of their names.
 ///
 /// # Errors
@@ -128,12 +182,12 @@ pub(super) fn list(location: &str, selected: &Selected) -> io::Result<Vec<FoundO
     let store = store(&place)?;
     let root = Path::parse(&place.path).map_err(|_| io::ErrorKind::InvalidInput)?;
     if selected.is_location() {
-        let (from, at) = (Arc::clone(&store), root);
+        let (from, at) = (Arc::clone(&store.client), root);
         let meta = wait(async move { from.head(&at).await })?;
         let name = place.path.rsplit('/').next().unwrap_or_default().as_bytes().to_vec();
         return Ok(vec![FoundObject { name, object: Object::pinned(&store, meta)? }]);
     }
-    let (from, above) = (Arc::clone(&store), root.clone());
+    let (from, above) = (Arc::clone(&store.client), root.clone());
     let found: Vec<ObjectMeta> = wait(async move {
         let prefix = if above.as_ref().is_empty() { None } else { Some(&above) };
         from.list(prefix).try_collect().await
@@ -165,7 +219,11 @@ fn above_of(path: &Path) -> Vec<String> {
 }
 
 /// A store, with the credentials of the environment.
-fn store(place: &Place) -> io::Result<Arc<dyn ObjectStore>> {
+fn store(place: &Place) -> io::Result<Store> {
+    Ok(Store { root: place.root().into(), client: client(place)? })
+}
+
+fn client(place: &Place) -> io::Result<Arc<dyn ObjectStore>> {
     let is_set = |names: &[&str]| names.iter().any(|name| std::env::var_os(name).is_some());
     let needs = |names: &[&str]| match is_set(names) {
         true => Ok(()),
@@ -173,7 +231,7 @@ fn store(place: &Place) -> io::Result<Arc<dyn ObjectStore>> {
         false => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
     };
     let retry = RetryConfig { max_retries: 3, retry_timeout: PATIENCE, ..RetryConfig::default() };
-    let client = |options: ClientOptions| {
+    let patient = |options: ClientOptions| {
         options.with_timeout(PATIENCE).with_connect_timeout(Duration::from_secs(5))
     };
     let url = format!("{}/", place.root());
@@ -188,7 +246,7 @@ fn store(place: &Place) -> io::Result<Arc<dyn ObjectStore>> {
                 "AWS_SKIP_SIGNATURE",
             ])?;
             let allows_http = std::env::var("AWS_ALLOW_HTTP").is_ok_and(|value| value == "true");
-            let options = client(ClientOptions::new().with_allow_http(allows_http));
+            let options = patient(ClientOptions::new().with_allow_http(allows_http));
             let builder = AmazonS3Builder::from_env().with_url(url);
             Arc::new(builder.with_client_options(options).with_retry(retry).build().map_err(said)?)
         }
@@ -201,7 +259,7 @@ fn store(place: &Place) -> io::Result<Arc<dyn ObjectStore>> {
                 "GOOGLE_SKIP_SIGNATURE",
             ])?;
             let builder = GoogleCloudStorageBuilder::from_env().with_url(url);
-            let builder = builder.with_client_options(client(ClientOptions::new()));
+            let builder = builder.with_client_options(patient(ClientOptions::new()));
             Arc::new(builder.with_retry(retry).build().map_err(said)?)
         }
         Scheme::Azure => {
@@ -218,11 +276,11 @@ fn store(place: &Place) -> io::Result<Arc<dyn ObjectStore>> {
                 "AZURE_SKIP_SIGNATURE",
             ])?;
             let builder = MicrosoftAzureBuilder::from_env().with_url(url);
-            let builder = builder.with_client_options(client(ClientOptions::new()));
+            let builder = builder.with_client_options(patient(ClientOptions::new()));
             Arc::new(builder.with_retry(retry).build().map_err(said)?)
         }
         Scheme::Http => {
-            let options = client(ClientOptions::new().with_allow_http(true));
+            let options = patient(ClientOptions::new().with_allow_http(true));
             let builder = HttpBuilder::new().with_url(url).with_client_options(options);
             Arc::new(builder.with_retry(retry).build().map_err(said)?)
         }

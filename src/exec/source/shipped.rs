@@ -1,8 +1,9 @@
-//! Files of private tables that other processes open once more.
+//! Files and objects of tables that other processes open once more.
 //!
-//! In: the scan of a private table over held files. Out: for each file its number, its path and what the file system says of it.
+//! In: the scan of a table over held files. Out: for each file its number, its path and what the file system says of it.
 //! The other process opens the same path, and refuses it unless the file system says the same: it reads the bytes that were
-//! checked here, or none. That the file stays the same until the end is noticed here, as it is for every file.
+//! checked here, or none. That the file stays the same until the end is noticed here, as it is for every file. An object is named
+//! by its store, its path and its version, for which the other process asks with the credentials of its own environment.
 //!
 //! ```text
 //! held://files/17 ─▶ ShippedFile { number: 17, path: "/data/visits.parquet", size: 81920, … } ─▶ held://files/17, over there
@@ -21,31 +22,41 @@ use serde::{Deserialize, Serialize};
 
 use super::check::register;
 use super::held::{Held, HeldFiles, STORE};
-use super::location::Place;
+use super::location::ObjectVersion;
+use super::remote::{IS_BUILT_IN, Stores};
 use crate::catalog::{FileFormat, Source, Table};
 
+/// Whether the library was built with object stores, so that [`ReceivedFiles::receive`] takes their objects.
+pub const READS_OBJECTS: bool = IS_BUILT_IN;
+
 /// A file that another process is to open: where it is, and what it must be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShippedFile {
     /// Its number in the plan.
     number: u64,
-    path: String,
-    inode: u64,
-    size: u64,
-    modified_nanos: i64,
-    changed_nanos: i64,
+    kept: Shipped,
 }
 
-/// Whether another process that sees the same folders can read a table: Parquet and Arrow in files, and not in an object store.
+/// Paths must not appear in messages.
+impl fmt::Debug for ShippedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShippedFile").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum Shipped {
+    File { path: String, inode: u64, size: u64, modified_nanos: i64, changed_nanos: i64 },
+    Object(ObjectVersion),
+}
+
+/// Whether another process that sees the same folders and stores can read a table: Parquet and Arrow.
 pub(crate) fn is_read_elsewhere(table: &Table) -> bool {
     match &table.source {
-        Source::File { format, location, .. } => {
-            let is_read = match format {
-                FileFormat::Parquet | FileFormat::Arrow => true,
-                FileFormat::Csv | FileFormat::Json => false,
-            };
-            is_read && Place::new(location).is_none()
-        }
+        Source::File { format, .. } => match format {
+            FileFormat::Parquet | FileFormat::Arrow => true,
+            FileFormat::Csv | FileFormat::Json => false,
+        },
         Source::Postgres { .. } | Source::Registered | Source::Released { .. } => false,
     }
 }
@@ -71,20 +82,26 @@ impl HeldFiles {
 }
 
 fn described(held: &Held) -> Option<ShippedFile> {
-    let stamp = held.stamp();
-    Some(ShippedFile {
-        number: held.number(),
-        path: held.path()?.to_owned(),
-        inode: stamp.inode,
-        size: stamp.size,
-        modified_nanos: stamp.modified_nanos,
-        changed_nanos: stamp.changed_nanos,
-    })
+    let kept = match held.object_version() {
+        Some(version) => Shipped::Object(version),
+        None => {
+            let (path, stamp) = (held.path()?.to_owned(), held.stamp());
+            Shipped::File {
+                path,
+                inode: stamp.inode,
+                size: stamp.size,
+                modified_nanos: stamp.modified_nanos,
+                changed_nanos: stamp.changed_nanos,
+            }
+        }
+    };
+    Some(ShippedFile { number: held.number(), kept })
 }
 
 /// The files that a process opened for the plan of another process. They are closed with this value.
 pub struct ReceivedFiles {
     store: Arc<HeldFiles>,
+    objects: Stores,
     open: Mutex<Vec<Arc<Held>>>,
 }
 
@@ -103,15 +120,24 @@ impl ReceivedFiles {
     pub fn within(runtime: &RuntimeEnv) -> Result<Self> {
         let store = Arc::<HeldFiles>::default();
         register(&store, runtime)?;
-        Ok(Self { store, open: Mutex::default() })
+        Ok(Self { store, objects: Stores::default(), open: Mutex::default() })
     }
 
-    /// Opens a file.
+    /// Opens a file. Nothing is asked of the store of an object yet: each read asks for the version that was described.
     ///
     /// # Errors
-    /// If it cannot be opened, or is not the file that was described.
+    /// If it cannot be opened, or is not the file that was described; for an object, if this process was built without object
+    /// stores, or its environment has no credentials.
     pub fn receive(&self, file: &ShippedFile) -> Result<()> {
-        let held = self.store.open_as(&file.path, file.number).map_err(external)?;
+        let held = match &file.kept {
+            Shipped::File { path, .. } => {
+                self.store.open_as(path, file.number).map_err(external)?
+            }
+            Shipped::Object(version) => {
+                let object = self.objects.object(version).map_err(external)?;
+                self.store.hold_object_as(object, file.number)
+            }
+        };
         // Another machine may know the file system under another number of its device.
         if described(&held).as_ref() != Some(file) {
             return Err(external(io::Error::from(io::ErrorKind::InvalidData)));

@@ -56,7 +56,7 @@ async fn private(create: String, unit: &str) -> Session {
             create,
             format!("ALTER TABLE t SET PRIVACY UNIT {unit}"),
             "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 6)".to_owned(),
-            "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)".to_owned(),
+            "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000) REPLAY (OFF)".to_owned(),
         ],
     )
     .await
@@ -167,7 +167,7 @@ async fn what_is_free_is_the_same_for_no_object_and_for_many() {
                     "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 6)".to_owned(),
                     "CREATE EXTERNAL TABLE p STORED AS CSV LOCATION 's3://clinic/p.csv'".to_owned(),
                     "ALTER TABLE p SET PUBLIC".to_owned(),
-                    "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000, delta=1e-3)".to_owned(),
+                    "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000, delta=1e-3) REPLAY (OFF)".to_owned(),
                 ],
             )
             .await;
@@ -225,7 +225,7 @@ async fn hostile_names_are_values_and_nowhere() {
                 "ALTER TABLE t SET PRIVACY UNIT ROW".to_owned(),
                 "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 6)".to_owned(),
                 "ALTER TABLE t ALTER COLUMN who SET PRIVACY DOMAIN IN ('Ann Lee', 'it''s\n\"quoted\"&<b>', 'é')".to_owned(),
-                "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)".to_owned(),
+                "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000) REPLAY (OFF)".to_owned(),
             ],
         )
         .await;

@@ -1,0 +1,133 @@
+//! Tables in an object store: workers ask the store for the versions that the driver found, with keys of their own environment.
+//!
+//! A store is found through the environment, so the test runs itself once more with an environment of its own, which its workers
+//! inherit.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use hushql::Error;
+use hushql_cluster::Workers;
+
+use crate::equal::program;
+use crate::study::{HereByUnit, Noted, QUERIES, engine, engine_at, write};
+
+#[allow(dead_code, reason = "the tests of the main crate use all of it")]
+#[path = "../../../tests/it/privacy/objects/store.rs"]
+mod store;
+
+use store::{KEY, SECRET, Store};
+
+/// The environment variable with the port of the store.
+const PORT: &str = "HUSHQL_TEST_STORE";
+
+const FOLDER: &str = "s3://clinic/study";
+
+/// The store in the process that has its address; `None` where that process was started, and has passed.
+fn store(test: &str) -> Option<Store> {
+    if let Ok(port) = std::env::var(PORT) {
+        return Some(Store::start_at(port.parse().unwrap()));
+    }
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("AWS_")) {
+        command.env_remove(name);
+    }
+    let run = command
+        .args(["--exact", &format!("objects::{test}"), "--nocapture"])
+        .env(PORT, port.to_string())
+        .env("AWS_ENDPOINT", format!("http://127.0.0.1:{port}"))
+        .env("AWS_ALLOW_HTTP", "true")
+        .env("AWS_ACCESS_KEY_ID", KEY)
+        .env("AWS_SECRET_ACCESS_KEY", SECRET)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stdout);
+    let passed = run.status.success() && said.contains("1 passed");
+    assert!(passed, "{said}{}", String::from_utf8_lossy(&run.stderr));
+    None
+}
+
+/// Puts the files below a folder into the store, under their names.
+fn put(store: &Store, folder: &Path, below: &str) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{below}/{}", entry.file_name().to_str().unwrap());
+        match entry.file_type().unwrap().is_dir() {
+            true => put(store, &entry.path(), &name),
+            false => store.put(&name, fs::read(entry.path()).unwrap()),
+        }
+    }
+}
+
+/// Statements over objects have the integers of statements over files in one process. An object that was replaced after the driver
+/// found it is not read, and neither are others without keys.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn workers_read_the_versions_of_objects_that_were_found() {
+    let Some(store) = store("workers_read_the_versions_of_objects_that_were_found") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path());
+    put(&store, folder.path(), "study");
+    let local = Arc::new(Noted::new(Arc::new(HereByUnit)));
+    let here = engine(folder.path(), Arc::clone(&local) as _).await;
+    let workers = Workers::start(program(), 2).unwrap();
+    let noted = Arc::new(Noted::new(Arc::new(workers.site())));
+    let there = engine_at(FOLDER, Arc::clone(&noted) as _).await;
+    for query in QUERIES {
+        here.analyst("lab").unwrap().query(query).await.unwrap();
+        let before = workers.site().divided_so_far();
+        store.set(store::Objects::forget_requests);
+        let answer = there.analyst("lab").unwrap().query(query).await;
+        answer.unwrap_or_else(|e| panic!("{query}: {e}"));
+        assert_eq!(noted.taken(), local.taken(), "{query}");
+        assert!(workers.site().divided_so_far() > before, "{query} was not divided");
+        assert!(store.requests().iter().any(|request| request.starts_with("GET /clinic/study")));
+    }
+
+    // The driver reads the two parts of a footer, and what workers ask for is another object then. They notice by the answer to their
+    // condition, or by its tag where the store does not heed conditions.
+    let spent = || format!("{:?}", there.owner().budgets().unwrap());
+    let guests = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    for (eps, is_careless) in [(2, false), (3, true)] {
+        let asked = format!("SELECT LAPLACE(eps={eps}) SUM(minutes) FROM guests");
+        let (before, divided) = (spent(), workers.site().divided_so_far());
+        store.put("study/guests/0.parquet", guests("guests/0.parquet"));
+        store.set(|objects| {
+            objects.is_careless = is_careless;
+            let other = guests("guests/1.parquet");
+            objects.then = Some(("study/guests/0.parquet".to_owned(), 2, other));
+        });
+        let failed = there.analyst("lab").unwrap().query(&asked).await.unwrap_err();
+        assert!(matches!(failed, Error::Execution), "{failed}");
+        assert_ne!(spent(), before);
+        assert!(workers.site().divided_so_far() > divided, "the workers were asked");
+        assert!(noted.taken().is_empty());
+    }
+}
+
+/// Workers whose environment has no keys read nothing, and nobody learns more than that it failed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn workers_need_keys_of_their_own() {
+    let Some(store) = store("workers_need_keys_of_their_own") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path());
+    put(&store, folder.path(), "study");
+    // The program `env` starts a worker without the keys that this process has.
+    let without = folder.path().join("worker");
+    let script =
+        format!("#!/bin/sh\nexec env -u AWS_ACCESS_KEY_ID '{}' \"$@\"\n", program().display());
+    fs::write(&without, script).unwrap();
+    let mut rights = fs::metadata(&without).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut rights, 0o700);
+    fs::set_permissions(&without, rights).unwrap();
+    let workers = Workers::start(&without, 2).unwrap();
+    let there = engine_at(FOLDER, Arc::new(workers.site())).await;
+    let asked = "SELECT LAPLACE(eps=1, rows=2) COUNT(*) FROM visits";
+    let failed = there.analyst("lab").unwrap().query(asked).await.unwrap_err();
+    assert!(matches!(failed, Error::Execution), "{failed}");
+    let text = failed.to_string();
+    assert!(!text.contains("s3:") && !text.contains(KEY), "{text}");
+}
