@@ -188,7 +188,7 @@ impl Server {
             &format!(
                 "CREATE EXTERNAL TABLE t STORED AS POSTGRES LOCATION '{address}' OPTIONS (table '{table}');
                  ALTER TABLE t SET PRIVACY UNIT (id);
-                 CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)"
+                 CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000) REPLAY (OFF)"
             ),
         )
         .says(0, &[]);
@@ -392,7 +392,7 @@ fn what_is_wrong_before_the_charge_costs_nothing() {
             &format!(
                 "CREATE EXTERNAL TABLE traps STORED AS POSTGRES LOCATION '{address}';
                  ALTER TABLE traps SET PRIVACY UNIT (id);
-                 CREATE PRIVACY BUDGET traps FOR traps LIMIT (epsilon=1000000)"
+                 CREATE PRIVACY BUDGET traps FOR traps LIMIT (epsilon=1000000) REPLAY (OFF)"
             ),
         )
         .says(0, &[]);
