@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 
+use super::expected::push_expected;
 use super::lanes::Lane;
 use super::partial::{AggregateInput, EnforcedBounds, InputKind, shared};
 use super::payload::{Kept, Payload};
@@ -32,18 +33,25 @@ pub(super) struct Collector {
     /// The payload of each source that one of them reads.
     payloads: Vec<Option<Payload>>,
     buckets: Vec<Vec<Row>>,
+    /// The rows that a bucket is expected to get.
+    expected: usize,
     kept_scratch: Vec<(usize, u8)>,
 }
 
 impl Collector {
-    pub(super) fn new(task: &Arc<Task>, shape: &Shape) -> Self {
+    /// For about so many rows.
+    pub(super) fn new(task: &Arc<Task>, shape: &Shape, rows: usize) -> Self {
         let sources = &task.sources;
+        // Units with several rows make some buckets larger than others.
+        let expected = rows / BUCKETS + rows / BUCKETS / 16 + 16;
         let wanted = |at: usize| shape.inputs.iter().any(|(i, _)| sources.of[*i] == at);
-        let payload = |(at, source)| wanted(at).then(|| Payload::new(source, sources.flagged[at]));
+        let payload =
+            |(at, source)| wanted(at).then(|| Payload::new(source, sources.flagged[at], expected));
         Self {
             payloads: sources.list.iter().enumerate().map(payload).collect(),
             task: Arc::clone(task),
             buckets: vec![Vec::new(); BUCKETS],
+            expected,
             kept_scratch: Vec::new(),
         }
     }
@@ -56,7 +64,7 @@ impl Collector {
             let [bucket, ..] = self.task.hash.scatter(*unit).to_be_bytes();
             let rows = &mut self.buckets[usize::from(bucket)];
             let place = u32::try_from(rows.len()).map_err(|_| failed())?;
-            rows.push(Row { unit: *unit, key: *key, place });
+            push_expected(rows, Row { unit: *unit, key: *key, place }, self.expected);
             if reads {
                 self.kept_scratch.push((*row as usize, bucket));
             }
@@ -78,7 +86,7 @@ impl Collector {
 
     /// The bytes of one row.
     pub(super) fn of_row(task: &Arc<Task>, shape: &Shape) -> usize {
-        let payloads = Self::new(task, shape).payloads;
+        let payloads = Self::new(task, shape, 0).payloads;
         size_of::<Row>() + payloads.iter().flatten().map(Payload::of_row).sum::<usize>()
     }
 
@@ -96,31 +104,36 @@ impl Collector {
 }
 
 /// Rows of some units, with the values of each source that is read.
+#[derive(Default)]
 pub(super) struct Bucket {
     rows: Vec<Row>,
     kept: Vec<Option<Kept>>,
 }
 
 impl Bucket {
-    /// What several parts collected in the same bucket.
+    /// Replaces its rows by what several parts collected in the same bucket. The memory of its rows is used again.
     ///
     /// # Errors
     /// A constant text for 2³² rows, and for the values of other sources.
-    fn of_all(parts: Vec<Self>) -> Result<Self> {
-        let mut parts = parts.into_iter();
-        let mut all = parts.next().ok_or_else(failed)?;
+    fn fill(&mut self, parts: Vec<Self>) -> Result<()> {
+        self.rows.clear();
+        self.kept.clear();
         for part in parts {
-            let before = u32::try_from(all.rows.len()).map_err(|_| failed())?;
-            u32::try_from(all.rows.len() + part.rows.len()).map_err(|_| failed())?;
-            let moved = part.rows.into_iter().map(|row| Row { place: row.place + before, ..row });
-            all.rows.extend(moved);
-            for (own, other) in all.kept.iter_mut().zip(part.kept) {
+            let before = u32::try_from(self.rows.len()).map_err(|_| failed())?;
+            u32::try_from(self.rows.len() + part.rows.len()).map_err(|_| failed())?;
+            let moved = part.rows.iter().map(|row| Row { place: row.place + before, ..*row });
+            self.rows.extend(moved);
+            if self.kept.is_empty() {
+                self.kept = part.kept;
+                continue;
+            }
+            for (own, other) in self.kept.iter_mut().zip(part.kept) {
                 if let (Some(own), Some(other)) = (own, other) {
                     own.append(other)?;
                 }
             }
         }
-        Ok(all)
+        Ok(())
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -166,6 +179,7 @@ pub(super) struct Totals {
     sums: Vec<Vec<i128>>,
     /// What is left to bound: all that was collected in one bucket, by several parts.
     buckets: Vec<(Arc<Shape>, Vec<Bucket>)>,
+    bucket: Bucket,
     units: Units,
     bounding: Bounding,
 }
@@ -208,14 +222,16 @@ impl Totals {
         buckets: Vec<(Arc<Shape>, Vec<Bucket>)>,
     ) -> Self {
         let sums = vec![vec![0; names.keys.len]; outputs];
-        Self { names, sums, buckets, units: Units::default(), bounding: Bounding::default() }
+        let (bucket, units, bounding) = Default::default();
+        Self { names, sums, buckets, bucket, units, bounding }
     }
 
     /// Processes one bucket; false if none is left.
     pub(super) fn next_bucket(&mut self) -> Result<bool> {
         let Some((shape, parts)) = self.buckets.pop() else { return Ok(false) };
-        let bucket = Bucket::of_all(parts)?;
-        let mut units = std::mem::take(&mut self.units);
+        let (mut bucket, mut units) =
+            (std::mem::take(&mut self.bucket), std::mem::take(&mut self.units));
+        bucket.fill(parts)?;
         units.group(&bucket.rows, self.names.task.hash)?;
         let mut rest = &mut units.rows[..];
         for (code, count) in units.codes.iter().zip(&units.counts) {
@@ -223,7 +239,7 @@ impl Totals {
             rest = after;
             self.add_unit(&shape, &bucket, *code, own)?;
         }
-        self.units = units;
+        (self.bucket, self.units) = (bucket, units);
         Ok(true)
     }
 

@@ -51,6 +51,7 @@ mod arrived;
 mod collect;
 mod columns;
 mod crowded;
+mod expected;
 mod hold;
 mod keys;
 mod lanes;

@@ -13,6 +13,7 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
+use super::expected::push_expected;
 use super::lanes::{Lane, Numbers, Source, Width};
 use super::partial::Tally;
 use super::units::{BUCKETS, place_of};
@@ -35,34 +36,38 @@ enum Values {
 }
 
 /// One list for each bucket.
-struct Split<T>(Vec<Vec<T>>);
+struct Split<T> {
+    lists: Vec<Vec<T>>,
+    /// The entries that a list is expected to get.
+    expected: usize,
+}
 
 impl<T: Copy> Split<T> {
-    fn new() -> Self {
-        Self(vec![Vec::new(); BUCKETS])
+    fn new(expected: usize) -> Self {
+        Self { lists: vec![Vec::new(); BUCKETS], expected }
     }
 
     fn bytes(&self) -> usize {
-        self.0.iter().map(Vec::capacity).sum::<usize>() * size_of::<T>()
+        self.lists.iter().map(Vec::capacity).sum::<usize>() * size_of::<T>()
     }
 
-    fn push(&mut self, numbers: &[T], kept: &[(usize, u8)]) {
+    fn push(&mut self, kept: &[(usize, u8)], number: impl Fn(usize) -> T) {
         for (row, bucket) in kept {
-            self.0[usize::from(*bucket)].push(numbers[*row]);
+            push_expected(&mut self.lists[usize::from(*bucket)], number(*row), self.expected);
         }
     }
 }
 
 impl Payload {
-    /// For a source; `flagged` if an aggregate needs the number of rows that pass.
-    pub(super) fn new(source: &Source, flagged: bool) -> Self {
+    /// For a source, and buckets of about so many rows; `flagged` if an aggregate needs the number of rows that pass.
+    pub(super) fn new(source: &Source, flagged: bool, expected: usize) -> Self {
         let values = match source.width() {
             None => Values::None,
-            Some(Width::Short) => Values::Short(Split::new()),
-            Some(Width::Narrow) => Values::Narrow(Split::new()),
-            Some(Width::Wide) => Values::Wide(Split::new()),
+            Some(Width::Short) => Values::Short(Split::new(expected)),
+            Some(Width::Narrow) => Values::Narrow(Split::new(expected)),
+            Some(Width::Wide) => Values::Wide(Split::new(expected)),
         };
-        let flags = flagged.then(Split::new);
+        let flags = flagged.then(|| Split::new(expected));
         Self { flags, squared: source.shift.is_some(), values }
     }
 
@@ -76,16 +81,14 @@ impl Payload {
     /// # Errors
     /// A constant text for the lane of another source.
     pub(super) fn push(&mut self, lane: &Lane, kept: &[(usize, u8)]) -> Result<()> {
-        if let Some(Split(flags)) = &mut self.flags {
-            for (row, bucket) in kept {
-                flags[usize::from(*bucket)].push(lane.passes(*row));
-            }
+        if let Some(flags) = &mut self.flags {
+            flags.push(kept, |row| lane.passes(row));
         }
         match (&mut self.values, &lane.numbers) {
             (Values::None, Numbers::None) => {}
-            (Values::Short(values), Numbers::Short(numbers)) => values.push(numbers, kept),
-            (Values::Narrow(values), Numbers::Narrow(numbers)) => values.push(numbers, kept),
-            (Values::Wide(values), Numbers::Wide(numbers)) => values.push(numbers, kept),
+            (Values::Short(values), Numbers::Short(numbers)) => values.push(kept, |i| numbers[i]),
+            (Values::Narrow(values), Numbers::Narrow(numbers)) => values.push(kept, |i| numbers[i]),
+            (Values::Wide(values), Numbers::Wide(numbers)) => values.push(kept, |i| numbers[i]),
             _ => return Err(failed()),
         }
         Ok(())
@@ -117,11 +120,11 @@ impl Payload {
         let Self { flags, squared, values } = self;
         let numbers: Vec<Numbers> = match values {
             Values::None => (0..BUCKETS).map(|_| Numbers::None).collect(),
-            Values::Short(Split(lists)) => lists.into_iter().map(Numbers::Short).collect(),
-            Values::Narrow(Split(lists)) => lists.into_iter().map(Numbers::Narrow).collect(),
-            Values::Wide(Split(lists)) => lists.into_iter().map(Numbers::Wide).collect(),
+            Values::Short(split) => split.lists.into_iter().map(Numbers::Short).collect(),
+            Values::Narrow(split) => split.lists.into_iter().map(Numbers::Narrow).collect(),
+            Values::Wide(split) => split.lists.into_iter().map(Numbers::Wide).collect(),
         };
-        let mut flags = flags.map(|Split(lists)| lists.into_iter());
+        let mut flags = flags.map(|split| split.lists.into_iter());
         let kept =
             |numbers| Kept { flags: flags.as_mut().and_then(Iterator::next), squared, numbers };
         numbers.into_iter().map(kept).collect()

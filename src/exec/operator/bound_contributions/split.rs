@@ -212,13 +212,13 @@ pub(super) struct Apart {
 
 impl Split {
     pub(super) fn new(names: Arc<Names>, ways: Arc<Ways>, mut part: Part) -> Self {
-        let collector = |shape: &Option<Arc<Shape>>| {
-            shape.as_ref().map(|shape| Collector::new(&names.task, shape))
+        let collector = |shape: &Option<Arc<Shape>>, rows: usize| {
+            shape.as_ref().map(|shape| Collector::new(&names.task, shape, rows))
         };
         part.columns = part.columns.filter(|_| ways.by_column);
         Self {
-            beyond: collector(&ways.beyond),
-            bounded: collector(&ways.bounded),
+            beyond: collector(&ways.beyond, ways.suspects.rows(part.rows)),
+            bounded: collector(&ways.bounded, part.rows),
             names,
             ways,
             part,
