@@ -19,7 +19,7 @@ pub(super) struct Object(Infallible);
 
 /// The stores of a plan, of which there are none.
 #[derive(Default)]
-pub(super) struct Stores;
+pub(super) struct Stores(());
 
 impl Stores {
     pub(super) fn object(&self, _version: &ObjectVersion) -> io::Result<Object> {

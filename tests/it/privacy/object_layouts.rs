@@ -5,9 +5,6 @@
 //! A store is found through the environment, so each test runs itself once more, with an environment of its own, and all
 //! of its statements in that process.
 
-use std::net::TcpListener;
-use std::process::Command;
-
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use arrow::util::display::array_value_to_string;
@@ -16,37 +13,6 @@ use hushql::{Engine, Session};
 use super::draws::declared;
 use super::folders::{FILE, KINDS, PERSON, bytes, charged, free, rows, sum};
 use super::objects::Store;
-
-/// The environment variable with the port of the store.
-const PORT: &str = "HUSHQL_TEST_STORE";
-
-/// The store in the process that has its address; `None` where that process was started, and has passed.
-fn store(test: &str) -> Option<Store> {
-    if let Ok(port) = std::env::var(PORT) {
-        return Some(Store::start_at(port.parse().unwrap()));
-    }
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("AWS_")) {
-        command.env_remove(name);
-    }
-    let run = command
-        .args(["--exact", &format!("privacy::object_layouts::{test}"), "--nocapture"])
-        .env(PORT, port.to_string())
-        .env("AWS_ENDPOINT", format!("http://127.0.0.1:{port}"))
-        .env("AWS_ALLOW_HTTP", "true")
-        .env("AWS_ACCESS_KEY_ID", super::objects::KEY)
-        .env("AWS_SECRET_ACCESS_KEY", super::objects::SECRET)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&run.stdout);
-    assert!(
-        run.status.success() && said.contains("1 passed"),
-        "{said}{}",
-        String::from_utf8_lossy(&run.stderr)
-    );
-    None
-}
 
 async fn private(create: String, unit: &str) -> Session {
     let engine = Engine::in_memory().unwrap();
@@ -65,7 +31,11 @@ async fn private(create: String, unit: &str) -> Session {
 /// What `folders::files_are_read_together_and_known_together` says of files.
 #[tokio::test]
 async fn objects_are_read_together_and_known_together() {
-    let Some(store) = store("objects_are_read_together_and_known_together") else { return };
+    let Some(store) = Store::of_the_environment(
+        "privacy::object_layouts::objects_are_read_together_and_known_together",
+    ) else {
+        return;
+    };
     for (kind, (format, end)) in KINDS.into_iter().enumerate() {
         for layout in ["folder", "pattern", "keys"] {
             for unit in ["(id) UNIQUE", "ROW"] {
@@ -149,7 +119,11 @@ fn put_folders(store: &Store, root: &str, (format, end): (&str, &str), folders: 
 /// What `folders::what_is_free_is_the_same_for_no_file_and_for_many` says of files.
 #[tokio::test]
 async fn what_is_free_is_the_same_for_no_object_and_for_many() {
-    let Some(store) = store("what_is_free_is_the_same_for_no_object_and_for_many") else { return };
+    let Some(store) = Store::of_the_environment(
+        "privacy::object_layouts::what_is_free_is_the_same_for_no_object_and_for_many",
+    ) else {
+        return;
+    };
     for (kind, (format, end)) in KINDS.into_iter().enumerate() {
         let mut stories = Vec::new();
         let root = format!("t{kind}");
@@ -204,7 +178,11 @@ fn named(batch: &RecordBatch) -> Vec<String> {
 /// Keys of names are values of rows, whatever is in them; a name that no path may have makes the query fail, and is in no text.
 #[tokio::test]
 async fn hostile_names_are_values_and_nowhere() {
-    let Some(store) = store("hostile_names_are_values_and_nowhere") else { return };
+    let Some(store) =
+        Store::of_the_environment("privacy::object_layouts::hostile_names_are_values_and_nowhere")
+    else {
+        return;
+    };
     for (kind, (format, end)) in KINDS.into_iter().enumerate() {
         let root = format!("h{kind}");
         for (name, ids) in [
@@ -271,7 +249,11 @@ async fn hostile_names_are_values_and_nowhere() {
 /// What `folders::public_files_are_read_as_they_are` and `folders::no_file_is_an_empty_table` say of files.
 #[tokio::test]
 async fn public_and_missing_objects_are_read_as_they_are() {
-    let Some(store) = store("public_and_missing_objects_are_read_as_they_are") else { return };
+    let Some(store) = Store::of_the_environment(
+        "privacy::object_layouts::public_and_missing_objects_are_read_as_they_are",
+    ) else {
+        return;
+    };
     for (kind, (format, end)) in KINDS.into_iter().enumerate() {
         let root = format!("p{kind}");
         let name = |key: &str| format!("{root}/k={key}/{FILE}.{end}");

@@ -10,8 +10,8 @@ use crate::contract::program::{Run, Study};
 
 mod store;
 
-use store::Objects;
-pub(super) use store::{KEY, SECRET, Store};
+pub(super) use store::Store;
+use store::{KEY, Objects, SECRET};
 
 const PERSON: &str = "Vrennikol";
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use sha2::{Digest, Sha256};
@@ -46,7 +47,36 @@ pub(crate) struct Store {
     inner: Arc<Mutex<Objects>>,
 }
 
+/// The environment variable with the port of a store.
+const PORT: &str = "HUSHQL_TEST_STORE";
+
 impl Store {
+    /// The store in the process that has its address: the test of this name runs itself once more, with an environment of its own.
+    /// `None` where that process was started, and has passed.
+    pub(crate) fn of_the_environment(test: &str) -> Option<Self> {
+        if let Ok(port) = std::env::var(PORT) {
+            return Some(Self::start_at(port.parse().unwrap()));
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("AWS_")) {
+            command.env_remove(name);
+        }
+        let run = command
+            .args(["--exact", test, "--nocapture"])
+            .env(PORT, port.to_string())
+            .env("AWS_ENDPOINT", format!("http://127.0.0.1:{port}"))
+            .env("AWS_ALLOW_HTTP", "true")
+            .env("AWS_ACCESS_KEY_ID", KEY)
+            .env("AWS_SECRET_ACCESS_KEY", SECRET)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        let passed = run.status.success() && said.contains("1 passed");
+        assert!(passed, "{said}{}", String::from_utf8_lossy(&run.stderr));
+        None
+    }
+
     /// A store at any port.
     pub(crate) fn start() -> Self {
         Self::start_at(0)
