@@ -31,7 +31,7 @@ use super::memory::width;
 use super::opaque::OpaqueExec;
 use super::sizes::{PaidFor, Sizes};
 use crate::exec::operator::look_up::{
-    By, Columns, Identity, KeptLookUps, LookUp, LookUpExec, MOST_BYTES, OF_A_ROW,
+    By, Columns, Identity, KeptLookUps, LookUp, LookUpExec, OF_A_ROW,
 };
 use crate::exec::operator::private_scan::PrivateScanExec;
 
@@ -151,7 +151,7 @@ fn is_worth_it(
     };
     let width = width(&table.schema()).saturating_add(OF_A_ROW);
     let width = f64::from(u32::try_from(width).unwrap_or(u32::MAX));
-    let most = f64::from(u32::try_from(MOST_BYTES).unwrap_or(u32::MAX));
+    let most = f64::from(u32::try_from(by.kept.most()).unwrap_or(u32::MAX));
     table_rows * width <= most && (table_rows <= FEW || table_rows <= rows)
 }
 

@@ -18,11 +18,14 @@ use datafusion::execution::memory_pool::{
 
 use super::index::LookUp;
 
-/// The most bytes that are kept.
-pub(crate) const MOST_BYTES: usize = 256 << 20;
+/// The bytes that an engine without a limit keeps at most.
+const MOST_BYTES: usize = 256 << 20;
 
-/// The least memory of an engine that keeps look-ups: what is kept is a small share of it.
-const LEAST_MEMORY: usize = 16 * MOST_BYTES;
+/// What is kept is this part of an engine's memory at most.
+const PART: usize = 16;
+
+/// The least memory of an engine that keeps look-ups.
+const LEAST_MEMORY: usize = PART * MOST_BYTES;
 
 /// A file that stays open: how it is read, and what reveals that it was written to.
 #[derive(Clone)]
@@ -90,10 +93,18 @@ impl Identity {
 }
 
 /// The look-ups that an engine keeps, the most recently used one last.
-#[derive(Default)]
 pub(crate) struct KeptLookUps {
     kept: Mutex<Vec<(Identity, Arc<LookUp>)>>,
+    /// The bytes of all of them, at most.
+    most: usize,
     _memory: Option<MemoryReservation>,
+}
+
+/// Those of an engine without a limit of its memory.
+impl Default for KeptLookUps {
+    fn default() -> Self {
+        Self { kept: Mutex::default(), most: MOST_BYTES, _memory: None }
+    }
 }
 
 /// Private rows are left out.
@@ -109,16 +120,21 @@ impl KeptLookUps {
     /// # Guarantee
     /// The memory of all that may be kept is reserved now: what is kept at some time takes nothing from a statement.
     pub(crate) fn within(memory: &Arc<dyn MemoryPool>) -> Option<Self> {
-        let reserved = match memory.memory_limit() {
-            MemoryLimit::Infinite => None,
+        match memory.memory_limit() {
+            MemoryLimit::Infinite => Some(Self::default()),
             MemoryLimit::Finite(limit) if limit >= LEAST_MEMORY => {
                 let reserved = MemoryConsumer::new("look-ups").register(memory);
-                reserved.try_grow(MOST_BYTES).ok()?;
-                Some(reserved)
+                let most = limit / PART;
+                reserved.try_grow(most).ok()?;
+                Some(Self { kept: Mutex::default(), most, _memory: Some(reserved) })
             }
-            MemoryLimit::Finite(_) | MemoryLimit::Unknown => return None,
-        };
-        Some(Self { kept: Mutex::default(), _memory: reserved })
+            MemoryLimit::Finite(_) | MemoryLimit::Unknown => None,
+        }
+    }
+
+    /// The bytes of all that it keeps, at most.
+    pub(crate) fn most(&self) -> usize {
+        self.most
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<(Identity, Arc<LookUp>)>> {
@@ -141,7 +157,7 @@ impl KeptLookUps {
         all.retain(|(kept, _)| *kept != identity);
         all.push((identity, Arc::clone(look_up)));
         let mut bytes: usize = all.iter().map(|(_, look_up)| look_up.size()).sum();
-        while bytes > MOST_BYTES && !all.is_empty() {
+        while bytes > self.most && !all.is_empty() {
             bytes -= all.remove(0).1.size();
         }
     }

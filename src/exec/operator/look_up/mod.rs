@@ -44,7 +44,7 @@ mod kept;
 mod tests;
 
 pub(crate) use index::{LookUp, OF_A_ROW};
-pub(crate) use kept::{Identity, KeptLookUps, MOST_BYTES, Pinned};
+pub(crate) use kept::{Identity, KeptLookUps, Pinned};
 
 /// Which columns come out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::datasource::MemTable;
 use datafusion::datasource::TableProvider;
 use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
 use datafusion::physical_expr::expressions::{col, lit};
 use datafusion::physical_plan::filter_pushdown::{
     FilterPushdownPhase, PushedDown, PushedDownPredicate,
@@ -163,7 +164,7 @@ fn what_is_kept_is_limited() {
     let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(0..6_000_000));
     let batch = RecordBatch::try_from_iter([("k", keys)]).unwrap();
     let look_up = Arc::new(LookUp::new(&batch.schema(), &[batch], 0).unwrap());
-    let fit = MOST_BYTES / look_up.size();
+    let fit = kept.most() / look_up.size();
     assert!(fit >= 2, "{fit}");
     let of = |i: usize| Identity::of_file(Pinned::new(i.to_string(), 100, Arc::new(())), "k");
     for i in 0..fit {
@@ -173,6 +174,21 @@ fn what_is_kept_is_limited() {
     kept.keep(of(fit), &look_up);
     assert_eq!(kept.len(), fit);
     assert!(kept.find(&of(0)).is_some() && kept.find(&of(1)).is_none());
+}
+
+/// An engine keeps a sixteenth of its memory, which it reserves, or nothing.
+#[test]
+fn what_is_kept_is_reserved() {
+    let within = |limit: usize| {
+        let memory: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(limit));
+        let kept = KeptLookUps::within(&memory);
+        (kept.as_ref().map(KeptLookUps::most), memory.reserved())
+    };
+    for gibibytes in [4, 12, 100] {
+        let share = (gibibytes << 30) / 16;
+        assert_eq!(within(gibibytes << 30), (Some(share), share));
+    }
+    assert_eq!(within((4 << 30) - 1), (None, 0));
 }
 
 /// A filter that reached the table would leave rows out of an index that is kept for statements without it.
