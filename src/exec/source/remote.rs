@@ -148,7 +148,7 @@ impl Stores {
     /// A version that another process has found. Nothing is asked yet: each read asks for this version.
     ///
     /// # Errors
-    /// If the environment has no credentials for its store, or what is described is no version of an object.
+    /// If the environment has no credentials for its store, or the description lacks a strong ETag or a valid path.
     pub(super) fn object(&self, version: &ObjectVersion) -> io::Result<Object> {
         let ObjectVersion { root, path, size, modified_nanos, e_tag, version } = version;
         let place = Place::new(root).ok_or(io::ErrorKind::InvalidInput)?;
