@@ -98,7 +98,8 @@ fn in_place(join: &HashJoinExec, kept: &Arc<KeptLookUps>, sizes: Sizes) -> Optio
         return None;
     }
     let by = |of_rows, of_table: usize, columns, table: &Arc<dyn ExecutionPlan>| {
-        let identity = identity(table)?;
+        // The same rows are one index by one column, and another by another.
+        let identity = identity(table)?.then(&format!("by {of_table}"));
         let schema = table.schema();
         let is_key = LookUp::takes(schema.fields().get(of_table)?.data_type());
         is_key.then(|| By { of_rows, of_table, columns, kept: Arc::clone(kept), identity })
@@ -277,6 +278,25 @@ mod tests {
         }
         let (plan, rows) = shown(&chain, &PaidFor::for_tests().within(&session_state())).await;
         assert_eq!((plan.contains("LookUpExec"), rows), (false, 3), "an engine that keeps nothing");
+    }
+
+    /// The same columns of the same rows are an index by each of them.
+    #[tokio::test]
+    async fn an_index_is_found_by_its_key_too() {
+        let kept = Arc::<KeptLookUps>::default();
+        let mut state = session_state();
+        state.config_mut().set_extension(Arc::clone(&kept));
+        let paid = PaidFor::for_tests().within(&state);
+        for (key, expected) in [("orders_k", 1), ("orders_v", 2), ("orders_k", 1)] {
+            let orders = table("orders", true, &[(1, 7), (2, 8), (3, 9), (4, 7)]);
+            let asked = table("asked", false, &[(2, 0), (7, 0), (11, 0)]);
+            let keys = (vec!["asked_k"], vec![key]);
+            let plan = LogicalPlanBuilder::from(asked).join(orders, JoinType::Inner, keys, None);
+            let (plan, rows) =
+                shown(&plan.and_then(LogicalPlanBuilder::build).unwrap(), &paid).await;
+            assert_eq!((plan.matches(" LookUpExec").count(), rows), (1, expected), "{plan}");
+        }
+        assert_eq!(kept.len(), 2);
     }
 
     /// Rows that are not known from the plan alone are joined anew.

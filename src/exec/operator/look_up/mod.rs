@@ -66,6 +66,7 @@ pub(crate) struct By {
     pub(crate) of_table: usize,
     pub(crate) columns: Columns,
     pub(crate) kept: Arc<KeptLookUps>,
+    /// What tells the index from others: the rows of the table, and which of their columns is the key.
     pub(crate) identity: Identity,
 }
 
