@@ -10,7 +10,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use datafusion::common::Result;
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion_distributed::{DistributedExt, Worker, WorkerQueryContext};
 use hushql::Resources;
@@ -22,6 +24,13 @@ use crate::beside::Beside;
 use crate::identity::{Checker, WorkerKeys, accepting};
 use crate::received::{environment, receiving};
 use crate::transport::{Channels, Gate, LARGEST, serve};
+
+/// The rows of a batch, where memory is not short. A batch is dealt into one for each partition of the next stage, so that small ones
+/// become tiny.
+const ROWS_OF_A_BATCH: usize = 32_768;
+
+/// The least memory of a worker with such batches; others have those of DataFusion.
+const FOR_LARGE_BATCHES: usize = 256 << 20;
 
 /// A worker that listens.
 pub struct Listening {
@@ -87,10 +96,18 @@ fn session(
 ) -> Result<SessionState> {
     let WorkerQueryContext { builder, headers } = asked;
     let (runtime, files) = environment(process)?;
-    let state = builder
+    let is_short = match process.memory_pool.memory_limit() {
+        MemoryLimit::Finite(limit) => limit < FOR_LARGE_BATCHES,
+        MemoryLimit::Infinite | MemoryLimit::Unknown => false,
+    };
+    let mut state = builder
         .with_runtime_env(runtime)
         .with_distributed_channel_resolver(channels)
         .with_distributed_option_extension_from_headers::<Beside>(&headers)?
         .build();
+    if !is_short {
+        state.config_mut().options_mut().execution.batch_size =
+            ConfigNonZeroUsize::try_new(ROWS_OF_A_BATCH)?;
+    }
     receiving(state, files)
 }

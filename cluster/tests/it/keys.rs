@@ -10,7 +10,7 @@ use hushql::Error;
 use hushql_cluster::{Cluster, OnCluster, enrol};
 use tokio::io::AsyncWriteExt;
 
-use crate::study::{HereByUnit, Noted, QUERIES, engine, write};
+use crate::study::{HereByUnit, Noted, QUERIES, engine, write, write_with_visits};
 
 /// A worker that ends with the test.
 pub(crate) struct Started(Child);
@@ -217,11 +217,11 @@ fn a_worker_starts_with_its_own_keys_alone() {
 async fn a_worker_keeps_to_its_memory_and_its_folder() {
     let folder = tempfile::tempdir().unwrap();
     let spill = tempfile::tempdir().unwrap();
-    write(folder.path());
+    write_with_visits(folder.path(), 2_000_000);
     let ports = [free(), free()];
     let keys = enrolled(folder.path(), &[("w1", ports[0]), ("w2", ports[1])]);
-    let spilling = ["--memory", "1MB", "--spill", spill.path().to_str().unwrap()];
-    let query = "SELECT diagnosis, LAPLACE(eps=1, delta=0.001, rows=20, groups=20) SUM(minutes) FROM visits GROUP BY diagnosis";
+    let spilling = ["--memory", "16MB", "--spill", spill.path().to_str().unwrap()];
+    let query = "SELECT diagnosis, LAPLACE(eps=1, delta=0.001, rows=2, groups=2) SUM(minutes) FROM visits GROUP BY diagnosis";
     for (limits, answers) in [(&spilling[..2], false), (&spilling[..], true)] {
         let _workers = [("w1.pem", ports[0]), ("w2.pem", ports[1])]
             .map(|(file, port)| started_with(port, &keys.join(file), limits));
