@@ -13,7 +13,9 @@ mod cli;
 #[cfg(feature = "serve")]
 mod server;
 
-use std::process::ExitCode;
+use std::env::{self, consts};
+use std::io::{self, Write};
+use std::process::{Command, ExitCode};
 
 use clap::Parser;
 use mimalloc::MiMalloc;
@@ -22,6 +24,46 @@ use mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
+/// The program that has workers. Its crates build for minutes, so this one does without them.
+const WITH_WORKERS: &str = "hushql-cluster";
+
 fn main() -> ExitCode {
-    cli::run(cli::Arguments::parse(), &Ok)
+    let arguments = cli::Arguments::parse();
+    match arguments.cluster {
+        Some(_) => handed_over(),
+        None => cli::run(arguments, &Ok),
+    }
+}
+
+/// Hands all arguments to the program that has workers: the one that is installed with this one, or else one on the path.
+fn handed_over() -> ExitCode {
+    let name = format!("{WITH_WORKERS}{}", consts::EXE_SUFFIX);
+    let beside = env::current_exe().map(|own| own.with_file_name(name));
+    let beside = beside.ok().filter(|program| program.is_file());
+    let mut command = Command::new(beside.unwrap_or_else(|| WITH_WORKERS.into()));
+    command.args(env::args_os().skip(1));
+    match replaced_by(command) {
+        Ok(status) => status,
+        Err(error) => {
+            let _ = writeln!(
+                io::stderr(),
+                "error: --cluster: {WITH_WORKERS} cannot be started: {error}; it is built by \
+                 `cargo build --release -p {WITH_WORKERS}`, and belongs beside this program or on the path"
+            );
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Becomes the other program, which has the terminal and the signals of this one.
+#[cfg(unix)]
+fn replaced_by(mut command: Command) -> io::Result<ExitCode> {
+    Err(std::os::unix::process::CommandExt::exec(&mut command))
+}
+
+/// Waits for the other program.
+#[cfg(not(unix))]
+fn replaced_by(mut command: Command) -> io::Result<ExitCode> {
+    let status = command.status()?.code().and_then(|code| u8::try_from(code).ok());
+    Ok(status.map_or(ExitCode::FAILURE, ExitCode::from))
 }

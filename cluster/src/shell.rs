@@ -1,7 +1,7 @@
 //! `hushql-cluster`: the command line of `hushql`, with workers for the private parts of its statements.
 //!
-//! In: the arguments of `hushql`, and `--cluster` with a folder of keys. Out: what `hushql` does. A guest of the library, like
-//! `hushql`, whose crates of this package it does not need.
+//! In: the arguments of `hushql`. Out: what `hushql` does, which starts this program where its arguments have `--cluster`. A guest of the
+//! library, like `hushql`, which does without the crates of this package.
 //!
 //! ```text
 //! hushql-cluster study.db --cluster keys --analyst lab -c 'SELECT …'
@@ -15,10 +15,10 @@ mod cli;
 #[path = "../../src/server/mod.rs"]
 mod server;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use hushql::Engine;
 use hushql_cluster::{Cluster, OnCluster};
 use mimalloc::MiMalloc;
@@ -31,22 +31,12 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const USAGE: &str = "hushql-cluster VAULT --cluster FOLDER --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql-cluster …, with any arguments of hushql";
 
-/// A SQL engine with differential privacy, on several machines.
-#[derive(Debug, Parser)]
-#[command(name = "hushql-cluster", version, arg_required_else_help = true)]
-struct WithCluster {
-    #[command(flatten)]
-    own: cli::Arguments,
-    /// Run the private parts of statements on the workers of this folder of keys, which `hushql-worker enrol` made
-    #[arg(long, value_name = "FOLDER", global = true)]
-    cluster: Option<PathBuf>,
-}
-
 fn main() -> ExitCode {
-    let command = WithCluster::command().override_usage(USAGE);
-    let parsed = WithCluster::from_arg_matches(&command.get_matches());
-    let WithCluster { own, cluster } = parsed.unwrap_or_else(|usage| usage.exit());
-    cli::run(own, &|engine| match &cluster {
+    let command = cli::Arguments::command().name("hushql-cluster").override_usage(USAGE);
+    let parsed = cli::Arguments::from_arg_matches(&command.get_matches());
+    let arguments = parsed.unwrap_or_else(|usage| usage.exit());
+    let cluster = arguments.cluster.clone();
+    cli::run(arguments, &|engine| match &cluster {
         Some(keys) => placed(engine, keys).map_err(|problem| format!("--cluster: {problem}")),
         None => Ok(engine),
     })

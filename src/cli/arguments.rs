@@ -31,7 +31,7 @@ exhausted.\nResults go to standard output, everything else to standard error; wi
 #[command(name = "hushql", version, arg_required_else_help = true, after_help = EXIT_STATUSES)]
 #[command(override_usage = "hushql demo [-c SQL | -f FILE]\n       \
     hushql init PATH\n       \
-    hushql VAULT [--anchor FILE] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
+    hushql VAULT [--anchor FILE] [--cluster FOLDER] --owner|--analyst NAME [-c SQL | -f FILE]\n       \
     hushql anchor VAULT FILE|--remove\n       \
     hushql adopt|check|doctor|dump|upgrade VAULT [--anchor FILE]\n       \
     hushql serve VAULT [--anchor FILE] [--listen ADDRESS] [--owner-socket FOLDER]\n       \
@@ -46,6 +46,10 @@ pub(crate) struct Arguments {
     /// Refuse a vault that is older than this anchor, and move the anchor with each charge
     #[arg(long, value_name = "FILE", requires = "vault")]
     anchor: Option<PathBuf>,
+    /// Run the private parts of statements on the workers of this folder of keys, which `hushql-worker enrol` made: by
+    /// `hushql-cluster`, which is installed with `hushql` or on the path
+    #[arg(long, value_name = "FOLDER", global = true)]
+    pub(crate) cluster: Option<PathBuf>,
     #[command(flatten)]
     ask: Ask,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -94,7 +94,7 @@ fn asks(shown: &[u8]) -> bool {
 fn typed(study: &Study, arguments: &str, lines: &[String]) -> Option<Run> {
     const PATIENCE: Duration = Duration::from_secs(120);
     let program = env!("CARGO_BIN_EXE_hushql");
-    let mut command = std::process::Command::new("script");
+    let mut command = Command::new("script");
     command.args(["-qec", &format!("'{program}' {arguments}"), "/dev/null"]);
     command.current_dir(study.folder()).env("XDG_DATA_HOME", study.path("data"));
     command.env("TERM", "xterm").env("HOME", study.folder()).env("HUSHQL_CONFIG", "");
@@ -281,4 +281,31 @@ fn no_analyst_reads_like_the_owner() {
         assert!(run.err.is_ascii(), "{run:?}");
     }
     study.run(&["study.db", "--analyst", "co-owner", "-c", "SELECT 1"]).says(0, &[]);
+}
+
+/// `--cluster` is handed over, with all arguments, to the program that has workers: the one beside this one. Without it, a sentence says
+/// how it is built.
+#[test]
+fn workers_are_asked_by_the_program_that_has_them() {
+    let study = Study::new();
+    let installed = study.path("installed");
+    fs::create_dir(&installed).unwrap();
+    // Copied, since a link would lead to the folder of the build; and written by other programs, since what this one has open for
+    // writing cannot be started while another test starts a process.
+    let program = installed.join("hushql");
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_hushql")).arg(&program).status();
+    assert!(copied.unwrap().success());
+    let arguments = ["study.db", "--cluster", "keys", "--analyst", "lab", "-c", "SELECT 'a b'"];
+    let run = || -> Run {
+        let mut command = Command::new(&program);
+        command.args(arguments).current_dir(study.folder()).stdin(Stdio::null());
+        command.env("PATH", "").env("HUSHQL_CONFIG", "").output().unwrap().into()
+    };
+    run().says(1, &["--cluster: hushql-cluster cannot be started", "-p hushql-cluster`"]);
+    let script = r#"printf '#!/bin/sh\nprintf "%%s|" "$@"\nexit 3\n' >hushql-cluster && chmod 755 hushql-cluster"#;
+    let written = Command::new("sh").args(["-c", script]).current_dir(&installed).status();
+    assert!(written.unwrap().success());
+    let ran = run();
+    ran.says(3, &[]);
+    assert_eq!(ran.out, "study.db|--cluster|keys|--analyst|lab|-c|SELECT 'a b'|");
 }
