@@ -29,8 +29,8 @@ use crate::transport::{Channels, Gate, LARGEST, serve};
 /// become tiny.
 const ROWS_OF_A_BATCH: usize = 32_768;
 
-/// The least memory of a worker with such batches; others have those of DataFusion.
-const FOR_LARGE_BATCHES: usize = 256 << 20;
+/// The least memory of a worker with such batches: those in flight take up to a quarter of a gigabyte more. Others have those of DataFusion.
+const FOR_LARGE_BATCHES: usize = 2 << 30;
 
 /// A worker that listens.
 pub struct Listening {
