@@ -35,20 +35,22 @@ fn main() -> ExitCode {
     }
 }
 
-/// Hands all arguments to the program that has workers: the one that is installed with this one, or else one on the path.
+/// Hands all arguments to the program that has workers. It is the one beside this one, never one on the path, which may be chosen by
+/// whoever may start this program as somebody else.
 fn handed_over() -> ExitCode {
     let name = format!("{WITH_WORKERS}{}", consts::EXE_SUFFIX);
-    let beside = env::current_exe().map(|own| own.with_file_name(name));
-    let beside = beside.ok().filter(|program| program.is_file());
-    let mut command = Command::new(beside.unwrap_or_else(|| WITH_WORKERS.into()));
-    command.args(env::args_os().skip(1));
-    match replaced_by(command) {
+    let started = env::current_exe().and_then(|own| {
+        let mut command = Command::new(own.with_file_name(name));
+        command.args(env::args_os().skip(1));
+        replaced_by(command)
+    });
+    match started {
         Ok(status) => status,
         Err(error) => {
             let _ = writeln!(
                 io::stderr(),
                 "error: --cluster: {WITH_WORKERS} cannot be started: {error}; it is built by \
-                 `cargo build --release -p {WITH_WORKERS}`, and belongs beside this program or on the path"
+                 `cargo build --release -p {WITH_WORKERS}`, and belongs beside this program"
             );
             ExitCode::FAILURE
         }

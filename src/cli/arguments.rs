@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", requires = "vault")]
     anchor: Option<PathBuf>,
     /// Run the private parts of statements on the workers of this folder of keys, which `hushql-worker enrol` made: by
-    /// `hushql-cluster`, which is installed with `hushql` or on the path
+    /// `hushql-cluster`, which is installed beside `hushql`
     #[arg(long, value_name = "FOLDER", global = true)]
     pub(crate) cluster: Option<PathBuf>,
     #[command(flatten)]
