@@ -19,7 +19,7 @@ use datafusion::common::{NullEquality, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::JoinType;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{Column, IsNotNullExpr};
+use datafusion::physical_expr::expressions::IsNotNullExpr;
 use datafusion::physical_expr::split_conjunction;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
@@ -29,7 +29,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::memory::width;
 use super::opaque::OpaqueExec;
-use super::sizes::{PaidFor, Sizes};
+use super::sizes::{PaidFor, Sizes, column};
 use crate::exec::operator::look_up::{
     By, Columns, Identity, KeptLookUps, LookUp, LookUpExec, OF_A_ROW,
 };
@@ -37,6 +37,9 @@ use crate::exec::operator::private_scan::PrivateScanExec;
 
 /// Tables with fewer rows are indexed as a whole, even if few rows look for them.
 const FEW: f64 = 4e6;
+/// Those of more rows, up to so many, if it is known what a row takes. A process that asks once then takes about as long as with a
+/// join, or a second longer if the keys are far from each other.
+const MANY: f64 = 2e7;
 /// The assumed bytes of a row in a file that does not state how many there are.
 const IN_A_FILE: u64 = 32;
 
@@ -89,7 +92,10 @@ impl PhysicalOptimizerRule for LookUps {
 fn in_place(join: &HashJoinExec, kept: &Arc<KeptLookUps>, sizes: Sizes) -> Option<LookUpExec> {
     let [(left, right)] = join.on() else { return None };
     let (left, right) = (column(left)?, column(right)?);
-    let plain = join.filter().is_none()
+    let key = |side: &Arc<dyn ExecutionPlan>, at| side.schema().fields().get(at).cloned();
+    let (own, other) = (key(join.left(), left)?, key(join.right(), right)?);
+    let plain = own.data_type() == other.data_type()
+        && join.filter().is_none()
         && !join.contains_projection()
         && !join.null_aware
         && join.fetch().is_none()
@@ -153,7 +159,10 @@ fn is_worth_it(
     let width = width(&table.schema()).saturating_add(OF_A_ROW);
     let width = f64::from(u32::try_from(width).unwrap_or(u32::MAX));
     let most = f64::from(u32::try_from(by.kept.most()).unwrap_or(u32::MAX));
-    table_rows * width <= most && (table_rows <= FEW || table_rows <= rows)
+    let columns = table.schema();
+    let is_exact = columns.fields().iter().all(|of| of.data_type().primitive_width().is_some());
+    let few = if is_exact && sizes == Sizes::Read { MANY } else { FEW };
+    table_rows * width <= most && (table_rows <= few || table_rows <= rows)
 }
 
 /// Which rows a plan yields, if that follows from the plan alone.
@@ -187,11 +196,6 @@ fn identity(plan: &Arc<dyn ExecutionPlan>) -> Option<Identity> {
         return Some(identity(look_up.rows())?.with(table.clone(), &step));
     }
     None
-}
-
-/// The position of a column.
-fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
-    expr.downcast_ref::<Column>().map(Column::index)
 }
 
 /// The column that is not NULL by this condition.

@@ -24,6 +24,7 @@ use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::prelude::SessionConfig;
 
@@ -114,7 +115,7 @@ impl Sizes {
             plan.children().into_iter().map(|child| self.estimate(child)).collect();
         if let Some(filter) = plan.downcast_ref::<FilterExec>() {
             let input = Estimate::sum(&children);
-            return Estimate { rows: input.rows * share(filter.predicate()), ..input };
+            return Estimate { rows: input.rows * share_of_filter(filter), ..input };
         }
         match (plan.downcast_ref::<HashJoinExec>(), children.as_slice()) {
             (Some(join), [left, right]) => Estimate::joined(*left, *right, *join.join_type()),
@@ -199,14 +200,38 @@ fn all_known(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// The assumed share of rows for which a condition holds. A scan filters by the values as they are, and the rows of a private
-/// table once more by what the values count as: such conditions count once.
-fn share(condition: &Arc<dyn PhysicalExpr>) -> f64 {
+/// The assumed share of rows for which a condition holds.
+pub(super) fn share(condition: &Arc<dyn PhysicalExpr>) -> f64 {
+    share_of_all(split_conjunction(condition), &[])
+}
+
+/// The assumed share of rows that pass a filter. A condition may be a column that the operator below computes.
+fn share_of_filter(filter: &FilterExec) -> f64 {
+    let below = filter.input().downcast_ref::<ProjectionExec>();
+    let computed = |condition| match (below, column(condition)) {
+        (Some(below), Some(at)) => below.expr().get(at).map_or(condition, |column| &column.expr),
+        _ => condition,
+    };
+    let conditions = split_conjunction(filter.predicate()).into_iter();
+    share_of_all(conditions.flat_map(|of| split_conjunction(computed(of))).collect(), &[])
+}
+
+/// The assumed share of the rows with all of `given` for which all conditions hold. A scan filters by the values as they are, and the rows of a
+/// private table once more by what the values count as: such conditions count once, as do those that stand in each branch
+/// of an OR and beside it.
+fn share_of_all(conditions: Vec<&Arc<dyn PhysicalExpr>>, given: &[&Arc<dyn PhysicalExpr>]) -> f64 {
     let mut counted: Vec<(HashSet<Column>, Option<Operator>, f64)> = Vec::new();
-    for condition in split_conjunction(condition) {
+    let mut given = given.to_vec();
+    // Those that are made of others come last.
+    let (ors, others): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|of| is_or(of));
+    for condition in others.into_iter().chain(ors) {
+        if given.contains(&condition) {
+            continue;
+        }
+        let own = share_of_one(condition, &given);
+        given.push(condition);
         let columns = collect_columns(condition);
         let op = condition.downcast_ref::<BinaryExpr>().map(|compared| *compared.op());
-        let own = share_of_one(condition);
         let known =
             counted.iter_mut().find(|(of, by, _)| op.is_some() && *of == columns && *by == op);
         match known {
@@ -217,7 +242,12 @@ fn share(condition: &Arc<dyn PhysicalExpr>) -> f64 {
     counted.into_iter().map(|(_, _, share)| share).product()
 }
 
-fn share_of_one(condition: &Arc<dyn PhysicalExpr>) -> f64 {
+fn is_or(condition: &Arc<dyn PhysicalExpr>) -> bool {
+    condition.downcast_ref::<BinaryExpr>().is_some_and(|either| *either.op() == Operator::Or)
+}
+
+fn share_of_one(condition: &Arc<dyn PhysicalExpr>, given: &[&Arc<dyn PhysicalExpr>]) -> f64 {
+    let share = |of| share_of_all(split_conjunction(of), given);
     if let Some(compared) = condition.downcast_ref::<BinaryExpr>() {
         let (left, right) = (compared.left(), compared.right());
         return match compared.op() {
@@ -243,6 +273,11 @@ fn share_of_one(condition: &Arc<dyn PhysicalExpr>) -> f64 {
         return 1.0;
     }
     if condition.is::<IsNullExpr>() { EQUAL } else { KEPT }
+}
+
+/// The position of a column.
+pub(super) fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    expr.downcast_ref::<Column>().map(Column::index)
 }
 
 #[cfg(test)]
@@ -276,6 +311,34 @@ mod tests {
         let equal = both(below.clone(), compare("x", Operator::Eq, 5));
         is(&equal, COMPARED * EQUAL);
         is(&not(below).unwrap(), 1.0 - COMPARED);
+    }
+
+    /// What stands beside an OR says nothing new within its branches, nor does what is said twice.
+    #[test]
+    fn a_condition_that_is_given_counts_once() {
+        let schema = Schema::new(vec![
+            Field::new("x", DataType::Int64, true),
+            Field::new("y", DataType::Int64, true),
+            Field::new("z", DataType::Int64, true),
+        ]);
+        let compare = |name: &str, op: Operator, value: i64| {
+            binary(col(name, &schema).unwrap(), op, lit(value), &schema).unwrap()
+        };
+        let join = |a, op, b| binary(a, op, b, &schema).unwrap();
+        let (x, y) = (compare("x", Operator::Eq, 5), compare("y", Operator::Lt, 5));
+        let of_z = |op| compare("z", op, 3);
+        let is = |condition: &Arc<dyn PhysicalExpr>, expected: f64| {
+            assert!((share(condition) - expected).abs() < 1e-12, "{condition}")
+        };
+        let branch = |op| join(join(x.clone(), Operator::And, of_z(op)), Operator::And, y.clone());
+        let either = join(branch(Operator::Lt), Operator::Or, branch(Operator::Eq));
+        let alone = EQUAL * COMPARED * (COMPARED + EQUAL);
+        is(&either, alone);
+        for parts in [[&x, &y, &either], [&either, &y, &x]] {
+            let all = parts.map(Arc::clone).into_iter();
+            is(&all.reduce(|a, b| join(a, Operator::And, b)).unwrap(), alone);
+        }
+        is(&join(x.clone(), Operator::And, x), EQUAL);
     }
 
     #[test]

@@ -1,44 +1,45 @@
 //! An index of the rows of a table by one integer column.
 //!
 //! In: all rows of a table. Out: for each key that is looked up, the places of the rows that have it, mostly one. Keys that are
-//! close to each other have an array with a slot for each number; others have a hash table. Rows without a key are found by none.
+//! close to each other have a bit for each number; others have a hash table. Rows without a key are found by none.
 //!
 //! ```text
-//! o_orderkey 1 2 3 · · · 7 32          →  slots 0 1 2 – – – 3 … 4
+//! o_orderkey 1 2 3 · · · 7 32          →  bits 1 1 1 0 0 0 1 … 1, places 0 1 2 3 4
 //! o_custkey  7 8 1       9 7
 //! ```
 
 use std::mem::size_of;
+use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
-use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::array::{Array, ArrayRef, RecordBatch, new_empty_array};
+use arrow::compute::concat;
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::common::{HashMap, Result};
 
+use super::close::CloseKeys;
 use crate::exec::operator::bound_contributions::integers;
 use crate::grid::failed;
 
 /// The place of no row.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// How many slots of an array a row may take, on average.
-const SLOTS_OF_A_ROW: usize = 8;
-
-/// The most bytes that an index takes for a row: its slots, or its entry in a hash table that is half empty, and the row before.
-pub(crate) const OF_A_ROW: usize = 40;
+/// The most bytes that an index takes for a row, beside its columns: its entry in a hash table that is less than half full, and
+/// the row before.
+pub(crate) const OF_A_ROW: usize = 44;
 
 /// The rows of a table by their keys.
 pub(crate) struct LookUp {
     index: Index,
     /// For each row, the row before it with the same key; empty if no key occurs twice.
     before: Vec<u32>,
-    rows: RecordBatch,
+    /// The columns of the table. The key is left out, because whoever looks for it has it.
+    columns: Vec<Option<ArrayRef>>,
+    rows: usize,
 }
 
+/// The last row of each key.
 enum Index {
-    /// The last row of each key, by what the key is above the least one.
-    Close { least: u64, slots: Vec<u32> },
-    /// The last row of each key.
+    Close(CloseKeys),
     Scattered(HashMap<u64, u32>),
 }
 
@@ -60,37 +61,30 @@ impl LookUp {
     /// # Errors
     /// A constant text for a key of another type, and for 2³² rows.
     pub(super) fn new(schema: &SchemaRef, batches: &[RecordBatch], key: usize) -> Result<Self> {
-        let rows = concat_batches(schema, batches)?;
-        if rows.num_rows() >= NONE as usize {
-            return Err(failed());
-        }
-        let keys = rows.columns().get(key).ok_or_else(failed)?;
-        let codes = codes(keys)?;
-        let is_key = |place: &usize| keys.is_valid(*place);
-        let least = (0..codes.len()).filter(is_key).map(|place| codes[place]).min().unwrap_or(0);
-        let most = (0..codes.len()).filter(is_key).map(|place| codes[place]).max().unwrap_or(0);
-        let slots = usize::try_from(most - least).ok().and_then(|range| range.checked_add(1));
-        let slots = slots.filter(|slots| *slots / SLOTS_OF_A_ROW <= rows.num_rows());
-        let mut index = match slots {
-            Some(slots) => Index::Close { least, slots: vec![NONE; slots] },
-            None => Index::Scattered(HashMap::with_capacity(rows.num_rows())),
-        };
-        let mut before = Vec::new();
-        for place in (0..codes.len()).filter(is_key) {
-            let this = u32::try_from(place).map_err(|_| failed())?;
-            let earlier = match &mut index {
-                Index::Close { least, slots } => {
-                    let slot = usize::try_from(codes[place] - *least).map_err(|_| failed())?;
-                    std::mem::replace(&mut slots[slot], this)
-                }
-                Index::Scattered(places) => places.insert(codes[place], this).unwrap_or(NONE),
-            };
-            if earlier != NONE {
-                before.resize(codes.len(), NONE);
-                before[place] = earlier;
+        let keys = Keys::of(batches, key)?;
+        let mut before = Before { rows: keys.rows, of: Vec::new() };
+        let index = match CloseKeys::of(&keys, &mut before)? {
+            Some(close) => Index::Close(close),
+            None => {
+                let mut last = HashMap::with_capacity(keys.rows);
+                keys.each(|place, code| {
+                    before.set(place, last.insert(code, place).unwrap_or(NONE));
+                })?;
+                Index::Scattered(last)
             }
-        }
-        Ok(Self { index, before, rows })
+        };
+        let column = |(at, field): (usize, &Arc<Field>)| {
+            let of = |batch: &RecordBatch| batch.columns().get(at).cloned().ok_or_else(failed);
+            let parts: Vec<ArrayRef> = batches.iter().map(of).collect::<Result<_>>()?;
+            let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+            Ok(match (at == key, parts.is_empty()) {
+                (true, _) => None,
+                (false, true) => Some(new_empty_array(field.data_type())),
+                (false, false) => Some(concat(&parts)?),
+            })
+        };
+        let columns = schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
+        Ok(Self { index, before: before.of, columns, rows: keys.rows })
     }
 
     /// For each key the place of its last row, or [`NONE`].
@@ -100,15 +94,9 @@ impl LookUp {
     pub(super) fn last(&self, keys: &ArrayRef) -> Result<Vec<u32>> {
         let codes = codes(keys)?;
         let mut places: Vec<u32> = match &self.index {
-            Index::Close { least, slots } => {
-                let slot = |code: &u64| usize::try_from(code.wrapping_sub(*least)).ok();
-                codes
-                    .iter()
-                    .map(|code| slot(code).and_then(|slot| slots.get(slot)).map_or(NONE, |p| *p))
-                    .collect()
-            }
-            Index::Scattered(places) => {
-                codes.iter().map(|code| places.get(code).map_or(NONE, |place| *place)).collect()
+            Index::Close(close) => codes.iter().map(|code| close.last(*code)).collect(),
+            Index::Scattered(last) => {
+                codes.iter().map(|code| last.get(code).map_or(NONE, |place| *place)).collect()
             }
         };
         if let Some(valid) = keys.nulls().filter(|nulls| nulls.null_count() > 0) {
@@ -131,18 +119,78 @@ impl LookUp {
         self.before.is_empty()
     }
 
-    /// The columns of the table.
-    pub(super) fn columns(&self) -> &[ArrayRef] {
-        self.rows.columns()
+    /// The columns of the table, and `None` for the key.
+    pub(super) fn columns(&self) -> &[Option<ArrayRef>] {
+        &self.columns
     }
 
     /// The bytes in use.
     pub(super) fn size(&self) -> usize {
         let index = match &self.index {
-            Index::Close { slots, .. } => slots.capacity() * size_of::<u32>(),
-            Index::Scattered(places) => places.capacity() * (size_of::<(u64, u32)>() + 1),
+            Index::Close(close) => close.size(),
+            // Seven of eight slots may be taken.
+            Index::Scattered(last) => last.capacity() / 7 * 8 * (size_of::<(u64, u32)>() + 1),
         };
-        index + self.before.capacity() * size_of::<u32>() + self.rows.get_array_memory_size()
+        index + self.before.capacity() * size_of::<u32>() + self.of_columns()
+    }
+
+    /// The most bytes that as many rows may use, whatever their keys are.
+    pub(super) fn most(&self) -> usize {
+        self.rows.saturating_mul(OF_A_ROW).saturating_add(self.of_columns())
+    }
+
+    fn of_columns(&self) -> usize {
+        self.columns.iter().flatten().map(|column| column.get_array_memory_size()).sum()
+    }
+}
+
+/// The keys of all rows.
+pub(super) struct Keys {
+    parts: Vec<ArrayRef>,
+    pub(super) rows: usize,
+}
+
+impl Keys {
+    fn of(batches: &[RecordBatch], key: usize) -> Result<Self> {
+        let part = |batch: &RecordBatch| batch.columns().get(key).cloned().ok_or_else(failed);
+        let parts: Vec<ArrayRef> = batches.iter().map(part).collect::<Result<_>>()?;
+        let rows = parts.iter().map(|part| part.len()).sum();
+        if rows >= NONE as usize {
+            return Err(failed());
+        }
+        Ok(Self { parts, rows })
+    }
+
+    /// Visits the place and the code of each row that has a key, in order.
+    pub(super) fn each(&self, mut visit: impl FnMut(u32, u64)) -> Result<()> {
+        let mut places = 0_u32..;
+        for part in &self.parts {
+            let of_part = codes(part)?.into_iter().zip(places.by_ref());
+            match part.nulls().filter(|nulls| nulls.null_count() > 0) {
+                None => of_part.for_each(|(code, place)| visit(place, code)),
+                Some(valid) => {
+                    let valid = of_part.zip(valid.iter()).filter(|(_, valid)| *valid);
+                    valid.for_each(|((code, place), _)| visit(place, code));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The row before each row with the same key, once a key occurs twice.
+pub(super) struct Before {
+    rows: usize,
+    of: Vec<u32>,
+}
+
+impl Before {
+    /// Sets the row before this one; [`NONE`] if it is the first one with its key.
+    pub(super) fn set(&mut self, place: u32, earlier: u32) {
+        if earlier != NONE {
+            self.of.resize(self.rows, NONE);
+            self.of[place as usize] = earlier;
+        }
     }
 }
 
@@ -157,10 +205,12 @@ fn codes(keys: &ArrayRef) -> Result<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::collections::BTreeMap;
 
     use arrow::array::{Int32Array, UInt64Array};
-    use arrow::datatypes::{Field, Schema};
+    use arrow::datatypes::Schema;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha20Rng;
 
     use super::*;
 
@@ -190,7 +240,7 @@ mod tests {
             };
             let rows = [Some(3), None, Some(-2), Some(5), Some(3), None, Some(3), Some(0)];
             let look_up = look_up(&[keys(&rows[..3]), keys(&[]), keys(&rows[3..])]);
-            assert_eq!(matches!(look_up.index, Index::Close { .. }), scale == 1);
+            assert_eq!(matches!(look_up.index, Index::Close(_)), scale == 1);
             assert!(!look_up.is_unique());
             let asked = [Some(3), Some(-2), None, Some(4), Some(6), Some(-3), Some(0), Some(5)];
             let found = all(&look_up, &keys(&asked));
@@ -199,6 +249,55 @@ mod tests {
                 [vec![6, 4, 0], vec![2], none(), none(), none(), none(), vec![7], vec![3]];
             assert_eq!(found, expected);
         }
+    }
+
+    /// In whatever order keys come, how far they are from each other, and how many there are in a word.
+    #[test]
+    fn random_keys_have_the_places_of_a_map() {
+        let mut dice = ChaCha20Rng::seed_from_u64(77);
+        let (mut close, mut in_order) = (0, 0);
+        for _ in 0..400 {
+            let rows = dice.random_range(1..300_usize);
+            let range = dice.random_range(1..70_u64) * dice.random_range(1..=rows as u64);
+            let least = dice.random_range(0..=u64::MAX - range);
+            let nulls = dice.random_bool(0.3);
+            let key = |dice: &mut ChaCha20Rng| {
+                let key = least + dice.random_range(0..range);
+                (!nulls || dice.random_bool(0.9)).then_some(key)
+            };
+            let mut keys: Vec<_> = (0..rows).map(|_| key(&mut dice)).collect();
+            if dice.random_bool(0.5) {
+                keys.sort_unstable();
+            }
+            if dice.random_bool(0.5) {
+                keys.dedup();
+            }
+            let array = |keys: &[Option<u64>]| -> ArrayRef {
+                Arc::new(keys.iter().copied().collect::<UInt64Array>())
+            };
+            let (first, second) = keys.split_at(dice.random_range(0..=keys.len()));
+            let look_up = look_up(&[array(first), array(second)]);
+            let mut places: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+            for (key, place) in keys.iter().zip(0..) {
+                if let Some(key) = key {
+                    places.entry(*key).or_default().insert(0, place);
+                }
+            }
+            let asked: Vec<u64> =
+                (least.saturating_sub(2)..least.saturating_add(range + 2)).collect();
+            let found = all(&look_up, &array(&asked.iter().copied().map(Some).collect::<Vec<_>>()));
+            for (key, found) in asked.iter().zip(found) {
+                assert_eq!(found, places.get(key).cloned().unwrap_or_default(), "{key}");
+            }
+            assert_eq!(look_up.is_unique(), places.values().all(|of_key| of_key.len() == 1));
+            let ordered = keys.iter().all(Option::is_some) && keys.is_sorted_by(|a, b| a < b);
+            if let Index::Close(keys) = &look_up.index {
+                assert_eq!(keys.is_in_order(), ordered);
+                close += 1;
+                in_order += usize::from(ordered);
+            }
+        }
+        assert!(close > 100 && close < 390 && in_order > 20, "{close} {in_order}");
     }
 
     #[test]

@@ -10,11 +10,12 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
+use tokio::sync::OnceCell;
 
 use super::index::LookUp;
 
@@ -78,6 +79,12 @@ impl Identity {
         self.files.first().map_or(0, |file| file.bytes)
     }
 
+    /// A name that no other one has, as long as the files are open.
+    fn name(&self) -> String {
+        let stamps: Vec<&str> = self.files.iter().map(|file| file.stamp.as_str()).collect();
+        format!("{} {stamps:?}", self.rows)
+    }
+
     /// What a step makes of these rows; its description must leave nothing open.
     pub(crate) fn then(mut self, step: &str) -> Self {
         self.rows = format!("({}) {step}", self.rows);
@@ -92,9 +99,14 @@ impl Identity {
     }
 }
 
+/// The index that running statements use, once one of them has made it.
+pub(super) type InUse = OnceCell<Arc<LookUp>>;
+
 /// The look-ups that an engine keeps, the most recently used one last.
 pub(crate) struct KeptLookUps {
     kept: Mutex<Vec<(Identity, Arc<LookUp>)>>,
+    /// Those that running statements use or make, by name. Their files are held open by the plans of these statements.
+    in_use: Mutex<Vec<(String, Weak<InUse>)>>,
     /// The bytes of all of them, at most.
     most: usize,
     _memory: Option<MemoryReservation>,
@@ -103,7 +115,7 @@ pub(crate) struct KeptLookUps {
 /// Those of an engine without a limit of its memory.
 impl Default for KeptLookUps {
     fn default() -> Self {
-        Self { kept: Mutex::default(), most: MOST_BYTES, _memory: None }
+        Self::with(MOST_BYTES, None)
     }
 }
 
@@ -126,10 +138,14 @@ impl KeptLookUps {
                 let reserved = MemoryConsumer::new("look-ups").register(memory);
                 let most = limit / PART;
                 reserved.try_grow(most).ok()?;
-                Some(Self { kept: Mutex::default(), most, _memory: Some(reserved) })
+                Some(Self::with(most, Some(reserved)))
             }
             MemoryLimit::Finite(_) | MemoryLimit::Unknown => None,
         }
+    }
+
+    fn with(most: usize, memory: Option<MemoryReservation>) -> Self {
+        Self { kept: Mutex::default(), in_use: Mutex::default(), most, _memory: memory }
     }
 
     /// The bytes of all that it keeps, at most.
@@ -139,6 +155,25 @@ impl KeptLookUps {
 
     fn all(&self) -> MutexGuard<'_, Vec<(Identity, Arc<LookUp>)>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all_in_use(&self) -> MutexGuard<'_, Vec<(String, Weak<InUse>)>> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where statements that run at the same time find the look-up of these rows: the first one makes it. If that one fails or
+    /// ends before, the next one does.
+    pub(super) fn in_use(&self, wanted: &Identity) -> Arc<InUse> {
+        let mut all = self.all_in_use();
+        // What no plan holds any more may stand for other files of the same name.
+        all.retain(|(_, one)| one.strong_count() > 0);
+        let name = wanted.name();
+        let found = all.iter().find(|(own, _)| *own == name).and_then(|(_, one)| one.upgrade());
+        found.unwrap_or_else(|| {
+            let one = Arc::default();
+            all.push((name, Arc::downgrade(&one)));
+            one
+        })
     }
 
     /// The look-up of these rows, if it is kept.
@@ -151,8 +186,12 @@ impl KeptLookUps {
         Some(look_up)
     }
 
-    /// Keeps a look-up, and forgets those that were not used for longest if they are too large together.
+    /// Keeps a look-up, and forgets those that were not used for longest if they are too large together. One that is too large
+    /// alone is not kept.
     pub(super) fn keep(&self, identity: Identity, look_up: &Arc<LookUp>) {
+        if look_up.size() > self.most {
+            return;
+        }
         let mut all = self.all();
         all.retain(|(kept, _)| *kept != identity);
         all.push((identity, Arc::clone(look_up)));
@@ -162,9 +201,10 @@ impl KeptLookUps {
         }
     }
 
-    /// Forgets all of them, and closes their files.
+    /// Forgets all of them, and closes their files. Statements that run go on with theirs, and share them with no later one.
     pub(crate) fn clear(&self) {
         self.all().clear();
+        self.all_in_use().clear();
     }
 
     #[cfg(test)]

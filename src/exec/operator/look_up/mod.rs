@@ -14,7 +14,10 @@
 //! ```
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take;
@@ -34,17 +37,23 @@ use datafusion::physical_plan::{
 use futures::future::{TryFutureExt, ready};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use tokio::sync::OnceCell;
+use tokio::time::timeout;
 
 use crate::grid::failed;
 use index::NONE;
 
+mod close;
 mod index;
 mod kept;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use index::{LookUp, OF_A_ROW};
+use kept::InUse;
 pub(crate) use kept::{Identity, KeptLookUps, Pinned};
+
+/// How long a statement waits for the index that another one makes. Then it makes one for itself.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 20_000 });
 
 /// Which columns come out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,7 +188,6 @@ impl ExecutionPlan for LookUpExec {
             schema: self.schema(),
             columns: self.by.columns,
             of_rows: self.by.of_rows,
-            of_table: self.by.of_table,
             most: context.session_config().batch_size(),
         };
         let rows = self.rows.execute(partition, Arc::clone(&context))?;
@@ -193,10 +201,11 @@ impl ExecutionPlan for LookUpExec {
     }
 }
 
-/// An index, and the memory that it takes of its statement.
+/// An index, and the memory that it takes of the statement.
 struct Index {
     look_up: Arc<LookUp>,
-    _memory: Option<Arc<MemoryReservation>>,
+    /// Where statements that begin meanwhile find it, and the memory; nothing if the engine set memory aside.
+    _in_use: Option<(Arc<InUse>, Arc<MemoryReservation>)>,
 }
 
 /// The index of a table, made by the first partition that needs it.
@@ -210,35 +219,68 @@ async fn indexed(
     Ok(Arc::clone(&index.look_up))
 }
 
-/// The index of a table: the one that was kept, or a new one.
+/// The index of a table: the one that was kept, the one that another statement makes now, or a new one.
 async fn index(
     table: &Arc<dyn ExecutionPlan>,
     by: &By,
     context: &Arc<TaskContext>,
 ) -> Result<Index> {
     if let Some(look_up) = by.kept.find(&by.identity) {
-        return Ok(Index { look_up, _memory: None });
+        return Ok(Index { look_up, _in_use: None });
     }
     let pool = context.memory_pool();
     let memory = Arc::new(MemoryConsumer::new("LookUpExec").register(pool));
+    let in_use = by.kept.in_use(&by.identity);
+    let look_up = shared(&in_use, table, by, context, &memory).await?;
+    memory.try_resize(look_up.most())?;
+    Ok(Index { look_up, _in_use: Some((in_use, memory)) })
+}
+
+/// The index that another statement makes now, or the one that this statement makes for all.
+async fn shared(
+    in_use: &InUse,
+    table: &Arc<dyn ExecutionPlan>,
+    by: &By,
+    context: &Arc<TaskContext>,
+    memory: &Arc<MemoryReservation>,
+) -> Result<Arc<LookUp>> {
+    let begun = AtomicBool::new(false);
+    let make = || {
+        begun.store(true, Ordering::Relaxed);
+        made(table, by, context, memory)
+    };
+    let mut shared = pin!(in_use.get_or_try_init(make));
+    match timeout(PATIENCE, &mut shared).await {
+        Ok(made) => made.map(Arc::clone),
+        Err(_) if begun.load(Ordering::Relaxed) => shared.await.map(Arc::clone),
+        // Another statement may stand still with what it began.
+        Err(_) => made(table, by, context, memory).await,
+    }
+}
+
+/// Makes the index of a table, with the memory that it takes meanwhile.
+async fn made(
+    table: &Arc<dyn ExecutionPlan>,
+    by: &By,
+    context: &Arc<TaskContext>,
+    memory: &Arc<MemoryReservation>,
+) -> Result<Arc<LookUp>> {
     let mut reading = Vec::new();
     for partition in 0..table.output_partitioning().partition_count() {
         let rows = table.execute(partition, Arc::clone(context))?;
-        reading.push(SpawnedTask::spawn(read(rows, Arc::clone(&memory))));
+        reading.push(SpawnedTask::spawn(read(rows, Arc::clone(memory))));
     }
     let mut batches = Vec::new();
     for partition in reading {
         batches.append(&mut partition.join().await.map_err(|_| failed())??);
     }
-    // The rows are copied into one batch. Of the index, the most that it may take is reserved: one key far from all others
+    // The rows are copied. Of the index, the most that it may take is reserved, now and later: one key far from all others
     // decides how it is made, and must not decide whether there is memory for it.
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     memory.try_grow(memory.size().saturating_add(rows.saturating_mul(OF_A_ROW)))?;
     let look_up = Arc::new(LookUp::new(&table.schema(), &batches, by.of_table)?);
-    drop(batches);
-    memory.shrink(memory.size().saturating_sub(look_up.size()));
     by.kept.keep(by.identity.clone(), &look_up);
-    Ok(Index { look_up, _memory: Some(memory) })
+    Ok(look_up)
 }
 
 /// All rows of one partition.
@@ -267,8 +309,11 @@ struct Matches {
 }
 
 impl Matches {
-    /// The next rows, at most `most`, each with a place.
-    fn pairs(&mut self, most: usize) -> Result<(Vec<u32>, Vec<u32>)> {
+    /// The next rows, at most `most`, each with a place; all rows of the batch at once if each has one.
+    fn pairs(&mut self, most: usize) -> Result<(Found, Vec<u32>)> {
+        if self.row == 0 && self.each_has_one() {
+            return Ok((Found::Every, std::mem::take(&mut self.last)));
+        }
         let likely = most.min(self.last.len());
         let (mut rows, mut places) = (Vec::with_capacity(likely), Vec::with_capacity(likely));
         while let Some(last) = self.last.get(self.row) {
@@ -284,14 +329,37 @@ impl Matches {
             places.push(place);
             self.next = Some(self.look_up.before(place));
         }
-        Ok((rows, places))
+        Ok((Found::These(rows), places))
+    }
+
+    /// Whether each row of a batch has one place.
+    fn each_has_one(&self) -> bool {
+        !self.last.is_empty() && self.look_up.is_unique() && !self.last.contains(&NONE)
     }
 
     /// All rows that have a place, each once.
-    fn found(&mut self) -> Result<Vec<u32>> {
+    fn found(&mut self) -> Found {
         let last = std::mem::take(&mut self.last);
+        if !last.is_empty() && !last.contains(&NONE) {
+            return Found::Every;
+        }
         let found = (0..).zip(last).filter(|(_, place)| *place != NONE).map(|(row, _)| row);
-        Ok(found.collect())
+        Found::These(found.collect())
+    }
+}
+
+/// Rows of a batch.
+enum Found {
+    Every,
+    These(Vec<u32>),
+}
+
+impl Found {
+    /// These rows of each column.
+    fn of(self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        let Self::These(rows) = self else { return Ok(columns.to_vec()) };
+        let rows = UInt32Array::from(rows);
+        columns.iter().map(|column| Ok(take(column, &rows, None)?)).collect()
     }
 }
 
@@ -301,7 +369,6 @@ struct Make {
     schema: SchemaRef,
     columns: Columns,
     of_rows: usize,
-    of_table: usize,
     most: usize,
 }
 
@@ -322,19 +389,13 @@ impl Make {
     fn batch(&self, mut matches: Matches) -> Result<Option<(RecordBatch, Matches)>> {
         let most = if matches.look_up.is_unique() { usize::MAX } else { self.most };
         let (found, places) = match self.columns {
-            Columns::Rows => (matches.found()?, Vec::new()),
+            Columns::Rows => (matches.found(), Vec::new()),
             Columns::RowsThenTable | Columns::TableThenRows => matches.pairs(most)?,
         };
-        if found.is_empty() {
+        if matches!(&found, Found::These(rows) if rows.is_empty()) {
             return Ok(None);
         }
-        let every = found.len() == matches.batch.num_rows()
-            && (self.columns == Columns::Rows || matches.look_up.is_unique());
-        let own = if every {
-            matches.batch.columns().to_vec()
-        } else {
-            taken(matches.batch.columns(), found)?
-        };
+        let own = found.of(matches.batch.columns())?;
         let columns = match self.columns {
             Columns::Rows => own,
             Columns::RowsThenTable => {
@@ -359,15 +420,12 @@ impl Make {
     ) -> Result<Vec<ArrayRef>> {
         let places = UInt32Array::from(places);
         let key = own.get(self.of_rows).ok_or_else(failed)?;
-        let column = |(at, column): (usize, &ArrayRef)| {
-            if at == self.of_table { Ok(Arc::clone(key)) } else { Ok(take(column, &places, None)?) }
+        let column = |column: &Option<ArrayRef>| {
+            Ok(match column {
+                Some(column) => take(column, &places, None)?,
+                None => Arc::clone(key),
+            })
         };
-        look_up.columns().iter().enumerate().map(column).collect()
+        look_up.columns().iter().map(column).collect()
     }
-}
-
-/// These rows of each column.
-fn taken(columns: &[ArrayRef], rows: Vec<u32>) -> Result<Vec<ArrayRef>> {
-    let rows = UInt32Array::from(rows);
-    columns.iter().map(|column| Ok(take(column, &rows, None)?)).collect()
 }

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::util::display::array_value_to_string;
@@ -13,7 +14,8 @@ use datafusion::physical_plan::filter_pushdown::{
     FilterPushdownPhase, PushedDown, PushedDownPredicate,
 };
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
-use datafusion::physical_plan::{ExecutionPlan, collect_partitioned};
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::{ExecutionPlan, collect, collect_partitioned};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -151,9 +153,15 @@ fn an_index_is_found_by_its_files_and_what_is_made_of_them() {
         assert!(kept.find(identity).is_none(), "{i}");
         kept.keep(identity.clone(), &look_up);
         assert!(kept.find(identity).is_some(), "{i}");
+        let others = identities.iter().map(|other| kept.in_use(other)).collect::<Vec<_>>();
+        let own = kept.in_use(identity);
+        let same = others.iter().map(|other| Arc::ptr_eq(other, &own));
+        assert!(same.eq((0..identities.len()).map(|other| other == i)), "{i}");
     }
     assert_eq!(kept.len(), identities.len());
+    let in_use = kept.in_use(&identities[0]);
     kept.clear();
+    assert!(!Arc::ptr_eq(&kept.in_use(&identities[0]), &in_use));
     assert!(identities.iter().all(|identity| kept.find(identity).is_none()));
 }
 
@@ -174,6 +182,123 @@ fn what_is_kept_is_limited() {
     kept.keep(of(fit), &look_up);
     assert_eq!(kept.len(), fit);
     assert!(kept.find(&of(0)).is_some() && kept.find(&of(1)).is_none());
+}
+
+/// An index that is larger than all that may be kept drives out nothing.
+#[test]
+fn what_does_not_fit_leaves_the_others() {
+    let memory: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(4 << 30));
+    let kept = KeptLookUps::within(&memory).unwrap();
+    let of = |rows: usize, name: &str| {
+        let texts = StringArray::from_iter_values((0..rows).map(|_| "x".repeat(1 << 12)));
+        let keys = Int64Array::from_iter_values((0..).take(rows));
+        let columns: [(&str, ArrayRef); 2] = [("k", Arc::new(keys)), ("t", Arc::new(texts))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let look_up = Arc::new(LookUp::new(&batch.schema(), &[batch], 0).unwrap());
+        let file = Pinned::new(name.to_owned(), 100, Arc::new(()));
+        kept.keep(Identity::of_file(file, "k"), &look_up);
+        look_up.size()
+    };
+    assert!(of(10, "small") < kept.most());
+    assert!(of(70_000, "large") > kept.most());
+    assert_eq!(kept.len(), 1);
+}
+
+/// A table of which it is known how often it was read. It fails the first times.
+#[derive(Debug)]
+struct Counted {
+    rows: RecordBatch,
+    reads: AtomicUsize,
+    failures: usize,
+}
+
+impl PartitionStream for Counted {
+    fn schema(&self) -> &SchemaRef {
+        self.rows.schema_ref()
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let turn = self.reads.fetch_add(1, Ordering::Relaxed);
+        let rows = if turn < self.failures { Err(failed()) } else { Ok(self.rows.clone()) };
+        let rows = stream::once(async {
+            for _ in 0..20 {
+                tokio::task::yield_now().await;
+            }
+            rows
+        });
+        Box::pin(RecordBatchStreamAdapter::new(self.rows.schema(), rows))
+    }
+}
+
+/// Statements that need an index at the same time make it once. If the one that makes it fails or is given up, the next one does.
+#[tokio::test]
+async fn statements_at_the_same_time_share_an_index() {
+    let state = session(8_192);
+    let rows = random(&mut ChaCha20Rng::seed_from_u64(5), "l", 5, 20).concat();
+    let own = scan(std::slice::from_ref(&rows), &state).await;
+    for failures in [0, 1, 3] {
+        let table = Counted { rows: rows[0].clone(), reads: AtomicUsize::new(0), failures };
+        let (kept, table) = (Arc::<KeptLookUps>::default(), Arc::new(table));
+        let statement = || {
+            let of_table: Arc<dyn PartitionStream> = Arc::clone(&table) as _;
+            let schema = of_table.schema().clone();
+            let plan = StreamingTableExec::try_new(schema, vec![of_table], None, [], false, None);
+            let kept = Arc::clone(&kept);
+            let by =
+                By { of_rows: 1, of_table: 1, columns: Columns::Rows, kept, identity: identity() };
+            let plan = LookUpExec::new(Arc::clone(&own), Arc::new(plan.unwrap()), by, own.schema());
+            collect(Arc::new(plan), state.task_ctx())
+        };
+        let mut given_up = Box::pin(statement());
+        assert!(futures::poll!(&mut given_up).is_pending());
+        let others = futures::future::join_all((0..5).map(|_| tokio::spawn(statement())));
+        let given_up = tokio::spawn(async move {
+            tokio::task::yield_now().await;
+            drop(given_up);
+        });
+        let answers = others.await.into_iter().map(|answer| answer.unwrap());
+        let answers: Vec<_> = answers.collect();
+        given_up.await.unwrap();
+        let found = |rows: &Vec<RecordBatch>| rows.iter().map(RecordBatch::num_rows).sum::<usize>();
+        let found: Vec<usize> = answers.iter().flatten().map(found).collect();
+        assert!(found.len() + failures >= 5 && found[0] > 0, "{found:?}");
+        assert!(found.iter().all(|rows| *rows == found[0]), "{found:?}");
+        let reads = table.reads.load(Ordering::Relaxed);
+        assert!((failures + 1..=failures + 2).contains(&reads), "{reads} reads");
+        assert_eq!(kept.len(), 1);
+    }
+}
+
+/// A statement that stands still with an index that it began holds up no other one for long.
+#[tokio::test]
+async fn a_statement_that_stands_still_is_not_waited_for() {
+    let state = session(8_192);
+    let rows = random(&mut ChaCha20Rng::seed_from_u64(6), "l", 5, 20);
+    let (own, table) = (scan(&rows, &state).await, scan(&rows, &state).await);
+    let kept = Arc::<KeptLookUps>::default();
+    let in_use = kept.in_use(&identity());
+    let mut standing = Box::pin(in_use.get_or_try_init(std::future::pending::<Result<_>>));
+    assert!(futures::poll!(&mut standing).is_pending());
+    let by = By { of_rows: 1, of_table: 1, columns: Columns::Rows, kept, identity: identity() };
+    let (kept, schema) = (Arc::clone(&by.kept), own.schema());
+    let plan = LookUpExec::new(own, table, by, schema);
+    assert!(!collect(Arc::new(plan), state.task_ctx()).await.unwrap().is_empty());
+    assert_eq!(kept.len(), 1);
+}
+
+/// What a statement reserves for an index does not follow from its keys.
+#[test]
+fn one_key_far_from_the_others_takes_no_other_memory() {
+    let of = |last: i64| {
+        let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..5_000).chain([last])));
+        let batch = RecordBatch::try_from_iter([("k", Arc::clone(&keys)), ("v", keys)]).unwrap();
+        let look_up = LookUp::new(&batch.schema(), &[batch], 0).unwrap();
+        assert!(look_up.size() <= look_up.most());
+        (look_up.size(), look_up.most())
+    };
+    let ((near, of_near), (far, of_far)) = (of(5_000), of(i64::MAX));
+    assert_eq!(of_near, of_far);
+    assert!(near * 3 < far, "{near} {far}");
 }
 
 /// An engine keeps a sixteenth of its memory, which it reserves, or nothing.
