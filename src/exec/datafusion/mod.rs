@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! private_plans, constants, build_side,
-//! look_ups, sizes                           private rows: few rules, with a reason each
+//! look_ups, sizes, split_filters            private rows: few rules, with a reason each
 //! public_plans, session                     released and public rows: DataFusion's own rules
 //! lossy_casts, null_keys, wide_keys,
 //! dependencies, by_name, opaque             defects
@@ -30,6 +30,7 @@ mod public_plans;
 pub(crate) mod session;
 pub(crate) mod sizes;
 pub(crate) mod spill;
+mod split_filters;
 mod wide_keys;
 
 use std::sync::Arc;

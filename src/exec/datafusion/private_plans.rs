@@ -7,7 +7,7 @@
 //! ```text
 //! logical    hide_casts · compute_constants · push_down_filter · extract_equijoin_predicate · common_sub_expression_eliminate
 //!            · forget_dependencies, optimize_projections
-//! physical   hide_properties · look_ups, build_side, join_selection · FilterPushdown · EnsureRequirements
+//! physical   hide_properties · look_ups, build_side, join_selection · FilterPushdown, split_filters · EnsureRequirements
 //!            · CombinePartialFinalAggregate · ProjectionPushdown · EnsureCooperative · SanityCheckPlan · limit_joins
 //! ```
 //!
@@ -42,6 +42,7 @@ use super::lossy_casts::HideCasts;
 use super::null_keys::NoMoreKeys;
 use super::opaque::HideProperties;
 use super::sizes::Sizes;
+use super::split_filters::SplitFilters;
 use super::{PhysicalRule, Rule};
 use crate::exec::elsewhere::site_of;
 
@@ -102,6 +103,8 @@ fn physical_rules(look_ups: LookUps, build_side: BuildSide) -> Vec<PhysicalRule>
         Arc::new(JoinSelection::new()),
         // Row groups of Parquet that cannot contribute a row are not read.
         Arc::new(WhereNamesDiffer(Arc::new(FilterPushdown::new()))),
+        // Few rows are copied for the conditions that cost more.
+        Arc::new(SplitFilters),
         // Rows that must meet are brought together, and windows get their order.
         Arc::new(EnsureRequirements::new()),
         // On one partition, an aggregate takes one step.
@@ -245,6 +248,7 @@ mod tests {
             "build_side",
             "join_selection",
             "FilterPushdown",
+            "split_filters",
             "EnsureRequirements",
             "CombinePartialFinalAggregate",
             "ProjectionPushdown",
