@@ -103,6 +103,11 @@ impl<T> Shelf<T> {
         Self { held: Vec::new(), folder, open: None, written: Vec::new(), own_numbers: 0, share }
     }
 
+    /// Whether any batch was written.
+    pub(crate) fn is_in_file(&self) -> bool {
+        self.open.is_some() || !self.written.is_empty()
+    }
+
     /// Whether batches can be written.
     pub(crate) fn has_folder(&self) -> bool {
         self.folder.disk.tmp_files_enabled()

@@ -12,19 +12,18 @@
 //! rows ─▶ bucket 0..256 ─▶ rows by unit ─▶ runs by key ─▶ k_j ─▶ totals
 //! ```
 
-use std::mem::size_of;
 use std::sync::Arc;
 
 use datafusion::common::Result;
 
-use super::expected::push_expected;
+use super::bucket::{Bucket, OF_A_ROW, Waited, Waiting};
 use super::lanes::Lane;
 use super::partial::{AggregateInput, EnforcedBounds, InputKind, shared};
 use super::payload::{Kept, Payload};
 use super::rungs::{Own, Rungs};
 use super::task::Task;
 use super::together::{KeyNames, Names};
-use super::units::{BUCKETS, Collected, Row, Units, key_of};
+use super::units::{BUCKETS, Collected, Units, key_of};
 use crate::grid::failed;
 
 /// Distributes rows over buckets, for some of the aggregates.
@@ -32,15 +31,15 @@ pub(super) struct Collector {
     task: Arc<Task>,
     /// The payload of each source that one of them reads.
     payloads: Vec<Option<Payload>>,
-    buckets: Vec<Vec<Row>>,
+    buckets: Vec<Waiting>,
     /// The rows that a bucket is expected to get.
     expected: usize,
     kept_scratch: Vec<(usize, u8)>,
 }
 
 impl Collector {
-    /// For about so many rows.
-    pub(super) fn new(task: &Arc<Task>, shape: &Shape, rows: usize) -> Self {
+    /// For about so many rows; `least` if each unit is less than 2³² above it.
+    pub(super) fn new(task: &Arc<Task>, shape: &Shape, rows: usize, least: Option<u64>) -> Self {
         let sources = &task.sources;
         // Units with several rows make some buckets larger than others.
         let expected = rows / BUCKETS + rows / BUCKETS / 16 + 16;
@@ -50,7 +49,7 @@ impl Collector {
         Self {
             payloads: sources.list.iter().enumerate().map(payload).collect(),
             task: Arc::clone(task),
-            buckets: vec![Vec::new(); BUCKETS],
+            buckets: (0..BUCKETS).map(|_| Waiting::new(least)).collect(),
             expected,
             kept_scratch: Vec::new(),
         }
@@ -62,9 +61,7 @@ impl Collector {
         self.kept_scratch.clear();
         for Collected { row, unit, key } in rows {
             let [bucket, ..] = self.task.hash.scatter(*unit).to_be_bytes();
-            let rows = &mut self.buckets[usize::from(bucket)];
-            let place = u32::try_from(rows.len()).map_err(|_| failed())?;
-            push_expected(rows, Row { unit: *unit, key: *key, place }, self.expected);
+            self.buckets[usize::from(bucket)].push(*unit, *key, self.expected)?;
             if reads {
                 self.kept_scratch.push((*row as usize, bucket));
             }
@@ -79,71 +76,27 @@ impl Collector {
 
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
-        let rows: usize = self.buckets.iter().map(Vec::capacity).sum();
+        let rows: usize = self.buckets.iter().map(Waiting::size).sum();
         let payloads: usize = self.payloads.iter().flatten().map(Payload::size).sum();
-        rows * size_of::<Row>() + payloads
+        rows + payloads
     }
 
     /// The bytes of one row.
     pub(super) fn of_row(task: &Arc<Task>, shape: &Shape) -> usize {
-        let payloads = Self::new(task, shape, 0).payloads;
-        size_of::<Row>() + payloads.iter().flatten().map(Payload::of_row).sum::<usize>()
+        let payloads = Self::new(task, shape, 0, None).payloads;
+        OF_A_ROW + payloads.iter().flatten().map(Payload::of_row).sum::<usize>()
     }
 
     /// The rows of each bucket, with their values.
-    pub(super) fn into_buckets(self) -> Vec<Bucket> {
+    pub(super) fn into_buckets(self) -> Vec<Waited> {
         let payloads = self.payloads.into_iter();
         let mut payloads: Vec<_> =
             payloads.map(|payload| Some(payload?.into_buckets().into_iter())).collect();
         let bucket = |rows| {
             let kept = payloads.iter_mut().map(|kept| kept.as_mut().and_then(Iterator::next));
-            Bucket { rows, kept: kept.collect() }
+            Waited { rows, kept: kept.collect() }
         };
         self.buckets.into_iter().map(bucket).collect()
-    }
-}
-
-/// Rows of some units, with the values of each source that is read.
-#[derive(Default)]
-pub(super) struct Bucket {
-    rows: Vec<Row>,
-    kept: Vec<Option<Kept>>,
-}
-
-impl Bucket {
-    /// Replaces its rows by what several parts collected in the same bucket. The memory of its rows is used again.
-    ///
-    /// # Errors
-    /// A constant text for 2³² rows, and for the values of other sources.
-    fn fill(&mut self, parts: Vec<Self>) -> Result<()> {
-        self.rows.clear();
-        self.kept.clear();
-        for part in parts {
-            let before = u32::try_from(self.rows.len()).map_err(|_| failed())?;
-            u32::try_from(self.rows.len() + part.rows.len()).map_err(|_| failed())?;
-            let moved = part.rows.iter().map(|row| Row { place: row.place + before, ..*row });
-            self.rows.extend(moved);
-            if self.kept.is_empty() {
-                self.kept = part.kept;
-                continue;
-            }
-            for (own, other) in self.kept.iter_mut().zip(part.kept) {
-                if let (Some(own), Some(other)) = (own, other) {
-                    own.append(other)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// What was kept of the rows for an aggregate.
-    fn kept(&self, task: &Task, input: usize) -> Result<&Kept> {
-        let at = task.sources.of.get(input).ok_or_else(failed)?;
-        self.kept.get(*at).and_then(Option::as_ref).ok_or_else(failed)
     }
 }
 
@@ -178,13 +131,13 @@ pub(super) struct Totals {
     names: Arc<Names>,
     sums: Vec<Vec<i128>>,
     /// What is left to bound: all that was collected in one bucket, by several parts.
-    buckets: Vec<(Arc<Shape>, Vec<Bucket>)>,
+    buckets: Vec<(Arc<Shape>, Vec<Waited>)>,
     bucket: Bucket,
     units: Units,
     bounding: Bounding,
 }
 
-/// The rows of one unit, in the order of its runs.
+/// The rows of one unit, by key.
 struct OneUnit<'a> {
     code: u64,
     rows: &'a [u64],
@@ -194,7 +147,8 @@ struct OneUnit<'a> {
 #[derive(Default)]
 struct Bounding {
     runs: Vec<Run>,
-    order: Vec<(u64, u32, usize)>,
+    /// The rank of each run, and its position.
+    order: Vec<(u64, u32)>,
     /// Rows kept of every run, for each of the limits.
     kept: Vec<Vec<u64>>,
     rungs: Rungs,
@@ -219,7 +173,7 @@ impl Totals {
     pub(super) fn new(
         names: Arc<Names>,
         outputs: usize,
-        buckets: Vec<(Arc<Shape>, Vec<Bucket>)>,
+        buckets: Vec<(Arc<Shape>, Vec<Waited>)>,
     ) -> Self {
         let sums = vec![vec![0; names.keys.len]; outputs];
         let (bucket, units, bounding) = Default::default();
@@ -231,13 +185,17 @@ impl Totals {
         let Some((shape, parts)) = self.buckets.pop() else { return Ok(false) };
         let (mut bucket, mut units) =
             (std::mem::take(&mut self.bucket), std::mem::take(&mut self.units));
-        bucket.fill(parts)?;
-        units.group(&bucket.rows, self.names.task.hash)?;
+        let names = Arc::clone(&self.names);
+        bucket.fill(parts, names.keys.len)?;
+        units.group(&bucket.rows, names.task.hash)?;
         let mut rest = &mut units.rows[..];
         for (code, count) in units.codes.iter().zip(&units.counts) {
             let (own, after) = rest.split_at_mut(*count);
             rest = after;
-            self.add_unit(&shape, &bucket, *code, own)?;
+            if !bucket.by_key {
+                own.sort_unstable();
+            }
+            self.add_unit(&names, &shape, &bucket, &OneUnit { code: *code, rows: own })?;
         }
         (self.bucket, self.units) = (bucket, units);
         Ok(true)
@@ -251,12 +209,12 @@ impl Totals {
     /// Bounds one unit's rows and adds the kept ones.
     fn add_unit(
         &mut self,
+        names: &Names,
         shape: &Shape,
         bucket: &Bucket,
-        code: u64,
-        rows: &mut [u64],
+        unit: &OneUnit<'_>,
     ) -> Result<()> {
-        rows.sort_unstable();
+        let OneUnit { code, rows } = *unit;
         self.bounding.runs.clear();
         let mut start = 0;
         for run in rows.chunk_by(|a, b| key_of(*a) == key_of(*b)) {
@@ -264,9 +222,8 @@ impl Totals {
             self.bounding.runs.push(Run { key: key_of(rows[start]), start, end });
             start = end;
         }
-        let names = Arc::clone(&self.names);
         let task = &names.task;
-        self.bounding.keep_rows(&names, &shape.limits, code)?;
+        self.bounding.keep_rows(names, &shape.limits, code)?;
         let runs = &self.bounding.runs;
         for (at, (i, output)) in shape.inputs.iter().enumerate() {
             let (input, output) = (&task.inputs[*i], *output);
@@ -299,10 +256,9 @@ impl Totals {
                 }
             }
         }
-        let unit = OneUnit { code, rows };
         for (i, output) in &shape.inputs {
             if task.inputs[*i].ladder.is_some() {
-                self.add_rungs(&task.inputs[*i], *output, bucket.kept(task, *i)?, &unit)?;
+                self.add_rungs(&task.inputs[*i], *output, bucket.kept(task, *i)?, unit)?;
             }
         }
         Ok(())
@@ -336,7 +292,7 @@ impl Totals {
             if order.is_empty() {
                 self.names.fill_order(order, runs, unit.code)?;
             }
-            rungs.sort_by(order.iter().map(|(_, _, i)| *i))?;
+            rungs.sort_by(order.iter().map(|(_, i)| *i as usize))?;
         }
         let parts = kind.outputs();
         let sums = &mut self.sums[output..];
@@ -384,8 +340,8 @@ impl Bounding {
                 names.fill_order(order, runs, code)?;
             }
             kept.resize(runs.len(), 0);
-            limits.keep(order.iter().map(|(_, _, i)| runs[*i].rows()), |position, rows| {
-                kept[order[position].2] = rows
+            limits.keep(order.iter().map(|(_, i)| runs[*i as usize].rows()), |position, rows| {
+                kept[order[position].1 as usize] = rows
             });
         }
         Ok(())
@@ -393,26 +349,21 @@ impl Bounding {
 }
 
 impl Names {
-    /// The order in which a unit's groups are served.
-    fn fill_order(
-        &self,
-        order: &mut Vec<(u64, u32, usize)>,
-        runs: &[Run],
-        code: u64,
-    ) -> Result<()> {
+    /// The order in which a unit's groups are served. Runs ascend by the place of their key.
+    fn fill_order(&self, order: &mut Vec<(u64, u32)>, runs: &[Run], code: u64) -> Result<()> {
         let hash = self.task.hash;
         let unit = self.units.hash(code, hash)?;
-        let runs = runs.iter().enumerate();
         match &self.of_keys {
             None => {
-                order.extend(runs.map(|(i, run)| (hash.rank(unit, run.key), run.key, i)));
+                let ranks = runs.iter().map(|run| hash.rank(unit, run.key));
+                order.extend(ranks.zip(0..));
                 order.sort_unstable();
             }
             Some(KeyNames { bytes, hashes }) => {
                 // A place depends on which rows of other units came before; the key itself does not.
-                let rank = |key: u32| hash.named_rank(unit, hashes[key as usize]);
-                order.extend(runs.map(|(i, run)| (rank(run.key), run.key, i)));
-                let name = |key: u32| bytes.row(key as usize);
+                let rank = |run: &Run| hash.named_rank(unit, hashes[run.key as usize]);
+                order.extend(runs.iter().map(rank).zip(0..));
+                let name = |run: u32| bytes.row(runs[run as usize].key as usize);
                 order.sort_unstable_by(|a, b| {
                     a.0.cmp(&b.0).then_with(|| name(a.1).data().cmp(name(b.1).data()))
                 });

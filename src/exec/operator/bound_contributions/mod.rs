@@ -48,6 +48,7 @@ pub(crate) use run::at_once;
 pub(crate) use units::{BUCKETS, HeldUnits, Row, UnitCodes, UnitNames, Units, integers, place_of};
 
 mod arrived;
+mod bucket;
 mod collect;
 mod columns;
 mod crowded;

@@ -23,14 +23,15 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 
-use super::collect::{Bucket, Collector, Shape, Totals, add};
+use super::bucket::Waited;
+use super::collect::{Collector, Shape, Totals, add};
 use super::crowded::RowCounts;
 use super::hold::Holder;
 use super::keys::KeySpace;
 use super::pack;
 use super::split::{Apart, By, Least, Scratch, Split, Suspects, Ways, count};
 use super::task::Task;
-use super::together::{Names, Part, together};
+use super::together::{Names, Part, least_unit, together};
 use super::units::BUCKETS;
 use crate::exec::operator::shelf::{Shelf, room, turns};
 use crate::grid::failed;
@@ -65,7 +66,7 @@ pub(super) async fn run(
         }
     });
     let (parts, suspects) = suspects(&context, &names, renumbered.await?).await?;
-    let ways = Arc::new(Ways::new(&task, suspects));
+    let ways = Arc::new(Ways::new(&task, suspects, least_unit(&parts)));
     let mut sums = vec![vec![0; names.keys.len]; ways.outputs];
     let (in_turns, mut parts) = dealt(&context, &names, &ways, parts).await?;
     for turn in 0..in_turns {
@@ -225,7 +226,7 @@ async fn bounded(
         bounded.extend(one.bounded);
         parts.push(one.part);
     }
-    let mut dealt: Vec<Vec<(Arc<Shape>, Vec<Bucket>)>> = Vec::new();
+    let mut dealt: Vec<Vec<(Arc<Shape>, Vec<Waited>)>> = Vec::new();
     dealt.resize_with(tasks, Vec::new);
     for (shape, collectors) in [(&ways.beyond, beyond), (&ways.bounded, bounded)] {
         let Some(shape) = shape else { continue };
@@ -255,7 +256,7 @@ async fn bounded(
 }
 
 /// What all parts collected, bucket by bucket; those without rows are left out.
-fn buckets(collectors: Vec<Collector>) -> Vec<Vec<Bucket>> {
+fn buckets(collectors: Vec<Collector>) -> Vec<Vec<Waited>> {
     let mut parts: Vec<_> =
         collectors.into_iter().map(|collector| collector.into_buckets().into_iter()).collect();
     let all = (0..BUCKETS).map(|_| {

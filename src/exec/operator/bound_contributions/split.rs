@@ -156,6 +156,8 @@ pub(super) struct Ways {
     by_column: bool,
     /// The number of outputs of all aggregates.
     pub(super) outputs: usize,
+    /// See [`least_unit`](super::together::least_unit).
+    least: Option<u64>,
 }
 
 impl Ways {
@@ -169,7 +171,7 @@ impl Ways {
         sizes.into_iter().fold(0, usize::saturating_add)
     }
 
-    pub(super) fn new(task: &Task, mut suspects: Suspects) -> Self {
+    pub(super) fn new(task: &Task, mut suspects: Suspects, least: Option<u64>) -> Self {
         // Where most units are suspects, a closer look at the others does not pay off.
         let by_column = !suspects.are_usual() && task.inputs.iter().any(is_sum_of_rows);
         let (mut beyond, mut bounded) = (Vec::new(), Vec::new());
@@ -185,7 +187,8 @@ impl Ways {
         suspects.groups = suspects.groups.filter(Crowded::any);
         let any = suspects.units.is_some() || suspects.groups.is_some();
         let beyond = Shape::new(task, beyond).filter(|_| any);
-        Self { suspects, beyond, bounded: Shape::new(task, bounded), by_column, outputs }
+        let bounded = Shape::new(task, bounded);
+        Self { suspects, beyond, bounded, by_column, outputs, least }
     }
 }
 
@@ -213,7 +216,7 @@ pub(super) struct Apart {
 impl Split {
     pub(super) fn new(names: Arc<Names>, ways: Arc<Ways>, mut part: Part) -> Self {
         let collector = |shape: &Option<Arc<Shape>>, rows: usize| {
-            shape.as_ref().map(|shape| Collector::new(&names.task, shape, rows))
+            shape.as_ref().map(|shape| Collector::new(&names.task, shape, rows, ways.least))
         };
         part.columns = part.columns.filter(|_| ways.by_column);
         Self {

@@ -88,6 +88,21 @@ pub(super) fn together(
     Ok((Arc::new(Names { task, units, keys, of_keys }), parts))
 }
 
+/// The least unit of all parts, if each other one is less than 2³² above it, and all are in memory.
+pub(super) fn least_unit(parts: &[Part]) -> Option<u64> {
+    let (mut least, mut most) = (u64::MAX, 0);
+    for part in parts {
+        if part.shelf.is_in_file() {
+            return None;
+        }
+        for held in &part.shelf.held {
+            let (first, last) = held.units.ends()?;
+            (least, most) = (least.min(first), most.max(last));
+        }
+    }
+    (most.saturating_sub(least) <= u64::from(u32::MAX)).then_some(least)
+}
+
 impl Part {
     /// Gives units and keys in memory the numbers that they have in all parts.
     ///

@@ -145,6 +145,7 @@ pub(crate) enum HeldUnits {
     /// What each code is above the least one.
     Close {
         least: u64,
+        most: u64,
         above: Vec<u32>,
     },
     Codes(Vec<u64>),
@@ -159,17 +160,25 @@ impl HeldUnits {
         }
         #[expect(clippy::cast_possible_truncation, reason = "the largest one fits")]
         let above = codes.iter().map(|code| (code - least) as u32).collect();
-        Self::Close { least, above }
+        Self::Close { least, most, above }
     }
 
     /// Replaces `codes` by the code of each row.
     pub(crate) fn codes(&self, codes: &mut Vec<u64>) {
         codes.clear();
         match self {
-            Self::Close { least, above } => {
+            Self::Close { least, above, .. } => {
                 codes.extend(above.iter().map(|above| least + u64::from(*above)));
             }
             Self::Codes(own) => codes.extend_from_slice(own),
+        }
+    }
+
+    /// The least and the largest code, where all are close to each other.
+    pub(super) fn ends(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Close { least, most, .. } => Some((*least, *most)),
+            Self::Codes(_) => None,
         }
     }
 
