@@ -23,7 +23,7 @@ use super::payload::{Kept, Payload};
 use super::rungs::{Own, Rungs};
 use super::task::Task;
 use super::together::{KeyNames, Names};
-use super::units::{BUCKETS, Collected, Units, key_of};
+use super::units::{BUCKETS, Units, key_of};
 use crate::grid::failed;
 
 /// Distributes rows over buckets, for some of the aggregates.
@@ -34,7 +34,11 @@ pub(super) struct Collector {
     buckets: Vec<Waiting>,
     /// The rows that a bucket is expected to get.
     expected: usize,
-    kept_scratch: Vec<(usize, u8)>,
+    /// Whether values are read, and then the rows and their buckets whose values follow.
+    reads: bool,
+    added: Vec<(u32, u8)>,
+    /// Whether all units are close to the least one.
+    are_close: bool,
 }
 
 impl Collector {
@@ -46,31 +50,41 @@ impl Collector {
         let wanted = |at: usize| shape.inputs.iter().any(|(i, _)| sources.of[*i] == at);
         let payload =
             |(at, source)| wanted(at).then(|| Payload::new(source, sources.flagged[at], expected));
+        let payloads: Vec<_> = sources.list.iter().enumerate().map(payload).collect();
         Self {
-            payloads: sources.list.iter().enumerate().map(payload).collect(),
+            reads: payloads.iter().flatten().any(Payload::reads),
+            payloads,
             task: Arc::clone(task),
             buckets: (0..BUCKETS).map(|_| Waiting::new(least)).collect(),
             expected,
-            kept_scratch: Vec::new(),
+            added: Vec::new(),
+            are_close: true,
         }
     }
 
-    /// Adds rows of a batch.
-    pub(super) fn push(&mut self, lanes: &[Lane], rows: &[Collected]) -> Result<()> {
-        let reads = self.payloads.iter().flatten().any(Payload::reads);
-        self.kept_scratch.clear();
-        for Collected { row, unit, key } in rows {
-            let [bucket, ..] = self.task.hash.scatter(*unit).to_be_bytes();
-            self.buckets[usize::from(bucket)].push(*unit, *key, self.expected)?;
-            if reads {
-                self.kept_scratch.push((*row as usize, bucket));
-            }
+    /// Adds a row of a batch; its values follow.
+    pub(super) fn add(&mut self, row: u32, unit: u64, key: u32) {
+        let [bucket, ..] = self.task.hash.scatter(unit).to_be_bytes();
+        self.are_close &= self.buckets[usize::from(bucket)].push(unit, key, self.expected);
+        if self.reads {
+            self.added.push((row, bucket));
+        }
+    }
+
+    /// Adds the values of the rows that were added since the last batch.
+    ///
+    /// # Errors
+    /// A constant text for the lanes of other sources, and for a unit that is not close to the least one.
+    pub(super) fn add_values(&mut self, lanes: &[Lane]) -> Result<()> {
+        if !self.are_close {
+            return Err(failed());
         }
         for (payload, lane) in self.payloads.iter_mut().zip(lanes) {
             if let Some(payload) = payload {
-                payload.push(lane, &self.kept_scratch)?;
+                payload.push(lane, &self.added)?;
             }
         }
+        self.added.clear();
         Ok(())
     }
 

@@ -19,7 +19,6 @@ use datafusion::common::Result;
 use super::lanes::{Lane, Numbers, Source, Sources, Width};
 use super::partial::{AggregateInput, InputKind, Tally};
 use super::task::Task;
-use super::units::Collected;
 use crate::grid::failed;
 use crate::grid::pairs::Pairs;
 
@@ -34,6 +33,13 @@ pub(super) struct Columns {
     all: u64,
     /// The totals of each source, if an aggregate needs them.
     streams: Vec<Option<Stream>>,
+}
+
+/// A row that is taken away again, and the place of its key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Away {
+    pub(super) row: u32,
+    pub(super) key: u32,
 }
 
 /// The totals of one source.
@@ -156,7 +162,7 @@ impl Columns {
     ///
     /// # Errors
     /// As [`Columns::add`].
-    pub(super) fn remove(&mut self, lanes: &[Lane], rows: &[Collected]) -> Result<()> {
+    pub(super) fn remove(&mut self, lanes: &[Lane], rows: &[Away]) -> Result<()> {
         if let Some(all) = &mut self.rows {
             rows.iter().for_each(|one| all[slot(one.key)] -= 1);
         }
@@ -298,9 +304,9 @@ impl Stream {
         self.sums.add(&lane.numbers, places, rows, keys)
     }
 
-    fn remove(&mut self, lane: &Lane, rows: &[Collected]) -> Result<()> {
+    fn remove(&mut self, lane: &Lane, rows: &[Away]) -> Result<()> {
         let mut adder = Adder::default();
-        for Collected { row, key, .. } in rows {
+        for Away { row, key } in rows {
             let (row, at) = (*row as usize, slot(*key));
             let (number, passes) = (lane.numbers.at(row), lane.passes(row));
             if !passes {

@@ -40,6 +40,41 @@ pub(super) struct Held {
     pub(super) bytes: usize,
 }
 
+impl Held {
+    /// Visits each row that counts: its number, its unit, and the place of its key.
+    pub(super) fn each(&self, visit: impl FnMut(u32, u64, u32)) {
+        match &self.units {
+            HeldUnits::Close { least, above, .. } => {
+                self.each_of(above.iter().map(|above| least + u64::from(*above)), visit);
+            }
+            HeldUnits::Codes(codes) => self.each_of(codes.iter().copied(), visit),
+        }
+    }
+
+    fn each_of(&self, units: impl Iterator<Item = u64>, mut visit: impl FnMut(u32, u64, u32)) {
+        match &self.places {
+            None => units.zip(0..).for_each(|(unit, row)| visit(row, unit, 0)),
+            Some(Places::Byte(places)) => each_inside(units, places, u8::MAX, visit),
+            Some(Places::Short(places)) => each_inside(units, places, u16::MAX, visit),
+            Some(Places::Wide(places)) => each_inside(units, places, OUTSIDE, visit),
+        }
+    }
+}
+
+/// Visits the rows whose place is not `outside`.
+fn each_inside<T: Copy + PartialEq + Into<u32>>(
+    units: impl Iterator<Item = u64>,
+    places: &[T],
+    outside: T,
+    mut visit: impl FnMut(u32, u64, u32),
+) {
+    for ((unit, place), row) in units.zip(places).zip(0..) {
+        if *place != outside {
+            visit(row, unit, (*place).into());
+        }
+    }
+}
+
 /// The first pass: reads the batches of one partition.
 pub(super) struct Holder {
     pub(super) task: Arc<Task>,

@@ -13,16 +13,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, StringViewArray, new_empty_array};
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, new_empty_array};
 use arrow::compute::cast;
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Float16Type, Float32Type, Float64Type};
 use arrow::row::{RowConverter, Rows, SortField};
-use datafusion::common::{HashMap, Result, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::GroupValues;
 
 use super::arrived::{Arrived, OUTSIDE, interner};
-use crate::functions::Seen;
+use super::listed::Listed;
 use crate::grid::failed;
 
 /// How many unknown keys are remembered before the index is rebuilt, so that memory depends on the key space alone.
@@ -92,8 +92,8 @@ impl KeySpace {
 pub(crate) struct KeyIndex {
     space: KeySpace,
     known: Option<Known>,
-    /// Instead of `known`, where listed keys are one column of texts.
-    texts: Option<Texts>,
+    /// Instead of `known`, where listed keys are texts, and integers that are close to each other.
+    listed: Option<Listed>,
     /// Instead of `known`, where keys of the data have a column of texts.
     arrived: Option<Arrived>,
     ids: Vec<usize>,
@@ -113,16 +113,13 @@ impl fmt::Debug for KeyIndex {
 
 impl KeyIndex {
     fn new(space: &KeySpace) -> Result<Self> {
-        let (known, texts, arrived, ids) = (None, None, None, Vec::new());
-        let mut index = Self { space: space.clone(), known, texts, arrived, ids };
+        let (known, arrived, ids) = (None, None, Vec::new());
+        let listed = if space.of_the_data { None } else { Listed::new(&space.columns)? };
+        let mut index = Self { space: space.clone(), known, listed, arrived, ids };
         let types: Vec<_> = space.columns.iter().map(|key| key.data_type().clone()).collect();
         if space.of_the_data && types.contains(&DataType::Utf8View) {
             index.arrived = Some(Arrived::new(&types)?);
-        } else if let ([column], false) = (space.columns.as_slice(), space.of_the_data)
-            && let Some(column) = column.as_string_view_opt()
-        {
-            index.texts = Some(Texts::new(column)?);
-        } else {
+        } else if index.listed.is_none() {
             index.rebuild()?;
         }
         Ok(index)
@@ -154,9 +151,8 @@ impl KeyIndex {
         places: &mut Vec<u32>,
     ) -> Result<()> {
         places.clear();
-        if let (Some(texts), [column]) = (&self.texts, columns) {
-            texts.locate(column.as_string_view_opt().ok_or_else(failed)?, places);
-            return Ok(());
+        if let Some(listed) = &mut self.listed {
+            return listed.locate(columns, places);
         }
         if let Some(arrived) = &mut self.arrived {
             let columns: Vec<_> = columns.iter().map(canonical).collect();
@@ -244,47 +240,6 @@ impl KeyIndex {
             }
         }
         Ok(Located { columns, len, of_the_data: true })
-    }
-}
-
-/// The places of listed texts.
-struct Texts {
-    places: HashMap<Box<str>, u32>,
-    null: u32,
-}
-
-impl Texts {
-    fn new(column: &StringViewArray) -> Result<Self> {
-        let mut texts = Self { places: HashMap::new(), null: OUTSIDE };
-        let mut nulls = 0;
-        for (place, text) in (0..).zip(column) {
-            match text {
-                Some(text) => {
-                    texts.places.insert(text.into(), place);
-                }
-                None => {
-                    texts.null = place;
-                    nulls = 1;
-                }
-            }
-        }
-        if texts.places.len() + nulls != column.len() {
-            return plan_err!("a key occurs twice");
-        }
-        Ok(texts)
-    }
-
-    /// Adds the place of every text, or [`OUTSIDE`].
-    fn locate(&self, column: &StringViewArray, places: &mut Vec<u32>) {
-        let find = |row: usize| self.places.get(column.value(row)).copied().unwrap_or(OUTSIDE);
-        let nulls = column.nulls();
-        let mut seen = Seen::new(OUTSIDE);
-        places.extend(column.views().iter().enumerate().map(|(row, view)| {
-            match nulls.is_some_and(|nulls| nulls.is_null(row)) {
-                true => self.null,
-                false => seen.of(*view, || find(row)),
-            }
-        }));
     }
 }
 
@@ -429,12 +384,13 @@ mod tests {
 
     #[test]
     fn unknown_keys_do_not_accumulate_and_do_not_move_keys() {
-        let space = KeySpace::new(&[Arc::new(Int64Array::from(vec![-7, -8]))]).unwrap();
+        let far = 1 << 60;
+        let space = KeySpace::new(&[Arc::new(Int64Array::from(vec![far, -8]))]).unwrap();
         let mut index = space.index().unwrap();
         let mut places = Vec::new();
         let chunk = i64::try_from(MOST_UNKNOWN).unwrap();
         for round in 0..4 {
-            let rows = (round * chunk..(round + 1) * chunk).chain([-8, -7]);
+            let rows = (round * chunk..(round + 1) * chunk).chain([-8, far]);
             let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(rows));
             index.locate(&[Arc::clone(&rows)], rows.len(), &mut places).unwrap();
             assert_eq!(places.split_off(MOST_UNKNOWN), [1, 0]);

@@ -56,6 +56,7 @@ mod expected;
 mod hold;
 mod keys;
 mod lanes;
+mod listed;
 mod order;
 mod pack;
 mod partial;

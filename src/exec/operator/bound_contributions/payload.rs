@@ -51,9 +51,13 @@ impl<T: Copy> Split<T> {
         self.lists.iter().map(Vec::capacity).sum::<usize>() * size_of::<T>()
     }
 
-    fn push(&mut self, kept: &[(usize, u8)], number: impl Fn(usize) -> T) {
+    fn push(&mut self, kept: &[(u32, u8)], number: impl Fn(usize) -> T) {
         for (row, bucket) in kept {
-            push_expected(&mut self.lists[usize::from(*bucket)], number(*row), self.expected);
+            push_expected(
+                &mut self.lists[usize::from(*bucket)],
+                number(*row as usize),
+                self.expected,
+            );
         }
     }
 }
@@ -80,7 +84,7 @@ impl Payload {
     ///
     /// # Errors
     /// A constant text for the lane of another source.
-    pub(super) fn push(&mut self, lane: &Lane, kept: &[(usize, u8)]) -> Result<()> {
+    pub(super) fn push(&mut self, lane: &Lane, kept: &[(u32, u8)]) -> Result<()> {
         if let Some(flags) = &mut self.flags {
             flags.push(kept, |row| lane.passes(row));
         }

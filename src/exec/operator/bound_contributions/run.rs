@@ -29,7 +29,7 @@ use super::crowded::RowCounts;
 use super::hold::Holder;
 use super::keys::KeySpace;
 use super::pack;
-use super::split::{Apart, By, Least, Scratch, Split, Suspects, Ways, count};
+use super::split::{Apart, By, Least, Split, Suspects, Ways, count};
 use super::task::Task;
 use super::together::{Names, Part, least_unit, together};
 use super::units::BUCKETS;
@@ -162,14 +162,14 @@ async fn counted_by(
         let (names, empty) = (Arc::clone(names), Arc::clone(&empty));
         async move {
             part.reservation.try_resize(part.bytes + empty.size()).map_err(|_| failed())?;
-            let (mut counts, mut scratch) = (empty.emptied(), Scratch::default());
+            let (mut counts, hash) = (empty.emptied(), names.task.hash);
             for held in &part.shelf.held {
-                count(held, by, &names.task, &mut scratch, &mut counts);
+                count(held, by, hash, &mut counts);
                 tokio::task::yield_now().await;
             }
             for mut file in part.shelf.written()? {
                 while let Some(held) = part.read(&mut file, &names).await? {
-                    count(&held, by, &names.task, &mut scratch, &mut counts);
+                    count(&held, by, hash, &mut counts);
                 }
             }
             Ok((part, counts))

@@ -17,16 +17,14 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 
-use super::arrived::OUTSIDE;
 use super::collect::{Collector, Shape};
-use super::columns::is_sum_of_rows;
+use super::columns::{Away, is_sum_of_rows};
 use super::crowded::{Crowded, RowCounts};
 use super::hold::Held;
 use super::order::HashKey;
 use super::partial::EnforcedBounds;
 use super::task::Task;
 use super::together::{Names, Part};
-use super::units::Collected;
 use crate::exec::operator::shelf::{Dealt, Written};
 use crate::grid::failed;
 
@@ -68,47 +66,10 @@ pub(super) enum By {
 }
 
 /// Counts the rows of a batch.
-pub(super) fn count(
-    held: &Held,
-    by: By,
-    task: &Task,
-    scratch: &mut Scratch,
-    counts: &mut RowCounts,
-) {
-    let hash = task.hash;
-    let (codes, places) = scratch.read(held);
-    match (places, by) {
-        (None, By::Unit) => codes.iter().for_each(|unit| counts.add(hash.scatter(*unit))),
-        (None, By::UnitAndGroup) => {
-            codes.iter().for_each(|unit| counts.add(hash.scatter_pair(*unit, 0)));
-        }
-        (Some(places), _) => {
-            let counted = codes.iter().zip(places).filter(|(_, place)| **place != OUTSIDE);
-            for (unit, place) in counted {
-                counts.add(match by {
-                    By::Unit => hash.scatter(*unit),
-                    By::UnitAndGroup => hash.scatter_pair(*unit, *place),
-                });
-            }
-        }
-    }
-}
-
-/// The units and places of one batch.
-#[derive(Default)]
-pub(super) struct Scratch {
-    codes: Vec<u64>,
-    places: Vec<u32>,
-}
-
-impl Scratch {
-    fn read(&mut self, held: &Held) -> (&[u64], Option<&[u32]>) {
-        held.units.codes(&mut self.codes);
-        let places = held.places.as_ref().map(|places| {
-            places.read(&mut self.places);
-            self.places.as_slice()
-        });
-        (&self.codes, places)
+pub(super) fn count(held: &Held, by: By, hash: HashKey, counts: &mut RowCounts) {
+    match by {
+        By::Unit => held.each(|_, unit, _| counts.add(hash.scatter(unit))),
+        By::UnitAndGroup => held.each(|_, unit, key| counts.add(hash.scatter_pair(unit, key))),
     }
 }
 
@@ -201,8 +162,7 @@ pub(super) struct Split {
     beyond: Option<Collector>,
     /// All rows, for all other aggregates.
     bounded: Option<Collector>,
-    scratch: Scratch,
-    rows: Vec<Collected>,
+    rows: Vec<Away>,
 }
 
 /// What was collected of one part.
@@ -225,7 +185,6 @@ impl Split {
             names,
             ways,
             part,
-            scratch: Scratch::default(),
             rows: Vec::new(),
         }
     }
@@ -249,16 +208,15 @@ impl Split {
         Ok(self.part)
     }
 
-    fn deal_one(&mut self, held: Held, dealt: &mut Dealt) -> Result<()> {
+    fn deal_one(&self, held: Held, dealt: &mut Dealt) -> Result<()> {
         let hash = self.names.task.hash;
-        let (codes, places) = self.scratch.read(&held);
-        let bucket = |row: usize| {
-            let (unit, key) = (codes[row], places.map_or(0, |places| places[row]));
-            let [bucket, ..] = hash.scatter(unit).to_be_bytes();
-            let wanted = self.ways.bounded.is_some() || self.ways.suspects.has(unit, key, hash);
-            (key != OUTSIDE && wanted).then_some(bucket)
-        };
-        let buckets: Vec<_> = (0..codes.len()).map(bucket).collect();
+        let mut buckets = vec![None; held.rows];
+        held.each(|row, unit, key| {
+            if self.ways.bounded.is_some() || self.ways.suspects.has(unit, key, hash) {
+                let [bucket, ..] = hash.scatter(unit).to_be_bytes();
+                buckets[row as usize] = Some(bucket);
+            }
+        });
         dealt.push(&held.pack(&self.names.task.sources)?, buckets.into_iter())
     }
 
@@ -301,20 +259,23 @@ impl Split {
 
     /// Processes one batch.
     fn take(&mut self, held: &Held) -> Result<()> {
-        let (codes, places) = self.scratch.read(held);
         if let Some(bounded) = &mut self.bounded {
-            self.rows.clear();
-            collected_if(codes, places, &mut self.rows, |_, _| true);
-            bounded.push(&held.lanes, &self.rows)?;
+            held.each(|row, unit, key| bounded.add(row, unit, key));
+            bounded.add_values(&held.lanes)?;
         }
         let (Some(columns), Some(beyond)) = (&mut self.part.columns, &mut self.beyond) else {
             return Ok(());
         };
         self.rows.clear();
         let (suspects, hash) = (&self.ways.suspects, self.names.task.hash);
-        collected_if(codes, places, &mut self.rows, |unit, key| suspects.has(unit, key, hash));
+        held.each(|row, unit, key| {
+            if suspects.has(unit, key, hash) {
+                self.rows.push(Away { row, key });
+                beyond.add(row, unit, key);
+            }
+        });
         columns.remove(&held.lanes, &self.rows)?;
-        beyond.push(&held.lanes, &self.rows)
+        beyond.add_values(&held.lanes)
     }
 
     /// The bytes in use.
@@ -330,29 +291,5 @@ impl Split {
     /// A constant text if there is not enough.
     fn reserve(&self) -> Result<()> {
         self.part.reservation.try_resize(self.size()).map_err(|_| failed())
-    }
-}
-
-/// The rows that count and that `wanted` wants.
-fn collected_if(
-    units: &[u64],
-    places: Option<&[u32]>,
-    rows: &mut Vec<Collected>,
-    wanted: impl Fn(u64, u32) -> bool,
-) {
-    let mut add = |row: u32, unit: u64, key: u32| {
-        if wanted(unit, key) {
-            rows.push(Collected { row, unit, key });
-        }
-    };
-    match places {
-        None => (0..).zip(units).for_each(|(row, unit)| add(row, *unit, 0)),
-        Some(places) => {
-            for ((row, unit), key) in (0..).zip(units).zip(places) {
-                if *key != OUTSIDE {
-                    add(row, *unit, *key);
-                }
-            }
-        }
     }
 }

@@ -39,14 +39,6 @@ pub(crate) struct Row {
     pub(crate) place: u32,
 }
 
-/// A row of a batch that counts.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Collected {
-    pub(super) row: u32,
-    pub(super) unit: u64,
-    pub(super) key: u32,
-}
-
 /// Maps unit values to 64-bit codes, one to one.
 pub(crate) enum UnitCodes {
     /// Integers and dates are their own code.
