@@ -12,7 +12,7 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::index::{Before, Keys, NONE};
+use super::keys::{Before, Keys, NONE};
 
 /// How many numbers there may be for each row, on average, if each has a bit.
 const NUMBERS_OF_A_ROW: usize = 32;

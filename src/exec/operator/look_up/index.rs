@@ -17,11 +17,8 @@ use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::common::{HashMap, Result};
 
 use super::close::CloseKeys;
-use crate::exec::operator::bound_contributions::integers;
+use super::keys::{Before, Keys, NONE, codes};
 use crate::grid::failed;
-
-/// The place of no row.
-pub(super) const NONE: u32 = u32::MAX;
 
 /// The most bytes that an index takes for a row, beside its columns: its entry in a hash table that is less than half full, and
 /// the row before.
@@ -62,7 +59,7 @@ impl LookUp {
     /// A constant text for a key of another type, and for 2³² rows.
     pub(super) fn new(schema: &SchemaRef, batches: &[RecordBatch], key: usize) -> Result<Self> {
         let keys = Keys::of(batches, key)?;
-        let mut before = Before { rows: keys.rows, of: Vec::new() };
+        let mut before = Before::of_rows(keys.rows);
         let index = match CloseKeys::of(&keys, &mut before)? {
             Some(close) => Index::Close(close),
             None => {
@@ -142,65 +139,6 @@ impl LookUp {
     fn of_columns(&self) -> usize {
         self.columns.iter().flatten().map(|column| column.get_array_memory_size()).sum()
     }
-}
-
-/// The keys of all rows.
-pub(super) struct Keys {
-    parts: Vec<ArrayRef>,
-    pub(super) rows: usize,
-}
-
-impl Keys {
-    fn of(batches: &[RecordBatch], key: usize) -> Result<Self> {
-        let part = |batch: &RecordBatch| batch.columns().get(key).cloned().ok_or_else(failed);
-        let parts: Vec<ArrayRef> = batches.iter().map(part).collect::<Result<_>>()?;
-        let rows = parts.iter().map(|part| part.len()).sum();
-        if rows >= NONE as usize {
-            return Err(failed());
-        }
-        Ok(Self { parts, rows })
-    }
-
-    /// Visits the place and the code of each row that has a key, in order.
-    pub(super) fn each(&self, mut visit: impl FnMut(u32, u64)) -> Result<()> {
-        let mut places = 0_u32..;
-        for part in &self.parts {
-            let of_part = codes(part)?.into_iter().zip(places.by_ref());
-            match part.nulls().filter(|nulls| nulls.null_count() > 0) {
-                None => of_part.for_each(|(code, place)| visit(place, code)),
-                Some(valid) => {
-                    let valid = of_part.zip(valid.iter()).filter(|(_, valid)| *valid);
-                    valid.for_each(|((code, place), _)| visit(place, code));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The row before each row with the same key, once a key occurs twice.
-pub(super) struct Before {
-    rows: usize,
-    of: Vec<u32>,
-}
-
-impl Before {
-    /// Sets the row before this one; [`NONE`] if it is the first one with its key.
-    pub(super) fn set(&mut self, place: u32, earlier: u32) {
-        if earlier != NONE {
-            self.of.resize(self.rows, NONE);
-            self.of[place as usize] = earlier;
-        }
-    }
-}
-
-/// The keys as numbers in their own order.
-fn codes(keys: &ArrayRef) -> Result<Vec<u64>> {
-    let mut codes = integers(keys)?;
-    if !keys.data_type().is_unsigned_integer() {
-        codes.iter_mut().for_each(|code| *code ^= 1 << 63);
-    }
-    Ok(codes)
 }
 
 #[cfg(test)]

@@ -40,11 +40,12 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use crate::grid::failed;
-use index::NONE;
+use keys::NONE;
 
 mod close;
 mod index;
 mod kept;
+mod keys;
 #[cfg(test)]
 mod tests;
 
