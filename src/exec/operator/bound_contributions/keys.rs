@@ -34,18 +34,20 @@ pub(crate) struct KeySpace {
     columns: Vec<ArrayRef>,
     len: usize,
     of_the_data: bool,
+    /// The places of listed keys that are texts, and integers that are close to each other.
+    listed: Option<Arc<Listed>>,
 }
 
 impl KeySpace {
     /// The one group of an aggregate without GROUP BY.
     pub(crate) fn global() -> Self {
-        Self { columns: Vec::new(), len: 1, of_the_data: false }
+        Self { columns: Vec::new(), len: 1, of_the_data: false, listed: None }
     }
 
     /// Every tuple in the rows, of columns of these types: for keys that only the data know.
     pub(crate) fn of_the_data<'a>(types: impl IntoIterator<Item = &'a DataType>) -> Self {
         let columns = types.into_iter().map(new_empty_array).collect();
-        Self { columns, len: 0, of_the_data: true }
+        Self { columns, len: 0, of_the_data: true, listed: None }
     }
 
     /// Key tuples given as columns of equal length. NaN becomes NULL and −0.0 becomes 0.0.
@@ -61,8 +63,9 @@ impl KeySpace {
         if u32::try_from(len).map_or(true, |len| len == OUTSIDE) {
             return plan_err!("more keys than 32 bits can count");
         }
-        let columns = columns.iter().map(canonical).collect();
-        let space = Self { columns, len, of_the_data: false };
+        let columns: Vec<ArrayRef> = columns.iter().map(canonical).collect();
+        let listed = Listed::new(&columns)?.map(Arc::new);
+        let space = Self { columns, len, of_the_data: false, listed };
         space.index()?;
         Ok(space)
     }
@@ -91,12 +94,12 @@ impl KeySpace {
 /// Finds the position of key tuples.
 pub(crate) struct KeyIndex {
     space: KeySpace,
+    /// Where the space does not know the places itself.
     known: Option<Known>,
-    /// Instead of `known`, where listed keys are texts, and integers that are close to each other.
-    listed: Option<Listed>,
     /// Instead of `known`, where keys of the data have a column of texts.
     arrived: Option<Arrived>,
     ids: Vec<usize>,
+    codes: Vec<u32>,
 }
 
 struct Known {
@@ -114,12 +117,11 @@ impl fmt::Debug for KeyIndex {
 impl KeyIndex {
     fn new(space: &KeySpace) -> Result<Self> {
         let (known, arrived, ids) = (None, None, Vec::new());
-        let listed = if space.of_the_data { None } else { Listed::new(&space.columns)? };
-        let mut index = Self { space: space.clone(), known, listed, arrived, ids };
+        let mut index = Self { space: space.clone(), known, arrived, ids, codes: Vec::new() };
         let types: Vec<_> = space.columns.iter().map(|key| key.data_type().clone()).collect();
         if space.of_the_data && types.contains(&DataType::Utf8View) {
             index.arrived = Some(Arrived::new(&types)?);
-        } else if index.listed.is_none() {
+        } else if space.listed.is_none() {
             index.rebuild()?;
         }
         Ok(index)
@@ -151,8 +153,8 @@ impl KeyIndex {
         places: &mut Vec<u32>,
     ) -> Result<()> {
         places.clear();
-        if let Some(listed) = &mut self.listed {
-            return listed.locate(columns, places);
+        if let Some(listed) = &self.space.listed {
+            return listed.locate(columns, places, &mut self.codes);
         }
         if let Some(arrived) = &mut self.arrived {
             let columns: Vec<_> = columns.iter().map(canonical).collect();

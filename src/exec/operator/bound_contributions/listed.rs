@@ -14,7 +14,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::{HashMap, Result, plan_err};
 
 use super::arrived::OUTSIDE;
-use super::units::integers;
+use super::units::ordered;
 use crate::functions::Seen;
 use crate::grid::failed;
 
@@ -22,15 +22,17 @@ use crate::grid::failed;
 const ENTRIES_OF_A_KEY: usize = 8;
 
 /// The listed keys.
+#[derive(Debug)]
 pub(super) struct Listed {
     columns: Vec<Column>,
     /// The place of each combination of numbers.
     places: Vec<u32>,
-    codes: Vec<u32>,
 }
 
 /// The values of one column.
+#[derive(Debug)]
 struct Column {
+    data_type: DataType,
     values: Values,
     /// The number of NULL, or [`OUTSIDE`].
     null: u32,
@@ -38,6 +40,7 @@ struct Column {
     len: u32,
 }
 
+#[derive(Debug)]
 enum Values {
     Texts(HashMap<Box<str>, u32>),
     /// The number of each value from the least one on.
@@ -58,6 +61,9 @@ impl Listed {
     /// # Errors
     /// A planning error if a key occurs twice.
     pub(super) fn new(columns: &[ArrayRef]) -> Result<Option<Self>> {
+        if columns.is_empty() || !columns.iter().all(|column| is_numbered(column.data_type())) {
+            return Ok(None);
+        }
         let keys = columns.first().map_or(0, |column| column.len());
         let mut all = 1_u32;
         let (mut own, mut combined) = (Vec::new(), vec![0_u32; keys]);
@@ -79,15 +85,20 @@ impl Listed {
                 return plan_err!("a key occurs twice");
             }
         }
-        Ok((!own.is_empty()).then_some(Self { columns: own, places, codes: Vec::new() }))
+        Ok(Some(Self { columns: own, places }))
     }
 
-    /// Replaces `places` by the place of each row's key.
+    /// Replaces `places` by the place of each row's key; `codes` is used on the way.
     ///
     /// # Errors
-    /// A constant text for other columns.
-    pub(super) fn locate(&mut self, columns: &[ArrayRef], places: &mut Vec<u32>) -> Result<()> {
-        let Self { columns: own, places: of_all, codes } = self;
+    /// A constant text for columns of other types.
+    pub(super) fn locate(
+        &self,
+        columns: &[ArrayRef],
+        places: &mut Vec<u32>,
+        codes: &mut Vec<u32>,
+    ) -> Result<()> {
+        let Self { columns: own, places: of_all } = self;
         if own.len() != columns.len() {
             return Err(failed());
         }
@@ -111,10 +122,16 @@ impl Listed {
     }
 }
 
+/// Whether values of this type can be numbered in a column of their own.
+fn is_numbered(data_type: &DataType) -> bool {
+    data_type.is_integer() || matches!(data_type, DataType::Utf8View | DataType::Date32)
+}
+
 impl Column {
     /// The values of a column, and the number of each of its rows.
     fn new(column: &ArrayRef) -> Result<Option<(Self, Vec<u32>)>> {
-        let mut own = Self { values: Values::Texts(HashMap::new()), null: OUTSIDE, len: 0 };
+        let (data_type, values) = (column.data_type().clone(), Values::Texts(HashMap::new()));
+        let mut own = Self { data_type, values, null: OUTSIDE, len: 0 };
         let mut numbers = Vec::with_capacity(column.len());
         if let Some(texts) = column.as_string_view_opt() {
             let mut known = HashMap::<Box<str>, u32>::new();
@@ -130,17 +147,11 @@ impl Column {
             own.values = Values::Texts(known);
             return Ok(Some((own, numbers)));
         }
-        if !column.data_type().is_integer() && *column.data_type() != DataType::Date32 {
-            return Ok(None);
-        }
-        let codes = integers(column)?;
-        // In the order of their type, negative ones first.
-        let signed = !column.data_type().is_unsigned_integer();
-        let order = |code: &u64| if signed { code ^ 1 << 63 } else { *code };
+        let codes = ordered(column)?;
         let listed = || codes.iter().enumerate().filter(|(row, _)| column.is_valid(*row));
-        let least = listed().map(|(_, code)| *code).min_by_key(order).unwrap_or(0);
-        let most = listed().map(|(_, code)| *code).max_by_key(order).unwrap_or(0);
-        let range = usize::try_from(most.wrapping_sub(least)).ok();
+        let least = listed().map(|(_, code)| *code).min().unwrap_or(0);
+        let most = listed().map(|(_, code)| *code).max().unwrap_or(0);
+        let range = usize::try_from(most - least).ok();
         let Some(range) = range.filter(|range| *range < entries(column.len())) else {
             return Ok(None);
         };
@@ -149,7 +160,7 @@ impl Column {
             let number = if column.is_null(row) {
                 own.number_of_null()
             } else {
-                let at = usize::try_from(code.wrapping_sub(least)).map_err(|_| failed())?;
+                let at = usize::try_from(code - least).map_err(|_| failed())?;
                 let number = known.get_mut(at).ok_or_else(failed)?;
                 if *number == OUTSIDE {
                     *number = own.len;
@@ -173,6 +184,9 @@ impl Column {
     /// Replaces `numbers` by the number of each row's value, or [`OUTSIDE`].
     fn codes(&self, column: &ArrayRef, numbers: &mut Vec<u32>) -> Result<()> {
         numbers.clear();
+        if *column.data_type() != self.data_type {
+            return Err(failed());
+        }
         let nulls = column.nulls().filter(|nulls| nulls.null_count() > 0);
         match &self.values {
             Values::Texts(known) => {
@@ -188,10 +202,10 @@ impl Column {
             }
             Values::Integers { least, codes } => {
                 let number = |code: &u64| {
-                    let at = usize::try_from(code.wrapping_sub(*least)).ok();
+                    let at = code.checked_sub(*least).and_then(|at| usize::try_from(at).ok());
                     at.and_then(|at| codes.get(at)).copied().unwrap_or(OUTSIDE)
                 };
-                numbers.extend(integers(column)?.iter().map(number));
+                numbers.extend(ordered(column)?.iter().map(number));
                 if let Some(nulls) = nulls {
                     let of_nulls = numbers.iter_mut().zip(nulls).filter(|(_, valid)| !valid);
                     of_nulls.for_each(|(number, _)| *number = self.null);
@@ -207,8 +221,8 @@ mod tests {
     use std::collections::HashMap as Map;
     use std::sync::Arc;
 
-    use arrow::array::{Int8Array, Int64Array, StringViewArray, UInt64Array};
-    use arrow::compute::{concat, take};
+    use arrow::array::{BooleanArray, Int8Array, Int64Array, StringViewArray, UInt64Array};
+    use arrow::compute::{cast, concat, take};
     use arrow::util::display::array_value_to_string;
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha20Rng;
@@ -270,7 +284,7 @@ mod tests {
             let first = UInt64Array::from(first);
             let space: Vec<_> =
                 all.iter().map(|column| take(column, &first, None).unwrap()).collect();
-            let Some(mut own) = Listed::new(&space).unwrap() else { continue };
+            let Some(own) = Listed::new(&space).unwrap() else { continue };
             listed += 1;
             let others = kinds.iter().map(|kind| random(&mut dice, kind % 3, 50));
             let asked: Vec<ArrayRef> = all
@@ -281,7 +295,7 @@ mod tests {
                 })
                 .collect();
             let mut places = vec![7; 3];
-            own.locate(&asked, &mut places).unwrap();
+            own.locate(&asked, &mut places, &mut Vec::new()).unwrap();
             let expected: Vec<u32> = rows(&asked)
                 .iter()
                 .map(|key| of_keys.get(key).copied().unwrap_or(OUTSIDE))
@@ -305,9 +319,9 @@ mod tests {
             ),
             (vec![1, -1, 0], vec![-1, -2, 1], [1, OUTSIDE, 0]),
         ] {
-            let mut listed = Listed::new(&[column(&keys)]).unwrap().unwrap();
+            let listed = Listed::new(&[column(&keys)]).unwrap().unwrap();
             let mut places = Vec::new();
-            listed.locate(&[column(&asked)], &mut places).unwrap();
+            listed.locate(&[column(&asked)], &mut places, &mut Vec::new()).unwrap();
             assert_eq!(places, expected);
         }
         assert!(Listed::new(&[column(&[i64::MIN, i64::MAX])]).unwrap().is_none());
@@ -318,7 +332,57 @@ mod tests {
         listed = Listed::new(&[unsigned(vec![u64::MAX, u64::MAX - 2])]).unwrap();
         let mut places = Vec::new();
         let asked = unsigned(vec![u64::MAX, 0, u64::MAX - 1, u64::MAX - 2]);
-        listed.unwrap().locate(&[asked], &mut places).unwrap();
+        listed.unwrap().locate(&[asked], &mut places, &mut Vec::new()).unwrap();
         assert_eq!(places, [0, OUTSIDE, OUTSIDE, 1]);
+    }
+
+    /// Every type has its own values, and rows of another type are an error. Without keys, no row has a place.
+    #[test]
+    fn types_are_told_apart() {
+        let values: ArrayRef = Arc::new(Int64Array::from(vec![Some(7), None, Some(3)]));
+        let asked: ArrayRef = Arc::new(Int64Array::from(vec![Some(3), Some(4), None, Some(7)]));
+        let types = [
+            DataType::Int8,
+            DataType::Int16,
+            DataType::Int32,
+            DataType::Int64,
+            DataType::UInt8,
+            DataType::UInt16,
+            DataType::UInt32,
+            DataType::UInt64,
+            DataType::Date32,
+            DataType::Utf8View,
+        ];
+        // Only integers of 32 bits are cast to dates.
+        let of = |column: &ArrayRef, to: &DataType| {
+            let from = if *to == DataType::Date32 { &DataType::Int32 } else { &DataType::Int64 };
+            cast(&cast(column, from).unwrap(), to).unwrap()
+        };
+        let (mut places, mut codes) = (Vec::new(), Vec::new());
+        for own in &types {
+            let keys = of(&values, own);
+            let listed = Listed::new(&[keys.clone(), keys.clone()]).unwrap().unwrap();
+            for other in &types {
+                let asked = of(&asked, other);
+                let found = listed.locate(&[asked.clone(), asked], &mut places, &mut codes);
+                assert_eq!(found.is_ok(), own == other, "{own} {other}");
+                assert!(found.is_err() || places == [2, OUTSIDE, 1, 0], "{own} {places:?}");
+            }
+            let none = keys.slice(0, 0);
+            let empty = Listed::new(&[none.clone(), none]).unwrap().unwrap();
+            empty.locate(&[keys.clone(), keys], &mut places, &mut codes).unwrap();
+            assert_eq!(places, [OUTSIDE; 3]);
+        }
+        let other: ArrayRef = Arc::new(BooleanArray::from(vec![true, false]));
+        assert!(Listed::new(&[other]).unwrap().is_none());
+    }
+
+    /// Integers may be so far from each other that each key has eight entries, and no farther.
+    #[test]
+    fn integers_that_are_far_from_each_other_are_not_numbered() {
+        for (last, is_listed) in [(79, true), (80, false)] {
+            let keys: ArrayRef = Arc::new(Int64Array::from(vec![0, last]));
+            assert_eq!(Listed::new(&[keys]).unwrap().is_some(), is_listed);
+        }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) use keys::{canonical, is_float};
 pub(crate) use order::{HashKey, LateKey};
 pub(crate) use partial::{AggregateInput, EnforcedBounds, InputKind};
 pub(crate) use run::at_once;
-pub(crate) use units::{BUCKETS, HeldUnits, Row, UnitCodes, UnitNames, Units, integers, place_of};
+pub(crate) use units::{BUCKETS, HeldUnits, Row, UnitCodes, UnitNames, Units, ordered, place_of};
 
 mod arrived;
 mod bucket;

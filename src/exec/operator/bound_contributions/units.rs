@@ -109,7 +109,7 @@ impl UnitCodes {
 ///
 /// # Errors
 /// A constant text for other types.
-pub(crate) fn integers(units: &ArrayRef) -> Result<Vec<u64>> {
+fn integers(units: &ArrayRef) -> Result<Vec<u64>> {
     fn signed<T: ArrowPrimitiveType>(units: &ArrayRef) -> Vec<u64>
     where
         T::Native: Into<i64>,
@@ -130,6 +130,18 @@ pub(crate) fn integers(units: &ArrayRef) -> Result<Vec<u64>> {
         DataType::Date64 => signed::<Date64Type>(units),
         _ => return Err(failed()),
     })
+}
+
+/// Integers and dates as numbers in their own order: negative ones first.
+///
+/// # Errors
+/// A constant text for values of another type.
+pub(crate) fn ordered(values: &ArrayRef) -> Result<Vec<u64>> {
+    let mut codes = integers(values)?;
+    if !values.data_type().is_unsigned_integer() {
+        codes.iter_mut().for_each(|code| *code ^= 1 << 63);
+    }
+    Ok(codes)
 }
 
 /// The codes of the units of a batch: in half the space where they are close to each other.

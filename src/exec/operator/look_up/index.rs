@@ -17,7 +17,8 @@ use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::common::{HashMap, Result};
 
 use super::close::CloseKeys;
-use super::keys::{Before, Keys, NONE, codes};
+use super::keys::{Before, Keys, NONE};
+use crate::exec::operator::bound_contributions::ordered;
 use crate::grid::failed;
 
 /// The most bytes that an index takes for a row, beside its columns: its entry in a hash table that is less than half full, and
@@ -89,7 +90,7 @@ impl LookUp {
     /// # Errors
     /// A constant text for keys of another type.
     pub(super) fn last(&self, keys: &ArrayRef) -> Result<Vec<u32>> {
-        let codes = codes(keys)?;
+        let codes = ordered(keys)?;
         let mut places: Vec<u32> = match &self.index {
             Index::Close(close) => codes.iter().map(|code| close.last(*code)).collect(),
             Index::Scattered(last) => {

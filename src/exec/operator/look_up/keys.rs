@@ -9,7 +9,7 @@
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::common::Result;
 
-use crate::exec::operator::bound_contributions::integers;
+use crate::exec::operator::bound_contributions::ordered;
 use crate::grid::failed;
 
 /// The place of no row.
@@ -36,7 +36,7 @@ impl Keys {
     pub(super) fn each(&self, mut visit: impl FnMut(u32, u64)) -> Result<()> {
         let mut places = 0_u32..;
         for part in &self.parts {
-            let of_part = codes(part)?.into_iter().zip(places.by_ref());
+            let of_part = ordered(part)?.into_iter().zip(places.by_ref());
             match part.nulls().filter(|nulls| nulls.null_count() > 0) {
                 None => of_part.for_each(|(code, place)| visit(place, code)),
                 Some(valid) => {
@@ -68,13 +68,4 @@ impl Before {
             self.of[place as usize] = earlier;
         }
     }
-}
-
-/// The keys as numbers in their own order.
-pub(super) fn codes(keys: &ArrayRef) -> Result<Vec<u64>> {
-    let mut codes = integers(keys)?;
-    if !keys.data_type().is_unsigned_integer() {
-        codes.iter_mut().for_each(|code| *code ^= 1 << 63);
-    }
-    Ok(codes)
 }

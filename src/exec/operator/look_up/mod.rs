@@ -250,13 +250,20 @@ async fn shared(
         begun.store(true, Ordering::Relaxed);
         made(table, by, context, memory)
     };
-    let mut shared = pin!(in_use.get_or_try_init(make));
-    match timeout(PATIENCE, &mut shared).await {
-        Ok(made) => made.map(Arc::clone),
-        Err(_) if begun.load(Ordering::Relaxed) => shared.await.map(Arc::clone),
-        // Another statement may stand still with what it began.
-        Err(_) => made(table, by, context, memory).await,
+    {
+        let mut shared = pin!(in_use.get_or_try_init(make));
+        if let Ok(made) = timeout(PATIENCE, &mut shared).await {
+            return made.map(Arc::clone);
+        }
+        if begun.load(Ordering::Relaxed) {
+            return shared.await.map(Arc::clone);
+        }
     }
+    // Another statement may stand still with what it began. This one stands in nobody's way while it makes its own, and whoever comes
+    // later finds it.
+    let own = made(table, by, context, memory).await?;
+    let _ = in_use.set(Arc::clone(&own));
+    Ok(own)
 }
 
 /// Makes the index of a table, with the memory that it takes meanwhile.

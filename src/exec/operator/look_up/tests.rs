@@ -18,6 +18,7 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, collect, collect_partitioned};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
+use tokio::sync::Notify;
 
 use super::*;
 use crate::exec::session_state;
@@ -210,6 +211,8 @@ struct Counted {
     rows: RecordBatch,
     reads: AtomicUsize,
     failures: usize,
+    /// What it waits for, if anything.
+    gate: Option<Arc<Notify>>,
 }
 
 impl PartitionStream for Counted {
@@ -220,14 +223,32 @@ impl PartitionStream for Counted {
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let turn = self.reads.fetch_add(1, Ordering::Relaxed);
         let rows = if turn < self.failures { Err(failed()) } else { Ok(self.rows.clone()) };
-        let rows = stream::once(async {
+        let gate = self.gate.clone();
+        let rows = stream::once(async move {
             for _ in 0..20 {
                 tokio::task::yield_now().await;
+            }
+            if let Some(gate) = gate {
+                gate.notified().await;
             }
             rows
         });
         Box::pin(RecordBatchStreamAdapter::new(self.rows.schema(), rows))
     }
+}
+
+/// The rows whose keys are in a table.
+fn by_keys_of(
+    rows: &Arc<dyn ExecutionPlan>,
+    table: &Arc<Counted>,
+    kept: &Arc<KeptLookUps>,
+) -> Arc<dyn ExecutionPlan> {
+    let table: Arc<dyn PartitionStream> = Arc::clone(table) as _;
+    let schema = Arc::clone(table.schema());
+    let table = StreamingTableExec::try_new(schema, vec![table], None, [], false, None).unwrap();
+    let (kept, columns) = (Arc::clone(kept), Columns::Rows);
+    let by = By { of_rows: 1, of_table: 1, columns, kept, identity: identity() };
+    Arc::new(LookUpExec::new(Arc::clone(rows), Arc::new(table), by, rows.schema()))
 }
 
 /// Statements that need an index at the same time make it once. If the one that makes it fails or is given up, the next one does.
@@ -237,18 +258,10 @@ async fn statements_at_the_same_time_share_an_index() {
     let rows = random(&mut ChaCha20Rng::seed_from_u64(5), "l", 5, 20).concat();
     let own = scan(std::slice::from_ref(&rows), &state).await;
     for failures in [0, 1, 3] {
-        let table = Counted { rows: rows[0].clone(), reads: AtomicUsize::new(0), failures };
+        let table =
+            Counted { rows: rows[0].clone(), reads: AtomicUsize::new(0), failures, gate: None };
         let (kept, table) = (Arc::<KeptLookUps>::default(), Arc::new(table));
-        let statement = || {
-            let of_table: Arc<dyn PartitionStream> = Arc::clone(&table) as _;
-            let schema = of_table.schema().clone();
-            let plan = StreamingTableExec::try_new(schema, vec![of_table], None, [], false, None);
-            let kept = Arc::clone(&kept);
-            let by =
-                By { of_rows: 1, of_table: 1, columns: Columns::Rows, kept, identity: identity() };
-            let plan = LookUpExec::new(Arc::clone(&own), Arc::new(plan.unwrap()), by, own.schema());
-            collect(Arc::new(plan), state.task_ctx())
-        };
+        let statement = || collect(by_keys_of(&own, &table, &kept), state.task_ctx());
         let mut given_up = Box::pin(statement());
         assert!(futures::poll!(&mut given_up).is_pending());
         let others = futures::future::join_all((0..5).map(|_| tokio::spawn(statement())));
@@ -269,21 +282,28 @@ async fn statements_at_the_same_time_share_an_index() {
     }
 }
 
-/// A statement that stands still with an index that it began holds up no other one for long.
+/// A statement that stands still with an index that it began holds up no other one for long, nor does one that lost patience.
 #[tokio::test]
 async fn a_statement_that_stands_still_is_not_waited_for() {
     let state = session(8_192);
-    let rows = random(&mut ChaCha20Rng::seed_from_u64(6), "l", 5, 20);
-    let (own, table) = (scan(&rows, &state).await, scan(&rows, &state).await);
-    let kept = Arc::<KeptLookUps>::default();
-    let in_use = kept.in_use(&identity());
+    let rows = random(&mut ChaCha20Rng::seed_from_u64(6), "l", 5, 20).concat();
+    let own = scan(std::slice::from_ref(&rows), &state).await;
+    let (kept, gate) = (Arc::<KeptLookUps>::default(), Some(Arc::new(Notify::new())));
+    let table = Counted { rows: rows[0].clone(), reads: AtomicUsize::new(0), failures: 0, gate };
+    let (table, in_use) = (Arc::new(table), kept.in_use(&identity()));
     let mut standing = Box::pin(in_use.get_or_try_init(std::future::pending::<Result<_>>));
     assert!(futures::poll!(&mut standing).is_pending());
-    let by = By { of_rows: 1, of_table: 1, columns: Columns::Rows, kept, identity: identity() };
-    let (kept, schema) = (Arc::clone(&by.kept), own.schema());
-    let plan = LookUpExec::new(own, table, by, schema);
-    assert!(!collect(Arc::new(plan), state.task_ctx()).await.unwrap().is_empty());
-    assert_eq!(kept.len(), 1);
+    let waiting = tokio::spawn(collect(by_keys_of(&own, &table, &kept), state.task_ctx()));
+    while table.reads.load(Ordering::Relaxed) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // It makes its own, and whoever comes now begins at once.
+    drop(standing);
+    let next = in_use.get_or_try_init(async || Err(failed()));
+    assert!(timeout(Duration::from_secs(60), next).await.unwrap().is_err());
+    table.gate.iter().for_each(|gate| gate.notify_one());
+    assert!(!waiting.await.unwrap().unwrap().is_empty());
+    assert!(in_use.initialized() && kept.len() == 1);
 }
 
 /// What a statement reserves for an index does not follow from its keys.
