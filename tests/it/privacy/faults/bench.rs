@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
+use hushql::catalog::Catalog;
 use hushql::ledger::{ChargeEntry, ChargeRequest, Vault, VaultError, plan_hash};
 use hushql::privacy::Loss;
 use tempfile::TempDir;
@@ -229,8 +230,15 @@ pub fn one(vault: &Vault) -> ChargeRequest {
         }],
         replayed: Vec::new(),
         unit_domains: vec!["people".to_owned()],
-        catalog: vault.catalog().unwrap_or_default(),
+        catalog: catalog(vault).unwrap_or_default(),
     }
+}
+
+/// The declarations. A crowd may hold the lock for longer than one look waits.
+fn catalog(vault: &Vault) -> Result<Arc<Catalog>, VaultError> {
+    let looks = (0..20).map(|_| vault.catalog());
+    let mut looks = looks.skip_while(|known| matches!(known, Err(VaultError::Locked { .. })));
+    looks.next().unwrap_or_else(|| vault.catalog())
 }
 
 /// How many charges a vault holds; what is spent says the same.
