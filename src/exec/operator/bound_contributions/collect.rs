@@ -5,7 +5,7 @@
 //! groups that bound each other in nothing. It guarantees that each unit's contribution is bounded as a whole, in whatever
 //! order the rows arrive.
 //!
-//! A keyed hash of the unit distributes the rows over [`BUCKETS`], so that the last pass works on pieces that fit the
+//! Units are distributed over [`BUCKETS`], so that the last pass works on pieces that fit the
 //! processor's cache; the rows are never sorted as a whole. What several partitions collected in one bucket is put together.
 //!
 //! ```text
@@ -16,34 +16,34 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 
-use super::bucket::{Bucket, OF_A_ROW, Waited, Waiting};
+use super::bucket::{Bucket, Buckets, OF_A_ROW, Waited};
+use super::few::sort;
+use super::grouped::{BUCKETS, Close, key_of};
 use super::lanes::Lane;
 use super::partial::{AggregateInput, EnforcedBounds, InputKind, shared};
 use super::payload::{Kept, Payload};
 use super::rungs::{Own, Rungs};
 use super::task::Task;
 use super::together::{KeyNames, Names};
-use super::units::{BUCKETS, Units, key_of};
 use crate::grid::failed;
 
 /// Distributes rows over buckets, for some of the aggregates.
 pub(super) struct Collector {
-    task: Arc<Task>,
     /// The payload of each source that one of them reads.
     payloads: Vec<Option<Payload>>,
-    buckets: Vec<Waiting>,
+    buckets: Buckets,
     /// The rows that a bucket is expected to get.
     expected: usize,
     /// Whether values are read, and then the rows and their buckets whose values follow.
     reads: bool,
     added: Vec<(u32, u8)>,
-    /// Whether all units are close to the least one.
+    /// Whether each unit was among those that are close to each other, if that was said.
     are_close: bool,
 }
 
 impl Collector {
-    /// For about so many rows; `least` if each unit is less than 2³² above it.
-    pub(super) fn new(task: &Arc<Task>, shape: &Shape, rows: usize, least: Option<u64>) -> Self {
+    /// For about so many rows; `close` if it has all units.
+    pub(super) fn new(task: &Task, shape: &Shape, rows: usize, close: Option<Close>) -> Self {
         let sources = &task.sources;
         // Units with several rows make some buckets larger than others.
         let expected = rows / BUCKETS + rows / BUCKETS / 16 + 16;
@@ -54,8 +54,7 @@ impl Collector {
         Self {
             reads: payloads.iter().flatten().any(Payload::reads),
             payloads,
-            task: Arc::clone(task),
-            buckets: (0..BUCKETS).map(|_| Waiting::new(least)).collect(),
+            buckets: Buckets::new(close, task.hash),
             expected,
             added: Vec::new(),
             are_close: true,
@@ -64,17 +63,17 @@ impl Collector {
 
     /// Adds a row of a batch; its values follow.
     pub(super) fn add(&mut self, row: u32, unit: u64, key: u32) {
-        let [bucket, ..] = self.task.hash.scatter(unit).to_be_bytes();
-        self.are_close &= self.buckets[usize::from(bucket)].push(unit, key, self.expected);
-        if self.reads {
-            self.added.push((row, bucket));
+        match self.buckets.push(unit, key, self.expected) {
+            Some(bucket) if self.reads => self.added.push((row, bucket)),
+            Some(_) => {}
+            None => self.are_close = false,
         }
     }
 
     /// Adds the values of the rows that were added since the last batch.
     ///
     /// # Errors
-    /// A constant text for the lanes of other sources, and for a unit that is not close to the least one.
+    /// A constant text for the lanes of other sources, and for a unit that is not close to the others, as was said.
     pub(super) fn add_values(&mut self, lanes: &[Lane]) -> Result<()> {
         if !self.are_close {
             return Err(failed());
@@ -90,13 +89,12 @@ impl Collector {
 
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
-        let rows: usize = self.buckets.iter().map(Waiting::size).sum();
         let payloads: usize = self.payloads.iter().flatten().map(Payload::size).sum();
-        rows + payloads
+        self.buckets.size() + payloads
     }
 
     /// The bytes of one row.
-    pub(super) fn of_row(task: &Arc<Task>, shape: &Shape) -> usize {
+    pub(super) fn of_row(task: &Task, shape: &Shape) -> usize {
         let payloads = Self::new(task, shape, 0, None).payloads;
         OF_A_ROW + payloads.iter().flatten().map(Payload::of_row).sum::<usize>()
     }
@@ -110,7 +108,7 @@ impl Collector {
             let kept = payloads.iter_mut().map(|kept| kept.as_mut().and_then(Iterator::next));
             Waited { rows, kept: kept.collect() }
         };
-        self.buckets.into_iter().map(bucket).collect()
+        self.buckets.into_waiting().into_iter().map(bucket).collect()
     }
 }
 
@@ -147,7 +145,6 @@ pub(super) struct Totals {
     /// What is left to bound: all that was collected in one bucket, by several parts.
     buckets: Vec<(Arc<Shape>, Vec<Waited>)>,
     bucket: Bucket,
-    units: Units,
     bounding: Bounding,
 }
 
@@ -190,28 +187,23 @@ impl Totals {
         buckets: Vec<(Arc<Shape>, Vec<Waited>)>,
     ) -> Self {
         let sums = vec![vec![0; names.keys.len]; outputs];
-        let (bucket, units, bounding) = Default::default();
-        Self { names, sums, buckets, bucket, units, bounding }
+        let (bucket, bounding) = Default::default();
+        Self { names, sums, buckets, bucket, bounding }
     }
 
     /// Processes one bucket; false if none is left.
     pub(super) fn next_bucket(&mut self) -> Result<bool> {
         let Some((shape, parts)) = self.buckets.pop() else { return Ok(false) };
-        let (mut bucket, mut units) =
-            (std::mem::take(&mut self.bucket), std::mem::take(&mut self.units));
+        let mut bucket = std::mem::take(&mut self.bucket);
         let names = Arc::clone(&self.names);
-        bucket.fill(parts, names.keys.len)?;
-        units.group(&bucket.rows, names.task.hash)?;
-        let mut rest = &mut units.rows[..];
-        for (code, count) in units.codes.iter().zip(&units.counts) {
-            let (own, after) = rest.split_at_mut(*count);
+        bucket.fill(parts, names.task.hash)?;
+        let mut rest = &bucket.units.rows[..];
+        for (code, count) in bucket.units.codes.iter().zip(&bucket.units.counts) {
+            let (rows, after) = rest.split_at(*count);
             rest = after;
-            if !bucket.by_key {
-                own.sort_unstable();
-            }
-            self.add_unit(&names, &shape, &bucket, &OneUnit { code: *code, rows: own })?;
+            self.add_unit(&names, &shape, &bucket, &OneUnit { code: *code, rows })?;
         }
-        (self.bucket, self.units) = (bucket, units);
+        self.bucket = bucket;
         Ok(true)
     }
 
@@ -371,20 +363,28 @@ impl Names {
             None => {
                 let ranks = runs.iter().map(|run| hash.rank(unit, run.key));
                 order.extend(ranks.zip(0..));
-                order.sort_unstable();
+                sort(order, first_bits);
             }
             Some(KeyNames { bytes, hashes }) => {
                 // A place depends on which rows of other units came before; the key itself does not.
                 let rank = |run: &Run| hash.named_rank(unit, hashes[run.key as usize]);
                 order.extend(runs.iter().map(rank).zip(0..));
-                let name = |run: u32| bytes.row(runs[run as usize].key as usize);
-                order.sort_unstable_by(|a, b| {
-                    a.0.cmp(&b.0).then_with(|| name(a.1).data().cmp(name(b.1).data()))
-                });
+                sort(order, first_bits);
+                if order.windows(2).any(|two| two[0].0 == two[1].0) {
+                    let name = |run: u32| bytes.row(runs[run as usize].key as usize);
+                    order.sort_unstable_by(|a, b| {
+                        a.0.cmp(&b.0).then_with(|| name(a.1).data().cmp(name(b.1).data()))
+                    });
+                }
             }
         }
         Ok(())
     }
+}
+
+/// What nearly always tells ranks apart.
+fn first_bits((rank, _): &(u64, u32)) -> u32 {
+    (rank >> 38) as u32
 }
 
 /// Adds, unless 128 bits do not suffice.

@@ -16,7 +16,7 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::lanes::{Lane, Numbers, Source, Sources, Width};
+use super::lanes::{Lane, Numbers, Source, Sources};
 use super::partial::{AggregateInput, InputKind, Tally};
 use super::task::Task;
 use crate::grid::failed;
@@ -51,7 +51,7 @@ struct Stream {
     products: Option<(Pairs, Vec<Vec<i128>>)>,
 }
 
-/// Sums of numbers: those of 32 bits in 64 bits first.
+/// Sums of numbers: those of at most 32 bits in 64 bits first.
 struct Sums {
     short: Vec<i64>,
     /// The rows that may be in `short`.
@@ -243,7 +243,7 @@ impl Stream {
         let width = source.width();
         // Rows that are taken away are taken from the long sums.
         let long = width.map(|_| entries(keys)).unwrap_or_default();
-        let short = width.filter(|width| *width == Width::Short).map(|_| entries(keys));
+        let short = width.filter(|width| width.is_short()).map(|_| entries(keys));
         Self {
             missing: entries(keys),
             sums: Sums { short: short.unwrap_or_default(), unsettled: 0, long },
@@ -279,9 +279,9 @@ impl Stream {
         }
         let mut adder = Adder::default();
         if let Some((pairs, products)) = &mut self.products {
-            let (Numbers::Narrow(_) | Numbers::Short(_)) = &lane.numbers else {
+            if !lane.numbers.are_codes() {
                 return Err(failed());
-            };
+            }
             for (which, sums) in products.iter_mut().enumerate() {
                 grow(sums, keys);
                 for row in 0..usize::try_from(rows).map_err(|_| failed())? {
@@ -345,25 +345,35 @@ impl Sums {
     ) -> Result<()> {
         match numbers {
             Numbers::None => Ok(()),
-            Numbers::Short(numbers) => {
-                if self.unsettled.saturating_add(rows) > SETTLE {
-                    self.settle();
-                }
-                self.unsettled = rows.saturating_add(self.unsettled);
-                grow(&mut self.short, keys);
-                match places {
-                    None => self.short[1] += numbers.iter().copied().map(i64::from).sum::<i64>(),
-                    Some(places) => {
-                        for (number, place) in numbers.iter().zip(places) {
-                            self.short[slot(*place)] += i64::from(*number);
-                        }
-                    }
-                }
-                Ok(())
-            }
+            Numbers::Byte(numbers) => self.add_short(numbers, places, rows, keys),
+            Numbers::Half(numbers) => self.add_short(numbers, places, rows, keys),
+            Numbers::Short(numbers) => self.add_short(numbers, places, rows, keys),
             Numbers::Narrow(numbers) => self.add_long(numbers, places, keys),
             Numbers::Wide(numbers) => self.add_long(numbers, places, keys),
         }
+    }
+
+    fn add_short<T: Copy + Into<i64>>(
+        &mut self,
+        numbers: &[T],
+        places: Option<&[u32]>,
+        rows: u64,
+        keys: usize,
+    ) -> Result<()> {
+        if self.unsettled.saturating_add(rows) > SETTLE {
+            self.settle();
+        }
+        self.unsettled = rows.saturating_add(self.unsettled);
+        grow(&mut self.short, keys);
+        match places {
+            None => self.short[1] += numbers.iter().map(|n| (*n).into()).sum::<i64>(),
+            Some(places) => {
+                for (number, place) in numbers.iter().zip(places) {
+                    self.short[slot(*place)] += (*number).into();
+                }
+            }
+        }
+        Ok(())
     }
 
     fn add_long<T: Copy + Into<i128>>(

@@ -51,6 +51,8 @@ pub(super) struct Lane {
 /// A number for every row, if numbers are read.
 pub(super) enum Numbers {
     None,
+    Byte(Vec<i8>),
+    Half(Vec<i16>),
     Short(Vec<i32>),
     Narrow(Vec<i64>),
     Wide(Vec<i128>),
@@ -59,6 +61,8 @@ pub(super) enum Numbers {
 /// How many bits the numbers of a source need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {
+    Byte,
+    Half,
     Short,
     Narrow,
     Wide,
@@ -114,7 +118,11 @@ impl Source {
             Some(shift) => coarse_width(range.lo(), range.hi(), shift).map(|width| (0, width)),
         };
         let fits = |least: i128, most: i128| ends.is_some_and(|(lo, hi)| lo >= least && hi <= most);
-        Some(if fits(i32::MIN.into(), i32::MAX.into()) {
+        Some(if fits(i8::MIN.into(), i8::MAX.into()) {
+            Width::Byte
+        } else if fits(i16::MIN.into(), i16::MAX.into()) {
+            Width::Half
+        } else if fits(i32::MIN.into(), i32::MAX.into()) {
             Width::Short
         } else if fits(i64::MIN.into(), i64::MAX.into()) {
             Width::Narrow
@@ -133,59 +141,42 @@ impl Source {
             return Ok(Lane { passing, numbers: Numbers::None });
         };
         let rows = batch.num_rows();
-        let (mut read, mut fits) = (0, true);
+        let mut read = 0;
         let mask = mask.as_ref();
+        let own = (range, column, mask);
         let numbers = match self.width().ok_or_else(failed)? {
-            Width::Short => {
-                let mut numbers = vec![0_i32; rows];
-                self.for_each(range, column, mask, |row, value| {
-                    let number = i32::try_from(value);
-                    fits &= number.is_ok();
-                    numbers[row] = number.unwrap_or(0);
-                    read += 1;
-                })?;
-                Numbers::Short(numbers)
-            }
-            Width::Narrow => {
-                let mut numbers = vec![0_i64; rows];
-                self.for_each(range, column, mask, |row, value| {
-                    let number = i64::try_from(value);
-                    fits &= number.is_ok();
-                    numbers[row] = number.unwrap_or(0);
-                    read += 1;
-                })?;
-                Numbers::Narrow(numbers)
-            }
-            Width::Wide => {
-                let mut numbers = vec![0_i128; rows];
-                self.for_each(range, column, mask, |row, value| {
-                    numbers[row] = value;
-                    read += 1;
-                })?;
-                Numbers::Wide(numbers)
-            }
+            Width::Byte => Numbers::Byte(self.numbers(own, &mut read)?),
+            Width::Half => Numbers::Half(self.numbers(own, &mut read)?),
+            Width::Short => Numbers::Short(self.numbers(own, &mut read)?),
+            Width::Narrow => Numbers::Narrow(self.numbers(own, &mut read)?),
+            Width::Wide => Numbers::Wide(self.numbers(own, &mut read)?),
         };
-        if !fits {
-            return Err(failed());
-        }
         let some = flagged && read < rows;
         let passing = some.then(|| NullBuffer::union(mask, present(column).as_ref())).flatten();
         Ok(Lane { passing, numbers })
     }
 
-    fn for_each(
+    /// The number of each row, and how many rows have a value.
+    fn numbers<T: TryFrom<i128> + Clone + Default>(
         &self,
-        range: GridRange,
-        column: &dyn Array,
-        mask: Option<&NullBuffer>,
-        mut visit: impl FnMut(usize, i128),
-    ) -> Result<()> {
+        (range, column, mask): (GridRange, &dyn Array, Option<&NullBuffer>),
+        read: &mut usize,
+    ) -> Result<Vec<T>> {
+        let (mut numbers, mut fits) = (vec![T::default(); column.len()], true);
+        let mut set = |row: usize, value: i128| {
+            match T::try_from(value) {
+                Ok(number) => numbers[row] = number,
+                Err(_) => fits = false,
+            }
+            *read += 1;
+        };
         match self.shift {
-            None => range.for_each(column, mask, visit),
+            None => range.for_each(column, mask, set)?,
             Some(shift) => {
-                range.for_each(column, mask, |row, value| visit(row, range.above(value, shift)))
+                range.for_each(column, mask, |row, value| set(row, range.above(value, shift)))?;
             }
         }
+        if fits { Ok(numbers) } else { Err(failed()) }
     }
 }
 
@@ -199,6 +190,8 @@ impl Lane {
     pub(super) fn size(&self) -> usize {
         let numbers = match &self.numbers {
             Numbers::None => 0,
+            Numbers::Byte(numbers) => numbers.len(),
+            Numbers::Half(numbers) => numbers.len() * size_of::<i16>(),
             Numbers::Short(numbers) => numbers.len() * size_of::<i32>(),
             Numbers::Narrow(numbers) => numbers.len() * size_of::<i64>(),
             Numbers::Wide(numbers) => numbers.len() * size_of::<i128>(),
@@ -207,11 +200,31 @@ impl Lane {
     }
 }
 
+impl Width {
+    /// Whether the sum of 2³¹ of them fits 64 bits.
+    pub(super) fn is_short(self) -> bool {
+        match self {
+            Self::Byte | Self::Half | Self::Short => true,
+            Self::Narrow | Self::Wide => false,
+        }
+    }
+}
+
 impl Numbers {
+    /// Whether they may be the codes of pairs, which fit 64 bits.
+    pub(super) fn are_codes(&self) -> bool {
+        match self {
+            Self::Byte(_) | Self::Half(_) | Self::Short(_) | Self::Narrow(_) => true,
+            Self::None | Self::Wide(_) => false,
+        }
+    }
+
     /// The number of a row; 0 if none are read.
     pub(super) fn at(&self, row: usize) -> i128 {
         match self {
             Self::None => 0,
+            Self::Byte(numbers) => numbers[row].into(),
+            Self::Half(numbers) => numbers[row].into(),
             Self::Short(numbers) => numbers[row].into(),
             Self::Narrow(numbers) => numbers[row].into(),
             Self::Wide(numbers) => numbers[row],
@@ -257,7 +270,13 @@ mod tests {
         let (least, most) = (i128::from(i32::MIN), i128::from(i32::MAX));
         let (far, farther) = (i128::from(i64::MIN), i128::from(i64::MAX));
         for (lo, hi, width) in [
-            (0, 5, Width::Short),
+            (0, 5, Width::Byte),
+            (-128, 127, Width::Byte),
+            (-129, 127, Width::Half),
+            (-128, 128, Width::Half),
+            (-32_768, 32_767, Width::Half),
+            (-32_769, 32_767, Width::Short),
+            (-32_768, 32_768, Width::Short),
             (least, most, Width::Short),
             (least, most + 1, Width::Narrow),
             (least - 1, most, Width::Narrow),
@@ -292,7 +311,7 @@ mod tests {
             shift: 1,
         };
         let (numbers, passing, width) = lane(squared);
-        assert_eq!((numbers, width), (vec![0, 8, 0, 9], Some(Width::Short)));
+        assert_eq!((numbers, width), (vec![0, 8, 0, 9], Some(Width::Byte)));
         assert_eq!(passing, [true, true, false, true]);
     }
 

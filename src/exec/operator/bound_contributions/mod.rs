@@ -40,12 +40,13 @@ use task::Task;
 
 pub(crate) use arrived::OUTSIDE;
 pub(crate) use crowded::{Crowded, RowCounts};
+pub(crate) use grouped::{BUCKETS, Row, Units, place_of};
 pub(crate) use keys::{KeyIndex, KeySpace};
 pub(crate) use keys::{canonical, is_float};
 pub(crate) use order::{HashKey, LateKey};
 pub(crate) use partial::{AggregateInput, EnforcedBounds, InputKind};
 pub(crate) use run::at_once;
-pub(crate) use units::{BUCKETS, HeldUnits, Row, UnitCodes, UnitNames, Units, ordered, place_of};
+pub(crate) use units::{HeldUnits, UnitCodes, UnitNames, ordered};
 
 mod arrived;
 mod bucket;
@@ -53,6 +54,8 @@ mod collect;
 mod columns;
 mod crowded;
 mod expected;
+mod few;
+mod grouped;
 mod hold;
 mod keys;
 mod lanes;

@@ -12,13 +12,13 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int32Array, Int64Array, RecordBatch,
-    UInt32Array, UInt64Array,
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int8Array, Int16Array, Int32Array,
+    Int64Array, RecordBatch, UInt32Array, UInt64Array,
 };
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{
-    DataType, Decimal128Type, Field, Int32Type, Int64Type, Schema, SchemaRef, UInt32Type,
-    UInt64Type,
+    DataType, Decimal128Type, Field, Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef,
+    UInt32Type, UInt64Type,
 };
 use datafusion::common::Result;
 
@@ -35,6 +35,8 @@ pub(super) fn schema(sources: &Sources) -> SchemaRef {
     let lanes = sources.list.iter().enumerate().map(|(i, source)| {
         let data_type = match source.width() {
             None => DataType::Boolean,
+            Some(Width::Byte) => DataType::Int8,
+            Some(Width::Half) => DataType::Int16,
             Some(Width::Short) => DataType::Int32,
             Some(Width::Narrow) => DataType::Int64,
             Some(Width::Wide) => SUM_TYPE,
@@ -63,6 +65,8 @@ impl Held {
                 Numbers::None => {
                     Arc::new(BooleanArray::new(BooleanBuffer::new_unset(self.rows), passing))
                 }
+                Numbers::Byte(numbers) => Arc::new(Int8Array::new(numbers.into(), passing)),
+                Numbers::Half(numbers) => Arc::new(Int16Array::new(numbers.into(), passing)),
                 Numbers::Short(numbers) => Arc::new(Int32Array::new(numbers.into(), passing)),
                 Numbers::Narrow(numbers) => Arc::new(Int64Array::new(numbers.into(), passing)),
                 Numbers::Wide(numbers) => {
@@ -85,6 +89,10 @@ impl Held {
         let lane = |lane: &ArrayRef| {
             let numbers = match lane.data_type() {
                 DataType::Boolean => Numbers::None,
+                DataType::Int8 => Numbers::Byte(lane.as_primitive::<Int8Type>().values().to_vec()),
+                DataType::Int16 => {
+                    Numbers::Half(lane.as_primitive::<Int16Type>().values().to_vec())
+                }
                 DataType::Int32 => {
                     Numbers::Short(lane.as_primitive::<Int32Type>().values().to_vec())
                 }

@@ -14,9 +14,9 @@ use std::mem::size_of;
 use datafusion::common::Result;
 
 use super::expected::push_expected;
+use super::grouped::{BUCKETS, place_of};
 use super::lanes::{Lane, Numbers, Source, Width};
 use super::partial::Tally;
-use super::units::{BUCKETS, place_of};
 use crate::grid::failed;
 use crate::grid::pairs::Pairs;
 
@@ -30,6 +30,8 @@ pub(super) struct Payload {
 
 enum Values {
     None,
+    Byte(Split<i8>),
+    Half(Split<i16>),
     Short(Split<i32>),
     Narrow(Split<i64>),
     Wide(Split<i128>),
@@ -67,6 +69,8 @@ impl Payload {
     pub(super) fn new(source: &Source, flagged: bool, expected: usize) -> Self {
         let values = match source.width() {
             None => Values::None,
+            Some(Width::Byte) => Values::Byte(Split::new(expected)),
+            Some(Width::Half) => Values::Half(Split::new(expected)),
             Some(Width::Short) => Values::Short(Split::new(expected)),
             Some(Width::Narrow) => Values::Narrow(Split::new(expected)),
             Some(Width::Wide) => Values::Wide(Split::new(expected)),
@@ -90,6 +94,8 @@ impl Payload {
         }
         match (&mut self.values, &lane.numbers) {
             (Values::None, Numbers::None) => {}
+            (Values::Byte(values), Numbers::Byte(numbers)) => values.push(kept, |i| numbers[i]),
+            (Values::Half(values), Numbers::Half(numbers)) => values.push(kept, |i| numbers[i]),
             (Values::Short(values), Numbers::Short(numbers)) => values.push(kept, |i| numbers[i]),
             (Values::Narrow(values), Numbers::Narrow(numbers)) => values.push(kept, |i| numbers[i]),
             (Values::Wide(values), Numbers::Wide(numbers)) => values.push(kept, |i| numbers[i]),
@@ -101,6 +107,8 @@ impl Payload {
     pub(super) fn size(&self) -> usize {
         let values = match &self.values {
             Values::None => 0,
+            Values::Byte(values) => values.bytes(),
+            Values::Half(values) => values.bytes(),
             Values::Short(values) => values.bytes(),
             Values::Narrow(values) => values.bytes(),
             Values::Wide(values) => values.bytes(),
@@ -112,6 +120,8 @@ impl Payload {
     pub(super) fn of_row(&self) -> usize {
         let value = match &self.values {
             Values::None => 0,
+            Values::Byte(_) => size_of::<i8>(),
+            Values::Half(_) => size_of::<i16>(),
             Values::Short(_) => size_of::<i32>(),
             Values::Narrow(_) => size_of::<i64>(),
             Values::Wide(_) => size_of::<i128>(),
@@ -124,6 +134,8 @@ impl Payload {
         let Self { flags, squared, values } = self;
         let numbers: Vec<Numbers> = match values {
             Values::None => (0..BUCKETS).map(|_| Numbers::None).collect(),
+            Values::Byte(split) => split.lists.into_iter().map(Numbers::Byte).collect(),
+            Values::Half(split) => split.lists.into_iter().map(Numbers::Half).collect(),
             Values::Short(split) => split.lists.into_iter().map(Numbers::Short).collect(),
             Values::Narrow(split) => split.lists.into_iter().map(Numbers::Narrow).collect(),
             Values::Wide(split) => split.lists.into_iter().map(Numbers::Wide).collect(),
@@ -155,6 +167,8 @@ impl Kept {
         }
         match (&mut self.numbers, other.numbers) {
             (Numbers::None, Numbers::None) => {}
+            (Numbers::Byte(numbers), Numbers::Byte(others)) => numbers.extend(others),
+            (Numbers::Half(numbers), Numbers::Half(others)) => numbers.extend(others),
             (Numbers::Short(numbers), Numbers::Short(others)) => numbers.extend(others),
             (Numbers::Narrow(numbers), Numbers::Narrow(others)) => numbers.extend(others),
             (Numbers::Wide(numbers), Numbers::Wide(others)) => numbers.extend(others),
@@ -178,8 +192,7 @@ impl Kept {
 
     /// The sum of one product of the pairs of one unit and one key; rows that do not pass add 0.
     pub(super) fn product(&self, rows: &[u64], pairs: &Pairs, which: usize) -> Result<i128> {
-        let (Some(flags), Numbers::Short(_) | Numbers::Narrow(_)) = (&self.flags, &self.numbers)
-        else {
+        let Some(flags) = self.flags.as_ref().filter(|_| self.numbers.are_codes()) else {
             return Err(failed());
         };
         let mut sum = 0_i128;
@@ -193,6 +206,8 @@ impl Kept {
     fn total(&self, rows: &[u64], of: impl Fn(i128) -> i128) -> Result<i128> {
         match &self.numbers {
             Numbers::None => Ok(0),
+            Numbers::Byte(values) => total(values, rows, of),
+            Numbers::Half(values) => total(values, rows, of),
             Numbers::Short(values) => total(values, rows, of),
             Numbers::Narrow(values) => total(values, rows, of),
             Numbers::Wide(values) => total(values, rows, of),

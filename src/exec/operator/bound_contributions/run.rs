@@ -26,13 +26,13 @@ use futures::StreamExt;
 use super::bucket::Waited;
 use super::collect::{Collector, Shape, Totals, add};
 use super::crowded::RowCounts;
+use super::grouped::{BUCKETS, Close};
 use super::hold::Holder;
 use super::keys::KeySpace;
 use super::pack;
-use super::split::{Apart, By, Least, Split, Suspects, Ways, count};
+use super::split::{Apart, By, Least, Split, Suspects, Ways};
 use super::task::Task;
-use super::together::{Names, Part, least_unit, together};
-use super::units::BUCKETS;
+use super::together::{Names, Part, close_units, together};
 use crate::exec::operator::shelf::{Shelf, room, turns};
 use crate::grid::failed;
 
@@ -65,8 +65,10 @@ pub(super) async fn run(
             Ok(part)
         }
     });
-    let (parts, suspects) = suspects(&context, &names, renumbered.await?).await?;
-    let ways = Arc::new(Ways::new(&task, suspects, least_unit(&parts)));
+    let parts = renumbered.await?;
+    let close = close_units(&parts);
+    let (parts, suspects) = suspects(&context, &names, close, parts).await?;
+    let ways = Arc::new(Ways::new(&task, suspects, close));
     let mut sums = vec![vec![0; names.keys.len]; ways.outputs];
     let (in_turns, mut parts) = dealt(&context, &names, &ways, parts).await?;
     for turn in 0..in_turns {
@@ -121,31 +123,36 @@ async fn hold(
 async fn suspects(
     context: &TaskContext,
     names: &Arc<Names>,
+    close: Option<Close>,
     mut parts: Vec<Part>,
 ) -> Result<(Vec<Part>, Suspects)> {
     // Each part counts, and all together.
     let room = room(context) / (parts.len() + 1);
     let rows = parts.iter().map(|part| part.rows).sum();
     let least = Least::new(&names.task, names.keys.len, rows);
-    let mut suspects = Suspects::default();
+    let (mut suspects, hash) = (Suspects::default(), names.task.hash);
     if let Some(most) = least.of_unit {
         let counts = RowCounts::new(most, rows, room);
         if let Some(share) = counts.of_a_share() {
+            let by = close.map_or(By::Unit(hash), By::ShareOfClose);
             let counted;
-            (parts, counted) = counted_by(By::Unit, names, parts, share).await?;
-            suspects.units = counted.all_if_usual();
+            (parts, counted) = counted_by(by, names, parts, share).await?;
+            suspects.units = counted.all_if_usual().map(|all| (by, all));
         }
         if suspects.units.is_none() {
+            let close = close.filter(|close| counts.has_one_for(close.span));
+            let by = close.map_or(By::Unit(hash), By::CloseUnit);
             let counted;
-            (parts, counted) = counted_by(By::Unit, names, parts, counts).await?;
-            suspects.units = Some(counted.finish());
+            (parts, counted) = counted_by(by, names, parts, counts).await?;
+            suspects.units = Some((by, counted.finish()));
         }
     }
     if let Some(most) = least.of_group.filter(|_| !suspects.are_usual()) {
         let counts = RowCounts::new(most, rows, room);
+        let by = By::UnitAndGroup(hash);
         let counted;
-        (parts, counted) = counted_by(By::UnitAndGroup, names, parts, counts).await?;
-        suspects.groups = Some(counted.finish());
+        (parts, counted) = counted_by(by, names, parts, counts).await?;
+        suspects.groups = Some((by, counted.finish()));
     }
     Ok((parts, suspects))
 }
@@ -162,14 +169,14 @@ async fn counted_by(
         let (names, empty) = (Arc::clone(names), Arc::clone(&empty));
         async move {
             part.reservation.try_resize(part.bytes + empty.size()).map_err(|_| failed())?;
-            let (mut counts, hash) = (empty.emptied(), names.task.hash);
+            let mut counts = empty.emptied();
             for held in &part.shelf.held {
-                count(held, by, hash, &mut counts);
+                by.count(held, &mut counts);
                 tokio::task::yield_now().await;
             }
             for mut file in part.shelf.written()? {
                 while let Some(held) = part.read(&mut file, &names).await? {
-                    count(&held, by, hash, &mut counts);
+                    by.count(&held, &mut counts);
                 }
             }
             Ok((part, counts))

@@ -20,6 +20,7 @@ use datafusion::common::Result;
 use super::collect::{Collector, Shape};
 use super::columns::{Away, is_sum_of_rows};
 use super::crowded::{Crowded, RowCounts};
+use super::grouped::Close;
 use super::hold::Held;
 use super::order::HashKey;
 use super::partial::EnforcedBounds;
@@ -58,51 +59,64 @@ impl Least {
     }
 }
 
-/// What is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Of what rows are counted, and by which number.
+#[derive(Debug, Clone, Copy)]
 pub(super) enum By {
-    Unit,
-    UnitAndGroup,
+    Unit(HashKey),
+    /// By what the unit is above the least one, so that none shares a counter with another one if there are enough of them.
+    CloseUnit(Close),
+    /// The same, for a share of the units: those that begin with zeros here end with zeros there.
+    ShareOfClose(Close),
+    UnitAndGroup(HashKey),
 }
 
-/// Counts the rows of a batch.
-pub(super) fn count(held: &Held, by: By, hash: HashKey, counts: &mut RowCounts) {
-    match by {
-        By::Unit => held.each(|_, unit, _| counts.add(hash.scatter(unit))),
-        By::UnitAndGroup => held.each(|_, unit, key| counts.add(hash.scatter_pair(unit, key))),
+impl By {
+    fn number(self, unit: u64, key: u32) -> u64 {
+        match self {
+            Self::Unit(hash) => hash.scatter(unit),
+            Self::CloseUnit(close) => unit.wrapping_sub(close.least),
+            Self::ShareOfClose(close) => {
+                unit.wrapping_sub(close.least).rotate_right(RowCounts::SHARE_BITS)
+            }
+            Self::UnitAndGroup(hash) => hash.scatter_pair(unit, key),
+        }
+    }
+
+    /// Counts the rows of a batch.
+    pub(super) fn count(self, held: &Held, counts: &mut RowCounts) {
+        held.each(|_, unit, key| counts.add(self.number(unit, key)));
     }
 }
 
 /// Whether a row may belong to a unit that does not keep all rows.
 #[derive(Default)]
 pub(super) struct Suspects {
-    pub(super) units: Option<Crowded>,
-    pub(super) groups: Option<Crowded>,
+    pub(super) units: Option<(By, Crowded)>,
+    pub(super) groups: Option<(By, Crowded)>,
 }
 
 impl Suspects {
     /// Whether most units are among them.
     pub(super) fn are_usual(&self) -> bool {
-        self.units.as_ref().is_some_and(Crowded::is_usual)
+        self.units.as_ref().is_some_and(|(_, units)| units.is_usual())
     }
 
     /// Whether the row of a unit and a key may not be kept.
-    fn has(&self, unit: u64, key: u32, hash: HashKey) -> bool {
-        let Self { units, groups } = self;
-        units.as_ref().is_some_and(|units| units.has(hash.scatter(unit)))
-            || groups.as_ref().is_some_and(|groups| groups.has(hash.scatter_pair(unit, key)))
+    fn has(&self, unit: u64, key: u32) -> bool {
+        let has = |(by, set): &(By, Crowded)| set.has(by.number(unit, key));
+        self.units.as_ref().is_some_and(has) || self.groups.as_ref().is_some_and(has)
     }
 
     /// At most so many rows, of `rows` in all, belong to them.
     fn rows(&self, rows: usize) -> usize {
         let sets = [&self.units, &self.groups].into_iter().flatten();
-        let own = sets.map(|set| usize::try_from(set.rows()?).ok()).sum::<Option<usize>>();
+        let own = sets.map(|(_, set)| usize::try_from(set.rows()?).ok()).sum::<Option<usize>>();
         own.map_or(rows, |own| own.min(rows))
     }
 
     /// The bytes in use.
     fn size(&self) -> usize {
-        [&self.units, &self.groups].into_iter().flatten().map(Crowded::size).sum()
+        [&self.units, &self.groups].into_iter().flatten().map(|(_, set)| set.size()).sum()
     }
 }
 
@@ -117,13 +131,13 @@ pub(super) struct Ways {
     by_column: bool,
     /// The number of outputs of all aggregates.
     pub(super) outputs: usize,
-    /// See [`least_unit`](super::together::least_unit).
-    least: Option<u64>,
+    /// See [`close_units`](super::together::close_units).
+    close: Option<Close>,
 }
 
 impl Ways {
     /// At most so many bytes are collected of `rows` rows.
-    pub(super) fn collected(&self, task: &Arc<Task>, rows: usize) -> usize {
+    pub(super) fn collected(&self, task: &Task, rows: usize) -> usize {
         let suspects = self.suspects.rows(rows);
         let sizes = [(&self.beyond, suspects), (&self.bounded, rows)].map(|(shape, rows)| {
             let of_row = shape.as_ref().map_or(0, |shape| Collector::of_row(task, shape));
@@ -132,7 +146,7 @@ impl Ways {
         sizes.into_iter().fold(0, usize::saturating_add)
     }
 
-    pub(super) fn new(task: &Task, mut suspects: Suspects, least: Option<u64>) -> Self {
+    pub(super) fn new(task: &Task, mut suspects: Suspects, close: Option<Close>) -> Self {
         // Where most units are suspects, a closer look at the others does not pay off.
         let by_column = !suspects.are_usual() && task.inputs.iter().any(is_sum_of_rows);
         let (mut beyond, mut bounded) = (Vec::new(), Vec::new());
@@ -144,12 +158,13 @@ impl Ways {
             }
             outputs += input.outputs();
         }
-        suspects.units = suspects.units.filter(Crowded::any);
-        suspects.groups = suspects.groups.filter(Crowded::any);
+        let any = |(_, set): &(By, Crowded)| set.any();
+        suspects.units = suspects.units.filter(any);
+        suspects.groups = suspects.groups.filter(any);
         let any = suspects.units.is_some() || suspects.groups.is_some();
         let beyond = Shape::new(task, beyond).filter(|_| any);
         let bounded = Shape::new(task, bounded);
-        Self { suspects, beyond, bounded, by_column, outputs, least }
+        Self { suspects, beyond, bounded, by_column, outputs, close }
     }
 }
 
@@ -176,7 +191,7 @@ pub(super) struct Apart {
 impl Split {
     pub(super) fn new(names: Arc<Names>, ways: Arc<Ways>, mut part: Part) -> Self {
         let collector = |shape: &Option<Arc<Shape>>, rows: usize| {
-            shape.as_ref().map(|shape| Collector::new(&names.task, shape, rows, ways.least))
+            shape.as_ref().map(|shape| Collector::new(&names.task, shape, rows, ways.close))
         };
         part.columns = part.columns.filter(|_| ways.by_column);
         Self {
@@ -212,7 +227,7 @@ impl Split {
         let hash = self.names.task.hash;
         let mut buckets = vec![None; held.rows];
         held.each(|row, unit, key| {
-            if self.ways.bounded.is_some() || self.ways.suspects.has(unit, key, hash) {
+            if self.ways.bounded.is_some() || self.ways.suspects.has(unit, key) {
                 let [bucket, ..] = hash.scatter(unit).to_be_bytes();
                 buckets[row as usize] = Some(bucket);
             }
@@ -267,9 +282,9 @@ impl Split {
             return Ok(());
         };
         self.rows.clear();
-        let (suspects, hash) = (&self.ways.suspects, self.names.task.hash);
+        let suspects = &self.ways.suspects;
         held.each(|row, unit, key| {
-            if suspects.has(unit, key, hash) {
+            if suspects.has(unit, key) {
                 self.rows.push(Away { row, key });
                 beyond.add(row, unit, key);
             }

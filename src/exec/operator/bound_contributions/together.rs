@@ -18,6 +18,7 @@ use datafusion::execution::spill_file::SpillFile;
 
 use super::arrived::OUTSIDE;
 use super::columns::Columns;
+use super::grouped::Close;
 use super::hold::{Held, Holder, Places};
 use super::keys::Located;
 use super::partial::AggregateInput;
@@ -88,8 +89,8 @@ pub(super) fn together(
     Ok((Arc::new(Names { task, units, keys, of_keys }), parts))
 }
 
-/// The least unit of all parts, if each other one is less than 2³² above it, and all are in memory.
-pub(super) fn least_unit(parts: &[Part]) -> Option<u64> {
+/// The units of all parts, if each is less than 2³² above the least one, and all are in memory.
+pub(super) fn close_units(parts: &[Part]) -> Option<Close> {
     let (mut least, mut most) = (u64::MAX, 0);
     for part in parts {
         if part.shelf.is_in_file() {
@@ -100,7 +101,8 @@ pub(super) fn least_unit(parts: &[Part]) -> Option<u64> {
             (least, most) = (least.min(first), most.max(last));
         }
     }
-    (most.saturating_sub(least) <= u64::from(u32::MAX)).then_some(least)
+    let span = u32::try_from(most.saturating_sub(least)).ok()?;
+    Some(Close { least, span })
 }
 
 impl Part {

@@ -1,20 +1,20 @@
-//! Units: their 64-bit codes, their hashes, and the grouping of rows by unit.
+//! Units: their 64-bit codes, and their hashes.
 //!
-//! In: unit values of any type that can be a unit. Out: codes that are equal exactly if the values are equal, and, for
-//! a bucket of rows, each unit's rows side by side. It guarantees that no two units share a code (with a shared code, a
-//! person could count twice), and that a unit's hash depends on its value, never on the number that it got on arrival.
+//! In: unit values of any type that can be a unit. Out: codes that are equal exactly if the values are equal. It guarantees
+//! that no two units share a code (with a shared code, a person could count twice), and that a unit's hash depends on its
+//! value, never on the number that it got on arrival.
 //!
 //! ```text
 //! codes.hold(&column)?.codes(&mut scratch);
-//! units.group(&bucket, hash)?; // units.rows: all rows of the first unit, then of the second, …
+//! names.hash(scratch[0], hash)?;
 //! ```
 
 use std::mem::size_of;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Date64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    DataType, Date32Type, Date64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::Result;
@@ -25,18 +25,31 @@ use super::arrived::interner;
 use super::order::HashKey;
 use crate::grid::failed;
 
-/// The number of buckets over which rows are distributed: one for each value of a byte.
-pub(crate) const BUCKETS: usize = 256;
-
-/// The marker of an unused slot in the table of [`Units`].
-const EMPTY: u32 = u32::MAX;
-
-/// One row that counts: its unit, its key, and the position of its values in the bucket.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Row {
-    pub(crate) unit: u64,
-    pub(crate) key: u32,
-    pub(crate) place: u32,
+/// Does something with the codes of integers and dates, which are their own value; a constant text for other types.
+macro_rules! integers {
+    ($units:expr, $codes:ident => $then:expr) => {
+        match $units.data_type() {
+            DataType::Int8 => integers!($units, Int8Type, $codes => $then),
+            DataType::Int16 => integers!($units, Int16Type, $codes => $then),
+            DataType::Int32 => integers!($units, Int32Type, $codes => $then),
+            DataType::Int64 => integers!($units, Int64Type, $codes => $then),
+            DataType::UInt8 => integers!($units, UInt8Type, $codes => $then),
+            DataType::UInt16 => integers!($units, UInt16Type, $codes => $then),
+            DataType::UInt32 => integers!($units, UInt32Type, $codes => $then),
+            DataType::UInt64 => {
+                let $codes = $units.as_primitive::<UInt64Type>().values().iter().copied();
+                $then
+            }
+            DataType::Date32 => integers!($units, Date32Type, $codes => $then),
+            DataType::Date64 => integers!($units, Date64Type, $codes => $then),
+            _ => Err(failed()),
+        }
+    };
+    ($units:expr, $type:ty, $codes:ident => $then:expr) => {{
+        let values = $units.as_primitive::<$type>().values();
+        let $codes = values.iter().map(|value| i64::from(*value).cast_unsigned());
+        $then
+    }};
 }
 
 /// Maps unit values to 64-bit codes, one to one.
@@ -59,11 +72,12 @@ impl UnitCodes {
     /// Holds the units of a batch until their codes are needed.
     pub(crate) fn hold(&mut self, units: &ArrayRef) -> Result<HeldUnits> {
         let Self::Interned { values, ids } = self else {
-            return Ok(HeldUnits::new(integers(units)?));
+            return integers!(units, codes => Ok(HeldUnits::new(codes)));
         };
         values.intern(std::slice::from_ref(units), ids)?;
         let code = |id: &usize| u64::try_from(*id).map_err(|_| failed());
-        Ok(HeldUnits::new(ids.iter().map(code).collect::<Result<_>>()?))
+        let codes: Vec<u64> = ids.iter().map(code).collect::<Result<_>>()?;
+        Ok(HeldUnits::new(codes.iter().copied()))
     }
 
     /// Takes the values of another partition in. The result has its own code for each code of that partition; `None` if these
@@ -105,43 +119,13 @@ impl UnitCodes {
     }
 }
 
-/// The codes of integers and dates: their own value.
-///
-/// # Errors
-/// A constant text for other types.
-fn integers(units: &ArrayRef) -> Result<Vec<u64>> {
-    fn signed<T: ArrowPrimitiveType>(units: &ArrayRef) -> Vec<u64>
-    where
-        T::Native: Into<i64>,
-    {
-        let values = units.as_primitive::<T>().values();
-        values.iter().map(|value| Into::<i64>::into(*value).cast_unsigned()).collect()
-    }
-    Ok(match units.data_type() {
-        DataType::Int8 => signed::<Int8Type>(units),
-        DataType::Int16 => signed::<Int16Type>(units),
-        DataType::Int32 => signed::<Int32Type>(units),
-        DataType::Int64 => signed::<Int64Type>(units),
-        DataType::UInt8 => signed::<UInt8Type>(units),
-        DataType::UInt16 => signed::<UInt16Type>(units),
-        DataType::UInt32 => signed::<UInt32Type>(units),
-        DataType::UInt64 => units.as_primitive::<UInt64Type>().values().to_vec(),
-        DataType::Date32 => signed::<Date32Type>(units),
-        DataType::Date64 => signed::<Date64Type>(units),
-        _ => return Err(failed()),
-    })
-}
-
 /// Integers and dates as numbers in their own order: negative ones first.
 ///
 /// # Errors
 /// A constant text for values of another type.
 pub(crate) fn ordered(values: &ArrayRef) -> Result<Vec<u64>> {
-    let mut codes = integers(values)?;
-    if !values.data_type().is_unsigned_integer() {
-        codes.iter_mut().for_each(|code| *code ^= 1 << 63);
-    }
-    Ok(codes)
+    let sign = if values.data_type().is_unsigned_integer() { 0 } else { 1 << 63 };
+    integers!(values, codes => Ok(codes.map(|code| code ^ sign).collect()))
 }
 
 /// The codes of the units of a batch: in half the space where they are close to each other.
@@ -156,14 +140,14 @@ pub(crate) enum HeldUnits {
 }
 
 impl HeldUnits {
-    fn new(codes: Vec<u64>) -> Self {
-        let least = codes.iter().copied().min().unwrap_or(0);
-        let most = codes.iter().copied().max().unwrap_or(0);
+    fn new(codes: impl Iterator<Item = u64> + Clone) -> Self {
+        let least = codes.clone().min().unwrap_or(0);
+        let most = codes.clone().max().unwrap_or(0);
         if most - least > u64::from(u32::MAX) {
-            return Self::Codes(codes);
+            return Self::Codes(codes.collect());
         }
         #[expect(clippy::cast_possible_truncation, reason = "the largest one fits")]
-        let above = codes.iter().map(|code| (code - least) as u32).collect();
+        let above = codes.map(|code| (code - least) as u32).collect();
         Self::Close { least, most, above }
     }
 
@@ -200,7 +184,7 @@ impl HeldUnits {
         let new =
             |code: &u64| usize::try_from(*code).ok().and_then(|code| codes.get(code).copied());
         let renumbered: Option<Vec<u64>> = scratch.iter().map(new).collect();
-        *self = Self::new(renumbered.ok_or_else(failed)?);
+        *self = Self::new(renumbered.ok_or_else(failed)?.iter().copied());
         Ok(())
     }
 }
@@ -221,95 +205,4 @@ impl UnitNames {
             }
         }
     }
-}
-
-/// Groups the rows of a bucket by unit, with a small hash table and a counting sort.
-#[derive(Default)]
-pub(crate) struct Units {
-    slots: Vec<(u64, u32)>,
-    pub(crate) codes: Vec<u64>,
-    pub(crate) counts: Vec<usize>,
-    ends: Vec<usize>,
-    ids: Vec<u32>,
-    /// The key and place of every row, ordered by unit.
-    pub(crate) rows: Vec<u64>,
-}
-
-impl Units {
-    pub(crate) fn group(&mut self, rows: &[Row], hash: HashKey) -> Result<()> {
-        self.codes.clear();
-        self.counts.clear();
-        self.ids.clear();
-        // Buckets have similar sizes, so the table is not shrunk.
-        self.slots.fill((0, EMPTY));
-        if self.slots.is_empty() {
-            self.slots.resize(64, (0, EMPTY));
-        }
-        for row in rows {
-            let id = self.id(row.unit, hash)?;
-            self.ids.push(id);
-            self.counts[id as usize] += 1;
-        }
-        self.ends.clear();
-        let mut end = 0;
-        self.ends.extend(self.counts.iter().map(|count| {
-            end += count;
-            end - count
-        }));
-        self.rows.clear();
-        self.rows.resize(rows.len(), 0);
-        for (row, id) in rows.iter().zip(&self.ids) {
-            let at = &mut self.ends[*id as usize];
-            self.rows[*at] = u64::from(row.key) << 32 | u64::from(row.place);
-            *at += 1;
-        }
-        Ok(())
-    }
-
-    /// The number of a unit within the bucket.
-    fn id(&mut self, code: u64, hash: HashKey) -> Result<u32> {
-        let slot = find(&self.slots, code, hash)?;
-        let (_, id) = self.slots[slot];
-        if id != EMPTY {
-            return Ok(id);
-        }
-        let id = u32::try_from(self.codes.len()).map_err(|_| failed())?;
-        self.slots[slot] = (code, id);
-        self.codes.push(code);
-        self.counts.push(0);
-        if self.codes.len() * 2 > self.slots.len() {
-            let mut larger = vec![(0, EMPTY); self.slots.len() * 4];
-            for (id, code) in (0..).zip(&self.codes) {
-                let slot = find(&larger, *code, hash)?;
-                larger[slot] = (*code, id);
-            }
-            self.slots = larger;
-        }
-        Ok(id)
-    }
-}
-
-/// The slot that holds this code, or the free slot for it; the size of a table is a power of two.
-fn find(slots: &[(u64, u32)], code: u64, hash: HashKey) -> Result<usize> {
-    let mask = slots.len() - 1;
-    let start = hash.scatter(code) & u64::try_from(mask).map_err(|_| failed())?;
-    let mut slot = usize::try_from(start).map_err(|_| failed())?;
-    loop {
-        let (held, id) = slots[slot];
-        if id == EMPTY || held == code {
-            return Ok(slot);
-        }
-        slot = (slot + 1) & mask;
-    }
-}
-
-/// The key of a packed row.
-pub(crate) fn key_of(row: u64) -> u32 {
-    (row >> 32) as u32
-}
-
-/// The position of the values of a packed row.
-#[expect(clippy::cast_possible_truncation, reason = "the lower half of the word")]
-pub(crate) fn place_of(row: u64) -> usize {
-    row as u32 as usize
 }
