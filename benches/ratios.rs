@@ -527,7 +527,7 @@ fn units(table: &mut Table, sides: &Sides<'_>) {
                 ),
                 table.size.runs.min(3),
             );
-            table.ratio(format!("{call} by {keys}, per person"), "≤ 0.75 ×", times);
+            table.ratio(format!("{call} by {keys}, per person"), "≤ 0.5 ×", times);
         }
     }
 }
