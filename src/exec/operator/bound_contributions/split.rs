@@ -190,8 +190,10 @@ pub(super) struct Apart {
 
 impl Split {
     pub(super) fn new(names: Arc<Names>, ways: Arc<Ways>, mut part: Part) -> Self {
+        // Files were dealt by the hash of the unit: in a turn, few buckets have rows if these follow from it, too.
+        let close = ways.close.filter(|_| part.dealt.is_none());
         let collector = |shape: &Option<Arc<Shape>>, rows: usize| {
-            shape.as_ref().map(|shape| Collector::new(&names.task, shape, rows, ways.close))
+            shape.as_ref().map(|shape| Collector::new(&names.task, shape, rows, close))
         };
         part.columns = part.columns.filter(|_| ways.by_column);
         Self {
