@@ -160,9 +160,9 @@ async fn parts(
 /// all rows are brought into files first.
 fn in_turns(context: &TaskContext, parts: &mut [Part], crowded: Option<&Crowded>) -> Result<usize> {
     let Some(crowded) = crowded else { return Ok(1) };
-    // Each partition reads a turn of its own at the same time.
+    // Each partition reads a turn of its own at the same time, and what was chosen before may wait above, in as much memory.
     let readers = parts.len();
-    let wanted = collected(parts, crowded).saturating_mul(readers);
+    let wanted = collected(parts, crowded).saturating_mul(readers).saturating_mul(2);
     if turns(context, wanted, readers) == 1 || !parts.iter().all(|part| part.shelf.has_folder()) {
         return Ok(1);
     }
