@@ -1,9 +1,9 @@
 //! Which units may exceed a bound: nearly always few, and often none.
 //!
-//! In: a hash for each row that counts, of its unit or of its unit and group, or the unit's own number. Out: a set of hashes
-//! that contains the hash of every unit with more than `most` rows, and few others. It assumes that all rows of a unit have the
-//! same hash. It guarantees that no unit above the bound is missed: units that share a counter add up in it, so a counter is
-//! never below the number of rows of one of them. A unit that the set contains by mistake takes the exact path and gets the
+//! In: a hash for each row that counts, of its unit or of its unit and group. Out: a set of hashes that contains the hash
+//! of every unit with more than `most` rows, and few others. It assumes that all rows of a unit have the same hash. It
+//! guarantees that no unit above the bound is missed: units that share a counter add up in it, so a counter is never
+//! below the number of rows of one of them. A unit that the set contains by mistake takes the exact path and gets the
 //! same integers, so that a mistake costs time only.
 //!
 //! ```text
@@ -25,6 +25,9 @@ const MOST: usize = 1 << 24;
 /// that small tables take this way too.
 const MANY: usize = if cfg!(test) { FEWEST } else { 1 << 21 };
 
+/// The units in a share: those whose hash begins with so many zeros.
+const SHARE_BITS: u32 = 4;
+
 /// Counts rows by the hash of their unit.
 pub(crate) struct RowCounts {
     counts: Vec<u16>,
@@ -45,9 +48,6 @@ pub(crate) struct Crowded {
 }
 
 impl RowCounts {
-    /// The units in a share: those whose hash begins with so many zeros.
-    pub(crate) const SHARE_BITS: u32 = 4;
-
     /// For units that keep all their rows if they have at most `most`, of `rows` rows in all; in at most `room` bytes, unless even
     /// the fewest counters take more.
     pub(crate) fn new(most: u64, rows: usize, room: usize) -> Self {
@@ -68,19 +68,14 @@ impl RowCounts {
 
     /// Counters for a share of the units, without a row; `None` where counting all units costs little.
     pub(crate) fn of_a_share(&self) -> Option<Self> {
-        let counters = (self.counts.len() >> Self::SHARE_BITS).max(FEWEST);
+        let counters = (self.counts.len() >> SHARE_BITS).max(FEWEST);
         let is_smaller = self.counts.len() > MANY;
         is_smaller.then(|| Self { counts: vec![0; counters], most: self.most, of_a_share: true })
     }
 
-    /// Whether each number up to `most` has a counter of its own.
-    pub(crate) fn has_one_for(&self, most: u32) -> bool {
-        self.counts.len() > most as usize
-    }
-
     /// Counts a row.
     pub(crate) fn add(&mut self, hash: u64) {
-        if self.of_a_share && hash.leading_zeros() < Self::SHARE_BITS {
+        if self.of_a_share && hash.leading_zeros() < SHARE_BITS {
             return;
         }
         let at = position(hash, mask(self.counts.len()));

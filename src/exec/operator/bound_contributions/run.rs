@@ -26,7 +26,7 @@ use futures::StreamExt;
 use super::bucket::Waited;
 use super::collect::{Collector, Shape, Totals, add};
 use super::crowded::RowCounts;
-use super::grouped::{BUCKETS, Close};
+use super::grouped::BUCKETS;
 use super::hold::Holder;
 use super::keys::KeySpace;
 use super::pack;
@@ -67,7 +67,7 @@ pub(super) async fn run(
     });
     let parts = renumbered.await?;
     let close = close_units(&parts);
-    let (parts, suspects) = suspects(&context, &names, close, parts).await?;
+    let (parts, suspects) = suspects(&context, &names, parts).await?;
     let ways = Arc::new(Ways::new(&task, suspects, close));
     let mut sums = vec![vec![0; names.keys.len]; ways.outputs];
     let (in_turns, mut parts) = dealt(&context, &names, &ways, parts).await?;
@@ -123,7 +123,6 @@ async fn hold(
 async fn suspects(
     context: &TaskContext,
     names: &Arc<Names>,
-    close: Option<Close>,
     mut parts: Vec<Part>,
 ) -> Result<(Vec<Part>, Suspects)> {
     // Each part counts, and all together.
@@ -132,16 +131,13 @@ async fn suspects(
     let least = Least::new(&names.task, names.keys.len, rows);
     let (mut suspects, hash) = (Suspects::default(), names.task.hash);
     if let Some(most) = least.of_unit {
-        let counts = RowCounts::new(most, rows, room);
+        let (by, counts) = (By::Unit(hash), RowCounts::new(most, rows, room));
         if let Some(share) = counts.of_a_share() {
-            let by = close.map_or(By::Unit(hash), By::ShareOfClose);
             let counted;
             (parts, counted) = counted_by(by, names, parts, share).await?;
             suspects.units = counted.all_if_usual().map(|all| (by, all));
         }
         if suspects.units.is_none() {
-            let close = close.filter(|close| counts.has_one_for(close.span));
-            let by = close.map_or(By::Unit(hash), By::CloseUnit);
             let counted;
             (parts, counted) = counted_by(by, names, parts, counts).await?;
             suspects.units = Some((by, counted.finish()));

@@ -59,14 +59,11 @@ impl Least {
     }
 }
 
-/// Of what rows are counted, and by which number.
+/// Of what rows are counted, by its hash. Not by the unit's own number, though fewer units would share a counter then: one unit far
+/// from all others would decide how many rows are collected, and so how much memory that takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum By {
     Unit(HashKey),
-    /// By what the unit is above the least one, so that none shares a counter with another one if there are enough of them.
-    CloseUnit(Close),
-    /// The same, for a share of the units: those that begin with zeros here end with zeros there.
-    ShareOfClose(Close),
     UnitAndGroup(HashKey),
 }
 
@@ -74,10 +71,6 @@ impl By {
     fn number(self, unit: u64, key: u32) -> u64 {
         match self {
             Self::Unit(hash) => hash.scatter(unit),
-            Self::CloseUnit(close) => unit.wrapping_sub(close.least),
-            Self::ShareOfClose(close) => {
-                unit.wrapping_sub(close.least).rotate_right(RowCounts::SHARE_BITS)
-            }
             Self::UnitAndGroup(hash) => hash.scatter_pair(unit, key),
         }
     }

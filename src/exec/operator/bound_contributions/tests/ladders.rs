@@ -157,7 +157,7 @@ async fn each_bound_of_a_ladder_agrees_with_the_rules_and_its_claim() {
         let full = run(vec![whole.clone()], 1).await;
         assert_eq!(full, expected, "round {round} {inputs:?}");
         assert_eq!(run(split, 2).await, expected, "round {round}: partitions {inputs:?}");
-        for unit in -2..=1 {
+        for unit in units_of(&rows) {
             let rest: Vec<_> = rows.iter().filter(|row| row.unit != Some(unit)).cloned().collect();
             let without = run(vec![batch(&rest, &DataType::Int64)], 1).await;
             for ((with, without), input) in full.iter().zip(&without).zip(&inputs) {
