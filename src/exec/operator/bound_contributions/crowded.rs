@@ -1,18 +1,18 @@
 //! Which units may exceed a bound: nearly always few, and often none.
 //!
-//! In: a hash for each row that counts, of its unit or of its unit and group. Out: a set of hashes that contains the hash
-//! of every unit with more than `most` rows, and few others. It assumes that all rows of a unit have the same hash. It
-//! guarantees that no unit above the bound is missed: units that share a counter add up in it, so a counter is never
-//! below the number of rows of one of them. A unit that the set contains by mistake takes the exact path and gets the
-//! same integers, so that a mistake costs time only.
+//! In: a number for each row that counts, made from its unit or from its unit and group, whose first bits are spread
+//! evenly. Out: a set of numbers that contains that of every unit with more than `most` rows, and few others. It assumes that
+//! all rows of a unit have the same number. It guarantees that no unit above the bound is missed: units that share a counter
+//! add up in it, so a counter is never below the number of rows of one of them. A unit that the set contains by mistake takes
+//! the exact path and gets the same integers, so that a mistake costs time only.
 //!
 //! ```text
 //! let mut counts = RowCounts::new(50, rows, room);
-//! hashes.for_each(|hash| counts.add(hash));
-//! counts.finish().has(hash) // false: this unit has at most 50 rows
+//! numbers.for_each(|number| counts.add(number));
+//! counts.finish().has(number) // false: this unit has at most 50 rows
 //! ```
 
-use std::mem::size_of;
+use num_traits::Bounded;
 
 /// Counters for each unit that has as many rows as the bound allows: more of them let fewer units share one.
 const SPREAD: usize = 8;
@@ -25,25 +25,45 @@ const MOST: usize = 1 << 24;
 /// that small tables take this way too.
 const MANY: usize = if cfg!(test) { FEWEST } else { 1 << 21 };
 
-/// The units in a share: those whose hash begins with so many zeros.
+/// The units in a share: those whose number begins with so many zeros.
 const SHARE_BITS: u32 = 4;
 
-/// Counts rows by the hash of their unit.
+/// Counts rows by the number of their unit.
 pub(crate) struct RowCounts {
-    counts: Vec<u16>,
+    counters: Counters,
     most: u16,
+    /// The rows that met a counter at its largest number.
+    more: u64,
     /// Whether only a share of the units is counted.
     of_a_share: bool,
 }
 
-/// The hashes whose counter exceeds the bound.
+/// Counters that stop at their largest number, which exceeds the bound: as small as that allows, since they are met at random
+/// and seldom wait in the processor's cache.
+enum Counters {
+    Bytes(Vec<u8>),
+    Halves(Vec<u16>),
+}
+
+/// Does the same with counters of either size.
+macro_rules! either {
+    ($counters:expr, $counts:ident => $do:expr) => {
+        match $counters {
+            Counters::Bytes($counts) => $do,
+            Counters::Halves($counts) => $do,
+        }
+    };
+}
+
+/// The numbers whose counter exceeds the bound.
 pub(crate) struct Crowded {
     /// One bit for each counter.
     words: Vec<u64>,
-    mask: u64,
+    /// The bits of a number behind those that choose a counter.
+    shift: u32,
     any: bool,
     usual: bool,
-    /// The rows of these hashes; `None` if a counter is at its largest number.
+    /// The rows of these numbers; `None` if they were not counted.
     rows: Option<u64>,
 }
 
@@ -51,36 +71,49 @@ impl RowCounts {
     /// For units that keep all their rows if they have at most `most`, of `rows` rows in all; in at most `room` bytes, unless even
     /// the fewest counters take more.
     pub(crate) fn new(most: u64, rows: usize, room: usize) -> Self {
-        // A counter stops at its largest number, which has to exceed the bound.
         let most = u16::try_from(most).unwrap_or(u16::MAX).min(u16::MAX - 1);
         let wanted = (rows / usize::from(most).max(1)).saturating_mul(SPREAD);
         let mut counters = wanted.clamp(FEWEST, MOST).next_power_of_two();
-        while counters > FEWEST && counters * size_of::<u16>() > room {
+        while counters > FEWEST && counters * Counters::bytes_for(most) > room {
             counters /= 2;
         }
-        Self { counts: vec![0; counters], most, of_a_share: false }
+        Self::empty(counters, most, false)
+    }
+
+    fn empty(counters: usize, most: u16, of_a_share: bool) -> Self {
+        Self { counters: Counters::new(counters, most), most, more: 0, of_a_share }
     }
 
     /// As many counters for the same bound, without a row.
     pub(crate) fn emptied(&self) -> Self {
-        Self { counts: vec![0; self.counts.len()], ..*self }
+        Self::empty(self.counters.len(), self.most, self.of_a_share)
     }
 
     /// Counters for a share of the units, without a row; `None` where counting all units costs little.
     pub(crate) fn of_a_share(&self) -> Option<Self> {
-        let counters = (self.counts.len() >> SHARE_BITS).max(FEWEST);
-        let is_smaller = self.counts.len() > MANY;
-        is_smaller.then(|| Self { counts: vec![0; counters], most: self.most, of_a_share: true })
+        let counters = (self.counters.len() >> SHARE_BITS).max(FEWEST);
+        let is_smaller = self.counters.len() > MANY;
+        is_smaller.then(|| Self::empty(counters, self.most, true))
     }
 
     /// Counts a row.
-    pub(crate) fn add(&mut self, hash: u64) {
-        if self.of_a_share && hash.leading_zeros() < SHARE_BITS {
-            return;
+    pub(crate) fn add(&mut self, number: u64) {
+        let mut number = number;
+        if self.of_a_share {
+            if number.leading_zeros() < SHARE_BITS {
+                return;
+            }
+            number <<= SHARE_BITS;
         }
-        let at = position(hash, mask(self.counts.len()));
-        let count = &mut self.counts[at];
-        *count = count.saturating_add(1);
+        let at = position(number, shift(self.counters.len()));
+        let is_full = either!(&mut self.counters, counts => {
+            let (sum, is_full) = counts[at].overflowing_add(1);
+            if !is_full {
+                counts[at] = sum;
+            }
+            is_full
+        });
+        self.more += u64::from(is_full);
     }
 
     /// Adds the counts of other rows, which were made for the same bound and the same number of rows in all.
@@ -88,38 +121,43 @@ impl RowCounts {
     /// # Guarantee
     /// No counter is then below the number of rows that both counted in it, unless it is at its largest number.
     pub(crate) fn absorb(&mut self, other: &Self) {
-        for (own, other) in self.counts.iter_mut().zip(&other.counts) {
-            *own = own.saturating_add(*other);
-        }
+        self.more += other.more;
+        self.more += match (&mut self.counters, &other.counters) {
+            (Counters::Bytes(own), Counters::Bytes(other)) => absorb(own, other),
+            (Counters::Halves(own), Counters::Halves(other)) => absorb(own, other),
+            // Counters of another bound: whoever was counted may exceed this one.
+            (Counters::Bytes(own), Counters::Halves(_)) => {
+                own.fill(u8::MAX);
+                0
+            }
+            (Counters::Halves(own), Counters::Bytes(_)) => {
+                own.fill(u16::MAX);
+                0
+            }
+        };
     }
 
     /// The bytes in use.
     pub(crate) fn size(&self) -> usize {
-        self.counts.capacity() * size_of::<u16>()
+        self.counters.bytes()
     }
 
     /// The counters above the bound.
     ///
     /// # Guarantee
-    /// For all sequences of hashes: a hash that was added more than `most` times is in the set. Exact in this direction.
+    /// For all sequences of numbers: a number that was added more than `most` times is in the set. Exact in this direction.
     pub(crate) fn finish(self) -> Crowded {
-        let above = |counts: &[u16]| {
-            let bits = counts.iter().zip(0_u32..);
-            bits.fold(0_u64, |word, (count, bit)| word | u64::from(*count > self.most) << bit)
-        };
-        let words: Vec<u64> = self.counts.chunks(64).map(above).collect();
+        let (words, rows, used) = either!(&self.counters, counts => above(counts, self.most));
         let crowded: usize = words.iter().map(|word| word.count_ones() as usize).sum();
-        let used = self.counts.iter().filter(|count| **count > 0).count();
-        let mask = mask(self.counts.len());
-        let above = self.counts.iter().filter(|count| **count > self.most);
-        let rows = above.map(|count| (*count < u16::MAX).then_some(u64::from(*count))).sum();
-        Crowded { words, mask, any: crowded > 0, usual: crowded > used / 2, rows }
+        let shift = shift(self.counters.len());
+        let rows = Some(rows + self.more);
+        Crowded { words, shift, any: crowded > 0, usual: crowded > used / 2, rows }
     }
 
-    /// All hashes, if most of those that were counted are above the bound.
+    /// All numbers, if most of those that were counted are above the bound.
     ///
     /// # Guarantee
-    /// The set contains every hash, so that no unit above the bound is missed, whatever was counted.
+    /// The set contains every number, so that no unit above the bound is missed, whatever was counted.
     pub(crate) fn all_if_usual(self) -> Option<Crowded> {
         let counted = self.finish();
         let words = vec![u64::MAX; counted.words.len()];
@@ -127,19 +165,72 @@ impl RowCounts {
     }
 }
 
+impl Counters {
+    fn new(counters: usize, most: u16) -> Self {
+        match u8::try_from(most) {
+            Ok(most) if most < u8::MAX => Self::Bytes(vec![0; counters]),
+            _ => Self::Halves(vec![0; counters]),
+        }
+    }
+
+    /// The bytes of a counter for such a bound.
+    fn bytes_for(most: u16) -> usize {
+        Self::new(1, most).bytes()
+    }
+
+    fn bytes(&self) -> usize {
+        either!(self, counts => size_of_val(counts.as_slice()))
+    }
+
+    fn len(&self) -> usize {
+        either!(self, counts => counts.len())
+    }
+}
+
+/// Adds counts to others, as far as these go; what goes beyond is returned.
+fn absorb<T>(counts: &mut [T], others: &[T]) -> u64
+where
+    T: Copy + Into<u64> + TryFrom<u64> + Bounded,
+{
+    let mut more = 0;
+    for (own, other) in counts.iter_mut().zip(others) {
+        let sum: u64 = (*own).into() + (*other).into();
+        let most = T::max_value();
+        *own = T::try_from(sum).unwrap_or(most);
+        more += sum - (*own).into();
+    }
+    more
+}
+
+/// A bit for each counter above the bound, what these counters count, and the number of counters that have counted at all.
+fn above<T: Copy + Into<u64>>(counts: &[T], most: u16) -> (Vec<u64>, u64, usize) {
+    let (most, mut rows, mut used) = (u64::from(most), 0, 0);
+    let words = counts.chunks(64).map(|counts| {
+        counts.iter().zip(0_u32..).fold(0_u64, |word, (count, bit)| {
+            let count: u64 = (*count).into();
+            let is_above = count > most;
+            rows += if is_above { count } else { 0 };
+            used += usize::from(count > 0);
+            word | u64::from(is_above) << bit
+        })
+    });
+    let words = words.collect();
+    (words, rows, used)
+}
+
 impl Crowded {
-    /// Whether the unit of this hash may have more rows than the bound allows.
-    pub(crate) fn has(&self, hash: u64) -> bool {
-        let at = position(hash, self.mask);
+    /// Whether the unit of this number may have more rows than the bound allows.
+    pub(crate) fn has(&self, number: u64) -> bool {
+        let at = position(number, self.shift);
         self.words[at / 64] >> (at % 64) & 1 == 1
     }
 
-    /// Whether the set contains any hash.
+    /// Whether the set contains any number.
     pub(crate) fn any(&self) -> bool {
         self.any
     }
 
-    /// The number of rows that were added with these hashes; `None` if there are too many to be known.
+    /// How many rows were added with these numbers; `None` if they were not counted.
     pub(crate) fn rows(&self) -> Option<u64> {
         self.rows
     }
@@ -155,43 +246,49 @@ impl Crowded {
     }
 }
 
-/// The mask of a number of counters that is a power of two.
-fn mask(counters: usize) -> u64 {
-    u64::try_from(counters - 1).unwrap_or(0)
+/// The bits of a number behind those that choose one of so many counters, which are a power of two from 2 to 2³².
+fn shift(counters: usize) -> u32 {
+    u64::BITS - counters.trailing_zeros()
 }
 
-fn position(hash: u64, mask: u64) -> usize {
-    usize::try_from(hash & mask).unwrap_or(0)
+/// The counter that the first bits of a number choose.
+fn position(number: u64, shift: u32) -> usize {
+    usize::try_from(number >> shift).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{RowCounts, position};
+    use super::{Counters, RowCounts, position, shift};
 
-    /// Every hash that was added more often than the bound is found, also where hashes share counters.
+    /// Every number that was added more often than the bound is found, also where numbers share counters.
     #[test]
-    fn no_hash_above_the_bound_is_missed() {
+    fn no_number_above_the_bound_is_missed() {
         let mut state = 5_u64;
         for most in [0, 1, 2, 7, 50, 65_534, 65_535, 1 << 40] {
             for distinct in [1, 40, 5_000] {
                 let mut counts = RowCounts::new(most, 0, usize::MAX);
+                let mut other = counts.emptied();
                 let mut exact = vec![0_u64; distinct];
                 for turn in 0..distinct * 3 {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     let one = usize::try_from(state >> 33).unwrap() % distinct;
                     let times = if turn % 7 == 0 { most.min(70_000) + turn as u64 % 2 } else { 1 };
                     exact[one] += times;
-                    (0..times).for_each(|_| counts.add(hash(one)));
+                    let counts = if turn % 3 == 0 { &mut other } else { &mut counts };
+                    (0..times).for_each(|_| counts.add(number(one)));
                 }
-                let counters = counts.counts.len();
-                assert!(counters.is_power_of_two());
+                counts.absorb(&other);
+                assert!(counts.counters.len().is_power_of_two());
                 let crowded = counts.finish();
                 for (one, rows) in exact.iter().enumerate() {
-                    assert!(*rows <= most || crowded.has(hash(one)), "{rows} of {most}");
+                    assert!(*rows <= most || crowded.has(number(one)), "{rows} of {most}");
                 }
-                assert_eq!(crowded.any(), (0..distinct).any(|one| crowded.has(hash(one))));
+                let rows =
+                    (0..distinct).filter(|one| crowded.has(number(*one))).map(|one| exact[one]);
+                assert_eq!(crowded.rows(), Some(rows.sum()), "{most} {distinct}");
+                assert_eq!(crowded.any(), (0..distinct).any(|one| crowded.has(number(one))));
                 if distinct == 1 && most < 65_535 {
-                    assert_eq!(crowded.has(hash(0)), exact[0] > most);
+                    assert_eq!(crowded.has(number(0)), exact[0] > most);
                     assert_eq!(crowded.is_usual(), exact[0] > most);
                 }
             }
@@ -203,15 +300,15 @@ mod tests {
     fn a_unit_at_the_bound_is_spared() {
         for most in [1, 3, 50] {
             let mut counts = RowCounts::new(most, 1_000, usize::MAX);
-            (0..most).for_each(|_| counts.add(hash(1)));
-            (0..=most).for_each(|_| counts.add(hash(2)));
-            let mask = u64::try_from(counts.counts.len() - 1).unwrap();
-            assert_ne!(position(hash(1), mask), position(hash(2), mask));
+            (0..most).for_each(|_| counts.add(number(1)));
+            (0..=most).for_each(|_| counts.add(number(2)));
+            let shift = shift(counts.counters.len());
+            assert_ne!(position(number(1), shift), position(number(2), shift));
             let crowded = counts.finish();
-            assert!(!crowded.has(hash(1)) && crowded.has(hash(2)) && crowded.any());
+            assert!(!crowded.has(number(1)) && crowded.has(number(2)) && crowded.any());
         }
         let none = RowCounts::new(3, 0, usize::MAX).finish();
-        assert!(!none.any() && !none.is_usual() && !none.has(hash(3)));
+        assert!(!none.any() && !none.is_usual() && !none.has(number(3)));
     }
 
     /// A share of the units tells whether most exceed the bound; then all of them may.
@@ -223,20 +320,20 @@ mod tests {
             let mut share = all.of_a_share().unwrap();
             assert!(share.size() < all.size() && share.emptied().of_a_share);
             for one in 0..20_000 {
-                (0..rows_of_each).for_each(|_| share.add(hash(one)));
+                (0..rows_of_each).for_each(|_| share.add(number(one)));
             }
             // Others are not counted.
-            let counted: u32 = share.counts.iter().map(|count| u32::from(*count)).sum();
+            let counted: u32 = either!(&share.counters, counts => counts.iter().map(|count| u32::from(*count)).sum());
             assert!((500..2_000).contains(&(counted / rows_of_each)), "{counted}");
             let found = share.all_if_usual();
             assert_eq!(found.is_some(), usual, "{rows_of_each}");
             let Some(found) = found else { continue };
             assert!(found.is_usual() && found.any() && found.rows().is_none());
-            assert!((0..20_000).all(|one| found.has(hash(one))));
+            assert!((0..20_000).all(|one| found.has(number(one))));
         }
     }
 
-    fn hash(one: usize) -> u64 {
-        u64::try_from(one + 1).unwrap().wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
+    fn number(one: usize) -> u64 {
+        u64::try_from(one + 1).unwrap().wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }

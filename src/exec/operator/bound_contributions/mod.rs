@@ -67,6 +67,7 @@ mod payload;
 mod run;
 mod rungs;
 mod split;
+mod spread;
 mod task;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use super::spread::Spread;
+
 /// The golden ratio in 64 bits: the step of SplitMix64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -63,6 +65,11 @@ impl HashKey {
     /// A bijective scattering of 64-bit codes: equal results mean equal codes.
     pub(crate) fn scatter(&self, code: u64) -> u64 {
         mix(code ^ self.0[0])
+    }
+
+    /// How codes are spread over counters. It may decide how a sum is computed, never what it is.
+    pub(super) fn spread(&self) -> Spread {
+        Spread::new(mix(self.0[0] ^ self.0[1]))
     }
 
     /// A scattering of pairs of a unit's code and the place of a key: equal pairs have equal results.

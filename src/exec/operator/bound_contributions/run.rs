@@ -131,7 +131,7 @@ async fn suspects(
     let least = Least::new(&names.task, names.keys.len, rows);
     let (mut suspects, hash) = (Suspects::default(), names.task.hash);
     if let Some(most) = least.of_unit {
-        let (by, counts) = (By::Unit(hash), RowCounts::new(most, rows, room));
+        let (by, counts) = (By::Unit(hash.spread()), RowCounts::new(most, rows, room));
         if let Some(share) = counts.of_a_share() {
             let counted;
             (parts, counted) = counted_by(by, names, parts, share).await?;

@@ -24,6 +24,7 @@ use super::grouped::Close;
 use super::hold::Held;
 use super::order::HashKey;
 use super::partial::EnforcedBounds;
+use super::spread::Spread;
 use super::task::Task;
 use super::together::{Names, Part};
 use crate::exec::operator::shelf::{Dealt, Written};
@@ -59,18 +60,17 @@ impl Least {
     }
 }
 
-/// Of what rows are counted, by its hash. Not by the unit's own number, though fewer units would share a counter then: one unit far
-/// from all others would decide how many rows are collected, and so how much memory that takes.
+/// Of what rows are counted, and by which numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum By {
-    Unit(HashKey),
+    Unit(Spread),
     UnitAndGroup(HashKey),
 }
 
 impl By {
     fn number(self, unit: u64, key: u32) -> u64 {
         match self {
-            Self::Unit(hash) => hash.scatter(unit),
+            Self::Unit(spread) => spread.number(unit),
             Self::UnitAndGroup(hash) => hash.scatter_pair(unit, key),
         }
     }
