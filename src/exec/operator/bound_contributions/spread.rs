@@ -55,7 +55,7 @@ mod tests {
                 1 => u64::MAX,
                 _ => state.rotate_left(32),
             });
-            let (bits, codes) = (6 + round % 9, 1 + state >> 49);
+            let (bits, codes) = (6 + round % 9, 1 + (state >> 49));
             let mut counts = vec![0_u64; 1 << bits];
             for code in state..state.saturating_add(codes) {
                 let at = spread.number(code) >> (64 - bits);
