@@ -21,6 +21,7 @@ use datafusion::common::{DataFusionError, Result, plan_err};
 use serde::{Deserialize, Serialize};
 
 pub(crate) mod pairs;
+mod whole;
 
 /// The largest magnitude of a grid integer, 2⁸⁰: a sum of 2⁴⁶ of them still fits 127 bits.
 pub const WIDEST: i128 = 1 << 80;

@@ -14,6 +14,7 @@ use std::mem::size_of;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::buffer::NullBuffer;
 use datafusion::common::Result;
+use num_traits::AsPrimitive;
 
 use super::partial::{AggregateInput, InputKind};
 use crate::grid::pairs::Pairs;
@@ -157,25 +158,28 @@ impl Source {
     }
 
     /// The number of each row, and how many rows have a value.
-    fn numbers<T: TryFrom<i128> + Clone + Default>(
+    fn numbers<T>(
         &self,
         (range, column, mask): (GridRange, &dyn Array, Option<&NullBuffer>),
         read: &mut usize,
-    ) -> Result<Vec<T>> {
+    ) -> Result<Vec<T>>
+    where
+        T: TryFrom<i128> + Copy + Default + 'static,
+        i128: AsPrimitive<T>,
+    {
+        let Some(shift) = self.shift else {
+            let (numbers, present) = range.numbers(column, mask)?;
+            *read = present;
+            return Ok(numbers);
+        };
         let (mut numbers, mut fits) = (vec![T::default(); column.len()], true);
-        let mut set = |row: usize, value: i128| {
-            match T::try_from(value) {
+        range.for_each(column, mask, |row, value| {
+            match T::try_from(range.above(value, shift)) {
                 Ok(number) => numbers[row] = number,
                 Err(_) => fits = false,
             }
             *read += 1;
-        };
-        match self.shift {
-            None => range.for_each(column, mask, set)?,
-            Some(shift) => {
-                range.for_each(column, mask, |row, value| set(row, range.above(value, shift)))?;
-            }
-        }
+        })?;
         if fits { Ok(numbers) } else { Err(failed()) }
     }
 }
