@@ -207,6 +207,19 @@ impl GridRange {
         });
     }
 
+    /// How floats are rounded; `None` where this takes more than `f64`.
+    fn steps(&self) -> Option<Steps> {
+        let Grid::Binary { log2 } = self.grid else { return None };
+        let is_exact = self.lo >= -EXACT && self.hi <= EXACT;
+        let down = power_of_two(-log2);
+        let (lo, hi) = (self.lo, self.hi);
+        is_exact.then(|| Steps {
+            lo: exact_f64(lo) * down,
+            hi: exact_f64(hi) * down,
+            up: power_of_two(log2),
+        })
+    }
+
     /// Floats: NaN is skipped; all others are clamped before they are scaled, so that nothing overflows.
     fn floats<T: ArrowPrimitiveType>(
         &self,
@@ -219,20 +232,16 @@ impl GridRange {
         let Grid::Binary { log2 } = self.grid else { return };
         let valid = NullBuffer::union(column.nulls(), mask);
         let values = column.as_primitive::<T>().values();
-        let (up, down) = (power_of_two(log2), power_of_two(-log2));
-        if self.lo >= -EXACT && self.hi <= EXACT {
-            let (lo, hi) = (exact_f64(self.lo) * down, exact_f64(self.hi) * down);
+        if let Some(steps) = self.steps() {
             scan(values, valid.as_ref(), |row, value| {
                 let value: f64 = value.into();
                 if !value.is_nan() {
-                    let steps = MAGIC + value.clamp(lo, hi) * up;
-                    let bits = steps.to_bits().cast_signed() - MAGIC.to_bits().cast_signed();
-                    visit(row, i128::from(bits));
+                    visit(row, i128::from(steps.of(value)));
                 }
             });
         } else {
             // This clamp only prevents overflow; the exact clamp works on integers.
-            let far = power_of_two(100) * down;
+            let (up, far) = (power_of_two(log2), power_of_two(100) * power_of_two(-log2));
             scan(values, valid.as_ref(), |row, value| {
                 let value: f64 = value.into();
                 if !value.is_nan() {
@@ -241,6 +250,22 @@ impl GridRange {
                 }
             });
         }
+    }
+}
+
+/// Rounds floats to an interval whose integers are all exact in `f64`.
+#[derive(Clone, Copy)]
+struct Steps {
+    lo: f64,
+    hi: f64,
+    up: f64,
+}
+
+impl Steps {
+    /// The grid integer of a number that is not NaN.
+    fn of(self, value: f64) -> i64 {
+        let steps = MAGIC + value.clamp(self.lo, self.hi) * self.up;
+        steps.to_bits().cast_signed().wrapping_sub(MAGIC.to_bits().cast_signed())
     }
 }
 

@@ -12,8 +12,8 @@
 use arrow::array::{Array, AsArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Decimal128Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use datafusion::common::Result;
 use num_traits::{AsPrimitive, clamp};
@@ -58,6 +58,8 @@ impl GridRange {
             DataType::UInt32 => self.clamped::<UInt32Type, T>(column),
             DataType::UInt64 => self.clamped::<UInt64Type, T>(column),
             DataType::Decimal128(..) => self.clamped::<Decimal128Type, T>(column),
+            DataType::Float32 => return self.rounded::<Float32Type, T>(column),
+            DataType::Float64 => return self.rounded::<Float64Type, T>(column),
             _ => None,
         };
         match numbers {
@@ -79,6 +81,27 @@ impl GridRange {
         let values = column.as_primitive::<A>().values().iter();
         let number = |value: &A::Native| clamp(*value, lo, hi).into().as_();
         Some(values.map(number).collect())
+    }
+
+    /// Every row rounded and clamped, where none is NULL, and how many are not NaN.
+    fn rounded<A, T>(&self, column: &dyn Array) -> Result<(Vec<T>, usize)>
+    where
+        A: ArrowPrimitiveType,
+        A::Native: Into<f64>,
+        T: Number,
+        i128: AsPrimitive<T>,
+    {
+        let Some(steps) = self.steps() else { return self.one_by_one(column, None) };
+        let values = column.as_primitive::<A>().values().iter();
+        let mut absent = 0;
+        let number = |value: &A::Native| {
+            let value: f64 = (*value).into();
+            let is_absent = value.is_nan();
+            absent += usize::from(is_absent);
+            i128::from(if is_absent { 0 } else { steps.of(value) }).as_()
+        };
+        let numbers: Vec<T> = values.map(number).collect();
+        Ok((numbers, column.len() - absent))
     }
 
     fn one_by_one<T: Number>(
@@ -103,7 +126,8 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        ArrayRef, Decimal128Array, Float64Array, Int8Array, Int64Array, UInt8Array, UInt64Array,
+        ArrayRef, Decimal128Array, Float32Array, Float64Array, Int8Array, Int64Array, UInt8Array,
+        UInt64Array,
     };
 
     use super::*;
@@ -112,6 +136,7 @@ mod tests {
     fn columns() -> Vec<(Grid, ArrayRef)> {
         let decimals = vec![i128::MIN, -70_000, -129, -1, 0, 7, 128, 40_000, 1 << 63, i128::MAX];
         let decimals = Decimal128Array::from(decimals).with_precision_and_scale(38, 2).unwrap();
+        let floats = vec![f64::NAN, 0.25, 0.75, -0.0, -1.25, 9e9, -9e99, f64::NEG_INFINITY];
         vec![
             (Grid::Integer, Arc::new(Int8Array::from_iter_values(i8::MIN..=i8::MAX))),
             (Grid::Integer, Arc::new(UInt8Array::from_iter_values(0..=u8::MAX))),
@@ -119,7 +144,8 @@ mod tests {
             (Grid::Integer, Arc::new(UInt64Array::from(vec![0, 1, 300, 1 << 63, u64::MAX]))),
             (Grid::Integer, Arc::new(Int64Array::from(vec![Some(5), None, Some(-900)]))),
             (Grid::Decimal { scale: 2 }, Arc::new(decimals)),
-            (Grid::Binary { log2: 1 }, Arc::new(Float64Array::from(vec![f64::NAN, 0.25, 9e9]))),
+            (Grid::Binary { log2: 1 }, Arc::new(Float64Array::from(floats))),
+            (Grid::Binary { log2: -3 }, Arc::new(Float32Array::from(vec![-0.0, f32::NAN, 20.0]))),
         ]
     }
 
