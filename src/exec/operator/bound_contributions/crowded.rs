@@ -1,6 +1,6 @@
 //! Which units may exceed a bound: nearly always few, and often none.
 //!
-//! In: a number for each row that counts, made from its unit or from its unit and group, whose first bits are spread
+//! In: a number for each row that counts, made from its unit or from its unit and group, whose last bits are spread
 //! evenly. Out: a set of numbers that contains that of every unit with more than `most` rows, and few others. It assumes that
 //! all rows of a unit have the same number. It guarantees that no unit above the bound is missed: units that share a counter
 //! add up in it, so a counter is never below the number of rows of one of them. A unit that the set contains by mistake takes
@@ -25,7 +25,7 @@ const MOST: usize = 1 << 24;
 /// that small tables take this way too.
 const MANY: usize = if cfg!(test) { FEWEST } else { 1 << 21 };
 
-/// The units in a share: those whose number begins with so many zeros.
+/// The units in a share: those whose counter, among those for all, has a number that ends with so many zeros.
 const SHARE_BITS: u32 = 4;
 
 /// Counts rows by the number of their unit.
@@ -34,6 +34,8 @@ pub(crate) struct RowCounts {
     most: u16,
     /// The rows that met a counter at its largest number.
     more: u64,
+    /// So many last bits of a number choose a counter for it, if all units are counted.
+    bits: u32,
     /// Whether only a share of the units is counted.
     of_a_share: bool,
 }
@@ -59,8 +61,8 @@ macro_rules! either {
 pub(crate) struct Crowded {
     /// One bit for each counter.
     words: Vec<u64>,
-    /// The bits of a number behind those that choose a counter.
-    shift: u32,
+    /// So many last bits of a number choose a counter.
+    bits: u32,
     any: bool,
     usual: bool,
     /// The rows of these numbers; `None` if they were not counted.
@@ -77,35 +79,37 @@ impl RowCounts {
         while counters > FEWEST && counters * Counters::bytes_for(most) > room {
             counters /= 2;
         }
-        Self::empty(counters, most, false)
-    }
-
-    fn empty(counters: usize, most: u16, of_a_share: bool) -> Self {
-        Self { counters: Counters::new(counters, most), most, more: 0, of_a_share }
+        let bits = counters.trailing_zeros();
+        Self { counters: Counters::new(counters, most), most, more: 0, bits, of_a_share: false }
     }
 
     /// As many counters for the same bound, without a row.
     pub(crate) fn emptied(&self) -> Self {
-        Self::empty(self.counters.len(), self.most, self.of_a_share)
+        Self { counters: Counters::new(self.counters.len(), self.most), more: 0, ..*self }
     }
 
     /// Counters for a share of the units, without a row; `None` where counting all units costs little.
     pub(crate) fn of_a_share(&self) -> Option<Self> {
         let counters = (self.counters.len() >> SHARE_BITS).max(FEWEST);
         let is_smaller = self.counters.len() > MANY;
-        is_smaller.then(|| Self::empty(counters, self.most, true))
+        let counters = is_smaller.then(|| Counters::new(counters, self.most))?;
+        Some(Self { counters, more: 0, of_a_share: true, ..*self })
+    }
+
+    /// So many last bits of a number choose a counter.
+    pub(crate) fn bits(&self) -> u32 {
+        self.bits
     }
 
     /// Counts a row.
     pub(crate) fn add(&mut self, number: u64) {
-        let mut number = number;
+        let mut at = position(number, self.bits);
         if self.of_a_share {
-            if number.leading_zeros() < SHARE_BITS {
+            if at.trailing_zeros() < SHARE_BITS {
                 return;
             }
-            number <<= SHARE_BITS;
+            at >>= SHARE_BITS;
         }
-        let at = position(number, shift(self.counters.len()));
         let is_full = either!(&mut self.counters, counts => {
             let (sum, is_full) = counts[at].overflowing_add(1);
             if !is_full {
@@ -149,9 +153,8 @@ impl RowCounts {
     pub(crate) fn finish(self) -> Crowded {
         let (words, rows, used) = either!(&self.counters, counts => above(counts, self.most));
         let crowded: usize = words.iter().map(|word| word.count_ones() as usize).sum();
-        let shift = shift(self.counters.len());
         let rows = Some(rows + self.more);
-        Crowded { words, shift, any: crowded > 0, usual: crowded > used / 2, rows }
+        Crowded { words, bits: self.bits, any: crowded > 0, usual: crowded > used / 2, rows }
     }
 
     /// All numbers, if most of those that were counted are above the bound.
@@ -159,9 +162,9 @@ impl RowCounts {
     /// # Guarantee
     /// The set contains every number, so that no unit above the bound is missed, whatever was counted.
     pub(crate) fn all_if_usual(self) -> Option<Crowded> {
-        let counted = self.finish();
-        let words = vec![u64::MAX; counted.words.len()];
-        counted.usual.then_some(Crowded { words, any: true, rows: None, ..counted })
+        let words = vec![u64::MAX];
+        let all = Crowded { words, bits: 0, any: true, usual: true, rows: None };
+        self.finish().usual.then_some(all)
     }
 }
 
@@ -221,8 +224,13 @@ fn above<T: Copy + Into<u64>>(counts: &[T], most: u16) -> (Vec<u64>, u64, usize)
 impl Crowded {
     /// Whether the unit of this number may have more rows than the bound allows.
     pub(crate) fn has(&self, number: u64) -> bool {
-        let at = position(number, self.shift);
-        self.words[at / 64] >> (at % 64) & 1 == 1
+        let at = position(number, self.bits);
+        self.words.get(at / 64).is_none_or(|word| word >> (at % 64) & 1 == 1)
+    }
+
+    /// So many last bits of a number choose a counter.
+    pub(crate) fn bits(&self) -> u32 {
+        self.bits
     }
 
     /// Whether the set contains any number.
@@ -246,19 +254,14 @@ impl Crowded {
     }
 }
 
-/// The bits of a number behind those that choose one of so many counters, which are a power of two from 2 to 2³².
-fn shift(counters: usize) -> u32 {
-    u64::BITS - counters.trailing_zeros()
-}
-
-/// The counter that the first bits of a number choose.
-fn position(number: u64, shift: u32) -> usize {
-    usize::try_from(number >> shift).unwrap_or(0)
+/// The counter that so many last bits of a number choose.
+fn position(number: u64, bits: u32) -> usize {
+    usize::try_from(number & ((1 << bits) - 1)).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Counters, RowCounts, position, shift};
+    use super::{Counters, RowCounts, position};
 
     /// Every number that was added more often than the bound is found, also where numbers share counters.
     #[test]
@@ -302,8 +305,8 @@ mod tests {
             let mut counts = RowCounts::new(most, 1_000, usize::MAX);
             (0..most).for_each(|_| counts.add(number(1)));
             (0..=most).for_each(|_| counts.add(number(2)));
-            let shift = shift(counts.counters.len());
-            assert_ne!(position(number(1), shift), position(number(2), shift));
+            let bits = counts.bits();
+            assert_ne!(position(number(1), bits), position(number(2), bits));
             let crowded = counts.finish();
             assert!(!crowded.has(number(1)) && crowded.has(number(2)) && crowded.any());
         }
@@ -334,6 +337,6 @@ mod tests {
     }
 
     fn number(one: usize) -> u64 {
-        u64::try_from(one + 1).unwrap().wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        u64::try_from(one + 1).unwrap().wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
     }
 }

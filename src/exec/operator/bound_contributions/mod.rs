@@ -67,7 +67,6 @@ mod payload;
 mod run;
 mod rungs;
 mod split;
-mod spread;
 mod task;
 #[cfg(test)]
 mod tests;

@@ -131,7 +131,7 @@ async fn suspects(
     let least = Least::new(&names.task, names.keys.len, rows);
     let (mut suspects, hash) = (Suspects::default(), names.task.hash);
     if let Some(most) = least.of_unit {
-        let (by, counts) = (By::Unit(hash.spread()), RowCounts::new(most, rows, room));
+        let (by, counts) = (By::Unit(hash), RowCounts::new(most, rows, room));
         if let Some(share) = counts.of_a_share() {
             let counted;
             (parts, counted) = counted_by(by, names, parts, share).await?;
@@ -139,8 +139,19 @@ async fn suspects(
         }
         if suspects.units.is_none() {
             let counted;
-            (parts, counted) = counted_by(by, names, parts, counts).await?;
-            suspects.units = Some((by, counted.finish()));
+            (parts, counted) = counted_by(by, names, parts, counts.emptied()).await?;
+            let mut found = (by, counted.finish());
+            // Runs of units that are far apart share many counters or none, as the key has it. Then each unit is scattered by itself.
+            if found.1.rows() > Some(few(rows)) {
+                let by = By::ScatteredUnit(hash);
+                let counted;
+                (parts, counted) = counted_by(by, names, parts, counts).await?;
+                let scattered = counted.finish();
+                if scattered.rows() < found.1.rows() {
+                    found = (by, scattered);
+                }
+            }
+            suspects.units = Some(found);
         }
     }
     if let Some(most) = least.of_group.filter(|_| !suspects.are_usual()) {
@@ -151,6 +162,11 @@ async fn suspects(
         suspects.groups = Some((by, counted.finish()));
     }
     Ok((parts, suspects))
+}
+
+/// So few of these rows that nothing is saved if fewer are bounded one by one.
+fn few(rows: usize) -> u64 {
+    u64::try_from(rows / 16).unwrap_or(u64::MAX)
 }
 
 /// Counts the rows of all parts, each starting from `empty`.

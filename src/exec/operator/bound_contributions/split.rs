@@ -24,7 +24,6 @@ use super::grouped::Close;
 use super::hold::Held;
 use super::order::HashKey;
 use super::partial::EnforcedBounds;
-use super::spread::Spread;
 use super::task::Task;
 use super::together::{Names, Part};
 use crate::exec::operator::shelf::{Dealt, Written};
@@ -63,21 +62,27 @@ impl Least {
 /// Of what rows are counted, and by which numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum By {
-    Unit(Spread),
+    /// Units that are numbered one after the other share few counters.
+    Unit(HashKey),
+    /// Each pair of units shares a counter as often as any other one.
+    ScatteredUnit(HashKey),
     UnitAndGroup(HashKey),
 }
 
 impl By {
-    fn number(self, unit: u64, key: u32) -> u64 {
+    /// The number by which rows of a unit and a key are counted, for counters that the last `bits` bits choose.
+    fn number(self, unit: u64, key: u32, bits: u32) -> u64 {
         match self {
-            Self::Unit(spread) => spread.number(unit),
+            Self::Unit(hash) => hash.spread(unit, bits),
+            Self::ScatteredUnit(hash) => hash.scatter(unit),
             Self::UnitAndGroup(hash) => hash.scatter_pair(unit, key),
         }
     }
 
     /// Counts the rows of a batch.
     pub(super) fn count(self, held: &Held, counts: &mut RowCounts) {
-        held.each(|_, unit, key| counts.add(self.number(unit, key)));
+        let bits = counts.bits();
+        held.each(|_, unit, key| counts.add(self.number(unit, key, bits)));
     }
 }
 
@@ -96,7 +101,7 @@ impl Suspects {
 
     /// Whether the row of a unit and a key may not be kept.
     fn has(&self, unit: u64, key: u32) -> bool {
-        let has = |(by, set): &(By, Crowded)| set.has(by.number(unit, key));
+        let has = |(by, set): &(By, Crowded)| set.has(by.number(unit, key, set.bits()));
         self.units.as_ref().is_some_and(has) || self.groups.as_ref().is_some_and(has)
     }
 
