@@ -28,14 +28,21 @@ macro_rules! query {
     };
 }
 
-const QUERIES: [(&str, &str, &str); 7] = [
+const QUERIES: [(&str, &str, &str); 14] = [
     query!("q01"),
+    query!("q04"),
     query!("q05"),
     query!("q06"),
+    query!("q07"),
+    query!("q08"),
     query!("q09"),
+    query!("q12"),
     query!("q13"),
     query!("q14"),
+    query!("q15"),
     query!("q19"),
+    query!("q21"),
+    query!("q22"),
 ];
 
 const DECLARATIONS: &str = include_str!("../../tests/tpch/declare.sql");
