@@ -2,10 +2,10 @@
 //!
 //! In: bounded rows, with group columns and a place on the axis of candidates. Out: the groups, the place and the number of
 //! rows, for every group of a known key space and every place that a row has, in the order of groups and places. Where these
-//! are few, each has a counter of its own. Otherwise the number of each row's group and place is written down, and the
-//! numbers are sorted; where memory is short, this is done several times, each time for the rows so far. Neither looks up
-//! texts in a hash table as large as all groups and places. It guarantees that output rows add up: each counts rows of its own
-//! partition, each once.
+//! are few, each has a counter of its own. Otherwise the number of each row's group and place is written down, until counters for
+//! all would take less; the numbers are sorted. Where memory is short, this is done several times, each time for the rows so far.
+//! Neither looks up texts in a hash table as large as all groups and places. It guarantees that output rows add up: each counts
+//! rows of its own partition, each once.
 //!
 //! ```text
 //! PrivatizeExec                                          adds the partitions' rows up
@@ -40,8 +40,11 @@ use crate::grid::{failed, passing};
 #[cfg(test)]
 mod tests;
 
-/// The most counters in a partition, 16 MiB; more groups and places are sorted.
-const MOST_COUNTERS: usize = 1 << 21;
+/// So many counters a partition has from the start, 8 MiB; numbers of more groups and places are written down at first.
+const MANY: usize = 1 << 21;
+
+/// Rows are counted up to so many, and some of a batch; then counts come out.
+const MOST_ROWS: u64 = 1 << 31;
 
 /// The rows of one output batch.
 const BATCH: usize = 8_192;
@@ -213,41 +216,82 @@ struct Counts {
     columns: Vec<ArrayRef>,
     index: KeyIndex,
     numbers: Numbers,
+    /// How many numbers there are.
+    all: u64,
     /// The places of the axis, and one for all beyond it.
     width: u64,
     filter: Option<usize>,
     located: Vec<u32>,
+    /// The rows since counts came out.
+    rows: u64,
 }
 
 /// What is known of the numbers of groups and places.
 enum Numbers {
     /// How many rows have each number.
-    Counted(Vec<u64>),
+    Counted(Vec<u32>),
     /// The number of each row; sorted when all are read.
     Listed(Vec<u64>),
 }
 
 impl Counts {
     fn new(space: &KeySpace, places: u64, filter: Option<usize>) -> Result<Self> {
-        let numbers = numbered(space.len(), places).ok_or_else(failed)?;
-        let few = usize::try_from(numbers).ok().filter(|numbers| *numbers <= MOST_COUNTERS);
+        let all = numbered(space.len(), places).ok_or_else(failed)?;
+        let few = usize::try_from(all).ok().filter(|numbers| *numbers <= MANY);
         Ok(Self {
             columns: space.columns().to_vec(),
             index: space.index()?,
             numbers: few.map_or(Numbers::Listed(Vec::new()), |few| Numbers::Counted(vec![0; few])),
+            all,
             width: places.saturating_add(1),
             filter,
             located: Vec::new(),
+            rows: 0,
         })
+    }
+
+    /// Forgets all rows.
+    fn clear(&mut self) {
+        self.rows = 0;
+        match &mut self.numbers {
+            Numbers::Counted(counts) => counts.fill(0),
+            Numbers::Listed(numbers) => *numbers = Vec::new(),
+        }
+    }
+
+    /// The bytes of counters for all numbers, if numbers are written down and take as much already.
+    fn counters(&self) -> Option<usize> {
+        let bytes = usize::try_from(self.all).ok()?.checked_mul(size_of::<u32>())?;
+        match &self.numbers {
+            Numbers::Counted(_) => None,
+            Numbers::Listed(listed) => (size_of_val(listed.as_slice()) >= bytes).then_some(bytes),
+        }
+    }
+
+    /// Counts the numbers that are written down.
+    fn count_listed(&mut self) -> Result<()> {
+        let Numbers::Listed(listed) = &self.numbers else { return Ok(()) };
+        let mut counts = vec![0; usize::try_from(self.all).map_err(|_| failed())?];
+        listed.iter().try_for_each(|number| count_one(&mut counts, *number))?;
+        self.numbers = Numbers::Counted(counts);
+        Ok(())
     }
 
     /// The bytes in use.
     fn size(&self) -> usize {
-        let (Numbers::Counted(numbers) | Numbers::Listed(numbers)) = &self.numbers;
-        numbers.capacity() * size_of::<u64>()
+        match &self.numbers {
+            Numbers::Counted(counts) => counts.capacity() * size_of::<u32>(),
+            Numbers::Listed(numbers) => numbers.capacity() * size_of::<u64>(),
+        }
     }
 
+    /// Counts the rows of a batch, or writes their numbers down.
+    ///
+    /// # Errors
+    /// A constant text for a place below the axis, and for a batch with more rows than a counter can hold besides [`MOST_ROWS`].
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let rows = u64::try_from(batch.num_rows()).ok().filter(|rows| *rows < MOST_ROWS);
+        self.rows += rows.ok_or_else(failed)?;
         let groups = self.columns.len();
         self.index.locate(&batch.columns()[..groups], batch.num_rows(), &mut self.located)?;
         let place = batch.column(groups).as_primitive_opt::<Int64Type>().ok_or_else(failed)?;
@@ -260,9 +304,7 @@ impl Counts {
             let place = u64::try_from(*place).map_err(|_| failed())?.min(self.width - 1);
             let number = u64::from(*group) * self.width + place;
             match &mut self.numbers {
-                Numbers::Counted(counts) => {
-                    counts[usize::try_from(number).map_err(|_| failed())?] += 1;
-                }
+                Numbers::Counted(counts) => count_one(counts, number)?,
                 Numbers::Listed(numbers) => numbers.push(number),
             }
         }
@@ -274,7 +316,7 @@ impl Counts {
         match &self.numbers {
             Numbers::Counted(counts) => {
                 let at = next + counts.get(next..)?.iter().position(|count| *count > 0)?;
-                Some((u64::try_from(at).ok()?, counts[at], at + 1))
+                Some((u64::try_from(at).ok()?, counts[at].into(), at + 1))
             }
             Numbers::Listed(sorted) => {
                 let equal = sorted.get(next..)?.chunk_by(u64::eq).next()?;
@@ -282,6 +324,14 @@ impl Counts {
             }
         }
     }
+}
+
+/// Counts a row. There are fewer than 2³² since counts came out.
+fn count_one(counts: &mut [u32], number: u64) -> Result<()> {
+    let at = usize::try_from(number).map_err(|_| failed())?;
+    let count = counts.get_mut(at).ok_or_else(failed)?;
+    *count = count.checked_add(1).ok_or_else(failed)?;
+    Ok(())
 }
 
 /// The output of one partition.
@@ -313,20 +363,25 @@ impl Counted {
     /// Counts the rows that are left, as far as there is memory for them.
     async fn read(&mut self, mut rows: SendableRecordBatchStream) -> Result<()> {
         self.next = 0;
-        if let Numbers::Listed(numbers) = &mut self.counts.numbers {
-            *numbers = Vec::new();
-        }
+        self.counts.clear();
         while let Some(batch) = rows.next().await {
             self.counts.add(&batch?)?;
-            let size = self.counts.size();
-            let fits = self.reservation.try_resize(size).is_ok();
-            match self.counts.numbers {
-                Numbers::Counted(_) if !fits => return Err(failed()),
-                Numbers::Listed(_) if !fits || size > self.most => {
-                    self.rows = Some(rows);
-                    break;
+            let mut fits = self.reservation.try_resize(self.counts.size()).is_ok();
+            if let Some(more) = self.counts.counters().filter(|_| fits) {
+                let both = self.counts.size().saturating_add(more);
+                if both <= self.most && self.reservation.try_resize(both).is_ok() {
+                    self.counts.count_listed()?;
+                    fits = self.reservation.try_resize(self.counts.size()).is_ok();
                 }
-                Numbers::Counted(_) | Numbers::Listed(_) => {}
+            }
+            let is_full = match self.counts.numbers {
+                Numbers::Counted(_) if !fits => return Err(failed()),
+                Numbers::Counted(_) => self.counts.rows >= MOST_ROWS,
+                Numbers::Listed(_) => !fits || self.counts.size() > self.most,
+            };
+            if is_full {
+                self.rows = Some(rows);
+                break;
             }
         }
         if let Numbers::Listed(numbers) = &mut self.counts.numbers {

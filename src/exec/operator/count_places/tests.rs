@@ -204,6 +204,34 @@ async fn counts_come_out_in_batches() {
     }
 }
 
+/// Numbers that are written down are counted where there are as many of them, and the rows behind them are.
+#[tokio::test]
+async fn many_rows_are_counted_at_last() {
+    let (places, rows) = (MANY as u64 + 9, 1_500_000);
+    let all: Vec<i64> = (0..rows).map(|i| i * i % 3_000_017).collect();
+    for memory in [usize::MAX, 1 << 27, 1 << 25] {
+        let batches = all.chunks(700_000).map(|all| {
+            let place: ArrayRef = Arc::new(Int64Array::from(all.to_vec()));
+            RecordBatch::try_from_iter([("place", place)]).unwrap()
+        });
+        let source = source(&[batches.collect()]);
+        let plan = CountPlacesExec::new(source, KeySpace::global(), places, None).unwrap();
+        let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0).build_arc().unwrap();
+        let context = Arc::new(TaskContext::default().with_runtime(runtime));
+        let batches = collect_partitioned(Arc::new(plan), context).await.unwrap().concat();
+        let mut counts = BTreeMap::<i64, i64>::new();
+        for batch in batches {
+            let column = |at| batch.column(at).as_primitive::<Int64Type>().values();
+            let rows = column(0).iter().zip(column(1));
+            rows.for_each(|(place, count)| *counts.entry(*place).or_default() += count);
+        }
+        let beyond = i64::try_from(places).unwrap();
+        let mut expected = BTreeMap::<i64, i64>::new();
+        all.iter().for_each(|place| *expected.entry((*place).min(beyond)).or_default() += 1);
+        assert_eq!(counts, expected);
+    }
+}
+
 /// A place below the axis is a fault of the plan.
 #[tokio::test]
 async fn places_below_the_axis_fail() {
