@@ -329,7 +329,7 @@ impl Members {
         match self {
             Self::Texts(texts) => match column.as_string_view_opt() {
                 Some(views) => {
-                    let mut seen = Seen::new(false);
+                    let mut seen = Seen::of_one_column(false);
                     for (row, view) in views.views().iter().enumerate() {
                         strange.push(seen.of(*view, || !texts.contains(views.value(row))));
                     }

@@ -1,51 +1,93 @@
 //! Remembers what was found for the texts of one column, by their views.
 //!
-//! In: the views of a column, and a search. Out: what the search found for each text. A column that was stored as a
-//! dictionary has one view for each distinct text, so that most texts are neither hashed nor compared. Equal views are
+//! In: the views of one column after the other, and a search. Out: what the search found for each text. A column that was stored
+//! as a dictionary has one view for each distinct text, so that most texts are neither hashed nor compared. Equal views are
 //! equal texts within one column only. It guarantees the result of the search for every text.
 //!
 //! ```text
-//! let mut seen = Seen::new(false);
+//! let mut seen = Seen::of_one_column(false);
 //! column.views().iter().enumerate().map(|(row, view)| seen.of(*view, || texts.contains(column.value(row))))
 //! ```
 
-/// The number of remembered views: a power of two, small enough for the processor's cache.
-const SEEN: usize = 1 << 10;
+/// The number of remembered views is two to the power of this: a thousand texts seldom meet each other, and the processor's cache
+/// has room for them.
+const BITS: u32 = 13;
 
-/// No view is this one: its text would be longer than a column can hold.
-const NO_VIEW: u128 = u128::MAX;
+/// The same for one column alone, which has few rows: places are filled before.
+const FEW_BITS: u32 = 10;
 
 /// What was found for the views of one column.
-pub(crate) struct Seen<T>(Vec<(u128, T)>);
+pub(crate) struct Seen<T> {
+    /// Empty until a column begins.
+    found: Vec<Found<T>>,
+    /// The number of the column; 0 before the first one.
+    column: u32,
+    bits: u32,
+    any: T,
+}
+
+#[derive(Clone, Copy)]
+struct Found<T> {
+    view: u128,
+    column: u32,
+    result: T,
+}
 
 impl<T: Copy> Seen<T> {
-    /// Nothing is found yet; `any` fills the places and is never a result.
+    /// For the columns that [begin](Self::begin); `any` fills the places and is never a result.
     pub(crate) fn new(any: T) -> Self {
-        Self(vec![(NO_VIEW, any); SEEN])
+        Self { found: Vec::new(), column: 0, bits: BITS, any }
     }
 
-    /// What the search finds for the text of this view.
-    pub(crate) fn of(&mut self, view: u128, find: impl FnOnce() -> T) -> T {
-        let folded = (view ^ (view >> 64)) & u128::from(u64::MAX);
-        // The golden ratio in 64 bits; the middle of the product depends on all bits.
-        let mixed = (folded * 0x9e37_79b9_7f4a_7c15) >> 54 & 0x3ff;
-        let slot = &mut self.0[usize::try_from(mixed).unwrap_or(0)];
-        if slot.0 != view {
-            *slot = (view, find());
-        }
-        slot.1
+    /// For one column.
+    pub(crate) fn of_one_column(any: T) -> Self {
+        let mut seen = Self { bits: FEW_BITS, ..Self::new(any) };
+        seen.begin();
+        seen
     }
+
+    /// The views of another column follow.
+    pub(crate) fn begin(&mut self) {
+        let nothing = Found { view: 0, column: 0, result: self.any };
+        self.column = self.column.wrapping_add(1);
+        if self.found.is_empty() || self.column == 0 {
+            self.found.clear();
+            self.found.resize(1 << self.bits, nothing);
+            self.column = 1;
+        }
+    }
+
+    /// What the search finds for the text of this view. A column has begun.
+    pub(crate) fn of(&mut self, view: u128, find: impl FnOnce() -> T) -> T {
+        // The place of a text in its buffer comes last, so that texts at even distances are far from each other.
+        let folded = halves_of(view).rotate_left(32);
+        // The golden ratio in 64 bits.
+        let mixed = folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - self.bits);
+        let own = usize::try_from(mixed).ok().and_then(|at| self.found.get_mut(at));
+        let Some(own) = own else { return find() };
+        if own.view != view || own.column != self.column {
+            *own = Found { view, column: self.column, result: find() };
+        }
+        own.result
+    }
+}
+
+/// The halves of a view, folded.
+#[expect(clippy::cast_possible_truncation, reason = "each half fits")]
+fn halves_of(view: u128) -> u64 {
+    (view >> 64) as u64 ^ view as u64
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{NO_VIEW, SEEN, Seen};
+    use super::{BITS, Seen};
 
     #[test]
     fn every_view_has_its_own_result() {
         let mut seen = Seen::new(0);
+        seen.begin();
         let views: Vec<u128> =
-            (0..4_000).map(|i| i * ((1 << 64) + 3)).chain([NO_VIEW - 1]).collect();
+            (0..20_000).map(|i| i * ((1 << 64) + 3)).chain([u128::MAX, u128::MAX - 1]).collect();
         let mut searches = 0;
         for _ in 0..3 {
             for view in views.iter().flat_map(|view| [view, view]) {
@@ -57,8 +99,11 @@ mod tests {
             }
         }
         // A view is searched once in a row at most, and few of them are remembered all the time.
-        assert!(searches <= 3 * views.len() && searches > 2 * (views.len() - SEEN), "{searches}");
-        let mut few = Seen::new(0);
+        assert!(
+            searches <= 3 * views.len() && searches > 2 * (views.len() - (1 << BITS)),
+            "{searches}"
+        );
+        let mut few = Seen::of_one_column(0);
         let mut searches = 0;
         for view in (0..1_000).map(|i| i % 5) {
             few.of(view, || {
@@ -67,5 +112,40 @@ mod tests {
             });
         }
         assert!(searches <= 10, "{searches}");
+    }
+
+    /// What was found in one column is not the result in another one, even if the columns are too many to be numbered.
+    #[test]
+    fn a_view_is_another_text_in_another_column() {
+        let mut seen = Seen::new(0);
+        for round in 1..100 {
+            seen.begin();
+            if round == 50 {
+                seen.column = u32::MAX;
+            }
+            for view in [0, 1, 7, 1 << 80] {
+                assert_eq!([seen.of(view, || round), seen.of(view, || -1)], [round; 2]);
+            }
+        }
+        assert_eq!(seen.column, 49);
+    }
+
+    /// Texts of a dictionary lie at even distances: of a thousand, nearly all are remembered.
+    #[test]
+    fn a_thousand_texts_of_a_dictionary_are_remembered() {
+        for length in [13_u128, 22, 23, 64, 100] {
+            let mut seen = Seen::new(0);
+            seen.begin();
+            let mut searches = 0;
+            for i in (0..20).flat_map(|_| 0..1_000) {
+                // A view from its last bits on: the length, the first four bytes, the buffer, and the place in it.
+                let view = length | 0x706f_6853 << 32 | (i * (length + 4)) << 96;
+                seen.of(view, || {
+                    searches += 1;
+                    1
+                });
+            }
+            assert!(searches < 5_000, "{length} {searches}");
+        }
     }
 }

@@ -32,6 +32,7 @@ pub(super) struct Arrived {
     columns: Vec<Column>,
     /// One for each column but the first.
     pairs: Vec<Pairs>,
+    seen: Seen<u32>,
     codes: Vec<u32>,
 }
 
@@ -76,7 +77,7 @@ impl Arrived {
     pub(super) fn new(types: &[DataType]) -> Result<Self> {
         let columns = types.iter().map(Column::new).collect::<Result<_>>()?;
         let pairs = types.iter().skip(1).map(|_| Pairs::default()).collect();
-        Ok(Self { columns, pairs, codes: Vec::new() })
+        Ok(Self { columns, pairs, seen: Seen::new(OUTSIDE), codes: Vec::new() })
     }
 
     /// Replaces `places` by the number of each row's key.
@@ -84,12 +85,12 @@ impl Arrived {
     /// # Errors
     /// A constant text for other columns, and for more keys than 32 bits can count.
     pub(super) fn locate(&mut self, columns: &[ArrayRef], places: &mut Vec<u32>) -> Result<()> {
-        let Self { columns: own, pairs, codes } = self;
+        let Self { columns: own, pairs, seen, codes } = self;
         let mut all = own.iter_mut().zip(columns);
         let (own, column) = all.next().ok_or_else(failed)?;
-        own.codes(column, places)?;
+        own.codes(column, seen, places)?;
         for ((own, column), pairs) in all.zip(pairs) {
-            own.codes(column, codes)?;
+            own.codes(column, seen, codes)?;
             pairs.number(places, codes)?;
         }
         Ok(())
@@ -169,7 +170,12 @@ impl Column {
     }
 
     /// Replaces `codes` by the number of each row's value.
-    fn codes(&mut self, column: &ArrayRef, codes: &mut Vec<u32>) -> Result<()> {
+    fn codes(
+        &mut self,
+        column: &ArrayRef,
+        seen: &mut Seen<u32>,
+        codes: &mut Vec<u32>,
+    ) -> Result<()> {
         codes.clear();
         match &mut self.values {
             Values::Others { values, ids } => {
@@ -181,7 +187,7 @@ impl Column {
                 let column = column.as_string_view_opt().ok_or_else(failed)?;
                 next_number(texts.texts.len().saturating_add(column.len()))?;
                 let nulls = column.nulls();
-                let mut seen = Seen::new(OUTSIDE);
+                seen.begin();
                 codes.extend(column.views().iter().enumerate().map(|(row, view)| {
                     match nulls.is_some_and(|nulls| nulls.is_null(row)) {
                         true => texts.null(),

@@ -22,7 +22,7 @@ use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::GroupValues;
 
 use super::arrived::{Arrived, OUTSIDE, interner};
-use super::listed::Listed;
+use super::listed::{Listed, Scratch};
 use crate::grid::failed;
 
 /// How many unknown keys are remembered before the index is rebuilt, so that memory depends on the key space alone.
@@ -99,7 +99,7 @@ pub(crate) struct KeyIndex {
     /// Instead of `known`, where keys of the data have a column of texts.
     arrived: Option<Arrived>,
     ids: Vec<usize>,
-    codes: Vec<u32>,
+    scratch: Scratch,
 }
 
 struct Known {
@@ -117,7 +117,8 @@ impl fmt::Debug for KeyIndex {
 impl KeyIndex {
     fn new(space: &KeySpace) -> Result<Self> {
         let (known, arrived, ids) = (None, None, Vec::new());
-        let mut index = Self { space: space.clone(), known, arrived, ids, codes: Vec::new() };
+        let mut index =
+            Self { space: space.clone(), known, arrived, ids, scratch: Scratch::default() };
         let types: Vec<_> = space.columns.iter().map(|key| key.data_type().clone()).collect();
         if space.of_the_data && types.contains(&DataType::Utf8View) {
             index.arrived = Some(Arrived::new(&types)?);
@@ -154,7 +155,7 @@ impl KeyIndex {
     ) -> Result<()> {
         places.clear();
         if let Some(listed) = &self.space.listed {
-            return listed.locate(columns, places, &mut self.codes);
+            return listed.locate(columns, places, &mut self.scratch);
         }
         if let Some(arrived) = &mut self.arrived {
             let columns: Vec<_> = columns.iter().map(canonical).collect();

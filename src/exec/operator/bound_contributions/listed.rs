@@ -29,6 +29,18 @@ pub(super) struct Listed {
     places: Vec<u32>,
 }
 
+/// What is used while rows are located.
+pub(super) struct Scratch {
+    seen: Seen<u32>,
+    codes: Vec<u32>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self { seen: Seen::new(OUTSIDE), codes: Vec::new() }
+    }
+}
+
 /// The values of one column.
 #[derive(Debug)]
 struct Column {
@@ -88,7 +100,7 @@ impl Listed {
         Ok(Some(Self { columns: own, places }))
     }
 
-    /// Replaces `places` by the place of each row's key; `codes` is used on the way.
+    /// Replaces `places` by the place of each row's key; `scratch` is used on the way.
     ///
     /// # Errors
     /// A constant text for columns of other types.
@@ -96,18 +108,19 @@ impl Listed {
         &self,
         columns: &[ArrayRef],
         places: &mut Vec<u32>,
-        codes: &mut Vec<u32>,
+        scratch: &mut Scratch,
     ) -> Result<()> {
         let Self { columns: own, places: of_all } = self;
+        let Scratch { seen, codes } = scratch;
         if own.len() != columns.len() {
             return Err(failed());
         }
         for (i, (own, column)) in own.iter().zip(columns).enumerate() {
             if i == 0 {
-                own.codes(column, places)?;
+                own.codes(column, seen, places)?;
                 continue;
             }
-            own.codes(column, codes)?;
+            own.codes(column, seen, codes)?;
             for (place, code) in places.iter_mut().zip(codes.iter()) {
                 let both = *place != OUTSIDE && *code != OUTSIDE;
                 *place = if both { *place * own.len + *code } else { OUTSIDE };
@@ -182,7 +195,7 @@ impl Column {
     }
 
     /// Replaces `numbers` by the number of each row's value, or [`OUTSIDE`].
-    fn codes(&self, column: &ArrayRef, numbers: &mut Vec<u32>) -> Result<()> {
+    fn codes(&self, column: &ArrayRef, seen: &mut Seen<u32>, numbers: &mut Vec<u32>) -> Result<()> {
         numbers.clear();
         if *column.data_type() != self.data_type {
             return Err(failed());
@@ -192,7 +205,7 @@ impl Column {
             Values::Texts(known) => {
                 let column = column.as_string_view_opt().ok_or_else(failed)?;
                 let find = |row| known.get(column.value(row)).copied().unwrap_or(OUTSIDE);
-                let mut seen = Seen::new(OUTSIDE);
+                seen.begin();
                 numbers.extend(column.views().iter().enumerate().map(|(row, view)| {
                     match nulls.is_some_and(|nulls| nulls.is_null(row)) {
                         true => self.null,
@@ -295,7 +308,7 @@ mod tests {
                 })
                 .collect();
             let mut places = vec![7; 3];
-            own.locate(&asked, &mut places, &mut Vec::new()).unwrap();
+            own.locate(&asked, &mut places, &mut Scratch::default()).unwrap();
             let expected: Vec<u32> = rows(&asked)
                 .iter()
                 .map(|key| of_keys.get(key).copied().unwrap_or(OUTSIDE))
@@ -321,7 +334,7 @@ mod tests {
         ] {
             let listed = Listed::new(&[column(&keys)]).unwrap().unwrap();
             let mut places = Vec::new();
-            listed.locate(&[column(&asked)], &mut places, &mut Vec::new()).unwrap();
+            listed.locate(&[column(&asked)], &mut places, &mut Scratch::default()).unwrap();
             assert_eq!(places, expected);
         }
         assert!(Listed::new(&[column(&[i64::MIN, i64::MAX])]).unwrap().is_none());
@@ -332,7 +345,7 @@ mod tests {
         listed = Listed::new(&[unsigned(vec![u64::MAX, u64::MAX - 2])]).unwrap();
         let mut places = Vec::new();
         let asked = unsigned(vec![u64::MAX, 0, u64::MAX - 1, u64::MAX - 2]);
-        listed.unwrap().locate(&[asked], &mut places, &mut Vec::new()).unwrap();
+        listed.unwrap().locate(&[asked], &mut places, &mut Scratch::default()).unwrap();
         assert_eq!(places, [0, OUTSIDE, OUTSIDE, 1]);
     }
 
@@ -358,19 +371,19 @@ mod tests {
             let from = if *to == DataType::Date32 { &DataType::Int32 } else { &DataType::Int64 };
             cast(&cast(column, from).unwrap(), to).unwrap()
         };
-        let (mut places, mut codes) = (Vec::new(), Vec::new());
+        let (mut places, mut scratch) = (Vec::new(), Scratch::default());
         for own in &types {
             let keys = of(&values, own);
             let listed = Listed::new(&[keys.clone(), keys.clone()]).unwrap().unwrap();
             for other in &types {
                 let asked = of(&asked, other);
-                let found = listed.locate(&[asked.clone(), asked], &mut places, &mut codes);
+                let found = listed.locate(&[asked.clone(), asked], &mut places, &mut scratch);
                 assert_eq!(found.is_ok(), own == other, "{own} {other}");
                 assert!(found.is_err() || places == [2, OUTSIDE, 1, 0], "{own} {places:?}");
             }
             let none = keys.slice(0, 0);
             let empty = Listed::new(&[none.clone(), none]).unwrap().unwrap();
-            empty.locate(&[keys.clone(), keys], &mut places, &mut codes).unwrap();
+            empty.locate(&[keys.clone(), keys], &mut places, &mut scratch).unwrap();
             assert_eq!(places, [OUTSIDE; 3]);
         }
         let other: ArrayRef = Arc::new(BooleanArray::from(vec![true, false]));
