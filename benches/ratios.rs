@@ -37,6 +37,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use duckdb::DuckDb;
 use hushql::mechanism::{Exponential, Gaussian, Laplace, NoisyMax, PermuteAndFlip};
@@ -154,6 +155,8 @@ fn argument<T: FromStr>(flag: &str, arguments: &[String]) -> Option<T> {
 struct Size {
     rows: i64,
     people: i64,
+    /// Rows of a row group, which one thread reads.
+    row_group: usize,
     /// Timed runs per question and side.
     runs: usize,
     statements: usize,
@@ -165,6 +168,7 @@ impl Size {
     const FULL: Self = Self {
         rows: 10_000_000,
         people: 1_000_000,
+        row_group: 1 << 20,
         runs: 7,
         statements: 200,
         draws: 1_000_000,
@@ -173,6 +177,7 @@ impl Size {
     const TINY: Self = Self {
         rows: 20_000,
         people: 2_000,
+        row_group: 1 << 20,
         runs: 1,
         statements: 3,
         draws: 1_000,
@@ -380,7 +385,10 @@ fn write_sales(path: &str, size: Size) {
         ])
         .unwrap();
         let writer = writer.get_or_insert_with(|| {
-            ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), None).unwrap()
+            let properties = WriterProperties::builder();
+            let properties = properties.set_max_row_group_row_count(Some(size.row_group)).build();
+            let file = File::create(path).unwrap();
+            ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap()
         });
         writer.write(&batch).unwrap();
         start += n;
@@ -515,6 +523,7 @@ fn units(table: &mut Table, sides: &Sides<'_>) {
             ("COUNT(*)", "COUNT(*)", "SUM(v)"),
             ("COUNT(DISTINCT person)", "COUNT(*)", "COUNT(*)"),
             ("SUM(qty)", "SUM(qty)", "SUM(v)"),
+            ("AVG(qty)", "COUNT(qty) AS n, SUM(qty)", "SUM(v) / SUM(n)"),
         ] {
             let bounds = if call.contains("DISTINCT") { "groups=5" } else { "rows=2, groups=5" };
             let times = sides.race(
@@ -525,7 +534,7 @@ fn units(table: &mut Table, sides: &Sides<'_>) {
                     "SELECT {key}, {outer} FROM (SELECT person, {key}, {inner} AS v FROM sales \
                      GROUP BY person, {key}) GROUP BY {key}"
                 ),
-                table.size.runs.min(3),
+                table.size.runs,
             );
             table.ratio(format!("{call} by {keys}, per person"), "≤ 0.5 ×", times);
         }
@@ -583,12 +592,13 @@ fn bounded(table: &mut Table, sides: &Sides<'_>) {
     }
 }
 
-/// The same questions of a million rows, ten million, and so on up to `most`: what a row takes.
+/// The same questions of a million rows, ten million, and so on up to `most`: what a row takes. Row groups are small, so that both
+/// threads have rows to read in each file.
 fn growth(table: &mut Table, directory: &Path, most: i64, runtime: &Runtime) {
     let sizes = std::iter::successors(Some(1_000_000), |rows| Some(rows * 10));
     for rows in sizes.take_while(|rows| *rows <= most) {
         let folder = tempfile::tempdir_in(directory).unwrap();
-        let size = Size { rows, people: rows / 10, ..table.size };
+        let size = Size { rows, people: rows / 10, row_group: 122_880, ..table.size };
         let place = Place::make(folder.path(), size, runtime);
         let sides = Sides::open(&place, runtime);
         for (what, private, plain) in [
