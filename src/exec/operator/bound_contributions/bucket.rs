@@ -2,19 +2,21 @@
 //!
 //! In: the unit and the key of each row, in any order, and its values. Out: all rows of a bucket, which fit the processor's cache,
 //! those of a unit side by side in the order of their keys. Many more rows wait than are bounded at a time: where all units are
-//! numbers that are close to each other, a row takes 8 bytes, and its unit is found without a hash table.
+//! numbers that are close to each other, a row takes 8 bytes, and its unit is found without a hash table. Where one small number is
+//! kept of each row, these have room for it.
 //!
 //! ```text
 //! waiting   part 0: (7, Rome), (9, Bonn)   part 1: (7, Bonn)
-//! filled    unit 7: (Bonn, 2), (Rome, 0)   unit 9: (Bonn, 1)        each with the place of its values
+//! filled    unit 7: (Bonn, 2), (Rome, 0)   unit 9: (Bonn, 1)        each with the place of its values, or its number
 //! ```
 
 use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::expected::push_expected;
-use super::grouped::{BUCKETS, Close, Row, Units};
+use super::grouped::{Close, Inside, Row, Units};
+use super::hold::Held;
+use super::lists::Lists;
 use super::order::HashKey;
 use super::payload::Kept;
 use super::task::Task;
@@ -25,64 +27,127 @@ pub(super) const OF_A_ROW: usize = size_of::<[u32; 3]>();
 
 /// The rows that one part collects: one list for each bucket.
 pub(super) enum Buckets {
-    /// The number of each unit in its bucket, and the key.
-    Close(Close, Vec<Vec<[u32; 2]>>),
+    /// In a word: the number of each unit in its bucket, the key, and perhaps what is kept of it.
+    Close(Words, Lists<u64>),
     /// Both halves of each unit, and the key.
-    Wide(HashKey, Vec<Vec<[u32; 3]>>),
+    Wide(HashKey, Lists<[u32; 3]>),
+}
+
+/// How the rows of close units are words.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Words {
+    close: Close,
+    /// Whether what is kept of a row is [inside](Inside).
+    has_inside: bool,
+}
+
+impl Words {
+    /// The last bits of a word are the key, and what is inside.
+    const OF_UNIT: u32 = 40;
+
+    /// The most keys, if something is inside.
+    pub(super) const MOST_KEYS: usize = 1 << (Self::OF_UNIT - Inside::BITS);
+
+    fn word(self, number: u32, key: u32, inside: Inside) -> u64 {
+        let last = match self.has_inside {
+            true => u64::from(key) << Inside::BITS | u64::from(inside.0),
+            false => key.into(),
+        };
+        // A number has 24 bits: it lacks the last byte of a unit's distance from the least one.
+        u64::from(number) << Self::OF_UNIT | last
+    }
+
+    /// The number of a row's unit, its key, and what is inside.
+    pub(super) fn parts(self, word: u64) -> (usize, u32, Option<Inside>) {
+        let last = word & ((1 << Self::OF_UNIT) - 1);
+        let number = (word >> Self::OF_UNIT) as usize;
+        match self.has_inside {
+            true => (number, (last >> Inside::BITS) as u32, Some(Inside::last(word))),
+            false => (number, last as u32, None),
+        }
+    }
 }
 
 impl Buckets {
-    /// Without rows; `close` if it has all units.
-    pub(super) fn new(close: Option<Close>, hash: HashKey) -> Self {
+    /// Without rows, of which each bucket is expected to get so many; `close` if it has all units. What is kept of a row can be inside
+    /// then, of at most [`Words::MOST_KEYS`] keys.
+    pub(super) fn new(
+        close: Option<Close>,
+        has_inside: bool,
+        hash: HashKey,
+        expected: usize,
+    ) -> Self {
         match close {
-            Some(close) => Self::Close(close, vec![Vec::new(); BUCKETS]),
-            None => Self::Wide(hash, vec![Vec::new(); BUCKETS]),
+            Some(close) => Self::Close(Words { close, has_inside }, Lists::new(expected)),
+            None => Self::Wide(hash, Lists::new(expected)),
         }
     }
 
-    /// Adds a row to the bucket of its unit, which is expected to get so many. `None` if its unit is not among those that are close to
-    /// each other.
-    pub(super) fn push(&mut self, unit: u64, key: u32, expected: usize) -> Option<u8> {
-        match self {
-            Self::Close(close, lists) => {
-                let (bucket, number) = close.place(unit)?;
-                push_expected(&mut lists[usize::from(bucket)], [number, key], expected);
-                Some(bucket)
+    /// Adds those rows of a batch that are wanted, each with what is inside of it, to the bucket of its unit, and notes in `added` which
+    /// bucket it is. False if one of their units is not among those that are close to each other.
+    pub(super) fn push(
+        &mut self,
+        held: &Held,
+        mut is_wanted: impl FnMut(u32, u64, u32) -> bool,
+        inside: &[Inside],
+        mut added: Option<&mut Vec<(u32, u8)>>,
+    ) -> bool {
+        let mut are_close = true;
+        let mut note = |row, bucket| {
+            if let Some(added) = &mut added {
+                added.push((row, bucket));
             }
-            Self::Wide(hash, lists) => {
+        };
+        match self {
+            Self::Close(words, lists) => held.each(|row, unit, key| {
+                if !is_wanted(row, unit, key) {
+                    return;
+                }
+                let Some((bucket, number)) = words.close.place(unit) else {
+                    are_close = false;
+                    return;
+                };
+                let inside = inside.get(row as usize).copied().unwrap_or_default();
+                lists.push(bucket, words.word(number, key, inside));
+                note(row, bucket);
+            }),
+            Self::Wide(hash, lists) => held.each(|row, unit, key| {
+                if !is_wanted(row, unit, key) {
+                    return;
+                }
                 let [bucket, ..] = hash.scatter(unit).to_be_bytes();
                 let [high, low] = halves(unit);
-                push_expected(&mut lists[usize::from(bucket)], [high, low, key], expected);
-                Some(bucket)
-            }
+                lists.push(bucket, [high, low, key]);
+                note(row, bucket);
+            }),
         }
+        are_close
     }
 
-    /// The bytes in use, or more: one unit far from all others decides what a row takes, and must not decide whether there is memory
-    /// for all of them.
-    pub(super) fn size(&self) -> usize {
-        let rows: usize = match self {
-            Self::Close(_, lists) => lists.iter().map(Vec::capacity).sum(),
-            Self::Wide(_, lists) => lists.iter().map(Vec::capacity).sum(),
-        };
-        rows * OF_A_ROW
+    /// The bytes in use, or more, if what is inside of a row took so many by itself: one unit far from all others decides what a row
+    /// takes, and must not decide whether there is memory for all of them.
+    pub(super) fn size(&self, of_inside: usize) -> usize {
+        match self {
+            Self::Close(_, lists) => lists.bytes(OF_A_ROW + of_inside),
+            Self::Wide(_, lists) => lists.bytes(OF_A_ROW + of_inside),
+        }
     }
 
     /// The rows of each bucket.
     pub(super) fn into_waiting(self) -> Vec<Waiting> {
         match self {
-            Self::Close(close, lists) => {
-                let waiting = |(rows, bucket)| Waiting::Close { close, bucket, rows };
-                lists.into_iter().zip(0..=u8::MAX).map(waiting).collect()
+            Self::Close(words, lists) => {
+                let waiting = |(rows, bucket)| Waiting::Close { words, bucket, rows };
+                lists.into_lists().into_iter().zip(0..=u8::MAX).map(waiting).collect()
             }
-            Self::Wide(_, lists) => lists.into_iter().map(Waiting::Wide).collect(),
+            Self::Wide(_, lists) => lists.into_lists().into_iter().map(Waiting::Wide).collect(),
         }
     }
 }
 
 /// The rows of one bucket that wait.
 pub(super) enum Waiting {
-    Close { close: Close, bucket: u8, rows: Vec<[u32; 2]> },
+    Close { words: Words, bucket: u8, rows: Vec<u64> },
     Wide(Vec<[u32; 3]>),
 }
 
@@ -94,14 +159,16 @@ impl Waiting {
         }
     }
 
-    /// Visits the unit and the key of each row.
-    fn each(&self, mut visit: impl FnMut(u64, u32)) {
+    /// Visits the unit and the key of each row, and what is inside.
+    fn each(&self, mut visit: impl FnMut(u64, u32, Option<Inside>)) {
         match self {
-            Self::Close { close, bucket, rows } => {
-                rows.iter().for_each(|[number, key]| visit(close.unit(*bucket, *number), *key));
-            }
+            Self::Close { words, bucket, rows } => rows.iter().for_each(|word| {
+                let (number, key, inside) = words.parts(*word);
+                let number = u32::try_from(number).unwrap_or(u32::MAX);
+                visit(words.close.unit(*bucket, number), key, inside);
+            }),
             Self::Wide(rows) => rows.iter().for_each(|[high, low, key]| {
-                visit(u64::from(*high) << 32 | u64::from(*low), *key);
+                visit(u64::from(*high) << 32 | u64::from(*low), *key, None);
             }),
         }
     }
@@ -142,20 +209,22 @@ impl Bucket {
         let rows = parts.iter().map(|part| part.rows.len()).sum();
         u32::try_from(rows).map_err(|_| failed())?;
         match parts.first().map(|part| &part.rows) {
-            Some(Waiting::Close { close, bucket, .. }) if close.is_dense(rows) => {
-                let numbers = parts.iter().map(|part| match &part.rows {
+            Some(Waiting::Close { words, bucket, .. }) if words.close.is_dense(rows) => {
+                let of_parts = parts.iter().map(|part| match &part.rows {
                     Waiting::Close { rows, .. } => Ok(rows.as_slice()),
                     Waiting::Wide(_) => Err(failed()),
                 });
-                let numbers: Vec<&[[u32; 2]]> = numbers.collect::<Result<_>>()?;
-                self.units.group_close(&numbers, *close, *bucket);
+                let of_parts: Vec<&[u64]> = of_parts.collect::<Result<_>>()?;
+                let Words { close, .. } = *words;
+                self.units.group_close(&of_parts, close, *bucket, |word| words.parts(word));
             }
             _ => {
                 self.scratch.clear();
                 let mut places = 0..;
                 for part in &parts {
-                    part.rows.each(|unit, key| {
+                    part.rows.each(|unit, key, inside| {
                         let place = places.next().unwrap_or(0);
+                        let place = inside.map_or(place, |inside| inside.0);
                         self.scratch.push(Row { unit, key, place });
                     });
                 }
@@ -191,16 +260,34 @@ mod tests {
 
     use super::*;
     use crate::exec::operator::bound_contributions::grouped::{key_of, place_of};
+    use crate::exec::operator::bound_contributions::hold::Places;
+    use crate::exec::operator::bound_contributions::units::HeldUnits;
 
     fn hash() -> HashKey {
         HashKey::new([1, 2, 3, 4])
     }
 
+    fn held(rows: &[(u64, u32)]) -> Held {
+        let (units, places): (Vec<u64>, Vec<u32>) = rows.iter().copied().unzip();
+        let (units, places) = (HeldUnits::Codes(units), Some(Places::Wide(places)));
+        Held { units, places, lanes: Vec::new(), rows: rows.len(), bytes: 0 }
+    }
+
     /// What one part collected of these rows, in each bucket, and where each row went.
     fn waited(close: Option<Close>, rows: &[(u64, u32)]) -> (Vec<Waited>, Vec<u8>) {
-        let mut buckets = Buckets::new(close, hash());
-        let into = rows.iter().map(|(unit, key)| buckets.push(*unit, *key, 4).unwrap()).collect();
-        assert!(buckets.size() >= rows.len() * 12);
+        let mut buckets = Buckets::new(close, false, hash(), 4);
+        let mut added = Vec::new();
+        // Each row of the batch twice, once wanted.
+        let both: Vec<_> = rows.iter().chain(rows).copied().collect();
+        let wanted = |row: u32, unit, key| {
+            assert_eq!(both[row as usize], (unit, key));
+            (row as usize) < rows.len()
+        };
+        assert!(buckets.push(&held(&both), wanted, &[], Some(&mut added)));
+        assert!(added.iter().zip(0..).all(|((row, _), at)| *row == at));
+        let into: Vec<u8> = added.iter().map(|(_, bucket)| *bucket).collect();
+        assert_eq!(into.len(), rows.len());
+        assert!(buckets.size(0) >= rows.len() * 12);
         let waited = |rows| Waited { rows, kept: Vec::new() };
         (buckets.into_waiting().into_iter().map(waited).collect(), into)
     }
@@ -255,24 +342,74 @@ mod tests {
         }
     }
 
+    /// The parts of a word are those that it was made from, up to the largest ones.
+    #[test]
+    fn words_hold_their_parts() {
+        let close = Close { least: 7, span: u32::MAX };
+        let most = u32::try_from(Words::MOST_KEYS).unwrap() - 1;
+        for (has_inside, keys) in [(false, [0, 5, u32::MAX]), (true, [0, 5, most])] {
+            let words = Words { close, has_inside };
+            for number in [0, 1, (1 << 24) - 1] {
+                for key in keys {
+                    for (passes, own) in
+                        [(true, 0), (false, 0), (true, -1), (true, i16::MIN), (false, 9)]
+                    {
+                        let inside = Inside::new(passes, own);
+                        assert_eq!((inside.passes(), inside.number()), (passes, own));
+                        let parts = words.parts(words.word(number, key, inside));
+                        assert_eq!(parts, (number as usize, key, has_inside.then_some(inside)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is inside of a row comes out in the place of the place of its values, whether or not units have counters.
+    #[test]
+    fn what_is_inside_comes_out() {
+        for span in [900, u32::MAX] {
+            let mut rows: Vec<(u64, u32)> =
+                (0..600).map(|i| (5 + i * 7 % 900, i as u32 % 4)).collect();
+            let inside: Vec<_> = (0..600).map(|i| Inside::new(i % 3 == 0, i - 300)).collect();
+            let mut buckets = Buckets::new(Some(Close { least: 5, span }), true, hash(), 4);
+            assert!(buckets.push(&held(&rows), |_, _, _| true, &inside, None));
+            let mut found = Vec::new();
+            for rows in buckets.into_waiting() {
+                let mut bucket = Bucket::default();
+                bucket.fill(vec![Waited { rows, kept: Vec::new() }], hash()).unwrap();
+                let units = bucket.units.codes.iter().zip(&bucket.units.counts);
+                let units = units.flat_map(|(unit, count)| std::iter::repeat_n(*unit, *count));
+                let own = |row: &u64| (key_of(*row), Inside::last(*row).0);
+                found.extend(units.zip(bucket.units.rows.iter().map(own)));
+            }
+            let mut expected: Vec<_> = rows.drain(..).zip(inside).collect();
+            expected.sort_unstable_by_key(|(row, inside)| (*row, inside.0));
+            found.sort_unstable();
+            let expected = expected.iter().map(|((unit, key), inside)| (*unit, (*key, inside.0)));
+            assert!(found.into_iter().eq(expected));
+        }
+    }
+
     /// What is reserved for rows does not follow from their units.
     #[test]
     fn one_unit_far_from_the_others_takes_no_other_memory() {
         let of = |close| {
-            let mut buckets = Buckets::new(close, hash());
-            (0..1_000).for_each(|_| assert!(buckets.push(9, 0, 1_000).is_some()));
-            buckets.size()
+            let mut buckets = Buckets::new(close, false, hash(), 1_000);
+            assert!(buckets.push(&held(&[(9, 0); 1_000]), |_, _, _| true, &[], None));
+            buckets.size(0)
         };
         assert_eq!(of(Some(Close { least: 5, span: 99 })), of(None));
     }
 
     #[test]
     fn a_unit_that_is_far_from_the_others_is_no_other_unit() {
-        let mut buckets = Buckets::new(Some(Close { least: 5, span: 99 }), hash());
-        assert!(
-            [4, 105, 6 + u64::from(u32::MAX), u64::MAX]
-                .into_iter()
-                .all(|unit| buckets.push(unit, 0, 1).is_none())
-        );
+        let close = Some(Close { least: 5, span: 99 });
+        for unit in [4, 105, 6 + u64::from(u32::MAX), u64::MAX] {
+            for rows in [&[(unit, 0)][..], &[(5, 0), (unit, 0), (104, 0)]] {
+                let mut buckets = Buckets::new(close, false, hash(), 1);
+                assert!(!buckets.push(&held(rows), |_, _, _| true, &[], None));
+                assert!(buckets.push(&held(rows), |_, other, _| other != unit, &[], None));
+            }
+        }
     }
 }

@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 
-use super::bucket::{Bucket, Buckets, OF_A_ROW, Waited};
+use super::bucket::{Bucket, Buckets, OF_A_ROW, Waited, Words};
 use super::few::sort;
-use super::grouped::{BUCKETS, Close, key_of};
-use super::lanes::Lane;
-use super::partial::{AggregateInput, EnforcedBounds, InputKind, shared};
+use super::grouped::{BUCKETS, Close, Inside, key_of};
+use super::hold::Held;
+use super::partial::{AggregateInput, EnforcedBounds, InputKind, clamped, distances, shared};
 use super::payload::{Kept, Payload};
 use super::rungs::{Own, Rungs};
 use super::task::Task;
@@ -31,19 +31,24 @@ use crate::grid::failed;
 pub(super) struct Collector {
     /// The payload of each source that one of them reads.
     payloads: Vec<Option<Payload>>,
+    /// The source of which all that is kept is inside of the rows, and what is inside of those of a batch.
+    inside: Option<usize>,
+    numbers: Vec<Inside>,
     buckets: Buckets,
-    /// The rows that a bucket is expected to get.
-    expected: usize,
-    /// Whether values are read, and then the rows and their buckets whose values follow.
+    /// Whether values are read, and then the rows of a batch, with their buckets.
     reads: bool,
     added: Vec<(u32, u8)>,
-    /// Whether each unit was among those that are close to each other, if that was said.
-    are_close: bool,
 }
 
 impl Collector {
-    /// For about so many rows; `close` if it has all units.
-    pub(super) fn new(task: &Task, shape: &Shape, rows: usize, close: Option<Close>) -> Self {
+    /// For about so many rows of `keys` keys; `close` if it has all units.
+    pub(super) fn new(
+        task: &Task,
+        shape: &Shape,
+        rows: usize,
+        keys: usize,
+        close: Option<Close>,
+    ) -> Self {
         let sources = &task.sources;
         // Units with several rows make some buckets larger than others.
         let expected = rows / BUCKETS + rows / BUCKETS / 16 + 16;
@@ -51,59 +56,84 @@ impl Collector {
         let payload =
             |(at, source)| wanted(at).then(|| Payload::new(source, sources.flagged[at], expected));
         let payloads: Vec<_> = sources.list.iter().enumerate().map(payload).collect();
+        let read = |at: &usize| payloads[*at].as_ref().is_some_and(Payload::reads);
+        let mut read = (0..payloads.len()).filter(read);
+        let fits = |at: &usize| {
+            let payload = payloads[*at].as_ref().filter(|payload| payload.fits_inside());
+            payload.is_some() && sources.list[*at].pairs.is_none()
+        };
+        let inside = match (read.next(), read.next()) {
+            (only, None) if close.is_some() && keys <= Words::MOST_KEYS => only.filter(fits),
+            _ => None,
+        };
         Self {
-            reads: payloads.iter().flatten().any(Payload::reads),
+            reads: inside.is_none() && payloads.iter().flatten().any(Payload::reads),
+            buckets: Buckets::new(close, inside.is_some(), task.hash, expected),
             payloads,
-            buckets: Buckets::new(close, task.hash),
-            expected,
+            inside,
+            numbers: Vec::new(),
             added: Vec::new(),
-            are_close: true,
         }
     }
 
-    /// Adds a row of a batch; its values follow.
-    pub(super) fn add(&mut self, row: u32, unit: u64, key: u32) {
-        match self.buckets.push(unit, key, self.expected) {
-            Some(bucket) if self.reads => self.added.push((row, bucket)),
-            Some(_) => {}
-            None => self.are_close = false,
-        }
-    }
-
-    /// Adds the values of the rows that were added since the last batch.
+    /// Adds those rows of a batch that are wanted, given the number of each, its unit and its key.
     ///
     /// # Errors
     /// A constant text for the lanes of other sources, and for a unit that is not close to the others, as was said.
-    pub(super) fn add_values(&mut self, lanes: &[Lane]) -> Result<()> {
-        if !self.are_close {
+    pub(super) fn add(
+        &mut self,
+        held: &Held,
+        is_wanted: impl FnMut(u32, u64, u32) -> bool,
+    ) -> Result<()> {
+        let Self { payloads, inside, numbers, buckets, reads, added } = self;
+        added.clear();
+        numbers.clear();
+        if let Some(at) = inside {
+            held.lanes.get(*at).ok_or_else(failed)?.add_inside(held.rows, numbers)?;
+        }
+        if !buckets.push(held, is_wanted, numbers, reads.then_some(&mut *added)) {
             return Err(failed());
         }
-        for (payload, lane) in self.payloads.iter_mut().zip(lanes) {
-            if let Some(payload) = payload {
-                payload.push(lane, &self.added)?;
+        for (at, (payload, lane)) in payloads.iter_mut().zip(&held.lanes).enumerate() {
+            if let Some(payload) = payload.as_mut().filter(|_| *inside != Some(at)) {
+                payload.push(lane, added)?;
             }
         }
-        self.added.clear();
         Ok(())
     }
 
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
-        let payloads: usize = self.payloads.iter().flatten().map(Payload::size).sum();
-        self.buckets.size() + payloads
+        let (mut listed, mut of_inside) = (0, 0);
+        for (at, payload) in self.payloads.iter().enumerate() {
+            match (payload, self.inside == Some(at)) {
+                (Some(payload), true) => of_inside = payload.of_row(),
+                (Some(payload), false) => listed += payload.size(),
+                (None, _) => {}
+            }
+        }
+        self.buckets.size(of_inside) + listed
     }
 
     /// The bytes of one row.
     pub(super) fn of_row(task: &Task, shape: &Shape) -> usize {
-        let payloads = Self::new(task, shape, 0, None).payloads;
+        let payloads = Self::new(task, shape, 0, 0, None).payloads;
         OF_A_ROW + payloads.iter().flatten().map(Payload::of_row).sum::<usize>()
     }
 
     /// The rows of each bucket, with their values.
     pub(super) fn into_buckets(self) -> Vec<Waited> {
-        let payloads = self.payloads.into_iter();
-        let mut payloads: Vec<_> =
-            payloads.map(|payload| Some(payload?.into_buckets().into_iter())).collect();
+        let inside = self.inside;
+        let payloads = self.payloads.into_iter().enumerate();
+        let mut payloads: Vec<_> = payloads
+            .map(|(at, payload)| {
+                let payload = payload?;
+                Some(match inside == Some(at) {
+                    true => payload.inside().into_iter(),
+                    false => payload.into_buckets().into_iter(),
+                })
+            })
+            .collect();
         let bucket = |rows| {
             let kept = payloads.iter_mut().map(|kept| kept.as_mut().and_then(Iterator::next));
             Waited { rows, kept: kept.collect() }
@@ -238,29 +268,8 @@ impl Totals {
             }
             let values = bucket.kept(task, *i)?;
             let kept = &self.bounding.kept[shape.limit_of[at]];
-            let plain_count = matches!(input.kind, InputKind::CountRows { filter: None });
-            for (run, kept) in runs.iter().zip(kept).filter(|(_, kept)| **kept > 0) {
-                let key = run.key as usize;
-                if plain_count {
-                    add(&mut self.sums[output][key], i128::from(*kept))?;
-                    continue;
-                }
-                if let Some(pairs) = input.kind.pairs() {
-                    let sums = self.sums[output..].iter_mut().take(pairs.products());
-                    for (which, sums) in sums.enumerate() {
-                        let product = values.product(&rows[run.start..run.end], pairs, which)?;
-                        add(&mut sums[key], shared(product, *kept, run.rows())?)?;
-                    }
-                    continue;
-                }
-                let tally = values.tally(&rows[run.start..run.end])?;
-                let parts = input.kind.partial(tally, run.rows(), *kept)?;
-                for (part, sums) in parts.into_iter().zip(&mut self.sums[output..]) {
-                    if part != 0 {
-                        add(&mut sums[key], part)?;
-                    }
-                }
-            }
+            let kept = runs.iter().copied().zip(kept.iter().copied()).filter(|(_, kept)| *kept > 0);
+            add_kept(&mut self.sums[output..], &input.kind, values, unit, kept)?;
         }
         for (i, output) in &shape.inputs {
             if task.inputs[*i].ladder.is_some() {
@@ -330,6 +339,52 @@ impl Totals {
     }
 }
 
+/// Adds what a unit's kept rows of each run add to its key.
+fn add_kept(
+    sums: &mut [Vec<i128>],
+    kind: &InputKind,
+    values: &Kept,
+    unit: &OneUnit<'_>,
+    mut kept: impl Iterator<Item = (Run, u64)>,
+) -> Result<()> {
+    let rows = |run: Run| &unit.rows[run.start..run.end];
+    match kind {
+        InputKind::CountRows { filter: None } => {
+            kept.try_for_each(|(run, kept)| add(&mut sums[0][run.key as usize], kept.into()))
+        }
+        InputKind::CountUnits { filter: None } => {
+            kept.try_for_each(|(run, _)| add(&mut sums[0][run.key as usize], 1))
+        }
+        InputKind::Sum { lo, hi, .. } => kept.try_for_each(|(run, kept)| {
+            let sum = clamped(values.sum(rows(run))?, [*lo, *hi], kept)?;
+            add(&mut sums[0][run.key as usize], sum)
+        }),
+        InputKind::Mean { lo, hi, .. } => kept.try_for_each(|(run, kept)| {
+            let tally = values.tally(rows(run))?;
+            let parts = distances(tally, [*lo, *hi], kept, run.rows())?;
+            let mut parts = parts.into_iter().zip(&mut *sums);
+            parts.try_for_each(|(part, sums)| add(&mut sums[run.key as usize], part))
+        }),
+        InputKind::Products { pairs, .. } => kept.try_for_each(|(run, kept)| {
+            let mut sums = sums.iter_mut().take(pairs.products()).enumerate();
+            sums.try_for_each(|(which, sums)| {
+                let product = values.product(rows(run), pairs, which)?;
+                add(&mut sums[run.key as usize], shared(product, kept, run.rows())?)
+            })
+        }),
+        InputKind::CountRows { .. }
+        | InputKind::CountUnits { .. }
+        | InputKind::CountValues { .. }
+        | InputKind::Moments { .. }
+        | InputKind::MeanPerUnit { .. }
+        | InputKind::SumPerUnit { .. } => kept.try_for_each(|(run, kept)| {
+            let parts = kind.partial(values.tally(rows(run))?, run.rows(), kept)?;
+            let mut parts = parts.into_iter().zip(&mut *sums).filter(|(part, _)| *part != 0);
+            parts.try_for_each(|(part, sums)| add(&mut sums[run.key as usize], part))
+        }),
+    }
+}
+
 impl Bounding {
     /// Fills `kept`: how many rows of each run every set of limits keeps.
     fn keep_rows(&mut self, names: &Names, limits: &[EnforcedBounds], code: u64) -> Result<()> {
@@ -391,4 +446,47 @@ fn first_bits((rank, _): &(u64, u32)) -> u32 {
 pub(super) fn add(sum: &mut i128, part: i128) -> Result<()> {
     *sum = sum.checked_add(part).ok_or_else(failed)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::operator::bound_contributions::hold::Places;
+    use crate::exec::operator::bound_contributions::lanes::{Lane, Numbers, Sources};
+    use crate::exec::operator::bound_contributions::order::HashKey;
+    use crate::exec::operator::bound_contributions::units::HeldUnits;
+    use crate::grid::Grid;
+
+    fn task(hi: i128) -> Task {
+        let kind = InputKind::Mean { column: 2, filter: None, grid: Grid::Integer, lo: 0, hi };
+        let inputs = vec![AggregateInput::new(kind, EnforcedBounds::default())];
+        let sources = Sources::new(&inputs).unwrap();
+        Task { unit: 0, keys: vec![1], inputs, sources, hash: HashKey::new([1, 2, 3, 4]) }
+    }
+
+    fn held(rows: usize) -> Held {
+        let units = HeldUnits::Codes(vec![5; rows]);
+        let lane = Lane { passing: None, numbers: Numbers::Half(vec![300; rows]) };
+        let places = Some(Places::Wide(vec![0; rows]));
+        Held { units, places, lanes: vec![lane], rows, bytes: 0 }
+    }
+
+    /// One unit far from the others, or a key more than words have room for, decides how rows are kept, and not what memory is
+    /// reserved for them.
+    #[test]
+    fn what_is_inside_takes_no_other_memory() {
+        let task = task(300);
+        let shape = Shape::new(&task, vec![(0, 0)]).unwrap();
+        for rows in [1, 100, 9_000] {
+            let close = Some(Close { least: 0, span: 9 });
+            let sizes = [(close, 1, true), (close, Words::MOST_KEYS + 1, false), (None, 1, false)];
+            let sizes = sizes.map(|(close, keys, inside)| {
+                let mut collector = Collector::new(&task, &shape, rows, keys, close);
+                assert_eq!(collector.inside.is_some(), inside);
+                collector.add(&held(rows), |_, _, _| true).unwrap();
+                collector.size()
+            });
+            assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");
+        }
+    }
 }

@@ -20,7 +20,36 @@ pub(crate) const BUCKETS: usize = 256;
 /// The marker of an unused slot in the table of [`Units`].
 const EMPTY: u32 = u32::MAX;
 
-/// One row that counts: its unit, its key, and the position of its values in the bucket.
+/// What is kept of a row where it is so little that the row itself has room for it: a number of at most 16 bits, and before it whether
+/// the row passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Inside(pub(super) u32);
+
+impl Inside {
+    /// Its bits.
+    pub(super) const BITS: u32 = 17;
+
+    pub(super) fn new(passes: bool, number: i16) -> Self {
+        Self(u32::from(passes) << 16 | u32::from(number.cast_unsigned()))
+    }
+
+    /// What the last bits of a word are.
+    #[expect(clippy::cast_possible_truncation, reason = "the last bits of the word")]
+    pub(super) fn last(word: u64) -> Self {
+        Self(word as u32 & ((1 << Self::BITS) - 1))
+    }
+
+    pub(super) fn passes(self) -> bool {
+        self.0 >> 16 == 1
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the last 16 bits")]
+    pub(super) fn number(self) -> i16 {
+        (self.0 as u16).cast_signed()
+    }
+}
+
+/// One row that counts: its unit, its key, and the position of its values in the bucket, or what is [inside](Inside).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) unit: u64,
@@ -120,15 +149,22 @@ impl Units {
         Ok(())
     }
 
-    /// Groups the rows of a bucket of close units, of which each has its number and its key. The values of all rows are side by side,
-    /// in the order of the rows. There are fewer than 2³².
-    pub(super) fn group_close(&mut self, parts: &[&[[u32; 2]]], close: Close, bucket: u8) {
+    /// Groups the rows of a bucket of close units. Each is a word, whose parts are the number of its unit, its key, and perhaps what is
+    /// inside; otherwise, the values of all rows are side by side, in the order of the rows. There are fewer than 2³².
+    pub(super) fn group_close(
+        &mut self,
+        of_parts: &[&[u64]],
+        close: Close,
+        bucket: u8,
+        parts: impl Fn(u64) -> (usize, u32, Option<Inside>),
+    ) {
         self.codes.clear();
         self.counts.clear();
         self.starts.clear();
         self.starts.resize(close.numbers(), 0);
-        for [number, _] in parts.iter().copied().flatten() {
-            self.starts[*number as usize] += 1;
+        for word in of_parts.iter().copied().flatten() {
+            let (number, ..) = parts(*word);
+            self.starts[number] += 1;
         }
         let mut end = 0;
         for (start, number) in self.starts.iter_mut().zip(0..) {
@@ -139,9 +175,10 @@ impl Units {
             (*start, end) = (end, end + *start);
         }
         self.rows.resize(end as usize, 0);
-        for ([number, key], place) in parts.iter().copied().flatten().zip(0_u32..) {
-            let at = &mut self.starts[*number as usize];
-            self.rows[*at as usize] = packed(*key, place);
+        for (word, place) in of_parts.iter().copied().flatten().zip(0_u32..) {
+            let (number, key, inside) = parts(*word);
+            let at = &mut self.starts[number];
+            self.rows[*at as usize] = packed(key, inside.map_or(place, |inside| inside.0));
             *at += 1;
         }
     }
@@ -203,7 +240,7 @@ pub(crate) fn key_of(row: u64) -> u32 {
     (row >> 32) as u32
 }
 
-/// The position of the values of a packed row.
+/// The position of the values of a packed row, if nothing is inside.
 #[expect(clippy::cast_possible_truncation, reason = "the lower half of the word")]
 pub(crate) fn place_of(row: u64) -> usize {
     row as u32 as usize

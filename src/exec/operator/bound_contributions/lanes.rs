@@ -16,6 +16,7 @@ use arrow::buffer::NullBuffer;
 use datafusion::common::Result;
 use num_traits::AsPrimitive;
 
+use super::grouped::Inside;
 use super::partial::{AggregateInput, InputKind};
 use crate::grid::pairs::Pairs;
 use crate::grid::{GridRange, coarse_width, failed, passing, present};
@@ -188,6 +189,27 @@ impl Lane {
     /// Whether a row passes the filter and holds a value.
     pub(super) fn passes(&self, row: usize) -> bool {
         self.passing.as_ref().is_none_or(|passing| passing.is_valid(row))
+    }
+
+    /// Adds what is kept of each row [inside](Inside) of it.
+    ///
+    /// # Errors
+    /// A constant text for wider numbers.
+    pub(super) fn add_inside(&self, rows: usize, inside: &mut Vec<Inside>) -> Result<()> {
+        let with = |number: i16, row| Inside::new(self.passes(row), number);
+        match &self.numbers {
+            Numbers::None => inside.extend((0..rows).map(|row| with(0, row))),
+            Numbers::Byte(numbers) => {
+                inside.extend(
+                    numbers.iter().zip(0..).map(|(number, row)| with((*number).into(), row)),
+                );
+            }
+            Numbers::Half(numbers) => {
+                inside.extend(numbers.iter().zip(0..).map(|(number, row)| with(*number, row)));
+            }
+            Numbers::Short(_) | Numbers::Narrow(_) | Numbers::Wide(_) => return Err(failed()),
+        }
+        Ok(())
     }
 
     /// The bytes in use.

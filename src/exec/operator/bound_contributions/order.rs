@@ -65,16 +65,9 @@ impl HashKey {
         mix(code ^ self.0[0])
     }
 
-    /// A number whose `bits` last bits, at most 63, choose a counter for a code.
-    ///
-    /// It may decide how a sum is computed, never what it is.
-    ///
-    /// # Guarantee
-    /// Two codes that agree in all bits before the last `bits` ones never share a counter; any other two do as often as if
-    /// counters were drawn for them. So units that are numbered one after the other share few, and none decides where
-    /// another one is counted.
-    pub(super) fn spread(&self, code: u64, bits: u32) -> u64 {
-        code.wrapping_add(self.scatter(code >> bits))
+    /// Numbers for codes, whose `bits` last bits, at most 63, choose a counter.
+    pub(super) fn spread(self, bits: u32) -> Spread {
+        Spread { hash: self, bits, block: 0, of_block: self.scatter(0) }
     }
 
     /// A scattering of pairs of a unit's code and the place of a key: equal pairs have equal results.
@@ -130,6 +123,33 @@ impl HashKey {
     pub(super) fn rank(&self, unit: u64, key: u32) -> u64 {
         let step = STEP.wrapping_mul(u64::from(key).wrapping_add(1));
         mix(mix(unit.wrapping_add(step) ^ self.0[2]).wrapping_add(self.0[3]))
+    }
+}
+
+/// Chooses counters for codes that are often close to the one before.
+///
+/// It may decide how a sum is computed, never what it is.
+pub(super) struct Spread {
+    hash: HashKey,
+    bits: u32,
+    /// All but the last bits of the last code, and their hash.
+    block: u64,
+    of_block: u64,
+}
+
+impl Spread {
+    /// The number of a code, whatever others were asked for before.
+    ///
+    /// # Guarantee
+    /// Two codes that agree in all bits before the last `bits` ones never share a counter; any other two do as often as if
+    /// counters were drawn for them. So units that are numbered one after the other share few, and none decides where
+    /// another one is counted.
+    pub(super) fn of(&mut self, code: u64) -> u64 {
+        let block = code >> self.bits;
+        if block != self.block {
+            (self.block, self.of_block) = (block, self.hash.scatter(block));
+        }
+        code.wrapping_add(self.of_block)
     }
 }
 
@@ -269,8 +289,9 @@ mod tests {
         let pairs = |hash: &HashKey, first: u64, step: u64| {
             let at = |i: u64| first.wrapping_add(i.wrapping_mul(step));
             let mut counts = std::collections::HashMap::<u64, u64>::new();
+            let mut spread = hash.spread(bits);
             (0..codes)
-                .map(|i| hash.spread(at(i), bits) & ((1 << bits) - 1))
+                .map(|i| spread.of(at(i)) & ((1 << bits) - 1))
                 .for_each(|counter| *counts.entry(counter).or_default() += 1);
             counts.values().map(|count| count * (count - 1) / 2).sum::<u64>()
         };
@@ -283,6 +304,19 @@ mod tests {
             for step in [1 << 20, 1 << 22, 1 << 40, 86_400_000, 10_000_019] {
                 let shared = pairs(&hash, first, step);
                 assert!(shared < 280, "{step} {shared}");
+            }
+        }
+    }
+
+    /// A code has one number, whichever was asked for before it.
+    #[test]
+    fn a_number_depends_on_its_code_alone() {
+        let hash = HashKey::new([1, 2, 3, 4]);
+        for bits in [10, 20, 63] {
+            let mut spread = hash.spread(bits);
+            for code in [0, 1, 1 << 40, (1 << 40) + 1, 0, u64::MAX, 1 << 63, 1 << 20, 5] {
+                let own = code.wrapping_add(hash.scatter(code >> bits));
+                assert_eq!([spread.of(code), hash.spread(bits).of(code)], [own; 2]);
             }
         }
     }

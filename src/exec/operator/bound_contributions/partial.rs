@@ -398,16 +398,10 @@ impl InputKind {
                 Ok([i128::from(count.min(kept)), 0, 0])
             }
             Self::CountUnits { .. } => Ok([i128::from(count.min(1)), 0, 0]),
-            Self::Sum { lo, hi, .. } => {
-                let kept = i128::from(kept);
-                let least = kept.checked_mul(lo.min(0)).ok_or_else(failed)?;
-                let most = kept.checked_mul(hi.max(0)).ok_or_else(failed)?;
-                Ok([sum.clamp(least, most), 0, 0])
-            }
+            Self::Sum { lo, hi, .. } => Ok([clamped(sum, [lo, hi], kept)?, 0, 0]),
             Self::Mean { lo, hi, .. } => {
-                let above = gap(sum, lo, count).ok_or_else(failed)?;
-                let below = gap(sum, hi, count).and_then(i128::checked_neg).ok_or_else(failed)?;
-                Ok([scale_floor(above, kept, rows)?, scale_floor(below, kept, rows)?, 0])
+                let [above, below] = distances(tally, [lo, hi], kept, rows)?;
+                Ok([above, below, 0])
             }
             Self::Moments { lo, hi, shift, .. } => {
                 let width = coarse_width(lo, hi, shift).ok_or_else(failed)?;
@@ -428,6 +422,39 @@ impl InputKind {
             }
         }
     }
+}
+
+/// The sum of a group's rows, as far as so many kept rows can have it.
+///
+/// # Guarantee
+/// The result is in [kept·min(lo, 0), kept·max(hi, 0)].
+///
+/// # Errors
+/// A constant text if 128 bits do not suffice.
+pub(super) fn clamped(sum: i128, [lo, hi]: [i128; 2], kept: u64) -> Result<i128> {
+    let least = times(lo.min(0), kept).ok_or_else(failed)?;
+    let most = times(hi.max(0), kept).ok_or_else(failed)?;
+    Ok(sum.clamp(least, most))
+}
+
+/// How far the values of a group's rows are above the lower end of their interval, and below the upper one: what so many kept rows
+/// have of both sums.
+///
+/// # Guarantee
+/// Both are ≥ 0, and together at most kept·(hi − lo), if each value is in the interval.
+///
+/// # Errors
+/// A constant text if 128 bits do not suffice.
+pub(super) fn distances(
+    tally: Tally,
+    [lo, hi]: [i128; 2],
+    kept: u64,
+    rows: u64,
+) -> Result<[i128; 2]> {
+    let Tally { count, sum, .. } = tally;
+    let above = gap(sum, lo, count).ok_or_else(failed)?;
+    let below = gap(sum, hi, count).and_then(i128::checked_neg).ok_or_else(failed)?;
+    Ok([scale_floor(above, kept, rows)?, scale_floor(below, kept, rows)?])
 }
 
 /// The share of a group's sum of products that few kept rows have: ⌊sum·kept/rows⌋.
@@ -452,7 +479,15 @@ fn far_squares(sum: i128, squares: i128, count: u64, width: i128) -> Option<[i12
 
 /// sum − end·count.
 fn gap(sum: i128, end: i128, count: u64) -> Option<i128> {
-    sum.checked_sub(end.checked_mul(i128::from(count))?)
+    sum.checked_sub(times(end, count)?)
+}
+
+/// end·count; `None` if 128 bits do not suffice. Most factors have at most 64, whose product needs no check.
+fn times(end: i128, count: u64) -> Option<i128> {
+    match i64::try_from(end) {
+        Ok(end) => Some(i128::from(end) * i128::from(count)),
+        Err(_) => end.checked_mul(i128::from(count)),
+    }
 }
 
 /// ⌊value·kept/rows⌋ for value ≥ 0 and kept ≤ rows, exactly, without a wider type.
@@ -480,7 +515,7 @@ fn mean_half_even(sum: i128, count: u64) -> i128 {
 
 #[cfg(test)]
 mod tests {
-    use super::{EnforcedBounds, InputKind, Tally, mean_half_even, scale_floor};
+    use super::{EnforcedBounds, InputKind, Tally, mean_half_even, scale_floor, times};
     use crate::grid::Grid;
 
     fn kept(limits: [Option<u64>; 3], rows: &[u64]) -> Vec<u64> {
@@ -565,6 +600,16 @@ mod tests {
             assert!(parts.iter().sum::<i128>() <= i128::from(kept) * 49);
         }
         assert_eq!(kind.partial(Tally::default(), 7, 3).unwrap(), [0; 3]);
+    }
+
+    #[test]
+    fn products_are_exact_or_none() {
+        let ends = [0, 1, -1, i128::from(i64::MAX), i128::from(i64::MIN), 1 << 64, -(1 << 100)];
+        for end in ends.into_iter().chain([i128::MAX, i128::MIN]) {
+            for count in [0, 1, 2, 1 << 27, 1 << 28, u64::MAX] {
+                assert_eq!(times(end, count), end.checked_mul(i128::from(count)));
+            }
+        }
     }
 
     #[test]

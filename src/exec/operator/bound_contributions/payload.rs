@@ -13,16 +13,16 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::expected::push_expected;
-use super::grouped::{BUCKETS, place_of};
+use super::grouped::{BUCKETS, Inside, place_of};
 use super::lanes::{Lane, Numbers, Source, Width};
+use super::lists::Lists;
 use super::partial::Tally;
 use crate::grid::failed;
 use crate::grid::pairs::Pairs;
 
 /// The values of one source, one entry for each row that counts, distributed over buckets like the rows themselves.
 pub(super) struct Payload {
-    flags: Option<Split<bool>>,
+    flags: Option<Lists<bool>>,
     /// Whether values are squared, which are distances of at most 2⁴⁰ then.
     squared: bool,
     values: Values,
@@ -30,36 +30,18 @@ pub(super) struct Payload {
 
 enum Values {
     None,
-    Byte(Split<i8>),
-    Half(Split<i16>),
-    Short(Split<i32>),
-    Narrow(Split<i64>),
-    Wide(Split<i128>),
+    Byte(Lists<i8>),
+    Half(Lists<i16>),
+    Short(Lists<i32>),
+    Narrow(Lists<i64>),
+    Wide(Lists<i128>),
 }
 
-/// One list for each bucket.
-struct Split<T> {
-    lists: Vec<Vec<T>>,
-    /// The entries that a list is expected to get.
-    expected: usize,
-}
-
-impl<T: Copy> Split<T> {
-    fn new(expected: usize) -> Self {
-        Self { lists: vec![Vec::new(); BUCKETS], expected }
-    }
-
-    fn bytes(&self) -> usize {
-        self.lists.iter().map(Vec::capacity).sum::<usize>() * size_of::<T>()
-    }
-
-    fn push(&mut self, kept: &[(u32, u8)], number: impl Fn(usize) -> T) {
+impl<T: Copy + Default> Lists<T> {
+    /// Adds the numbers of some rows, each with its bucket.
+    fn add(&mut self, kept: &[(u32, u8)], number: impl Fn(usize) -> T) {
         for (row, bucket) in kept {
-            push_expected(
-                &mut self.lists[usize::from(*bucket)],
-                number(*row as usize),
-                self.expected,
-            );
+            self.push(*bucket, number(*row as usize));
         }
     }
 }
@@ -69,13 +51,13 @@ impl Payload {
     pub(super) fn new(source: &Source, flagged: bool, expected: usize) -> Self {
         let values = match source.width() {
             None => Values::None,
-            Some(Width::Byte) => Values::Byte(Split::new(expected)),
-            Some(Width::Half) => Values::Half(Split::new(expected)),
-            Some(Width::Short) => Values::Short(Split::new(expected)),
-            Some(Width::Narrow) => Values::Narrow(Split::new(expected)),
-            Some(Width::Wide) => Values::Wide(Split::new(expected)),
+            Some(Width::Byte) => Values::Byte(Lists::new(expected)),
+            Some(Width::Half) => Values::Half(Lists::new(expected)),
+            Some(Width::Short) => Values::Short(Lists::new(expected)),
+            Some(Width::Narrow) => Values::Narrow(Lists::new(expected)),
+            Some(Width::Wide) => Values::Wide(Lists::new(expected)),
         };
-        let flags = flagged.then(|| Split::new(expected));
+        let flags = flagged.then(|| Lists::new(expected));
         Self { flags, squared: source.shift.is_some(), values }
     }
 
@@ -84,21 +66,35 @@ impl Payload {
         self.flags.is_some() || !matches!(self.values, Values::None)
     }
 
+    /// Whether what is kept of a row fits into [`Inside`].
+    pub(super) fn fits_inside(&self) -> bool {
+        match self.values {
+            Values::None | Values::Byte(_) | Values::Half(_) => true,
+            Values::Short(_) | Values::Narrow(_) | Values::Wide(_) => false,
+        }
+    }
+
+    /// What each bucket has if all that is kept is inside of the rows.
+    pub(super) fn inside(&self) -> Vec<Kept> {
+        let kept = || Kept { flags: None, squared: self.squared, values: KeptValues::Inside };
+        (0..BUCKETS).map(|_| kept()).collect()
+    }
+
     /// Adds the numbers of the rows that count, each with its bucket.
     ///
     /// # Errors
     /// A constant text for the lane of another source.
     pub(super) fn push(&mut self, lane: &Lane, kept: &[(u32, u8)]) -> Result<()> {
         if let Some(flags) = &mut self.flags {
-            flags.push(kept, |row| lane.passes(row));
+            flags.add(kept, |row| lane.passes(row));
         }
         match (&mut self.values, &lane.numbers) {
             (Values::None, Numbers::None) => {}
-            (Values::Byte(values), Numbers::Byte(numbers)) => values.push(kept, |i| numbers[i]),
-            (Values::Half(values), Numbers::Half(numbers)) => values.push(kept, |i| numbers[i]),
-            (Values::Short(values), Numbers::Short(numbers)) => values.push(kept, |i| numbers[i]),
-            (Values::Narrow(values), Numbers::Narrow(numbers)) => values.push(kept, |i| numbers[i]),
-            (Values::Wide(values), Numbers::Wide(numbers)) => values.push(kept, |i| numbers[i]),
+            (Values::Byte(values), Numbers::Byte(numbers)) => values.add(kept, |i| numbers[i]),
+            (Values::Half(values), Numbers::Half(numbers)) => values.add(kept, |i| numbers[i]),
+            (Values::Short(values), Numbers::Short(numbers)) => values.add(kept, |i| numbers[i]),
+            (Values::Narrow(values), Numbers::Narrow(numbers)) => values.add(kept, |i| numbers[i]),
+            (Values::Wide(values), Numbers::Wide(numbers)) => values.add(kept, |i| numbers[i]),
             _ => return Err(failed()),
         }
         Ok(())
@@ -107,13 +103,13 @@ impl Payload {
     pub(super) fn size(&self) -> usize {
         let values = match &self.values {
             Values::None => 0,
-            Values::Byte(values) => values.bytes(),
-            Values::Half(values) => values.bytes(),
-            Values::Short(values) => values.bytes(),
-            Values::Narrow(values) => values.bytes(),
-            Values::Wide(values) => values.bytes(),
+            Values::Byte(values) => values.size(),
+            Values::Half(values) => values.size(),
+            Values::Short(values) => values.size(),
+            Values::Narrow(values) => values.size(),
+            Values::Wide(values) => values.size(),
         };
-        values + self.flags.as_ref().map_or(0, Split::bytes)
+        values + self.flags.as_ref().map_or(0, Lists::size)
     }
 
     /// The bytes of one row.
@@ -134,15 +130,18 @@ impl Payload {
         let Self { flags, squared, values } = self;
         let numbers: Vec<Numbers> = match values {
             Values::None => (0..BUCKETS).map(|_| Numbers::None).collect(),
-            Values::Byte(split) => split.lists.into_iter().map(Numbers::Byte).collect(),
-            Values::Half(split) => split.lists.into_iter().map(Numbers::Half).collect(),
-            Values::Short(split) => split.lists.into_iter().map(Numbers::Short).collect(),
-            Values::Narrow(split) => split.lists.into_iter().map(Numbers::Narrow).collect(),
-            Values::Wide(split) => split.lists.into_iter().map(Numbers::Wide).collect(),
+            Values::Byte(lists) => lists.into_lists().into_iter().map(Numbers::Byte).collect(),
+            Values::Half(lists) => lists.into_lists().into_iter().map(Numbers::Half).collect(),
+            Values::Short(lists) => lists.into_lists().into_iter().map(Numbers::Short).collect(),
+            Values::Narrow(lists) => lists.into_lists().into_iter().map(Numbers::Narrow).collect(),
+            Values::Wide(lists) => lists.into_lists().into_iter().map(Numbers::Wide).collect(),
         };
-        let mut flags = flags.map(|split| split.lists.into_iter());
-        let kept =
-            |numbers| Kept { flags: flags.as_mut().and_then(Iterator::next), squared, numbers };
+        let mut flags = flags.map(|lists| lists.into_lists().into_iter());
+        let kept = |numbers| Kept {
+            flags: flags.as_mut().and_then(Iterator::next),
+            squared,
+            values: KeptValues::Listed(numbers),
+        };
         numbers.into_iter().map(kept).collect()
     }
 }
@@ -151,7 +150,14 @@ impl Payload {
 pub(super) struct Kept {
     flags: Option<Vec<bool>>,
     squared: bool,
-    numbers: Numbers,
+    values: KeptValues,
+}
+
+enum KeptValues {
+    /// At the places of the rows.
+    Listed(Numbers),
+    /// [Inside](Inside) of the rows.
+    Inside,
 }
 
 impl Kept {
@@ -165,26 +171,29 @@ impl Kept {
             (Some(flags), Some(others)) => flags.extend(others),
             _ => return Err(failed()),
         }
-        match (&mut self.numbers, other.numbers) {
-            (Numbers::None, Numbers::None) => {}
-            (Numbers::Byte(numbers), Numbers::Byte(others)) => numbers.extend(others),
-            (Numbers::Half(numbers), Numbers::Half(others)) => numbers.extend(others),
-            (Numbers::Short(numbers), Numbers::Short(others)) => numbers.extend(others),
-            (Numbers::Narrow(numbers), Numbers::Narrow(others)) => numbers.extend(others),
-            (Numbers::Wide(numbers), Numbers::Wide(others)) => numbers.extend(others),
-            _ => return Err(failed()),
+        match (&mut self.values, other.values) {
+            (KeptValues::Inside, KeptValues::Inside) => Ok(()),
+            (KeptValues::Listed(own), KeptValues::Listed(other)) => append(own, other),
+            _ => Err(failed()),
         }
-        Ok(())
     }
 
     /// Counts and sums the rows of one unit and one key.
+    ///
+    /// # Errors
+    /// A constant text if 128 bits do not suffice.
     pub(super) fn tally(&self, rows: &[u64]) -> Result<Tally> {
-        let count = match &self.flags {
-            None => rows.len(),
-            Some(flags) => rows.iter().filter(|row| flags[place_of(**row)]).count(),
+        let count = match (&self.flags, &self.values) {
+            (_, KeptValues::Inside) => {
+                rows.iter().filter(|row| Inside::last(**row).passes()).count()
+            }
+            (None, KeptValues::Listed(_)) => rows.len(),
+            (Some(flags), KeptValues::Listed(_)) => {
+                rows.iter().filter(|row| flags[place_of(**row)]).count()
+            }
         };
         let count = u64::try_from(count).map_err(|_| failed())?;
-        let sum = self.total(rows, |x| x)?;
+        let sum = self.sum(rows)?;
         // A distance is at most 2⁴⁰, so its square fits.
         let squares = if self.squared { self.total(rows, |x| x * x)? } else { 0 };
         Ok(Tally { count, sum, squares })
@@ -192,37 +201,68 @@ impl Kept {
 
     /// The sum of one product of the pairs of one unit and one key; rows that do not pass add 0.
     pub(super) fn product(&self, rows: &[u64], pairs: &Pairs, which: usize) -> Result<i128> {
-        let Some(flags) = self.flags.as_ref().filter(|_| self.numbers.are_codes()) else {
+        let (Some(flags), KeptValues::Listed(numbers)) = (&self.flags, &self.values) else {
             return Err(failed());
         };
+        if !numbers.are_codes() {
+            return Err(failed());
+        }
         let mut sum = 0_i128;
         for at in rows.iter().map(|row| place_of(*row)).filter(|at| flags[*at]) {
-            let product = pairs.product(self.numbers.at(at), which);
+            let product = pairs.product(numbers.at(at), which);
             sum = sum.checked_add(product).ok_or_else(failed)?;
         }
         Ok(sum)
     }
 
-    fn total(&self, rows: &[u64], of: impl Fn(i128) -> i128) -> Result<i128> {
-        match &self.numbers {
-            Numbers::None => Ok(0),
-            Numbers::Byte(values) => total(values, rows, of),
-            Numbers::Half(values) => total(values, rows, of),
-            Numbers::Short(values) => total(values, rows, of),
-            Numbers::Narrow(values) => total(values, rows, of),
-            Numbers::Wide(values) => total(values, rows, of),
+    /// The sum of the rows of one unit and one key.
+    ///
+    /// # Errors
+    /// A constant text if 128 bits do not suffice.
+    pub(super) fn sum(&self, rows: &[u64]) -> Result<i128> {
+        let numbers = match &self.values {
+            KeptValues::Inside => {
+                let number = |row: &u64| i64::from(Inside::last(*row).number());
+                return Ok(rows.iter().map(number).sum::<i64>().into());
+            }
+            KeptValues::Listed(numbers) => numbers,
+        };
+        match numbers {
+            Numbers::Byte(values) => Ok(short_sum(values, rows).into()),
+            Numbers::Half(values) => Ok(short_sum(values, rows).into()),
+            Numbers::Short(values) => Ok(short_sum(values, rows).into()),
+            Numbers::None | Numbers::Narrow(_) | Numbers::Wide(_) => self.total(rows, |x| x),
         }
+    }
+
+    fn total(&self, rows: &[u64], of: impl Fn(i128) -> i128) -> Result<i128> {
+        let number = |row: &u64| match &self.values {
+            KeptValues::Listed(numbers) => numbers.at(place_of(*row)),
+            KeptValues::Inside => Inside::last(*row).number().into(),
+        };
+        let mut sum = 0_i128;
+        for row in rows {
+            sum = sum.checked_add(of(number(row))).ok_or_else(failed)?;
+        }
+        Ok(sum)
     }
 }
 
-fn total<T: Copy + Into<i128>>(
-    values: &[T],
-    rows: &[u64],
-    of: impl Fn(i128) -> i128,
-) -> Result<i128> {
-    let mut sum = 0_i128;
-    for row in rows {
-        sum = sum.checked_add(of(values[place_of(*row)].into())).ok_or_else(failed)?;
+/// Adds numbers behind others of the same source.
+fn append(own: &mut Numbers, other: Numbers) -> Result<()> {
+    match (own, other) {
+        (Numbers::None, Numbers::None) => {}
+        (Numbers::Byte(numbers), Numbers::Byte(others)) => numbers.extend(others),
+        (Numbers::Half(numbers), Numbers::Half(others)) => numbers.extend(others),
+        (Numbers::Short(numbers), Numbers::Short(others)) => numbers.extend(others),
+        (Numbers::Narrow(numbers), Numbers::Narrow(others)) => numbers.extend(others),
+        (Numbers::Wide(numbers), Numbers::Wide(others)) => numbers.extend(others),
+        _ => return Err(failed()),
     }
-    Ok(sum)
+    Ok(())
+}
+
+/// The sum of fewer than 2³² values of at most 32 bits, which fits 64.
+fn short_sum<T: Copy + Into<i64>>(values: &[T], rows: &[u64]) -> i64 {
+    rows.iter().map(|row| values[place_of(*row)].into()).sum()
 }

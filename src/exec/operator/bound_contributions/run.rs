@@ -32,7 +32,7 @@ use super::keys::KeySpace;
 use super::pack;
 use super::split::{Apart, By, Least, Split, Suspects, Ways};
 use super::task::Task;
-use super::together::{Names, Part, close_units, together};
+use super::together::{Names, Part, balance, close_units, together};
 use crate::exec::operator::shelf::{Shelf, room, turns};
 use crate::grid::failed;
 
@@ -67,9 +67,12 @@ pub(super) async fn run(
     });
     let parts = renumbered.await?;
     let close = close_units(&parts);
-    let (parts, suspects) = suspects(&context, &names, parts).await?;
+    let (mut parts, suspects) = suspects(&context, &names, parts).await?;
     let ways = Arc::new(Ways::new(&task, suspects, close));
     let mut sums = vec![vec![0; names.keys.len]; ways.outputs];
+    if !ways.by_column {
+        balance(&mut parts);
+    }
     let (in_turns, mut parts) = dealt(&context, &names, &ways, parts).await?;
     for turn in 0..in_turns {
         let apart = at_once(parts, |part| {

@@ -22,7 +22,7 @@ use super::columns::{Away, is_sum_of_rows};
 use super::crowded::{Crowded, RowCounts};
 use super::grouped::Close;
 use super::hold::Held;
-use super::order::HashKey;
+use super::order::{HashKey, Spread};
 use super::partial::EnforcedBounds;
 use super::task::Task;
 use super::together::{Names, Part};
@@ -70,19 +70,37 @@ pub(super) enum By {
 }
 
 impl By {
-    /// The number by which rows of a unit and a key are counted, for counters that the last `bits` bits choose.
-    fn number(self, unit: u64, key: u32, bits: u32) -> u64 {
+    /// Counts the rows of a batch.
+    pub(super) fn count(self, held: &Held, counts: &mut RowCounts) {
+        let mut numbers = self.numbers(counts.bits());
+        held.each(|_, unit, key| counts.add(numbers.of(unit, key)));
+    }
+
+    /// The numbers by which rows are counted, for counters that the last `bits` bits choose.
+    fn numbers(self, bits: u32) -> Numbers {
         match self {
-            Self::Unit(hash) => hash.spread(unit, bits),
+            Self::Unit(hash) => Numbers::Unit(hash.spread(bits)),
+            Self::ScatteredUnit(hash) => Numbers::ScatteredUnit(hash),
+            Self::UnitAndGroup(hash) => Numbers::UnitAndGroup(hash),
+        }
+    }
+}
+
+/// See [`By`].
+enum Numbers {
+    Unit(Spread),
+    ScatteredUnit(HashKey),
+    UnitAndGroup(HashKey),
+}
+
+impl Numbers {
+    /// The number by which rows of a unit and a key are counted.
+    fn of(&mut self, unit: u64, key: u32) -> u64 {
+        match self {
+            Self::Unit(spread) => spread.of(unit),
             Self::ScatteredUnit(hash) => hash.scatter(unit),
             Self::UnitAndGroup(hash) => hash.scatter_pair(unit, key),
         }
-    }
-
-    /// Counts the rows of a batch.
-    pub(super) fn count(self, held: &Held, counts: &mut RowCounts) {
-        let bits = counts.bits();
-        held.each(|_, unit, key| counts.add(self.number(unit, key, bits)));
     }
 }
 
@@ -99,10 +117,13 @@ impl Suspects {
         self.units.as_ref().is_some_and(|(_, units)| units.is_usual())
     }
 
-    /// Whether the row of a unit and a key may not be kept.
-    fn has(&self, unit: u64, key: u32) -> bool {
-        let has = |(by, set): &(By, Crowded)| set.has(by.number(unit, key, set.bits()));
-        self.units.as_ref().is_some_and(has) || self.groups.as_ref().is_some_and(has)
+    /// To look rows up.
+    fn look(&self) -> Look<'_> {
+        let sets = [&self.units, &self.groups].map(|set| {
+            let (by, set) = set.as_ref()?;
+            Some((by.numbers(set.bits()), set))
+        });
+        Look(sets)
     }
 
     /// At most so many rows, of `rows` in all, belong to them.
@@ -118,6 +139,17 @@ impl Suspects {
     }
 }
 
+/// Looks rows up among suspects.
+struct Look<'a>([Option<(Numbers, &'a Crowded)>; 2]);
+
+impl Look<'_> {
+    /// Whether the row of a unit and a key may not be kept.
+    fn has(&mut self, unit: u64, key: u32) -> bool {
+        let mut sets = self.0.iter_mut().flatten();
+        sets.any(|(numbers, set)| set.has(numbers.of(unit, key)))
+    }
+}
+
 /// Which aggregates take which way.
 pub(super) struct Ways {
     suspects: Suspects,
@@ -126,7 +158,7 @@ pub(super) struct Ways {
     /// All others, for which all rows are collected.
     pub(super) bounded: Option<Arc<Shape>>,
     /// Whether anything is added by column.
-    by_column: bool,
+    pub(super) by_column: bool,
     /// The number of outputs of all aggregates.
     pub(super) outputs: usize,
     /// See [`close_units`](super::together::close_units).
@@ -191,7 +223,8 @@ impl Split {
         // Files were dealt by the hash of the unit: in a turn, few buckets have rows if these follow from it, too.
         let close = ways.close.filter(|_| part.dealt.is_none());
         let collector = |shape: &Option<Arc<Shape>>, rows: usize| {
-            shape.as_ref().map(|shape| Collector::new(&names.task, shape, rows, close))
+            let keys = names.keys.len;
+            shape.as_ref().map(|shape| Collector::new(&names.task, shape, rows, keys, close))
         };
         part.columns = part.columns.filter(|_| ways.by_column);
         Self {
@@ -226,8 +259,9 @@ impl Split {
     fn deal_one(&self, held: Held, dealt: &mut Dealt) -> Result<()> {
         let hash = self.names.task.hash;
         let mut buckets = vec![None; held.rows];
+        let mut suspects = self.ways.suspects.look();
         held.each(|row, unit, key| {
-            if self.ways.bounded.is_some() || self.ways.suspects.has(unit, key) {
+            if self.ways.bounded.is_some() || suspects.has(unit, key) {
                 let [bucket, ..] = hash.scatter(unit).to_be_bytes();
                 buckets[row as usize] = Some(bucket);
             }
@@ -275,22 +309,21 @@ impl Split {
     /// Processes one batch.
     fn take(&mut self, held: &Held) -> Result<()> {
         if let Some(bounded) = &mut self.bounded {
-            held.each(|row, unit, key| bounded.add(row, unit, key));
-            bounded.add_values(&held.lanes)?;
+            bounded.add(held, |_, _, _| true)?;
         }
         let (Some(columns), Some(beyond)) = (&mut self.part.columns, &mut self.beyond) else {
             return Ok(());
         };
-        self.rows.clear();
-        let suspects = &self.ways.suspects;
-        held.each(|row, unit, key| {
-            if suspects.has(unit, key) {
-                self.rows.push(Away { row, key });
-                beyond.add(row, unit, key);
+        let (rows, mut suspects) = (&mut self.rows, self.ways.suspects.look());
+        rows.clear();
+        beyond.add(held, |row, unit, key| {
+            let is_suspect = suspects.has(unit, key);
+            if is_suspect {
+                rows.push(Away { row, key });
             }
-        });
-        columns.remove(&held.lanes, &self.rows)?;
-        beyond.add_values(&held.lanes)
+            is_suspect
+        })?;
+        columns.remove(&held.lanes, rows)
     }
 
     /// The bytes in use.

@@ -105,6 +105,37 @@ pub(super) fn close_units(parts: &[Part]) -> Option<Close> {
     Some(Close { least, span })
 }
 
+/// Moves batches in memory from parts with many rows to parts with few, so that all are done at about the same time.
+///
+/// Only the rows move, and not what was added up of them.
+pub(super) fn balance(parts: &mut [Part]) {
+    loop {
+        let by_rows = |at: &usize| parts[*at].rows;
+        let (Some(few), Some(many)) =
+            ((0..parts.len()).min_by_key(by_rows), (0..parts.len()).max_by_key(by_rows))
+        else {
+            return;
+        };
+        let last = parts[many].shelf.held.last().map(|held| (held.rows, held.bytes));
+        let Some((rows, bytes)) = last.filter(|last| parts[few].rows + last.0 < parts[many].rows)
+        else {
+            return;
+        };
+        let more = parts[few].bytes + bytes;
+        let less = parts[many].bytes.saturating_sub(bytes);
+        if parts[few].reservation.try_resize(more).is_err() {
+            return;
+        }
+        parts[few].bytes = more;
+        parts[few].rows += rows;
+        let held = parts[many].shelf.held.pop();
+        parts[few].shelf.held.extend(held);
+        parts[many].bytes = less;
+        parts[many].rows -= rows;
+        parts[many].reservation.resize(less);
+    }
+}
+
 impl Part {
     /// Gives units and keys in memory the numbers that they have in all parts.
     ///
