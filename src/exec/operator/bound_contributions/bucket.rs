@@ -58,6 +58,7 @@ impl Words {
     }
 
     /// The number of a row's unit, its key, and what is inside.
+    #[expect(clippy::cast_possible_truncation, reason = "the key was made of 32 bits")]
     pub(super) fn parts(self, word: u64) -> (usize, u32, Option<Inside>) {
         let last = word & ((1 << Self::OF_UNIT) - 1);
         let number = (word >> Self::OF_UNIT) as usize;
@@ -364,13 +365,13 @@ mod tests {
         }
     }
 
-    /// What is inside of a row comes out in the place of the place of its values, whether or not units have counters.
+    /// What is inside of a row comes out where the place of its values would be, whether or not units have counters.
     #[test]
     fn what_is_inside_comes_out() {
         for span in [900, u32::MAX] {
             let mut rows: Vec<(u64, u32)> =
-                (0..600).map(|i| (5 + i * 7 % 900, i as u32 % 4)).collect();
-            let inside: Vec<_> = (0..600).map(|i| Inside::new(i % 3 == 0, i - 300)).collect();
+                (0..600).map(|i| (5 + u64::from(i * 7 % 900), i % 4)).collect();
+            let inside: Vec<_> = (0..600_i16).map(|i| Inside::new(i % 3 == 0, i - 300)).collect();
             let mut buckets = Buckets::new(Some(Close { least: 5, span }), true, hash(), 4);
             assert!(buckets.push(&held(&rows), |_, _, _| true, &inside, None));
             let mut found = Vec::new();
