@@ -376,10 +376,10 @@ impl Counted {
             }
             let is_full = match self.counts.numbers {
                 Numbers::Counted(_) if !fits => return Err(failed()),
-                Numbers::Counted(_) => self.counts.rows >= MOST_ROWS,
+                Numbers::Counted(_) => false,
                 Numbers::Listed(_) => !fits || self.counts.size() > self.most,
             };
-            if is_full {
+            if is_full || self.counts.rows >= MOST_ROWS {
                 self.rows = Some(rows);
                 break;
             }

@@ -16,7 +16,7 @@ use datafusion::common::Result;
 
 use super::grouped::{Close, Inside, Row, Units};
 use super::hold::Held;
-use super::lists::Lists;
+use super::lists::{Expected, Lists};
 use super::order::HashKey;
 use super::payload::Kept;
 use super::task::Task;
@@ -70,13 +70,13 @@ impl Words {
 }
 
 impl Buckets {
-    /// Without rows, of which each bucket is expected to get so many; `close` if it has all units. What is kept of a row can be inside
+    /// Without rows; `close` if it has all units. What is kept of a row can be inside
     /// then, of at most [`Words::MOST_KEYS`] keys.
     pub(super) fn new(
         close: Option<Close>,
         has_inside: bool,
         hash: HashKey,
-        expected: usize,
+        expected: Expected,
     ) -> Self {
         match close {
             Some(close) => Self::Close(Words { close, has_inside }, Lists::new(expected)),
@@ -268,6 +268,10 @@ mod tests {
         HashKey::new([1, 2, 3, 4])
     }
 
+    fn expected(entries: usize) -> Expected {
+        Expected { entries, in_few: false }
+    }
+
     fn held(rows: &[(u64, u32)]) -> Held {
         let (units, places): (Vec<u64>, Vec<u32>) = rows.iter().copied().unzip();
         let (units, places) = (HeldUnits::Codes(units), Some(Places::Wide(places)));
@@ -276,7 +280,7 @@ mod tests {
 
     /// What one part collected of these rows, in each bucket, and where each row went.
     fn waited(close: Option<Close>, rows: &[(u64, u32)]) -> (Vec<Waited>, Vec<u8>) {
-        let mut buckets = Buckets::new(close, false, hash(), 4);
+        let mut buckets = Buckets::new(close, false, hash(), expected(4));
         let mut added = Vec::new();
         // Each row of the batch twice, once wanted.
         let both: Vec<_> = rows.iter().chain(rows).copied().collect();
@@ -325,7 +329,7 @@ mod tests {
                     let mut rest = &bucket.units.rows[..];
                     for (unit, count) in bucket.units.codes.iter().zip(&bucket.units.counts) {
                         let (rows, after) = rest.split_at(*count);
-                        assert!(rows.is_sorted());
+                        assert!(rows.is_sorted_by_key(|row| key_of(*row)));
                         let places = rows.iter().map(|row| own[place_of(*row)]);
                         let expected = rows.iter().map(|row| (*unit, key_of(*row)));
                         assert!(places.map(row).eq(expected), "{found:?}");
@@ -372,7 +376,8 @@ mod tests {
             let mut rows: Vec<(u64, u32)> =
                 (0..600).map(|i| (5 + u64::from(i * 7 % 900), i % 4)).collect();
             let inside: Vec<_> = (0..600_i16).map(|i| Inside::new(i % 3 == 0, i - 300)).collect();
-            let mut buckets = Buckets::new(Some(Close { least: 5, span }), true, hash(), 4);
+            let mut buckets =
+                Buckets::new(Some(Close { least: 5, span }), true, hash(), expected(4));
             assert!(buckets.push(&held(&rows), |_, _, _| true, &inside, None));
             let mut found = Vec::new();
             for rows in buckets.into_waiting() {
@@ -395,7 +400,7 @@ mod tests {
     #[test]
     fn one_unit_far_from_the_others_takes_no_other_memory() {
         let of = |close| {
-            let mut buckets = Buckets::new(close, false, hash(), 1_000);
+            let mut buckets = Buckets::new(close, false, hash(), expected(1_000));
             assert!(buckets.push(&held(&[(9, 0); 1_000]), |_, _, _| true, &[], None));
             buckets.size(0)
         };
@@ -407,7 +412,7 @@ mod tests {
         let close = Some(Close { least: 5, span: 99 });
         for unit in [4, 105, 6 + u64::from(u32::MAX), u64::MAX] {
             for rows in [&[(unit, 0)][..], &[(5, 0), (unit, 0), (104, 0)]] {
-                let mut buckets = Buckets::new(close, false, hash(), 1);
+                let mut buckets = Buckets::new(close, false, hash(), expected(1));
                 assert!(!buckets.push(&held(rows), |_, _, _| true, &[], None));
                 assert!(buckets.push(&held(rows), |_, other, _| other != unit, &[], None));
             }

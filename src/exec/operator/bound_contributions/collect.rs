@@ -20,6 +20,7 @@ use super::bucket::{Bucket, Buckets, OF_A_ROW, Waited, Words};
 use super::few::sort;
 use super::grouped::{BUCKETS, Close, Inside, key_of};
 use super::hold::Held;
+use super::lists::Expected;
 use super::partial::{AggregateInput, EnforcedBounds, InputKind, clamped, distances, shared};
 use super::payload::{Kept, Payload};
 use super::rungs::{Own, Rungs};
@@ -40,18 +41,26 @@ pub(super) struct Collector {
     added: Vec<(u32, u8)>,
 }
 
+/// What is known of the rows of a collector before they come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known {
+    /// About so many.
+    pub(super) rows: usize,
+    pub(super) keys: usize,
+    /// Where all units are, if they are close to each other.
+    pub(super) close: Option<Close>,
+    /// Whether only some buckets have rows.
+    pub(super) in_turns: bool,
+}
+
 impl Collector {
-    /// For about so many rows of `keys` keys; `close` if it has all units.
-    pub(super) fn new(
-        task: &Task,
-        shape: &Shape,
-        rows: usize,
-        keys: usize,
-        close: Option<Close>,
-    ) -> Self {
+    /// For rows of which so much is known.
+    pub(super) fn new(task: &Task, shape: &Shape, known: Known) -> Self {
+        let Known { rows, keys, close, in_turns } = known;
         let sources = &task.sources;
         // Units with several rows make some buckets larger than others.
-        let expected = rows / BUCKETS + rows / BUCKETS / 16 + 16;
+        let entries = rows / BUCKETS + rows / BUCKETS / 16 + 16;
+        let expected = Expected { entries, in_few: in_turns };
         let wanted = |at: usize| shape.inputs.iter().any(|(i, _)| sources.of[*i] == at);
         let payload =
             |(at, source)| wanted(at).then(|| Payload::new(source, sources.flagged[at], expected));
@@ -90,6 +99,9 @@ impl Collector {
         numbers.clear();
         if let Some(at) = inside {
             held.lanes.get(*at).ok_or_else(failed)?.add_inside(held.rows, numbers)?;
+            if numbers.len() != held.rows {
+                return Err(failed());
+            }
         }
         if !buckets.push(held, is_wanted, numbers, reads.then_some(&mut *added)) {
             return Err(failed());
@@ -117,7 +129,7 @@ impl Collector {
 
     /// The bytes of one row.
     pub(super) fn of_row(task: &Task, shape: &Shape) -> usize {
-        let payloads = Self::new(task, shape, 0, 0, None).payloads;
+        let payloads = Self::new(task, shape, Known::default()).payloads;
         OF_A_ROW + payloads.iter().flatten().map(Payload::of_row).sum::<usize>()
     }
 
@@ -418,13 +430,13 @@ impl Names {
             None => {
                 let ranks = runs.iter().map(|run| hash.rank(unit, run.key));
                 order.extend(ranks.zip(0..));
-                sort(order, first_bits);
+                sort(order, first_bits, |one| *one);
             }
             Some(KeyNames { bytes, hashes }) => {
                 // A place depends on which rows of other units came before; the key itself does not.
                 let rank = |run: &Run| hash.named_rank(unit, hashes[run.key as usize]);
                 order.extend(runs.iter().map(rank).zip(0..));
-                sort(order, first_bits);
+                sort(order, first_bits, |one| *one);
                 if order.windows(2).any(|two| two[0].0 == two[1].0) {
                     let name = |run: u32| bytes.row(runs[run as usize].key as usize);
                     order.sort_unstable_by(|a, b| {
@@ -481,7 +493,8 @@ mod tests {
             let close = Some(Close { least: 0, span: 9 });
             let sizes = [(close, 1, true), (close, Words::MOST_KEYS + 1, false), (None, 1, false)];
             let sizes = sizes.map(|(close, keys, inside)| {
-                let mut collector = Collector::new(&task, &shape, rows, keys, close);
+                let known = Known { rows, keys, close, in_turns: false };
+                let mut collector = Collector::new(&task, &shape, known);
                 assert_eq!(collector.inside.is_some(), inside);
                 collector.add(&held(rows), |_, _, _| true).unwrap();
                 collector.size()

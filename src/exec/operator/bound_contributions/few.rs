@@ -4,7 +4,7 @@
 //! comparisons of each with the others cost less than the branches of another sort, half of which no processor foresees.
 //!
 //! ```text
-//! sort(&mut rows, |row| *row); // [9, 4, 7] ─▶ [4, 7, 9]
+//! sort(&mut rows, |row| *row, |row| *row); // [9, 4, 7] ─▶ [4, 7, 9]
 //! ```
 
 /// The longest list that is sorted by comparing all pairs. Shorter ones are filled up, so that a processor compares four at a time.
@@ -13,10 +13,14 @@ const FEW: usize = 16;
 /// The largest rank by which a list is sorted.
 pub(super) const MOST: u32 = (1 << 26) - 1;
 
-/// Sorts a list. A larger entry has no smaller rank, which is at most [`MOST`].
-pub(super) fn sort<T: Copy + Default + Ord>(list: &mut [T], rank: impl Fn(&T) -> u32) {
+/// Sorts a list by an order. An entry that comes later has no smaller rank, which is at most [`MOST`].
+pub(super) fn sort<T: Copy + Default, K: Ord>(
+    list: &mut [T],
+    rank: impl Fn(&T) -> u32,
+    order: impl Fn(&T) -> K,
+) {
     if list.len() > FEW {
-        return list.sort_unstable();
+        return list.sort_unstable_by_key(order);
     }
     // Entries of equal rank stay in the order in which they are.
     let mut ranks = [i32::MAX; FEW];
@@ -29,8 +33,8 @@ pub(super) fn sort<T: Copy + Default + Ord>(list: &mut [T], rank: impl Fn(&T) ->
         sorted[before as usize] = *one;
     }
     list.copy_from_slice(&sorted[..list.len()]);
-    if !list.is_sorted() {
-        list.sort_unstable();
+    if !list.is_sorted_by_key(&order) {
+        list.sort_unstable_by_key(order);
     }
 }
 
@@ -57,7 +61,7 @@ mod tests {
                     expected.sort_unstable();
                     for rank in [first_bits, least, |_: &(u64, usize)| 0] {
                         let mut own = list.clone();
-                        sort(&mut own, rank);
+                        sort(&mut own, rank, |one| *one);
                         assert_eq!(own, expected);
                     }
                 }

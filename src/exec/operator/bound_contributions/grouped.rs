@@ -188,7 +188,7 @@ impl Units {
         let mut rest = &mut self.rows[..];
         for count in &self.counts {
             let (own, after) = rest.split_at_mut(*count);
-            sort(own, |row| key_of(*row));
+            sort(own, |row| key_of(*row), |row| key_of(*row));
             rest = after;
         }
     }

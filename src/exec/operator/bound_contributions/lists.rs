@@ -17,8 +17,16 @@ use super::grouped::BUCKETS;
 /// So many entries of a bucket wait.
 const TOGETHER: usize = 8;
 
-/// Entries wait if each list is expected to get so many; places to wait take more memory than shorter lists.
-const MANY: usize = 20;
+/// Entries wait if each list is expected to get so many: the places to wait take little beside longer lists.
+const MANY: usize = 64;
+
+/// What a list is expected to get.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expected {
+    pub(super) entries: usize,
+    /// Whether most lists get nothing instead.
+    pub(super) in_few: bool,
+}
 
 /// One list for each bucket.
 pub(super) struct Lists<T> {
@@ -36,12 +44,13 @@ struct Waiting<T> {
 }
 
 impl<T: Copy + Default> Lists<T> {
-    /// Without entries, of which each list is expected to get so many.
-    pub(super) fn new(expected: usize) -> Self {
+    /// Without entries.
+    pub(super) fn new(expected: Expected) -> Self {
+        let Expected { entries, in_few } = expected;
         let waiting =
             || Waiting { entries: [[T::default(); TOGETHER]; BUCKETS], counts: [0; BUCKETS] };
-        let waiting = (expected >= MANY).then(|| Box::new(waiting()));
-        Self { full: vec![Vec::new(); BUCKETS], waiting, expected }
+        let waiting = (entries >= MANY && !in_few).then(|| Box::new(waiting()));
+        Self { full: vec![Vec::new(); BUCKETS], waiting, expected: entries }
     }
 
     /// Adds an entry.
@@ -77,7 +86,9 @@ impl<T: Copy + Default> Lists<T> {
         if let Some(waiting) = self.waiting {
             let Waiting { entries, counts } = *waiting;
             for ((list, entries), count) in self.full.iter_mut().zip(&entries).zip(counts) {
-                append(list, &entries[..usize::from(count)], self.expected);
+                // No more than what was counted as the places of those that wait.
+                list.reserve_exact(usize::from(count));
+                list.extend_from_slice(&entries[..usize::from(count)]);
             }
         }
         self.full
@@ -101,14 +112,26 @@ mod tests {
     /// Each entry is in the list of its bucket, in the order of arrival, whatever was expected.
     #[test]
     fn entries_are_in_the_list_of_their_bucket() {
-        for expected in [0, 1, MANY - 1, MANY, 1_000] {
+        let cases = [
+            (0, false),
+            (1, false),
+            (MANY - 1, false),
+            (MANY, false),
+            (MANY, true),
+            (1_000, false),
+        ];
+        for (expected, in_few) in cases {
             for entries in [0, 1, 7, 8, 9, 5_000_u32] {
                 let bucket = |i: u32| i.wrapping_mul(0x9e37_79b1).to_be_bytes()[0];
-                let mut lists = Lists::new(expected);
+                let mut lists = Lists::new(Expected { entries: expected, in_few });
                 (0..entries).for_each(|i| lists.push(bucket(i), i));
                 assert!(lists.size() >= entries as usize * size_of::<u32>());
+                let size = lists.size();
                 let lists = lists.into_lists();
                 assert_eq!(lists.len(), BUCKETS);
+                // Nothing is reserved that was not counted.
+                let reserved: usize = lists.iter().map(Vec::capacity).sum();
+                assert!(reserved * size_of::<u32>() <= size);
                 for (at, list) in (0..=u8::MAX).zip(lists) {
                     assert!(list.iter().copied().eq((0..entries).filter(|i| bucket(*i) == at)));
                 }

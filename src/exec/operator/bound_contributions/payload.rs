@@ -15,7 +15,7 @@ use datafusion::common::Result;
 
 use super::grouped::{BUCKETS, Inside, place_of};
 use super::lanes::{Lane, Numbers, Source, Width};
-use super::lists::Lists;
+use super::lists::{Expected, Lists};
 use super::partial::Tally;
 use crate::grid::failed;
 use crate::grid::pairs::Pairs;
@@ -47,8 +47,8 @@ impl<T: Copy + Default> Lists<T> {
 }
 
 impl Payload {
-    /// For a source, and buckets of about so many rows; `flagged` if an aggregate needs the number of rows that pass.
-    pub(super) fn new(source: &Source, flagged: bool, expected: usize) -> Self {
+    /// For a source; `flagged` if an aggregate needs the number of rows that pass.
+    pub(super) fn new(source: &Source, flagged: bool, expected: Expected) -> Self {
         let values = match source.width() {
             None => Values::None,
             Some(Width::Byte) => Values::Byte(Lists::new(expected)),

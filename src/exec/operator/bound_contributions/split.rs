@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 
-use super::collect::{Collector, Shape};
+use super::collect::{Collector, Known, Shape};
 use super::columns::{Away, is_sum_of_rows};
 use super::crowded::{Crowded, RowCounts};
 use super::grouped::Close;
@@ -221,10 +221,11 @@ pub(super) struct Apart {
 impl Split {
     pub(super) fn new(names: Arc<Names>, ways: Arc<Ways>, mut part: Part) -> Self {
         // Files were dealt by the hash of the unit: in a turn, few buckets have rows if these follow from it, too.
-        let close = ways.close.filter(|_| part.dealt.is_none());
+        let in_turns = part.dealt.is_some();
+        let close = ways.close.filter(|_| !in_turns);
         let collector = |shape: &Option<Arc<Shape>>, rows: usize| {
-            let keys = names.keys.len;
-            shape.as_ref().map(|shape| Collector::new(&names.task, shape, rows, keys, close))
+            let known = Known { rows, keys: names.keys.len, close, in_turns };
+            shape.as_ref().map(|shape| Collector::new(&names.task, shape, known))
         };
         part.columns = part.columns.filter(|_| ways.by_column);
         Self {

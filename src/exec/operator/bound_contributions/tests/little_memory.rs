@@ -33,7 +33,7 @@ async fn rows_in_files_and_several_turns_change_nothing() {
         };
         let expected = collect(Arc::new(bound(Arc::clone(&plan))), Arc::default()).await.unwrap();
         let reserved = bound(Arc::clone(&plan)).reserved() * partitions;
-        for memory in [20_000, 40_000, 80_000, 120_000, 300_000] {
+        for memory in [20_000, 40_000, 80_000, 300_000] {
             let little = LittleMemory::new(folder.path(), reserved + memory);
             let Ok(got) = collect(Arc::new(bound(Arc::clone(&plan))), little.context()).await
             else {
@@ -46,7 +46,7 @@ async fn rows_in_files_and_several_turns_change_nothing() {
             in_turns += usize::from(little.files() > partitions);
         }
     }
-    assert!(in_files > 60 && in_turns > 40 && failed < 220, "{in_files} {in_turns} {failed}");
+    assert!(in_files > 60 && in_turns > 20 && failed < 170, "{in_files} {in_turns} {failed}");
 }
 
 /// The rows of an answer as texts, in order.
