@@ -70,8 +70,7 @@ impl Words {
 }
 
 impl Buckets {
-    /// Without rows; `close` if it has all units. What is kept of a row can be inside
-    /// then, of at most [`Words::MOST_KEYS`] keys.
+    /// Without rows; `close` if it has all units. What is kept of a row can be inside then, of at most [`Words::MOST_KEYS`] keys.
     pub(super) fn new(
         close: Option<Close>,
         has_inside: bool,
