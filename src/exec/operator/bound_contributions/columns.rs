@@ -17,7 +17,8 @@ use std::mem::size_of;
 use datafusion::common::Result;
 
 use super::lanes::{Lane, Numbers, Source, Sources};
-use super::partial::{AggregateInput, InputKind, Tally};
+use super::partial::{AggregateInput, InputKind};
+use super::share::Tally;
 use super::task::Task;
 use crate::grid::failed;
 use crate::grid::pairs::Pairs;

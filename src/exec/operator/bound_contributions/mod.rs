@@ -66,6 +66,7 @@ mod partial;
 mod payload;
 mod run;
 mod rungs;
+mod share;
 mod split;
 mod task;
 #[cfg(test)]

@@ -16,7 +16,7 @@ use datafusion::common::Result;
 use super::grouped::{BUCKETS, Inside, place_of};
 use super::lanes::{Lane, Numbers, Source, Width};
 use super::lists::{Expected, Lists};
-use super::partial::Tally;
+use super::share::Tally;
 use crate::grid::failed;
 use crate::grid::pairs::Pairs;
 

@@ -11,7 +11,8 @@
 use datafusion::common::Result;
 use num_bigint::BigUint;
 
-use super::partial::{InputKind, shared};
+use super::partial::InputKind;
+use super::share::shared;
 use crate::grid::failed;
 
 /// What a unit adds to one group without a bound.
