@@ -1,13 +1,13 @@
 //! The rows of some units, as they wait to be bounded, and unit by unit once all have arrived.
 //!
 //! In: the unit and the key of each row, in any order, and its values. Out: all rows of a bucket, which fit the processor's cache,
-//! those of a unit side by side in the order of their keys. Many more rows wait than are bounded at a time: where all units are
+//! those of a unit side by side. Many more rows wait than are bounded at a time: where all units are
 //! numbers that are close to each other, a row takes 8 bytes, and its unit is found without a hash table. Where one small number is
 //! kept of each row, these have room for it.
 //!
 //! ```text
 //! waiting   part 0: (7, Rome), (9, Bonn)   part 1: (7, Bonn)
-//! filled    unit 7: (Bonn, 2), (Rome, 0)   unit 9: (Bonn, 1)        each with the place of its values, or its number
+//! filled    unit 7: (Rome, 0), (Bonn, 2)   unit 9: (Bonn, 1)        each with the place of its values, or its number
 //! ```
 
 use std::mem::size_of;
@@ -231,7 +231,6 @@ impl Bucket {
                 self.units.group(&self.scratch, hash)?;
             }
         }
-        self.units.order_by_key();
         self.kept.clear();
         for part in parts {
             if self.kept.is_empty() {
@@ -325,21 +324,18 @@ mod tests {
                     let parts: Vec<_> = parts.iter_mut().filter_map(Iterator::next).collect();
                     bucket.fill(parts, hash()).unwrap();
                     let own: Vec<usize> = (from..to).filter(|at| into[*at] == number).collect();
-                    let mut rest = &bucket.units.rows[..];
-                    for (unit, count) in bucket.units.codes.iter().zip(&bucket.units.counts) {
-                        let (rows, after) = rest.split_at(*count);
-                        assert!(rows.is_sorted_by_key(|row| key_of(*row)));
+                    let mut units = Vec::new();
+                    for (unit, rows) in bucket.units.each() {
                         let places = rows.iter().map(|row| own[place_of(*row)]);
-                        let expected = rows.iter().map(|row| (*unit, key_of(*row)));
+                        let expected = rows.iter().map(|row| (unit, key_of(*row)));
                         assert!(places.map(row).eq(expected), "{found:?}");
-                        rows_found += count;
-                        rest = after;
+                        rows_found += rows.len();
+                        units.push(unit);
                     }
-                    assert!(rest.is_empty());
-                    let mut units = bucket.units.codes.clone();
+                    let all = units.len();
                     units.sort_unstable();
                     units.dedup();
-                    assert_eq!(units.len(), bucket.units.codes.len());
+                    assert_eq!(units.len(), all);
                 }
                 assert_eq!(rows_found, to - from);
             }
@@ -382,10 +378,10 @@ mod tests {
             for rows in buckets.into_waiting() {
                 let mut bucket = Bucket::default();
                 bucket.fill(vec![Waited { rows, kept: Vec::new() }], hash()).unwrap();
-                let units = bucket.units.codes.iter().zip(&bucket.units.counts);
-                let units = units.flat_map(|(unit, count)| std::iter::repeat_n(*unit, *count));
                 let own = |row: &u64| (key_of(*row), Inside::last(*row).0);
-                found.extend(units.zip(bucket.units.rows.iter().map(own)));
+                for (unit, rows) in bucket.units.each() {
+                    found.extend(rows.iter().map(|row| (unit, own(row))));
+                }
             }
             let mut expected: Vec<_> = rows.drain(..).zip(inside).collect();
             expected.sort_unstable_by_key(|(row, inside)| (*row, inside.0));

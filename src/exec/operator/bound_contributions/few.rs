@@ -1,79 +1,143 @@
-//! Sorts short lists, of which there are many.
+//! Sorts the rows of a unit, which are mostly few.
 //!
-//! In: a list, mostly of a few entries, in any order. Out: the same entries in order. A person has about ten rows, and the ten
-//! comparisons of each with the others cost less than the branches of another sort, half of which no processor foresees.
+//! In: rows, in any order, and a rank for each key. Out: the same rows in the order of the ranks, those of a key side by side. A
+//! person has about ten rows, and the ten comparisons of each with the others cost less than the branches of another sort, half of
+//! which no processor foresees. Only the first bits of ranks are compared, where these tell all keys apart.
 //!
 //! ```text
-//! sort(&mut rows, |row| *row, |row| *row); // [9, 4, 7] ─▶ [4, 7, 9]
+//! sort(&mut rows, |key| rank_of(key), …); // (Rome, 0), (Bonn, 1), (Rome, 2) ─▶ (Bonn, 1), (Rome, 0), (Rome, 2)
 //! ```
 
-/// The longest list that is sorted by comparing all pairs. Shorter ones are filled up, so that a processor compares four at a time.
+use std::cmp::Ordering;
+
+use super::grouped::key_of;
+
+/// The most rows that are sorted by comparing all pairs. Fewer are filled up, so that a processor compares four at a time.
 const FEW: usize = 16;
 
-/// The largest rank by which a list is sorted.
-pub(super) const MOST: u32 = (1 << 26) - 1;
+/// The bits of a rank that are not compared at first.
+const LAST: u32 = 38;
 
-/// Sorts a list by an order. An entry that comes later has no smaller rank, which is at most [`MOST`].
-pub(super) fn sort<T: Copy + Default, K: Ord>(
-    list: &mut [T],
-    rank: impl Fn(&T) -> u32,
-    order: impl Fn(&T) -> K,
+/// What fills up the ranks: each is larger than the first bits of any rank, and has other ones than the next.
+const FILLED: [i32; FEW] = {
+    let (mut filled, mut i) = ([i32::MAX; FEW], 0);
+    while i + 1 < FEW {
+        filled[i + 1] = filled[i] - 16;
+        i += 1;
+    }
+    filled
+};
+
+/// Sorts rows by the ranks of their keys. Keys of equal rank are ordered by `otherwise`, which tells any two apart.
+pub(super) fn sort(
+    rows: &mut [u64],
+    rank: impl Fn(u32) -> u64,
+    otherwise: impl Fn(u32, u32) -> Ordering,
 ) {
-    if list.len() > FEW {
-        return list.sort_unstable_by_key(order);
+    if rows.len() > FEW {
+        return sort_many(rows, rank, otherwise);
     }
-    // Entries of equal rank stay in the order in which they are.
-    let mut ranks = [i32::MAX; FEW];
-    for ((own, one), i) in ranks.iter_mut().zip(&*list).zip(0..) {
-        *own = (rank(one).min(MOST) << 4 | i).cast_signed();
+    // Rows whose ranks begin alike stay in the order in which they are.
+    let mut ranks = FILLED;
+    for ((own, row), i) in ranks.iter_mut().zip(&*rows).zip(0..) {
+        *own = first_bits(rank(key_of(*row))) << 4 | i;
     }
-    let mut sorted = [T::default(); FEW];
-    for (one, own) in list.iter().zip(ranks) {
+    let (mut sorted, mut in_order) = ([0; FEW], FILLED);
+    for (row, own) in rows.iter().zip(ranks) {
         let before: u32 = ranks.iter().map(|other| u32::from(*other < own)).sum();
-        sorted[before as usize] = *one;
+        sorted[before as usize] = *row;
+        in_order[before as usize] = own;
     }
-    list.copy_from_slice(&sorted[..list.len()]);
-    if !list.is_sorted_by_key(&order) {
-        list.sort_unstable_by_key(order);
+    rows.copy_from_slice(&sorted[..rows.len()]);
+    let begin_alike = |two: &[i32; 2]| two[0] >> 4 == two[1] >> 4;
+    let alike = in_order.array_windows().fold(false, |any, two| any | begin_alike(two));
+    if alike {
+        let mut both = in_order.array_windows().zip(rows.array_windows::<2>());
+        if both.any(|(ranks, [a, b])| begin_alike(ranks) && key_of(*a) != key_of(*b)) {
+            sort_many(rows, rank, otherwise);
+        }
     }
+}
+
+/// The same for any number of rows.
+fn sort_many(
+    rows: &mut [u64],
+    rank: impl Fn(u32) -> u64,
+    otherwise: impl Fn(u32, u32) -> Ordering,
+) {
+    let mut ranked: Vec<(u64, u64)> = rows.iter().map(|row| (rank(key_of(*row)), *row)).collect();
+    ranked.sort_unstable_by(|(rank, row), (other_rank, other)| {
+        rank.cmp(other_rank).then_with(|| otherwise(key_of(*row), key_of(*other)))
+    });
+    for (row, (_, sorted)) in rows.iter_mut().zip(ranked) {
+        *row = sorted;
+    }
+}
+
+/// What nearly always tells ranks apart.
+fn first_bits(rank: u64) -> i32 {
+    u32::try_from(rank >> LAST).unwrap_or(u32::MAX).cast_signed()
+}
+
+/// A rank for each key, smaller for smaller keys, so that rows are sorted by key.
+pub(super) fn by_key(key: u32) -> u64 {
+    u64::from(key.min((1 << (u64::BITS - LAST)) - 1)) << LAST
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As the sort of the standard library does, for all lengths around the limit, whether or not ranks tell entries apart.
+    /// As the sort of the standard library does, for all lengths around the limit, whether or not ranks tell keys apart, and the first
+    /// bits tell ranks apart.
     #[test]
-    fn lists_are_sorted() {
+    fn rows_are_sorted() {
         let mut state = 11_u64;
+        let ranks: [fn(u32) -> u64; 6] = [
+            by_key,
+            |key| u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            |key| u64::from(key % 3) << LAST,
+            |key| 5 << LAST | u64::from(key % 5),
+            |key| u64::MAX - u64::from(key),
+            |_| u64::MAX,
+        ];
         for length in 0..=FEW + 3 {
-            for values in [1, 2, 7, 1 << 40, u64::MAX] {
+            for keys in [1, 2, 7, 1_000, 1 << 31] {
                 for in_order in [false, true] {
                     let mut next = |i| {
                         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                        (state.rotate_left(30) % values, i)
+                        (state >> 33) % keys << 32 | i
                     };
-                    let mut list: Vec<(u64, usize)> = (0..length).map(&mut next).collect();
-                    if !in_order {
-                        list.reverse();
+                    let mut rows: Vec<u64> = (0..length as u64).map(&mut next).collect();
+                    if in_order {
+                        rows.sort_unstable();
                     }
-                    let mut expected = list.clone();
-                    expected.sort_unstable();
-                    for rank in [first_bits, least, |_: &(u64, usize)| 0] {
-                        let mut own = list.clone();
-                        sort(&mut own, rank, |one| *one);
-                        assert_eq!(own, expected);
+                    for rank in ranks {
+                        for turned in [false, true] {
+                            let otherwise = |a: u32, b: u32| match turned {
+                                false => a.cmp(&b),
+                                true => b.cmp(&a),
+                            };
+                            let order = |a: &u64, b: &u64| {
+                                let (a, b) = (key_of(*a), key_of(*b));
+                                rank(a).cmp(&rank(b)).then(otherwise(a, b))
+                            };
+                            let mut expected = rows.clone();
+                            expected.sort_by(order);
+                            let mut own = rows.clone();
+                            sort(&mut own, rank, otherwise);
+                            // Rows of one key may come in any order.
+                            let keys = |rows: &[u64]| -> Vec<u32> {
+                                rows.iter().map(|row| key_of(*row)).collect()
+                            };
+                            assert_eq!(keys(&own), keys(&expected));
+                            own.sort_unstable();
+                            expected.sort_unstable();
+                            assert_eq!(own, expected);
+                        }
                     }
                 }
             }
         }
-    }
-
-    fn first_bits((value, _): &(u64, usize)) -> u32 {
-        u32::try_from(value >> 38).unwrap()
-    }
-
-    fn least((value, _): &(u64, usize)) -> u32 {
-        u32::try_from(*value).unwrap_or(u32::MAX)
     }
 }

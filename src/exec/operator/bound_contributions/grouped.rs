@@ -10,7 +10,6 @@
 
 use datafusion::common::Result;
 
-use super::few::sort;
 use super::order::HashKey;
 use crate::grid::failed;
 
@@ -104,14 +103,14 @@ fn shifted(number: u32) -> u8 {
 #[derive(Default)]
 pub(crate) struct Units {
     slots: Vec<(u64, u32)>,
-    pub(crate) codes: Vec<u64>,
-    pub(crate) counts: Vec<usize>,
+    codes: Vec<u64>,
+    counts: Vec<usize>,
     ends: Vec<usize>,
     /// Where the rows of each number begin, and then where its next row goes.
     starts: Vec<u32>,
     ids: Vec<u32>,
     /// The key and place of every row, ordered by unit.
-    pub(crate) rows: Vec<u64>,
+    rows: Vec<u64>,
 }
 
 impl Units {
@@ -183,14 +182,24 @@ impl Units {
         }
     }
 
-    /// Brings each unit's rows into the order of their keys.
-    pub(super) fn order_by_key(&mut self) {
-        let mut rest = &mut self.rows[..];
-        for count in &self.counts {
-            let (own, after) = rest.split_at_mut(*count);
-            sort(own, |row| key_of(*row), |row| key_of(*row));
+    /// Each unit with its rows.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u64, &[u64])> {
+        let mut rest = &self.rows[..];
+        self.codes.iter().zip(&self.counts).map(move |(code, count)| {
+            let (own, after) = rest.split_at(*count);
             rest = after;
-        }
+            (*code, own)
+        })
+    }
+
+    /// Each unit with its rows, whose order may be changed.
+    pub(super) fn each_mut(&mut self) -> impl Iterator<Item = (u64, &mut [u64])> {
+        let mut rest = &mut self.rows[..];
+        self.codes.iter().zip(&self.counts).map(move |(code, count)| {
+            let (own, after) = std::mem::take(&mut rest).split_at_mut(*count);
+            rest = after;
+            (*code, own)
+        })
     }
 
     /// The number of a unit within the bucket.

@@ -72,6 +72,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod together;
+mod totals;
 mod units;
 
 /// The parameters of the operator, except the hash key, which is set when the query is paid for.

@@ -7,7 +7,7 @@
 //! ```text
 //! // Three groups with 5, 1 and 4 rows, in hash order; 4 rows a unit, 3 a group:
 //! let limits = EnforcedBounds { total: Some(4), per_partition: Some(3), l0: None };
-//! limits.keep([5, 1, 4].into_iter(), |group, kept| …); // 3, 1, 0
+//! limits.keep([5, 1, 4].into_iter(), |rows| *rows); // (5, 3), (1, 1)
 //! ```
 
 use arrow::datatypes::DataType;
@@ -33,13 +33,9 @@ pub(crate) struct EnforcedBounds {
 }
 
 impl EnforcedBounds {
-    /// Whether the order of the groups matters for a unit with these rows per group.
-    pub(super) fn depend_on_order(self, rows: impl ExactSizeIterator<Item = u64>) -> bool {
-        if self.l0.is_some_and(|groups| u64::try_from(rows.len()).is_ok_and(|n| n > groups)) {
-            return true;
-        }
-        let Some(most) = self.total else { return false };
-        rows.fold(0_u64, |sum, rows| sum.saturating_add(self.in_group(rows))) > most
+    /// The most rows with which the order of a unit's groups does not matter, whatever they are; `None` if it never does.
+    pub(super) fn in_any_order(self) -> Option<u64> {
+        [self.total, self.l0].into_iter().flatten().min()
     }
 
     /// Whether a unit with this many rows keeps them all, whatever its groups are.
@@ -55,27 +51,30 @@ impl EnforcedBounds {
         [self.total, self.per_partition, groups].into_iter().flatten().min()
     }
 
-    /// The number of rows kept in a group if only the group's own bound applies.
-    pub(super) fn in_group(self, rows: u64) -> u64 {
-        self.per_partition.map_or(rows, |most| rows.min(most))
-    }
-
-    /// Distributes a unit's rows: calls `keep(i, k)` for the i-th group, k = min(rows, m, rest of M).
+    /// Distributes a unit's rows: those groups, in their order, that keep any, each with k = min(rows, m, rest of M).
     ///
     /// # Guarantee
-    /// For all groups in any order, Σk ≤ M, every k ≤ m, and at most C of them are above 0. Each k depends on the given
-    /// numbers alone. Source: the rule of contribution bounding by hash order.
-    pub(crate) fn keep(self, rows: impl Iterator<Item = u64>, mut keep: impl FnMut(usize, u64)) {
+    /// For all groups in any order, Σk ≤ M, every k ≤ m, and at most C groups keep any. Each k depends on the numbers of rows
+    /// alone. Source: the rule of contribution bounding by hash order.
+    pub(crate) fn keep<G>(
+        self,
+        groups: impl Iterator<Item = G>,
+        rows: impl Fn(&G) -> usize,
+    ) -> impl Iterator<Item = (G, u64)> {
         let mut rows_left = self.total.unwrap_or(u64::MAX);
         let mut groups_left = self.l0.unwrap_or(u64::MAX);
-        for (group, rows) in rows.enumerate() {
-            let kept = if groups_left == 0 { 0 } else { self.in_group(rows).min(rows_left) };
-            if kept > 0 {
-                groups_left -= 1;
-                rows_left -= kept;
+        let most = self.per_partition.unwrap_or(u64::MAX);
+        let kept = groups.map_while(move |group| {
+            if rows_left == 0 || groups_left == 0 {
+                return None;
             }
-            keep(group, kept);
-        }
+            let rows = u64::try_from(rows(&group)).unwrap_or(u64::MAX);
+            let kept = rows.min(most).min(rows_left);
+            rows_left -= kept;
+            groups_left -= u64::from(kept > 0);
+            Some((group, kept))
+        });
+        kept.filter(|(_, kept)| *kept > 0)
     }
 }
 
@@ -419,43 +418,56 @@ mod tests {
     use super::{EnforcedBounds, InputKind, Tally};
     use crate::grid::Grid;
 
-    fn kept(limits: [Option<u64>; 3], rows: &[u64]) -> Vec<u64> {
-        let [total, per_partition, groups] = limits;
-        let mut out = Vec::new();
-        let limits = EnforcedBounds { total, per_partition, l0: groups };
-        limits.keep(rows.iter().copied(), |_, kept| out.push(kept));
-        out
+    /// What each of these groups keeps.
+    fn kept(limits: EnforcedBounds, rows: &[usize]) -> Vec<u64> {
+        let mut all = vec![0; rows.len()];
+        for ((i, _), kept) in limits.keep(rows.iter().enumerate(), |(_, rows)| **rows) {
+            all[i] = kept;
+        }
+        all
+    }
+
+    fn limits([total, per_partition, l0]: [Option<u64>; 3]) -> EnforcedBounds {
+        EnforcedBounds { total, per_partition, l0 }
     }
 
     #[test]
     fn rows_are_distributed_in_order() {
-        let rows = [5, 1, 4, 2];
-        assert_eq!(kept([None, None, None], &rows), rows);
-        assert_eq!(kept([Some(7), None, None], &rows), [5, 1, 1, 0]);
-        assert_eq!(kept([Some(4), Some(3), None], &rows), [3, 1, 0, 0]);
-        assert_eq!(kept([None, Some(2), Some(3)], &rows), [2, 1, 2, 0]);
-        assert_eq!(kept([Some(0), None, None], &rows), [0; 4]);
-        assert_eq!(kept([None, Some(0), None], &rows), [0; 4]);
-        assert_eq!(kept([None, None, Some(0)], &rows), [0; 4]);
+        for (bounds, expected) in [
+            ([None, None, None], [5, 1, 4, 2]),
+            ([Some(7), None, None], [5, 1, 1, 0]),
+            ([Some(4), Some(3), None], [3, 1, 0, 0]),
+            ([None, Some(2), Some(3)], [2, 1, 2, 0]),
+            ([Some(0), None, None], [0; 4]),
+            ([None, Some(0), None], [0; 4]),
+            ([None, None, Some(0)], [0; 4]),
+        ] {
+            assert_eq!(kept(limits(bounds), &[5, 1, 4, 2]), expected, "{bounds:?}");
+        }
+        // A group without rows is not one of those that keep any.
+        assert_eq!(kept(limits([None, None, Some(2)]), &[0, 3, 0, 1, 2]), [0, 3, 0, 1, 0]);
     }
 
     #[test]
     fn order_is_computed_only_if_it_matters() {
         for m in 0..6 {
-            for (unit, groups) in [(None, Some(2)), (Some(4), None), (Some(4), Some(2))] {
-                let limits = EnforcedBounds { total: unit, per_partition: Some(m), l0: groups };
-                for rows in [vec![], vec![4], vec![3, 2], vec![1, 1, 1], vec![2, 2, 9]] {
-                    let all: u64 = rows.iter().sum();
+            for (unit, groups) in
+                [(None, None), (None, Some(2)), (Some(4), None), (Some(4), Some(2))]
+            {
+                let limits = limits([unit, Some(m), groups]);
+                for rows in [vec![], vec![4], vec![3, 2], vec![1, 1, 1], vec![2, 2, 9], vec![1, 1]]
+                {
+                    let all: u64 = rows.iter().map(|rows| *rows as u64).sum();
+                    let own: Vec<u64> = rows.iter().map(|rows| *rows as u64).collect();
                     if limits.spare(all) {
-                        assert_eq!(kept([unit, Some(m), groups], &rows), rows);
+                        assert_eq!(kept(limits, &rows), own);
                     }
                     if limits.spared(rows.len() > 1).is_none_or(|most| all <= most) {
-                        assert_eq!(kept([unit, Some(m), groups], &rows), rows);
+                        assert_eq!(kept(limits, &rows), own);
                     }
-                    if !limits.depend_on_order(rows.iter().copied()) {
-                        let all = [unit, Some(m), groups];
-                        let free: Vec<_> = rows.iter().map(|r| limits.in_group(*r)).collect();
-                        assert_eq!(kept(all, &rows), free, "{limits:?} {rows:?}");
+                    if limits.in_any_order().is_none_or(|most| all <= most) {
+                        let free: Vec<_> = own.iter().map(|rows| m.min(*rows)).collect();
+                        assert_eq!(kept(limits, &rows), free, "{limits:?} {rows:?}");
                     }
                 }
             }

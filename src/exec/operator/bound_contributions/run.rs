@@ -24,7 +24,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 
 use super::bucket::Waited;
-use super::collect::{Collector, Shape, Totals, add};
+use super::collect::Collector;
 use super::crowded::RowCounts;
 use super::grouped::BUCKETS;
 use super::hold::Holder;
@@ -33,6 +33,7 @@ use super::pack;
 use super::split::{Apart, By, Least, Split, Suspects, Ways};
 use super::task::Task;
 use super::together::{Names, Part, balance, close_units, together};
+use super::totals::{Shape, Totals, add};
 use crate::exec::operator::shelf::{Shelf, room, turns};
 use crate::grid::failed;
 

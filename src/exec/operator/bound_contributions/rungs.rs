@@ -19,9 +19,9 @@ use crate::grid::failed;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Own {
     /// The place of the key.
-    pub(super) key: u32,
+    key: usize,
     /// The outputs.
-    pub(super) parts: [i128; 3],
+    parts: [i128; 3],
     /// How much of a bound it uses up.
     used: u128,
 }
@@ -31,7 +31,7 @@ impl Own {
     ///
     /// # Errors
     /// A constant text for an aggregate without a ladder.
-    pub(super) fn new(kind: &InputKind, key: u32, parts: [i128; 3], count: u64) -> Result<Self> {
+    pub(super) fn new(kind: &InputKind, key: usize, parts: [i128; 3], count: u64) -> Result<Self> {
         let used = match kind {
             InputKind::CountRows { .. }
             | InputKind::CountValues { .. }
@@ -50,9 +50,9 @@ impl Own {
 /// What a unit adds to all of its groups without a bound.
 #[derive(Debug, Default)]
 pub(super) struct Rungs {
-    pub(super) own: Vec<Own>,
+    own: Vec<Own>,
     /// The sum of what they use up.
-    pub(super) used: u128,
+    used: u128,
 }
 
 impl Rungs {
@@ -68,16 +68,6 @@ impl Rungs {
             self.used = self.used.checked_add(one.used).ok_or_else(failed)?;
             self.own.push(one);
         }
-        Ok(())
-    }
-
-    /// Puts the groups into this order.
-    ///
-    /// # Errors
-    /// A constant text for a place without a group.
-    pub(super) fn sort_by(&mut self, order: impl Iterator<Item = usize>) -> Result<()> {
-        let sorted: Option<Vec<Own>> = order.map(|i| self.own.get(i).copied()).collect();
-        self.own = sorted.filter(|own| own.len() == self.own.len()).ok_or_else(failed)?;
         Ok(())
     }
 
@@ -101,7 +91,7 @@ impl Rungs {
         &self,
         kind: &InputKind,
         bound: u128,
-        mut add: impl FnMut(u32, [i128; 3]) -> Result<()>,
+        mut add: impl FnMut(usize, [i128; 3]) -> Result<()>,
     ) -> Result<()> {
         let mut left = bound;
         for Own { key, parts, used } in &self.own {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 
-use super::collect::{Collector, Known, Shape};
+use super::collect::{Collector, Known};
 use super::columns::{Away, is_sum_of_rows};
 use super::crowded::{Crowded, RowCounts};
 use super::grouped::Close;
@@ -26,6 +26,7 @@ use super::order::{HashKey, Spread};
 use super::partial::EnforcedBounds;
 use super::task::Task;
 use super::together::{Names, Part};
+use super::totals::Shape;
 use crate::exec::operator::shelf::{Dealt, Written};
 use crate::grid::failed;
 

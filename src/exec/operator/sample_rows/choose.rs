@@ -97,17 +97,14 @@ impl Chooser {
             places.chunks(BATCH).map(|places| self.gather(places)).collect::<Result<_>>()?;
         let limits = task.limits;
         let spare = |count: usize| u64::try_from(count).is_ok_and(|count| limits.spare(count));
-        let encode = self.units.counts.iter().any(|count| !spare(*count));
+        let encode = self.units.each().any(|(_, own)| !spare(own.len()));
         self.choice.load(&gathered, rows.len(), encode)?;
         self.account(rows.len(), &gathered)?;
-        let mut rest = &self.units.rows[..];
-        for (code, count) in self.units.codes.iter().zip(&self.units.counts) {
-            let (own, after) = rest.split_at(*count);
-            rest = after;
-            if spare(*count) {
+        for (code, own) in self.units.each() {
+            if spare(own.len()) {
                 own.iter().for_each(|row| self.choice.kept[place_of(*row)] = true);
             } else {
-                let unit = self.names.units.hash(*code, task.hash)?;
+                let unit = self.names.units.hash(code, task.hash)?;
                 self.choice.choose(&task, unit, own)?;
             }
         }
@@ -177,14 +174,11 @@ impl Choice {
             self.by_group = by_group;
             return Ok(());
         }
-        let sizes = groups.iter().map(|group| u64::try_from(group.len()).unwrap_or(u64::MAX));
-        let mut quotas = Vec::with_capacity(groups.len());
-        task.limits.keep(sizes, |_, quota| quotas.push(quota));
-        for (group, quota) in groups.into_iter().zip(quotas) {
+        for (group, quota) in task.limits.keep(groups.into_iter(), |group| group.len()) {
             let quota = usize::try_from(quota).map_err(|_| failed())?;
             if quota >= group.len() {
                 group.iter().for_each(|(_, place)| self.kept[*place] = true);
-            } else if quota > 0 {
+            } else {
                 self.choose_in_group(task, group, quota);
             }
         }
@@ -212,12 +206,10 @@ impl Choice {
             different
                 .push(equal.filter_map(|rows| rows.first()).map(|(_, place)| *place).collect());
         }
-        let sizes = different.iter().map(|rows| u64::try_from(rows.len()).unwrap_or(u64::MAX));
-        let kept = &mut self.kept;
-        task.limits.keep(sizes, |group, quota| {
+        for (rows, quota) in task.limits.keep(different.iter(), |rows| rows.len()) {
             let quota = usize::try_from(quota).unwrap_or(usize::MAX);
-            different[group].iter().take(quota).for_each(|place| kept[*place] = true);
-        });
+            rows.iter().take(quota).for_each(|place| self.kept[*place] = true);
+        }
     }
 
     /// Marks `quota` of one group's rows; the group has more, and `quota` is at least one.

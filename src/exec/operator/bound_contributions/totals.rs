@@ -1,0 +1,239 @@
+//! Adds up what each unit may contribute.
+//!
+//! In: the rows of each bucket, with their values. Out: the totals of every output for every key. It assumes that all rows of a
+//! unit that are collected for an aggregate are in one bucket when it is bounded: all rows of that unit, or of that unit in
+//! groups that bound each other in nothing. It guarantees that each unit's contribution is bounded as a whole, in whatever
+//! order the rows arrive. What several partitions collected in one bucket is put together.
+//!
+//! ```text
+//! bucket ─▶ rows by unit ─▶ in the order in which groups are served ─▶ k_j ─▶ totals
+//! ```
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+
+use super::bucket::{Bucket, Waited};
+use super::few::{by_key, sort};
+use super::grouped::{Units, key_of};
+use super::partial::{AggregateInput, InputKind};
+use super::payload::Kept;
+use super::rungs::{Own, Rungs};
+use super::share::{clamped, distances, shared};
+use super::task::Task;
+use super::together::{KeyNames, Names};
+use crate::grid::failed;
+
+/// Aggregates for which the same rows are collected.
+#[derive(Debug)]
+pub(super) struct Shape {
+    /// The aggregates, each with the number of its first output.
+    inputs: Vec<(usize, usize)>,
+    /// The most rows with which the order of a unit's groups does not matter; `None` if it never does.
+    in_any_order: Option<u64>,
+}
+
+impl Shape {
+    /// For aggregates, each with the number of its first output; `None` if there are none.
+    pub(super) fn new(task: &Task, inputs: Vec<(usize, usize)>) -> Option<Arc<Self>> {
+        let most = |(i, _): &(usize, usize)| match &task.inputs[*i] {
+            AggregateInput { ladder: Some(_), .. } => Some(1),
+            input => input.effective_limits().in_any_order(),
+        };
+        let in_any_order = inputs.iter().filter_map(most).min();
+        (!inputs.is_empty()).then(|| Arc::new(Self { inputs, in_any_order }))
+    }
+
+    /// The numbers of the aggregates.
+    pub(super) fn aggregates(&self) -> impl Iterator<Item = usize> {
+        self.inputs.iter().map(|(i, _)| *i)
+    }
+}
+
+/// The last pass: bounds unit by unit and adds up.
+pub(super) struct Totals {
+    names: Arc<Names>,
+    sums: Vec<Vec<i128>>,
+    /// What is left to bound: all that was collected in one bucket, by several parts.
+    buckets: Vec<(Arc<Shape>, Vec<Waited>)>,
+    bucket: Bucket,
+    rungs: Rungs,
+}
+
+impl Totals {
+    /// For buckets, each with what all parts collected in it; `outputs` numbers for each key.
+    pub(super) fn new(
+        names: Arc<Names>,
+        outputs: usize,
+        buckets: Vec<(Arc<Shape>, Vec<Waited>)>,
+    ) -> Self {
+        let sums = vec![vec![0; names.keys.len]; outputs];
+        let (bucket, rungs) = Default::default();
+        Self { names, sums, buckets, bucket, rungs }
+    }
+
+    /// Processes one bucket; false if none is left.
+    pub(super) fn next_bucket(&mut self) -> Result<bool> {
+        let Some((shape, parts)) = self.buckets.pop() else { return Ok(false) };
+        let Self { names, sums, bucket, rungs, .. } = self;
+        let task = &names.task;
+        bucket.fill(parts, task.hash)?;
+        for (code, rows) in bucket.units.each_mut() {
+            let any = shape.in_any_order.is_none_or(|most| count(rows) <= most);
+            if any {
+                sort(rows, by_key, |key, other| key.cmp(&other));
+            } else {
+                names.order(code, rows)?;
+            }
+        }
+        for (i, output) in &shape.inputs {
+            let (input, values) = (&task.inputs[*i], bucket.kept(task, *i)?);
+            let sums = &mut sums[*output..];
+            match &input.ladder {
+                None => add_kept(sums, input, values, &bucket.units)?,
+                Some(ladder) => {
+                    for (_, rows) in bucket.units.each() {
+                        add_rungs(sums, &input.kind, ladder, values, rows, rungs)?;
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The totals: for every output, one number for each key.
+    pub(super) fn into_sums(self) -> Vec<Vec<i128>> {
+        self.sums
+    }
+}
+
+/// The rows of each of a unit's groups, if those of a group are side by side.
+fn groups(rows: &[u64]) -> impl Iterator<Item = &[u64]> {
+    rows.chunk_by(|row, next| key_of(*row) == key_of(*next))
+}
+
+/// The place of a group's key.
+fn place(group: &[u64]) -> usize {
+    group.first().map_or(0, |row| key_of(*row) as usize)
+}
+
+/// The number of a group's rows.
+fn count(group: &[u64]) -> u64 {
+    u64::try_from(group.len()).unwrap_or(u64::MAX)
+}
+
+/// Adds what the rows that each unit keeps of a group add to its key. The groups of a unit are in the order in which they are served,
+/// if that matters.
+///
+/// # Guarantee
+/// A unit adds to those groups alone that keep rows under [`EnforcedBounds::keep`], and to each what [`InputKind::partial`] says of
+/// so many rows.
+fn add_kept(
+    sums: &mut [Vec<i128>],
+    input: &AggregateInput,
+    values: &Kept,
+    units: &Units,
+) -> Result<()> {
+    let (kind, limits) = (&input.kind, input.effective_limits());
+    let of_unit = |(_, rows)| limits.keep(groups(rows), |group| group.len());
+    let mut kept = units.each().flat_map(of_unit);
+    match kind {
+        InputKind::CountRows { filter: None } => {
+            kept.try_for_each(|(group, kept)| add(&mut sums[0][place(group)], kept.into()))
+        }
+        InputKind::CountUnits { filter: None } => {
+            kept.try_for_each(|(group, _)| add(&mut sums[0][place(group)], 1))
+        }
+        InputKind::Sum { lo, hi, .. } => kept.try_for_each(|(group, kept)| {
+            let sum = clamped(values.sum(group)?, [*lo, *hi], kept)?;
+            add(&mut sums[0][place(group)], sum)
+        }),
+        InputKind::Mean { lo, hi, .. } => kept.try_for_each(|(group, kept)| {
+            let tally = values.tally(group)?;
+            let parts = distances(tally, [*lo, *hi], kept, count(group))?;
+            let mut parts = parts.into_iter().zip(&mut *sums);
+            parts.try_for_each(|(part, sums)| add(&mut sums[place(group)], part))
+        }),
+        InputKind::Products { pairs, .. } => kept.try_for_each(|(group, kept)| {
+            let mut sums = sums.iter_mut().take(pairs.products()).enumerate();
+            sums.try_for_each(|(which, sums)| {
+                let product = values.product(group, pairs, which)?;
+                add(&mut sums[place(group)], shared(product, kept, count(group))?)
+            })
+        }),
+        InputKind::CountRows { .. }
+        | InputKind::CountUnits { .. }
+        | InputKind::CountValues { .. }
+        | InputKind::Moments { .. }
+        | InputKind::MeanPerUnit { .. }
+        | InputKind::SumPerUnit { .. } => kept.try_for_each(|(group, kept)| {
+            let parts = kind.partial(values.tally(group)?, count(group), kept)?;
+            let mut parts = parts.into_iter().zip(&mut *sums).filter(|(part, _)| *part != 0);
+            parts.try_for_each(|(part, sums)| add(&mut sums[place(group)], part))
+        }),
+    }
+}
+
+/// Adds what one unit adds under each bound of a ladder. Its groups are in the order in which they are served.
+///
+/// # Guarantee
+/// The columns of the last bound change by what [`Rungs::under`] says of it, those of a smaller bound by what is cut of that;
+/// the column of units beyond a bound changes by 1 at one key if the unit is beyond it, and by 0 otherwise.
+fn add_rungs(
+    sums: &mut [Vec<i128>],
+    kind: &InputKind,
+    ladder: &[u128],
+    values: &Kept,
+    rows: &[u64],
+    rungs: &mut Rungs,
+) -> Result<()> {
+    let Some((last, smaller)) = ladder.split_last() else { return Err(failed()) };
+    rungs.fill(groups(rows).map(|group| {
+        let tally = values.tally(group)?;
+        let parts = kind.partial(tally, count(group), count(group))?;
+        Own::new(kind, place(group), parts, tally.count)
+    }))?;
+    let parts = kind.outputs();
+    let change = |sums: &mut [Vec<i128>], key: usize, values: [i128; 3], sign: i128| {
+        let mut columns = values.into_iter().zip(sums).filter(|(value, _)| *value != 0);
+        columns.try_for_each(|(value, sums)| add(&mut sums[key], sign * value))
+    };
+    rungs.under(kind, *last, |key, values| change(&mut sums[..parts], key, values, 1))?;
+    let beyond = |bound: &u128| rungs.is_beyond(*bound);
+    for (j, bound) in smaller.iter().enumerate().take_while(|(_, bound)| beyond(bound)) {
+        let cut = &mut sums[parts * (j + 1)..parts * (j + 2)];
+        rungs.under(kind, *last, |key, values| change(cut, key, values, 1))?;
+        rungs.under(kind, *bound, |key, values| change(cut, key, values, -1))?;
+    }
+    for (j, _) in ladder.iter().enumerate().take_while(|(_, bound)| beyond(bound)) {
+        add(&mut sums[parts * ladder.len() + j][place(rows)], 1)?;
+    }
+    Ok(())
+}
+
+impl Names {
+    /// Brings the rows of each group of a unit together, and the groups into the order in which they are served.
+    ///
+    /// # Guarantee
+    /// The order depends on the key of the query's hash, the unit's own value and the groups' own keys, and on nothing else.
+    fn order(&self, code: u64, rows: &mut [u64]) -> Result<()> {
+        let hash = self.task.hash;
+        let unit = self.units.hash(code, hash)?;
+        match &self.of_keys {
+            None => sort(rows, |key| hash.rank(unit, key), |key, other| key.cmp(&other)),
+            Some(KeyNames { bytes, hashes }) => {
+                // A place depends on which rows of other units came before; the key itself does not.
+                let rank = |key: u32| hash.named_rank(unit, hashes[key as usize]);
+                let name = |key: u32| bytes.row(key as usize);
+                sort(rows, rank, |key, other| name(key).data().cmp(name(other).data()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds, unless 128 bits do not suffice.
+pub(super) fn add(sum: &mut i128, part: i128) -> Result<()> {
+    *sum = sum.checked_add(part).ok_or_else(failed)?;
+    Ok(())
+}
