@@ -53,8 +53,8 @@ fn exp_series(r_low: &BigInt, r_high: &BigInt, point: u32) -> (BigInt, BigInt) {
     let (mut term_low, mut term_high) = (one.clone(), one);
     let mut n = 1_u32;
     while term_high > BigInt::one() {
-        term_low = (term_low * r_low).div_floor(&(BigInt::from(n) << point));
-        term_high = (term_high * r_high).div_ceil(&(BigInt::from(n) << point));
+        term_low = ((term_low * r_low) >> point) / n;
+        term_high = (shift_ceil(&(term_high * r_high), point) + (n - 1)) / n;
         low += &term_low;
         high += &term_high;
         n += 1;
@@ -131,12 +131,15 @@ fn twice_atanh(z: &Rational, point: u32) -> Enclosure {
     }
 }
 
+/// units·2^−point, without a search for other common factors than 2.
 fn dyadic(units: BigInt, point: u32) -> Rational {
-    Rational::new(units, BigInt::one() << point)
+    let twos = units.trailing_zeros().unwrap_or(u64::MAX).min(point.into());
+    Rational::new_raw(units >> twos, BigInt::one() << (u64::from(point) - twos))
 }
 
+/// units·2^−point, rounded up.
 fn shift_ceil(units: &BigInt, point: u32) -> BigInt {
-    units.div_ceil(&(BigInt::one() << point))
+    -(-units >> point)
 }
 
 #[cfg(test)]
@@ -168,6 +171,19 @@ mod tests {
         }
         let far = exp_neg(&rational(1_000_000, 1), 128);
         assert!(far.lower.is_zero() && far.upper <= dyadic(BigInt::one(), 128));
+    }
+
+    /// Shifts are divisions by powers of two, and what they make is in lowest terms.
+    #[test]
+    fn shifts_are_divisions() {
+        for units in -70_i64..70 {
+            for point in 0..8 {
+                let (exact, whole) = (rational(units, 1 << point), BigInt::from(units));
+                assert_eq!(shift_ceil(&whole, point), exact.ceil().to_integer());
+                let own = dyadic(whole, point);
+                assert_eq!((own.numer(), own.denom()), (exact.numer(), exact.denom()));
+            }
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! ```
 
 use num_bigint::BigInt;
+use num_integer::Integer;
 use num_traits::{One, Zero};
 
 use super::enclosure::exp_neg;
@@ -49,7 +50,8 @@ impl Selecting {
         let square = |divisor: u8| {
             epsilon * epsilon / (Rational::from_integer(BigInt::from(divisor)) * &draws)
         };
-        let pure = rounded_up(epsilon * half_tangent(&(epsilon / &draws))).min(square(2));
+        let [part, whole] = half_tangent(&(epsilon / &draws));
+        let pure = rounded_up(epsilon.numer() * part, &(epsilon.denom() * whole)).min(square(2));
         match self {
             Self::Pure => pure,
             Self::BoundedRange => pure.min(square(8)),
@@ -57,20 +59,19 @@ impl Selecting {
     }
 }
 
-/// tanh(x/2) = (1 − e^−x)/(1 + e^−x), for x ≥ 0, or slightly more.
+/// tanh(x/2) = (1 − e^−x)/(1 + e^−x), for x ≥ 0, or slightly more, as the two ends of a fraction that may have common factors.
 ///
 /// # Guarantee
 /// Never too small: it falls with e^−x, which is rounded down.
-fn half_tangent(x: &Rational) -> Rational {
+fn half_tangent(x: &Rational) -> [BigInt; 2] {
     let less = exp_neg(x, BITS).lower;
-    (Rational::one() - &less) / (Rational::one() + less)
+    [less.denom() - less.numer(), less.denom() + less.numer()]
 }
 
-/// The next multiple of 10⁻¹⁵.
-fn rounded_up(value: Rational) -> Rational {
+/// part/whole, as the next multiple of 10⁻¹⁵.
+fn rounded_up(part: BigInt, whole: &BigInt) -> Rational {
     let units = BigInt::from(10).pow(PLACES);
-    let whole = (value * Rational::from_integer(units.clone())).ceil().to_integer();
-    Rational::new(whole, units)
+    Rational::new((part * &units).div_ceil(whole), units)
 }
 
 /// The exact loss of one or several releases: (ε, δ), and δ-approximate ρ-zCDP; composition is addition.
