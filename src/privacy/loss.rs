@@ -15,7 +15,7 @@
 
 use num_bigint::BigInt;
 use num_integer::Integer;
-use num_traits::{One, Zero};
+use num_traits::Zero;
 
 use super::enclosure::exp_neg;
 use super::{Delta, Epsilon, Rational, Rho};

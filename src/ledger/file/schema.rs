@@ -104,6 +104,8 @@ pub(crate) fn configure(connection: &mut Connection, busy: Duration) -> Result<(
     wait::set(connection, busy)?;
     // The file must not make SQLite run dangerous code, and no write may bypass the tables.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // Plans do not depend on bound values: otherwise a cached statement with LIMIT is planned anew for each value.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.execute_batch(
         "PRAGMA trusted_schema = OFF;
          PRAGMA foreign_keys = ON;
