@@ -234,6 +234,8 @@ impl Loss {
 
 #[cfg(test)]
 mod tests {
+    use num_traits::One;
+
     use super::*;
 
     fn ratio(num: i64, den: i64) -> Rational {

@@ -106,7 +106,7 @@ mod tests {
                 for in_order in [false, true] {
                     let mut next = |i| {
                         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                        (state >> 33) % keys << 32 | i
+                        ((state >> 33) % keys) << 32 | i
                     };
                     let mut rows: Vec<u64> = (0..length as u64).map(&mut next).collect();
                     if in_order {
