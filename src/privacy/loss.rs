@@ -43,8 +43,8 @@ impl Selecting {
     /// D = ln(cosh((α − ½)ε)/cosh(ε/2))/(α − 1). Let h(α) = (α − 1)·(D − αε·tanh(ε/2)): h(1) = 0, and h′(α) =
     /// ε·(tanh((2α − 1)ε/2) − (2α − 1)·tanh(ε/2)) ≤ 0 for α ≥ 1, because tanh is concave. So D ≤ αρ, and ρ is reached as
     /// α falls to 1. It is below ε²/2 and below ε. A draw of bounded range is also ε²/8-zCDP (Dong, Durfee, Rogers 2020;
-    /// Cesar, Rogers 2021). k draws of ε/k cost k times that of one: ε·tanh(ε/2k), or ε²/8k. The tangent is rounded up
-    /// to 10⁻¹⁵.
+    /// Cesar, Rogers 2021). k draws of ε/k cost k times that of one: ε·tanh(ε/2k), or ε²/8k. The former is rounded up
+    /// to a multiple of 10⁻¹⁵.
     pub fn rho(self, epsilon: &Rational, draws: u64) -> Rational {
         let draws = Rational::from_integer(BigInt::from(draws.max(1)));
         let square = |divisor: u8| {

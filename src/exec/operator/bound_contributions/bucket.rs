@@ -295,8 +295,7 @@ mod tests {
         (buckets.into_waiting().into_iter().map(waited).collect(), into)
     }
 
-    /// Rows of several parts are there once each, unit by unit and in the order of their keys, with the places of their values,
-    /// however units are kept.
+    /// Rows of several parts are there once each, unit by unit, with the places of their values, however units are kept.
     #[test]
     fn rows_of_all_parts_are_unit_by_unit() {
         let far = [0, 1 << 32, (1 << 32) + 7, 7, u64::MAX, 1 << 63];

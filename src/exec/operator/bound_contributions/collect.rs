@@ -1,8 +1,8 @@
 //! Collects rows by unit.
 //!
-//! In: rows, with their units, keys and values. Out: the same rows in [`BUCKETS`]. It guarantees that a bucket has all rows of each
-//! of its units, whichever part collected them, so that the last pass works on pieces that fit the processor's cache; the rows are
-//! never sorted as a whole.
+//! In: rows, with their units, keys and values, those of one part. Out: those that are wanted, in [`BUCKETS`]. It guarantees that all
+//! parts have a unit in the same bucket, so that the last pass works on pieces that fit the processor's cache; the rows are never
+//! sorted as a whole.
 //!
 //! ```text
 //! rows ─▶ bucket 0..256, each with the rows of its units and their values

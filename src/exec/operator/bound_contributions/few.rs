@@ -1,8 +1,8 @@
 //! Sorts the rows of a unit, which are mostly few.
 //!
 //! In: rows, in any order, and a rank for each key. Out: the same rows in the order of the ranks, those of a key side by side. A
-//! person has about ten rows, and the ten comparisons of each with the others cost less than the branches of another sort, half of
-//! which no processor foresees. Only the first bits of ranks are compared, where these tell all keys apart.
+//! person has about ten rows, and comparing each with all others costs less than the branches of another sort, half of which no
+//! processor foresees. Only the first bits of ranks are compared, where these tell all keys apart.
 //!
 //! ```text
 //! sort(&mut rows, |key| rank_of(key), …); // (Rome, 0), (Bonn, 1), (Rome, 2) ─▶ (Bonn, 1), (Rome, 0), (Rome, 2)
@@ -28,7 +28,10 @@ const FILLED: [i32; FEW] = {
     filled
 };
 
-/// Sorts rows by the ranks of their keys. Keys of equal rank are ordered by `otherwise`, which tells any two apart.
+/// Sorts rows by the ranks of their keys. Keys of equal rank are ordered by `otherwise`, which should tell any two apart.
+///
+/// # Guarantee
+/// The rows of a key are side by side, whatever ranks and `otherwise` say.
 pub(super) fn sort(
     rows: &mut [u64],
     rank: impl Fn(u32) -> u64,
@@ -59,18 +62,37 @@ pub(super) fn sort(
     }
 }
 
-/// The same for any number of rows.
+/// The same for any number of rows, in place: a unit may have nearly all of them.
 fn sort_many(
     rows: &mut [u64],
     rank: impl Fn(u32) -> u64,
     otherwise: impl Fn(u32, u32) -> Ordering,
 ) {
-    let mut ranked: Vec<(u64, u64)> = rows.iter().map(|row| (rank(key_of(*row)), *row)).collect();
-    ranked.sort_unstable_by(|(rank, row), (other_rank, other)| {
-        rank.cmp(other_rank).then_with(|| otherwise(key_of(*row), key_of(*other)))
+    rows.sort_unstable();
+    let keys = rows.chunk_by(|row, next| key_of(*row) == key_of(*next)).map(|own| key_of(own[0]));
+    // Each key with its rank and its number among the keys.
+    let mut groups: Vec<(u64, u32, u32)> =
+        keys.zip(0..).map(|(key, number)| (rank(key), key, number)).collect();
+    groups.sort_unstable_by(|(rank, key, number), (other_rank, other, other_number)| {
+        let by_key = || otherwise(*key, *other).then(number.cmp(other_number));
+        rank.cmp(other_rank).then_with(by_key)
     });
-    for (row, (_, sorted)) in rows.iter_mut().zip(ranked) {
-        *row = sorted;
+    let mut positions = vec![0; groups.len()];
+    for ((_, _, number), position) in groups.iter().zip(0..) {
+        positions[*number as usize] = position;
+    }
+    // For the second sort, the position of a key stands in its place.
+    rename(rows, positions);
+    rows.sort_unstable();
+    rename(rows, groups.into_iter().map(|(_, key, _)| key));
+}
+
+/// Gives the rows of each key another key.
+fn rename(rows: &mut [u64], keys: impl IntoIterator<Item = u32>) {
+    for (own, key) in rows.chunk_by_mut(|row, next| key_of(*row) == key_of(*next)).zip(keys) {
+        for row in own {
+            *row = *row & u64::from(u32::MAX) | u64::from(key) << 32;
+        }
     }
 }
 
@@ -79,7 +101,7 @@ fn first_bits(rank: u64) -> i32 {
     u32::try_from(rank >> LAST).unwrap_or(u32::MAX).cast_signed()
 }
 
-/// A rank for each key, smaller for smaller keys, so that rows are sorted by key.
+/// A rank for each key, no larger for smaller keys, so that rows are sorted by key.
 pub(super) fn by_key(key: u32) -> u64 {
     u64::from(key.min((1 << (u64::BITS - LAST)) - 1)) << LAST
 }
@@ -101,7 +123,7 @@ mod tests {
             |key| u64::MAX - u64::from(key),
             |_| u64::MAX,
         ];
-        for length in 0..=FEW + 3 {
+        for length in (0..=FEW + 3).chain([100, 1_000]) {
             for keys in [1, 2, 7, 1_000, 1 << 31] {
                 for in_order in [false, true] {
                     let mut next = |i| {
@@ -138,6 +160,16 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// A key's rows are side by side, and in the order of the keys, even where nothing tells keys apart.
+    #[test]
+    fn rows_of_a_key_are_side_by_side() {
+        for length in [2, 5, FEW as u64, 40] {
+            let mut rows: Vec<u64> = (0..length).map(|i| (i * 3 % 4) << 32 | i).collect();
+            sort(&mut rows, |_| 7, |_, _| Ordering::Equal);
+            assert!(rows.is_sorted_by_key(|row| key_of(*row)));
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct EnforcedBounds {
 }
 
 impl EnforcedBounds {
-    /// The most rows with which the order of a unit's groups does not matter, whatever they are; `None` if it never does.
+    /// So many rows of a unit, or fewer, are kept alike in any order of its groups, whatever these are; `None` if all are.
     pub(super) fn in_any_order(self) -> Option<u64> {
         [self.total, self.l0].into_iter().flatten().min()
     }

@@ -6,7 +6,7 @@
 //! order the rows arrive. What several partitions collected in one bucket is put together.
 //!
 //! ```text
-//! bucket ─▶ rows by unit ─▶ in the order in which groups are served ─▶ k_j ─▶ totals
+//! bucket ─▶ rows by unit ─▶ groups, in the order in which they are served if that matters ─▶ k_j ─▶ totals
 //! ```
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::grid::failed;
 pub(super) struct Shape {
     /// The aggregates, each with the number of its first output.
     inputs: Vec<(usize, usize)>,
-    /// The most rows with which the order of a unit's groups does not matter; `None` if it never does.
+    /// The order of a unit's groups does not matter if it has at most so many rows; `None` if it never does.
     in_any_order: Option<u64>,
 }
 
