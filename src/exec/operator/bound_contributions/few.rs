@@ -2,7 +2,8 @@
 //!
 //! In: rows, in any order, and a rank for each key. Out: the same rows in the order of the ranks, those of a key side by side. A
 //! person has about ten rows, and comparing each with all others costs less than the branches of another sort, half of which no
-//! processor foresees. Only the first bits of ranks are compared, where these tell all keys apart.
+//! processor foresees. Only the first bits of ranks are compared, where these tell all keys apart. Nearly all rows may be of one
+//! unit, and are sorted in place.
 //!
 //! ```text
 //! sort(&mut rows, |key| rank_of(key), …); // (Rome, 0), (Bonn, 1), (Rome, 2) ─▶ (Bonn, 1), (Rome, 0), (Rome, 2)
@@ -15,7 +16,10 @@ use super::grouped::key_of;
 /// The most rows that are sorted by comparing all pairs. Fewer are filled up, so that a processor compares four at a time.
 const FEW: usize = 16;
 
-/// The bits of a rank that are not compared at first.
+/// The most rows that are sorted by their numbers behind the first bits of their ranks.
+const SOME: usize = 1 << 16;
+
+/// The bits of a rank that are not compared at first, if rows are few.
 const LAST: u32 = 38;
 
 /// What fills up the ranks: each is larger than the first bits of any rank, and has other ones than the next.
@@ -37,9 +41,17 @@ pub(super) fn sort(
     rank: impl Fn(u32) -> u64,
     otherwise: impl Fn(u32, u32) -> Ordering,
 ) {
-    if rows.len() > FEW {
-        return sort_many(rows, rank, otherwise);
+    let is_sorted = match rows.len() {
+        0..=FEW => sort_few(rows, &rank),
+        length => length <= SOME && sort_some(rows, &rank),
+    };
+    if !is_sorted {
+        sort_groups(rows, rank, otherwise);
     }
+}
+
+/// Sorts by the first 26 bits of ranks. False if they do not tell all keys apart.
+fn sort_few(rows: &mut [u64], rank: impl Fn(u32) -> u64) -> bool {
     // Rows whose ranks begin alike stay in the order in which they are.
     let mut ranks = FILLED;
     for ((own, row), i) in ranks.iter_mut().zip(&*rows).zip(0..) {
@@ -52,23 +64,38 @@ pub(super) fn sort(
         in_order[before as usize] = own;
     }
     rows.copy_from_slice(&sorted[..rows.len()]);
-    let begin_alike = |two: &[i32; 2]| two[0] >> 4 == two[1] >> 4;
-    let alike = in_order.array_windows().fold(false, |any, two| any | begin_alike(two));
-    if alike {
-        let mut both = in_order.array_windows().zip(rows.array_windows::<2>());
-        if both.any(|(ranks, [a, b])| begin_alike(ranks) && key_of(*a) != key_of(*b)) {
-            sort_many(rows, rank, otherwise);
-        }
-    }
+    let begin_alike = |[a, b]: &[i32; 2]| a >> 4 == b >> 4;
+    let any_alike = in_order.array_windows().fold(false, |any, two| any | begin_alike(two));
+    !any_alike || tell_apart(rows, in_order.array_windows().map(begin_alike))
 }
 
-/// The same for any number of rows, in place: a unit may have nearly all of them.
-fn sort_many(
+/// Sorts by the first 48 bits of ranks. False if they do not tell all keys apart.
+#[expect(clippy::cast_possible_truncation, reason = "a number of at most 16 bits")]
+fn sort_some(rows: &mut [u64], rank: impl Fn(u32) -> u64) -> bool {
+    let number = SOME as u64 - 1;
+    let before = rows.to_vec();
+    let mut ranks: Vec<u64> =
+        rows.iter().zip(0..).map(|(row, i)| rank(key_of(*row)) & !number | i).collect();
+    ranks.sort_unstable();
+    for (row, own) in rows.iter_mut().zip(&ranks) {
+        *row = before[(own & number) as usize];
+    }
+    tell_apart(rows, ranks.array_windows().map(|[a, b]| (a ^ b) & !number == 0))
+}
+
+/// Whether rows have the same key wherever their ranks begin like those of the next.
+fn tell_apart(rows: &[u64], begin_alike: impl Iterator<Item = bool>) -> bool {
+    let mut both = rows.array_windows().zip(begin_alike);
+    both.all(|([a, b], alike)| !alike || key_of(*a) == key_of(*b))
+}
+
+/// Sorts by whole ranks, in place: a unit may have nearly all rows. Each key gets its rank once.
+fn sort_groups(
     rows: &mut [u64],
     rank: impl Fn(u32) -> u64,
     otherwise: impl Fn(u32, u32) -> Ordering,
 ) {
-    rows.sort_unstable();
+    rows.sort_unstable_by_key(|row| key_of(*row));
     let keys = rows.chunk_by(|row, next| key_of(*row) == key_of(*next)).map(|own| key_of(own[0]));
     // Each key with its rank and its number among the keys.
     let mut groups: Vec<(u64, u32, u32)> =
@@ -83,7 +110,7 @@ fn sort_many(
     }
     // For the second sort, the position of a key stands in its place.
     rename(rows, positions);
-    rows.sort_unstable();
+    rows.sort_unstable_by_key(|row| key_of(*row));
     rename(rows, groups.into_iter().map(|(_, key, _)| key));
 }
 
@@ -123,7 +150,7 @@ mod tests {
             |key| u64::MAX - u64::from(key),
             |_| u64::MAX,
         ];
-        for length in (0..=FEW + 3).chain([100, 1_000]) {
+        for length in (0..=FEW + 3).chain([100, SOME + 1]) {
             for keys in [1, 2, 7, 1_000, 1 << 31] {
                 for in_order in [false, true] {
                     let mut next = |i| {
