@@ -32,10 +32,10 @@ const FILLED: [i32; FEW] = {
     filled
 };
 
-/// Sorts rows by the ranks of their keys. Keys of equal rank are ordered by `otherwise`, which should tell any two apart.
+/// Sorts rows by the ranks of their keys. Keys of equal rank are ordered by `otherwise`, a total order that should tell any two apart.
 ///
 /// # Guarantee
-/// The rows of a key are side by side, whatever ranks and `otherwise` say.
+/// The rows of a key are side by side, even where neither tells keys apart.
 pub(super) fn sort(
     rows: &mut [u64],
     rank: impl Fn(u32) -> u64,
@@ -128,8 +128,15 @@ fn first_bits(rank: u64) -> i32 {
     u32::try_from(rank >> LAST).unwrap_or(u32::MAX).cast_signed()
 }
 
-/// A rank for each key, no larger for smaller keys, so that rows are sorted by key.
-pub(super) fn by_key(key: u32) -> u64 {
+/// Sorts rows by their keys.
+pub(super) fn sort_by_key(rows: &mut [u64]) {
+    if rows.len() > FEW || !sort_few(rows, first_keys) {
+        rows.sort_unstable_by_key(|row| key_of(*row));
+    }
+}
+
+/// A rank for each of the first keys, in their order; all others have the largest.
+fn first_keys(key: u32) -> u64 {
     u64::from(key.min((1 << (u64::BITS - LAST)) - 1)) << LAST
 }
 
@@ -143,7 +150,7 @@ mod tests {
     fn rows_are_sorted() {
         let mut state = 11_u64;
         let ranks: [fn(u32) -> u64; 6] = [
-            by_key,
+            first_keys,
             |key| u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             |key| u64::from(key % 3) << LAST,
             |key| 5 << LAST | u64::from(key % 5),
@@ -161,6 +168,10 @@ mod tests {
                     if in_order {
                         rows.sort_unstable();
                     }
+                    let mut by_key = rows.clone();
+                    sort_by_key(&mut by_key);
+                    assert!(by_key.is_sorted_by_key(|row| key_of(*row)));
+                    assert_eq!(in_order_of(&by_key), in_order_of(&rows));
                     for rank in ranks {
                         for turned in [false, true] {
                             let otherwise = |a: u32, b: u32| match turned {
@@ -180,14 +191,18 @@ mod tests {
                                 rows.iter().map(|row| key_of(*row)).collect()
                             };
                             assert_eq!(keys(&own), keys(&expected));
-                            own.sort_unstable();
-                            expected.sort_unstable();
-                            assert_eq!(own, expected);
+                            assert_eq!(in_order_of(&own), in_order_of(&rows));
                         }
                     }
                 }
             }
         }
+    }
+
+    fn in_order_of(rows: &[u64]) -> Vec<u64> {
+        let mut rows = rows.to_vec();
+        rows.sort_unstable();
+        rows
     }
 
     /// A key's rows are side by side, and in the order of the keys, even where nothing tells keys apart.

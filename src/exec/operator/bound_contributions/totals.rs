@@ -14,7 +14,7 @@ use std::sync::Arc;
 use datafusion::common::Result;
 
 use super::bucket::{Bucket, Waited};
-use super::few::{by_key, sort};
+use super::few::{sort, sort_by_key};
 use super::grouped::{Units, key_of};
 use super::partial::{AggregateInput, InputKind};
 use super::payload::Kept;
@@ -79,11 +79,9 @@ impl Totals {
         let task = &names.task;
         bucket.fill(parts, task.hash)?;
         for (code, rows) in bucket.units.each_mut() {
-            let any = shape.in_any_order.is_none_or(|most| count(rows) <= most);
-            if any {
-                sort(rows, by_key, |key, other| key.cmp(&other));
-            } else {
-                names.order(code, rows)?;
+            match shape.in_any_order {
+                Some(most) if count(rows) > most => names.order(code, rows)?,
+                Some(_) | None => sort_by_key(rows),
             }
         }
         for (i, output) in &shape.inputs {
