@@ -11,7 +11,7 @@
 //! ```text
 //! PrivatizeExec                    PrivatizeExec
 //!   CoalescePartitionsExec           CoalescePartitionsExec
-//!     AggregateExec (unit = row)       BoundContributionsExec (unit = column)
+//!     SumByKeyExec (unit = row)        BoundContributionsExec (unit = column)
 //!       …                                …
 //! ```
 

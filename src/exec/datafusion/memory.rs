@@ -31,6 +31,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use crate::exec::operator::bound_contributions::BoundContributionsExec;
 use crate::exec::operator::look_up::LookUpExec;
 use crate::exec::operator::sample_rows::SampleContributionsExec;
+use crate::exec::operator::sum_by_key::SumByKeyExec;
 
 /// What an operator reserves in addition to its columns: empty hash tables and buffers.
 const BLOCK: usize = 128 << 10;
@@ -60,9 +61,7 @@ impl Advance {
         let own = reserving(plan).map_or_else(Self::default, |operators| Self {
             operators: operators.saturating_mul(partitions(plan, threads)),
             each: BLOCK.saturating_add(batch.saturating_mul(widest(plan))),
-            totals: plan
-                .downcast_ref::<BoundContributionsExec>()
-                .map_or(0, |bounding| bounding.reserved().saturating_mul(threads)),
+            totals: totals(plan).saturating_mul(threads),
         });
         let below = plan.children().into_iter().map(|child| Self::for_plan(child, batch, threads));
         below.fold(own, |all, one| Self {
@@ -96,6 +95,14 @@ impl Advance {
     }
 }
 
+/// The bytes that an operator reserves in each of its partitions for the totals of known keys.
+fn totals(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let bounding = plan.downcast_ref::<BoundContributionsExec>();
+    let adding = plan.downcast_ref::<SumByKeyExec>();
+    let reserved = bounding.map(BoundContributionsExec::reserved);
+    reserved.or_else(|| adding.map(SumByKeyExec::reserved)).unwrap_or(0)
+}
+
 /// The most partitions in which an operator may run: those of its scans, if each is divided among all threads.
 fn partitions(plan: &Arc<dyn ExecutionPlan>, threads: usize) -> usize {
     let inputs = plan.children();
@@ -126,7 +133,8 @@ fn reserving(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
         || plan.is::<CrossJoinExec>()
         || plan.is::<NestedLoopJoinExec>()
         || plan.is::<SampleContributionsExec>()
-        || plan.is::<BoundContributionsExec>();
+        || plan.is::<BoundContributionsExec>()
+        || plan.is::<SumByKeyExec>();
     keeps.then(|| 1 + plan.children().len())
 }
 

@@ -4,6 +4,8 @@
 //! every outer group in ascending order, or the sums of every key in the data. A place is the index of a candidate on
 //! its axis. Nothing depends on the order of the rows.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::compute::{partition, take};
 use arrow::datatypes::Int64Type;
@@ -113,7 +115,7 @@ async fn data_keys(mut rows: SendableRecordBatchStream) -> Result<Gathered> {
         return internal_err!("a key and an integer");
     }
     let key = arrow::datatypes::Schema::new(vec![schema.field(0).clone()]);
-    let mut groups = new_group_values(std::sync::Arc::new(key), &GroupOrdering::None)?;
+    let mut groups = new_group_values(Arc::new(key), &GroupOrdering::None)?;
     let (mut sums, mut ids) = (Vec::new(), Vec::new());
     while let Some(batch) = rows.next().await {
         let batch = batch?;
@@ -134,6 +136,8 @@ struct KeyIndex {
     groups: Option<Box<dyn GroupValues>>,
     /// The key that each group is; where hashes collide, groups are not numbered in the order of their rows.
     keys: Vec<usize>,
+    /// The key columns of the space.
+    columns: Vec<ArrayRef>,
     /// The groups of runs of equal keys.
     found: Vec<usize>,
     positions: Vec<usize>,
@@ -143,7 +147,8 @@ impl KeyIndex {
     fn new(space: &KeySpace) -> Result<Self> {
         let (mut found, positions) = (Vec::new(), Vec::new());
         if space.columns().is_empty() {
-            return Ok(Self { groups: None, keys: Vec::new(), found, positions });
+            let (keys, columns) = (Vec::new(), Vec::new());
+            return Ok(Self { groups: None, keys, columns, found, positions });
         }
         let fields: Vec<_> = space
             .columns()
@@ -153,7 +158,7 @@ impl KeyIndex {
                 arrow::datatypes::Field::new(format!("k{i}"), c.data_type().clone(), true)
             })
             .collect();
-        let schema = std::sync::Arc::new(arrow::datatypes::Schema::new(fields));
+        let schema = Arc::new(arrow::datatypes::Schema::new(fields));
         let mut groups = new_group_values(schema, &GroupOrdering::None)?;
         groups.intern(space.columns(), &mut found)?;
         // The space's keys are distinct, so each of its groups is one key; every later group is outside the space.
@@ -167,17 +172,24 @@ impl KeyIndex {
             }
         }
         let keys = keys.into_iter().flatten().collect();
-        Ok(Self { groups: Some(groups), keys, found, positions })
+        let columns = space.columns().to_vec();
+        Ok(Self { groups: Some(groups), keys, columns, found, positions })
     }
 
     /// The position of each row; one outside the space for rows with other keys. Neighbours with equal keys are looked up
-    /// once.
+    /// once, and none is where the columns are those of the space themselves.
     fn positions(&mut self, keys: &[ArrayRef], rows: usize) -> Result<&[usize]> {
         self.positions.clear();
         let Some(groups) = &mut self.groups else {
             self.positions.resize(rows, 0);
             return Ok(&self.positions);
         };
+        if keys.len() == self.columns.len()
+            && keys.iter().zip(&self.columns).all(|(key, own)| Arc::ptr_eq(key, own))
+        {
+            self.positions.extend(0..rows);
+            return Ok(&self.positions);
+        }
         let runs = partition(keys)?.ranges();
         let first = runs.iter().map(|run| u32::try_from(run.start));
         let first = first.collect::<Result<UInt32Array, _>>().map_err(|_| failed())?;

@@ -43,6 +43,7 @@ use crate::exec::operator::bound_contributions::{
 use crate::exec::operator::count_places::CountPlacesExec;
 use crate::exec::operator::private_scan::PrivateScanExec;
 use crate::exec::operator::sample_rows::SampleContributionsExec;
+use crate::exec::operator::sum_by_key::SumByKeyExec;
 use crate::exec::source::{HeldFiles, ReceivedFiles, ShippedFile};
 use crate::functions::portable;
 
@@ -92,6 +93,10 @@ enum Described {
         space: Space,
         places: u64,
         filter: Option<usize>,
+    },
+    SumByKey {
+        space: Space,
+        inputs: Vec<AggregateInput>,
     },
     Opaque,
     /// A join within the limits of its statement.
@@ -154,6 +159,11 @@ impl Part {
         if let Some(counted) = plan.downcast_ref::<CountPlacesExec>() {
             let (space, places, filter) = counted.parts();
             return own(Described::CountPlaces { space: Space::of(space), places, filter });
+        }
+        if let Some(summed) = plan.downcast_ref::<SumByKeyExec>() {
+            let (space, inputs) = summed.parts();
+            let (space, inputs) = (Space::of(space), inputs.to_vec());
+            return own(Described::SumByKey { space, inputs });
         }
         if plan.is::<OpaqueExec>() {
             return own(Described::Opaque);
@@ -326,6 +336,9 @@ impl Operator {
             Described::CountPlaces { space, places, filter } => {
                 Arc::new(CountPlacesExec::new(input, space.made()?, *places, *filter)?)
             }
+            Described::SumByKey { space, inputs } => {
+                Arc::new(SumByKeyExec::new(input, space.made()?, inputs.clone())?)
+            }
             Described::PublicScan { files } => {
                 receive(files, context)?;
                 input
@@ -342,6 +355,7 @@ impl Operator {
             Described::BoundContributions { .. }
             | Described::SampleContributions { .. }
             | Described::CountPlaces { .. }
+            | Described::SumByKey { .. }
             | Described::Opaque
             | Described::LimitedJoin => false,
         }
@@ -354,6 +368,7 @@ impl Operator {
             Described::BoundContributions { .. }
             | Described::SampleContributions { .. }
             | Described::CountPlaces { .. }
+            | Described::SumByKey { .. }
             | Described::PublicScan { .. }
             | Described::Opaque
             | Described::LimitedJoin => true,

@@ -18,3 +18,4 @@ pub(crate) mod privatize;
 pub(crate) mod released_table;
 pub(crate) mod sample_rows;
 pub(crate) mod shelf;
+pub(crate) mod sum_by_key;

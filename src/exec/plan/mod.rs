@@ -5,7 +5,7 @@
 //! know. Every plan bounds what a unit contributes before anything is added up.
 //!
 //! ```text
-//! sums      keys, integers of every measure          AggregateExec, or BoundContributionsExec
+//! sums      keys, integers of every measure          SumByKeyExec, or BoundContributionsExec
 //! places    outer keys, place, one integer           CountPlacesExec or AggregateExec over SampleContributionsExec
 //! keys      key, one integer                         AggregateExec over SampleContributionsExec
 //! distinct  keys, one integer                        AggregateExec over distinct pairs, see [`count_distinct`]
@@ -23,9 +23,12 @@ use super::operator::bound_contributions as bound;
 use super::operator::bound_contributions::{BoundContributionsExec, EnforcedBounds, LateKey};
 use super::operator::count_places::CountPlacesExec;
 use super::operator::sample_rows::SampleContributionsExec;
+use super::operator::sum_by_key::SumByKeyExec;
 use crate::analysis::{Input, InputShape, KeySpace, Measure, PrivateAggregate, Source};
 use crate::exec::datafusion::private_plans::planned;
-use crate::exec::plan::rows::{aggregate_inputs, column, conditions, in_partitions, row_sums};
+use crate::exec::plan::rows::{
+    aggregate_inputs, column, conditions, in_partitions, spread, with_clamped_keys,
+};
 use count_distinct::different;
 use sums::{Term, TermKind, summed};
 use unknown_groups::{input_shape, unknown_partition_sums};
@@ -105,14 +108,15 @@ async fn sums(
     state: &SessionState,
     key: &LateKey,
 ) -> Result<Arc<dyn ExecutionPlan>> {
+    let inputs = measures.iter().map(|m| aggregate_inputs(m)).collect::<Result<Vec<_>>>()?;
+    let inputs = inputs.into_iter().flatten().collect();
+    let space = key_space(part.keys().all())?;
     if !part.has_unit() {
-        return planned(&row_sums(part, part.input().clone(), measures, false)?, state).await;
+        let rows = spread(planned(&with_clamped_keys(part)?, state).await?, state)?;
+        return Ok(Arc::new(SumByKeyExec::new(rows, space, inputs)?));
     }
     let rows = in_partitions(part.input(), state).await?;
     let keys: Vec<usize> = (1..=part.key_names().len()).collect();
-    let inputs = measures.iter().map(|m| aggregate_inputs(m)).collect::<Result<Vec<_>>>()?;
-    let space = key_space(part.keys().all())?;
-    let inputs = inputs.into_iter().flatten().collect();
     Ok(Arc::new(BoundContributionsExec::new(rows, 0, keys, space, inputs, key.clone())?))
 }
 

@@ -15,7 +15,6 @@ use crate::analysis::{Input, InputShape, JointMoments, Measure, Moments, Private
 use crate::exec::datafusion::private_plans::planned;
 use crate::exec::elsewhere::site_of;
 use crate::exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
-use crate::exec::plan::sums::{Term, TermKind};
 use crate::functions::{clamp, only_listed};
 
 /// The enforced rows, in as many partitions as there are threads, also if they come from a union of many tables; the unit is the
@@ -25,8 +24,8 @@ pub(crate) async fn in_partitions(
     state: &SessionState,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let rows = planned(plan, state).await?;
-    let partitions = state.config().target_partitions();
     if site_of(state.config()).partitions_by_unit() {
+        let partitions = state.config().target_partitions();
         let schema = rows.schema();
         let Some(unit) = schema.fields().first() else {
             return internal_err!("the first column is the unit");
@@ -35,46 +34,36 @@ pub(crate) async fn in_partitions(
         let together = Partitioning::Hash(vec![unit], partitions);
         return Ok(Arc::new(RepartitionExec::try_new(rows, together)?));
     }
+    spread(rows, state)
+}
+
+/// Rows in as many partitions as there are threads, where it matters to no row which one it is in.
+pub(crate) fn spread(
+    rows: Arc<dyn ExecutionPlan>,
+    state: &SessionState,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let partitions = state.config().target_partitions();
     if rows.output_partitioning().partition_count() == partitions {
         return Ok(rows);
     }
     Ok(Arc::new(RepartitionExec::try_new(rows, Partitioning::RoundRobinBatch(partitions))?))
 }
 
-/// Sums over rows of an aggregate's input, for tables in which every row is a unit; with the number of rows behind them
-/// if `counted`.
-pub(crate) fn row_sums(
-    part: &PrivateAggregate,
-    rows: LogicalPlan,
-    measures: &[&Measure],
-    counted: bool,
-) -> Result<LogicalPlan> {
-    let schema = Arc::clone(rows.schema());
-    let keys: Vec<Expr> = (0..part.key_names().len()).map(|i| column(&rows, i)).collect();
-    let mut sums = Vec::new();
-    for measure in measures {
-        for term in Term::for_measure(measure)? {
-            sums.push(term.logical(&schema)?.alias(format!("sum{}", sums.len())));
-        }
-    }
-    if counted {
-        let count = Term { kind: TermKind::Count, filter: None };
-        sums.push(count.logical(&schema)?.alias(format!("sum{}", sums.len())));
-    }
-    let sums = LogicalPlanBuilder::from(rows).aggregate(keys, sums)?.build()?;
+/// The enforced rows, whose keys are clamped here if the analysis has left that to their reader.
+pub(crate) fn with_clamped_keys(part: &PrivateAggregate) -> Result<LogicalPlan> {
+    let rows = part.input().clone();
     if part.late_clamps().iter().all(Option::is_none) {
-        return Ok(sums);
+        return Ok(rows);
     }
-    // The rows were grouped by raw keys, so that few groups are clamped instead of many rows.
-    let clamped = (0..sums.schema().fields().len()).map(|i| {
-        let name = sums.schema().field(i).name().clone();
+    let clamped = (0..rows.schema().fields().len()).map(|i| {
+        let name = rows.schema().field(i).name().clone();
         match part.late_clamps().get(i) {
-            Some(Some((lo, hi))) => clamp(column(&sums, i), lo.clone(), hi.clone()).alias(name),
-            Some(None) | None => column(&sums, i).alias(name),
+            Some(Some((lo, hi))) => clamp(column(&rows, i), lo.clone(), hi.clone()).alias(name),
+            Some(None) | None => column(&rows, i).alias(name),
         }
     });
     let clamped: Vec<Expr> = clamped.collect();
-    LogicalPlanBuilder::from(sums).project(clamped)?.build()
+    LogicalPlanBuilder::from(rows).project(clamped)?.build()
 }
 
 pub(crate) fn column(plan: &LogicalPlan, i: usize) -> Expr {

@@ -26,7 +26,8 @@ use crate::exec::operator::bound_contributions as bound;
 use crate::exec::operator::bound_contributions::{
     AggregateInput, BoundContributionsExec, EnforcedBounds, InputKind, LateKey,
 };
-use crate::exec::plan::rows::{aggregate_inputs, column, in_partitions, is_asked_for, row_sums};
+use crate::exec::plan::rows::{aggregate_inputs, column, in_partitions, is_asked_for};
+use crate::exec::plan::sums::{Term, TermKind};
 
 /// How the plan of a private aggregate's groups is read: which of its columns of integers is the number of units.
 pub(crate) fn input_shape(groups: &UnknownPartitions, measures: &[Measure]) -> InputShape {
@@ -83,6 +84,28 @@ pub(crate) async fn unknown_partition_sums(
     let types = keys.iter().filter_map(|i| schema.fields().get(*i)).map(|f| f.data_type());
     let space = bound::KeySpace::of_the_data(types);
     Ok(Arc::new(BoundContributionsExec::new(rows, 0, keys, space, inputs, key.clone())?))
+}
+
+/// Sums over rows by their keys, for tables in which every row is a unit; with the number of rows behind them if `counted`.
+fn row_sums(
+    part: &PrivateAggregate,
+    rows: LogicalPlan,
+    measures: &[&Measure],
+    counted: bool,
+) -> Result<LogicalPlan> {
+    let schema = Arc::clone(rows.schema());
+    let keys: Vec<Expr> = (0..part.key_names().len()).map(|i| column(&rows, i)).collect();
+    let mut sums = Vec::new();
+    for measure in measures {
+        for term in Term::for_measure(measure)? {
+            sums.push(term.logical(&schema)?.alias(format!("sum{}", sums.len())));
+        }
+    }
+    if counted {
+        let count = Term { kind: TermKind::Count, filter: None };
+        sums.push(count.logical(&schema)?.alias(format!("sum{}", sums.len())));
+    }
+    LogicalPlanBuilder::from(rows).aggregate(keys, sums)?.build()
 }
 
 /// The enforced rows without those whose value in a column with public keys is not one of these keys. This filter goes

@@ -9,7 +9,7 @@
 //! let mut columns = Columns::new(&inputs, &sources, keys);
 //! columns.add(&lanes, Some(&places), rows, keys)?; // rows outside of the keys add nothing
 //! columns.remove(&lanes, &rows_of_a_suspect)?;
-//! columns.add_to(&task, &mut sums)?;
+//! columns.add_to(&inputs, &sources, &mut sums)?;
 //! ```
 
 use std::mem::size_of;
@@ -19,7 +19,6 @@ use datafusion::common::Result;
 use super::lanes::{Lane, Numbers, Source, Sources};
 use super::partial::{AggregateInput, InputKind};
 use super::share::Tally;
-use super::task::Task;
 use crate::grid::failed;
 use crate::grid::pairs::Pairs;
 
@@ -28,7 +27,7 @@ const SETTLE: u64 = 1 << 31;
 
 /// The totals of the aggregates that are sums of rows. Each list has an entry for the rows outside of the keys, and then
 /// one for each key.
-pub(super) struct Columns {
+pub(crate) struct Columns {
     /// All rows, if a source counts them.
     rows: Option<Vec<u64>>,
     all: u64,
@@ -62,7 +61,7 @@ struct Sums {
 
 /// Whether what a unit adds is the sum of what its rows add, as long as it keeps all of them. Under a ladder it is not: few
 /// units keep all rows under its least bounds.
-pub(super) fn is_sum_of_rows(input: &AggregateInput) -> bool {
+pub(crate) fn is_sum_of_rows(input: &AggregateInput) -> bool {
     if input.ladder.is_some() {
         return false;
     }
@@ -117,7 +116,7 @@ fn renumber<T: Copy + Default>(list: &mut Vec<T>, places: &[u32], keys: usize) -
 impl Columns {
     /// Totals of the aggregates that are sums of rows; `None` if there are none. Those of the first `keys` keys take their memory
     /// now, whether or not rows come.
-    pub(super) fn new(inputs: &[AggregateInput], sources: &Sources, keys: usize) -> Option<Self> {
+    pub(crate) fn new(inputs: &[AggregateInput], sources: &Sources, keys: usize) -> Option<Self> {
         let mut streams: Vec<Option<Stream>> = sources.list.iter().map(|_| None).collect();
         let mut counted = false;
         for (input, at) in inputs.iter().zip(&sources.of) {
@@ -135,7 +134,7 @@ impl Columns {
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         lanes: &[Lane],
         places: Option<&[u32]>,
@@ -194,7 +193,7 @@ impl Columns {
     }
 
     /// The bytes in use.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let counts = self.rows.as_ref().map_or(0, Vec::capacity) * size_of::<u64>();
         counts + self.streams.iter().flatten().map(Stream::size).sum::<usize>()
     }
@@ -208,9 +207,14 @@ impl Columns {
     ///
     /// # Errors
     /// As [`Columns::add`].
-    pub(super) fn add_to(&self, task: &Task, sums: &mut [Vec<i128>]) -> Result<()> {
+    pub(crate) fn add_to(
+        &self,
+        inputs: &[AggregateInput],
+        sources: &Sources,
+        sums: &mut [Vec<i128>],
+    ) -> Result<()> {
         let mut output = 0;
-        for (input, at) in task.inputs.iter().zip(&task.sources.of) {
+        for (input, at) in inputs.iter().zip(&sources.of) {
             let first = output;
             output += input.outputs();
             let (true, Some(stream)) = (is_sum_of_rows(input), &self.streams[*at]) else {

@@ -35,7 +35,7 @@ pub(super) struct Source {
 
 /// The sources of some aggregates.
 #[derive(Debug)]
-pub(super) struct Sources {
+pub(crate) struct Sources {
     pub(super) list: Vec<Source>,
     /// The source of each aggregate.
     pub(super) of: Vec<usize>,
@@ -44,7 +44,7 @@ pub(super) struct Sources {
 }
 
 /// The numbers of one source in one batch.
-pub(super) struct Lane {
+pub(crate) struct Lane {
     /// The rows that pass the filter and hold a value; `None` if all do, or no aggregate asks.
     pub(super) passing: Option<NullBuffer>,
     pub(super) numbers: Numbers,
@@ -75,7 +75,7 @@ impl Sources {
     ///
     /// # Errors
     /// A planning error for an empty or too wide interval.
-    pub(super) fn new(inputs: &[AggregateInput]) -> Result<Self> {
+    pub(crate) fn new(inputs: &[AggregateInput]) -> Result<Self> {
         let mut sources = Self { list: Vec::new(), of: Vec::new(), flagged: Vec::new() };
         for AggregateInput { kind, .. } in inputs {
             let source = Source::new(kind)?;
@@ -95,7 +95,7 @@ impl Sources {
     ///
     /// # Errors
     /// A constant text for a batch without a column that is read.
-    pub(super) fn read(&self, batch: &RecordBatch) -> Result<Vec<Lane>> {
+    pub(crate) fn read(&self, batch: &RecordBatch) -> Result<Vec<Lane>> {
         let sources = self.list.iter().zip(&self.flagged);
         sources.map(|(source, flagged)| source.read(batch, *flagged)).collect()
     }

@@ -34,18 +34,18 @@ use datafusion::physical_plan::{
 use futures::stream;
 
 use crate::exec::aggregate::fixed_sum::SUM_TYPE;
-use columns::Columns;
-use lanes::Sources;
 use task::Task;
 
 pub(crate) use arrived::OUTSIDE;
+pub(crate) use columns::{Columns, is_sum_of_rows};
 pub(crate) use crowded::{Crowded, RowCounts};
 pub(crate) use grouped::{BUCKETS, Row, Units, place_of};
 pub(crate) use keys::{KeyIndex, KeySpace};
 pub(crate) use keys::{canonical, is_float};
+pub(crate) use lanes::Sources;
 pub(crate) use order::{HashKey, LateKey};
 pub(crate) use partial::{AggregateInput, EnforcedBounds, InputKind};
-pub(crate) use run::at_once;
+pub(crate) use run::{at_once, with_keys};
 pub(crate) use units::{HeldUnits, UnitCodes, UnitNames, ordered};
 
 mod arrived;
@@ -114,24 +114,10 @@ impl BoundContributionsExec {
         hash: LateKey,
     ) -> Result<Self> {
         let schema = input.schema();
-        let types: Vec<_> = schema.fields().iter().map(|field| field.data_type()).collect();
-        if unit >= types.len() {
+        if unit >= schema.fields().len() {
             return plan_err!("the unit column is missing");
         }
-        if keys.len() != space.columns().len() {
-            return plan_err!("the key space has other columns than the keys");
-        }
-        for (key, column) in keys.iter().zip(space.columns()) {
-            if types.get(*key) != Some(&column.data_type()) {
-                return plan_err!("a key is missing or has another type than its key space");
-            }
-        }
-        for input in &inputs {
-            input.kind.check(&types)?;
-            if input.ladder.as_ref().is_some_and(|rungs| !rungs.is_sorted() || rungs.is_empty()) {
-                return plan_err!("the bounds of a ladder ascend");
-            }
-        }
+        check(&schema, &keys, &space, &inputs)?;
         let schema = output_schema(&schema, &keys, &inputs)?;
         let properties = Arc::new(properties(schema));
         let plan = Arc::new(Plan { unit, keys, inputs, hash });
@@ -151,13 +137,45 @@ impl BoundContributionsExec {
 
     /// The bytes that each reader of the input reserves for the totals of known keys, whatever rows there are.
     pub(crate) fn reserved(&self) -> usize {
-        let inputs = &self.plan.inputs;
-        let outputs = inputs.iter().map(AggregateInput::outputs).sum::<usize>() * size_of::<i128>();
-        let columns = Sources::new(inputs).ok();
-        let columns = columns.and_then(|sources| Columns::new(inputs, &sources, 0));
-        let of_a_key = outputs + columns.map_or(0, |one| one.size());
-        self.space.len().saturating_add(1).saturating_mul(of_a_key)
+        reserved(&self.plan.inputs, &self.space)
     }
+}
+
+/// The bytes of the totals of known keys.
+pub(crate) fn reserved(inputs: &[AggregateInput], space: &KeySpace) -> usize {
+    let outputs = inputs.iter().map(AggregateInput::outputs).sum::<usize>() * size_of::<i128>();
+    let columns = Sources::new(inputs).ok();
+    let columns = columns.and_then(|sources| Columns::new(inputs, &sources, 0));
+    let of_a_key = outputs + columns.map_or(0, |one| one.size());
+    space.len().saturating_add(1).saturating_mul(of_a_key)
+}
+
+/// Checks the columns of keys, and those that aggregates read.
+///
+/// # Errors
+/// A planning error when a column is missing or of the wrong type, or an interval is empty.
+pub(crate) fn check(
+    schema: &Schema,
+    keys: &[usize],
+    space: &KeySpace,
+    inputs: &[AggregateInput],
+) -> Result<()> {
+    let types: Vec<_> = schema.fields().iter().map(|field| field.data_type()).collect();
+    if keys.len() != space.columns().len() {
+        return plan_err!("the key space has other columns than the keys");
+    }
+    for (key, column) in keys.iter().zip(space.columns()) {
+        if types.get(*key) != Some(&column.data_type()) {
+            return plan_err!("a key is missing or has another type than its key space");
+        }
+    }
+    for input in inputs {
+        input.kind.check(&types)?;
+        if input.ladder.as_ref().is_some_and(|rungs| !rungs.is_sorted() || rungs.is_empty()) {
+            return plan_err!("the bounds of a ladder ascend");
+        }
+    }
+    Ok(())
 }
 
 /// The columns of the output: the keys, then every aggregate's outputs as Decimal128(38, 0).

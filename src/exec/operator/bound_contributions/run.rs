@@ -82,14 +82,27 @@ pub(super) async fn run(
         parts = bounded(&names, &ways, apart.await?, &mut sums).await?;
     }
     for columns in parts.iter().filter_map(|part| part.columns.as_ref()) {
-        columns.add_to(&task, &mut sums)?;
+        columns.add_to(&task.inputs, &task.sources, &mut sums)?;
     }
     drop(parts);
-    let mut columns: Vec<ArrayRef> = names.keys.columns.clone();
+    with_keys(schema, &names.keys.columns, names.keys.len, sums)
+}
+
+/// The totals of each output behind their `len` keys.
+///
+/// # Errors
+/// DataFusion's for other columns than those of the schema.
+pub(crate) fn with_keys(
+    schema: SchemaRef,
+    keys: &[ArrayRef],
+    len: usize,
+    sums: Vec<Vec<i128>>,
+) -> Result<RecordBatch> {
+    let mut columns: Vec<ArrayRef> = keys.to_vec();
     for sums in sums {
         columns.push(Arc::new(Decimal128Array::from(sums).with_precision_and_scale(38, 0)?));
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(names.keys.len));
+    let options = RecordBatchOptions::new().with_row_count(Some(len));
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
