@@ -14,7 +14,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::{HashMap, Result, plan_err};
 
 use super::arrived::OUTSIDE;
-use super::units::ordered;
+use super::units::{each_ordered, ordered};
 use crate::functions::Seen;
 use crate::grid::failed;
 
@@ -214,11 +214,11 @@ impl Column {
                 }));
             }
             Values::Integers { least, codes } => {
-                let number = |code: &u64| {
+                let number = |code: u64| {
                     let at = code.checked_sub(*least).and_then(|at| usize::try_from(at).ok());
                     at.and_then(|at| codes.get(at)).copied().unwrap_or(OUTSIDE)
                 };
-                numbers.extend(ordered(column)?.iter().map(number));
+                each_ordered(column, number, numbers)?;
                 if let Some(nulls) = nulls {
                     let of_nulls = numbers.iter_mut().zip(nulls).filter(|(_, valid)| !valid);
                     of_nulls.for_each(|(number, _)| *number = self.null);

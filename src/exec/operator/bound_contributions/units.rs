@@ -124,8 +124,25 @@ impl UnitCodes {
 /// # Errors
 /// A constant text for values of another type.
 pub(crate) fn ordered(values: &ArrayRef) -> Result<Vec<u64>> {
+    let mut all = Vec::new();
+    each_ordered(values, |number| number, &mut all)?;
+    Ok(all)
+}
+
+/// The same, each as `of` has it, behind what is in `all` already.
+///
+/// # Errors
+/// As [`ordered`].
+pub(super) fn each_ordered<T>(
+    values: &ArrayRef,
+    of: impl Fn(u64) -> T,
+    all: &mut Vec<T>,
+) -> Result<()> {
     let sign = if values.data_type().is_unsigned_integer() { 0 } else { 1 << 63 };
-    integers!(values, codes => Ok(codes.map(|code| code ^ sign).collect()))
+    integers!(values, codes => {
+        all.extend(codes.map(|code| of(code ^ sign)));
+        Ok(())
+    })
 }
 
 /// The codes of the units of a batch: in half the space where they are close to each other.
