@@ -12,7 +12,7 @@
 //! counts.finish().has(number) // false: this unit has at most 50 rows
 //! ```
 
-use num_traits::Bounded;
+use num_traits::{Bounded, CheckedAdd, One};
 
 /// Counters for each unit that has as many rows as the bound allows: more of them let fewer units share one.
 const SPREAD: usize = 8;
@@ -29,6 +29,7 @@ const MANY: usize = if cfg!(test) { FEWEST } else { 1 << 21 };
 const SHARE_BITS: u32 = 4;
 
 /// Counts rows by the number of their unit.
+#[cfg_attr(test, derive(Debug, PartialEq))]
 pub(crate) struct RowCounts {
     counters: Counters,
     most: u16,
@@ -42,6 +43,7 @@ pub(crate) struct RowCounts {
 
 /// Counters that stop at their largest number, which exceeds the bound: as small as that allows, since they are met at random
 /// and seldom wait in the processor's cache.
+#[cfg_attr(test, derive(Debug, PartialEq))]
 enum Counters {
     Bytes(Vec<u8>),
     Halves(Vec<u16>),
@@ -101,23 +103,35 @@ impl RowCounts {
         self.bits
     }
 
-    /// Counts a row.
-    pub(crate) fn add(&mut self, number: u64) {
-        let mut at = position(number, self.bits);
-        if self.of_a_share {
-            if at.trailing_zeros() < SHARE_BITS {
-                return;
-            }
-            at >>= SHARE_BITS;
+    /// The number of counters.
+    pub(super) fn len(&self) -> usize {
+        self.counters.len()
+    }
+
+    /// The counter that counts this number; `None` if its unit does not belong to the share.
+    pub(super) fn position(&self, number: u64) -> Option<usize> {
+        let at = position(number, self.bits);
+        match self.of_a_share {
+            true => (at.trailing_zeros() >= SHARE_BITS).then_some(at >> SHARE_BITS),
+            false => Some(at),
         }
-        let is_full = either!(&mut self.counters, counts => {
-            let (sum, is_full) = counts[at].overflowing_add(1);
-            if !is_full {
-                counts[at] = sum;
-            }
-            is_full
+    }
+
+    /// Counts a row.
+    pub(super) fn add(&mut self, number: u64) {
+        if let Some(at) = self.position(number) {
+            let is_full = either!(&mut self.counters, counts => count(&mut counts[at]));
+            self.more += u64::from(is_full);
+        }
+    }
+
+    /// Counts rows whose counters are so far behind the `first` one.
+    pub(super) fn add_behind(&mut self, first: usize, rows: &[u16]) {
+        let full = either!(&mut self.counters, counts => {
+            let counts = &mut counts[first..];
+            rows.iter().map(|at| u64::from(count(&mut counts[usize::from(*at)]))).sum::<u64>()
         });
-        self.more += u64::from(is_full);
+        self.more += full;
     }
 
     /// Adds the counts of other rows, which were made for the same bound and the same number of rows in all.
@@ -187,6 +201,17 @@ impl Counters {
 
     fn len(&self) -> usize {
         either!(self, counts => counts.len())
+    }
+}
+
+/// Counts a row, unless the counter is at its largest number already, which is the result.
+fn count<T: Copy + One + CheckedAdd>(counter: &mut T) -> bool {
+    match counter.checked_add(&T::one()) {
+        Some(sum) => {
+            *counter = sum;
+            false
+        }
+        None => true,
     }
 }
 

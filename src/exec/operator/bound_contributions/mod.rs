@@ -38,6 +38,7 @@ use task::Task;
 
 pub(crate) use arrived::OUTSIDE;
 pub(crate) use columns::{Columns, is_sum_of_rows};
+pub(crate) use counting::Counting;
 pub(crate) use crowded::{Crowded, RowCounts};
 pub(crate) use grouped::{BUCKETS, Row, Units, place_of};
 pub(crate) use keys::{KeyIndex, KeySpace};
@@ -52,6 +53,7 @@ mod arrived;
 mod bucket;
 mod collect;
 mod columns;
+mod counting;
 mod crowded;
 mod few;
 mod grouped;

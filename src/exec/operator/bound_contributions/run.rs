@@ -25,6 +25,7 @@ use futures::StreamExt;
 
 use super::bucket::Waited;
 use super::collect::Collector;
+use super::counting::Counting;
 use super::crowded::RowCounts;
 use super::grouped::BUCKETS;
 use super::hold::Holder;
@@ -197,8 +198,9 @@ async fn counted_by(
     let counted = at_once(parts, |mut part| {
         let (names, empty) = (Arc::clone(names), Arc::clone(&empty));
         async move {
-            part.reservation.try_resize(part.bytes + empty.size()).map_err(|_| failed())?;
-            let mut counts = empty.emptied();
+            let reserve =
+                |bytes| part.reservation.try_resize(part.bytes + bytes).map_err(|_| failed());
+            let mut counts = Counting::new(empty.emptied(), reserve)?;
             for held in &part.shelf.held {
                 by.count(held, &mut counts);
                 tokio::task::yield_now().await;
@@ -208,7 +210,7 @@ async fn counted_by(
                     by.count(&held, &mut counts);
                 }
             }
-            Ok((part, counts))
+            Ok((part, counts.finish()))
         }
     });
     let (mut parts, mut all): (Vec<_>, Option<RowCounts>) = (Vec::new(), None);

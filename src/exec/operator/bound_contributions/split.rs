@@ -19,7 +19,8 @@ use datafusion::common::Result;
 
 use super::collect::{Collector, Known};
 use super::columns::{Away, is_sum_of_rows};
-use super::crowded::{Crowded, RowCounts};
+use super::counting::Counting;
+use super::crowded::Crowded;
 use super::grouped::Close;
 use super::hold::Held;
 use super::order::{HashKey, Spread};
@@ -72,7 +73,7 @@ pub(super) enum By {
 
 impl By {
     /// Counts the rows of a batch.
-    pub(super) fn count(self, held: &Held, counts: &mut RowCounts) {
+    pub(super) fn count(self, held: &Held, counts: &mut Counting) {
         let mut numbers = self.numbers(counts.bits());
         held.each(|_, unit, key| counts.add(numbers.of(unit, key)));
     }

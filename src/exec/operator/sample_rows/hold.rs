@@ -27,7 +27,7 @@ use datafusion::execution::spill_file::SpillFile;
 
 use super::collect::{Collected, Collector, Task, bytes_of};
 use crate::exec::operator::bound_contributions::{
-    Crowded, HeldUnits, Row, RowCounts, UnitCodes, UnitNames, canonical,
+    Counting, Crowded, HeldUnits, Row, RowCounts, UnitCodes, UnitNames, canonical,
 };
 use crate::exec::operator::shelf::{Dealt, Shelf, Written, room};
 use crate::grid::failed;
@@ -257,9 +257,9 @@ impl Part {
     pub(super) async fn counted(
         mut self,
         task: &Task,
-        mut counts: RowCounts,
+        counts: RowCounts,
     ) -> Result<(Self, RowCounts)> {
-        self.reserve(counts.size())?;
+        let mut counts = Counting::new(counts, |bytes| self.reserve(bytes))?;
         let mut scratch = Vec::new();
         for held in &self.shelf.held {
             held.units.codes(&mut scratch);
@@ -272,7 +272,7 @@ impl Part {
                 units.iter().for_each(|unit| counts.add(task.hash.scatter(*unit)));
             }
         }
-        Ok((self, counts))
+        Ok((self, counts.finish()))
     }
 
     fn file(&self, batches: Written) -> HeldFile {
