@@ -29,7 +29,7 @@ use super::*;
 use crate::analysis::{Lookups, analyze};
 use crate::bind::bind;
 use crate::catalog::{
-    Budget, Column as CatalogColumn, PerQuery, Privacy, Replay, Source, Table, Unit,
+    Budget, Column as CatalogColumn, Domain, PerQuery, Privacy, Replay, Source, Table, Unit,
 };
 use crate::dialect::{Statement, parse};
 use crate::ledger::{ChargeEntry, ChargeRequest, Vault};
@@ -53,8 +53,12 @@ fn table(unit: Unit) -> Table {
 
 /// A release over a table `t` of three rows.
 fn release(sql: &str, unit: Unit) -> Release {
+    release_of(sql, &table(unit))
+}
+
+fn release_of(sql: &str, table: &Table) -> Release {
     let vault = Vault::in_memory().unwrap();
-    vault.create_table(&table(unit)).unwrap();
+    vault.create_table(table).unwrap();
     let catalog = vault.catalog().unwrap();
     let values = || Arc::new(Int64Array::from(vec![1, 2, 3])) as _;
     let batch =
@@ -347,6 +351,64 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
     ] {
         let message = check(below, bounded).unwrap_err();
         assert!(message.contains(&format!("bounded {times} times")), "{message}");
+    }
+}
+
+/// Rows are added up by themselves only where each is a unit of its own: not below the bounds, nor above.
+#[tokio::test]
+async fn rows_that_are_added_up_are_units_of_their_own() {
+    let [row, person] = units();
+    let (own, plan) = (to_draw(row).await.plan, to_draw(person).await.plan);
+    let below =
+        |plan: &Arc<dyn ExecutionPlan>| Arc::clone(plan.children()[0].children()[0].children()[0]);
+    let sum = |input| -> Arc<dyn ExecutionPlan> {
+        let count = operator::bound_contributions::AggregateInput::new(
+            operator::bound_contributions::InputKind::CountRows { filter: None },
+            EnforcedBounds::default(),
+        );
+        let keys = operator::bound_contributions::KeySpace::global();
+        Arc::new(operator::sum_by_key::SumByKeyExec::new(input, keys, vec![count]).unwrap())
+    };
+    let (limits, key) =
+        (EnforcedBounds { total: Some(1), ..Default::default() }, LateKey::default());
+    let kept =
+        operator::sample_rows::SampleContributionsExec::new(below(&plan), 0, vec![], limits, key);
+    let kept: Arc<dyn ExecutionPlan> = Arc::new(kept.unwrap());
+    let check = |below: Arc<dyn ExecutionPlan>, bounded| {
+        let tables = ["t".to_owned()];
+        verify::verify_feed(&below, &expected(&tables, bounded)).map_err(|e| e.to_string())
+    };
+    assert_eq!(check(sum(below(&own)), false), Ok(()));
+    assert_eq!(check(Arc::clone(&kept), true), Ok(()));
+    for below in [sum(below(&plan)), sum(Arc::clone(&kept))] {
+        let message = check(below, true).unwrap_err();
+        assert!(message.contains("it holds a SumByKeyExec"), "{message}");
+    }
+}
+
+/// The keys of rows that are units of their own are clamped after the analysis, before they are looked up.
+#[tokio::test]
+async fn keys_beyond_their_ends_count_for_the_ends() {
+    for (ends, expected) in [
+        ((2, 3), vec![2, 1]),
+        ((1, 3), vec![1, 1, 1]),
+        ((-4, -3), vec![0, 3]),
+        ((2, 2), vec![3]),
+        ((7, 8), vec![3, 0]),
+    ] {
+        let mut table = table(Unit::Row);
+        table.columns[1].domain = Some(Domain::Between {
+            lo: ends.0.to_string(),
+            hi: ends.1.to_string(),
+            step: None,
+            or_null: false,
+        });
+        let release = release_of("SELECT x, LAPLACE(eps=1) COUNT(*) FROM t GROUP BY x", &table);
+        let part = &release.analysis().parts()[0];
+        assert!(part.late_clamps().iter().any(Option::is_some));
+        let exact = ExactSums::plan(part, &session_state(), [1, 2, 3, 4]).await.unwrap();
+        let found = exact.run(&session_state(), 0).await.unwrap();
+        assert_eq!(found, [Exact::Vectors(vec![expected])]);
     }
 }
 

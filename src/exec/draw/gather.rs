@@ -202,3 +202,40 @@ impl KeyIndex {
         Ok(&self.positions)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int64Array, RecordBatch, StringViewArray};
+    use datafusion::common::ScalarValue;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+    use futures::stream;
+
+    use super::*;
+
+    /// A batch that has the columns of the space themselves needs no look at their values; all others do.
+    #[tokio::test]
+    async fn rows_are_found_by_their_keys() {
+        let numbers = [5_i64, 4, 9].map(ScalarValue::from);
+        let texts = ["a", "b"].map(|text| ScalarValue::Utf8View(Some(text.to_owned())));
+        let keys = KeySpace::product(&[numbers.to_vec(), texts.to_vec()], "").unwrap();
+        let counts: ArrayRef = Arc::new(Int64Array::from_iter_values([1, 2, 3, 4, 5, 6]));
+        let own = keys.columns().to_vec();
+        let turned: ArrayRef = Arc::new(Int64Array::from(vec![9, 4, 4, 5, 9, 5]));
+        let other: ArrayRef = Arc::new(Int64Array::from(vec![4; 6]));
+        let mixed: ArrayRef = Arc::new(StringViewArray::from(vec!["b", "a", "b", "a", "z", "b"]));
+        for (columns, expected) in [
+            ([&own[0], &own[1]], [1, 2, 3, 4, 5, 6]),
+            ([&turned, &mixed], [4, 6, 2, 3, 0, 1]),
+            ([&turned, &own[1]], [0, 10, 3, 2, 6, 0]),
+            ([&other, &mixed], [0, 0, 6, 10, 0, 0]),
+        ] {
+            let columns = [("number", columns[0]), ("text", columns[1]), ("sum", &counts)];
+            let columns = columns.map(|(name, column)| (name, Arc::clone(column), true));
+            let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+            let rows = stream::iter([Ok(batch.clone()), Ok(batch.clone())]);
+            let rows = Box::pin(RecordBatchStreamAdapter::new(batch.schema(), rows));
+            let found = sums(rows, &keys, 1).await.unwrap();
+            assert_eq!(found, [expected.map(|sum| 2 * sum)]);
+        }
+    }
+}
