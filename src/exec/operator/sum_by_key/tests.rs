@@ -38,7 +38,8 @@ impl Key {
         match self {
             Self::Text if which == 7 => ScalarValue::Utf8View(None),
             Self::Text => {
-                let long = if which % 2 == 0 { "" } else { ", which is too long for a view" };
+                let long =
+                    if which.is_multiple_of(2) { "" } else { ", which is too long for a view" };
                 ScalarValue::Utf8View(Some(format!("{which}{long}")))
             }
             Self::Close => ScalarValue::Int64((which < 7).then_some(number - 2)),
