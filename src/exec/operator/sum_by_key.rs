@@ -12,13 +12,13 @@
 //! ```
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err, plan_err};
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -46,6 +46,9 @@ pub(crate) struct SumByKeyExec {
     inputs: Arc<Vec<AggregateInput>>,
     sources: Arc<Sources>,
     properties: Arc<PlanProperties>,
+    /// The memory of all partitions, which the first one takes for all: rows of one must not decide whether there is memory for
+    /// another.
+    memory: Mutex<Option<MemoryReservation>>,
 }
 
 impl SumByKeyExec {
@@ -85,7 +88,8 @@ impl SumByKeyExec {
             EmissionType::Final,
             Boundedness::Bounded,
         ));
-        Ok(Self { input, space, inputs: Arc::new(inputs), sources, properties })
+        let (inputs, memory) = (Arc::new(inputs), Mutex::new(None));
+        Ok(Self { input, space, inputs, sources, properties, memory })
     }
 
     /// The key space and the aggregates.
@@ -96,6 +100,21 @@ impl SumByKeyExec {
     /// The bytes that each partition reserves, whatever rows there are.
     pub(crate) fn reserved(&self) -> usize {
         reserved(&self.inputs, &self.space)
+    }
+
+    /// Takes the memory of all partitions, unless that was done. It is held as long as the operator.
+    ///
+    /// # Errors
+    /// A constant text if there is too little.
+    fn reserve(&self, context: &TaskContext) -> Result<()> {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if memory.is_none() {
+            let partitions = self.properties.partitioning.partition_count();
+            let all = MemoryConsumer::new(self.name()).register(context.memory_pool());
+            all.try_resize(self.reserved().saturating_mul(partitions)).map_err(|_| failed())?;
+            *memory = Some(all);
+        }
+        Ok(())
     }
 }
 
@@ -161,9 +180,7 @@ impl ExecutionPlan for SumByKeyExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let consumer = MemoryConsumer::new(format!("SumByKeyExec[{partition}]"));
-        let reservation = consumer.register(context.memory_pool());
-        reservation.try_resize(self.reserved()).map_err(|_| failed())?;
+        self.reserve(&context)?;
         let mut rows = self.input.execute(partition, context)?;
         let (inputs, sources) = (Arc::clone(&self.inputs), Arc::clone(&self.sources));
         let mut totals = Totals::new(self.space.clone(), inputs, sources)?;
@@ -172,9 +189,7 @@ impl ExecutionPlan for SumByKeyExec {
             while let Some(batch) = rows.next().await {
                 totals.add(&batch?)?;
             }
-            let batch = totals.finish(schema);
-            drop(reservation);
-            batch
+            totals.finish(schema)
         };
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream::once(summed))))
     }

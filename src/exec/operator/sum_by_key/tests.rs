@@ -22,19 +22,23 @@ use crate::sampler::{QueryRng, Uniform};
 /// The columns behind the keys.
 const ARGUMENTS: usize = 3;
 
-/// How a key column looks: texts, close integers, integers that are far apart, or floats, of which the first values are keys.
+/// How a key column looks, of whose values the first are keys: close integers and those that are far apart are found in different ways.
 #[derive(Debug, Clone, Copy)]
 enum Key {
     Text,
     Close,
     Far,
     Float,
+    Flag,
+    Moment,
+    Decimal,
 }
 
 impl Key {
     /// One of seven values, or NULL.
     fn value(self, which: usize) -> ScalarValue {
         let number = i64::try_from(which).unwrap();
+        let known = (which < 7).then_some(number);
         match self {
             Self::Text if which == 7 => ScalarValue::Utf8View(None),
             Self::Text => {
@@ -42,15 +46,18 @@ impl Key {
                     if which.is_multiple_of(2) { "" } else { ", which is too long for a view" };
                 ScalarValue::Utf8View(Some(format!("{which}{long}")))
             }
-            Self::Close => ScalarValue::Int64((which < 7).then_some(number - 2)),
-            Self::Far => ScalarValue::Int64((which < 7).then_some(number << 50)),
-            Self::Float => ScalarValue::Float64((which < 7).then(|| [0.0, 2.5, -1e9][which % 3])),
+            Self::Close => ScalarValue::Int64(known.map(|number| number - 2)),
+            Self::Far => ScalarValue::Int64(known.map(|number| number << 50)),
+            Self::Float => ScalarValue::Float64(known.map(|_| [0.0, 2.5, -1e9][which % 3])),
+            Self::Flag => ScalarValue::Boolean(known.map(|_| which.is_multiple_of(2))),
+            Self::Moment => ScalarValue::TimestampMicrosecond(known, None),
+            Self::Decimal => ScalarValue::Decimal128(known.map(i128::from), 10, 2),
         }
     }
 
     /// The values of its keys, with NULL or without it.
     fn keys(self, null: bool) -> Vec<ScalarValue> {
-        let known = if matches!(self, Self::Float) { 2 } else { 5 };
+        let known = if matches!(self, Self::Float | Self::Flag) { 2 } else { 5 };
         (0..known).chain(null.then_some(7)).map(|which| self.value(which)).collect()
     }
 }
@@ -144,9 +151,10 @@ async fn read(plan: Arc<dyn ExecutionPlan>, keys: &PublicKeys, columns: usize) -
 async fn integers_are_those_of_a_general_aggregation() {
     let mut rng = QueryRng::seeded_for_tests(81);
     let mut shapes = vec![vec![]];
-    for one in [Key::Text, Key::Close, Key::Far, Key::Float] {
+    use Key::{Close, Decimal, Far, Flag, Float, Moment, Text};
+    for one in [Text, Close, Far, Float, Flag, Moment, Decimal] {
         shapes.push(vec![one]);
-        shapes.extend([Key::Text, Key::Close].map(|other| vec![one, other]));
+        shapes.extend([Text, Close].map(|other| vec![one, other]));
     }
     for (turn, shape) in (0..4).flat_map(|turn| shapes.iter().map(move |shape| (turn, shape))) {
         let lists: Vec<_> = shape.iter().map(|key| key.keys(turn % 2 == 0)).collect();
@@ -211,7 +219,7 @@ async fn removing_a_row_changes_each_aggregate_by_no_more_than_claimed() {
     assert_eq!(largest, [1, 1, 900, 9, 40, 1 << 70, 940, 11, steps * steps]);
 }
 
-/// What a partition reserves follows from keys and aggregates, and rows change nothing.
+/// What is reserved follows from keys and aggregates. The first partition reserves it for all, before it reads a row.
 #[tokio::test]
 async fn memory_follows_from_the_keys_alone() {
     let mut rng = QueryRng::seeded_for_tests(83);
@@ -219,16 +227,23 @@ async fn memory_follows_from_the_keys_alone() {
     let kinds = || aggregates(1, None).into_iter().map(|(kind, _)| kind);
     for rows in [0, 5_000] {
         let batch = random_batch(&mut rng, &[Key::Close], rows);
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(
-            SumByKeyExec::new(source(&[vec![batch]]), space(&keys), inputs(kinds())).unwrap(),
-        );
-        let reserved = plan.downcast_ref::<SumByKeyExec>().unwrap().reserved();
-        assert!(reserved > 1_000);
+        let plan = || -> Arc<dyn ExecutionPlan> {
+            let parts = [vec![batch.clone()], vec![batch.clone()], vec![]];
+            Arc::new(SumByKeyExec::new(source(&parts), space(&keys), inputs(kinds())).unwrap())
+        };
+        let reserved = 3 * plan().downcast_ref::<SumByKeyExec>().unwrap().reserved();
+        assert!(reserved > 3_000);
         for (memory, enough) in [(reserved, true), (reserved - 1, false)] {
             let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0);
             let runtime = runtime.build_arc().unwrap();
+            let pool = Arc::clone(&runtime.memory_pool);
             let context = Arc::new(TaskContext::default().with_runtime(runtime));
+            let plan = plan();
+            assert_eq!(plan.execute(1, Arc::clone(&context)).is_ok(), enough, "{rows}");
+            assert_eq!(pool.reserved(), if enough { reserved } else { 0 });
             assert_eq!(collect(Arc::clone(&plan), context).await.is_ok(), enough, "{rows}");
+            drop(plan);
+            assert_eq!(pool.reserved(), 0);
         }
     }
 }
