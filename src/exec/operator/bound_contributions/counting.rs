@@ -3,7 +3,7 @@
 //! In: a number for each row. Out: the same [`RowCounts`] as if each had been counted at once. A counter that is chosen at random
 //! among 16 million is seldom in the processor's cache: a row waits for memory three times as long as it takes to write its
 //! counter down, in a list of the counters that are close to it. A full list is counted in one go, by counters that fit the cache. It
-//! guarantees that every row is counted when [`Counting::finish`] gives the counters away; there is no other way to get them.
+//! guarantees that every row has been counted once [`Counting::finish`] gives the counters away, and nothing else does.
 //!
 //! ```text
 //! let mut counting = Counting::new(counts, |bytes| reserve(bytes))?;
