@@ -26,22 +26,63 @@ const BITS: u32 = if cfg!(test) { 8 } else { 16 };
 /// The rows of a full list: enough that most lines of its counters are met several times.
 const LENGTH: usize = if cfg!(test) { 20 } else { 1 << 14 };
 
+/// So far apart lists begin. Lists grow alike: if they began at multiples of a power of two, their ends would compete for the same
+/// few lines of the processor's nearest cache.
+const STRIDE: usize = LENGTH + 32;
+
+/// So many numbers are looked at together, in a loop of its own for each kind of counter.
+const TOGETHER: usize = if cfg!(test) { 7 } else { 1 << 10 };
+
 /// Counts rows.
 pub(crate) struct Counting {
     counts: RowCounts,
     waiting: Option<Waiting>,
+    /// The numbers of the last rows.
+    numbers: Vec<u64>,
 }
 
-/// The rows that are not counted yet.
+/// The rows that are not counted yet: for each part of the counters, the last bits of the numbers of those that count them.
 struct Waiting {
-    /// For each part of the counters, the last bits of the numbers of those that count the next rows.
-    lists: Vec<Vec<u16>>,
+    /// All lists, one behind the other.
+    rows: Vec<u16>,
+    /// How many rows wait in each list.
+    lengths: Vec<usize>,
 }
 
 impl Waiting {
     /// So many lists are needed for these counters; `None` where counters are few.
     fn lists(counts: &RowCounts) -> Option<usize> {
         (counts.len() > MANY).then_some(counts.len() >> BITS)
+    }
+
+    /// The bytes of so many lists.
+    fn bytes(lists: usize) -> usize {
+        lists * STRIDE * size_of::<u16>()
+    }
+
+    fn new(lists: usize) -> Self {
+        Self { rows: vec![0; lists * STRIDE], lengths: vec![0; lists] }
+    }
+
+    /// Lets a row wait for the counter that counts it; if its list is full, all rows of the list are counted.
+    #[expect(clippy::cast_possible_truncation, reason = "the bits that are cut choose the list")]
+    fn push(&mut self, at: usize, counts: &mut RowCounts) {
+        let list = at >> BITS;
+        let rows = &mut self.rows[list * STRIDE..][..LENGTH];
+        let length = &mut self.lengths[list];
+        rows[*length] = (at & ((1 << BITS) - 1)) as u16;
+        *length += 1;
+        if *length == LENGTH {
+            counts.add_behind(list << BITS, rows);
+            *length = 0;
+        }
+    }
+
+    /// Counts all rows that wait.
+    fn finish(&self, counts: &mut RowCounts) {
+        for (list, length) in self.lengths.iter().enumerate() {
+            counts.add_behind(list << BITS, &self.rows[list * STRIDE..][..*length]);
+        }
     }
 }
 
@@ -53,15 +94,13 @@ impl Counting {
     /// That of `reserve`, if there is too little for the counters.
     pub(crate) fn new(counts: RowCounts, reserve: impl Fn(usize) -> Result<()>) -> Result<Self> {
         let size = counts.size();
-        let lists = Waiting::lists(&counts).filter(|lists| {
-            reserve(size.saturating_add(lists * LENGTH * size_of::<u16>())).is_ok()
-        });
-        let Some(lists) = lists else {
+        let lists = Waiting::lists(&counts)
+            .filter(|lists| reserve(size.saturating_add(Waiting::bytes(*lists))).is_ok());
+        if lists.is_none() {
             reserve(size)?;
-            return Ok(Self { counts, waiting: None });
-        };
-        let lists = (0..lists).map(|_| Vec::with_capacity(LENGTH)).collect();
-        Ok(Self { counts, waiting: Some(Waiting { lists }) })
+        }
+        let numbers = Vec::with_capacity(TOGETHER);
+        Ok(Self { counts, waiting: lists.map(Waiting::new), numbers })
     }
 
     /// So many last bits of a number choose a counter.
@@ -70,26 +109,38 @@ impl Counting {
     }
 
     /// Counts a row.
-    #[expect(clippy::cast_possible_truncation, reason = "the bits that are cut choose the list")]
+    #[inline]
     pub(crate) fn add(&mut self, number: u64) {
-        let Some(Waiting { lists }) = &mut self.waiting else { return self.counts.add(number) };
-        let Some(at) = self.counts.position(number) else { return };
-        let list = &mut lists[at >> BITS];
-        list.push((at & ((1 << BITS) - 1)) as u16);
-        if list.len() == LENGTH {
-            self.counts.add_behind(at >> BITS << BITS, list);
-            list.clear();
+        self.numbers.push(number);
+        if self.numbers.len() == TOGETHER {
+            self.count();
         }
+    }
+
+    /// Counts the last rows, or lets them wait for their counters.
+    fn count(&mut self) {
+        let Self { counts, waiting, numbers } = self;
+        match waiting {
+            None => counts.add_all(numbers),
+            Some(waiting) => {
+                for number in numbers.iter() {
+                    if let Some(at) = counts.position(*number) {
+                        waiting.push(at, counts);
+                    }
+                }
+            }
+        }
+        numbers.clear();
     }
 
     /// The counters of all rows.
     ///
     /// # Guarantee
-    /// For all sequences of rows: the counters are those of [`RowCounts::add`] for each of them.
+    /// For all sequences of rows: the counters are those of [`RowCounts::add_all`].
     pub(crate) fn finish(mut self) -> RowCounts {
-        let lists = self.waiting.into_iter().flat_map(|waiting| waiting.lists);
-        for (i, list) in lists.enumerate() {
-            self.counts.add_behind(i << BITS, &list);
+        self.count();
+        if let Some(waiting) = self.waiting {
+            waiting.finish(&mut self.counts);
         }
         self.counts
     }
@@ -120,12 +171,12 @@ mod tests {
                 let mut counting = Counting::new(empty.emptied(), reserve).unwrap();
                 assert_eq!(counting.waiting.is_some(), waits && empty.len() > MANY);
                 assert_eq!(counting.bits(), direct.bits());
-                for row in 0..rows {
-                    // Some numbers are frequent.
-                    let number = if row % 5 == 0 { number() % 64 } else { number() };
-                    direct.add(number);
-                    counting.add(number);
-                }
+                // Some numbers are frequent.
+                let numbers =
+                    (0..rows).map(|row| if row % 5 == 0 { number() % 64 } else { number() });
+                let numbers: Vec<u64> = numbers.collect();
+                direct.add_all(&numbers);
+                numbers.iter().for_each(|number| counting.add(*number));
                 assert_eq!(counting.finish(), direct, "{most} {rows} {waits}");
             }
         }

@@ -74,8 +74,14 @@ pub(super) enum By {
 impl By {
     /// Counts the rows of a batch.
     pub(super) fn count(self, held: &Held, counts: &mut Counting) {
-        let mut numbers = self.numbers(counts.bits());
-        held.each(|_, unit, key| counts.add(numbers.of(unit, key)));
+        // One loop for each kind of number.
+        match self.numbers(counts.bits()) {
+            Numbers::Unit(mut spread) => held.each(|_, unit, _| counts.add(spread.of(unit))),
+            Numbers::ScatteredUnit(hash) => held.each(|_, unit, _| counts.add(hash.scatter(unit))),
+            Numbers::UnitAndGroup(hash) => {
+                held.each(|_, unit, key| counts.add(hash.scatter_pair(unit, key)));
+            }
+        }
     }
 
     /// The numbers by which rows are counted, for counters that the last `bits` bits choose.
