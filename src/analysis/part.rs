@@ -10,6 +10,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 
+use super::below::mentioned::Mentioned;
 use super::below::relation::PrivateRelation;
 use super::below::trace::Clamped;
 use super::below::unit::UnitScope;
@@ -233,7 +234,8 @@ pub(crate) fn cut(
         steps.push(format!("plain SQL that shows keys only, planned as {selector}"));
     }
     let (flow, valued) = {
-        let mut walk = Walk::new(sources.catalog, sources.tables, steps);
+        let mentioned = Mentioned::of(&LogicalPlan::Aggregate(aggregate.clone()));
+        let mut walk = Walk::new(sources.catalog, sources.tables, steps, mentioned);
         let flow = walk.below(aggregate)?;
         let (flow, valued) = walk.valued_aggregate(flow, aggregate)?;
         (walk.resolved(flow)?, valued)

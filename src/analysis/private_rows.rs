@@ -14,6 +14,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
+use super::below::mentioned::Mentioned;
 use super::below::refusals::not_private;
 use super::below::relation::PrivateRelation;
 use super::below::unit::UnitScope;
@@ -132,7 +133,8 @@ fn analyzed(
         .into());
     }
     let flow = {
-        let mut walk = Walk::new(catalog, tables, steps);
+        let mentioned = Mentioned::of(bound.plan());
+        let mut walk = Walk::new(catalog, tables, steps, mentioned);
         let flow = walk.rows(bound.plan())?;
         walk.resolved(flow)?
     };

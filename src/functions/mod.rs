@@ -250,9 +250,7 @@ pub(crate) fn only_listed(x: Expr, members: &[ScalarValue]) -> Option<Expr> {
         DataType::Float32 | DataType::Float64 | DataType::Boolean => return None,
         _ => Members::integers(),
     };
-    for member in members {
-        known.add(&member.to_array().ok()?)?;
-    }
+    known.add(&ScalarValue::iter_to_array(members.iter().cloned()).ok()?)?;
     let name = named("listed", &members);
     let function = Listed { name, members: members.into(), known, signature: any_one() };
     Some(ScalarUDF::from(function).call(vec![x]))

@@ -29,6 +29,7 @@ mod frame;
 mod group_by_unit;
 pub(crate) mod join;
 pub(crate) mod join_conditions;
+pub(crate) mod mentioned;
 pub(crate) mod outer_join;
 pub(crate) mod pair;
 pub(crate) mod public_side;

@@ -1,9 +1,9 @@
 //! Scans, and the joins along the chain that leads from a table to its unit.
 //!
-//! In: a scan as the planner made it, and the table's declaration. Out: its rows with every declared domain enforced,
-//! and hidden columns that identify the unit or lead to it. If the unit is needed and the query does not join the
-//! tables that lead to it, [`Walk::resolved`] adds the joins. Rows whose chain leads nowhere belong to no privacy
-//! unit and are dropped.
+//! In: a scan as the planner made it, and the table's declaration. Out: its rows with the declared domain of every column
+//! enforced that the query mentions, and hidden columns that identify the unit or lead to it. If the unit is needed and the
+//! query does not join the tables that lead to it, [`Walk::resolved`] adds the joins. Rows whose chain leads nowhere belong to no
+//! privacy unit and are dropped.
 //!
 //! ```text
 //! lineitem (l_orderkey) ⋈ orders (o_orderkey, o_custkey) ⋉ customer (c_custkey)      unit = o_custkey
@@ -55,9 +55,13 @@ impl Walk<'_> {
         let (mut facts, mut traces) = (Vec::new(), Vec::new());
         let mut hidden = Vec::new();
         let reading = self.reading();
+        let of_unit = unit.as_ref().map_or(&[][..], Unit::columns);
         for (qualifier, field) in scan.projected_schema.iter() {
             let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-            let domain = table.column(field.name()).and_then(|c| c.domain.as_ref());
+            // All columns of a public table: it may be read as a whole while the query is planned.
+            let is_read = unit.is_none() || self.mentioned.has(field.name());
+            let domain = table.column(field.name()).filter(|_| is_read);
+            let domain = domain.and_then(|column| column.domain.as_ref());
             let enforced = enforced(column.clone(), field.data_type(), domain);
             let (expr, mut known) = enforced.map_err(|error| {
                 Refusal::new(
@@ -69,8 +73,8 @@ impl Walk<'_> {
             })?;
             known.is_unit = self.names_unit(table, field.name());
             expressions.push(expr.alias_qualified(qualifier.cloned(), field.name()));
-            let change =
-                Change::for_domain(field.data_type(), domain, &known).filter(|_| unit.is_some());
+            let change = Change::for_domain(field.data_type(), domain, &known)
+                .filter(|_| unit.is_some() && is_read);
             let raw = change.map(|change| Raw { name: self.fresh("raw"), change });
             if let Some(Raw { name, .. }) = &raw {
                 hidden.push(column.alias_qualified(Some(scan.table_name.clone()), name));
@@ -82,7 +86,7 @@ impl Walk<'_> {
                 origin: unit.as_ref().map(|_| origin),
                 reading,
                 public: None,
-                present: unit.as_ref().is_some_and(|unit| unit.columns().contains(field.name())),
+                present: of_unit.contains(field.name()),
                 of_unit: OfUnit {
                     alike: matches!(unit, Some(Unit::Column { unique: true, .. })),
                     ..OfUnit::default()
@@ -96,7 +100,7 @@ impl Walk<'_> {
         expressions.append(&mut hidden);
         let mut builder = LogicalPlanBuilder::from(plan.clone());
         let mut carry = Vec::new();
-        for column in unit.as_ref().map_or(&[][..], Unit::columns) {
+        for column in of_unit {
             let column = own.column(column);
             types::check(&column, plan.schema())?;
             builder = builder.filter(is_someone(column.clone())).map_err(|e| internal(&e))?;

@@ -138,6 +138,7 @@ mod tests {
     use datafusion::logical_expr::TableSource;
 
     use super::*;
+    use crate::analysis::below::mentioned::Mentioned;
     use crate::analysis::below::walk::Tables;
     use crate::catalog::Catalog;
 
@@ -162,7 +163,7 @@ mod tests {
     fn a_union_of_nothing_is_a_fault() {
         let (catalog, mut steps) = (Catalog::default(), Vec::new());
         let union = Union { inputs: Vec::new(), schema: Arc::new(DFSchema::empty()) };
-        let walked = Walk::new(&catalog, &NoTables, &mut steps).union(&union);
+        let walked = Walk::new(&catalog, &NoTables, &mut steps, Mentioned::default()).union(&union);
         assert!(matches!(walked, Err(NotAnalyzed::Fault(_))));
     }
 }

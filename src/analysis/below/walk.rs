@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
 
+use super::mentioned::Mentioned;
 use crate::catalog::{Catalog, RESERVED};
 use crate::visible::heading;
 
@@ -16,6 +17,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) tables: &'a dyn Tables,
     pub(crate) steps: &'a mut Vec<String>,
+    /// The columns that the query mentions.
+    pub(super) mentioned: Mentioned,
     hidden: usize,
     readings: usize,
 }
@@ -25,8 +28,9 @@ impl<'a> Walk<'a> {
         catalog: &'a Catalog,
         tables: &'a dyn Tables,
         steps: &'a mut Vec<String>,
+        mentioned: Mentioned,
     ) -> Self {
-        Self { catalog, tables, steps, hidden: 0, readings: 0 }
+        Self { catalog, tables, steps, mentioned, hidden: 0, readings: 0 }
     }
 
     /// A hidden name that no other column has.

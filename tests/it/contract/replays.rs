@@ -93,6 +93,33 @@ async fn the_same_release_is_paid_once() {
     assert!(lab.query("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people").await.is_err());
 }
 
+/// A question reads a table itself, a view of all its columns, or a query that gives another one's name away: it stays the same.
+#[tokio::test]
+async fn columns_that_are_only_passed_on_change_no_question() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "ALL").await;
+    done(&engine.owner(), "ALTER TABLE people SET PRIVACY UNIT (id) MAX ROWS 2").await;
+    done(&engine.owner(), "CREATE VIEW everybody AS SELECT * FROM people").await;
+    let lab = engine.analyst("lab").unwrap();
+    for question in [
+        "SELECT city, LAPLACE(eps=0.1) COUNT(*) FROM people WHERE id < 30 GROUP BY city",
+        "SELECT LAPLACE(eps=0.1) COUNT(*) FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY city) r FROM people) s WHERE r = 1",
+        "SELECT LAPLACE(eps=0.1) COUNT(*) FROM (SELECT DISTINCT id, city FROM people) s",
+        "SELECT LAPLACE(eps=0.1) COUNT(*) FROM (SELECT id, COUNT(*) c FROM people GROUP BY id) s WHERE c > 0",
+    ] {
+        let (rows, paid) = asked(&lab, question).await;
+        assert!(paid, "{question}");
+        for people in [
+            "everybody",
+            "(SELECT * FROM people) p",
+            "(SELECT id, city, age AS city_age FROM people) p",
+        ] {
+            let other = question.replace("FROM people", &format!("FROM {people}"));
+            assert_eq!(asked(&lab, &other).await, (rows.clone(), false), "{other}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_is_drawn_otherwise_is_paid_again() {
     let folder = tempfile::tempdir().unwrap();
