@@ -244,7 +244,7 @@ fn above<T: Copy + Ord + Into<u64> + Zero>(counts: &[T], most: u16) -> (Vec<u64>
     let (most, mut rows, mut used) = (u64::from(most), 0, 0);
     let words = counts.chunks(64).map(|counts| {
         used += usize::from(counts.iter().map(|count| u8::from(!count.is_zero())).sum::<u8>());
-        // Of nearly all counters, none is above.
+        // Nearly always, none is above.
         if largest(counts) <= most {
             return 0;
         }
