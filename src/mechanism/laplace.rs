@@ -76,11 +76,14 @@ impl Laplace {
         }
         let rate = self.scale.recip();
         let bits = enough_bits(beta);
-        let target = beta * (Rational::one() + exp_neg(&rate, bits).lower);
-        let two = Rational::from_integer(BigInt::from(2));
+        // Both sides times their denominators: reducing fractions would take most of the time.
+        let alpha = exp_neg(&rate, bits).lower;
+        let (most, below) =
+            (beta.numer() * (alpha.numer() + alpha.denom()), beta.denom() * alpha.denom());
         let suffices = |t: u128| {
             let x = &rate * Rational::from_integer(BigInt::from(t) + BigInt::one());
-            exp_neg(&x, bits).upper * &two <= target
+            let power = exp_neg(&x, bits).upper;
+            power.numer() * 2 * &below <= &most * power.denom()
         };
         smallest(self.estimate(beta), suffices)
     }
