@@ -75,7 +75,7 @@ impl PriceGrid {
         let points = tidied(histogram, self.ticks)?;
         let total = points.iter().try_fold(0_i128, |sum, (_, weight)| sum.checked_add(*weight));
         let (mut buyers, mut next) = (total.ok_or(wide)?, 0_u64);
-        let mut ticks = TickRuns::default();
+        let mut ticks = TickRuns::with_capacity(points.len() + 1);
         for (place, weight) in points.into_iter().chain([(self.ticks, 0)]) {
             if place > next {
                 let score = self.price(next).checked_mul(buyers);

@@ -14,6 +14,8 @@ use super::{MechanismError, ScoredRun, TickRuns};
 use crate::privacy::enclosure::ln;
 use crate::privacy::{Epsilon, Rational};
 
+mod near;
+
 /// Which value of a column is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rank {
@@ -89,7 +91,7 @@ pub fn quantile_runs(
         return Err(MechanismError::RangeTooWide);
     }
     let points = tidied(histogram, last)?;
-    let mut ticks = TickRuns::default();
+    let mut ticks = TickRuns::with_capacity(2 * points.len() + 1);
     let total = points
         .iter()
         .try_fold(0_i128, |sum, (_, weight)| sum.checked_add(*weight))
@@ -149,16 +151,16 @@ pub(super) fn tidied(
         .map(|(place, weight)| ((*place).min(most), *weight))
         .collect();
     points.sort_unstable_by_key(|(place, _)| *place);
-    let mut merged: Vec<(u64, i128)> = Vec::with_capacity(points.len());
-    for (place, weight) in points {
-        match merged.last_mut() {
-            Some((same, sum)) if *same == place => {
-                *sum = sum.checked_add(weight).ok_or(MechanismError::RangeTooWide)?;
-            }
-            _ => merged.push((place, weight)),
+    let mut fits = true;
+    points.dedup_by(|(place, weight), (same, sum)| {
+        let is_same = place == same;
+        if is_same {
+            let both = sum.checked_add(*weight);
+            (*sum, fits) = (both.unwrap_or(*sum), fits && both.is_some());
         }
-    }
-    Ok(merged)
+        is_same
+    });
+    if fits { Ok(points) } else { Err(MechanismError::RangeTooWide) }
 }
 
 #[cfg(test)]

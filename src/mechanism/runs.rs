@@ -45,6 +45,22 @@ pub struct TickRuns {
 }
 
 impl TickRuns {
+    /// None, with room for so many.
+    pub(crate) fn with_capacity(runs: usize) -> Self {
+        Self { runs: Vec::with_capacity(runs), first: Vec::with_capacity(runs) }
+    }
+
+    /// The first tick of each run, and the run.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u64, &ScoredRun)> {
+        self.first.iter().copied().zip(&self.runs)
+    }
+
+    /// Appends a run as it is.
+    pub(crate) fn add(&mut self, first: u64, run: ScoredRun) {
+        self.first.push(first);
+        self.runs.push(run);
+    }
+
     /// Appends `count` ticks from `first` on, if any. Ticks that directly follow the previous run and have its score
     /// join that run. Ticks behind a gap do not: otherwise a candidate that was removed would take the place of
     /// another.
@@ -60,8 +76,7 @@ impl TickRuns {
             last.count = count;
             return;
         }
-        self.runs.push(run);
-        self.first.push(first);
+        self.add(first, run);
     }
 
     /// The tick at a place of a run; `None` where there is none.

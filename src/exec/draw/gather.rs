@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
-use arrow::compute::{partition, take};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::kernels::cmp::distinct;
+use arrow::compute::take;
 use arrow::datatypes::Int64Type;
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
@@ -66,10 +68,11 @@ pub(crate) async fn sums(
         if values.len() != columns {
             return internal_err!("a release has as many inputs as it was planned with");
         }
-        let positions = index.positions(keys, batch.num_rows())?;
+        let runs = index.runs(keys, batch.num_rows())?;
         for (column, sums) in values.iter().zip(&mut sums) {
+            let mut left = runs;
             each_integer(column, |row, value| {
-                match positions.get(row).and_then(|p| sums.get_mut(*p)) {
+                match position(&mut left, row).and_then(|p| sums.get_mut(p)) {
                     Some(entry) => add(entry, value),
                     None => Ok(()),
                 }
@@ -84,7 +87,7 @@ pub(crate) async fn places(
     mut rows: SendableRecordBatchStream,
     outer: &KeySpace,
 ) -> Result<Vec<Histogram>> {
-    let mut groups = vec![Histogram::Narrow(Vec::new()); outer.len()];
+    let mut groups = vec![Histogram::default(); outer.len()];
     let mut index = KeyIndex::new(outer)?;
     let key_columns = outer.columns().len();
     while let Some(batch) = rows.next().await {
@@ -94,10 +97,10 @@ pub(crate) async fn places(
         let Some(place) = place.as_primitive_opt::<Int64Type>() else {
             return internal_err!("places are integers");
         };
-        let positions = index.positions(keys, batch.num_rows())?;
+        let mut left = index.runs(keys, batch.num_rows())?;
         each_integer(integers, |row, value| {
             if place.is_valid(row)
-                && let Some(group) = positions.get(row).and_then(|p| groups.get_mut(*p))
+                && let Some(group) = position(&mut left, row).and_then(|p| groups.get_mut(p))
             {
                 group.push(u64::try_from(place.value(row)).map_err(|_| failed())?, value);
             }
@@ -131,6 +134,44 @@ async fn data_keys(mut rows: SendableRecordBatchStream) -> Result<Gathered> {
     Ok(Gathered::Keys { values, sums })
 }
 
+/// Rows of a batch that follow each other and have the same key.
+struct Equal {
+    /// The first row behind them.
+    end: usize,
+    /// The position of the key; one outside the space for other keys.
+    position: usize,
+}
+
+/// The position of a row's key, among runs from which those before the row are left out.
+#[inline]
+fn position(left: &mut &[Equal], row: usize) -> Option<usize> {
+    while let [first, others @ ..] = left
+        && first.end <= row
+    {
+        *left = others;
+    }
+    left.first().map(|run| run.position)
+}
+
+/// Where the key of a row is not that of the row before.
+fn starts(keys: &[ArrayRef], rows: usize) -> Result<Vec<usize>> {
+    let pairs = rows.saturating_sub(1);
+    let differ = keys.iter().map(|key| match key.as_string_view_opt() {
+        // Texts of equal views are equal; equal texts of other views begin another run.
+        Some(texts) if texts.null_count() == 0 => {
+            let views = texts.views();
+            Ok(BooleanBuffer::collect_bool(pairs, |row| views[row] != views[row + 1]))
+        }
+        Some(_) | None => {
+            let differ = distinct(&key.slice(0, pairs), &key.slice(rows - pairs, pairs))?;
+            Ok(differ.values().clone())
+        }
+    });
+    let differ = differ.reduce(|one, other: Result<_>| Ok(&one? | &other?)).transpose()?;
+    let later = differ.iter().flat_map(BooleanBuffer::set_indices).map(|row| row + 1);
+    Ok((0..rows.min(1)).chain(later).collect())
+}
+
 /// Finds the position of a row's key in the key space.
 struct KeyIndex {
     groups: Option<Box<dyn GroupValues>>,
@@ -140,15 +181,15 @@ struct KeyIndex {
     columns: Vec<ArrayRef>,
     /// The groups of runs of equal keys.
     found: Vec<usize>,
-    positions: Vec<usize>,
+    runs: Vec<Equal>,
 }
 
 impl KeyIndex {
     fn new(space: &KeySpace) -> Result<Self> {
-        let (mut found, positions) = (Vec::new(), Vec::new());
+        let (mut found, runs) = (Vec::new(), Vec::new());
         if space.columns().is_empty() {
             let (keys, columns) = (Vec::new(), Vec::new());
-            return Ok(Self { groups: None, keys, columns, found, positions });
+            return Ok(Self { groups: None, keys, columns, found, runs });
         }
         let fields: Vec<_> = space
             .columns()
@@ -173,33 +214,32 @@ impl KeyIndex {
         }
         let keys = keys.into_iter().flatten().collect();
         let columns = space.columns().to_vec();
-        Ok(Self { groups: Some(groups), keys, columns, found, positions })
+        Ok(Self { groups: Some(groups), keys, columns, found, runs })
     }
 
-    /// The position of each row; one outside the space for rows with other keys. Neighbours with equal keys are looked up
-    /// once, and none is where the columns are those of the space themselves.
-    fn positions(&mut self, keys: &[ArrayRef], rows: usize) -> Result<&[usize]> {
-        self.positions.clear();
+    /// The rows in runs of equal keys. Each run is looked up once, and none is where the columns are those of the space themselves.
+    fn runs(&mut self, keys: &[ArrayRef], rows: usize) -> Result<&[Equal]> {
+        self.runs.clear();
         let Some(groups) = &mut self.groups else {
-            self.positions.resize(rows, 0);
-            return Ok(&self.positions);
+            self.runs.push(Equal { end: rows, position: 0 });
+            return Ok(&self.runs);
         };
         if keys.len() == self.columns.len()
             && keys.iter().zip(&self.columns).all(|(key, own)| Arc::ptr_eq(key, own))
         {
-            self.positions.extend(0..rows);
-            return Ok(&self.positions);
+            self.runs.extend((0..rows).map(|row| Equal { end: row + 1, position: row }));
+            return Ok(&self.runs);
         }
-        let runs = partition(keys)?.ranges();
-        let first = runs.iter().map(|run| u32::try_from(run.start));
+        let starts = starts(keys, rows)?;
+        let first = starts.iter().map(|start| u32::try_from(*start));
         let first = first.collect::<Result<UInt32Array, _>>().map_err(|_| failed())?;
         let firsts = keys.iter().map(|key| take(key, &first, None));
         groups.intern(&firsts.collect::<Result<Vec<_>, _>>()?, &mut self.found)?;
-        for (run, group) in runs.iter().zip(&self.found) {
+        for (end, group) in starts.iter().skip(1).chain([&rows]).zip(&self.found) {
             let position = self.keys.get(*group).copied().unwrap_or(*group);
-            self.positions.resize(run.end, position);
+            self.runs.push(Equal { end: *end, position });
         }
-        Ok(&self.positions)
+        Ok(&self.runs)
     }
 }
 

@@ -31,26 +31,46 @@ pub(crate) enum Gathered {
     },
 }
 
-/// The integers at the places of an axis, in half the space where all of them fit 64 bits, as counts do.
+/// The integers at the places of an axis, in as few bytes as all of them fit: 8, 16 or 32 for each place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Histogram {
-    Narrow(Vec<(u64, i64)>),
-    Wide(Vec<(u64, i128)>),
+    Small(Points<u32, i32>),
+    Narrow(Points<u64, i64>),
+    Wide(Points<u64, i128>),
+}
+
+/// Places and their integers.
+type Points<P, T> = Vec<(P, T)>;
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::Small(Vec::new())
+    }
 }
 
 impl Histogram {
     /// Adds an integer at a place.
     pub(crate) fn push(&mut self, place: u64, value: i128) {
+        while !self.has_pushed(place, value) {
+            self.widen();
+        }
+    }
+
+    /// Adds an integer at a place if both fit, as any do in the widest form.
+    fn has_pushed(&mut self, place: u64, value: i128) -> bool {
         match self {
-            Self::Narrow(points) => match i64::try_from(value) {
-                Ok(value) => points.push((place, value)),
-                Err(_) => {
-                    let mut points = widened(points);
-                    points.push((place, value));
-                    *self = Self::Wide(points);
-                }
-            },
-            Self::Wide(points) => points.push((place, value)),
+            Self::Small(points) => push(points, place, value),
+            Self::Narrow(points) => push(points, place, value),
+            Self::Wide(points) => push(points, place, value),
+        }
+    }
+
+    /// Takes the next wider form.
+    fn widen(&mut self) {
+        *self = match self {
+            Self::Small(points) => Self::Narrow(widened(points)),
+            Self::Narrow(points) => Self::Wide(widened(points)),
+            Self::Wide(points) => Self::Wide(std::mem::take(points)),
         }
     }
 
@@ -58,56 +78,70 @@ impl Histogram {
     ///
     /// # Errors
     /// A constant text if a sum does not fit 128 bits.
-    pub(crate) fn merged(self) -> Result<Self> {
-        match self {
-            Self::Narrow(points) => match merged(points, i64::checked_add) {
-                Ok(points) => Ok(Self::Narrow(points)),
-                Err(points) => Self::Wide(widened(&points)).merged(),
-            },
-            Self::Wide(points) => {
-                merged(points, i128::checked_add).map(Self::Wide).map_err(|_| failed())
+    pub(crate) fn merged(mut self) -> Result<Self> {
+        loop {
+            let is_merged = match &mut self {
+                Self::Small(points) => merge(points, i32::checked_add),
+                Self::Narrow(points) => merge(points, i64::checked_add),
+                Self::Wide(points) => {
+                    merge(points, i128::checked_add).then_some(true).ok_or_else(failed)?
+                }
+            };
+            if is_merged {
+                return Ok(self);
             }
+            self.widen();
         }
     }
 
     /// The places and their integers.
     pub(crate) fn points(&self) -> Cow<'_, [(u64, i128)]> {
         match self {
+            Self::Small(points) => Cow::Owned(widened(points)),
             Self::Narrow(points) => Cow::Owned(widened(points)),
             Self::Wide(points) => Cow::Borrowed(points),
         }
     }
 }
 
-fn widened(points: &[(u64, i64)]) -> Vec<(u64, i128)> {
-    points.iter().map(|(place, value)| (*place, i128::from(*value))).collect()
+fn push<P: TryFrom<u64>, T: TryFrom<i128>>(
+    points: &mut Points<P, T>,
+    place: u64,
+    value: i128,
+) -> bool {
+    let (Ok(place), Ok(value)) = (place.try_into(), value.try_into()) else { return false };
+    points.push((place, value));
+    true
 }
 
-/// Integers at places.
-type Points<T> = Vec<(u64, T)>;
+fn widened<P: Copy + Into<u64>, T: Copy, W: From<T>>(points: &[(P, T)]) -> Points<u64, W> {
+    points.iter().map(|(place, value)| ((*place).into(), W::from(*value))).collect()
+}
 
-/// The places in ascending order, each once; the places in order as they were, if a sum does not fit.
-fn merged<T: Copy>(
-    mut points: Points<T>,
+/// Brings the places into ascending order, each once. False if a sum does not fit; then some places are left more than once, and the
+/// integers of each still add up to the same.
+fn merge<P: Copy + Ord, T: Copy>(
+    points: &mut Points<P, T>,
     sum: impl Fn(T, T) -> Option<T>,
-) -> std::result::Result<Points<T>, Points<T>> {
+) -> bool {
     // Each partition's places are in order already, which a stable sort makes use of.
     points.sort_by_key(|(place, _)| *place);
-    let fits = points.chunk_by(|(a, _), (b, _)| a == b).all(|equal| {
-        let values = equal.iter().map(|(_, value)| *value);
-        values.map(Some).reduce(|a, b| sum(a?, b?)).flatten().is_some()
-    });
-    if !fits {
-        return Err(points);
-    }
-    points.dedup_by(|other, first| {
-        let same = other.0 == first.0;
-        if same {
-            first.1 = sum(first.1, other.1).unwrap_or(first.1);
+    let mut merged = 0;
+    for at in 0..points.len() {
+        let (place, value) = points[at];
+        if merged == 0 || points[merged - 1].0 != place {
+            points[merged] = (place, value);
+            merged += 1;
+            continue;
         }
-        same
-    });
-    Ok(points)
+        let Some(both) = sum(points[merged - 1].1, value) else {
+            points.drain(merged..at);
+            return false;
+        };
+        points[merged - 1].1 = both;
+    }
+    points.truncate(merged);
+    true
 }
 
 /// Visits a column of counts or raw sums; NULL is 0.
@@ -143,7 +177,7 @@ mod tests {
     /// Whatever the order and the size of the integers, each place has their sum.
     #[test]
     fn the_integers_of_a_place_are_added_up() {
-        let (far, most) = (i128::from(i64::MAX), i128::MAX);
+        let (near, far, most) = (i128::from(i32::MAX), i128::from(i64::MAX), i128::MAX);
         for (points, sums) in [
             (vec![], vec![]),
             (vec![(3, 1), (1, 2), (3, -4), (2, 0)], vec![(1, 2), (2, 0), (3, -3)]),
@@ -152,12 +186,21 @@ mod tests {
             (vec![(5, far + 1), (5, -2), (0, 7)], vec![(0, 7), (5, far - 1)]),
             (vec![(5, far), (5, 1), (5, -1)], vec![(5, far)]),
             (vec![(9, most), (8, 1)], vec![(8, 1), (9, most)]),
+            // The same at 32 bits, and a place beyond them.
+            (vec![(5, near), (4, 1), (5, near)], vec![(4, 1), (5, 2 * near)]),
+            (vec![(5, -near), (4, 1), (5, near)], vec![(4, 1), (5, 0)]),
+            (vec![(5, near + 1), (5, -2), (0, 7)], vec![(0, 7), (5, near - 1)]),
+            (vec![(1 << 32, 3), (0, 7), (1 << 32, 1)], vec![(0, 7), (1 << 32, 4)]),
+            (
+                vec![(7, 1), (2, 4), (5, near), (7, 1), (5, 1), (5, near), (2, 4), (9, 1), (5, 1)],
+                vec![(2, 8), (5, 2 * near + 2), (7, 2), (9, 1)],
+            ),
         ] {
-            let mut histogram = Histogram::Narrow(Vec::new());
+            let mut histogram = Histogram::default();
             points.iter().for_each(|(place, value)| histogram.push(*place, *value));
             assert_eq!(histogram.merged().unwrap().points().to_vec(), sums, "{points:?}");
         }
-        let mut histogram = Histogram::Narrow(Vec::new());
+        let mut histogram = Histogram::default();
         (0..2).for_each(|_| histogram.push(1, most));
         assert!(histogram.merged().is_err());
     }

@@ -11,7 +11,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::row::{RowConverter, SortField};
 
 use crate::analysis::{CandidateAxis, Choice, Keys, LineScore, MOST_KEYS, Prices, Prior, Source};
-use crate::exec::draw::gathered::Gathered;
+use crate::exec::draw::gathered::{Gathered, Histogram};
 use crate::exec::draw::plan::{DrawError, DrawPlan};
 use crate::grid::failed;
 use crate::mechanism::{
@@ -63,11 +63,54 @@ pub(crate) fn choose(
     }
     (0..keys.outer().len())
         .map(|group| {
+            if let Some(tick) = at_rank(draw_plan, choice, gathered, group, rng)? {
+                return Ok(vec![Some(tick)]);
+            }
             let scores = scores(choice, gathered, first, keys, group, draw_plan.rank)?;
             let chosen = among(scores, &draw_plan.mechanism, choice, rounds, rng)?;
             Ok(chosen.into_iter().map(Some).collect())
         })
         .collect()
+}
+
+/// The tick of a quantile, a minimum or a maximum; `None` for all other choices.
+///
+/// # Guarantee
+/// The law is that of one draw among the [`scores`].
+fn at_rank(
+    draw_plan: &DrawPlan,
+    choice: &Choice,
+    gathered: &Gathered,
+    group: usize,
+    rng: &mut QueryRng,
+) -> Result<Option<u64>, DrawError> {
+    let (Mechanism::Exponential(mechanism), Prior::Uniform) = (&draw_plan.mechanism, &choice.prior)
+    else {
+        return Ok(None);
+    };
+    let (Source::Line { axis, score }, Gathered::Places(places)) = (&choice.source, gathered)
+    else {
+        return Ok(None);
+    };
+    let Some(rank) = rank_of(score, draw_plan.rank)? else { return Ok(None) };
+    if choice.rounds != 1 || choice.prefers_low() {
+        return Ok(None);
+    }
+    let last = axis.count().checked_sub(1).ok_or_else(failed)?;
+    let tick = match places.get(group).ok_or_else(failed)? {
+        Histogram::Small(points) => {
+            let points = points.iter().map(|(place, rows)| (u64::from(*place), i128::from(*rows)));
+            mechanism.choose_quantile(points, last, rank, rng)
+        }
+        Histogram::Narrow(points) => {
+            let points = points.iter().map(|(place, rows)| (*place, i128::from(*rows)));
+            mechanism.choose_quantile(points, last, rank, rng)
+        }
+        Histogram::Wide(points) => {
+            mechanism.choose_quantile(points.iter().copied(), last, rank, rng)
+        }
+    };
+    Ok(Some(tick?))
 }
 
 /// The place of each of the keys in the data, in the order of their values.
@@ -110,9 +153,6 @@ fn among_unknown(
     Ok(chosen)
 }
 
-/// Scores of one selection: runs of candidates with evenly falling scores, each with its first candidate.
-type Runs = Vec<(u64, ScoredRun)>;
-
 /// The scores of one outer group's selection, one by one, for tests of the sensitivity.
 pub(crate) fn exact_scores(
     choice: &Choice,
@@ -122,9 +162,7 @@ pub(crate) fn exact_scores(
     group: usize,
     rank: u64,
 ) -> Result<Vec<i128>, DrawError> {
-    let mut runs = scores(choice, gathered, first, keys, group, Some(rank))?;
-    runs.sort_unstable_by_key(|(start, _)| *start);
-    listed(&runs)
+    listed(&scores(choice, gathered, first, keys, group, Some(rank))?)
 }
 
 /// The same for candidate axes that are too long to list: runs of candidates, each with its first candidate, its
@@ -136,9 +174,8 @@ pub(crate) fn exact_runs(
     group: usize,
     rank: u64,
 ) -> Result<Vec<(u64, u64, i128, i128)>, DrawError> {
-    let mut runs = scores(choice, gathered, 0, keys, group, Some(rank))?;
-    runs.sort_unstable_by_key(|(start, _)| *start);
-    Ok(runs.iter().map(|(start, run)| (*start, run.count, run.score, run.step)).collect())
+    let runs = scores(choice, gathered, 0, keys, group, Some(rank))?;
+    Ok(runs.each().map(|(start, run)| (start, run.count, run.score, run.step)).collect())
 }
 
 /// The scores of one outer group's selection, as runs in the order of the candidates.
@@ -152,7 +189,7 @@ fn scores(
     keys: &Keys,
     group: usize,
     rank: Option<u64>,
-) -> Result<Runs, DrawError> {
+) -> Result<TickRuns, DrawError> {
     let mut runs = match (&choice.source, gathered) {
         (Source::Keys(candidates), Gathered::Sums(sums)) => {
             let sums = sums.get(first).ok_or_else(failed)?;
@@ -171,7 +208,7 @@ fn scores(
         _ => return Err(failed().into()),
     };
     if choice.prefers_low() {
-        for (_, run) in &mut runs {
+        for run in &mut runs.runs {
             run.score = run.score.checked_neg().ok_or_else(failed)?;
             run.step = run.step.checked_neg().ok_or_else(failed)?;
         }
@@ -179,14 +216,12 @@ fn scores(
     Ok(runs)
 }
 
-fn single(scores: impl Iterator<Item = Option<i128>>) -> Result<Runs, DrawError> {
-    (0..)
-        .zip(scores)
-        .map(|(start, score)| {
-            let score = score.ok_or_else(failed)?;
-            Ok((start, ScoredRun { count: 1, score, step: 0, weight: 1 }))
-        })
-        .collect()
+fn single(scores: impl Iterator<Item = Option<i128>>) -> Result<TickRuns, DrawError> {
+    let mut runs = TickRuns::default();
+    for (start, score) in (0..).zip(scores) {
+        runs.add(start, even(1, score.ok_or_else(failed)?));
+    }
+    Ok(runs)
 }
 
 fn on_axis(
@@ -194,34 +229,36 @@ fn on_axis(
     count: u64,
     places: &[(u64, i128)],
     rank: Option<u64>,
-) -> Result<Runs, DrawError> {
-    let last = count.checked_sub(1).ok_or_else(failed)?;
-    let quantile = |rank| quantile_runs(places, last, rank).map(in_order);
+) -> Result<TickRuns, DrawError> {
+    if let Some(rank) = rank_of(score, rank)? {
+        let last = count.checked_sub(1).ok_or_else(failed)?;
+        return Ok(quantile_runs(places, last, rank)?);
+    }
     Ok(match score {
-        LineScore::Quantile { num, den } => quantile(Rank::Fraction { num: *num, den: *den })?,
-        LineScore::Smallest => quantile(Rank::FromLow(rank.ok_or_else(failed)?))?,
-        LineScore::Largest => quantile(Rank::FromHigh(rank.ok_or_else(failed)?))?,
+        LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest => {
+            return Err(failed().into());
+        }
         LineScore::Revenue { prices: Prices::Ticks(ticks) } => {
             let grid = PriceGrid::new(ticks.first(), ticks.step(), count)?;
-            in_order(grid.revenue_runs(places)?)
+            grid.revenue_runs(places)?
         }
         LineScore::Revenue { prices: Prices::Listed(prices) } => {
-            let mut runs = Vec::with_capacity(prices.len());
-            for (start, run) in above(places, count)? {
+            let mut runs = TickRuns::with_capacity(prices.len());
+            for (start, run) in above(places, count)?.each() {
                 for i in 0..run.count {
                     let at = usize::try_from(start + i).map_err(|_| failed())?;
                     let units = prices.get(at).ok_or_else(failed)?;
                     let score = run.score.checked_mul(*units).ok_or_else(failed)?;
-                    runs.push((start + i, even(1, score)));
+                    runs.add(start + i, even(1, score));
                 }
             }
             runs
         }
         LineScore::Exactly => {
-            let mut runs = Runs::new();
+            let mut runs = TickRuns::default();
             for candidate in 0..count {
                 let at = places.iter().find(|(place, _)| *place == candidate);
-                runs.push((candidate, even(1, at.map_or(0, |(_, weight)| *weight))));
+                runs.add(candidate, even(1, at.map_or(0, |(_, weight)| *weight)));
             }
             runs
         }
@@ -230,10 +267,22 @@ fn on_axis(
             let all = places.iter().try_fold(0_i128, |sum, (_, w)| sum.checked_add(*w));
             let all = all.ok_or_else(failed)?;
             let mut runs = above(places, count)?;
-            for (_, run) in &mut runs {
+            for run in &mut runs.runs {
                 run.score = all.checked_sub(run.score).ok_or_else(failed)?;
             }
             runs
+        }
+    })
+}
+
+/// The rank by which a score counts distances, if it does; `rank` is the one of a minimum and a maximum.
+fn rank_of(score: &LineScore, rank: Option<u64>) -> Result<Option<Rank>, DrawError> {
+    Ok(match score {
+        LineScore::Quantile { num, den } => Some(Rank::Fraction { num: *num, den: *den }),
+        LineScore::Smallest => Some(Rank::FromLow(rank.ok_or_else(failed)?)),
+        LineScore::Largest => Some(Rank::FromHigh(rank.ok_or_else(failed)?)),
+        LineScore::Revenue { .. } | LineScore::Exactly | LineScore::Above | LineScore::Below => {
+            None
         }
     })
 }
@@ -242,33 +291,29 @@ fn even(count: u64, score: i128) -> ScoredRun {
     ScoredRun { count, score, step: 0, weight: 1 }
 }
 
-fn in_order(ticks: TickRuns) -> Runs {
-    ticks.first.into_iter().zip(ticks.runs).collect()
-}
-
 /// For every candidate, the sum of the integers at places above it; places are ascending, and integers have either sign.
-fn above(places: &[(u64, i128)], count: u64) -> Result<Runs, DrawError> {
+fn above(places: &[(u64, i128)], count: u64) -> Result<TickRuns, DrawError> {
     let all = places.iter().try_fold(0_i128, |sum, (_, weight)| sum.checked_add(*weight));
     let mut left = all.ok_or_else(failed)?;
-    let mut runs = Vec::with_capacity(places.len() + 1);
+    let mut runs = TickRuns::with_capacity(places.len() + 1);
     let mut next = 0;
     for (place, weight) in places {
         let place = (*place).min(count);
         if place > next {
-            runs.push((next, even(place - next, left)));
+            runs.add(next, even(place - next, left));
             next = place;
         }
         left = left.checked_sub(*weight).ok_or_else(failed)?;
     }
     if next < count {
-        runs.push((next, even(count - next, left)));
+        runs.add(next, even(count - next, left));
     }
     Ok(runs)
 }
 
 /// The chosen candidates of one selection, by number.
 fn among(
-    mut runs: Runs,
+    mut runs: TickRuns,
     mechanism: &Mechanism,
     choice: &Choice,
     rounds: usize,
@@ -288,18 +333,15 @@ fn among(
                     return Err(failed().into());
                 };
                 let grid = PriceGrid::new(ticks.first(), ticks.step(), ticks.count())?;
-                let (first, scored) = runs.iter().copied().unzip();
-                let left = TickRuns { runs: scored, first };
-                let tick = mechanism.choose_log_uniform(&grid, &left, rng)?;
+                let tick = mechanism.choose_log_uniform(&grid, &runs, rng)?;
                 holding(&runs, tick)?
             }
             (Mechanism::Exponential(mechanism), Prior::Uniform | Prior::Weights(_)) => {
-                let scored: Vec<ScoredRun> = runs.iter().map(|(_, run)| *run).collect();
-                mechanism.choose_runs(&scored, rng)?
+                mechanism.choose_runs(&runs.runs, rng)?
             }
             (Mechanism::Generalized(mechanism), Prior::Uniform) => {
                 let sized =
-                    runs.iter().map(|run| sized(choice, run)).collect::<Result<Vec<_>, _>>();
+                    runs.each().map(|run| sized(choice, run)).collect::<Result<Vec<_>, _>>();
                 mechanism.choose_runs(&sized?, rng)?
             }
             (Mechanism::PermuteAndFlip(mechanism), _) => {
@@ -320,8 +362,7 @@ fn among(
                 return Err(failed().into());
             }
         };
-        let (start, _) = runs.get(run).ok_or_else(failed)?;
-        chosen.push(start + within);
+        chosen.push(runs.tick((run, within)).ok_or_else(failed)?);
         without(&mut runs, run, within)?;
     }
     Ok(chosen)
@@ -332,12 +373,12 @@ fn among(
 /// # Guarantee
 /// Every candidate's score takes a separate draw, and the result is a function of the noisy scores.
 fn best_of_noisy(
-    runs: &Runs,
+    runs: &TickRuns,
     noise: &Laplace,
     most: usize,
     rng: &mut QueryRng,
 ) -> Result<Vec<u64>, DrawError> {
-    let candidates = runs.iter().flat_map(|(start, run)| (0..run.count).map(|i| *start + i));
+    let candidates = runs.each().flat_map(|(start, run)| (0..run.count).map(move |i| start + i));
     let scores = listed(runs)?;
     let noisy = scores.iter().map(|score| score.saturating_add(noise.draw(rng)));
     let mut noisy: Vec<(i128, u64)> = noisy.zip(candidates).collect();
@@ -346,24 +387,24 @@ fn best_of_noisy(
 }
 
 /// A run with what one row changes each of its scores by, which grows evenly as the scores do.
-fn sized(choice: &Choice, (start, run): &(u64, ScoredRun)) -> Result<SizedRun, DrawError> {
+fn sized(choice: &Choice, (start, run): (u64, &ScoredRun)) -> Result<SizedRun, DrawError> {
     let size = |candidate: u64| {
         choice.size_of(candidate).and_then(|size| i128::try_from(size).ok()).ok_or_else(failed)
     };
-    let first = size(*start)?;
-    let size_step = if run.count > 1 { size(*start + 1)? - first } else { 0 };
+    let first = size(start)?;
+    let size_step = if run.count > 1 { size(start + 1)? - first } else { 0 };
     Ok(SizedRun { run: *run, size: first, size_step })
 }
 
 /// Every candidate as a run by itself, with its prior weight.
-fn weighted(runs: &Runs, weights: &[u128]) -> Result<Runs, DrawError> {
-    let mut single = Vec::with_capacity(weights.len());
-    for (start, run) in runs {
+fn weighted(runs: &TickRuns, weights: &[u128]) -> Result<TickRuns, DrawError> {
+    let mut single = TickRuns::with_capacity(weights.len());
+    for (start, run) in runs.each() {
         for i in 0..run.count {
             let at = usize::try_from(start + i).map_err(|_| failed())?;
             let weight = weights.get(at).copied().ok_or_else(failed)?;
             let score = score_at(run, i)?;
-            single.push((start + i, ScoredRun { count: 1, score, step: 0, weight }));
+            single.add(start + i, ScoredRun { count: 1, score, step: 0, weight });
         }
     }
     Ok(single)
@@ -375,11 +416,11 @@ fn score_at(run: &ScoredRun, i: u64) -> Result<i128, DrawError> {
 }
 
 /// The scores one by one, for the mechanisms that examine every candidate; the release has limited their number.
-fn listed(runs: &Runs) -> Result<Vec<i128>, DrawError> {
-    let count = runs.iter().try_fold(0_u64, |n, (_, run)| n.checked_add(run.count));
+fn listed(runs: &TickRuns) -> Result<Vec<i128>, DrawError> {
+    let count = runs.runs.iter().try_fold(0_u64, |n, run| n.checked_add(run.count));
     let few = count.and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= MOST_KEYS);
     let mut scores = Vec::with_capacity(few.ok_or_else(failed)?);
-    for (_, run) in runs {
+    for run in &runs.runs {
         for i in 0..run.count {
             scores.push(score_at(run, i)?);
         }
@@ -388,9 +429,9 @@ fn listed(runs: &Runs) -> Result<Vec<i128>, DrawError> {
 }
 
 /// The run that holds the `index`-th listed candidate, and the position in it.
-fn place_of(runs: &Runs, index: usize) -> Result<(usize, u64), DrawError> {
+fn place_of(runs: &TickRuns, index: usize) -> Result<(usize, u64), DrawError> {
     let mut before = u64::try_from(index).map_err(|_| failed())?;
-    for (i, (_, run)) in runs.iter().enumerate() {
+    for (i, run) in runs.runs.iter().enumerate() {
         match before.checked_sub(run.count) {
             Some(rest) => before = rest,
             None => return Ok((i, before)),
@@ -400,26 +441,28 @@ fn place_of(runs: &Runs, index: usize) -> Result<(usize, u64), DrawError> {
 }
 
 /// The run that holds a candidate, and the position in it.
-fn holding(runs: &Runs, candidate: u64) -> Result<(usize, u64), DrawError> {
-    let found = runs.iter().enumerate().find_map(|(i, (start, run))| {
-        let within = candidate.checked_sub(*start)?;
+fn holding(runs: &TickRuns, candidate: u64) -> Result<(usize, u64), DrawError> {
+    let found = runs.each().enumerate().find_map(|(i, (start, run))| {
+        let within = candidate.checked_sub(start)?;
         (within < run.count).then_some((i, within))
     });
     found.ok_or_else(|| failed().into())
 }
 
 /// Removes one candidate.
-fn without(runs: &mut Runs, run: usize, within: u64) -> Result<(), DrawError> {
-    let (start, chosen) = *runs.get(run).ok_or_else(failed)?;
+fn without(runs: &mut TickRuns, run: usize, within: u64) -> Result<(), DrawError> {
+    let (start, chosen) = runs.each().nth(run).ok_or_else(failed)?;
+    let chosen = *chosen;
     let after = chosen.count - within - 1;
-    let mut rest = Vec::new();
+    let mut rest = TickRuns::default();
     if within > 0 {
-        rest.push((start, ScoredRun { count: within, ..chosen }));
+        rest.add(start, ScoredRun { count: within, ..chosen });
     }
     if after > 0 {
         let score = score_at(&chosen, within + 1)?;
-        rest.push((start + within + 1, ScoredRun { count: after, score, ..chosen }));
+        rest.add(start + within + 1, ScoredRun { count: after, score, ..chosen });
     }
-    runs.splice(run..=run, rest);
+    runs.first.splice(run..=run, rest.first);
+    runs.runs.splice(run..=run, rest.runs);
     Ok(())
 }

@@ -43,11 +43,14 @@ mod tests;
 /// So many counters a partition has from the start, 8 MiB; numbers of more groups and places are written down at first.
 const MANY: usize = 1 << 21;
 
+/// Where groups are no more than these, each has a list of its own, which takes half the space.
+const LISTS: usize = 1_024;
+
 /// Rows are counted up to so many, and some of a batch; then counts come out.
 const MOST_ROWS: u64 = 1 << 31;
 
-/// The rows of one output batch.
-const BATCH: usize = 8_192;
+/// The rows of one output batch. Fewer in unit tests, so that groups end where batches do.
+const BATCH: usize = if cfg!(test) { 64 } else { 8_192 };
 
 /// The operator. The group columns come first, then the place; the FILTER may be any column.
 #[derive(Debug)]
@@ -196,7 +199,7 @@ impl ExecutionPlan for CountPlacesExec {
         let reservation = MemoryConsumer::new(format!("CountPlacesExec[{partition}]"))
             .register(context.memory_pool());
         let counts = Counts::new(&self.space, self.places, self.filter)?;
-        reservation.try_resize(counts.size()).map_err(|_| failed())?;
+        reservation.try_resize(counts.numbers.size()).map_err(|_| failed())?;
         // What the rows below need has precedence.
         let partitions = self.properties.partitioning.partition_count();
         let most = match context.memory_pool().memory_limit() {
@@ -205,7 +208,7 @@ impl ExecutionPlan for CountPlacesExec {
         };
         let rows = Some(self.input.execute(partition, context)?);
         let schema = self.schema();
-        let counted = Counted { rows, counts, schema, next: 0, reservation, most };
+        let counted = Counted { rows, counts, schema, next: (0, 0), reservation, most };
         let batches = stream::try_unfold(counted, next);
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
     }
@@ -230,20 +233,90 @@ struct Counts {
 enum Numbers {
     /// How many rows have each number.
     Counted(Vec<u32>),
-    /// The number of each row; sorted when all are read.
+    /// The number of each row, less the group's; a list for each group.
+    Places(Vec<Vec<u32>>),
+    /// The number of each row.
     Listed(Vec<u64>),
+}
+
+impl Numbers {
+    /// None, for so many groups and places of each; `few` if they may all have counters.
+    fn new(groups: usize, width: u64, few: Option<usize>) -> Self {
+        if let Some(few) = few {
+            return Self::Counted(vec![0; few]);
+        }
+        if groups <= LISTS && width <= 1 << 32 {
+            return Self::Places(vec![Vec::new(); groups]);
+        }
+        Self::Listed(Vec::new())
+    }
+
+    /// Forgets all rows.
+    fn clear(&mut self) {
+        match self {
+            Self::Counted(counts) => counts.fill(0),
+            Self::Places(lists) => lists.fill(Vec::new()),
+            Self::Listed(numbers) => *numbers = Vec::new(),
+        }
+    }
+
+    /// Counts a row, or writes its number down.
+    fn push(&mut self, group: u32, place: u64, width: u64) -> Result<()> {
+        match self {
+            Self::Counted(counts) => count_one(counts, u64::from(group) * width + place),
+            Self::Places(lists) => {
+                let list = lists.get_mut(group as usize).ok_or_else(failed)?;
+                list.push(u32::try_from(place).map_err(|_| failed())?);
+                Ok(())
+            }
+            Self::Listed(numbers) => {
+                numbers.push(u64::from(group) * width + place);
+                Ok(())
+            }
+        }
+    }
+
+    /// The bytes of what is written down.
+    fn listed(&self) -> Option<usize> {
+        match self {
+            Self::Counted(_) => None,
+            Self::Places(lists) => Some(lists.iter().map(|list| size_of_val(&**list)).sum()),
+            Self::Listed(listed) => Some(size_of_val(&**listed)),
+        }
+    }
+
+    /// The bytes in use.
+    fn size(&self) -> usize {
+        match self {
+            Self::Counted(counts) => counts.capacity() * size_of::<u32>(),
+            Self::Places(lists) => {
+                lists.iter().map(|list| list.capacity() * size_of::<u32>()).sum()
+            }
+            Self::Listed(numbers) => numbers.capacity() * size_of::<u64>(),
+        }
+    }
+
+    /// Brings what is written down into order.
+    fn sort(&mut self) {
+        match self {
+            Self::Counted(_) => {}
+            Self::Places(lists) => lists.iter_mut().for_each(|list| list.sort_unstable()),
+            Self::Listed(numbers) => numbers.sort_unstable(),
+        }
+    }
 }
 
 impl Counts {
     fn new(space: &KeySpace, places: u64, filter: Option<usize>) -> Result<Self> {
         let all = numbered(space.len(), places).ok_or_else(failed)?;
         let few = usize::try_from(all).ok().filter(|numbers| *numbers <= MANY);
+        let width = places.saturating_add(1);
         Ok(Self {
             columns: space.columns().to_vec(),
             index: space.index()?,
-            numbers: few.map_or(Numbers::Listed(Vec::new()), |few| Numbers::Counted(vec![0; few])),
+            numbers: Numbers::new(space.len(), width, few),
             all,
-            width: places.saturating_add(1),
+            width,
             filter,
             located: Vec::new(),
             rows: 0,
@@ -253,36 +326,33 @@ impl Counts {
     /// Forgets all rows.
     fn clear(&mut self) {
         self.rows = 0;
-        match &mut self.numbers {
-            Numbers::Counted(counts) => counts.fill(0),
-            Numbers::Listed(numbers) => *numbers = Vec::new(),
-        }
+        self.numbers.clear();
     }
 
     /// The bytes of counters for all numbers, if numbers are written down and take as much already.
     fn counters(&self) -> Option<usize> {
         let bytes = usize::try_from(self.all).ok()?.checked_mul(size_of::<u32>())?;
-        match &self.numbers {
-            Numbers::Counted(_) => None,
-            Numbers::Listed(listed) => (size_of_val(listed.as_slice()) >= bytes).then_some(bytes),
-        }
+        self.numbers.listed().filter(|listed| *listed >= bytes).map(|_| bytes)
     }
 
     /// Counts the numbers that are written down.
     fn count_listed(&mut self) -> Result<()> {
-        let Numbers::Listed(listed) = &self.numbers else { return Ok(()) };
         let mut counts = vec![0; usize::try_from(self.all).map_err(|_| failed())?];
-        listed.iter().try_for_each(|number| count_one(&mut counts, *number))?;
+        match &self.numbers {
+            Numbers::Counted(_) => return Ok(()),
+            Numbers::Places(lists) => {
+                for (group, list) in (0_u64..).zip(lists) {
+                    let first = group * self.width;
+                    let mut numbers = list.iter().map(|place| first + u64::from(*place));
+                    numbers.try_for_each(|number| count_one(&mut counts, number))?;
+                }
+            }
+            Numbers::Listed(listed) => {
+                listed.iter().try_for_each(|number| count_one(&mut counts, *number))?;
+            }
+        }
         self.numbers = Numbers::Counted(counts);
         Ok(())
-    }
-
-    /// The bytes in use.
-    fn size(&self) -> usize {
-        match &self.numbers {
-            Numbers::Counted(counts) => counts.capacity() * size_of::<u32>(),
-            Numbers::Listed(numbers) => numbers.capacity() * size_of::<u64>(),
-        }
     }
 
     /// Counts the rows of a batch, or writes their numbers down.
@@ -302,25 +372,29 @@ impl Counts {
                 continue;
             }
             let place = u64::try_from(*place).map_err(|_| failed())?.min(self.width - 1);
-            let number = u64::from(*group) * self.width + place;
-            match &mut self.numbers {
-                Numbers::Counted(counts) => count_one(counts, number)?,
-                Numbers::Listed(numbers) => numbers.push(number),
-            }
+            self.numbers.push(*group, place, self.width)?;
         }
         Ok(())
     }
 
     /// The first number from `next` on that a row has, how many rows have it, and where to look for the one behind it.
-    fn count(&self, next: usize) -> Option<(u64, u64, usize)> {
+    fn count(&self, (mut list, mut next): (usize, usize)) -> Option<(u64, u64, (usize, usize))> {
         match &self.numbers {
             Numbers::Counted(counts) => {
                 let at = next + counts.get(next..)?.iter().position(|count| *count > 0)?;
-                Some((u64::try_from(at).ok()?, counts[at].into(), at + 1))
+                Some((u64::try_from(at).ok()?, counts[at].into(), (list, at + 1)))
+            }
+            Numbers::Places(sorted) => {
+                while sorted.get(list)?.len() == next {
+                    (list, next) = (list + 1, 0);
+                }
+                let equal = sorted[list].get(next..)?.chunk_by(u32::eq).next()?;
+                let number = u64::try_from(list).ok()? * self.width + u64::from(equal[0]);
+                Some((number, u64::try_from(equal.len()).ok()?, (list, next + equal.len())))
             }
             Numbers::Listed(sorted) => {
                 let equal = sorted.get(next..)?.chunk_by(u64::eq).next()?;
-                Some((equal[0], u64::try_from(equal.len()).ok()?, next + equal.len()))
+                Some((equal[0], u64::try_from(equal.len()).ok()?, (list, next + equal.len())))
             }
         }
     }
@@ -340,8 +414,8 @@ struct Counted {
     rows: Option<SendableRecordBatchStream>,
     counts: Counts,
     schema: SchemaRef,
-    /// Where the next number is.
-    next: usize,
+    /// Where the next number is: in which list, and where in it.
+    next: (usize, usize),
     /// The memory of the counts, until all have come out.
     reservation: MemoryReservation,
     /// The most bytes for a list of numbers.
@@ -362,51 +436,56 @@ async fn next(mut counted: Counted) -> Result<Option<(RecordBatch, Counted)>> {
 impl Counted {
     /// Counts the rows that are left, as far as there is memory for them.
     async fn read(&mut self, mut rows: SendableRecordBatchStream) -> Result<()> {
-        self.next = 0;
+        self.next = (0, 0);
         self.counts.clear();
         while let Some(batch) = rows.next().await {
             self.counts.add(&batch?)?;
-            let mut fits = self.reservation.try_resize(self.counts.size()).is_ok();
+            let mut fits = self.reservation.try_resize(self.counts.numbers.size()).is_ok();
             if let Some(more) = self.counts.counters().filter(|_| fits) {
-                let both = self.counts.size().saturating_add(more);
+                let both = self.counts.numbers.size().saturating_add(more);
                 if both <= self.most && self.reservation.try_resize(both).is_ok() {
                     self.counts.count_listed()?;
-                    fits = self.reservation.try_resize(self.counts.size()).is_ok();
+                    fits = self.reservation.try_resize(self.counts.numbers.size()).is_ok();
                 }
             }
             let is_full = match self.counts.numbers {
                 Numbers::Counted(_) if !fits => return Err(failed()),
                 Numbers::Counted(_) => false,
-                Numbers::Listed(_) => !fits || self.counts.size() > self.most,
+                Numbers::Places(_) | Numbers::Listed(_) => {
+                    !fits || self.counts.numbers.size() > self.most
+                }
             };
             if is_full || self.counts.rows >= MOST_ROWS {
                 self.rows = Some(rows);
                 break;
             }
         }
-        if let Numbers::Listed(numbers) = &mut self.counts.numbers {
-            numbers.sort_unstable();
-        }
+        self.counts.numbers.sort();
         Ok(())
     }
 
     /// The next counts that are not 0.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let Counts { columns, width, .. } = &self.counts;
-        let (mut groups, mut place, mut count) = (Vec::new(), Vec::new(), Vec::new());
-        while let (true, Some((number, rows, next))) =
-            (count.len() < BATCH, self.counts.count(self.next))
+        let width = self.counts.width;
+        let mut groups = Vec::with_capacity(BATCH);
+        let (mut place, mut count) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        let before = self.next.0;
+        while count.len() < BATCH
+            && let Some((number, rows, next)) = self.counts.count(self.next)
         {
             groups.push(u32::try_from(number / width).map_err(|_| failed())?);
             place.push(i64::try_from(number % width).map_err(|_| failed())?);
             count.push(i64::try_from(rows).map_err(|_| failed())?);
             self.next = next;
         }
+        if let Numbers::Places(lists) = &mut self.counts.numbers {
+            lists[before..self.next.0].fill(Vec::new());
+        }
         if count.is_empty() {
             return Ok(None);
         }
         let groups = UInt32Array::from(groups);
-        let keys = columns.iter().map(|column| take(column, &groups, None));
+        let keys = self.counts.columns.iter().map(|column| take(column, &groups, None));
         let mut all = keys.collect::<std::result::Result<Vec<ArrayRef>, _>>()?;
         all.push(Arc::new(Int64Array::from(place)));
         all.push(Arc::new(Int64Array::from(count)));

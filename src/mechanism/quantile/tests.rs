@@ -20,7 +20,7 @@ fn by_definition(rows: &[u64], tick: u64, rank: Rank) -> i128 {
     }
 }
 
-fn flat(ticks: &TickRuns) -> Vec<i128> {
+pub(super) fn flat(ticks: &TickRuns) -> Vec<i128> {
     let mut scores = Vec::new();
     for (index, run) in ticks.runs.iter().enumerate() {
         assert_eq!(ticks.first[index], scores.len() as u64, "ticks are in order, none is missing");
@@ -35,7 +35,7 @@ fn histogram(rows: &[u64]) -> Vec<(u64, i128)> {
 }
 
 /// Every multiset of at most `most` rows on ticks 0..=`last`.
-fn multisets(last: u64, most: usize) -> Vec<Vec<u64>> {
+pub(super) fn multisets(last: u64, most: usize) -> Vec<Vec<u64>> {
     let (mut all, mut longest) = (vec![vec![]], vec![vec![]]);
     for _ in 0..most {
         let mut longer: Vec<Vec<u64>> = Vec::new();
@@ -50,7 +50,7 @@ fn multisets(last: u64, most: usize) -> Vec<Vec<u64>> {
     all
 }
 
-const RANKS: [Rank; 10] = [
+pub(super) const RANKS: [Rank; 10] = [
     Rank::Fraction { num: 1, den: 2 },
     Rank::Fraction { num: 0, den: 1 },
     Rank::Fraction { num: 1, den: 1 },

@@ -23,6 +23,9 @@ use crate::sampler::{QueryRng, Uniform};
 const PLACES: u64 = 5;
 const FLAG: usize = 3;
 
+/// How far places are from each other.
+const FAR: [i64; 3] = [1, 1_000_000, 1_000_000_000];
+
 /// Counts by the text of the groups and the place.
 type Counts = BTreeMap<(Vec<String>, i64), i64>;
 
@@ -95,8 +98,8 @@ fn space() -> KeySpace {
 async fn counts_are_those_of_a_general_aggregation() {
     let mut rng = QueryRng::seeded_for_tests(71);
     let mut counted = 0;
-    // Places that are far from each other are too many for counters.
-    for (turn, far) in (0..60).flat_map(|turn| [(turn, 1), (turn, 1_000_000)]) {
+    // Places that are far from each other are too many for counters, and very far, for 32 bits.
+    for (turn, far) in (0..60).flat_map(|turn| FAR.map(|far| (turn, far))) {
         let (beyond, places) = (5 * far, 5 * u64::try_from(far).unwrap());
         let parts: Vec<Vec<RecordBatch>> = (0..=turn % 3)
             .map(|_| (0..=turn % 4).map(|_| random_batch(&mut rng, turn, far)).collect())
@@ -142,7 +145,7 @@ async fn counts_are_those_of_a_general_aggregation() {
 
 #[tokio::test]
 async fn without_groups_all_rows_are_in_one() {
-    for far in [1, 1_000_000] {
+    for far in FAR {
         let mut rng = QueryRng::seeded_for_tests(72);
         let batch = random_batch(&mut rng, 20_000, far).project(&[2, 3]).unwrap();
         let place = batch.column(0).as_primitive::<Int64Type>();
@@ -204,31 +207,67 @@ async fn counts_come_out_in_batches() {
     }
 }
 
-/// Numbers that are written down are counted where there are as many of them, and the rows behind them are.
+/// Groups that end where a batch does are followed by the next ones.
+#[tokio::test]
+async fn groups_end_where_batches_do() {
+    for lengths in [[BATCH, 3, 1], [2 * BATCH, BATCH, 7], [0, BATCH, BATCH], [BATCH - 1, 1, 9]] {
+        let rows = (0..3_i64).zip(lengths);
+        let rows =
+            rows.flat_map(|(group, length)| (0_i64..).take(length).map(move |at| (group, at)));
+        let rows: Vec<(i64, i64)> = rows.collect();
+        let column = |of: fn(&(i64, i64)) -> i64| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values(rows.iter().map(of)))
+        };
+        let batch = [("group", column(|row| row.0)), ("place", column(|row| row.1 * 1_000))];
+        let source = source(&[vec![RecordBatch::try_from_iter(batch).unwrap()]]);
+        let groups: ArrayRef = Arc::new(Int64Array::from(vec![0, 1, 2]));
+        for places in [1_000_000, 1 << 40] {
+            let space = KeySpace::new(&[Arc::clone(&groups)]).unwrap();
+            let plan = CountPlacesExec::new(Arc::clone(&source), space, places, None).unwrap();
+            let all = counts(Arc::new(plan), 1, i64::MAX).await;
+            assert_eq!(all.len(), rows.len(), "{lengths:?} {places}");
+            assert!(all.values().all(|count| *count == 1));
+        }
+    }
+}
+
+/// Numbers that are written down, in one list or in a list for each group, are counted where there are as many of them, and the rows
+/// behind them are.
 #[tokio::test]
 async fn many_rows_are_counted_at_last() {
-    let (places, rows) = (MANY as u64 + 9, 1_500_000);
-    let all: Vec<i64> = (0..rows).map(|i| i * i % 3_000_017).collect();
-    for memory in [usize::MAX, 1 << 27, 1 << 25] {
-        let batches = all.chunks(700_000).map(|all| {
-            let place: ArrayRef = Arc::new(Int64Array::from(all.to_vec()));
-            RecordBatch::try_from_iter([("place", place)]).unwrap()
-        });
-        let source = source(&[batches.collect()]);
-        let plan = CountPlacesExec::new(source, KeySpace::global(), places, None).unwrap();
-        let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0).build_arc().unwrap();
-        let context = Arc::new(TaskContext::default().with_runtime(runtime));
-        let batches = collect_partitioned(Arc::new(plan), context).await.unwrap().concat();
-        let mut counts = BTreeMap::<i64, i64>::new();
-        for batch in batches {
-            let column = |at| batch.column(at).as_primitive::<Int64Type>().values();
-            let rows = column(0).iter().zip(column(1));
-            rows.for_each(|(place, count)| *counts.entry(*place).or_default() += count);
-        }
+    let rows = 2_500_000;
+    for (groups, places) in [(3, MANY as u64 / 3 + 9), (1 + i64::try_from(LISTS).unwrap(), 2_100)] {
+        let all = (0..rows).map(|i| (i % groups, i * i % 3_000_017 % 750_000));
+        let all: Vec<(i64, i64)> = all.collect();
+        let integers = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
         let beyond = i64::try_from(places).unwrap();
-        let mut expected = BTreeMap::<i64, i64>::new();
-        all.iter().for_each(|place| *expected.entry((*place).min(beyond)).or_default() += 1);
-        assert_eq!(counts, expected);
+        let mut expected = BTreeMap::<(i64, i64), i64>::new();
+        for (group, place) in &all {
+            *expected.entry((*group, (*place).min(beyond))).or_default() += 1;
+        }
+        for memory in [usize::MAX, 1 << 27, 1 << 25] {
+            let batches = all.chunks(700_000).map(|all| {
+                let group = integers(all.iter().map(|(group, _)| *group).collect());
+                let place = integers(all.iter().map(|(_, place)| *place).collect());
+                RecordBatch::try_from_iter([("group", group), ("place", place)]).unwrap()
+            });
+            let source = source(&[batches.collect()]);
+            let space = KeySpace::new(&[integers((0..groups).collect())]).unwrap();
+            let plan = CountPlacesExec::new(source, space, places, None).unwrap();
+            let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0);
+            let runtime = runtime.build_arc().unwrap();
+            let context = Arc::new(TaskContext::default().with_runtime(runtime));
+            let batches = collect_partitioned(Arc::new(plan), context).await.unwrap().concat();
+            let mut counts = BTreeMap::<(i64, i64), i64>::new();
+            for batch in batches {
+                let column = |at| batch.column(at).as_primitive::<Int64Type>().values();
+                let rows = column(0).iter().zip(column(1)).zip(column(2));
+                for ((group, place), count) in rows {
+                    *counts.entry((*group, *place)).or_default() += count;
+                }
+            }
+            assert_eq!(counts, expected, "{groups} groups");
+        }
     }
 }
 
