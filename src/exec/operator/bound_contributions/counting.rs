@@ -108,6 +108,11 @@ impl Counting {
         self.counts.bits()
     }
 
+    /// Whether only the units of a share are counted.
+    pub(super) fn is_of_a_share(&self) -> bool {
+        self.counts.is_of_a_share()
+    }
+
     /// Counts a row.
     #[inline]
     pub(crate) fn add(&mut self, number: u64) {

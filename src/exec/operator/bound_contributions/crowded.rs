@@ -103,6 +103,11 @@ impl RowCounts {
         self.bits
     }
 
+    /// Whether only a share of the units is counted: those of numbers with [`ends_as_share`].
+    pub(super) fn is_of_a_share(&self) -> bool {
+        self.of_a_share
+    }
+
     /// The number of counters.
     pub(super) fn len(&self) -> usize {
         self.counters.len()
@@ -290,6 +295,11 @@ impl Crowded {
     pub(crate) fn size(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
     }
+}
+
+/// Whether the unit of a number with these last bits belongs to the share.
+pub(super) fn ends_as_share(last_bits: u32) -> bool {
+    last_bits & ((1 << SHARE_BITS) - 1) == 0
 }
 
 /// The counter of a share that counts what this one of all counts; `None` if its units do not belong to the share.

@@ -51,6 +51,16 @@ impl Held {
         }
     }
 
+    /// Whether a row counts.
+    pub(super) fn has_key(&self, row: usize) -> bool {
+        match &self.places {
+            None => true,
+            Some(Places::Byte(places)) => places.get(row).is_some_and(|place| *place != u8::MAX),
+            Some(Places::Short(places)) => places.get(row).is_some_and(|place| *place != u16::MAX),
+            Some(Places::Wide(places)) => places.get(row).is_some_and(|place| *place != OUTSIDE),
+        }
+    }
+
     fn each_of(&self, units: impl Iterator<Item = u64>, mut visit: impl FnMut(u32, u64, u32)) {
         match &self.places {
             None => units.zip(0..).for_each(|(unit, row)| visit(row, unit, 0)),

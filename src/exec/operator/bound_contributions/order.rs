@@ -151,6 +151,12 @@ impl Spread {
         }
         code.wrapping_add(self.of_block)
     }
+
+    /// What is added to each of the codes from `least` to `most`, if that is the same for all of them.
+    pub(super) fn added(&mut self, least: u64, most: u64) -> Option<u64> {
+        let is_one_block = least >> self.bits == most >> self.bits;
+        is_one_block.then(|| self.of(least).wrapping_sub(least))
+    }
 }
 
 /// SipHash-1-3 of some words and then bytes.

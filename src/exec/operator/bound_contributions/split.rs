@@ -20,7 +20,7 @@ use datafusion::common::Result;
 use super::collect::{Collector, Known};
 use super::columns::{Away, is_sum_of_rows};
 use super::counting::Counting;
-use super::crowded::Crowded;
+use super::crowded::{Crowded, ends_as_share};
 use super::grouped::Close;
 use super::hold::Held;
 use super::order::{HashKey, Spread};
@@ -28,6 +28,7 @@ use super::partial::EnforcedBounds;
 use super::task::Task;
 use super::together::{Names, Part};
 use super::totals::Shape;
+use super::units::HeldUnits;
 use crate::exec::operator::shelf::{Dealt, Written};
 use crate::grid::failed;
 
@@ -61,6 +62,9 @@ impl Least {
     }
 }
 
+/// So many rows are looked at together, of which mostly none is of a share.
+const TOGETHER: usize = 32;
+
 /// Of what rows are counted, and by which numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum By {
@@ -76,7 +80,15 @@ impl By {
     pub(super) fn count(self, held: &Held, counts: &mut Counting) {
         // One loop for each kind of number.
         match self.numbers(counts.bits()) {
-            Numbers::Unit(mut spread) => held.each(|_, unit, _| counts.add(spread.of(unit))),
+            Numbers::Unit(mut spread) => {
+                if let (true, HeldUnits::Close { least, most, above }) =
+                    (counts.is_of_a_share(), &held.units)
+                    && let Some(added) = spread.added(*least, *most)
+                {
+                    return count_share(least.wrapping_add(added), above, held, counts);
+                }
+                held.each(|_, unit, _| counts.add(spread.of(unit)));
+            }
             Numbers::ScatteredUnit(hash) => held.each(|_, unit, _| counts.add(hash.scatter(unit))),
             Numbers::UnitAndGroup(hash) => {
                 held.each(|_, unit, key| counts.add(hash.scatter_pair(unit, key)));
@@ -90,6 +102,20 @@ impl By {
             Self::Unit(hash) => Numbers::Unit(hash.spread(bits)),
             Self::ScatteredUnit(hash) => Numbers::ScatteredUnit(hash),
             Self::UnitAndGroup(hash) => Numbers::UnitAndGroup(hash),
+        }
+    }
+}
+
+/// Counts the rows of a share, whose numbers are so far above the first one. Few are of the share, so many are looked at together.
+fn count_share(first: u64, above: &[u32], held: &Held, counts: &mut Counting) {
+    #[expect(clippy::cast_possible_truncation, reason = "the last bits tell what is of the share")]
+    let last_bits = first as u32;
+    let is_of_share = |above: &&u32| ends_as_share(above.wrapping_add(last_bits));
+    for (above, start) in above.chunks(TOGETHER).zip((0..).step_by(TOGETHER)) {
+        if above.iter().map(|above| u32::from(is_of_share(&above))).sum::<u32>() > 0 {
+            let rows = above.iter().zip(start..);
+            let own = rows.filter(|(above, row)| is_of_share(above) && held.has_key(*row));
+            own.for_each(|(above, _)| counts.add(first.wrapping_add(u64::from(*above))));
         }
     }
 }
@@ -348,5 +374,51 @@ impl Split {
     /// A constant text if there is not enough.
     fn reserve(&self) -> Result<()> {
         self.part.reservation.try_resize(self.size()).map_err(|_| failed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arrived::OUTSIDE;
+    use super::super::crowded::RowCounts;
+    use super::super::hold::Places;
+    use super::*;
+
+    /// The rows of a share are counted as if each were looked at by itself; those without a key are not.
+    #[test]
+    fn a_share_is_counted_together() {
+        let hash = HashKey::new([3, 5, 7, 11]);
+        let share = RowCounts::new(1, 100_000, usize::MAX).of_a_share().unwrap();
+        let empty = || Counting::new(share.emptied(), |_| Ok(())).unwrap();
+        assert!(empty().is_of_a_share());
+        let span = 100_000;
+        let (mut together, mut state) = (0, 17_u64);
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            u32::try_from((state >> 33) % below).unwrap()
+        };
+        for (turn, least) in
+            [0, 1, 1 << 40, (1 << 50) - 1_000, u64::MAX - 2 * span].into_iter().enumerate()
+        {
+            for rows in [0, 1, 31, 32, 33, 40_000] {
+                let above: Vec<u32> = (0..rows).map(|_| next(span)).collect();
+                let places: Vec<u32> =
+                    (0..rows).map(|_| if next(3) == 0 { OUTSIDE } else { next(200) }).collect();
+                let places = [None, Some(200), Some(2_000), Some(200_000)][turn % 4]
+                    .map(|keys| Places::new(&places, keys));
+                let (most, lanes) = (least + span - 1, Vec::new());
+                let units = HeldUnits::Close { least, most, above };
+                let held = Held { units, places, lanes, rows, bytes: 0 };
+                let (mut own, mut one_by_one) = (empty(), empty());
+                let mut spread = hash.spread(own.bits());
+                held.each(|_, unit, _| one_by_one.add(spread.of(unit)));
+                By::Unit(hash).count(&held, &mut own);
+                let (own, one_by_one) = (own.finish(), one_by_one.finish());
+                assert_eq!(own, one_by_one, "{least} {rows}");
+                let is_together = hash.spread(share.bits()).added(least, most).is_some();
+                together += usize::from(is_together && own != share);
+            }
+        }
+        assert!(together > 3, "{together}");
     }
 }
