@@ -18,7 +18,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array,
 };
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::{filter_record_batch, is_not_null, not};
+use arrow::compute::{filter_record_batch, is_not_null};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, UInt64Type};
 use datafusion::common::Result;
 use datafusion::execution::TaskContext;
@@ -313,7 +313,7 @@ impl Part {
             }
         }
         let (whole, collected) = (split.whole, split.collector.finish()?);
-        let bytes = whole.iter().map(|(_, bytes)| bytes).sum();
+        let bytes = whole.iter().map(|whole| whole.bytes).sum();
         self.reservation.try_resize(bytes).map_err(|_| failed())?;
         let files = self.shelf.written()?.into_iter().map(|file| self.file(file)).collect();
         let dealt = dealt.map_or(Ok(Vec::new()), Dealt::close)?;
@@ -380,10 +380,29 @@ impl HeldFile {
     }
 }
 
+/// The rows of a held batch whose units are within the bounds.
+pub(super) struct Whole {
+    rows: RecordBatch,
+    /// The rows that stay, where some do not.
+    within: Option<BooleanBuffer>,
+    /// The bytes in use.
+    pub(super) bytes: usize,
+}
+
+impl Whole {
+    /// These rows.
+    pub(super) fn rows(self) -> Result<RecordBatch> {
+        match self.within {
+            None => Ok(self.rows),
+            Some(within) => Ok(filter_record_batch(&self.rows, &BooleanArray::new(within, None))?),
+        }
+    }
+}
+
 /// The rows of one partition, apart by what becomes of them.
 pub(super) struct Apart {
-    /// Batches that stay as they are, each with its bytes.
-    pub(super) whole: Vec<(RecordBatch, usize)>,
+    /// Batches in memory, of which the rows within the bounds stay.
+    pub(super) whole: Vec<Whole>,
     /// Batches in files, of which the rows within the bounds stay.
     pub(super) files: Vec<HeldFile>,
     /// The memory of the batches in memory.
@@ -397,7 +416,7 @@ pub(super) struct Apart {
 /// Separates batch by batch.
 struct Split {
     collector: Collector,
-    whole: Vec<(RecordBatch, usize)>,
+    whole: Vec<Whole>,
     scratch: Vec<u64>,
 }
 
@@ -405,7 +424,7 @@ impl Split {
     fn push(&mut self, held: Held, crowded: Option<&Crowded>) -> Result<()> {
         let Held { units, rows, bytes } = held;
         let Some(crowded) = crowded else {
-            self.whole.push((rows, bytes));
+            self.whole.push(Whole { rows, within: None, bytes });
             return Ok(());
         };
         units.codes(&mut self.scratch);
@@ -414,13 +433,15 @@ impl Split {
         let beyond = |unit: &u64| crowded.has(hash.scatter(*unit));
         let suspects = BooleanBuffer::collect_bool(units.len(), |row| beyond(&units[row]));
         match suspects.count_set_bits() {
-            0 => self.whole.push((rows, bytes)),
+            0 => self.whole.push(Whole { rows, within: None, bytes }),
             all if all == units.len() => self.collector.push(units, rows)?,
             _ => {
+                let within = Some(!&suspects);
                 let suspects = BooleanArray::new(suspects, None);
                 units.retain(beyond);
                 self.collector.push(units, filter_record_batch(&rows, &suspects)?)?;
-                self.whole.push((filter_record_batch(&rows, &not(&suspects)?)?, bytes));
+                // A copy of the rows that stay is made when they come out: most of the batch stays.
+                self.whole.push(Whole { rows, within, bytes });
             }
         }
         Ok(())

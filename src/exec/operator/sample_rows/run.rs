@@ -26,7 +26,8 @@ use tokio::sync::OnceCell;
 use super::choose::{Chooser, Suspects};
 use super::collect::{Collected, Collector, Task};
 use super::hold::{
-    Apart, HeldFile, Holder, Names, Part, collected, counters, packed_schema, together, unpack,
+    Apart, HeldFile, Holder, Names, Part, Whole, collected, counters, packed_schema, together,
+    unpack,
 };
 use crate::exec::operator::bound_contributions::{Crowded, Row, RowCounts, at_once};
 use crate::exec::operator::shelf::{Shelf, Written, turns};
@@ -68,8 +69,7 @@ impl Run {
 
 /// The rows that a partition yields: those of units within the bounds first, then those that are chosen.
 pub(super) struct Kept {
-    /// Each batch with its bytes.
-    whole: Vec<(RecordBatch, usize)>,
+    whole: Vec<Whole>,
     /// The memory of these batches.
     reservation: MemoryReservation,
     /// Batches in files, with rows of units that may exceed a bound.
@@ -218,7 +218,9 @@ pub(super) async fn next(mut kept: Kept) -> Result<Option<(RecordBatch, Kept)>> 
     loop {
         // A dropped query stops between two batches, and between two buckets.
         tokio::task::yield_now().await;
-        if let Some((batch, bytes)) = kept.whole.pop() {
+        if let Some(whole) = kept.whole.pop() {
+            let bytes = whole.bytes;
+            let batch = whole.rows()?;
             kept.reservation.shrink(bytes.min(kept.reservation.size()));
             if batch.num_rows() > 0 {
                 return Ok(Some((batch, kept)));
