@@ -8,11 +8,12 @@
 //! channel IN ('web', 'app')        WHERE channel = 'Web'             write 'web'
 //! age BETWEEN (0, 120)             WHERE age > 200                   age lies between 0 and 120
 //! age BETWEEN (0, 120)             WHERE age > 60 AND age < 50       age lies between 61 and 120
+//! age BETWEEN (0, 120)             WHERE age > 200 OR age < 0        age lies between 0 and 120
 //! ```
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, ScalarValue};
-use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::utils::{split_binary, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use num_traits::ToPrimitive;
 
@@ -25,7 +26,8 @@ use crate::functions::temporal_limits;
 use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal, nearest};
 
-/// Refuses a filter with a comparison that holds for none of its column's listed texts, or nowhere in its column's range.
+/// Refuses a filter with a comparison that holds for none of its column's listed texts, or nowhere in its column's range; one of
+/// several alternatives if the same is true of all others.
 ///
 /// # Errors
 /// The refusal.
@@ -40,6 +42,14 @@ pub(crate) fn check(predicate: &Expr, scope: &Scope) -> Result<(), Refusal> {
         }
         if let Some(refusal) = impossible(conjunct, &passed) {
             return Err(refusal);
+        }
+        let alternatives = split_binary(conjunct, Operator::Or);
+        if alternatives.len() > 1 {
+            let mut refusals = alternatives.into_iter().map(|one| check(one, &passed).err());
+            let first = refusals.next().flatten();
+            if let Some(refusal) = first.filter(|_| refusals.all(|refusal| refusal.is_some())) {
+                return Err(refusal);
+            }
         }
         let narrowed = passed.narrowed(conjunct);
         let emptied = |i: &usize| !range(&passed, *i).is_empty() && range(&narrowed, *i).is_empty();

@@ -3,12 +3,13 @@
 //! In: GROUP BY expressions and arguments over private rows. Out: one projection in which every operator finds its
 //! column by position, and what is known about each group key.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, HashSet, ScalarValue};
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 
 use crate::analysis::below::public_side::{public_keys, public_rows};
@@ -275,18 +276,30 @@ fn is_computed(expr: &Expr, facts: &Facts, flow: &PrivateRelation) -> bool {
     made && !declared && public_source(flow, expr).is_none()
 }
 
-/// Refuses a condition that no value of its columns meets.
+/// Refuses a condition that no value of its columns meets, and conditions on one column that none meets together.
 ///
 /// # Errors
 /// The refusal.
 pub(crate) fn refuse_never(flow: &PrivateRelation, tables: &dyn Tables) -> Result<(), Refusal> {
-    let never = |condition: &&Expr| never_holds(condition, &flow.scope, tables) == Some(true);
-    let Some(condition) = flow.scope.conditions.iter().find(never) else { return Ok(()) };
+    let conditions = &flow.scope.conditions;
+    let mut of_column = BTreeMap::<&Column, Vec<&Expr>>::new();
+    for condition in conditions {
+        let columns = condition.column_refs();
+        if let (Some(column), 1) = (columns.iter().next(), columns.len()) {
+            of_column.entry(*column).or_default().push(condition);
+        }
+    }
+    let together = of_column.into_values().filter(|own| own.len() > 1);
+    let together = together.filter_map(|own| conjunction(own.into_iter().cloned()));
+    let never = |condition: &Expr| never_holds(condition, &flow.scope, tables) == Some(true);
+    let Some(condition) = conditions.iter().cloned().chain(together).find(never) else {
+        return Ok(());
+    };
     let columns = condition.column_refs().into_iter().map(|column| column.name.clone());
     let columns = columns.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
     Err(Refusal::new(
         Reason::BadValue,
-        readable(condition),
+        readable(&condition),
         format!("no row can pass this filter: no value in the domain of {columns} does"),
         format!("a condition that some value of {columns} meets; DESCRIBE shows the domains"),
     ))
