@@ -156,6 +156,14 @@ pub(super) fn aggregate_call(function: sql::Function) -> Result<AggregateParts, 
     };
     let mut arguments = read_arguments(&written, args, &mut parsed)?;
     check_arguments(&written, &parsed, arguments.len())?;
+    if function == AggregateName::Count
+        && !parsed.distinct
+        && let [Expr::Value(counted)] = arguments.as_slice()
+        && matches!(&counted.value, sql::Value::Number(text, _) if text == "0" || text == "1")
+    {
+        // It counts the rows as COUNT(*) does, and is the same question.
+        (parsed.star, arguments) = (true, vec![number("1")]);
+    }
     if function == AggregateName::Quantile {
         let fraction = arguments.pop().as_ref().and_then(literal_of);
         let fraction = fraction.filter(|f| matches!(f, Literal::Number(_)));

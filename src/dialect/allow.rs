@@ -79,7 +79,19 @@ pub(super) fn standard_select(select: &sql::Select) -> Result<(), DialectError> 
         match item {
             sql::SelectItem::UnnamedExpr(_) | sql::SelectItem::ExprWithAlias { .. } => {}
             sql::SelectItem::Wildcard(options) | sql::SelectItem::QualifiedWildcard(_, options) => {
-                absent(options.to_string().is_empty(), "an option after *")?;
+                let sql::WildcardAdditionalOptions {
+                    wildcard_token: _,
+                    opt_ilike,
+                    opt_exclude: _,
+                    opt_except: _,
+                    opt_replace,
+                    opt_rename,
+                    opt_alias,
+                } = options;
+                absent(opt_ilike.is_none(), "* ILIKE")?;
+                absent(opt_replace.is_none(), "* REPLACE")?;
+                absent(opt_rename.is_none(), "* RENAME")?;
+                absent(opt_alias.is_none(), "an alias of *")?;
             }
             sql::SelectItem::ExprWithAliases { .. } => absent(false, "several aliases")?,
         }

@@ -57,6 +57,16 @@ impl Dialect for HushDialect {
         true
     }
 
+    /// `* EXCLUDE (x)`, as DuckDB has it.
+    fn supports_select_wildcard_exclude(&self) -> bool {
+        true
+    }
+
+    /// The same, as BigQuery has it.
+    fn supports_select_wildcard_except(&self) -> bool {
+        true
+    }
+
     fn supports_group_by_expr(&self) -> bool {
         true
     }

@@ -72,6 +72,7 @@ async fn the_same_release_is_paid_once() {
     for sql in [
         "SELECT city, LAPLACE(eps=1.00) COUNT(*) AS n FROM people p WHERE p.age < 90 AND p.age >= 20 GROUP BY p.city",
         "SELECT city, LAPLACE(eps=1) COUNT(*) AS n FROM (SELECT * FROM people WHERE age < 90) q WHERE age >= 20 GROUP BY city",
+        "SELECT city, LAPLACE(eps=1) COUNT(1) AS n FROM people WHERE age >= 20 AND age < 90 GROUP BY city",
     ] {
         assert_eq!(asked(&other, sql).await, (rows.clone(), false), "{sql}");
     }

@@ -334,7 +334,7 @@ pub(super) fn query(dice: &mut Dice, unit: &Unit) -> String {
         return selection(dice, &bounds, &from, &condition, &filter);
     }
     let from = match dice.below(12) {
-        0 => "(SELECT *, COALESCE(upper(s), 'none') || ls AS made, a / 2 AS half FROM t) AS t"
+        0 => "(SELECT * EXCEPT (a), a, COALESCE(upper(s), 'none') || ls AS made, a / 2 AS half FROM t) AS t"
             .to_owned(),
         _ => from,
     };
