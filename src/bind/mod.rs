@@ -9,7 +9,7 @@
 //! because it inserts casts that can fail: it turns `status = 5` into `CAST(status AS BIGINT) = 5`. No optimizer rule runs.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
@@ -103,8 +103,9 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> 
     let QueryStatement { tree, releases, range_of: _, null_values, headings: _ } = query;
     let context = Context::new(sources, &releases, null_values);
     let options = ParserOptions::new().with_collect_spans(true);
-    let explained =
-        |error, releases: &[ReleaseClause]| unbound(error, sources, context.functions(), releases);
+    let explained = |error, releases: &[ReleaseClause]| {
+        unbound(error, sources, context.known.names(), releases)
+    };
     let mut is_timeless = false;
     let (plan, releases) = SqlToRel::new_with_options(&context, options)
         .sql_statement_to_plan(sql::Statement::Query(tree))
@@ -217,7 +218,7 @@ pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<Logica
         .sql_statement_to_plan(sql::Statement::Query(tree))
         .and_then(|plan| comparisons::check(plan, false))
         .and_then(|plan| Ok(one_by_one(plan, Vec::new())?.0))
-        .map_err(|error| match unbound(error, sources, context.functions(), &[]) {
+        .map_err(|error| match unbound(error, sources, context.known.names(), &[]) {
             // Its place is one in the view.
             Unbound::Mistake(BindError::At { source, .. }) => Unbound::Mistake(*source),
             Unbound::Mistake(mistake) => Unbound::Mistake(mistake),
@@ -237,23 +238,33 @@ fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<Logica
 /// The tables, allowed functions and markers that the planner can see.
 struct Context<'a> {
     sources: &'a Sources,
+    known: &'static Functions,
+    /// The markers of the query's releases.
     scalars: HashMap<String, Arc<ScalarUDF>>,
     aggregates: HashMap<String, Arc<AggregateUDF>>,
-    windows: HashMap<String, Arc<WindowUDF>>,
     planners: Vec<Arc<dyn ExprPlanner>>,
     relations: Vec<Arc<dyn RelationPlanner>>,
     options: ConfigOptions,
 }
 
-impl<'a> Context<'a> {
-    /// The names of the functions that a query may call, in order.
-    fn functions(&self) -> impl Iterator<Item = &str> {
+/// The functions that every query may call.
+struct Functions {
+    scalars: HashMap<String, Arc<ScalarUDF>>,
+    aggregates: HashMap<String, Arc<AggregateUDF>>,
+    windows: HashMap<String, Arc<WindowUDF>>,
+}
+
+static FUNCTIONS: LazyLock<Functions> = LazyLock::new(Functions::new);
+
+impl Functions {
+    /// Their names, in order.
+    fn names(&self) -> impl Iterator<Item = &str> {
         let all = self.scalars.keys().chain(self.aggregates.keys()).chain(self.windows.keys());
         let names: BTreeSet<&str> = all.map(String::as_str).collect();
         names.into_iter().filter(|name| !name.starts_with(RESERVED))
     }
 
-    fn new(sources: &'a Sources, releases: &[ReleaseClause], null_values: bool) -> Self {
+    fn new() -> Self {
         let mut scalars = HashMap::new();
         for function in SessionStateDefaults::default_scalar_functions().into_iter().map(capped) {
             for alias in function.aliases() {
@@ -295,6 +306,17 @@ impl<'a> Context<'a> {
         if let Some(variance) = aggregates.get("var_samp").cloned() {
             aggregates.insert("variance".to_owned(), variance);
         }
+        let windows = SessionStateDefaults::default_window_functions()
+            .into_iter()
+            .map(|function| (function.name().to_owned(), function))
+            .collect();
+        Self { scalars, aggregates, windows }
+    }
+}
+
+impl<'a> Context<'a> {
+    fn new(sources: &'a Sources, releases: &[ReleaseClause], null_values: bool) -> Self {
+        let (mut scalars, mut aggregates) = (HashMap::new(), HashMap::new());
         for (n, release) in releases.iter().enumerate() {
             let function = AggregateUDF::from(Marker::new(n, release));
             aggregates.insert(marker(n), Arc::new(function));
@@ -306,23 +328,18 @@ impl<'a> Context<'a> {
                 scalars.insert(candidate_marker(n), Arc::new(function));
             }
         }
-        let windows = SessionStateDefaults::default_window_functions()
-            .into_iter()
-            .map(|function| (function.name().to_owned(), function))
-            .collect();
         let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Strict { null_values })];
         planners.extend(SessionStateDefaults::default_expr_planners());
         let relations: Vec<Arc<dyn RelationPlanner>> = vec![Arc::new(Forgetful::default())];
         let options = ConfigOptions::default();
-        Self { sources, scalars, aggregates, windows, planners, relations, options }
+        let known = &*FUNCTIONS;
+        Self { sources, known, scalars, aggregates, planners, relations, options }
     }
 }
 
 /// The names of the functions that a query may call, in order. Which of them may stand below a release is decided for each call.
 pub fn function_names() -> Vec<String> {
-    let sources = Sources::default();
-    let context = Context::new(&sources, &[], false);
-    context.functions().map(str::to_owned).collect()
+    FUNCTIONS.names().map(str::to_owned).collect()
 }
 
 /// Sorted, because the planner suggests the first of the nearest names, and an error must be the same each time.
@@ -357,7 +374,7 @@ impl ContextProvider for Context<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        self.scalars.get(name).cloned()
+        self.known.scalars.get(name).or_else(|| self.scalars.get(name)).cloned()
     }
 
     fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
@@ -365,11 +382,11 @@ impl ContextProvider for Context<'_> {
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        self.aggregates.get(name).cloned()
+        self.known.aggregates.get(name).or_else(|| self.aggregates.get(name)).cloned()
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
-        self.windows.get(name).cloned()
+        self.known.windows.get(name).cloned()
     }
 
     fn get_variable_type(&self, _variable_names: &[String]) -> Option<DataType> {
@@ -381,7 +398,7 @@ impl ContextProvider for Context<'_> {
     }
 
     fn udf_names(&self) -> Vec<String> {
-        names(&self.scalars)
+        names(&self.known.scalars)
     }
 
     fn higher_order_function_names(&self) -> Vec<String> {
@@ -389,11 +406,11 @@ impl ContextProvider for Context<'_> {
     }
 
     fn udaf_names(&self) -> Vec<String> {
-        names(&self.aggregates)
+        names(&self.known.aggregates)
     }
 
     fn udwf_names(&self) -> Vec<String> {
-        names(&self.windows)
+        names(&self.known.windows)
     }
 }
 
