@@ -45,7 +45,7 @@ use hushql::privacy::{Delta, Epsilon, Rational};
 use hushql::sampler::QueryRng;
 use hushql::{Engine, Session};
 use mimalloc::MiMalloc;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 
 #[cfg(all(unix, feature = "serve"))]
 #[allow(
@@ -73,7 +73,19 @@ mod wire;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
+/// Room on a thread's stack, as the program's threads have it: statements need no other one.
+const STACK: usize = 96 << 20;
+
 fn main() {
+    std::thread::Builder::new().stack_size(STACK).spawn(measure).unwrap().join().unwrap();
+}
+
+/// As the program's.
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build().unwrap()
+}
+
+fn measure() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| arguments.iter().any(|a| a == flag);
     if has("--peak") {
@@ -86,7 +98,7 @@ fn main() {
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| name.contains(&**w));
 
     let directory = tempfile::tempdir().unwrap();
-    let runtime = Runtime::new().unwrap();
+    let runtime = runtime();
     let mut table = Table::new(size);
     let of_data = ["count", "sum", "filter", "unit", "bounded", "people", "memory"];
     if of_data.into_iter().any(is_wanted) {
@@ -666,7 +678,7 @@ fn memory(table: &mut Table, place: &Place) {
 /// The child process of `memory`: asks, and prints its own peak in kB (0 where that is not known).
 fn peak(arguments: &[String]) {
     let [side, source, sql] = arguments else { panic!("--peak SIDE SOURCE SQL") };
-    let runtime = Runtime::new().unwrap();
+    let runtime = runtime();
     runtime.block_on(async {
         if side == "private" {
             let session = Engine::open(source).unwrap().analyst("bench").unwrap();

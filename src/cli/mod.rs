@@ -40,9 +40,9 @@ mod terminate;
 mod view;
 
 use std::io::IsTerminal;
-use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread;
 
 use hushql::ledger::Vault;
 use hushql::{Engine, Error, Output, Resources, Session};
@@ -55,13 +55,13 @@ use self::failure::Failure;
 use self::print::{Format, Printer};
 use self::repl::Start;
 
-/// Room on a worker's stack for deep statements, so that none of them needs another stack: to map one takes longer than most
-/// statements.
+/// Room on a thread's stack for deep statements, so that none of them needs another stack: one would be mapped, and unmapped on every
+/// core, each time that a statement goes on after it waited.
 const STACK: usize = 96 << 20;
 
 /// Where the private parts of statements run: it is given each engine that opens a vault for questions, and hands back the one that asks
 /// them, or a sentence. It is called within the runtime.
-pub(crate) type Placing<'a> = &'a dyn Fn(Engine) -> Result<Engine, String>;
+pub(crate) type Placing<'a> = &'a (dyn Fn(Engine) -> Result<Engine, String> + Sync);
 
 /// Runs the task that the arguments describe.
 pub(crate) fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
         runtime.shutdown_background();
         result
     };
-    let Ok(result) = std::panic::catch_unwind(AssertUnwindSafe(work)) else {
+    let Ok(result) = on_deep_stack(work) else {
         print::panicked();
         return ExitCode::FAILURE;
     };
@@ -108,6 +108,18 @@ pub(crate) fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
             ExitCode::from(failure.exit_status())
         }
     }
+}
+
+/// Does work on a thread with a deep stack, as the runtime's own threads have; an error if it panics.
+fn on_deep_stack<T: Send>(
+    work: impl FnOnce() -> Result<T, Failure> + Send,
+) -> thread::Result<Result<T, Failure>> {
+    thread::scope(|scope| {
+        match thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work) {
+            Ok(working) => working.join(),
+            Err(source) => Ok(Err(Failure::Start { source })),
+        }
+    })
 }
 
 fn runtime() -> Result<Runtime, Failure> {
