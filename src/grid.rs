@@ -11,7 +11,7 @@
 //! ```
 
 use arrow::array::{Array, AsArray, BooleanArray};
-use arrow::buffer::NullBuffer;
+use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::prep_null_mask_filter;
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
@@ -306,7 +306,8 @@ where
     T::Native: Into<f64>,
 {
     let values = column.as_primitive::<T>().values();
-    values.iter().map(|value| !Into::<f64>::into(*value).is_nan()).collect::<Vec<_>>().into()
+    let is_number = |row: usize| !Into::<f64>::into(values[row]).is_nan();
+    NullBuffer::new(BooleanBuffer::collect_bool(values.len(), is_number))
 }
 
 fn scan<T: Copy>(values: &[T], valid: Option<&NullBuffer>, mut visit: impl FnMut(usize, T)) {

@@ -19,8 +19,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::named;
-use crate::grid::{Grid, GridRange};
+use super::{named, of_numbers};
+use crate::grid::{Grid, GridRange, present};
 use crate::ticks::{TickFloats, Ticks};
 
 /// The tick nearest to a float, as a `Float64`; halves go to the even tick.
@@ -170,7 +170,7 @@ impl ScalarUDFImpl for Line {
                 let Some(floats) = floats else { return exec_err!("the ticks are floats") };
                 let ticks = ticks.floats();
                 let snapped: PrimitiveArray<Float64Type> =
-                    floats.unary_opt(|x| (!x.is_nan()).then(|| ticks.float(ticks.nearest(x))));
+                    of_numbers(floats, f64::is_nan, |x| ticks.float(ticks.nearest(x)));
                 Arc::new(snapped)
             }
             OnLine::Place(place) => places(place, &array)?,
@@ -221,10 +221,8 @@ where
     T::Native: Into<f64>,
 {
     let places = place.of_floats();
-    array.as_primitive::<T>().unary_opt(|v| {
-        let x: f64 = v.into();
-        (!x.is_nan()).then(|| as_place(places.place(x)))
-    })
+    let is_nan = |v: T::Native| Into::<f64>::into(v).is_nan();
+    of_numbers(array.as_primitive::<T>(), is_nan, |v| as_place(places.place(v.into())))
 }
 
 /// The index of each value in a range of integers; dates and timestamps are integers.
@@ -243,6 +241,16 @@ fn indices(range: &GridRange, array: &ArrayRef) -> Result<ArrayRef> {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => ticks_of::<TimestampNanosecondType>(array),
         _ => Arc::clone(array),
     };
+    if let Ok(lo) = i64::try_from(range.lo())
+        && range.is_narrow()
+        && range.accepts(integers.data_type())
+        && is_countable(range.grid(), range.lo(), range.hi())
+    {
+        let (mut places, _) = range.numbers::<i64>(&integers, None)?;
+        // Rows without a value hold 0, which can be further from the lower end than 64 bits count.
+        places.iter_mut().for_each(|place| *place = place.wrapping_sub(lo));
+        return Ok(Arc::new(Int64Array::new(places.into(), present(&integers))));
+    }
     let mut places: Vec<Option<i64>> = vec![None; integers.len()];
     range.for_each(&integers, None, |row, value| {
         places[row] = i64::try_from(value - range.lo()).ok();
@@ -261,7 +269,7 @@ pub(crate) fn is_countable(grid: Grid, lo: i128, hi: i128) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Decimal128Array, Float64Array};
+    use arrow::array::{Decimal128Array, Float64Array, UInt64Array};
 
     use datafusion::common::cse::NormalizeEq;
     use datafusion::prelude::col;
@@ -316,6 +324,15 @@ mod tests {
         let days = GridRange::new(Grid::Integer, 100, 200).unwrap();
         let dates = arrow::array::Date32Array::from(vec![Some(150), None, Some(-7)]);
         assert_eq!(places_of(&Place::Index(days), dates), [Some(50), None, Some(0)]);
+        // Far from 0, and beyond 63 bits.
+        let far = |lo: i128| Place::Index(GridRange::new(Grid::Integer, lo, lo + 9).unwrap());
+        let longs = Int64Array::from(vec![Some(i64::MAX), None, Some(3)]);
+        assert_eq!(places_of(&far(i64::MAX.into()), longs), [Some(0), None, Some(0)]);
+        let longs = Int64Array::from(vec![Some(i64::MIN), None, Some(3)]);
+        assert_eq!(places_of(&far(i64::MIN.into()), longs), [Some(0), None, Some(9)]);
+        let wide = UInt64Array::from(vec![Some(u64::MAX), None, Some(1 << 63), Some(3)]);
+        let places = places_of(&far(1 << 63), wide);
+        assert_eq!(places, [Some(9), None, Some(0), Some(0)]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{
     Array, ArrayAccessor, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray,
 };
-use arrow::buffer::BooleanBuffer;
+use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::nullif;
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float16Type, Float32Type, Float64Type, Int8Type,
@@ -198,27 +198,39 @@ fn clamp_array(array: &ArrayRef, lo: &ScalarValue, hi: &ScalarValue) -> Result<A
         }
         DataType::Float16 => {
             let (lo, hi) = (bound::<Float16Type>(lo)?, bound::<Float16Type>(hi)?);
-            let floats: PrimitiveArray<Float16Type> = array
-                .as_primitive::<Float16Type>()
-                .unary_opt(|v| (!v.is_nan()).then(|| v.max(lo).min(hi) + Half::ZERO));
-            Arc::new(floats)
+            let floats = array.as_primitive::<Float16Type>();
+            Arc::new(of_numbers::<_, Float16Type>(floats, Half::is_nan, |v| {
+                v.max(lo).min(hi) + Half::ZERO
+            }))
         }
         DataType::Float32 => {
             let (lo, hi) = (bound::<Float32Type>(lo)?, bound::<Float32Type>(hi)?);
-            let floats: PrimitiveArray<Float32Type> = array
-                .as_primitive::<Float32Type>()
-                .unary_opt(|v| (!v.is_nan()).then(|| v.max(lo).min(hi) + 0.0));
-            Arc::new(floats)
+            let floats = array.as_primitive::<Float32Type>();
+            Arc::new(of_numbers::<_, Float32Type>(floats, f32::is_nan, |v| v.max(lo).min(hi) + 0.0))
         }
         DataType::Float64 => {
             let (lo, hi) = (bound::<Float64Type>(lo)?, bound::<Float64Type>(hi)?);
-            let floats: PrimitiveArray<Float64Type> = array
-                .as_primitive::<Float64Type>()
-                .unary_opt(|v| (!v.is_nan()).then(|| v.max(lo).min(hi) + 0.0));
-            Arc::new(floats)
+            let floats = array.as_primitive::<Float64Type>();
+            Arc::new(of_numbers::<_, Float64Type>(floats, f64::is_nan, |v| v.max(lo).min(hi) + 0.0))
         }
         _ => return exec_err!("CLAMP takes numbers, dates or timestamps"),
     })
+}
+
+/// A function of every float that is a number; NULL where there is none. The function is total, and is called for NaN as well.
+fn of_numbers<T: ArrowPrimitiveType, To: ArrowPrimitiveType>(
+    floats: &PrimitiveArray<T>,
+    is_nan: impl Fn(T::Native) -> bool,
+    function: impl Fn(T::Native) -> To::Native,
+) -> PrimitiveArray<To> {
+    let values = floats.values();
+    let of_all: PrimitiveArray<To> = floats.unary(function);
+    let numbers = BooleanBuffer::collect_bool(values.len(), |row| !is_nan(values[row]));
+    if numbers.count_set_bits() == values.len() {
+        return of_all;
+    }
+    let nulls = NullBuffer::union(floats.nulls(), Some(&NullBuffer::new(numbers)));
+    PrimitiveArray::new(of_all.values().clone(), nulls)
 }
 
 /// The native value of a literal bound.
@@ -532,7 +544,7 @@ mod tests {
     /// A NULL slot can hold any bytes: they do not make it a member.
     #[test]
     fn a_null_is_no_member_whatever_lies_under_it() {
-        let nulls = arrow::buffer::NullBuffer::from(vec![false, true]);
+        let nulls = NullBuffer::from(vec![false, true]);
         let array: ArrayRef = Arc::new(Int64Array::new(vec![5, 5].into(), Some(nulls)));
         let array = members_of(array, &[ScalarValue::Int64(Some(5))]);
         assert_eq!(array.as_primitive::<Int64Type>(), &Int64Array::from(vec![None, Some(5)]));
