@@ -19,6 +19,16 @@ use crate::mechanism::{Exponential, MechanismError, ScoredRun, TickRuns};
 use crate::sampler::QueryRng;
 use crate::sampler::bernoulli::bernoulli_exp_big;
 
+/// Where a histogram's ticks are, and what is wanted of them.
+#[derive(Debug, Clone, Copy)]
+struct Axis {
+    /// The last tick.
+    last: u64,
+    rank: Rank,
+    /// The rows of the histogram.
+    total: i128,
+}
+
 /// All ticks in runs, of which those that are far from the rank have one score.
 #[derive(Debug)]
 struct Near {
@@ -28,14 +38,11 @@ struct Near {
     to: u64,
     /// The score of the runs that are far.
     far: i128,
-    /// The rows of the histogram.
-    total: i128,
 }
 
 impl Near {
     /// The runs of the ticks 0..=`last`: those that score at most `reach` less than the best, each with its own score, and all others.
-    /// `None` for a histogram without rows or not in order, with a place twice or beyond `last`, or a weight that is not positive; and
-    /// where nothing is that far.
+    /// `None` where nothing is that far, and beyond 128 bits.
     ///
     /// # Guarantee
     /// Every tick is in exactly one run, in order. Those from `from` on and before `to` have the score of [`quantile_runs`], all others
@@ -44,12 +51,10 @@ impl Near {
     /// # Errors
     /// As [`quantile_runs`].
     fn new(
-        points: impl Iterator<Item = (u64, i128)> + Clone,
-        last: u64,
-        rank: Rank,
+        points: impl Iterator<Item = (u64, i128)>,
+        Axis { last, rank, total }: Axis,
         reach: i128,
     ) -> Result<Option<Self>, MechanismError> {
-        let Some(total) = total(points.clone(), last) else { return Ok(None) };
         let Some((far, [least, most])) = counts_within(rank, total, reach) else {
             return Ok(None);
         };
@@ -83,15 +88,15 @@ impl Near {
         if next <= last {
             ticks.push(next, even(last - next + 1, far));
         }
-        Ok(Some(Self { ticks, from, to: next, far, total }))
+        Ok(Some(Self { ticks, from, to: next, far }))
     }
 
     /// How far a tick scores below its run.
     fn excess(
         &self,
         points: impl Iterator<Item = (u64, i128)>,
+        Axis { rank, total, .. }: Axis,
         tick: u64,
-        rank: Rank,
     ) -> Result<u128, MechanismError> {
         if (self.from..self.to).contains(&tick) {
             return Ok(0);
@@ -101,13 +106,14 @@ impl Near {
             up_to += weight;
             below += if place < tick { weight } else { 0 };
         }
-        let own = score(rank, self.total, below, up_to)?;
+        let own = score(rank, total, below, up_to)?;
         let excess = self.far.checked_sub(own).and_then(|excess| u128::try_from(excess).ok());
         excess.ok_or(MechanismError::RangeTooWide)
     }
 }
 
-/// The rows of a histogram; `None` if there are none, and for what [`Near`] does not take.
+/// The rows of a histogram; `None` if there are none. Also `None` for what [`Near`] does not take: ticks that are not in order, or
+/// twice, or beyond the last one, and weights that are not positive.
 fn total(mut points: impl Iterator<Item = (u64, i128)>, last: u64) -> Option<i128> {
     let (mut total, mut free) = (0_i128, 0_u64);
     points.try_for_each(|(tick, weight)| {
@@ -165,46 +171,77 @@ impl Exponential {
         rank: Rank,
         rng: &mut QueryRng,
     ) -> Result<u64, MechanismError> {
-        self.choose_within(points, last, rank, self.reach(last), rng)
+        let is_valid = last < u64::MAX && !matches!(rank, Rank::Fraction { num, den } if num > den);
+        let total = if is_valid { total(points.clone(), last) } else { None };
+        let Some(total) = total else { return self.choose_anywhere(points, last, rank, rng) };
+        let axis = Axis { last, rank, total };
+        self.choose_within(points, axis, self.reaches(axis), rng)
     }
 
-    /// How far below the best score a tick is if all such ticks together are hardly ever drawn, out of so many.
-    fn reach(&self, last: u64) -> i128 {
+    /// At which distances from the best score ticks begin to be far, at the first attempt and at all others.
+    ///
+    /// With the first one, ticks that are far are seldom drawn if the data points are as far from each other near the rank as
+    /// elsewhere, and with the second one wherever they are.
+    fn reaches(&self, Axis { last, rank, total }: Axis) -> [i128; 2] {
+        // Of R rows, those that score at most 1/rate less than the best are one in R·rate; so are the ticks near them.
+        let points_of_a_row = match rank {
+            Rank::Fraction { den, .. } => u128::from(den),
+            Rank::FromLow(_) | Rank::FromHigh(_) => 1,
+        };
+        let all = total.unsigned_abs().saturating_mul(points_of_a_row);
+        let parts = all.saturating_mul(self.rate.numerator).checked_div(self.rate.denominator);
+        let parts = parts.and_then(|parts| u64::try_from(parts).ok()).unwrap_or(last);
+        [self.reach(parts.min(last)), self.reach(last)]
+    }
+
+    /// The distance from the best score at which as many ticks or parts as these together are hardly ever drawn.
+    fn reach(&self, ticks: u64) -> i128 {
         // That is (ln n + 4)/rate, where ln n < 0.7·(bits of n).
-        let levels = u128::from(u64::BITS - last.leading_zeros()) * 7 / 10 + 5;
+        let levels = u128::from(u64::BITS - ticks.leading_zeros()) * 7 / 10 + 5;
         let reach = levels.checked_mul(self.rate.denominator);
         let reach = reach.and_then(|reach| reach.checked_div(self.rate.numerator));
         reach.and_then(|reach| i128::try_from(reach).ok()).unwrap_or(i128::MAX)
     }
 
-    /// The same for any distance at which ticks begin to be far, which does not change the law.
+    /// The same for any distances, at the first attempt and at all others. Each attempt is accepted with a tick of the law, so that they
+    /// do not change it.
     fn choose_within(
         &self,
         points: impl Iterator<Item = (u64, i128)> + Clone,
-        last: u64,
-        rank: Rank,
-        reach: i128,
+        axis: Axis,
+        [first, others]: [i128; 2],
         rng: &mut QueryRng,
     ) -> Result<u64, MechanismError> {
-        let valid = last < u64::MAX && !matches!(rank, Rank::Fraction { num, den } if num > den);
-        let near = if valid { Near::new(points.clone(), last, rank, reach)? } else { None };
-        let Some(near) = near else {
-            let histogram: Vec<_> = points.collect();
-            let ticks = quantile_runs(&histogram, last, rank)?;
-            let winner = self.choose_runs(&ticks.runs, rng)?;
-            return ticks.tick(winner).ok_or(MechanismError::RangeTooWide);
-        };
-        let gaps = Gaps::new(&near.ticks.runs)?;
-        let mut choice = gaps.choice(self.rate.numerator, self.rate.denominator)?;
         let denominator = BigUint::from(self.rate.denominator);
-        loop {
-            let Some(tick) = near.ticks.tick(gaps.winner(choice.draw(rng))) else { continue };
-            let excess = near.excess(points.clone(), tick, rank)?;
-            let exponent = BigUint::from(excess) * self.rate.numerator;
-            if excess == 0 || bernoulli_exp_big(&exponent, &denominator, rng) {
-                return Ok(tick);
+        for (reach, attempts) in [(first, 1), (others, u64::MAX)] {
+            let Some(near) = Near::new(points.clone(), axis, reach)? else { continue };
+            let gaps = Gaps::new(&near.ticks.runs)?;
+            let mut choice = gaps.choice(self.rate.numerator, self.rate.denominator)?;
+            for _ in 0..attempts {
+                let tick = near.ticks.tick(gaps.winner(choice.draw(rng)));
+                let tick = tick.ok_or(MechanismError::RangeTooWide)?;
+                let excess = near.excess(points.clone(), axis, tick)?;
+                let exponent = BigUint::from(excess) * self.rate.numerator;
+                if excess == 0 || bernoulli_exp_big(&exponent, &denominator, rng) {
+                    return Ok(tick);
+                }
             }
         }
+        self.choose_anywhere(points, axis.last, axis.rank, rng)
+    }
+
+    /// The same among the runs of all ticks.
+    fn choose_anywhere(
+        &self,
+        points: impl Iterator<Item = (u64, i128)>,
+        last: u64,
+        rank: Rank,
+        rng: &mut QueryRng,
+    ) -> Result<u64, MechanismError> {
+        let histogram: Vec<_> = points.collect();
+        let ticks = quantile_runs(&histogram, last, rank)?;
+        let winner = self.choose_runs(&ticks.runs, rng)?;
+        ticks.tick(winner).ok_or(MechanismError::RangeTooWide)
     }
 }
 
@@ -230,12 +267,14 @@ mod tests {
                     let own = flat(&quantile_runs(&points, last, rank).unwrap());
                     let best = own.iter().max().unwrap();
                     for reach in 0..12 {
-                        let near = Near::new(points.iter().copied(), last, rank, reach);
+                        let total = total(points.iter().copied(), last).unwrap();
+                        let axis = Axis { last, rank, total };
+                        let near = Near::new(points.iter().copied(), axis, reach);
                         let near = near.unwrap().unwrap();
                         let drawn = flat(&near.ticks);
                         assert_eq!(drawn.len(), own.len(), "{rows:?} {rank:?} {reach}");
                         for (tick, (drawn, own)) in (0..).zip(drawn.iter().zip(&own)) {
-                            let excess = near.excess(points.iter().copied(), tick, rank).unwrap();
+                            let excess = near.excess(points.iter().copied(), axis, tick).unwrap();
                             let what = format!("{rows:?} {rank:?} {reach} {tick}");
                             assert_eq!(u128::try_from(drawn - own).unwrap(), excess, "{what}");
                             let is_near = (near.from..near.to).contains(&tick);
@@ -262,15 +301,17 @@ mod tests {
             let weights = mechanism.rate.weights(&scores);
             let total: f64 = weights.iter().sum();
             let law: Vec<f64> = weights.iter().map(|weight| weight / total).collect();
-            for reach in [0, 3, 9, i128::MAX] {
+            let axis = Axis { last, rank, total: 20 };
+            let reaches = [[0, 0], [0, 3], [3, 9], [9, i128::MAX], [i128::MAX, 0]];
+            for reaches in reaches.into_iter().chain([mechanism.reaches(axis)]) {
                 let mut rng = QueryRng::seeded_for_tests(60 + turn);
                 let mut counts = vec![0_u64; law.len()];
                 for _ in 0..20_000 {
                     let points = points.iter().copied();
-                    let tick = mechanism.choose_within(points, last, rank, reach, &mut rng);
+                    let tick = mechanism.choose_within(points, axis, reaches, &mut rng);
                     counts[usize::try_from(tick.unwrap()).unwrap()] += 1;
                 }
-                assert_frequencies(&format!("{rank:?} {reach}"), &counts, &law);
+                assert_frequencies(&format!("{rank:?} {reaches:?}"), &counts, &law);
             }
         }
     }
@@ -291,8 +332,8 @@ mod tests {
             (vec![(3, -4), (5, 1), (6, 0)], 5),
             (vec![(3, 4), (5, 9), (6, 4)], 5),
         ] {
-            let near = Near::new(points.iter().copied(), 9, median, 5).unwrap();
-            assert_eq!(near.is_some(), points == [(3, 4), (5, 9), (6, 4)]);
+            let total = total(points.iter().copied(), 9);
+            assert_eq!(total.is_some(), points == [(3, 4), (5, 9), (6, 4)]);
             assert_eq!(choose(&points, 9).unwrap(), winner, "{points:?}");
         }
         assert!(choose(&[], 9).unwrap() <= 9);
