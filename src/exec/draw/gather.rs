@@ -97,7 +97,22 @@ pub(crate) async fn places(
         let Some(place) = place.as_primitive_opt::<Int64Type>() else {
             return internal_err!("places are integers");
         };
-        let mut left = index.runs(keys, batch.num_rows())?;
+        let runs = index.runs(keys, batch.num_rows())?;
+        if let Some(counts) = integers.as_primitive_opt::<Int64Type>()
+            && counts.null_count() == 0
+            && place.null_count() == 0
+        {
+            let mut from = 0;
+            for run in runs {
+                if let Some(group) = groups.get_mut(run.position) {
+                    let rows = from..run.end;
+                    group.extend(&place.values()[rows.clone()], &counts.values()[rows])?;
+                }
+                from = run.end;
+            }
+            continue;
+        }
+        let mut left = runs;
         each_integer(integers, |row, value| {
             if place.is_valid(row)
                 && let Some(group) = position(&mut left, row).and_then(|p| groups.get_mut(p))

@@ -56,6 +56,28 @@ impl Histogram {
         }
     }
 
+    /// Adds integers at places, as [`Histogram::push`] adds each.
+    ///
+    /// # Errors
+    /// A constant text for a place below the axis.
+    pub(crate) fn extend(&mut self, mut places: &[i64], mut values: &[i64]) -> Result<()> {
+        loop {
+            let taken = match self {
+                Self::Small(points) => extend(points, places, values),
+                Self::Narrow(points) => extend(points, places, values),
+                Self::Wide(points) => extend(points, places, values),
+            };
+            (places, values) = (&places[taken..], &values[taken..]);
+            if places.is_empty() {
+                return Ok(());
+            }
+            if matches!(self, Self::Wide(_)) {
+                return Err(failed());
+            }
+            self.widen();
+        }
+    }
+
     /// Adds an integer at a place if both fit, as any do in the widest form.
     fn has_pushed(&mut self, place: u64, value: i128) -> bool {
         match self {
@@ -112,6 +134,20 @@ fn push<P: TryFrom<u64>, T: TryFrom<i128>>(
     let (Ok(place), Ok(value)) = (place.try_into(), value.try_into()) else { return false };
     points.push((place, value));
     true
+}
+
+/// Adds points as far as they fit, and returns how many.
+fn extend<P: TryFrom<i64>, T: TryFrom<i64>>(
+    points: &mut Points<P, T>,
+    places: &[i64],
+    values: &[i64],
+) -> usize {
+    let known = points.len();
+    points.reserve(places.len());
+    let point =
+        |(place, value): (&i64, &i64)| Some((P::try_from(*place).ok()?, T::try_from(*value).ok()?));
+    points.extend(places.iter().zip(values).map_while(point));
+    points.len() - known
 }
 
 fn widened<P: Copy + Into<u64>, T: Copy, W: From<T>>(points: &[(P, T)]) -> Points<u64, W> {
@@ -199,7 +235,15 @@ mod tests {
             let mut histogram = Histogram::default();
             points.iter().for_each(|(place, value)| histogram.push(*place, *value));
             assert_eq!(histogram.merged().unwrap().points().to_vec(), sums, "{points:?}");
+            let places: Vec<i64> = points.iter().map(|(place, _)| (*place).cast_signed()).collect();
+            let values: Option<Vec<i64>> =
+                points.iter().map(|(_, value)| i64::try_from(*value).ok()).collect();
+            let Some(values) = values else { continue };
+            let mut histogram = Histogram::default();
+            histogram.extend(&places, &values).unwrap();
+            assert_eq!(histogram.merged().unwrap().points().to_vec(), sums, "{points:?}");
         }
+        assert!(Histogram::default().extend(&[3, -1], &[1, 1]).is_err());
         let mut histogram = Histogram::default();
         (0..2).for_each(|_| histogram.push(1, most));
         assert!(histogram.merged().is_err());

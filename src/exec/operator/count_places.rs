@@ -33,10 +33,12 @@ use datafusion::physical_plan::{
     PlanProperties, ReplaceChildrenOptions,
 };
 use futures::{StreamExt, stream};
+use num_integer::Integer;
 
 use super::bound_contributions::{KeyIndex, KeySpace, OUTSIDE};
 use crate::grid::{failed, passing};
 
+mod radix;
 #[cfg(test)]
 mod tests;
 
@@ -260,20 +262,25 @@ impl Numbers {
         }
     }
 
-    /// Counts a row, or writes its number down.
-    fn push(&mut self, group: u32, place: u64, width: u64) -> Result<()> {
+    /// Counts rows of these groups and places, or writes their numbers down.
+    fn extend(&mut self, rows: impl Iterator<Item = (u32, u64)>, width: u64) -> Result<()> {
         match self {
-            Self::Counted(counts) => count_one(counts, u64::from(group) * width + place),
+            Self::Counted(counts) => {
+                for (group, place) in rows {
+                    count_one(counts, u64::from(group) * width + place)?;
+                }
+            }
             Self::Places(lists) => {
-                let list = lists.get_mut(group as usize).ok_or_else(failed)?;
-                list.push(u32::try_from(place).map_err(|_| failed())?);
-                Ok(())
+                for (group, place) in rows {
+                    let list = lists.get_mut(group as usize).ok_or_else(failed)?;
+                    list.push(u32::try_from(place).map_err(|_| failed())?);
+                }
             }
             Self::Listed(numbers) => {
-                numbers.push(u64::from(group) * width + place);
-                Ok(())
+                numbers.extend(rows.map(|(group, place)| u64::from(group) * width + place));
             }
         }
+        Ok(())
     }
 
     /// The bytes of what is written down.
@@ -296,12 +303,24 @@ impl Numbers {
         }
     }
 
-    /// Brings what is written down into order.
-    fn sort(&mut self) {
+    /// Brings what is written down into order. If there is room, lists of places are sorted by their digits.
+    fn sort(&mut self, has_room: bool) {
         match self {
-            Self::Counted(_) => {}
+            Self::Places(lists) if has_room => {
+                let mut room = Vec::new();
+                lists.iter_mut().for_each(|list| radix::sort(list, &mut room));
+            }
             Self::Places(lists) => lists.iter_mut().for_each(|list| list.sort_unstable()),
             Self::Listed(numbers) => numbers.sort_unstable(),
+            Self::Counted(_) => {}
+        }
+    }
+
+    /// The bytes that sorting by digits takes besides.
+    fn room(&self) -> usize {
+        match self {
+            Self::Places(lists) => lists.iter().map(|list| radix::room(list)).max().unwrap_or(0),
+            Self::Counted(_) | Self::Listed(_) => 0,
         }
     }
 }
@@ -367,38 +386,49 @@ impl Counts {
         let place = batch.column(groups).as_primitive_opt::<Int64Type>().ok_or_else(failed)?;
         let filter = self.filter.map(|filter| passing(batch.column(filter).as_boolean()));
         let passing = NullBuffer::union(filter.as_ref(), place.nulls());
-        for (row, (group, place)) in self.located.iter().zip(place.values()).enumerate() {
-            if *group == OUTSIDE || passing.as_ref().is_some_and(|passing| passing.is_null(row)) {
-                continue;
-            }
-            let place = u64::try_from(*place).map_err(|_| failed())?.min(self.width - 1);
-            self.numbers.push(*group, place, self.width)?;
-        }
-        Ok(())
+        let counts = |(row, (group, place)): (usize, (&u32, &i64))| {
+            let passes = passing.as_ref().is_none_or(|passing| passing.is_valid(row));
+            (*group != OUTSIDE && passes).then_some((*group, *place))
+        };
+        let rows = self.located.iter().zip(place.values()).enumerate().filter_map(counts);
+        let mut is_below = false;
+        let places = rows.map(|(group, place)| {
+            is_below |= place < 0;
+            (group, place.unsigned_abs().min(self.width - 1))
+        });
+        self.numbers.extend(places, self.width)?;
+        if is_below { Err(failed()) } else { Ok(()) }
     }
 
-    /// The first number from `next` on that a row has, how many rows have it, and where to look for the one behind it.
-    fn count(&self, (mut list, mut next): (usize, usize)) -> Option<(u64, u64, (usize, usize))> {
+    /// The first group and place from `next` on that a row has, how many rows have them, and where to look for those behind them.
+    fn count(&self, (mut list, mut next): (usize, usize)) -> Option<(u64, u64, u64, Next)> {
         match &self.numbers {
             Numbers::Counted(counts) => {
                 let at = next + counts.get(next..)?.iter().position(|count| *count > 0)?;
-                Some((u64::try_from(at).ok()?, counts[at].into(), (list, at + 1)))
+                let (group, place) = u64::try_from(at).ok()?.div_rem(&self.width);
+                Some((group, place, counts[at].into(), (list, at + 1)))
             }
             Numbers::Places(sorted) => {
                 while sorted.get(list)?.len() == next {
                     (list, next) = (list + 1, 0);
                 }
                 let equal = sorted[list].get(next..)?.chunk_by(u32::eq).next()?;
-                let number = u64::try_from(list).ok()? * self.width + u64::from(equal[0]);
-                Some((number, u64::try_from(equal.len()).ok()?, (list, next + equal.len())))
+                let rows = u64::try_from(equal.len()).ok()?;
+                let group = u64::try_from(list).ok()?;
+                Some((group, equal[0].into(), rows, (list, next + equal.len())))
             }
             Numbers::Listed(sorted) => {
                 let equal = sorted.get(next..)?.chunk_by(u64::eq).next()?;
-                Some((equal[0], u64::try_from(equal.len()).ok()?, (list, next + equal.len())))
+                let (group, place) = equal[0].div_rem(&self.width);
+                let rows = u64::try_from(equal.len()).ok()?;
+                Some((group, place, rows, (list, next + equal.len())))
             }
         }
     }
 }
+
+/// Where the next number is: in which list, and where in it.
+type Next = (usize, usize);
 
 /// Counts a row. There are fewer than 2³² since counts came out.
 fn count_one(counts: &mut [u32], number: u64) -> Result<()> {
@@ -414,8 +444,7 @@ struct Counted {
     rows: Option<SendableRecordBatchStream>,
     counts: Counts,
     schema: SchemaRef,
-    /// Where the next number is: in which list, and where in it.
-    next: (usize, usize),
+    next: Next,
     /// The memory of the counts, until all have come out.
     reservation: MemoryReservation,
     /// The most bytes for a list of numbers.
@@ -460,21 +489,25 @@ impl Counted {
                 break;
             }
         }
-        self.counts.numbers.sort();
+        let room = self.counts.numbers.room();
+        let has_room = self.reservation.try_grow(room).is_ok();
+        self.counts.numbers.sort(has_room);
+        if has_room {
+            self.reservation.shrink(room);
+        }
         Ok(())
     }
 
     /// The next counts that are not 0.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let width = self.counts.width;
         let mut groups = Vec::with_capacity(BATCH);
         let (mut place, mut count) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
         let before = self.next.0;
         while count.len() < BATCH
-            && let Some((number, rows, next)) = self.counts.count(self.next)
+            && let Some((group, at, rows, next)) = self.counts.count(self.next)
         {
-            groups.push(u32::try_from(number / width).map_err(|_| failed())?);
-            place.push(i64::try_from(number % width).map_err(|_| failed())?);
+            groups.push(u32::try_from(group).map_err(|_| failed())?);
+            place.push(i64::try_from(at).map_err(|_| failed())?);
             count.push(i64::try_from(rows).map_err(|_| failed())?);
             self.next = next;
         }
