@@ -2,7 +2,7 @@
 //!
 //! In: the batches of each partition. Out: the same rows without the unit column and without rows that have no unit. Rows are
 //! counted by unit when those of all partitions have arrived. Nearly all units are within the bounds; their rows come out as they
-//! were, in batches that are shared and not copied. All rows of a unit that may exceed a bound go to the [`Collector`]. It
+//! were; until then they are [packed](Packed). All rows of a unit that may exceed a bound go to the [`Collector`]. It
 //! guarantees that every row takes one of the two ways, and that all rows of a unit take the same one, in whichever partitions
 //! they are. What exceeds the memory waits in files; if even the rows to choose from do, they are dealt to one file for each turn.
 //!
@@ -26,6 +26,7 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::spill_file::SpillFile;
 
 use super::collect::{Collected, Collector, Task, bytes_of};
+use super::packed::{Packed, Packer};
 use crate::exec::operator::bound_contributions::{
     Counting, Crowded, HeldUnits, Row, RowCounts, UnitCodes, UnitNames, canonical,
 };
@@ -35,7 +36,7 @@ use crate::grid::failed;
 /// The rows of a batch that have a unit, and their units.
 pub(super) struct Held {
     units: HeldUnits,
-    rows: RecordBatch,
+    rows: Packed,
     /// The bytes in use.
     bytes: usize,
 }
@@ -47,21 +48,26 @@ pub(super) fn packed_schema(rows: &Schema) -> SchemaRef {
 }
 
 impl Held {
-    /// The batch as arrays, without what the texts of its columns share with those of other batches.
+    /// The batch as it is written into a file.
     fn pack(self) -> Result<RecordBatch> {
         let mut units = Vec::new();
         self.units.codes(&mut units);
-        let own = |column: &ArrayRef| -> ArrayRef {
-            match column.data_type() {
-                DataType::Utf8View => Arc::new(column.as_string_view().gc()),
-                DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
-                _ => Arc::clone(column),
-            }
-        };
-        let mut columns: Vec<ArrayRef> = self.rows.columns().iter().map(own).collect();
-        columns.push(Arc::new(UInt64Array::from(units)));
-        RecordBatch::try_new(packed_schema(&self.rows.schema()), columns).map_err(|_| failed())
+        with_units(&self.rows.rows(None)?, units)
     }
+}
+
+/// Rows and the codes of their units, without what the texts of a column share with those of other batches.
+fn with_units(rows: &RecordBatch, units: Vec<u64>) -> Result<RecordBatch> {
+    let own = |column: &ArrayRef| -> ArrayRef {
+        match column.data_type() {
+            DataType::Utf8View => Arc::new(column.as_string_view().gc()),
+            DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
+            _ => Arc::clone(column),
+        }
+    };
+    let mut columns: Vec<ArrayRef> = rows.columns().iter().map(own).collect();
+    columns.push(Arc::new(UInt64Array::from(units)));
+    RecordBatch::try_new(packed_schema(&rows.schema()), columns).map_err(|_| failed())
 }
 
 /// The codes of the units of a packed batch, and its rows.
@@ -78,9 +84,10 @@ pub(super) fn unpack(task: &Task, batch: &RecordBatch) -> Result<(Vec<u64>, Reco
 pub(super) struct Holder {
     task: Arc<Task>,
     codes: UnitCodes,
+    packer: Packer,
     shelf: Shelf<Held>,
     rows: usize,
-    /// The bytes of the batches in memory, and of all.
+    /// The bytes of the batches in memory, and of the rows of all.
     bytes: usize,
     all_bytes: usize,
 }
@@ -88,7 +95,8 @@ pub(super) struct Holder {
 impl Holder {
     pub(super) fn new(task: Arc<Task>, unit_type: &DataType, shelf: Shelf<Held>) -> Result<Self> {
         let codes = UnitCodes::new(unit_type)?;
-        Ok(Self { task, codes, shelf, rows: 0, bytes: 0, all_bytes: 0 })
+        let packer = Packer::new(Arc::clone(&task.schema));
+        Ok(Self { task, codes, packer, shelf, rows: 0, bytes: 0, all_bytes: 0 })
     }
 
     /// Takes memory for what is held, and writes the batches into a file if there is too little.
@@ -132,13 +140,12 @@ impl Holder {
                 columns[*other] = canonical(&columns[*other]);
             }
         }
-        let bytes = units.size() + bytes_of(&columns)?;
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let schema = Arc::clone(&self.task.schema);
-        let rows = RecordBatch::try_new_with_options(schema, columns, &options)?;
+        // Rows that are collected are as long as they were.
+        self.all_bytes += units.size() + bytes_of(&columns)?;
+        let rows = self.packer.pack(columns, batch.num_rows())?;
+        let bytes = units.size() + rows.size()?;
         self.rows += rows.num_rows();
         self.bytes += bytes;
-        self.all_bytes += bytes;
         self.shelf.held.push(Held { units, rows, bytes });
         Ok(())
     }
@@ -175,7 +182,7 @@ pub(super) fn together(
 ) -> Result<(Arc<Names>, Vec<Part>)> {
     let (mut parts, mut all) = (Vec::new(), None);
     for (holder, reservation) in holders {
-        let Holder { task, codes, shelf, rows, bytes, all_bytes } = holder;
+        let Holder { task, codes, packer: _, shelf, rows, bytes, all_bytes } = holder;
         let units = match &mut all {
             None => {
                 all = Some((task, codes));
@@ -305,7 +312,7 @@ impl Part {
                 let mut file = self.file(file);
                 while let Some((units, rows)) = file.next(&task).await? {
                     match &mut dealt {
-                        Some(dealt) => deal(units, rows, crowded, &task, dealt)?,
+                        Some(dealt) => deal(units, &rows, crowded, &task, dealt)?,
                         None => split.collect(units, &rows, crowded)?,
                     }
                     self.reserve(split.collector.size() + own)?;
@@ -324,7 +331,7 @@ impl Part {
 /// Writes the rows of units that may exceed a bound to the files of their units.
 fn deal(
     units: Vec<u64>,
-    rows: RecordBatch,
+    rows: &RecordBatch,
     crowded: &Crowded,
     task: &Task,
     dealt: &mut Dealt,
@@ -335,8 +342,7 @@ fn deal(
         crowded.has(hash).then_some(bucket)
     };
     let buckets: Vec<_> = units.iter().map(bucket).collect();
-    let held = Held { units: HeldUnits::Codes(units), rows, bytes: 0 };
-    dealt.push(&held.pack()?, buckets.into_iter())
+    dealt.push(&with_units(rows, units)?, buckets.into_iter())
 }
 
 /// Held batches in a file.
@@ -382,7 +388,7 @@ impl HeldFile {
 
 /// The rows of a held batch whose units are within the bounds.
 pub(super) struct Whole {
-    rows: RecordBatch,
+    rows: Packed,
     /// The rows that stay, where some do not.
     within: Option<BooleanBuffer>,
     /// The bytes in use.
@@ -392,10 +398,7 @@ pub(super) struct Whole {
 impl Whole {
     /// These rows.
     pub(super) fn rows(self) -> Result<RecordBatch> {
-        match self.within {
-            None => Ok(self.rows),
-            Some(within) => Ok(filter_record_batch(&self.rows, &BooleanArray::new(within, None))?),
-        }
+        self.rows.rows(self.within.map(|within| BooleanArray::new(within, None)).as_ref())
     }
 }
 
@@ -434,12 +437,12 @@ impl Split {
         let suspects = BooleanBuffer::collect_bool(units.len(), |row| beyond(&units[row]));
         match suspects.count_set_bits() {
             0 => self.whole.push(Whole { rows, within: None, bytes }),
-            all if all == units.len() => self.collector.push(units, rows)?,
+            all if all == units.len() => self.collector.push(units, rows.rows(None)?)?,
             _ => {
                 let within = Some(!&suspects);
                 let suspects = BooleanArray::new(suspects, None);
                 units.retain(beyond);
-                self.collector.push(units, filter_record_batch(&rows, &suspects)?)?;
+                self.collector.push(units, rows.rows(Some(&suspects))?)?;
                 // A copy of the rows that stay is made when they come out: most of the batch stays.
                 self.whole.push(Whole { rows, within, bytes });
             }

@@ -44,6 +44,7 @@ use run::{Run, next};
 mod choose;
 mod collect;
 mod hold;
+mod packed;
 mod run;
 #[cfg(test)]
 mod tests;
