@@ -48,6 +48,7 @@ mod password;
 pub(crate) mod query;
 mod release_table;
 mod roles;
+mod row_values;
 mod script;
 mod size;
 mod slices;

@@ -7,6 +7,7 @@
 //! percentile_cont(0.9) WITHIN GROUP (ORDER BY x)     percentile_cont(x, 0.9)
 //! ifnull(x, 0), nvl(x, 0)                            coalesce(x, 0)
 //! mod(x, 7)                                          (x) % (7)
+//! (a, b) = (1, 2)                                    (a = 1 AND b = 2)
 //! public.t, public.t.x                               t, t.x
 //! ```
 
@@ -17,6 +18,8 @@ use sqlparser::ast::{
     FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Visit, Visitor,
     visit_expressions_mut, visit_relations_mut,
 };
+
+use super::row_values::by_parts;
 
 /// The schema that every table is in, for tools that write one.
 const SCHEMA: &str = "public";
@@ -30,6 +33,9 @@ pub(super) fn respell(query: &mut Query) {
             if let Some(remainder) = remainder(function) {
                 *expr = remainder;
             }
+        }
+        if let Some(by_parts) = by_parts(expr) {
+            *expr = by_parts;
         }
         ControlFlow::Continue(())
     });
