@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -410,7 +411,7 @@ impl Table {
 /// An immutable snapshot of all declarations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
-    pub(super) tables: BTreeMap<String, Table>,
+    pub(super) tables: BTreeMap<String, Arc<Table>>,
     views: BTreeMap<String, View>,
     budgets: BTreeMap<String, Budget>,
     exports: BTreeMap<String, ExportFolder>,
@@ -430,7 +431,7 @@ impl Catalog {
         budgets: impl IntoIterator<Item = Budget>,
     ) -> Self {
         Self {
-            tables: tables.into_iter().map(|table| (table.name.clone(), table)).collect(),
+            tables: tables.into_iter().map(|table| (table.name.clone(), Arc::new(table))).collect(),
             budgets: budgets.into_iter().map(|budget| (budget.name.clone(), budget)).collect(),
             ..Self::default()
         }
@@ -470,7 +471,7 @@ impl Catalog {
     pub(crate) fn with_released(mut self, released: impl IntoIterator<Item = Table>) -> Self {
         for table in released {
             if !self.views.contains_key(&table.name) {
-                self.tables.entry(table.name.clone()).or_insert(table);
+                self.tables.entry(table.name.clone()).or_insert(Arc::new(table));
             }
         }
         self
@@ -520,6 +521,11 @@ impl Catalog {
 
     /// The table of this name.
     pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.get(name).map(Arc::as_ref)
+    }
+
+    /// The table of this name, for those who keep it longer than the snapshot.
+    pub(crate) fn shared_table(&self, name: &str) -> Option<&Arc<Table>> {
         self.tables.get(name)
     }
 
@@ -527,18 +533,24 @@ impl Catalog {
     pub fn referring<'a>(&'a self, table: &'a str) -> impl Iterator<Item = &'a Table> {
         let leads =
             move |t: &&Table| t.unit().and_then(Unit::link).is_some_and(|l| l.table == table);
-        self.tables.values().filter(leads)
+        self.tables().filter(leads)
     }
 
     /// All tables, by name.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.tables.values().map(Arc::as_ref)
+    }
+
+    /// All tables, by name, for those who keep them longer than the snapshot.
+    pub(crate) fn shared_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
     }
 
     /// The same snapshot without the declared domain of one column.
     pub(crate) fn without_domain(&self, table: &str, column: &str) -> Self {
         let mut other = self.clone();
-        if let Some(column) = other.tables.get_mut(table).and_then(|t| t.column_mut(column)) {
+        let table = other.tables.get_mut(table).map(Arc::make_mut);
+        if let Some(column) = table.and_then(|table| table.column_mut(column)) {
             column.domain = None;
         }
         other

@@ -38,7 +38,7 @@ impl Inner {
         let named = tables_named(query);
         let views = Views::for_query(query, catalog, &self.resources.statement)?;
         let mut sources: Sources = BTreeMap::new();
-        for table in catalog.tables() {
+        for table in catalog.shared_tables() {
             let Some(provider) = self.provider(table, open) else { continue };
             let provider: Arc<dyn TableProvider> = if table.is_public() {
                 provider

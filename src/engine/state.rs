@@ -107,7 +107,7 @@ impl Inner {
     /// The provider of a table's rows; `None` for a table that is not registered, or a file of an unknown format.
     pub(crate) fn provider(
         &self,
-        table: &Table,
+        table: &Arc<Table>,
         open: &Arc<OpenFiles>,
     ) -> Option<Arc<dyn TableProvider>> {
         match &table.source {

@@ -46,6 +46,11 @@ impl<T: Copy> Seen<T> {
         seen
     }
 
+    /// The bytes in use.
+    pub(crate) fn size(&self) -> usize {
+        self.found.capacity() * size_of::<Found<T>>()
+    }
+
     /// The views of another column follow.
     pub(crate) fn begin(&mut self) {
         let nothing = Found { view: 0, column: 0, result: self.any };

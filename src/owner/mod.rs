@@ -437,7 +437,8 @@ fn referenced(
         )));
     }
     let unread = || Error::catalog(format!("the rows of {table} cannot be read"));
-    let provider = inner.provider(found, &inner.open_files()).ok_or_else(unread)?;
+    let provider =
+        inner.provider(&Arc::new(found.clone()), &inner.open_files()).ok_or_else(unread)?;
     let columns = [column.to_owned()];
     let arrays = columns_of_public(provider, &columns, &inner.state).map_err(|_| unread())?;
     let values = arrays.first().ok_or_else(unread)?;

@@ -228,7 +228,7 @@ fn scan(inner: &Inner, open: &Arc<OpenFiles>, table: &Table) -> Result<LogicalPl
         *fingerprint = None;
     }
     let provider = inner
-        .provider(&anew, open)
+        .provider(&Arc::new(anew), open)
         .ok_or_else(|| Error::catalog(format!("{} is not registered yet", table.name)))?;
     LogicalPlanBuilder::scan(table.name.as_str(), provider_as_source(provider), None)
         .map_err(|e| unread(table, e))

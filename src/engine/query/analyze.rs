@@ -57,7 +57,7 @@ impl Session {
     ) -> Result<(Lookups, Vec<String>), Error> {
         let (mut lookups, mut names) = (Lookups::default(), Vec::new());
         for lookup in Lookups::needed(bound.releases(), &declared.catalog)? {
-            let table = declared.catalog.table(&lookup.table).ok_or(Error::Internal)?;
+            let table = declared.catalog.shared_table(&lookup.table).ok_or(Error::Internal)?;
             let values = self.read_public(table, &lookup.columns, &declared.open, state)?;
             names.push(lookup.table.clone());
             lookups.insert(lookup, values);
@@ -67,7 +67,7 @@ impl Session {
 
     fn read_public(
         &self,
-        table: &Table,
+        table: &Arc<Table>,
         columns: &[String],
         open: &Arc<OpenFiles>,
         state: &SessionState,

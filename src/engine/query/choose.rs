@@ -117,7 +117,7 @@ impl Session {
         column: ColumnName,
         declared: &Declared,
     ) -> Result<Proposal, Error> {
-        let table = declared.catalog.table(&column.table).ok_or(Error::Internal)?;
+        let table = declared.catalog.shared_table(&column.table).ok_or(Error::Internal)?;
         let provider = self.inner.provider(table, &declared.open).ok_or(Error::Internal)?;
         let schema = provider.schema();
         let field = schema.field_with_name(&column.column).map_err(|_| Error::Internal)?;

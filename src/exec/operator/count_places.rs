@@ -303,20 +303,19 @@ impl Numbers {
         }
     }
 
-    /// Brings what is written down into order. If there is room, lists of places are sorted by their digits.
-    fn sort(&mut self, has_room: bool) {
+    /// Brings what is written down into order, with room for so many numbers.
+    fn sort(&mut self, room: usize) {
         match self {
-            Self::Places(lists) if has_room => {
-                let mut room = Vec::new();
+            Self::Places(lists) => {
+                let mut room = vec![0; room];
                 lists.iter_mut().for_each(|list| radix::sort(list, &mut room));
             }
-            Self::Places(lists) => lists.iter_mut().for_each(|list| list.sort_unstable()),
             Self::Listed(numbers) => numbers.sort_unstable(),
             Self::Counted(_) => {}
         }
     }
 
-    /// The bytes that sorting by digits takes besides.
+    /// For how many numbers a sort by bytes takes room.
     fn room(&self) -> usize {
         match self {
             Self::Places(lists) => lists.iter().map(|list| radix::room(list)).max().unwrap_or(0),
@@ -489,12 +488,9 @@ impl Counted {
                 break;
             }
         }
-        let room = self.counts.numbers.room();
-        let has_room = self.reservation.try_grow(room).is_ok();
-        self.counts.numbers.sort(has_room);
-        if has_room {
-            self.reservation.shrink(room);
-        }
+        // Where memory is limited, it is left to the partitions that still read.
+        let room = if self.most == usize::MAX { self.counts.numbers.room() } else { 0 };
+        self.counts.numbers.sort(room);
         Ok(())
     }
 

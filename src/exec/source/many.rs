@@ -58,8 +58,13 @@ impl fmt::Debug for ManyFiles {
 }
 
 impl ManyFiles {
-    pub(super) fn new(table: Table, schema: SchemaRef, shape: Shape, open: Arc<OpenFiles>) -> Self {
-        Self { table: Arc::new(table), schema, shape, open }
+    pub(super) fn new(
+        table: Arc<Table>,
+        schema: SchemaRef,
+        shape: Shape,
+        open: Arc<OpenFiles>,
+    ) -> Self {
+        Self { table, schema, shape, open }
     }
 
     pub(super) fn columns(&self) -> SchemaRef {

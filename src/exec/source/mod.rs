@@ -8,6 +8,7 @@
 pub(crate) mod ledger;
 
 mod answer;
+mod buffers;
 mod check;
 mod columns;
 mod compressed;
@@ -93,14 +94,14 @@ fn viewed(schema: &Schema) -> SchemaRef {
 /// # Errors
 /// [`Error::Catalog`] for a table that is not a file, or whose declaration is damaged.
 pub(crate) fn provider(
-    table: &Table,
+    table: &Arc<Table>,
     open: &Arc<OpenFiles>,
 ) -> Result<Arc<dyn TableProvider>, Error> {
     let (format, options, files) = match &table.source {
         Source::File { format, options, files, .. } => (format, options, files),
         Source::Postgres { .. } => {
             let schema = viewed(schema_of_columns(&table.columns)?.as_ref());
-            return Ok(Arc::new(ServedTable::new(table.clone(), schema, Arc::clone(open))));
+            return Ok(Arc::new(ServedTable::new(Arc::clone(table), schema, Arc::clone(open))));
         }
         Source::Registered | Source::Released { .. } => return Err(Error::Internal),
     };
@@ -111,16 +112,16 @@ pub(crate) fn provider(
     };
     let open = Arc::clone(open);
     if files.is_some() {
-        return Ok(Arc::new(FilesTable(ManyFiles::new(table.clone(), schema, shape, open))));
+        return Ok(Arc::new(FilesTable(ManyFiles::new(Arc::clone(table), schema, shape, open))));
     }
-    Ok(Arc::new(FileTable { table: table.clone(), schema, shape, open }))
+    Ok(Arc::new(FileTable { table: Arc::clone(table), schema, shape, open }))
 }
 
 /// The file of a table as a statement has opened and verified it; `None` for a table whose file is not verified by its
 /// properties.
-pub(crate) fn pinned(table: &Table, open: &Arc<OpenFiles>) -> Option<PinnedFile> {
+pub(crate) fn pinned(table: &Arc<Table>, open: &Arc<OpenFiles>) -> Option<PinnedFile> {
     let Source::File { fingerprint: Some(_), .. } = &table.source else { return None };
-    let (table, open) = (table.clone(), Arc::clone(open));
+    let (table, open) = (Arc::clone(table), Arc::clone(open));
     Some(Arc::new(move || open.pinned(&table)))
 }
 
@@ -133,7 +134,7 @@ pub(crate) fn pinned_public(provider: &dyn TableProvider) -> Option<Pinned> {
 
 /// A declared file; a statement reads the file that it checked.
 struct FileTable {
-    table: Table,
+    table: Arc<Table>,
     schema: SchemaRef,
     shape: Shape,
     open: Arc<OpenFiles>,
@@ -155,7 +156,7 @@ impl FileTable {
         self.open.check(&self.table).map_err(|e| DataFusionError::External(Box::new(e)))?;
         let held = self.open.held(location)?;
         let schema = Arc::clone(&self.schema);
-        let known = held.rows.get().copied();
+        let known = held.footer.rows.get().copied();
         let rows = match format {
             FileFormat::Parquet => {
                 let format = ParquetFormat::default().with_options(options_of(&self.table));

@@ -80,8 +80,8 @@ pub(super) struct ServedTable {
 }
 
 impl ServedTable {
-    pub(super) fn new(table: Table, schema: SchemaRef, open: Arc<OpenFiles>) -> Self {
-        Self { table: Arc::new(table), schema, open }
+    pub(super) fn new(table: Arc<Table>, schema: SchemaRef, open: Arc<OpenFiles>) -> Self {
+        Self { table, schema, open }
     }
 }
 

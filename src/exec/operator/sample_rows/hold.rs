@@ -152,7 +152,8 @@ impl Holder {
 
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
-        self.bytes + self.shelf.held.capacity() * size_of::<Held>() + self.codes.size()
+        let batches = self.bytes + self.shelf.held.capacity() * size_of::<Held>();
+        batches + self.codes.size() + self.packer.size()
     }
 }
 

@@ -58,6 +58,11 @@ impl Packer {
         Self { seen: coded.collect(), schema }
     }
 
+    /// The bytes of what is remembered.
+    pub(super) fn size(&self) -> usize {
+        self.seen.iter().flatten().map(Seen::size).sum()
+    }
+
     /// Packs these columns of so many rows.
     ///
     /// # Errors
