@@ -8,7 +8,6 @@
 pub(crate) mod ledger;
 
 mod answer;
-mod buffers;
 mod check;
 mod columns;
 mod compressed;
@@ -156,7 +155,7 @@ impl FileTable {
         self.open.check(&self.table).map_err(|e| DataFusionError::External(Box::new(e)))?;
         let held = self.open.held(location)?;
         let schema = Arc::clone(&self.schema);
-        let known = held.footer.rows.get().copied();
+        let known = held.rows.get().copied();
         let rows = match format {
             FileFormat::Parquet => {
                 let format = ParquetFormat::default().with_options(options_of(&self.table));
