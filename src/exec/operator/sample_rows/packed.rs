@@ -194,7 +194,8 @@ mod tests {
         RecordBatch::try_from_iter_with_nullable(columns).unwrap()
     }
 
-    /// Short and long texts, missing values, numbers that are small in some batches only, and texts that differ more and more.
+    /// Short and long texts, also with views that were other texts before, missing values, numbers that are small in some batches
+    /// only, and texts that differ more and more.
     #[test]
     fn rows_come_out_as_they_went_in() {
         let mut rng = QueryRng::seeded_for_tests(5);
@@ -204,7 +205,11 @@ mod tests {
         {
             for rows in [1, 7, 300] {
                 let mut packer = None;
-                for of in ["", "a text that is too long for a view, ", "other, "] {
+                for of in [
+                    "",
+                    "a text that is too long for a view, ",
+                    "a text that has some other letters, ",
+                ] {
                     let mut roll = |sides: u64| rng.below_u64(sides);
                     let numbers: Int64Array = (0..rows)
                         .map(|_| {
