@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    /// A long list is no deep expression.
+    /// The expression of a long list stays shallow.
     #[test]
     fn lists_are_halved() {
         let rows: Vec<String> = (0..1_000).map(|i| format!("({i}, 0)")).collect();
