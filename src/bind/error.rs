@@ -3,11 +3,13 @@
 //! In: the planner's error, and the available tables and functions. Out: a [`BindError`] that names the mistake in the
 //! user's own words and suggests the nearest name. The planner has seen no data.
 
+use std::fmt;
+
 use datafusion::common::{DataFusionError, SchemaError, Span};
 
 use crate::bind::sources::Sources;
 use crate::bind::words;
-use crate::catalog::quoted;
+use crate::catalog::{RESERVED, quoted};
 use crate::dialect::{MechanismName, ReleaseClause, in_releases_words};
 use crate::refusal::{Refusal, nearest};
 use crate::visible;
@@ -47,10 +49,16 @@ pub enum BindError {
         suggestion: Option<String>,
     },
     /// A bare name that is neither a column nor similar to one: it may be a text without quotes.
-    #[error("there is no column `{0}`; a text is written in single quotes: '{0}'", visible::line(.name))]
+    #[error(
+        "there is no column `{0}`{1}; a text is written in single quotes: '{0}'",
+        visible::line(.name),
+        Among(.columns)
+    )]
     Unquoted {
         /// The name as written.
         name: String,
+        /// The columns that there are, if they are few.
+        columns: Vec<String>,
     },
     /// A name in double quotes that is not a column, but similar to one: it may be a text.
     #[error(
@@ -151,8 +159,24 @@ impl BindError {
 
 struct Suggestion<'a>(&'a Option<String>);
 
-impl std::fmt::Display for Suggestion<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// The most columns that are named where a column is not among them.
+const FEW: usize = 6;
+
+/// The columns among which one was looked for.
+struct Among<'a>(&'a [String]);
+
+impl fmt::Display for Among<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.0.iter().map(|name| quoted(name)).collect();
+        match names.is_empty() {
+            true => Ok(()),
+            false => write!(f, " among {}", visible::line(&names.join(", "))),
+        }
+    }
+}
+
+impl fmt::Display for Suggestion<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             // Without its quotes, the name would be read as the one that was not found.
             Some(name) if name.contains(|c: char| c.is_uppercase()) && !name.contains('.') => {
@@ -271,10 +295,12 @@ fn explain_error<'a>(
                 BindError::BareSelector { name: field.name.to_uppercase() }
             }
             SchemaError::FieldNotFound { field, valid_fields } => {
-                let names: Vec<String> = valid_fields.iter().map(|c| c.name.clone()).collect();
+                let names = valid_fields.iter().map(|c| c.name.clone());
+                let names: Vec<String> = names.filter(|name| !name.contains(RESERVED)).collect();
                 match nearest(&field.name, names.iter().map(String::as_str)) {
                     None if field.relation.is_none() => {
-                        BindError::Unquoted { name: field.name.clone() }
+                        let columns = if names.len() <= FEW { names } else { Vec::new() };
+                        BindError::Unquoted { name: field.name.clone(), columns }
                     }
                     Some(near) if field.relation.is_none() && is_quoted(&field.name) => {
                         BindError::Quoted { name: field.name.clone(), near }

@@ -10,13 +10,15 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::{Result as DataFusionResult, not_impl_err, plan_err};
+use datafusion::common::{DataFusionError, Result as DataFusionResult, not_impl_err, plan_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility,
 };
 
 use crate::dialect::{AggregateName, Operand, ReleaseClause, marker};
+use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 
 /// The contents of a release's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,6 +65,15 @@ impl Marker {
         let consistent = clause.consistent.map(|one| one.integer);
         Self { name: marker(n), kind, consistent, signature }
     }
+
+    fn not_a_number(&self, calls: &str, of: &DataType) -> DataFusionError {
+        DataFusionError::External(Box::new(Refusal::new(
+            Reason::Operand,
+            &self.name,
+            format!("{calls} take numbers, not {}", sql_type(of)),
+            "COUNT, MIN or MAX, or a CAST to a number",
+        )))
+    }
 }
 
 /// The function that represents a release.
@@ -70,14 +81,14 @@ pub(crate) fn marker_function(n: usize, clause: &ReleaseClause) -> Arc<Aggregate
     Arc::new(AggregateUDF::from(Marker::new(n, clause)))
 }
 
-/// The type in which a sum over this type is released.
-fn sum_type(of: &DataType) -> DataFusionResult<DataType> {
+/// The type in which a sum over this type is released; `None` where it has no sum.
+fn sum_type(of: &DataType) -> Option<DataType> {
     match of {
-        DataType::Null => Ok(DataType::Int64),
-        DataType::Decimal128(_, scale) => Ok(DataType::Decimal128(38, *scale)),
-        integer if integer.is_integer() => Ok(DataType::Int64),
-        float if float.is_floating() => Ok(DataType::Float64),
-        other => plan_err!("SUM and AVG take numbers, not {other}"),
+        DataType::Null => Some(DataType::Int64),
+        DataType::Decimal128(_, scale) => Some(DataType::Decimal128(38, *scale)),
+        integer if integer.is_integer() => Some(DataType::Int64),
+        float if float.is_floating() => Some(DataType::Float64),
+        _ => None,
     }
 }
 
@@ -96,22 +107,21 @@ impl AggregateUDFImpl for Marker {
 
     fn return_type(&self, arg_types: &[DataType]) -> DataFusionResult<DataType> {
         let Some(first) = arg_types.first() else { return plan_err!("a release needs an operand") };
+        let sum = || sum_type(first).ok_or_else(|| self.not_a_number("SUM and AVG", first));
         match self.kind {
             Kind::Chosen => Ok(first.clone()),
             Kind::Count if self.consistent == Some(false) => Ok(DataType::Float64),
             Kind::Count => Ok(DataType::Int64),
-            Kind::Sum => Ok(match (sum_type(first)?, self.consistent) {
+            Kind::Sum => Ok(match (sum()?, self.consistent) {
                 (own, None) | (own @ DataType::Int64, Some(true)) => own,
                 (_, Some(_)) => DataType::Float64,
             }),
-            Kind::Average => sum_type(first).map(|_| DataType::Float64),
+            Kind::Average => sum().map(|_| DataType::Float64),
             Kind::Spread if first.is_numeric() || first.is_null() => Ok(DataType::Float64),
-            Kind::Spread => plan_err!("VAR and STDDEV take numbers, not {first}"),
+            Kind::Spread => Err(self.not_a_number("VAR and STDDEV", first)),
             Kind::Joint => match arg_types.iter().find(|t| !t.is_numeric() && !t.is_null()) {
                 None => Ok(DataType::Float64),
-                Some(other) => {
-                    plan_err!("CORR, COVAR and the regressions take numbers, not {other}")
-                }
+                Some(other) => Err(self.not_a_number("CORR, COVAR and the regressions", other)),
             },
             Kind::Unsupported => Ok(DataType::Float64),
         }

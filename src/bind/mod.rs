@@ -536,7 +536,17 @@ mod tests {
         );
         assert_eq!(
             message("SELECT LAPLACE(eps=1) AVG(income) FROM adult"),
-            "SUM and AVG take numbers, not VARCHAR"
+            "HQ014 refused: SUM and AVG take numbers, not VARCHAR"
+        );
+        assert_eq!(
+            message(
+                "SELECT LAPLACE(eps=1) COUNT(*) FROM (SELECT age AS years, sex FROM adult) WHERE age > 3"
+            ),
+            "at line 1, column 81: there is no column `age` among years, sex; a text is written in single quotes: 'age'"
+        );
+        assert_eq!(
+            message("SELECT LAPLACE(eps=1) COUNT(*) FROM adult WHERE sex = maile"),
+            "at line 1, column 55: there is no column `maile`; a text is written in single quotes: 'maile'"
         );
     }
 }

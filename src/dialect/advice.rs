@@ -168,6 +168,15 @@ impl Tokens {
             return self.said(here, message.to_owned());
         }
         let before = here.checked_sub(1)?;
+        if let Some(word) = self.word(here).filter(|_| self.is(before, &Token::Mul))
+            && is_one_of(&word.value, &["RENAME", "REPLACE", "ILIKE"])
+        {
+            let word = word.value.to_uppercase();
+            let message = format!(
+                "* {word} is not part of the dialect: name the columns, as in SELECT a AS x, b; or leave some out: SELECT * EXCLUDE (a)"
+            );
+            return self.said(here, message);
+        }
         let word = self.name(before)?;
         let clause = nearest(word, CLAUSES.into_iter())?;
         self.said(before, format!("did you mean {clause} instead of {word}?"))
@@ -236,6 +245,10 @@ mod tests {
             (
                 "SELECT a, LAPLACE(eps=1) COUNT(*) FROM t GROUP BY a KEYS",
                 "line 1, column 53: KEYS needs its keys: KEYS ('a', 'b'), KEYS TABLE t(c) or KEYS DOMAIN",
+            ),
+            (
+                "SELECT LAPLACE(eps=1) COUNT(*) FROM (SELECT * rename (a AS b) FROM t)",
+                "line 1, column 47: * RENAME is not part of the dialect: name the columns, as in SELECT a AS x, b; or leave some out: SELECT * EXCLUDE (a)",
             ),
             (
                 "SELECT LAPLACE(eps=1) COUNT(*)\nFROM t WHERE",

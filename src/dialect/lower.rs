@@ -34,7 +34,7 @@ use crate::refusal::{Reason, Refusal};
 
 /// Lowers a query in place, and adds the releases that OPTIONS and KEYS imply to the clauses.
 pub(super) fn lower(query: &mut Query, clauses: &mut Clauses) -> Result<(), DialectError> {
-    respell(query);
+    respell(query)?;
     let mut lowering = Lowering { clauses };
     match query.visit(&mut lowering) {
         ControlFlow::Break(error) => Err(error),

@@ -1,56 +1,113 @@
 //! Comparisons of rows, written as comparisons of their parts.
 //!
 //! In: an expression as sqlparser read it. Out: the same by the three-valued logic of SQL, without row values: rows are equal if all their
-//! parts are, and not equal if one of them is not. Other comparisons of rows stay as they are, and are refused.
+//! parts are, not equal if one of them is not, and in the order of the first parts that differ.
 //!
 //! ```text
 //! (a, b) = (x, y)                     (a = x AND b = y)
+//! (a, b) >= (1, 2)                    (a > 1 OR a = 1 AND b >= 2)
 //! (a, b) IN ((1, 2), (3, 4))          (a = 1 AND b = 2 OR a = 3 AND b = 4)
 //! (a, b) NOT IN ((1, 2))              NOT (a = 1 AND b = 2)
 //! ```
 
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
-/// The comparison of parts that says the same; `None` for other expressions, and for rows that are compared with others of another
-/// length. The left side of a list is repeated, so that it has to be columns.
-pub(super) fn by_parts(expr: &Expr) -> Option<Expr> {
+use crate::refusal::{Reason, Refusal};
+
+/// The most parts of rows of which one is less: the condition is as deep as they are many.
+const MOST_ORDERED: usize = 16;
+
+/// The comparison of parts that says the same; `None` for other expressions. Parts that are repeated have to be columns or constants:
+/// those of the left side of a list, and all but the last of rows in order.
+///
+/// # Errors
+/// A refusal of rows that are compared with rows of another length.
+pub(super) fn by_parts(expr: &Expr) -> Result<Option<Expr>, Refusal> {
     match expr {
         Expr::BinaryOp { left, op, right } => {
-            let (Expr::Tuple(left), Expr::Tuple(right)) = (&**left, &**right) else { return None };
-            let equal = all_equal(left, right)?;
-            match op {
-                BinaryOperator::Eq => Some(nested(equal)),
-                BinaryOperator::NotEq => Some(not(equal)),
+            let (Expr::Tuple(left), Expr::Tuple(right)) = (&**left, &**right) else {
+                return Ok(None);
+            };
+            Ok(match op {
+                BinaryOperator::Eq => all_equal(left, right, expr)?.map(nested),
+                BinaryOperator::NotEq => all_equal(left, right, expr)?.map(not),
+                BinaryOperator::Lt | BinaryOperator::LtEq => {
+                    in_order(left, &BinaryOperator::Lt, op, right, expr)?
+                }
+                BinaryOperator::Gt | BinaryOperator::GtEq => {
+                    in_order(left, &BinaryOperator::Gt, op, right, expr)?
+                }
                 _ => None,
-            }
+            })
         }
-        Expr::InList { expr, list, negated } => {
-            let Expr::Tuple(left) = &**expr else { return None };
-            if !left.iter().all(is_column) {
-                return None;
+        Expr::InList { expr: left, list, negated } => {
+            let Expr::Tuple(left) = &**left else { return Ok(None) };
+            if !left.iter().all(is_repeatable) {
+                return Ok(None);
             }
             let rows = list.iter().map(|row| match row {
-                Expr::Tuple(row) => all_equal(left, row),
-                _ => None,
+                Expr::Tuple(row) => all_equal(left, row, expr),
+                _ => Ok(None),
             });
-            let any = joined(&rows.collect::<Option<Vec<_>>>()?, &BinaryOperator::Or)?;
-            Some(if *negated { not(any) } else { nested(any) })
+            let Some(rows) = rows.collect::<Result<Option<Vec<_>>, _>>()? else { return Ok(None) };
+            let any = joined(&rows, &BinaryOperator::Or);
+            Ok(any.map(if *negated { not } else { nested }))
         }
-        _ => None,
+        _ => Ok(None),
     }
 }
 
-fn all_equal(left: &[Expr], right: &[Expr]) -> Option<Expr> {
-    if left.len() != right.len() {
-        return None;
-    }
-    let equal = |(left, right): (&Expr, &Expr)| Expr::BinaryOp {
-        left: operand(left),
-        op: BinaryOperator::Eq,
-        right: operand(right),
-    };
+fn all_equal(left: &[Expr], right: &[Expr], whole: &Expr) -> Result<Option<Expr>, Refusal> {
+    same_length(left, right, whole)?;
+    let equal = |(left, right)| compared(left, BinaryOperator::Eq, right);
     let parts: Vec<Expr> = left.iter().zip(right).map(equal).collect();
-    joined(&parts, &BinaryOperator::And)
+    Ok(joined(&parts, &BinaryOperator::And))
+}
+
+/// The first parts differ by `strict`, or they are equal and the rest is in order; the last ones by `op`.
+fn in_order(
+    left: &[Expr],
+    strict: &BinaryOperator,
+    op: &BinaryOperator,
+    right: &[Expr],
+    whole: &Expr,
+) -> Result<Option<Expr>, Refusal> {
+    same_length(left, right, whole)?;
+    let mut pairs = left.iter().zip(right).rev();
+    let Some((last, bound)) = pairs.next() else { return Ok(None) };
+    if left.len() > MOST_ORDERED
+        || !pairs.clone().all(|(l, r)| is_repeatable(l) && is_repeatable(r))
+    {
+        return Ok(None);
+    }
+    let both =
+        |left, op, right| Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) };
+    let ordered = pairs.fold(compared(last, op.clone(), bound), |rest, (left, right)| {
+        let rest = if matches!(&rest, Expr::BinaryOp { op: BinaryOperator::Or, .. }) {
+            nested(rest)
+        } else {
+            rest
+        };
+        let equal = both(compared(left, BinaryOperator::Eq, right), BinaryOperator::And, rest);
+        both(compared(left, strict.clone(), right), BinaryOperator::Or, equal)
+    });
+    Ok(Some(nested(ordered)))
+}
+
+fn same_length(left: &[Expr], right: &[Expr], whole: &Expr) -> Result<(), Refusal> {
+    if left.len() == right.len() {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        Reason::BadValue,
+        whole.to_string(),
+        format!("a row of {} values is compared with one of {}", left.len(), right.len()),
+        "as many values on both sides, as in (a, b) IN ((1, 2), (3, 4))",
+    ))
+}
+
+fn compared(left: &Expr, op: BinaryOperator, right: &Expr) -> Expr {
+    Expr::BinaryOp { left: operand(left), op, right: operand(right) }
 }
 
 /// Conditions with an operator between them, no deeper than the logarithm of how many they are; `None` for none.
@@ -76,14 +133,20 @@ fn not(expr: Expr) -> Expr {
     nested(Expr::UnaryOp { op: UnaryOperator::Not, expr })
 }
 
-fn is_column(expr: &Expr) -> bool {
-    matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+/// Whether an expression is a column or a constant, which is the same wherever it stands.
+fn is_repeatable(expr: &Expr) -> bool {
+    match expr {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
+        Expr::Value(_) | Expr::TypedString(_) => true,
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => matches!(&**expr, Expr::Value(_)),
+        _ => false,
+    }
 }
 
 fn operand(expr: &Expr) -> Box<Expr> {
     match expr {
-        Expr::Value(_) | Expr::Nested(_) | Expr::TypedString(_) => Box::new(expr.clone()),
-        expr if is_column(expr) => Box::new(expr.clone()),
+        Expr::Nested(_) => Box::new(expr.clone()),
+        expr if is_repeatable(expr) => Box::new(expr.clone()),
         other => Box::new(nested(other.clone())),
     }
 }
@@ -110,14 +173,40 @@ mod tests {
             ("(a, b) IN ((1, 2), (3, NULL))", "(a = 1 AND b = 2 OR a = 3 AND b = NULL)"),
             ("(a, b, c) NOT IN ((1, 2, 3))", "(NOT (a = 1 AND b = 2 AND c = 3))"),
             ("((a, b) = (1, 2)) IS TRUE", "((a = 1 AND b = 2)) IS TRUE"),
-            // Rows of another length, an order of rows, and a left side that would be repeated.
-            ("(a, b) = (1, 2, 3)", "(a, b) = (1, 2, 3)"),
-            ("(a, b) IN ((1, 2), (3, 4, 5))", "(a, b) IN ((1, 2), (3, 4, 5))"),
-            ("(a, b) < (1, 2)", "(a, b) < (1, 2)"),
+            ("(1, 'x') IN ((a, b), (c, d))", "(1 = a AND 'x' = b OR 1 = c AND 'x' = d)"),
+            ("(a, b) < (1, 2)", "(a < 1 OR a = 1 AND b < 2)"),
+            ("(a, b + 1) >= (-1, x + 2)", "(a > -1 OR a = -1 AND (b + 1) >= (x + 2))"),
+            ("NOT (a, b, c) <= (x, y, z)", "NOT (a < x OR a = x AND (b < y OR b = y AND c <= z))"),
+            ("(a, b) > (1, 2) AND c", "(a > 1 OR a = 1 AND b > 2) AND c"),
+            // Parts that would be repeated.
+            ("(a + 1, b) < (1, 2)", "(a + 1, b) < (1, 2)"),
             ("(a + 1, b) IN ((1, 2))", "(a + 1, b) IN ((1, 2))"),
             ("(a, b) IN (SELECT 1, 2)", "(a, b) IN (SELECT 1, 2)"),
         ] {
             assert_eq!(condition(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn rows_of_other_lengths_are_refused() {
+        for (text, says) in [
+            ("(a, b) = (1, 2, 3)", "a row of 2 values is compared with one of 3"),
+            ("(a, b, c) < (1, 2)", "a row of 3 values is compared with one of 2"),
+            ("(a, b) IN ((1, 2), (3, 4, 5))", "a row of 2 values is compared with one of 3"),
+        ] {
+            let error = parse(&format!("SELECT 1 FROM t WHERE {text}")).unwrap_err().to_string();
+            assert!(error.contains(says) && error.contains(text), "{text}: {error}");
+        }
+    }
+
+    /// A condition of rows in order is as deep as they are long.
+    #[test]
+    fn long_rows_have_no_order() {
+        for (parts, ordered) in [(16, true), (17, false)] {
+            let row =
+                |of: &str| (0..parts).map(|i| format!("{of}{i}")).collect::<Vec<_>>().join(", ");
+            let text = format!("({}) < ({})", row("a"), row("b"));
+            assert_eq!(condition(&text) != text, ordered, "{text}");
         }
     }
 

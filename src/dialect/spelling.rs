@@ -7,7 +7,7 @@
 //! percentile_cont(0.9) WITHIN GROUP (ORDER BY x)     percentile_cont(x, 0.9)
 //! ifnull(x, 0), nvl(x, 0)                            coalesce(x, 0)
 //! mod(x, 7)                                          (x) % (7)
-//! (a, b) = (1, 2)                                    (a = 1 AND b = 2)
+//! (a, b) = (1, 2), (a, b) >= (1, 2)                  (a = 1 AND b = 2), (a > 1 OR a = 1 AND b >= 2)
 //! public.t, public.t.x                               t, t.x
 //! ```
 
@@ -20,25 +20,35 @@ use sqlparser::ast::{
 };
 
 use super::row_values::by_parts;
+use crate::dialect::error::DialectError;
 
 /// The schema that every table is in, for tools that write one.
 const SCHEMA: &str = "public";
 
 /// Respells every call and every table of a query, wherever it stands.
-pub(super) fn respell(query: &mut Query) {
+///
+/// # Errors
+/// [`DialectError`] for rows that are compared with rows of another length.
+pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     without_schema(query);
-    let _: ControlFlow<()> = visit_expressions_mut(query, |expr| {
+    let respelled = visit_expressions_mut(query, |expr| {
         if let Expr::Function(function) = expr {
             respelled(function);
             if let Some(remainder) = remainder(function) {
                 *expr = remainder;
             }
         }
-        if let Some(by_parts) = by_parts(expr) {
-            *expr = by_parts;
+        match by_parts(expr) {
+            Ok(None) => {}
+            Ok(Some(by_parts)) => *expr = by_parts,
+            Err(refusal) => return ControlFlow::Break(refusal),
         }
         ControlFlow::Continue(())
     });
+    match respelled {
+        ControlFlow::Break(refusal) => Err(refusal.into()),
+        ControlFlow::Continue(()) => Ok(()),
+    }
 }
 
 /// Names tables without their schema. A table that has the name of a CTE keeps it, since the CTE would hide the table.

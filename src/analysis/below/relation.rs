@@ -22,7 +22,7 @@ use datafusion::common::{
 use datafusion::logical_expr::expr::{Alias, Between, InList};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, TableScan,
+    BinaryExpr, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, TableScan, lit,
 };
 use num_traits::ToPrimitive;
 
@@ -62,6 +62,13 @@ pub(crate) struct Pending {
     pub(crate) table: String,
     pub(crate) columns: Vec<String>,
     pub(crate) link: Link,
+}
+
+/// What a condition says of the file's own columns.
+struct OfRaw {
+    said: Expr,
+    /// Whether the condition says no more than that.
+    is_all: bool,
 }
 
 /// Rows: an enforced plan, and what is known about its columns.
@@ -185,13 +192,11 @@ impl PrivateRelation {
         }
     }
 
-    /// The conditions on the file's own columns that a predicate implies, as far as it compares columns with
-    /// literals.
+    /// What a conjunct that compares a column with literals says of the file's own column.
     ///
     /// # Guarantee
-    /// Every row that satisfies the predicate satisfies the result, so no answer changes. Even a wrong result would
-    /// only be one more condition on single rows, on which no bound depends.
-    fn said_of_raw(&self, predicate: &Expr) -> Option<Expr> {
+    /// Every row that satisfies the conjunct satisfies what is said; if that is all, no other row does.
+    fn said_of_raw(&self, conjunct: &Expr) -> Option<OfRaw> {
         let column = |expr: &Expr| {
             let raw = self.raw(expr)?;
             Some((Expr::Column(self.hidden(&raw.name)?), &raw.change))
@@ -199,38 +204,55 @@ impl PrivateRelation {
         let compared = |expr: &Expr, op: Operator, literal: &Expr| {
             let (raw, change) = column(expr)?;
             let value = constant(literal)?;
-            let keeps = change.keeps(op, &value);
-            let literal = Box::new(Expr::Literal(value, None));
-            keeps.then(|| Expr::BinaryExpr(BinaryExpr::new(Box::new(raw), op, literal)))
-        };
-        let mut said = Vec::new();
-        for conjunct in split_conjunction(predicate) {
-            match conjunct {
-                Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-                    let swapped = || compared(right, op.swap()?, left);
-                    said.extend(compared(left, *op, right).or_else(swapped));
-                }
-                Expr::Between(Between { expr, negated: false, low, high }) => {
-                    said.extend(compared(expr, Operator::GtEq, low));
-                    said.extend(compared(expr, Operator::LtEq, high));
-                }
-                Expr::InList(InList { expr, list, negated: false }) => {
-                    let all = list.iter().all(|one| compared(expr, Operator::Eq, one).is_some());
-                    if let (true, Some((raw, _))) = (all, column(expr)) {
-                        said.push(Expr::InList(InList::new(Box::new(raw), list.clone(), false)));
-                    }
-                }
-                _ => {}
+            let is_all = change.agrees(op, std::slice::from_ref(&value));
+            if !is_all && !change.keeps(op, &value) {
+                return None;
             }
+            let literal = Box::new(Expr::Literal(value, None));
+            let said = Expr::BinaryExpr(BinaryExpr::new(Box::new(raw), op, literal));
+            Some(OfRaw { said, is_all })
+        };
+        match conjunct {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let swapped = || compared(right, op.swap()?, left);
+                compared(left, *op, right).or_else(swapped)
+            }
+            Expr::Between(Between { expr, negated: false, low, high }) => {
+                let low = compared(expr, Operator::GtEq, low);
+                match (low, compared(expr, Operator::LtEq, high)) {
+                    (Some(low), Some(high)) => Some(OfRaw {
+                        said: low.said.and(high.said),
+                        is_all: low.is_all && high.is_all,
+                    }),
+                    (low, high) => low.or(high).map(|end| OfRaw { is_all: false, ..end }),
+                }
+            }
+            Expr::InList(InList { expr, list, negated: false }) => {
+                let (raw, change) = column(expr)?;
+                let values: Vec<ScalarValue> = list.iter().map(constant).collect::<Option<_>>()?;
+                let is_all = change.agrees(Operator::Eq, &values);
+                let said = Expr::InList(InList::new(Box::new(raw), list.clone(), false));
+                (is_all || values.iter().all(|value| change.keeps(Operator::Eq, value)))
+                    .then_some(OfRaw { said, is_all })
+            }
+            _ => None,
         }
-        conjunction(said)
     }
 
     /// The rows where a predicate holds.
     pub(crate) fn filtered(self, predicate: &Expr) -> Result<Self, NotAnalyzed> {
         self.size(predicate)?;
         contradiction::check(predicate, &self.scope)?;
-        let total = total(predicate, &self.scope)?;
+        let (mut of_raw, mut enforced) = (Vec::new(), Vec::new());
+        for conjunct in split_conjunction(predicate) {
+            let total = total(conjunct, &self.scope)?;
+            let raw = self.said_of_raw(conjunct);
+            if !raw.as_ref().is_some_and(|raw| raw.is_all) {
+                enforced.push(total.expr);
+            }
+            of_raw.extend(raw.map(|raw| raw.said));
+        }
+        let condition = conjunction(of_raw.into_iter().chain(enforced));
         let scope = self.scope.narrowed(predicate);
         let mut traces = self.traces.clone();
         without_null(&mut traces, &scope, predicate);
@@ -240,12 +262,8 @@ impl PrivateRelation {
             }
             _ => self.subject.clone(),
         };
-        let condition = match self.said_of_raw(predicate) {
-            Some(said) => said.and(total.expr),
-            None => total.expr,
-        };
         let plan = LogicalPlanBuilder::from(self.plan)
-            .filter(condition)
+            .filter(condition.unwrap_or_else(|| lit(true)))
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
         Ok(Self { plan, scope, traces, subject, ..self })

@@ -65,8 +65,8 @@ pub(crate) struct Origin {
 
 /// A column as the file holds it, under a hidden name that no expression can use.
 ///
-/// No guarantee relies on it. It only allows a file to be pruned, and the key space to drop groups that are not
-/// listed, instead of checking every row.
+/// It allows a file to be pruned, a comparison to do without the enforced column where both agree, and the key space to drop groups
+/// that are not listed, instead of checking every row.
 #[derive(Debug, Clone)]
 pub(crate) struct Raw {
     pub(crate) name: String,

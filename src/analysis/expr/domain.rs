@@ -264,15 +264,41 @@ impl Change {
         }
     }
 
-    /// Whether `column op literal` implies the same comparison for the file's value.
+    /// Whether `column op literal` implies the same comparison for the file's value, by which a file can be pruned.
     ///
     /// # Guarantee
     /// When true: on every row where the comparison holds for the enforced column, it holds for the raw one.
     pub(crate) fn keeps(&self, op: Operator, literal: &ScalarValue) -> bool {
         // A comparison of other types prunes nothing, so it would only be computed twice.
-        if !prunes(&literal.data_type()) {
-            return false;
+        prunes(&literal.data_type()) && self.implies(op, literal)
+    }
+
+    /// Whether `column op literal` is true of the enforced column where it is true of the file's, and nowhere else, for each of
+    /// these literals.
+    ///
+    /// # Guarantee
+    /// When true: on every row, both comparisons are true, or neither is.
+    pub(crate) fn agrees(&self, op: Operator, literals: &[ScalarValue]) -> bool {
+        match self {
+            // What is not listed is not equal to what is.
+            Self::Nulls(Some(values)) => {
+                let asked: HashSet<&ScalarValue> = literals.iter().collect();
+                let listed = values.iter().filter(|v| !v.is_null() && asked.contains(v)).count();
+                op == Operator::Eq && listed == asked.len()
+            }
+            Self::Nulls(None) => false,
+            // Among integers, which stay what they are between the ends, the opposite must imply its own. Dates and floats beyond
+            // the ends may become NULL.
+            Self::Clamp(..) => literals.iter().all(|literal| {
+                let opposite = if op == Operator::Eq { Some(op) } else { op.negate() };
+                literal.data_type().is_integer()
+                    && self.implies(op, literal)
+                    && opposite.is_some_and(|opposite| self.implies(opposite, literal))
+            }),
         }
+    }
+
+    fn implies(&self, op: Operator, literal: &ScalarValue) -> bool {
         let compares = matches!(
             op,
             Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq

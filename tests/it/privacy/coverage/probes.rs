@@ -129,6 +129,8 @@ fn expressions() -> Vec<String> {
         "CASE a WHEN 1 THEN 2 ELSE 3 END",
         "CASE a WHEN 1 THEN 2 END",
         "(a, b) = (1, 2)",
+        "(a, b) < (1, 2)",
+        "(1, 2) IN ((a, b))",
         "d + INTERVAL '1 day'",
         "DATE '2024-01-01' + INTERVAL '1 day'",
         "d - DATE '2024-01-01'",
