@@ -65,7 +65,8 @@ pub(crate) use places::{Direction, Rounding};
 pub(crate) use released::{LateValue, in_values_words, is_late_value};
 pub(crate) use seen::Seen;
 pub(crate) use sound::{
-    MOST_OF_A_CELL, MOST_OF_A_CONSTANT, is_sound, sound, temporal_limits, ticks_a_day,
+    MOST_OF_A_CELL, MOST_OF_A_CONSTANT, ends_of_sound, is_sound, sound, temporal_limits,
+    ticks_a_day,
 };
 pub(crate) use width_bucket::{EqualBuckets, is_width_bucket, width_bucket_function};
 

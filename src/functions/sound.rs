@@ -71,6 +71,46 @@ pub(crate) fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
     Some((-DAYS * ticks, DAYS * ticks))
 }
 
+/// The least and the greatest value of a type that remain, where values beyond two ends become NULL as a column enters: dates,
+/// moments and decimals by [`sound`], and NaN by [`super::without_nan`], which comparisons order beyond both infinities.
+pub(crate) fn ends_of_sound(data_type: &DataType) -> Option<(ScalarValue, ScalarValue)> {
+    let both = |of: &dyn Fn(i64) -> Option<ScalarValue>| {
+        let (first, last) = temporal_limits(data_type)?;
+        of(first).zip(of(last))
+    };
+    match data_type {
+        DataType::Float32 => Some((
+            ScalarValue::Float32(Some(f32::NEG_INFINITY)),
+            ScalarValue::Float32(Some(f32::INFINITY)),
+        )),
+        DataType::Float64 => Some((
+            ScalarValue::Float64(Some(f64::NEG_INFINITY)),
+            ScalarValue::Float64(Some(f64::INFINITY)),
+        )),
+        DataType::Decimal128(precision, scale) => {
+            let most = most_of_digits(*precision);
+            let of = |v| ScalarValue::Decimal128(Some(v), *precision, *scale);
+            Some((of(-most), of(most)))
+        }
+        DataType::Date32 => both(&|v| Some(ScalarValue::Date32(Some(i32::try_from(v).ok()?)))),
+        DataType::Timestamp(unit, zone) => both(&|v| {
+            let (v, zone) = (Some(v), zone.clone());
+            Some(match unit {
+                TimeUnit::Second => ScalarValue::TimestampSecond(v, zone),
+                TimeUnit::Millisecond => ScalarValue::TimestampMillisecond(v, zone),
+                TimeUnit::Microsecond => ScalarValue::TimestampMicrosecond(v, zone),
+                TimeUnit::Nanosecond => ScalarValue::TimestampNanosecond(v, zone),
+            })
+        }),
+        _ => None,
+    }
+}
+
+/// The greatest number of so many digits.
+fn most_of_digits(precision: u8) -> i128 {
+    10_i128.checked_pow(u32::from(precision)).map_or(i128::MAX, |end| end - 1)
+}
+
 /// The number of units of a temporal type in a day.
 pub(crate) fn ticks_a_day(data_type: &DataType) -> Option<i64> {
     match data_type {
@@ -131,8 +171,8 @@ impl ScalarUDFImpl for Sound {
 pub(crate) fn sound_array(array: &ArrayRef, most: usize) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::Decimal128(precision, _) => {
-            let end = 10_i128.checked_pow(u32::from(*precision)).unwrap_or(i128::MAX);
-            within::<Decimal128Type>(array, 1 - end, end - 1)
+            let most = most_of_digits(*precision);
+            within::<Decimal128Type>(array, -most, most)
         }
         DataType::Date32 => in_calendar::<Date32Type>(array),
         DataType::Timestamp(TimeUnit::Second, _) => in_calendar::<TimestampSecondType>(array),

@@ -19,7 +19,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{
     Column, DFSchemaRef, JoinConstraint, NullEquality, ScalarValue, TableReference,
 };
-use datafusion::logical_expr::expr::{Alias, Between, InList};
+use datafusion::logical_expr::expr::{Alias, Between, Cast, InList};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, TableScan, lit,
@@ -30,7 +30,7 @@ use super::trace::{Below, Clamped, Definition, OfUnit, Raw, Trace};
 use super::unit::UnitScope;
 use crate::analysis::below::contradiction;
 use crate::analysis::expr::domain::Change;
-use crate::analysis::expr::facts::{Scope, constant, never_null};
+use crate::analysis::expr::facts::{Scope, constant, holds_exactly, never_null};
 use crate::analysis::expr::shape::{readable, type_of};
 use crate::analysis::expr::{carried, total, types};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
@@ -66,8 +66,8 @@ pub(crate) struct Pending {
 
 /// What a condition says of the file's own columns.
 struct OfRaw {
-    said: Expr,
-    /// Whether the condition says no more than that.
+    said: Vec<Expr>,
+    /// Whether the condition says no more than all of that.
     is_all: bool,
 }
 
@@ -192,6 +192,20 @@ impl PrivateRelation {
         }
     }
 
+    /// A column in its own type, and what it is compared with, where a planner has cast it to a wider one: `CAST(x AS BIGINT) < 5`.
+    ///
+    /// # Guarantee
+    /// The comparison of the two is true where that of the arguments is, and nowhere else.
+    fn uncast<'a>(&self, expr: &'a Expr, value: ScalarValue) -> Option<(&'a Expr, ScalarValue)> {
+        let Expr::Cast(Cast { expr: inner, field }) = expr else { return Some((expr, value)) };
+        let own = type_of(inner, &self.scope.schema).ok()?;
+        if !holds_exactly(field.data_type(), &own) || value.data_type() != *field.data_type() {
+            return None;
+        }
+        let narrow = value.cast_to(&own).ok()?;
+        (narrow.cast_to(field.data_type()).ok()? == value).then_some((inner, narrow))
+    }
+
     /// What a conjunct that compares a column with literals says of the file's own column.
     ///
     /// # Guarantee
@@ -202,15 +216,20 @@ impl PrivateRelation {
             Some((Expr::Column(self.hidden(&raw.name)?), &raw.change))
         };
         let compared = |expr: &Expr, op: Operator, literal: &Expr| {
+            let (expr, value) = self.uncast(expr, constant(literal)?)?;
             let (raw, change) = column(expr)?;
-            let value = constant(literal)?;
-            let is_all = change.agrees(op, std::slice::from_ref(&value));
-            if !is_all && !change.keeps(op, &value) {
-                return None;
-            }
-            let literal = Box::new(Expr::Literal(value, None));
-            let said = Expr::BinaryExpr(BinaryExpr::new(Box::new(raw), op, literal));
-            Some(OfRaw { said, is_all })
+            let same = change.same(op, &value);
+            let is_all = same.is_some();
+            let said = match same {
+                Some(said) => said,
+                None if change.keeps(op, &value) => vec![(op, value)],
+                None => return None,
+            };
+            let comparison = |(op, value)| {
+                let literal = Box::new(Expr::Literal(value, None));
+                Expr::BinaryExpr(BinaryExpr::new(Box::new(raw.clone()), op, literal))
+            };
+            Some(OfRaw { said: said.into_iter().map(comparison).collect(), is_all })
         };
         match conjunct {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -220,8 +239,12 @@ impl PrivateRelation {
             Expr::Between(Between { expr, negated: false, low, high }) => {
                 let low = compared(expr, Operator::GtEq, low);
                 match (low, compared(expr, Operator::LtEq, high)) {
+                    // What becomes NULL is beyond one of the two.
                     (Some(low), Some(high)) => Some(OfRaw {
-                        said: low.said.and(high.said),
+                        said: [low.said, high.said]
+                            .into_iter()
+                            .flat_map(|of| of.into_iter().next())
+                            .collect(),
                         is_all: low.is_all && high.is_all,
                     }),
                     (low, high) => low.or(high).map(|end| OfRaw { is_all: false, ..end }),
@@ -230,8 +253,8 @@ impl PrivateRelation {
             Expr::InList(InList { expr, list, negated: false }) => {
                 let (raw, change) = column(expr)?;
                 let values: Vec<ScalarValue> = list.iter().map(constant).collect::<Option<_>>()?;
-                let is_all = change.agrees(Operator::Eq, &values);
-                let said = Expr::InList(InList::new(Box::new(raw), list.clone(), false));
+                let is_all = change.lists(&values);
+                let said = vec![Expr::InList(InList::new(Box::new(raw), list.clone(), false))];
                 (is_all || values.iter().all(|value| change.keeps(Operator::Eq, value)))
                     .then_some(OfRaw { said, is_all })
             }
@@ -250,7 +273,7 @@ impl PrivateRelation {
             if !raw.as_ref().is_some_and(|raw| raw.is_all) {
                 enforced.push(total.expr);
             }
-            of_raw.extend(raw.map(|raw| raw.said));
+            of_raw.extend(raw.into_iter().flat_map(|raw| raw.said));
         }
         let condition = conjunction(of_raw.into_iter().chain(enforced));
         let scope = self.scope.narrowed(predicate);

@@ -17,7 +17,8 @@ use super::facts::{Facts, KeySource, is_discrete, rational};
 use super::interval::Interval;
 use crate::catalog::Domain;
 use crate::functions::{
-    MOST_OF_A_CELL, clamp, is_sound, only_listed, snap, sound, temporal_limits, without_nan,
+    MOST_OF_A_CELL, clamp, ends_of_sound, is_sound, only_listed, snap, sound, temporal_limits,
+    without_nan,
 };
 use crate::sql_type::sql_type;
 use crate::ticks::Ticks;
@@ -246,7 +247,10 @@ impl Change {
         keys: &Facts,
     ) -> Option<Self> {
         match domain {
-            None => (!is_sound(data_type)).then_some(Self::Nulls(None)),
+            None => {
+                let some_become_null = !is_sound(data_type) || ends_of_sound(data_type).is_some();
+                some_become_null.then_some(Self::Nulls(None))
+            }
             Some(Domain::In(_)) => match &keys.keys {
                 Some(KeySource::Values(values))
                     if data_type.is_integer() || data_type.is_string() =>
@@ -273,27 +277,68 @@ impl Change {
         prunes(&literal.data_type()) && self.implies(op, literal)
     }
 
-    /// Whether `column op literal` is true of the enforced column where it is true of the file's, and nowhere else, for each of
-    /// these literals.
+    /// The comparisons of the file's value that are all true where `column op literal` is true of the enforced one, and nowhere
+    /// else: first the same comparison, and then one that leaves out the values beyond which all become NULL.
     ///
     /// # Guarantee
-    /// When true: on every row, both comparisons are true, or neither is.
-    pub(crate) fn agrees(&self, op: Operator, literals: &[ScalarValue]) -> bool {
+    /// On every row, the comparison of the enforced value is true if and only if all of these are.
+    pub(crate) fn same(
+        &self,
+        op: Operator,
+        literal: &ScalarValue,
+    ) -> Option<Vec<(Operator, ScalarValue)>> {
+        if op == Operator::Eq {
+            return self.lists(std::slice::from_ref(literal)).then(|| vec![(op, literal.clone())]);
+        }
+        let in_order = match self {
+            Self::Nulls(None) => true,
+            Self::Nulls(Some(_)) => false,
+            Self::Clamp(..) => self.implies(op, literal) && self.implies(op.negate()?, literal),
+        };
+        if !in_order || !stays(literal) {
+            return None;
+        }
+        let data_type = literal.data_type();
+        let decimal = matches!(data_type, DataType::Decimal128(..));
+        let all_stay = data_type.is_integer() || decimal && matches!(self, Self::Clamp(..));
+        let ends = if all_stay { None } else { Some(ends_of_sound(&data_type)?) };
+        // Both zeros count as one. In the file, −0.0 is before 0.0.
+        let (zero, beyond) = match op {
+            Operator::Lt => (-0.0, ends.map(|(first, _)| (Operator::GtEq, first))),
+            Operator::LtEq => (0.0, ends.map(|(first, _)| (Operator::GtEq, first))),
+            Operator::Gt => (0.0, ends.map(|(_, last)| (Operator::LtEq, last))),
+            Operator::GtEq => (-0.0, ends.map(|(_, last)| (Operator::LtEq, last))),
+            _ => return None,
+        };
+        let literal = match literal {
+            ScalarValue::Float32(Some(0.0)) => ScalarValue::Float32(Some(zero as f32)),
+            ScalarValue::Float64(Some(0.0)) => ScalarValue::Float64(Some(zero)),
+            other => other.clone(),
+        };
+        Some([(op, literal)].into_iter().chain(beyond).collect())
+    }
+
+    /// Whether the enforced column is equal to one of these literals where the file's is, and nowhere else.
+    ///
+    /// # Guarantee
+    /// When true: on every row, both are, or neither is.
+    pub(crate) fn lists(&self, literals: &[ScalarValue]) -> bool {
+        // The file may have either zero.
+        let one = |literal: &ScalarValue| match literal {
+            ScalarValue::Float32(v) => v.is_some_and(|v| v != 0.0),
+            ScalarValue::Float64(v) => v.is_some_and(|v| v != 0.0),
+            _ => true,
+        };
         match self {
             // What is not listed is not equal to what is.
             Self::Nulls(Some(values)) => {
                 let asked: HashSet<&ScalarValue> = literals.iter().collect();
                 let listed = values.iter().filter(|v| !v.is_null() && asked.contains(v)).count();
-                op == Operator::Eq && listed == asked.len()
+                listed == asked.len()
             }
-            Self::Nulls(None) => false,
-            // Among integers, which stay what they are between the ends, the opposite must imply its own. Dates and floats beyond
-            // the ends may become NULL.
+            Self::Nulls(None) => literals.iter().all(|literal| stays(literal) && one(literal)),
             Self::Clamp(..) => literals.iter().all(|literal| {
-                let opposite = if op == Operator::Eq { Some(op) } else { op.negate() };
-                literal.data_type().is_integer()
-                    && self.implies(op, literal)
-                    && opposite.is_some_and(|opposite| self.implies(opposite, literal))
+                self.implies(Operator::Eq, literal) && stays(literal) && one(literal)
             }),
         }
     }
@@ -316,6 +361,22 @@ impl Change {
                 },
                 _ => false,
             },
+        }
+    }
+}
+
+/// Whether a literal is a value that a column may have once it is enforced.
+fn stays(literal: &ScalarValue) -> bool {
+    let data_type = literal.data_type();
+    match (rational(literal), ends_of_sound(&data_type)) {
+        (Some(v), Some((first, last))) => {
+            rational(&first).is_none_or(|first| first <= v)
+                && rational(&last).is_none_or(|last| v <= last)
+        }
+        (Some(_), None) => data_type.is_integer(),
+        (None, _) => {
+            data_type.is_string()
+                && literal.try_as_str().flatten().is_some_and(|text| text.len() <= MOST_OF_A_CELL)
         }
     }
 }

@@ -164,6 +164,35 @@ impl Scope {
     }
 }
 
+/// Whether a type has all values of another that an enforced column can have, in the same order.
+pub(crate) fn holds_exactly(wider: &DataType, own: &DataType) -> bool {
+    // Moments in a finer unit: nothing is rounded. A time zone would shift them.
+    if let (true, Some(ticks), Some(finer)) =
+        (is_local(own) && is_local(wider), ticks_a_day(own), ticks_a_day(wider))
+    {
+        return finer % ticks == 0;
+    }
+    let fits = |range: Interval| {
+        own.is_integer() && type_range(own).is_some_and(|values| values.is_within(&range))
+    };
+    match wider {
+        // Up to 2⁵³, floats represent every integer.
+        DataType::Float64 => {
+            *own == DataType::Float32 || fits(Interval::integer_range(-(1_i64 << 53), 1_i64 << 53))
+        }
+        whole if whole.is_integer() => type_range(whole).is_some_and(fits),
+        DataType::Decimal128(digits, scale) => match own {
+            DataType::Decimal128(fewer, own) => {
+                let before = |digits: u8, scale: i8| i16::from(digits) - i16::from(scale);
+                own <= scale && before(*fewer, *own) <= before(*digits, *scale)
+            }
+            // What the planner compares whole numbers of 64 bits with and without a sign in.
+            _ => *scale == 0 && type_range(wider).is_some_and(fits),
+        },
+        _ => false,
+    }
+}
+
 /// The column that an expression is, or that it is in a wider type; and how many units of that type its own unit is.
 fn same_column<'a>(expr: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, Rational)> {
     let Expr::Cast(Cast { expr: inner, field }) = expr else {
@@ -171,21 +200,13 @@ fn same_column<'a>(expr: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
     };
     let column = inner.try_as_col()?;
     let from = schema.field_from_column(column).ok()?.data_type();
-    let (values, wider) = (type_range(from)?, field.data_type());
+    let wider = field.data_type();
     // Moments in a finer unit: nothing is rounded. A time zone would shift them.
     let moments = is_local(from) && is_local(wider);
     if let (true, Some(own), Some(finer)) = (moments, ticks_a_day(from), ticks_a_day(wider)) {
         return (finer % own == 0).then(|| (column, Rational::from_integer((finer / own).into())));
     }
-    let fits = |range: Interval| from.is_integer() && values.is_within(&range);
-    let exact = match wider {
-        // Up to 2⁵³, floats represent every integer.
-        DataType::Float64 => fits(Interval::integer_range(-(1_i64 << 53), 1_i64 << 53)),
-        whole if whole.is_integer() => type_range(whole).is_some_and(fits),
-        // What the planner compares whole numbers of 64 bits with and without a sign in.
-        DataType::Decimal128(_, 0) => type_range(wider).is_some_and(fits),
-        _ => false,
-    };
+    let exact = from.is_integer() && holds_exactly(wider, from);
     exact.then(|| (column, Rational::one()))
 }
 

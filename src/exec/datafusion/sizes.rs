@@ -17,7 +17,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{JoinType, Operator};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, NotExpr,
+    BinaryExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NotExpr,
 };
 use datafusion::physical_expr::split_conjunction;
 use datafusion::physical_expr::utils::collect_columns;
@@ -30,6 +30,7 @@ use datafusion::prelude::SessionConfig;
 
 use crate::exec::operator::look_up::LookUpExec;
 use crate::exec::operator::private_scan::PrivateScanExec;
+use crate::functions::ends_of_sound;
 use crate::ledger::Charge;
 
 /// The assumed number of units of a table whose size is not told; only the order of sizes matters.
@@ -254,6 +255,7 @@ fn share_of_one(condition: &Arc<dyn PhysicalExpr>, given: &[&Arc<dyn PhysicalExp
             Operator::Or => (share(left) + share(right)).min(1.0),
             Operator::Eq | Operator::IsNotDistinctFrom => EQUAL,
             Operator::NotEq | Operator::IsDistinctFrom => 1.0 - EQUAL,
+            Operator::LtEq | Operator::GtEq if bounds_nothing(compared) => 1.0,
             Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => COMPARED,
             _ => KEPT,
         };
@@ -273,6 +275,18 @@ fn share_of_one(condition: &Arc<dyn PhysicalExpr>, given: &[&Arc<dyn PhysicalExp
         return 1.0;
     }
     if condition.is::<IsNullExpr>() { EQUAL } else { KEPT }
+}
+
+/// Whether a comparison with an end of a type leaves out values that become NULL as a column enters, and no others.
+fn bounds_nothing(compared: &BinaryExpr) -> bool {
+    let Some(value) = compared.right().downcast_ref::<Literal>().map(Literal::value) else {
+        return false;
+    };
+    ends_of_sound(&value.data_type()).is_some_and(|(first, last)| match compared.op() {
+        Operator::GtEq => *value == first,
+        Operator::LtEq => *value == last,
+        _ => false,
+    })
 }
 
 /// The position of a column.
@@ -311,6 +325,23 @@ mod tests {
         let equal = both(below.clone(), compare("x", Operator::Eq, 5));
         is(&equal, COMPARED * EQUAL);
         is(&not(below).unwrap(), 1.0 - COMPARED);
+    }
+
+    /// What keeps NaN out keeps hardly any rows out.
+    #[test]
+    fn ends_of_types_bound_nothing() {
+        let schema = Schema::new(vec![Field::new("x", DataType::Float64, true)]);
+        for (op, value, expected) in [
+            (Operator::LtEq, f64::INFINITY, 1.0),
+            (Operator::GtEq, f64::NEG_INFINITY, 1.0),
+            (Operator::GtEq, f64::INFINITY, COMPARED),
+            (Operator::Lt, f64::INFINITY, COMPARED),
+            (Operator::LtEq, 7.0, COMPARED),
+        ] {
+            let x = col("x", &schema).unwrap();
+            let condition = binary(x, op, lit(value), &schema).unwrap();
+            assert!((share(&condition) - expected).abs() < 1e-12, "{condition}");
+        }
     }
 
     /// What stands beside an OR says nothing new within its branches, nor does what is said twice.

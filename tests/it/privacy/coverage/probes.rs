@@ -100,7 +100,7 @@ fn expressions() -> Vec<String> {
         "->",
         "@>",
     ];
-    const FORMS: [&str; 46] = [
+    const FORMS: [&str; 48] = [
         "f IS TRUE",
         "f IS NOT TRUE",
         "f IS FALSE",

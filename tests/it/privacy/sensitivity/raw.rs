@@ -5,6 +5,8 @@
 //! same, and a listed column is grouped by as it is where the key space drops the rest. Each query here stands beside one that means the same and leaves
 //! the engine no such choice; on hostile rows both must have the very same integers.
 
+use arrow::compute::kernels::numeric::neg;
+
 use super::*;
 
 /// The exact integers of a query on these rows.
@@ -38,21 +40,22 @@ enum Compared {
 
 use Compared::{Both, Enforced, Raw};
 
-/// What the filter of the enforced plan compares.
-fn compared(sql: &str, world: &World) -> Compared {
-    let analysis = analyzed(sql, world).unwrap_or_else(|| panic!("refused: {sql}"));
+/// What the filter of the enforced plan compares; `None` if the query is refused.
+fn compared(sql: &str, world: &World) -> Option<Compared> {
+    let analysis = analyzed(sql, world)?;
     let plan = analysis.parts()[0].input().display_indent().to_string();
     let filter = plan.lines().find(|l| l.trim_start().starts_with("Filter:")).unwrap();
     let words: Vec<&str> = filter.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
     let raw = words.iter().any(|word| word.contains("_raw_"));
-    match (raw, words.iter().any(|word| ["a", "x", "s", "d"].contains(word))) {
+    let names: Vec<&str> = columns().into_iter().map(|(name, ..)| name).collect();
+    Some(match (raw, words.iter().any(|word| names.contains(word))) {
         (true, true) => Both,
         (true, false) => Raw,
         (false, _) => Enforced,
-    }
+    })
 }
 
-const CONDITIONS: [(&str, Compared); 41] = [
+const CONDITIONS: [(&str, Compared); 87] = [
     ("a = 3", Raw),
     ("a >= 1", Raw),
     ("a > 0", Raw),
@@ -78,14 +81,31 @@ const CONDITIONS: [(&str, Compared); 41] = [
     ("a BETWEEN 0 AND 9", Both),
     ("a <> 3", Enforced),
     ("a NOT IN (1, 3)", Enforced),
-    // NaN is none of the values, and what a file says of its floats may hide rows: they are compared above it.
-    ("x > -2.5", Enforced),
-    ("x < 2.5", Enforced),
-    ("x = 0.1", Enforced),
-    ("x >= 3.0", Enforced),
-    ("x <= -2.5", Enforced),
-    ("x >= 0.0", Enforced),
+    // In the file, NaN is beyond both infinities, and −0.0 before 0.0.
+    ("x > -2.5", Raw),
+    ("x < 2.5", Raw),
+    ("x = 0.1", Raw),
+    ("x >= 3.0", Raw),
+    ("x <= -2.5", Raw),
+    ("x BETWEEN -1.0 AND 2.5", Raw),
+    ("x >= 0.0", Raw),
+    ("x > 0.0", Raw),
+    ("x <= 0.0", Raw),
+    ("x < 0.0", Raw),
     ("x = 0.0", Enforced),
+    ("x IN (0.1, 0.0)", Enforced),
+    ("x <> 0.1", Enforced),
+    ("y > 1.0", Raw),
+    ("y <= 3.0", Raw),
+    ("y < 0", Raw),
+    ("y >= 0", Raw),
+    ("y = 3", Raw),
+    ("y = 0", Enforced),
+    ("y BETWEEN -2.5 AND 3", Raw),
+    ("y IN (3, 0.1)", Raw),
+    ("h > 0.5", Raw),
+    ("h <= 0", Raw),
+    ("h < 0.1", Enforced),
     // Texts that are not listed are equal to none that is, and may lie between two.
     ("s = 'p'", Raw),
     ("'p' = s", Raw),
@@ -93,37 +113,78 @@ const CONDITIONS: [(&str, Compared); 41] = [
     ("s IN ('p', 'r')", Enforced),
     ("s <> 'p'", Enforced),
     ("s > 'p'", Enforced),
+    ("ls = 'q'", Raw),
+    ("c = 'p'", Raw),
+    ("c IN ('p', '12')", Raw),
+    ("c < 'p'", Enforced),
+    ("vs = 'p'", Raw),
     // Dates beyond those that functions can handle become NULL.
-    ("d < DATE '2024-06-01'", Both),
-    ("d BETWEEN DATE '2024-03-01' AND DATE '2024-06-01'", Both),
+    ("d < DATE '2024-06-01'", Raw),
+    ("d >= DATE '2024-03-01'", Raw),
+    ("d = DATE '2024-06-01'", Raw),
+    ("d BETWEEN DATE '2024-03-01' AND DATE '2024-06-01'", Raw),
+    ("d > DATE '2024-01-01' AND d <= DATE '2024-06-01'", Raw),
+    ("ts < TIMESTAMP '2024-06-01 00:00:00'", Raw),
+    ("ts >= '2024-03-01'", Raw),
+    ("t0 > TIMESTAMP '2024-03-01 00:00:00'", Raw),
+    ("t3 <= TIMESTAMP '2024-03-01 00:00:00'", Raw),
+    ("tn >= TIMESTAMP '2024-03-01 00:00:00'", Raw),
+    ("ts > TIMESTAMP '2024-03-01 00:00:00.000000001'", Enforced),
+    ("d < TIMESTAMP '2024-06-01 00:00:00'", Raw),
+    ("d < TIMESTAMP '2024-06-01 12:00:00'", Enforced),
+    // Planners compare in a wider type.
+    ("i1 < 3", Raw),
+    ("i1 < 300", Enforced),
+    ("i1 > 0.5", Enforced),
+    ("i1 > 2.0", Raw),
+    ("u2 > 4", Raw),
+    ("u8 >= 2", Raw),
+    ("u8 < 5", Raw),
+    ("m > 3", Raw),
+    ("m >= CAST(1.25 AS DECIMAL(10, 2))", Raw),
+    ("m < CAST(1.255 AS DECIMAL(12, 3))", Enforced),
+    ("n >= 3", Raw),
+    ("n < 0", Raw),
+    ("n = 8", Raw),
     ("s = 'q' AND a > 2", Raw),
     ("s = 'q' OR a > 2", Enforced),
 ];
+
+/// The same rows with floats of the other sign, NaN among them.
+fn negative(rows: &RecordBatch) -> RecordBatch {
+    let columns = rows.columns().iter().map(|column| match column.data_type() {
+        DataType::Float32 | DataType::Float64 => neg(column).unwrap(),
+        _ => Arc::clone(column),
+    });
+    RecordBatch::try_new(rows.schema(), columns.collect()).unwrap()
+}
 
 #[tokio::test]
 async fn conditions_mean_the_same_on_raw_columns() {
     let mut dice = Dice(7);
     let state = single_partition();
     let world = world(Unit::Row);
-    let from = [
-        "FROM t",
-        "FROM (SELECT d, s, x, a, b FROM t) q",
-        "FROM (SELECT d, s, x, a, b FROM t WHERE a <> 7) q",
-    ];
+    let from = ["FROM t", "FROM (SELECT * FROM t) q", "FROM (SELECT * FROM t WHERE a <> 7) q"];
+    let mut others = Vec::new();
     for round in 0..4 {
-        world.swap.set(vec![rows(&mut dice, 60)]);
+        let rows = rows(&mut dice, 60);
+        world.swap.set(vec![negative(&rows), rows]);
         for (condition, columns) in CONDITIONS {
             let from = from[round % from.len()];
             let release = "LAPLACE(eps=1) COUNT(*) AS n, LAPLACE(eps=1) SUM(CLAMP(b, -4, 9)) AS m";
             let bare = format!("SELECT {release} {from} WHERE {condition}");
             let opaque = format!("SELECT {release} {from} WHERE ({condition}) IS TRUE");
-            assert_eq!(compared(&bare, &world), columns, "{bare}");
-            assert_eq!(compared(&opaque, &world), Enforced, "{opaque}");
+            let found = [compared(&bare, &world), compared(&opaque, &world)];
+            if found != [Some(columns), Some(Enforced)] {
+                others.push((bare, found));
+                continue;
+            }
             let (bare_sums, opaque_sums) =
                 (sums(&bare, &world, &state).await, sums(&opaque, &world, &state).await);
             assert_eq!(bare_sums, opaque_sums, "{bare}");
         }
     }
+    assert!(others.is_empty(), "{others:#?}");
 }
 
 #[tokio::test]
