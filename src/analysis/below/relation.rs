@@ -29,11 +29,12 @@ use num_traits::ToPrimitive;
 use super::trace::{Below, Clamped, Definition, OfUnit, Raw, Trace};
 use super::unit::UnitScope;
 use crate::analysis::below::contradiction;
-use crate::analysis::expr::domain::Change;
+use crate::analysis::expr::domain::{Change, SameOfRaw};
 use crate::analysis::expr::facts::{Scope, constant, holds_exactly, never_null};
 use crate::analysis::expr::shape::{readable, type_of};
 use crate::analysis::expr::{carried, total, types};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
+use crate::analysis::recursion::deeper;
 use crate::catalog::{Catalog, Link, RESERVED, Table};
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
@@ -66,9 +67,20 @@ pub(crate) struct Pending {
 
 /// What a condition says of the file's own columns.
 struct OfRaw {
-    said: Vec<Expr>,
-    /// Whether the condition says no more than all of that.
+    said: Expr,
+    /// What leaves out values that become NULL, unless something else does.
+    beyond: Option<Expr>,
+    /// Whether the condition says no more than that.
     is_all: bool,
+}
+
+/// Whether a comparison that is said of a file's column leaves out what is beyond an end, too: it compares the same column in the same
+/// direction. Where the condition says more than that, it is computed of the enforced column besides, and not true of NULL.
+fn leaves_out(said: &Expr, end: &Expr) -> bool {
+    let (Expr::BinaryExpr(said), Expr::BinaryExpr(end)) = (said, end) else { return false };
+    let alike = |ops: [Operator; 2]| ops.contains(&said.op) && ops.contains(&end.op);
+    said.left == end.left
+        && (alike([Operator::Lt, Operator::LtEq]) || alike([Operator::Gt, Operator::GtEq]))
 }
 
 /// Rows: an enforced plan, and what is known about its columns.
@@ -218,18 +230,16 @@ impl PrivateRelation {
         let compared = |expr: &Expr, op: Operator, literal: &Expr| {
             let (expr, value) = self.uncast(expr, constant(literal)?)?;
             let (raw, change) = column(expr)?;
-            let same = change.same(op, &value);
-            let is_all = same.is_some();
-            let said = match same {
-                Some(said) => said,
-                None if change.keeps(op, &value) => vec![(op, value)],
-                None => return None,
-            };
             let comparison = |(op, value)| {
                 let literal = Box::new(Expr::Literal(value, None));
                 Expr::BinaryExpr(BinaryExpr::new(Box::new(raw.clone()), op, literal))
             };
-            Some(OfRaw { said: said.into_iter().map(comparison).collect(), is_all })
+            if let Some(SameOfRaw { literal, beyond }) = change.same(op, &value) {
+                let (said, beyond) = (comparison((op, literal)), beyond.map(comparison));
+                return Some(OfRaw { said, beyond, is_all: true });
+            }
+            let keeps = change.keeps(op, &value);
+            keeps.then(|| OfRaw { said: comparison((op, value)), beyond: None, is_all: false })
         };
         match conjunct {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -241,10 +251,8 @@ impl PrivateRelation {
                 match (low, compared(expr, Operator::LtEq, high)) {
                     // What becomes NULL is beyond one of the two.
                     (Some(low), Some(high)) => Some(OfRaw {
-                        said: [low.said, high.said]
-                            .into_iter()
-                            .flat_map(|of| of.into_iter().next())
-                            .collect(),
+                        said: low.said.and(high.said),
+                        beyond: None,
                         is_all: low.is_all && high.is_all,
                     }),
                     (low, high) => low.or(high).map(|end| OfRaw { is_all: false, ..end }),
@@ -254,11 +262,29 @@ impl PrivateRelation {
                 let (raw, change) = column(expr)?;
                 let values: Vec<ScalarValue> = list.iter().map(constant).collect::<Option<_>>()?;
                 let is_all = change.lists(&values);
-                let said = vec![Expr::InList(InList::new(Box::new(raw), list.clone(), false))];
+                let said = Expr::InList(InList::new(Box::new(raw), list.clone(), false));
                 (is_all || values.iter().all(|value| change.keeps(Operator::Eq, value)))
-                    .then_some(OfRaw { said, is_all })
+                    .then_some(OfRaw { said, beyond: None, is_all })
             }
             _ => None,
+        }
+    }
+
+    /// A condition that is true where a predicate is, and nowhere else: of the file's own columns as far as these say the same.
+    ///
+    /// # Errors
+    /// As [`total`].
+    fn true_alike(&self, predicate: &Expr) -> Result<Expr, Refusal> {
+        if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = predicate
+            && matches!(op, Operator::And | Operator::Or)
+        {
+            let side = |of| deeper(|| self.true_alike(of)).map(Box::new);
+            return Ok(Expr::BinaryExpr(BinaryExpr::new(side(left)?, *op, side(right)?)));
+        }
+        match self.said_of_raw(predicate) {
+            Some(OfRaw { said, beyond: None, is_all: true }) => Ok(said),
+            Some(OfRaw { said, beyond: Some(beyond), is_all: true }) => Ok(said.and(beyond)),
+            Some(_) | None => Ok(total(predicate, &self.scope)?.expr),
         }
     }
 
@@ -266,16 +292,20 @@ impl PrivateRelation {
     pub(crate) fn filtered(self, predicate: &Expr) -> Result<Self, NotAnalyzed> {
         self.size(predicate)?;
         contradiction::check(predicate, &self.scope)?;
-        let (mut of_raw, mut enforced) = (Vec::new(), Vec::new());
+        let (mut of_raw, mut beyond, mut enforced) = (Vec::new(), Vec::new(), Vec::new());
         for conjunct in split_conjunction(predicate) {
-            let total = total(conjunct, &self.scope)?;
+            total(conjunct, &self.scope)?;
             let raw = self.said_of_raw(conjunct);
             if !raw.as_ref().is_some_and(|raw| raw.is_all) {
-                enforced.push(total.expr);
+                enforced.push(self.true_alike(conjunct)?);
             }
-            of_raw.extend(raw.into_iter().flat_map(|raw| raw.said));
+            if let Some(raw) = raw {
+                of_raw.push(raw.said);
+                beyond.extend(raw.beyond);
+            }
         }
-        let condition = conjunction(of_raw.into_iter().chain(enforced));
+        beyond.retain(|end| !of_raw.iter().any(|said| leaves_out(said, end)));
+        let condition = conjunction(of_raw.into_iter().chain(beyond).chain(enforced));
         let scope = self.scope.narrowed(predicate);
         let mut traces = self.traces.clone();
         without_null(&mut traces, &scope, predicate);

@@ -239,6 +239,16 @@ pub(crate) enum Change {
     Clamp(ScalarValue, ScalarValue),
 }
 
+/// What a comparison of an enforced column with a literal is of the file's column.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SameOfRaw {
+    /// The literal, for the same comparison.
+    pub(crate) literal: ScalarValue,
+    /// One more comparison, on the side that the first leaves open: beyond that end, values become NULL. Whatever else leaves
+    /// these out may take its place.
+    pub(crate) beyond: Option<(Operator, ScalarValue)>,
+}
+
 impl Change {
     /// What [`enforced`] does to a column; `None` if it is neither of these.
     pub(crate) fn for_domain(
@@ -277,18 +287,14 @@ impl Change {
         prunes(&literal.data_type()) && self.implies(op, literal)
     }
 
-    /// The comparisons of the file's value that are all true where `column op literal` is true of the enforced one, and nowhere
-    /// else: first the same comparison, and then one that leaves out the values beyond which all become NULL.
+    /// The comparisons of the file's value that are true where `column op literal` is true of the enforced one, and nowhere else.
     ///
     /// # Guarantee
     /// On every row, the comparison of the enforced value is true if and only if all of these are.
-    pub(crate) fn same(
-        &self,
-        op: Operator,
-        literal: &ScalarValue,
-    ) -> Option<Vec<(Operator, ScalarValue)>> {
+    pub(crate) fn same(&self, op: Operator, literal: &ScalarValue) -> Option<SameOfRaw> {
         if op == Operator::Eq {
-            return self.lists(std::slice::from_ref(literal)).then(|| vec![(op, literal.clone())]);
+            let listed = self.lists(std::slice::from_ref(literal));
+            return listed.then(|| SameOfRaw { literal: literal.clone(), beyond: None });
         }
         let in_order = match self {
             Self::Nulls(None) => true,
@@ -315,7 +321,7 @@ impl Change {
             ScalarValue::Float64(Some(0.0)) => ScalarValue::Float64(Some(zero)),
             other => other.clone(),
         };
-        Some([(op, literal)].into_iter().chain(beyond).collect())
+        Some(SameOfRaw { literal, beyond })
     }
 
     /// Whether the enforced column is equal to one of these literals where the file's is, and nowhere else.

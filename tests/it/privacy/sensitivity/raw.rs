@@ -55,7 +55,7 @@ fn compared(sql: &str, world: &World) -> Option<Compared> {
     })
 }
 
-const CONDITIONS: [(&str, Compared); 87] = [
+const CONDITIONS: [(&str, Compared); 96] = [
     ("a = 3", Raw),
     ("a >= 1", Raw),
     ("a > 0", Raw),
@@ -103,6 +103,10 @@ const CONDITIONS: [(&str, Compared); 87] = [
     ("y = 0", Enforced),
     ("y BETWEEN -2.5 AND 3", Raw),
     ("y IN (3, 0.1)", Raw),
+    ("y > 0.1 AND y >= 0", Raw),
+    ("y > 0.1 AND y < 3", Raw),
+    ("y > 0.1 AND x < 3", Raw),
+    ("y > 0.1 AND y <> 3", Both),
     ("h > 0.5", Raw),
     ("h <= 0", Raw),
     ("h < 0.1", Enforced),
@@ -147,7 +151,12 @@ const CONDITIONS: [(&str, Compared); 87] = [
     ("n < 0", Raw),
     ("n = 8", Raw),
     ("s = 'q' AND a > 2", Raw),
-    ("s = 'q' OR a > 2", Enforced),
+    ("s = 'q' OR a > 2", Raw),
+    ("s = 'q' OR a >= 0", Both),
+    ("a = 3 OR a = 0", Both),
+    ("NOT (s = 'q' OR a > 2)", Enforced),
+    ("s = 'q' AND (a > 2 OR x < 0.0 AND c = 'p')", Raw),
+    ("(s = 'q' OR a > 2) AND (s = 'p' OR NOT a < 9)", Both),
 ];
 
 /// The same rows with floats of the other sign, NaN among them.
