@@ -295,8 +295,12 @@ fn explain_error<'a>(
                 BindError::BareSelector { name: field.name.to_uppercase() }
             }
             SchemaError::FieldNotFound { field, valid_fields } => {
-                let names = valid_fields.iter().map(|c| c.name.clone());
-                let names: Vec<String> = names.filter(|name| !name.contains(RESERVED)).collect();
+                let mut names: Vec<String> = Vec::new();
+                for column in valid_fields {
+                    if !column.name.contains(RESERVED) && !names.contains(&column.name) {
+                        names.push(column.name.clone());
+                    }
+                }
                 match nearest(&field.name, names.iter().map(String::as_str)) {
                     None if field.relation.is_none() => {
                         let columns = if names.len() <= FEW { names } else { Vec::new() };

@@ -167,19 +167,27 @@ impl Tokens {
             let message = "CONSISTENT stands behind the parentheses of ROLLUP: GROUP BY ROLLUP (a, b) CONSISTENT";
             return self.said(here, message.to_owned());
         }
-        let before = here.checked_sub(1)?;
-        if let Some(word) = self.word(here).filter(|_| self.is(before, &Token::Mul))
-            && is_one_of(&word.value, &["RENAME", "REPLACE", "ILIKE"])
-        {
-            let word = word.value.to_uppercase();
-            let message = format!(
-                "* {word} is not part of the dialect: name the columns, as in SELECT a AS x, b; or leave some out: SELECT * EXCLUDE (a)"
-            );
-            return self.said(here, message);
+        if let Some(advice) = self.after_all_columns(here) {
+            return Some(advice);
         }
+        let before = here.checked_sub(1)?;
         let word = self.name(before)?;
         let clause = nearest(word, CLAUSES.into_iter())?;
         self.said(before, format!("did you mean {clause} instead of {word}?"))
+    }
+
+    /// `* RENAME (…)` and the like, which other dialects have. The parser gives up at the star or behind it.
+    fn after_all_columns(&self, here: usize) -> Option<DialectError> {
+        let star = if self.is(here, &Token::Mul) { here } else { here.checked_sub(1)? };
+        let word = self.word(star + 1).filter(|_| self.is(star, &Token::Mul))?;
+        if !is_one_of(&word.value, &["RENAME", "REPLACE", "ILIKE"]) {
+            return None;
+        }
+        let word = word.value.to_uppercase();
+        let message = format!(
+            "* {word} is not part of the dialect: name the columns, as in SELECT a AS x, b; or leave some out: SELECT * EXCLUDE (a)"
+        );
+        self.said(star + 1, message)
     }
 }
 
@@ -249,6 +257,10 @@ mod tests {
             (
                 "SELECT LAPLACE(eps=1) COUNT(*) FROM (SELECT * rename (a AS b) FROM t)",
                 "line 1, column 47: * RENAME is not part of the dialect: name the columns, as in SELECT a AS x, b; or leave some out: SELECT * EXCLUDE (a)",
+            ),
+            (
+                "SELECT * REPLACE (a + 1 AS a) FROM t",
+                "line 1, column 10: * REPLACE is not part of the dialect: name the columns, as in SELECT a AS x, b; or leave some out: SELECT * EXCLUDE (a)",
             ),
             (
                 "SELECT LAPLACE(eps=1) COUNT(*)\nFROM t WHERE",

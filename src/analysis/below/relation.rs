@@ -204,18 +204,28 @@ impl PrivateRelation {
         }
     }
 
-    /// A column in its own type, and what it is compared with, where a planner has cast it to a wider one: `CAST(x AS BIGINT) < 5`.
+    /// An expression in its own type, and what it is compared with, where a planner has cast it to a wider one: `CAST(x AS BIGINT) < 5`.
     ///
     /// # Guarantee
-    /// The comparison of the two is true where that of the arguments is, and nowhere else.
-    fn uncast<'a>(&self, expr: &'a Expr, value: ScalarValue) -> Option<(&'a Expr, ScalarValue)> {
-        let Expr::Cast(Cast { expr: inner, field }) = expr else { return Some((expr, value)) };
-        let own = type_of(inner, &self.scope.schema).ok()?;
-        if !holds_exactly(field.data_type(), &own) || value.data_type() != *field.data_type() {
+    /// Comparisons with the returned values, which have the type of the expression, are true where those of the arguments are, and
+    /// nowhere else.
+    fn uncast<'a>(
+        &self,
+        expr: &'a Expr,
+        values: Vec<ScalarValue>,
+    ) -> Option<(&'a Expr, Vec<ScalarValue>)> {
+        let compared = type_of(expr, &self.scope.schema).ok()?;
+        if values.iter().any(|value| value.data_type() != compared) {
             return None;
         }
-        let narrow = value.cast_to(&own).ok()?;
-        (narrow.cast_to(field.data_type()).ok()? == value).then_some((inner, narrow))
+        let Expr::Cast(Cast { expr: inner, .. }) = expr else { return Some((expr, values)) };
+        let own = type_of(inner, &self.scope.schema).ok()?;
+        let narrowed = |value: ScalarValue| {
+            let narrow = value.cast_to(&own).ok()?;
+            (narrow.cast_to(&compared).ok()? == value).then_some(narrow)
+        };
+        let values = values.into_iter().map(narrowed).collect::<Option<_>>()?;
+        holds_exactly(&compared, &own).then_some((inner, values))
     }
 
     /// What a conjunct that compares a column with literals says of the file's own column.
@@ -228,8 +238,9 @@ impl PrivateRelation {
             Some((Expr::Column(self.hidden(&raw.name)?), &raw.change))
         };
         let compared = |expr: &Expr, op: Operator, literal: &Expr| {
-            let (expr, value) = self.uncast(expr, constant(literal)?)?;
+            let (expr, values) = self.uncast(expr, vec![constant(literal)?])?;
             let (raw, change) = column(expr)?;
+            let [value] = <[ScalarValue; 1]>::try_from(values).ok()?;
             let comparison = |(op, value)| {
                 let literal = Box::new(Expr::Literal(value, None));
                 Expr::BinaryExpr(BinaryExpr::new(Box::new(raw.clone()), op, literal))
@@ -259,12 +270,16 @@ impl PrivateRelation {
                 }
             }
             Expr::InList(InList { expr, list, negated: false }) => {
+                let (expr, values) =
+                    self.uncast(expr, list.iter().map(constant).collect::<Option<_>>()?)?;
                 let (raw, change) = column(expr)?;
-                let values: Vec<ScalarValue> = list.iter().map(constant).collect::<Option<_>>()?;
                 let is_all = change.lists(&values);
-                let said = Expr::InList(InList::new(Box::new(raw), list.clone(), false));
-                (is_all || values.iter().all(|value| change.keeps(Operator::Eq, value)))
-                    .then_some(OfRaw { said, beyond: None, is_all })
+                if !is_all && !values.iter().all(|value| change.keeps(Operator::Eq, value)) {
+                    return None;
+                }
+                let list = values.into_iter().map(|value| Expr::Literal(value, None)).collect();
+                let said = Expr::InList(InList::new(Box::new(raw), list, false));
+                Some(OfRaw { said, beyond: None, is_all })
             }
             _ => None,
         }

@@ -55,7 +55,7 @@ fn compared(sql: &str, world: &World) -> Option<Compared> {
     })
 }
 
-const CONDITIONS: [(&str, Compared); 96] = [
+const CONDITIONS: [(&str, Compared); 99] = [
     ("a = 3", Raw),
     ("a >= 1", Raw),
     ("a > 0", Raw),
@@ -141,6 +141,9 @@ const CONDITIONS: [(&str, Compared); 96] = [
     ("i1 < 300", Enforced),
     ("i1 > 0.5", Enforced),
     ("i1 > 2.0", Raw),
+    ("i1 IN (1, 3)", Raw),
+    ("i1 IN (1, 300)", Enforced),
+    ("h IN (0.5, 1)", Raw),
     ("u2 > 4", Raw),
     ("u8 >= 2", Raw),
     ("u8 < 5", Raw),
