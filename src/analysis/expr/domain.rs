@@ -308,18 +308,18 @@ impl Change {
         let decimal = matches!(data_type, DataType::Decimal128(..));
         let all_stay = data_type.is_integer() || decimal && matches!(self, Self::Clamp(..));
         let ends = if all_stay { None } else { Some(ends_of_sound(&data_type)?) };
-        // Both zeros count as one. In the file, −0.0 is before 0.0.
-        let (zero, beyond) = match op {
-            Operator::Lt => (-0.0, ends.map(|(first, _)| (Operator::GtEq, first))),
-            Operator::LtEq => (0.0, ends.map(|(first, _)| (Operator::GtEq, first))),
-            Operator::Gt => (0.0, ends.map(|(_, last)| (Operator::LtEq, last))),
-            Operator::GtEq => (-0.0, ends.map(|(_, last)| (Operator::LtEq, last))),
+        let beyond = match op {
+            Operator::Lt | Operator::LtEq => ends.map(|(first, _)| (Operator::GtEq, first)),
+            Operator::Gt | Operator::GtEq => ends.map(|(_, last)| (Operator::LtEq, last)),
             _ => return None,
         };
-        let literal = match literal {
-            ScalarValue::Float32(Some(0.0)) => ScalarValue::Float32(Some(zero as f32)),
-            ScalarValue::Float64(Some(0.0)) => ScalarValue::Float64(Some(zero)),
-            other => other.clone(),
+        // Both zeros count as one. In the file, −0.0 is before 0.0.
+        let literal = match (literal, matches!(op, Operator::Lt | Operator::GtEq)) {
+            (ScalarValue::Float32(Some(0.0)), true) => ScalarValue::Float32(Some(-0.0)),
+            (ScalarValue::Float32(Some(0.0)), false) => ScalarValue::Float32(Some(0.0)),
+            (ScalarValue::Float64(Some(0.0)), true) => ScalarValue::Float64(Some(-0.0)),
+            (ScalarValue::Float64(Some(0.0)), false) => ScalarValue::Float64(Some(0.0)),
+            (other, _) => other.clone(),
         };
         Some(SameOfRaw { literal, beyond })
     }

@@ -28,6 +28,8 @@ use super::sizes::share;
 /// The assumed share of rows that conditions leave whose rows are worth a copy.
 const COPIED: f64 = 0.2;
 
+type Conditions = Vec<Arc<dyn PhysicalExpr>>;
+
 /// The rule.
 #[derive(Debug)]
 pub(super) struct SplitFilters;
@@ -63,7 +65,7 @@ impl PhysicalOptimizerRule for SplitFilters {
 /// It yields the same rows: each condition stands in one of the two, and a row passes if it passes all.
 fn split(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let conditions = split_conjunction(filter.predicate()).into_iter().cloned();
-    let (mut first, mut rest): (Vec<_>, Vec<_>) = conditions.partition(costs_little);
+    let (mut first, mut rest): (Conditions, Conditions) = conditions.partition(costs_little);
     if rest.is_empty() {
         (first, rest) = selective(first);
     }
@@ -82,13 +84,11 @@ fn split(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
 }
 
 /// The conditions on the first column, and on further ones until they leave few rows; and the other conditions.
-fn selective(
-    conditions: Vec<Arc<dyn PhysicalExpr>>,
-) -> (Vec<Arc<dyn PhysicalExpr>>, Vec<Arc<dyn PhysicalExpr>>) {
+fn selective(conditions: Conditions) -> (Conditions, Conditions) {
     let (mut first, mut rest) = (Vec::new(), conditions);
     while let Some(columns) = rest.first().map(collect_columns) {
         let (of_column, others) = rest.into_iter().partition(|of| collect_columns(of) == columns);
-        first.extend::<Vec<_>>(of_column);
+        first.extend::<Conditions>(of_column);
         rest = others;
         if share(&conjunction(first.iter().cloned())) <= COPIED {
             break;
