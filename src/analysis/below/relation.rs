@@ -309,6 +309,7 @@ impl PrivateRelation {
         contradiction::check(predicate, &self.scope)?;
         let (mut of_raw, mut beyond, mut enforced) = (Vec::new(), Vec::new(), Vec::new());
         for conjunct in split_conjunction(predicate) {
+            // Refused, or not, as the enforced condition is.
             total(conjunct, &self.scope)?;
             let raw = self.said_of_raw(conjunct);
             if !raw.as_ref().is_some_and(|raw| raw.is_all) {
