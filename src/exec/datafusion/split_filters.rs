@@ -161,8 +161,9 @@ mod tests {
             (vec![present, dear], false),
             (vec![x.clone(), y.clone()], false),
             (vec![either], false),
+            (vec![x.clone(), y, equal.clone()], false),
             // One column leaves few rows.
-            (vec![x, y, equal], true),
+            (vec![x, equal, at_least("y", 2)], true),
         ] {
             for projection in [None, Some(vec![2, 0])] {
                 let filter =
