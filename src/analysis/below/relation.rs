@@ -309,11 +309,13 @@ impl PrivateRelation {
         contradiction::check(predicate, &self.scope)?;
         let (mut of_raw, mut beyond, mut enforced) = (Vec::new(), Vec::new(), Vec::new());
         for conjunct in split_conjunction(predicate) {
-            // Refused, or not, as the enforced condition is.
-            total(conjunct, &self.scope)?;
+            // Also where it is not computed, so that it is refused or not whatever is said of it.
+            let total = total(conjunct, &self.scope)?;
             let raw = self.said_of_raw(conjunct);
             if !raw.as_ref().is_some_and(|raw| raw.is_all) {
-                enforced.push(self.true_alike(conjunct)?);
+                let is_or =
+                    matches!(conjunct, Expr::BinaryExpr(either) if either.op == Operator::Or);
+                enforced.push(if is_or { self.true_alike(conjunct)? } else { total.expr });
             }
             if let Some(raw) = raw {
                 of_raw.push(raw.said);

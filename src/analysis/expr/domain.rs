@@ -338,6 +338,9 @@ impl Change {
         match self {
             // What is not listed is not equal to what is.
             Self::Nulls(Some(values)) => {
+                if let [one] = literals {
+                    return !one.is_null() && values.contains(one);
+                }
                 let asked: HashSet<&ScalarValue> = literals.iter().collect();
                 let listed = values.iter().filter(|v| !v.is_null() && asked.contains(v)).count();
                 listed == asked.len()
