@@ -67,11 +67,15 @@ impl Marker {
     }
 
     fn not_a_number(&self, calls: &str, of: &DataType) -> DataFusionError {
+        let hint = match of.is_temporal() {
+            true => "MEDIAN, MIN or MAX",
+            false => "COUNT, or CAST(x AS DOUBLE) where the values of x are written numbers",
+        };
         DataFusionError::External(Box::new(Refusal::new(
             Reason::Operand,
             &self.name,
             format!("{calls} take numbers, not {}", sql_type(of)),
-            "COUNT, MIN or MAX, or a CAST to a number",
+            hint,
         )))
     }
 }
