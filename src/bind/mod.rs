@@ -47,6 +47,7 @@ use functional_dependencies::Forgetful;
 use grouping_sets::one_by_one;
 use marker::Marker;
 
+mod allowed;
 mod comparisons;
 mod error;
 pub(crate) mod functional_dependencies;
@@ -266,14 +267,13 @@ impl Functions {
 
     fn new() -> Self {
         let mut scalars = HashMap::new();
-        for function in SessionStateDefaults::default_scalar_functions().into_iter().map(capped) {
+        let known = SessionStateDefaults::default_scalar_functions().into_iter();
+        for function in known.filter(|known| allowed::is_scalar(known.name())).map(capped) {
             for alias in function.aliases() {
                 scalars.insert(alias.clone(), Arc::clone(&function));
             }
             scalars.insert(function.name().to_owned(), function);
         }
-        // It would show the version of DataFusion.
-        scalars.remove("version");
         scalars.insert("clamp".to_owned(), clamp_function());
         scalars.insert(magnitude_name(), magnitude_function());
         scalars.insert("date_diff".to_owned(), date_diff_function());
@@ -288,7 +288,8 @@ impl Functions {
             scalars.insert(function.name().to_owned(), Arc::clone(function));
         }
         let mut aggregates = HashMap::new();
-        for function in SessionStateDefaults::default_aggregate_functions() {
+        let known = SessionStateDefaults::default_aggregate_functions().into_iter();
+        for function in known.filter(|known| allowed::is_aggregate(known.name())) {
             for alias in function.aliases() {
                 aggregates.insert(alias.clone(), Arc::clone(&function));
             }
@@ -308,6 +309,7 @@ impl Functions {
         }
         let windows = SessionStateDefaults::default_window_functions()
             .into_iter()
+            .filter(|known| allowed::is_window(known.name()))
             .map(|function| (function.name().to_owned(), function))
             .collect();
         Self { scalars, aggregates, windows }

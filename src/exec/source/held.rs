@@ -1,11 +1,11 @@
 //! Keeps files open, and reads them through the handle that was checked; objects of a store are kept by their version.
 //!
 //! In: a path, an open file or an object, once. Out: a [`Held`] file, in which every reader has its own position, and [`HeldFiles`], where
-//! DataFusion finds it by a number instead of its path. If another file is put in its place afterwards, the bytes still
+//! DataFusion finds it by a random number instead of its path. If another file is put in its place afterwards, the bytes still
 //! come from the opened file. Its [`Stamp`] reveals whether it was written to.
 //!
 //! ```text
-//! /data/visits.parquet ── opened ──▶ Held ◀── held://files/17 ── ParquetSource
+//! /data/visits.parquet ── opened ──▶ Held ◀── held://files/5263… ── ParquetSource
 //!                                     ▲
 //!                          checked, hashed, and checked again before anything is answered
 //! ```
@@ -38,6 +38,7 @@ use tokio::task::spawn_blocking;
 
 use super::location::ObjectVersion;
 use super::remote::Object;
+use crate::sampler::QueryRng;
 
 /// The store in which DataFusion looks for held files.
 pub(super) const STORE: &str = "held://files";
@@ -364,7 +365,8 @@ pub(crate) struct HeldFiles {
 
 #[derive(Default)]
 struct Known {
-    last: u64,
+    /// How many files were opened; only for clearing up.
+    opened: u64,
     files: HashMap<u64, Weak<Held>>,
 }
 
@@ -435,14 +437,24 @@ impl HeldFiles {
         self.keep(|number| Ok(Held::of_object(object, number)))
     }
 
+    /// Keeps a file under a new number.
+    ///
+    /// # Guarantee
+    /// The number is random. A number that counts files would tell whoever sees it how many files other statements opened,
+    /// and so how many files a private folder has.
     fn keep(&self, open: impl FnOnce(u64) -> io::Result<Held>) -> io::Result<Arc<Held>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // Looking at all of them at every file would take long where a table has many.
-        if known.last.is_multiple_of(64) {
+        if known.opened.is_multiple_of(64) {
             known.files.retain(|_, held| held.strong_count() > 0);
         }
-        known.last = known.last.saturating_add(1);
-        let number = known.last;
+        known.opened = known.opened.saturating_add(1);
+        let number = loop {
+            let number = random_number()?;
+            if !known.files.contains_key(&number) {
+                break number;
+            }
+        };
         let held = Arc::new(open(number)?);
         known.files.insert(number, Arc::downgrade(&held));
         Ok(held)
@@ -454,6 +466,14 @@ impl HeldFiles {
         let held = number.and_then(|number: u64| known.files.get(&number)?.upgrade());
         held.ok_or_else(|| failed(io::Error::from(io::ErrorKind::NotFound)))
     }
+}
+
+/// A number that says nothing.
+fn random_number() -> io::Result<u64> {
+    let nonce = QueryRng::nonce().map_err(io::Error::other)?;
+    let mut bytes = [0_u8; 8];
+    bytes.iter_mut().zip(nonce).for_each(|(byte, random)| *byte = random);
+    Ok(u64::from_le_bytes(bytes))
 }
 
 impl fmt::Debug for HeldFiles {
@@ -544,5 +564,31 @@ impl ObjectStore for HeldFiles {
 
     async fn copy_opts(&self, _from: &Path, _to: &Path, _options: CopyOptions) -> Result<()> {
         read_only()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files had the numbers 1, 2, 3 …, and `input_file_name()` showed them: a private folder had as many files as lay between the
+    /// numbers before and after a question.
+    #[test]
+    fn the_name_of_a_file_does_not_tell_how_many_were_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        std::fs::write(&path, "rows").unwrap();
+        let store = HeldFiles::default();
+        let open = || store.open(path.to_str().unwrap()).unwrap();
+        let held: Vec<Arc<Held>> = (0..20).map(|_| open()).collect();
+        for file in &held {
+            let location = file.object().unwrap().location;
+            assert_eq!(store.numbered(&location).unwrap().number(), file.number());
+        }
+        let mut numbers: Vec<u64> = held.iter().map(|file| file.number()).collect();
+        numbers.sort_unstable();
+        // Twenty random numbers of 64 bits lie this close with a probability below 10⁻⁶.
+        let apart = numbers.windows(2).all(|pair| pair[1] - pair[0] > 1 << 30);
+        assert!(apart, "{numbers:?}");
     }
 }

@@ -166,8 +166,11 @@ impl ManyFiles {
             Ok(file.with_partition_values(values.collect::<Result<_>>()?))
         };
         let files = set.members.iter().map(file).collect::<Result<Vec<_>>>()?;
+        // `FileGroup::split_files` would order them by their names in the store, which are random.
+        let each = files.len().div_ceil(groups.max(1)).max(1);
+        let groups = files.chunks(each).map(|files| FileGroup::new(files.to_vec())).collect();
         let mut config = FileScanConfigBuilder::new(ObjectStoreUrl::parse(STORE)?, source)
-            .with_file_groups(FileGroup::new(files).split_files(groups.max(1)));
+            .with_file_groups(groups);
         if let Some(rows) = set.rows() {
             let claimed = Statistics::new_unknown(&self.schema);
             config = config.with_statistics(claimed.with_num_rows(Precision::Inexact(rows)));
