@@ -1,10 +1,11 @@
 //! Functions that make long texts from short ones, capped at the largest size of a cell.
 //!
 //! In: a function of texts whose result can be longer than its arguments. Out: the same function, with NULL for
-//! results of more than 65,536 bytes. The length is estimated from the arguments before the result is built.
+//! results of more than 65,536 bytes. The length is computed from the arguments before the result is built, so that no
+//! longer result is built, and a few megabytes at a time where the length is known only afterwards.
 //!
 //! The attack prevented: `repeat('x', 2000000000)` takes gigabytes and seconds, even while a query is planned, and no
-//! limit on statements stops it.
+//! limit on statements stops it. Nor may `repeat(name, 1600000)` build 16 MB for each row of a batch, to make NULL of them.
 //!
 //! ```text
 //! repeat('ab', 3) = 'ababab'        repeat('ab', 2000000000) IS NULL
@@ -14,9 +15,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
-use arrow::compute::{cast, concat, nullif};
-use arrow::datatypes::{DataType, FieldRef, Int64Type};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array, new_null_array};
+use arrow::compute::{concat, filter, take};
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
@@ -24,41 +25,22 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature,
 };
 
-use super::sound::{MOST_OF_A_CELL, sound_array};
+use super::growth::{Argument, Growth, length};
+use super::sound::MOST_OF_A_CELL;
 
 /// The most bytes that one call of the inner function may produce, estimated from its arguments.
-const MOST_AT_A_TIME: usize = 64 << 20;
+const MOST_AT_A_TIME: usize = 16 << 20;
 
-/// The most bytes that one row may produce by this estimate. The actual length is known only afterwards, and is
+/// The most bytes that one row may produce by this estimate, where the actual length is known only afterwards, and is
 /// seldom that large.
 const MOST_OF_A_ROW: usize = 16 << 20;
 
-/// How the length of a result depends on the arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Growth {
-    /// The first argument, repeated as often as the second says.
-    Repeat,
-    /// As many characters as the second argument says.
-    Pad,
-    /// The third argument replaces pieces of the first.
-    Replace,
-    /// All arguments together, possibly with the first between the others.
-    Concat,
-}
-
-fn growth(name: &str) -> Option<Growth> {
-    match name {
-        "repeat" => Some(Growth::Repeat),
-        "lpad" | "rpad" => Some(Growth::Pad),
-        "replace" | "regexp_replace" => Some(Growth::Replace),
-        "concat" | "concat_ws" => Some(Growth::Concat),
-        _ => None,
-    }
-}
+/// The most bytes of a list of texts.
+const MOST_OF_A_LIST: usize = 1 << 20;
 
 /// The function with results that fit a cell. A function that cannot make long texts is returned unchanged.
 pub(crate) fn capped(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
-    match growth(function.name()) {
+    match Growth::of(function.name()) {
         Some(growth) => Arc::new(ScalarUDF::from(Capped { function, growth })),
         None => function,
     }
@@ -75,85 +57,81 @@ struct Capped {
     growth: Growth,
 }
 
+/// What becomes of the result of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It is built, and has at most so many bytes.
+    Built(usize),
+    /// It is NULL.
+    TooLong,
+}
+
 impl Capped {
-    /// An upper bound of the bytes that a row produces.
-    fn most(&self, arguments: &[Argument], row: usize) -> usize {
-        let bytes = |i: usize| arguments.get(i).map_or(0, |argument| argument.bytes(row));
-        let number = |i: usize| arguments.get(i).map_or(0, |argument| argument.number(row));
-        match self.growth {
-            Growth::Repeat => bytes(0).saturating_mul(number(1)),
-            // A character has four bytes at most.
-            Growth::Pad => number(1).saturating_mul(4),
-            // A pattern can match the empty text before and after each character, and a replacement can refer to its
-            // match twice.
-            Growth::Replace => {
-                let pieces = bytes(0).saturating_add(1);
-                bytes(0).saturating_add(pieces.saturating_mul(bytes(2)).saturating_mul(2))
-            }
-            Growth::Concat => (0..arguments.len())
-                .fold(0_usize, |all, i| all.saturating_add(bytes(i)).saturating_add(bytes(0))),
-        }
+    /// The most bytes of a result.
+    fn most(&self) -> usize {
+        if self.growth == Growth::Groups { MOST_OF_A_LIST } else { MOST_OF_A_CELL }
+    }
+
+    /// What becomes of each row.
+    fn fates(&self, arguments: &[Argument], rows: usize) -> Vec<Fate> {
+        let is_exact = self.growth.is_exact()
+            && (arguments.iter().all(Argument::is_text)
+                || !matches!(self.growth, Growth::Concat | Growth::ConcatWith));
+        let most = if is_exact { self.most() } else { MOST_OF_A_ROW };
+        let fate = |row| match self.growth.bytes(arguments, row, self.most()) {
+            bytes if bytes > most => Fate::TooLong,
+            bytes => Fate::Built(bytes),
+        };
+        (0..rows).map(fate).collect()
     }
 
     /// The function over a range of rows, with NULL for results that are too long.
-    fn of_rows(
-        &self,
-        args: &ScalarFunctionArgs,
-        columns: &[ArrayRef],
-        from: usize,
-        rows: usize,
-    ) -> Result<ArrayRef> {
-        let args = ScalarFunctionArgs {
-            args: columns.iter().map(|c| ColumnarValue::Array(c.slice(from, rows))).collect(),
+    fn of_rows(&self, args: &ScalarFunctionArgs, fates: &[Fate], from: usize) -> Result<ArrayRef> {
+        let is_built: BooleanArray =
+            fates.iter().map(|fate| Some(matches!(fate, Fate::Built(_)))).collect();
+        let built = is_built.true_count();
+        if built == 0 {
+            return Ok(new_null_array(args.return_field.data_type(), fates.len()));
+        }
+        let part = |argument: &ColumnarValue| {
+            Ok(match argument {
+                ColumnarValue::Array(column) => {
+                    ColumnarValue::Array(filter(&column.slice(from, fates.len()), &is_built)?)
+                }
+                ColumnarValue::Scalar(value) => ColumnarValue::Scalar(value.clone()),
+            })
+        };
+        let part = ScalarFunctionArgs {
+            args: args.args.iter().map(part).collect::<Result<_>>()?,
             arg_fields: args.arg_fields.clone(),
-            number_rows: rows,
+            number_rows: built,
             return_field: Arc::clone(&args.return_field),
             config_options: Arc::clone(&args.config_options),
         };
-        let made = self.function.invoke_with_args(args)?.to_array(rows)?;
-        sound_array(&made, MOST_OF_A_CELL)
+        let made = self.function.invoke_with_args(part)?.to_array(built)?;
+        let mut at = 0_u64;
+        let place = |fate: &Fate| {
+            let Fate::Built(_) = fate else { return None };
+            let own = at;
+            at = at.saturating_add(1);
+            let bytes = usize::try_from(own).map_or(usize::MAX, |row| length(&made, row));
+            (bytes <= self.most()).then_some(own)
+        };
+        let places: UInt64Array = fates.iter().map(place).collect();
+        match places.null_count() {
+            0 => Ok(made),
+            // Only what remains is copied, so that what is too long goes at once.
+            _ => Ok(compact(take(&made, &places, None)?)),
+        }
     }
 }
 
-/// An argument of a call: the lengths of its texts, or its numbers.
-enum Argument {
-    Bytes(Vec<usize>),
-    Numbers(Vec<usize>),
-    Other,
-}
-
-impl Argument {
-    fn from_column(column: &ArrayRef) -> Result<Self> {
-        if column.data_type().is_integer() {
-            let numbers = cast(column, &DataType::Int64)?;
-            let numbers = numbers.as_primitive::<Int64Type>().iter();
-            let numbers = numbers.map(|n| usize::try_from(n.unwrap_or(0)).unwrap_or(0));
-            return Ok(Self::Numbers(numbers.collect()));
-        }
-        if !matches!(
-            column.data_type(),
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..)
-        ) {
-            return Ok(Self::Other);
-        }
-        let texts = cast(column, &DataType::Utf8View)?;
-        let texts = texts.as_string_view().iter().map(|text| text.map_or(0, str::len));
-        Ok(Self::Bytes(texts.collect()))
-    }
-
-    fn bytes(&self, row: usize) -> usize {
-        match self {
-            Self::Bytes(bytes) => bytes.get(row).copied().unwrap_or(0),
-            // A value other than a text is written in fewer bytes than this.
-            Self::Numbers(_) | Self::Other => 64,
-        }
-    }
-
-    fn number(&self, row: usize) -> usize {
-        match self {
-            Self::Numbers(numbers) => numbers.get(row).copied().unwrap_or(0),
-            Self::Bytes(_) | Self::Other => usize::MAX,
-        }
+/// The same texts, without the bytes of others.
+fn compact(texts: ArrayRef) -> ArrayRef {
+    match texts.data_type() {
+        DataType::Utf8View => Arc::new(texts.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(texts.as_binary_view().gc()),
+        _ => texts,
     }
 }
 
@@ -195,33 +173,27 @@ impl ScalarUDFImpl for Capped {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
-        let columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let arguments = columns.iter().map(Argument::from_column).collect::<Result<Vec<_>>>()?;
-        let most: Vec<usize> = (0..rows).map(|row| self.most(&arguments, row)).collect();
-        if most.iter().fold(0_usize, |all, n| all.saturating_add(*n)) <= MOST_OF_A_CELL {
-            // No result can be too long.
+        let arguments = args.args.iter().map(Argument::new).collect::<Result<Vec<_>>>()?;
+        let fates = self.fates(&arguments, rows);
+        let fits = |fate: &Fate| matches!(fate, Fate::Built(bytes) if *bytes <= self.most());
+        if fates.iter().all(fits) {
             return self.function.invoke_with_args(args);
         }
-        // For a row that would produce too much the arguments become NULL. The result is then NULL too, except for
-        // CONCAT.
-        let too_long: BooleanArray = most.iter().map(|n| Some(*n > MOST_OF_A_ROW)).collect();
-        let kept = columns.iter().map(|column| match column.data_type() {
-            DataType::Null => Ok(Arc::clone(column)),
-            _ => Ok(nullif(column, &too_long)?),
-        });
-        let kept = kept.collect::<Result<Vec<ArrayRef>>>()?;
         let (mut made, mut from, mut sum) = (Vec::new(), 0, 0_usize);
-        for (row, n) in most.iter().enumerate() {
-            let n = if *n > MOST_OF_A_ROW { 0 } else { *n };
-            if sum.saturating_add(n) > MOST_AT_A_TIME {
-                made.push(self.of_rows(&args, &kept, from, row - from)?);
+        let part = |from: usize, to: usize| {
+            self.of_rows(&args, fates.get(from..to).unwrap_or_default(), from)
+        };
+        for (row, fate) in fates.iter().enumerate() {
+            let Fate::Built(bytes) = fate else { continue };
+            if sum.saturating_add(*bytes) > MOST_AT_A_TIME && from < row {
+                made.push(part(from, row)?);
                 (from, sum) = (row, 0);
             }
-            sum = sum.saturating_add(n);
+            sum = sum.saturating_add(*bytes);
         }
-        made.push(self.of_rows(&args, &kept, from, rows.saturating_sub(from))?);
+        made.push(part(from, rows)?);
         let made: Vec<&dyn Array> = made.iter().map(AsRef::as_ref).collect();
-        let made = nullif(&concat(&made)?, &too_long)?;
+        let made = concat(&made)?;
         Ok(match constant {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
             false => ColumnarValue::Array(made),
@@ -231,6 +203,9 @@ impl ScalarUDFImpl for Capped {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::{Int64Array, RecordBatch, StringArray, StringViewArray};
+    use arrow::compute::cast;
+    use arrow::datatypes::Int64Type;
     use datafusion::execution::SessionStateDefaults;
     use datafusion::prelude::SessionContext;
 
@@ -243,7 +218,7 @@ mod tests {
             context.register_udf(capped(function).as_ref().clone());
         }
         let batches = context.sql(sql).await.unwrap().collect().await.unwrap();
-        let column = |batch: &arrow::array::RecordBatch| {
+        let column = |batch: &RecordBatch| {
             let lengths = cast(batch.column(0), &DataType::Int64).unwrap();
             lengths.as_primitive::<Int64Type>().iter().collect::<Vec<_>>()
         };
@@ -277,5 +252,88 @@ mod tests {
                    ('e', 60000), ('f', 60000)) AS t(x, n)";
         let lengths = [Some(4), None, None, Some(65_536), Some(60_000), Some(60_000)];
         assert_eq!(rows(sql).await, lengths);
+    }
+
+    /// Whether a function of random short and long texts is what it is without a cap, and NULL where that is too long.
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "written SQL")]
+    async fn results_are_those_of_the_function_or_null() {
+        let texts = |column: usize| {
+            let text = |row: usize| match (row * 7 + column * 3) % 11 {
+                0 => None,
+                n @ 1..=7 => Some("aäb-€".chars().cycle().take(n).collect::<String>()),
+                n => Some("ßä-x".repeat(n * 1_000)),
+            };
+            (0..60).map(text).collect::<Vec<_>>()
+        };
+        let numbers: Int64Array = (0..60).map(|row| Some([0, 1, 3, 9, 40_000][row % 5])).collect();
+        let (x, y, z) = (texts(0), texts(1), texts(2));
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(StringArray::from(x.clone())),
+            Arc::new(StringViewArray::from(x)),
+            Arc::new(StringArray::from(y)),
+            Arc::new(StringArray::from(z)),
+            Arc::new(numbers),
+        ];
+        let names = ["x", "v", "y", "z", "n"];
+        let batch = RecordBatch::try_from_iter(names.into_iter().zip(columns)).unwrap();
+        let (plain, bounded) = (SessionContext::new(), SessionContext::new());
+        for function in SessionStateDefaults::default_scalar_functions() {
+            bounded.register_udf(capped(function).as_ref().clone());
+        }
+        for context in [&plain, &bounded] {
+            context.register_batch("t", batch.clone()).unwrap();
+        }
+        for made in [
+            "repeat(x, n % 9)",
+            "repeat(v, n % 9)",
+            "lpad(x, n, 'ä')",
+            "rpad(v, n, '')",
+            "rpad(v, n)",
+            "replace(x, 'ß', 'sz')",
+            "replace(v, '', '+')",
+            "replace(x, y, z)",
+            "regexp_replace(x, '(ß)(ä)', '${2}${1}!', 'g')",
+            "regexp_replace(v, 'a|b', y)",
+            "concat(x, y, v)",
+            "concat_ws(y, x, NULL, v)",
+            "overlay(x placing y from 2 for 3)",
+            "translate(x, 'aß-', '€bc')",
+            "upper(x)",
+            "lower(v)",
+            "initcap(v)",
+            "encode(v, 'hex')",
+            "encode(x, 'base64')",
+        ] {
+            let sql = format!("SELECT CAST({made} AS VARCHAR) AS r FROM t");
+            let rows = async |context: &SessionContext| {
+                let batches = context.sql(&sql).await.unwrap().collect().await.unwrap();
+                let texts = batches.iter().flat_map(|batch| {
+                    let texts = cast(batch.column(0), &DataType::Utf8View).unwrap();
+                    let texts = texts.as_string_view().clone();
+                    (0..texts.len())
+                        .map(|row| texts.is_valid(row).then(|| texts.value(row).to_owned()))
+                        .collect::<Vec<_>>()
+                });
+                texts.collect::<Vec<_>>()
+            };
+            let expected = rows(&plain).await.into_iter();
+            let expected = expected.map(|text| text.filter(|text| text.len() <= MOST_OF_A_CELL));
+            assert_eq!(rows(&bounded).await, expected.collect::<Vec<_>>(), "{made}");
+        }
+    }
+
+    /// What is NULL in the end is not built first.
+    #[test]
+    fn what_is_too_long_is_not_built() {
+        let texts = StringArray::from_iter_values((0..3_000).map(|row| format!("name {row}")));
+        let args = [
+            ColumnarValue::Array(Arc::new(texts)),
+            ColumnarValue::Scalar(ScalarValue::Int64(Some(1_600_000))),
+        ];
+        let arguments: Vec<Argument> = args.iter().map(|arg| Argument::new(arg).unwrap()).collect();
+        let function = datafusion::functions::string::repeat();
+        let repeat = Capped { function, growth: Growth::Repeat };
+        assert!(repeat.fates(&arguments, 3_000).iter().all(|fate| *fate == Fate::TooLong));
     }
 }

@@ -13,6 +13,7 @@ mod checked;
 mod corners;
 mod date_bin;
 mod date_label;
+mod growth;
 mod histogram;
 mod interval_end;
 mod joined;

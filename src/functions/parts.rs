@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(Function::of(&string::upper()), None);
         assert!(Function(Parts::Plain("upper".to_owned())).made(|_| None).is_err());
         assert!(
-            Function(Parts::Capped("upper".to_owned())).made(|_| Some(string::upper())).is_err()
+            Function(Parts::Capped("btrim".to_owned())).made(|_| Some(string::btrim())).is_err()
         );
     }
 }
