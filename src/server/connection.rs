@@ -11,7 +11,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hushql::Session;
+use hushql::{Error, Session};
 
 use super::catalog::DATABASE;
 use super::desk::Desk;
@@ -177,7 +177,7 @@ fn admitted(
                     "sslmode=require, or verify-full",
                 )));
             }
-            (log_in(house, channel, &user, &mut reply)?, Some(user.clone()))
+            (log_in(house, &seat, channel, &user, &mut reply)?, Some(user.clone()))
         }
     };
     if let Some(role) = &role
@@ -225,12 +225,13 @@ fn admitted(
 /// The session of whoever proves to know the password of a role.
 fn log_in(
     house: &House,
+    seat: &Seat,
     channel: &mut BufReader<Channel>,
     role: &str,
     reply: &mut Reply,
 ) -> Result<Session, End> {
-    let lost = |_| End::Fatal(said("58030", "the vault cannot be read"));
-    let mut log_in = house.engine.log_in(role).map_err(lost)?;
+    let lost = || End::Fatal(said("58030", "the vault cannot be read"));
+    let mut log_in = house.engine.log_in(role).map_err(|_| lost())?;
     let tls = house.tls.as_ref().filter(|_| channel.get_ref().is_secured());
     if let Some(certificate) = tls.and_then(|tls| tls.certificate.clone()) {
         log_in = log_in.bound_to(certificate);
@@ -239,25 +240,34 @@ fn log_in(
     send(channel, reply)?;
     let (mechanism, first) = first_of_log_in(&password(channel)?)?;
     let address = channel.get_ref().address();
-    let done = match log_in.first(&mechanism, &first) {
-        Ok(answer) => {
-            reply.log_in_goes_on(&answer);
-            send(channel, reply)?;
-            log_in.finish(&password(channel)?)
-        }
-        Err(error) => Err(error),
+    let refused = |error: Error| {
+        count(&house.counts.failed_log_ins);
+        End::Fatal(said("28P01", error.to_string()))
     };
-    match done {
+    // What is wrong with such a message follows from the message alone. No password was tried, and nothing of it is written down.
+    let answer = log_in.first(&mechanism, &first).map_err(refused)?;
+    reply.log_in_goes_on(&answer);
+    send(channel, reply)?;
+    let last = password(channel)?;
+    let waiting = channel.get_ref();
+    let deadline = waiting.deadline().unwrap_or_else(Instant::now);
+    let Some(turn) = house.turn(seat, deadline, &|| waiting.has_ended()) else {
+        count(&house.counts.refused_connections);
+        let message = "too many log-ins of this address failed or wait: try again later";
+        return Err(End::Fatal(said("53300", message)));
+    };
+    match log_in.finish(&last) {
         Ok((answer, session)) => {
             reply.log_in_ends(&answer);
             house.record_log_in(role, address, "00000");
             Ok(session)
         }
-        Err(error) => {
+        Err(error @ Error::LogIn) => {
+            turn.failed();
             house.record_log_in(role, address, "28P01");
-            std::thread::sleep(house.failed(address));
-            Err(End::Fatal(said("28P01", error.to_string())))
+            Err(refused(error))
         }
+        Err(_) => Err(lost()),
     }
 }
 

@@ -1,13 +1,13 @@
 //! What all connections of a server share: the engine, the limits, and who is connected.
 //!
-//! In: connections that come and go. Out: whether one more is allowed, which one is to be cancelled, and how often somebody failed to
-//! log in of late. Nothing here depends on rows.
+//! In: connections that come and go. Out: whether one more is allowed, which one is to be cancelled, and when somebody's log-in is
+//! judged. Nothing here depends on rows.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hushql::Engine;
 use hushql::sampler::QueryRng;
@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use super::audit::Audit;
 use super::socket::Socket;
 use super::tls::Tls;
+use super::turns::{Turn, Turns, WAITING};
 
 /// How many connections may be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,25 +32,18 @@ pub(super) struct Limits {
 const STRANGERS_OF_A_NETWORK: usize = 20;
 const STRANGERS: usize = 100;
 
-/// Connections that were ended and have not gone yet, at most: each has a thread.
+/// Connections that were ended and have not gone yet, of one network and of all: each has a thread.
+const GOING_OF_A_NETWORK: usize = 20;
 const GOING: usize = 100;
 
 impl Limits {
     /// The file descriptors that so many connections take at most, two each, and those of the vault, its files and their queries.
     pub(super) fn descriptors(self) -> u64 {
-        let connections = self.connections.saturating_add(STRANGERS + GOING);
+        let connections = self.connections.saturating_add(STRANGERS + GOING + WAITING);
         let of_queries = self.connections.saturating_mul(4).saturating_add(64);
         u64::try_from(connections.saturating_mul(2).saturating_add(of_queries)).unwrap_or(u64::MAX)
     }
 }
-
-/// The first delay after a log-in that failed; each further one doubles it.
-const DELAY: Duration = Duration::from_millis(100);
-const DOUBLINGS: u32 = 4;
-
-/// For how long failures are remembered, and of how many addresses.
-const MEMORY: Duration = Duration::from_secs(600);
-const REMEMBERED: usize = 10_000;
 
 /// Numbers of events since the server began.
 #[derive(Debug, Default)]
@@ -79,7 +73,7 @@ pub(super) struct House {
     pub(super) counts: Counts,
     pub(super) stopping: AtomicBool,
     guests: Mutex<HashMap<i32, Guest>>,
-    failures: Mutex<HashMap<IpAddr, (u32, Instant)>>,
+    turns: Turns,
 }
 
 /// A connection, as the others see it.
@@ -94,11 +88,13 @@ struct Guest {
     since: Instant,
     /// Whether it made room for another.
     is_going: bool,
+    /// Whether it waits for its password to be judged.
+    waits: bool,
 }
 
 impl Guest {
     fn is_stranger(&self) -> bool {
-        self.role.is_none() && self.network.is_some() && !self.is_going
+        self.role.is_none() && self.network.is_some() && !self.is_going && !self.waits
     }
 }
 
@@ -113,10 +109,16 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Ends the oldest connection of strangers, of this network or of any.
+/// Ends the oldest connection of strangers, of this network or of the one that has most of them.
 fn make_room(guests: &mut HashMap<i32, Guest>, of: Option<IpAddr>) {
-    let strangers = guests.values_mut().filter(|guest| guest.is_stranger());
-    let meant = strangers.filter(|guest| of.is_none() || guest.network == of);
+    let mut networks: HashMap<Option<IpAddr>, usize> = HashMap::new();
+    for guest in guests.values().filter(|guest| guest.is_stranger()) {
+        let number = networks.entry(guest.network).or_default();
+        *number = number.saturating_add(1);
+    }
+    let most = || networks.into_iter().max_by_key(|(_, number)| *number).map(|(of, _)| of);
+    let Some(of) = of.map(Some).or_else(most) else { return };
+    let meant = guests.values_mut().filter(|guest| guest.is_stranger() && guest.network == of);
     if let Some(oldest) = meant.min_by_key(|guest| guest.since) {
         oldest.is_going = true;
         oldest.socket.end();
@@ -155,7 +157,7 @@ impl House {
             counts: Counts::default(),
             stopping: AtomicBool::new(false),
             guests: Mutex::default(),
-            failures: Mutex::default(),
+            turns: Turns::default(),
         }
     }
 
@@ -163,8 +165,8 @@ impl House {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a connection. Strangers take no places of roles; where there are too many of them, the oldest goes. `None` while
-    /// too many of those have not gone yet.
+    /// A place for a connection. Strangers take no places of roles; where there are too many of them, the oldest of their network goes.
+    /// `None` while too many of those have not gone yet.
     pub(super) fn seat(self: &Arc<Self>, socket: &Socket) -> Option<Seat> {
         let numbers = QueryRng::nonce().ok()?;
         let [a, b, c, d, e, f, g, h, ..] = numbers;
@@ -174,8 +176,10 @@ impl House {
         let (network, socket) = (socket.address().map(network), socket.again().ok()?);
         let mut guests = self.guests();
         // The owner always finds a place.
-        let going = guests.values().filter(|guest| guest.is_going).count();
-        if (network.is_some() && going >= GOING) || guests.contains_key(&process) {
+        let going = || guests.values().filter(|guest| guest.is_going);
+        let own = going().filter(|guest| guest.network == network).count();
+        let is_full = own >= GOING_OF_A_NETWORK || going().count() >= GOING;
+        if (network.is_some() && is_full) || guests.contains_key(&process) {
             return None;
         }
         let strangers = || guests.values().filter(|guest| guest.is_stranger());
@@ -195,6 +199,7 @@ impl House {
             role: None,
             since: Instant::now(),
             is_going: false,
+            waits: false,
         };
         guests.insert(process, guest);
         Some(Seat { house: Arc::clone(self), process, secret, cancel })
@@ -229,6 +234,7 @@ impl House {
     /// Lets nobody say anything more. Statements that run go on, and are answered.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
+        self.turns.close();
         self.guests().values().for_each(|guest| guest.socket.deafen());
     }
 
@@ -245,24 +251,23 @@ impl House {
         }
     }
 
-    /// Remembers that a log-in failed; how long its client waits for the answer.
-    pub(super) fn failed(&self, address: Option<IpAddr>) -> Duration {
-        count(&self.counts.failed_log_ins);
-        let Some(network) = address.map(network) else { return DELAY };
-        let now = Instant::now();
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        if failures.len() >= REMEMBERED {
-            failures.retain(|_, (_, last)| now.duration_since(*last) < MEMORY);
-        }
-        if failures.len() >= REMEMBERED {
-            failures.clear();
-        }
-        let (times, last) = failures.entry(network).or_insert((0, now));
-        if now.duration_since(*last) >= MEMORY {
-            *times = 0;
-        }
-        (*times, *last) = (times.saturating_add(1), now);
-        DELAY.saturating_mul(1 << times.saturating_sub(1).min(DOUBLINGS))
+    /// Waits for the turn of a log-in, in no place of the house; see [`Turns::wait`].
+    pub(super) fn turn(
+        &self,
+        seat: &Seat,
+        deadline: Instant,
+        has_gone: &dyn Fn() -> bool,
+    ) -> Option<Turn<'_>> {
+        let waits = |waits: bool| {
+            let mut guests = self.guests();
+            let guest = guests.get_mut(&seat.process)?;
+            guest.waits = waits;
+            Some(guest.network)
+        };
+        let network = waits(true)?;
+        let turn = self.turns.wait(network, deadline, has_gone);
+        waits(false)?;
+        turn
     }
 }
 
@@ -270,15 +275,70 @@ impl House {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn each_failure_doubles_the_delay_of_its_network() {
+    fn house() -> Arc<House> {
         let limits = Limits { connections: 1, of_a_role: 1 };
         let engine = (Engine::demo().unwrap(), Handle::current());
-        let house = House::new(engine, (None, false), limits, None);
-        let failed = |address: &str| house.failed(Some(address.parse().unwrap())).as_millis();
-        let delays: Vec<u128> = (0..6).map(|_| failed("10.0.0.1")).collect();
-        assert_eq!(delays, [100, 200, 400, 800, 1600, 1600]);
-        assert_eq!((failed("10.0.0.2"), failed("10.0.0.1")), (100, 1600));
+        Arc::new(House::new(engine, (None, false), limits, None))
+    }
+
+    /// A connection from an address of this machine, and its other end.
+    fn from(last: u8) -> (Socket, std::net::TcpStream) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let client = client.unwrap();
+        client.bind(&std::net::SocketAddr::from(([127, 0, 0, last], 0)).into()).unwrap();
+        client.connect(&listener.local_addr().unwrap().into()).unwrap();
+        (Socket::Tcp(listener.accept().unwrap().0), client.into())
+    }
+
+    /// One network fills its own places and no others, whether its connections say nothing, have made room, or wait.
+    #[tokio::test]
+    async fn strangers_of_one_network_keep_nobody_else_out() {
+        let house = house();
+        let mut kept = Vec::new();
+        let mut refused = 0;
+        for _ in 0..200 {
+            let (socket, other) = from(2);
+            match house.seat(&socket) {
+                Some(seat) => kept.push((seat, socket, other)),
+                None => refused += 1,
+            }
+        }
+        assert_eq!((kept.len(), refused), (40, 160));
+        for last in [1, 3, 4] {
+            let (socket, _other) = from(last);
+            assert!(house.seat(&socket).is_some(), "{last}");
+        }
+        // Whoever waits has no place that others lack.
+        let (socket, _other) = from(5);
+        let seat = house.seat(&socket).unwrap();
+        let strangers = || house.guests().values().filter(|guest| guest.is_stranger()).count();
+        assert_eq!(strangers(), 21);
+        house.guests().get_mut(&seat.process).unwrap().waits = true;
+        assert_eq!(strangers(), 20);
+        let later = Instant::now() + std::time::Duration::from_secs(60);
+        assert!(house.turn(&seat, later, &|| false).is_some());
+        assert_eq!(strangers(), 21);
+    }
+
+    /// Where there are too many strangers, the oldest of the network that has most of them goes.
+    #[tokio::test]
+    async fn the_network_with_most_strangers_makes_room() {
+        let house = house();
+        let mut kept = Vec::new();
+        let (socket, other) = from(99);
+        kept.push((house.seat(&socket).unwrap(), socket, other));
+        for last in 2..8 {
+            for _ in 0..STRANGERS_OF_A_NETWORK {
+                let (socket, other) = from(last);
+                kept.push((house.seat(&socket).unwrap(), socket, other));
+            }
+        }
+        let guests = house.guests();
+        assert_eq!(guests.values().filter(|guest| guest.is_stranger()).count(), STRANGERS);
+        let alone = guests.get(&kept[0].0.process).unwrap();
+        assert!(alone.is_stranger());
+        drop(guests);
     }
 
     #[test]

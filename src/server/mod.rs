@@ -48,6 +48,7 @@ mod self_made;
 mod simple;
 mod socket;
 mod tls;
+mod turns;
 mod types;
 mod words;
 

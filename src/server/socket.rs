@@ -66,6 +66,23 @@ impl Socket {
         })
     }
 
+    /// Whether the client has hung up, and has sent nothing that was not read yet. Nobody reads meanwhile.
+    fn has_ended(&self) -> bool {
+        match self {
+            Self::Tcp(socket) => {
+                if socket.set_nonblocking(true).is_err() {
+                    return true;
+                }
+                let found = socket.peek(&mut [0]);
+                let waits = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+                let has_ended = matches!(found, Ok(0)) || found.is_err_and(|error| !waits(&error));
+                socket.set_nonblocking(false).is_err() || has_ended
+            }
+            #[cfg(unix)]
+            Self::Unix(_) => false,
+        }
+    }
+
     /// Ends what comes from the client.
     pub(super) fn deafen(&self) {
         // A socket that has ended already hears nothing either.
@@ -183,6 +200,22 @@ impl Channel {
     /// Whether it is under TLS.
     pub(super) fn is_secured(&self) -> bool {
         matches!(self, Self::Tls(_))
+    }
+
+    /// The time by which somebody has to have logged in on it, unless they have.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Plain(timed) => timed.deadline,
+            Self::Tls(stream) => stream.sock.deadline,
+        }
+    }
+
+    /// Whether the client has hung up while it waits for an answer.
+    pub(super) fn has_ended(&self) -> bool {
+        match self {
+            Self::Plain(timed) => timed.socket.has_ended(),
+            Self::Tls(stream) => stream.sock.socket.has_ended(),
+        }
     }
 
     /// The address of the client, if it has one.
