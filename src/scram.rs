@@ -69,6 +69,15 @@ fn equal(a: &Key, b: &Key) -> bool {
     std::hint::black_box(xor(a, b)).iter().fold(0, |all, byte| all | byte) == 0
 }
 
+/// The salt of a name, whether or not somebody has it: whoever asks for it again and again sees no role come, go or get another
+/// password.
+pub(crate) fn salt_of(secret: &Key, name: &str) -> [u8; SALT] {
+    let mut salt = [0; SALT];
+    let bytes = hmac(secret, &[b"salt", name.as_bytes()]);
+    salt.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+    salt
+}
+
 /// What is kept of a password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Verifier {
@@ -86,8 +95,8 @@ impl std::fmt::Debug for Verifier {
 }
 
 impl Verifier {
-    /// The verifier of a password under a random salt.
-    pub(crate) fn of_password(password: &str, salt: [u8; 16]) -> Self {
+    /// The verifier of a password under a salt.
+    pub(crate) fn of_password(password: &str, salt: [u8; SALT]) -> Self {
         let salted = salted(password.as_bytes(), &salt, ITERATIONS);
         Self {
             salt: salt.to_vec(),
@@ -100,8 +109,17 @@ impl Verifier {
     /// A verifier for a name that nobody has, which no password fits. A name has the same one each time.
     pub(crate) fn decoy(secret: &Key, name: &str) -> Self {
         let of = |what: &[u8]| hmac(secret, &[what, name.as_bytes()]);
-        let salt = of(b"salt").into_iter().take(SALT).collect();
-        Self { salt, iterations: ITERATIONS, stored_key: of(b"stored"), server_key: of(b"server") }
+        Self {
+            salt: salt_of(secret, name).to_vec(),
+            iterations: ITERATIONS,
+            stored_key: of(b"stored"),
+            server_key: of(b"server"),
+        }
+    }
+
+    /// The verifier of another password under the same salt.
+    pub(crate) fn with_password(&self, password: &str) -> Option<Self> {
+        Some(Self::of_password(password, self.salt.as_slice().try_into().ok()?))
     }
 
     /// Reads `SCRAM-SHA-256$iterations:salt$stored key:server key`, as PostgreSQL writes it; `None` for anything else, and for other

@@ -2,7 +2,7 @@
 //!
 //! In: a name and the messages of SCRAM-SHA-256. Out: the answers to them, and in the end a [`Session`] of the analyst of this name.
 //! Who has no role, may not log in, or has the wrong password learns the same after the same work: for a name without a role, the
-//! exchange runs with a decoy that no password fits.
+//! exchange runs with a decoy that no password fits, and a name is told the same salt whether or not it is a role's.
 //!
 //! ```text
 //! Engine::log_in("lab") ─▶ first(client's) ─▶ server's ─▶ finish(client's) ─▶ (server's, Session)
@@ -176,5 +176,42 @@ impl Session {
         let mut fingerprint = logged_in.fingerprint();
         *fingerprint = roles::change_own(&self.inner, name, password, &fingerprint)?;
         Ok(Some("your password is another one; other connections of your role end".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Engine;
+
+    /// Whoever watches the salt of a name sees no role come, go, or get another password.
+    #[tokio::test]
+    async fn a_name_has_one_salt_for_ever() {
+        let engine = Engine::demo().unwrap();
+        let salt = |engine: &Engine, name: &str| {
+            let first = engine.log_in(name).unwrap().first("SCRAM-SHA-256", b"n,,n=,r=abc");
+            first.unwrap().split(',').nth(1).unwrap().to_owned()
+        };
+        let (lab, eve) = (salt(&engine, "lab"), salt(&engine, "eve"));
+        assert_ne!(lab, eve);
+        for change in [
+            "CREATE ROLE lab",
+            "ALTER ROLE lab PASSWORD 'correct horse'",
+            "ALTER ROLE lab PASSWORD 'another horse'",
+            "ALTER ROLE lab NOLOGIN",
+            "ALTER ROLE lab LOGIN PASSWORD 'a third horse' VALID UNTIL '2001-01-01'",
+            "DROP ROLE lab",
+            "CREATE ROLE lab PASSWORD 'correct horse' VALID UNTIL 'infinity'",
+        ] {
+            engine.owner().execute(change).await.unwrap();
+            assert_eq!((salt(&engine, "lab"), salt(&engine, "eve")), (lab.clone(), eve.clone()));
+        }
+        // Another vault has other salts.
+        assert_ne!(salt(&Engine::demo().unwrap(), "lab"), lab);
+        // A verifier that a client made has its own; a password that is given later stays with it.
+        let made = crate::scram::Verifier::of_password("a client's", [7; 16]).text();
+        engine.owner().execute(&format!("ALTER ROLE lab PASSWORD '{made}'")).await.unwrap();
+        let own = salt(&engine, "lab");
+        engine.owner().execute("ALTER ROLE lab PASSWORD 'correct horse'").await.unwrap();
+        assert_eq!(salt(&engine, "lab"), own);
     }
 }

@@ -1,7 +1,8 @@
 //! Roles: who may log in to the server.
 //!
 //! In: parsed declarations. Out: one sentence each, without the password. Of a password, the vault gets the verifier; a verifier that
-//! a client made, as psql's `\password` does, is stored as it is. Whoever is logged in as a role may give it another password, and
+//! a client made, as psql's `\password` does, is stored as it is. All others have the salt that log-ins under this name are told
+//! anyway, so that nobody who watches it sees the role come, go or change. Whoever is logged in as a role may give it another password, and
 //! change nothing else.
 //!
 //! ```text
@@ -15,8 +16,7 @@ use crate::engine::Inner;
 use crate::error::Error;
 use crate::ledger::{Role, RoleChange};
 use crate::owner::script::{analyst, text};
-use crate::sampler::QueryRng;
-use crate::scram::{Fingerprint, Verifier};
+use crate::scram::{Fingerprint, Verifier, salt_of};
 
 /// The fewest and the most characters of a password.
 const FEWEST: usize = 8;
@@ -34,7 +34,8 @@ pub(super) fn create(
     }
     let valid_until = options.valid_until.as_deref().map(time).transpose()?.flatten();
     let may_log_in = options.login.unwrap_or(true);
-    let verifier = options.password.as_ref().map(verifier).transpose()?.unwrap_or_default();
+    let verifier = options.password.as_ref().map(|password| verifier(inner, name, password));
+    let verifier = verifier.transpose()?.unwrap_or_default();
     let takes_defaults = options.defaults.unwrap_or(true);
     let role = Role { name: name.to_owned(), verifier, may_log_in, valid_until, takes_defaults };
     inner.vault.create_role(&role)?;
@@ -43,8 +44,9 @@ pub(super) fn create(
 
 /// Changes a role.
 pub(super) fn alter(inner: &Inner, name: &str, options: &RoleClause) -> Result<String, Error> {
+    let verifier = options.password.as_ref().map(|password| verifier(inner, name, password));
     let change = RoleChange {
-        verifier: options.password.as_ref().map(verifier).transpose()?,
+        verifier: verifier.transpose()?,
         may_log_in: options.login,
         valid_until: options.valid_until.as_deref().map(time).transpose()?,
         takes_defaults: options.defaults,
@@ -66,7 +68,7 @@ pub(crate) fn change_own(
     password: &Password,
     before: &Fingerprint,
 ) -> Result<Fingerprint, Error> {
-    let verifier = verifier(password)?;
+    let verifier = verifier(inner, name, password)?;
     let of = |verifier: &str| Verifier::read(verifier).map(|verifier| verifier.fingerprint());
     let after = of(&verifier).ok_or(Error::Internal)?;
     let is_meant = |role: &Role| of(&role.verifier).is_some_and(|found| found == *before);
@@ -117,7 +119,11 @@ fn told(role: &Role) -> String {
     }
 }
 
-fn verifier(password: &Password) -> Result<String, Error> {
+/// The verifier of a password for a role of this name.
+///
+/// # Guarantee
+/// Its salt is the one that a log-in under this name is told before and after, unless a client made the verifier.
+fn verifier(inner: &Inner, name: &str, password: &Password) -> Result<String, Error> {
     if let Some(made) = Verifier::read(password.text()) {
         return Ok(made.text());
     }
@@ -134,8 +140,14 @@ fn verifier(password: &Password) -> Result<String, Error> {
             "a password has {FEWEST} to {MOST} characters, each a letter without accents, a digit, a space or a sign of ASCII"
         )));
     }
-    let salt = QueryRng::nonce().map_err(|_| Error::Internal)?;
-    Ok(Verifier::of_password(text, salt).text())
+    let asked = inner.vault.role_to_log_in(name)?;
+    let known = asked.role.and_then(|role| Verifier::read(&role.verifier));
+    let verifier = match (known, asked.secret) {
+        (Some(known), _) => known.with_password(text),
+        (None, Some(secret)) => Some(Verifier::of_password(text, salt_of(&secret, name))),
+        (None, None) => None,
+    };
+    Ok(verifier.ok_or(Error::Internal)?.text())
 }
 
 /// A time in UTC, in seconds since 1970; `None` for `infinity`.
