@@ -172,6 +172,15 @@ impl Error {
         matches!(self, Self::Ledger(LedgerError(VaultError::Redeclared)))
     }
 
+    /// Whether a statement costs less than one may.
+    pub(crate) fn is_too_little(&self) -> bool {
+        match self {
+            Self::Budget(LedgerError(VaultError::UnderMin { .. })) => true,
+            Self::Refused(refusal) => refusal.reason() == crate::refusal::Reason::TooNoisy,
+            _ => false,
+        }
+    }
+
     /// The same error for a statement in a script, with its position in the script.
     ///
     /// ```

@@ -26,6 +26,7 @@ use crate::analysis::{
 use crate::dialect::Size;
 use crate::error::Error;
 use crate::exec::session_state_within;
+use crate::ledger::without_replays;
 use crate::privacy::{Cost, Notion, Spend};
 use crate::refusal::{Reason, Refusal};
 
@@ -250,11 +251,12 @@ impl Resources {
         ))
     }
 
-    /// Refuses a statement that costs less than the least ε but more than nothing.
+    /// Refuses a statement that costs less than the least ε but more than nothing. `shows_again` is whether it also shows what was
+    /// paid for before, of which the refusal says that it does not count.
     ///
     /// # Errors
     /// The refusal.
-    pub(crate) fn check_cost(&self, cost: Cost) -> Result<(), Refusal> {
+    pub(crate) fn check_cost(&self, cost: Cost, shows_again: bool) -> Result<(), Refusal> {
         let little = |nano: i64| nano > 0 && nano < self.least_epsilon;
         match cost.within(Notion::Approximate) {
             Some(spend) if little(spend.nano) => Err(Refusal::new(
@@ -262,8 +264,9 @@ impl Resources {
                 format!("epsilon={}", spend.loss_text()),
                 format!("a statement costs at least ε = {} here", epsilon_text(self.least_epsilon)),
                 format!(
-                    "eps={} or more for all releases of the statement together",
-                    epsilon_text(self.least_epsilon)
+                    "eps={} or more for all releases of the statement together{}",
+                    epsilon_text(self.least_epsilon),
+                    without_replays(shows_again)
                 ),
             )),
             Some(_) | None => Ok(()),

@@ -28,7 +28,7 @@ pub struct Receipt {
     /// Which cells of people were charged, and why all of them, in words; none where people have no cells.
     pub cells: Vec<String>,
     /// The number of the charge in the ledger, as `hushql.ledger` shows it to who asked; of a replayed answer, that of the charge
-    /// which paid for it.
+    /// which paid for it. 0 if that number follows from the ledger, and the vault could not be read after the charge.
     pub sequence: i64,
     /// The same in the whole ledger.
     pub(crate) charge: i64,

@@ -102,6 +102,20 @@ pub enum CatalogError {
         /// The most bytes, in 2²⁰.
         mebibytes: i64,
     },
+    /// A creator has stored as many answers today as one may that were paid for before.
+    #[error(
+        "you have stored {most} answers today that were paid for before, and may store no more before tomorrow (UTC): write the query alone, which is free"
+    )]
+    TooManyFreeTables {
+        /// The most of a day.
+        most: usize,
+    },
+    /// A table was granted to as many analysts as one may be.
+    #[error("a release table is granted to at most {most} analysts")]
+    TooManyGrants {
+        /// The most analysts.
+        most: usize,
+    },
     /// No role has this name.
     #[error("there is no role `{role}`")]
     UnknownRole {

@@ -36,4 +36,13 @@ impl Session {
     pub(crate) fn shown_number(&self, sequence: i64) -> Result<i64, Error> {
         self.inner.shown_number(sequence, &self.analyst)
     }
+
+    /// The same for a charge that was just made under these declarations, whatever has happened to the vault since: 0, which no entry has,
+    /// if it cannot be read.
+    pub(crate) fn number_of_charge(&self, sequence: i64, charged: &Catalog) -> i64 {
+        match is_apart(charged, &self.analyst) {
+            true => self.inner.vault.own_number(sequence).unwrap_or_default(),
+            false => sequence,
+        }
+    }
 }

@@ -25,7 +25,7 @@ use tokio::runtime::Handle;
 use attempts::Attempts;
 use charge::Paid;
 use choose::Planned;
-use due::Due;
+use due::{Due, Known};
 use prepare::{Quote, Ready};
 use run::{Ran, ReadAsPublic};
 
@@ -56,8 +56,9 @@ mod run;
 pub(crate) mod synthetic;
 
 impl Session {
-    /// Stage 1: the text of any statement.
+    /// Stage 1: the text of any statement, at a time that can be.
     pub(super) fn parse(&self, text: &str) -> Result<Statement, Error> {
+        self.inner.vault.check_clock()?;
         let size = self.inner.resources.statement;
         guard::run(|| Ok(parse_within(text, &size)?))
     }
@@ -90,9 +91,26 @@ impl Session {
     }
 
     /// Stages 2 to 4, and what the ledger will be asked for: what was paid for before is shown again.
+    ///
+    /// # Guarantee
+    /// A query that leaves its cost to the default of a budget is never refused because a part of that was paid before: where the rest
+    /// would cost less than a query may, all of it is drawn anew, and paid.
     pub(super) fn due(&self, query: QueryStatement, state: &SessionState) -> Result<Due, Error> {
+        let mut planned = self.plan(query.clone(), state)?;
+        let to_keep = self.known(&mut planned, Known::Shown)?;
+        if !planned.release().shows_part_of_default() {
+            return self.asked(planned, to_keep);
+        }
+        let due = self.asked(planned, to_keep);
+        let is_too_little = match &due {
+            Ok(due) => self.quote(due).is_err_and(|error| error.is_too_little()),
+            Err(error) => error.is_too_little(),
+        };
+        if !is_too_little {
+            return due;
+        }
         let mut planned = self.plan(query, state)?;
-        let to_keep = self.known(&mut planned)?;
+        let to_keep = self.known(&mut planned, Known::DrawnAnew)?;
         self.asked(planned, to_keep)
     }
 

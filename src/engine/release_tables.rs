@@ -188,7 +188,7 @@ impl Inner {
     /// The number of the charge that paid for a table, as its reader sees it; `None` for a reader who sees no entries of others,
     /// since a number among those would tell how often they asked.
     fn charge_of(&self, table: &ReleaseTable, reader: &str) -> Result<Option<i64>, Error> {
-        let is_others = table.creator != reader;
+        let is_others = !table.is_created_by(reader);
         Ok(match is_others && is_apart(&*self.vault.catalog()?, reader) {
             true => None,
             false => Some(self.shown_number(table.charge, reader)?),
@@ -348,6 +348,7 @@ impl Session {
             creator: self.analyst.clone(),
             charge: receipt.charge,
             statement: text.trim().to_owned(),
+            is_replayed: receipt.is_replayed,
             about: serde_json::to_string(&about).map_err(|_| Error::Internal)?,
             answer: bytes,
         }))

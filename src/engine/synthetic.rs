@@ -186,6 +186,7 @@ impl Session {
             creator: self.analyst.clone(),
             charge: receipt.charge,
             statement: text.trim().to_owned(),
+            is_replayed: false,
             about: serde_json::to_string(&about).unwrap_or_default(),
             answer,
         });

@@ -195,7 +195,7 @@ fn paid(due: &Due) -> Charge {
         plan_hash: due.plan_hash,
         statement: String::new(),
         entries: due.losses.iter().map(entry).collect(),
-        replayed: Vec::new(),
+        shows_again: false,
         unit_domains: due.unit_domains.clone(),
         catalog: vault.catalog().unwrap(),
     };

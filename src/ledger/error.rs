@@ -19,8 +19,10 @@ use rusqlite::ffi::SQLITE_READONLY_DBMOVED;
 use thiserror::Error;
 
 use crate::catalog::{CatalogError, SliceOf, Touched, payer};
-use crate::ledger::version::OLDEST;
-use crate::privacy::{Notion, ParameterError, Spend};
+use crate::ledger::wording::{
+    named, other_version, parameter, path_or, this, without_delta, without_replays,
+};
+use crate::privacy::{ParameterError, Spend};
 use crate::sampler::SamplerError;
 
 /// Why a vault refuses.
@@ -183,6 +185,25 @@ pub enum VaultError {
         /// The file.
         path: String,
     },
+    /// An analyst has added as much to the ledger today as one may.
+    #[error(
+        "the vault takes at most {most} entries of one analyst a day, so that nobody fills its disk: ask again tomorrow (UTC)"
+    )]
+    EnoughToday {
+        /// The most entries of a day.
+        most: i64,
+    },
+    /// A role has changed its password as often today as it may.
+    #[error(
+        "a role changes its password at most {most} times a day: its owner can, ALTER ROLE … PASSWORD"
+    )]
+    EnoughPasswords {
+        /// The most changes of a day.
+        most: i64,
+    },
+    /// The system says a time that cannot be: entries would get it, and what has expired would not have.
+    #[error("this machine's clock is wrong, it says a time before 1970: set it, and ask again")]
+    Clock,
     /// The names in the vault's folder, and with them the last transaction, may not survive a power cut.
     #[error(
         "the folder of the vault{} cannot be synced, so a charge could be lost and no query is answered",
@@ -323,8 +344,9 @@ pub enum VaultError {
     },
     /// The query costs less than the minimum per query.
     #[error(
-        "this query costs {asked}, and the privacy budget `{budget}` takes at least {least} per query: write {} or more for all releases of the query together",
-        parameter(least)
+        "this query costs {asked}, and the privacy budget `{budget}` takes at least {least} per query: write {} or more for all releases of the query together{}",
+        parameter(least),
+        without_replays(*shows_again)
     )]
     UnderMin {
         /// The budget.
@@ -333,6 +355,8 @@ pub enum VaultError {
         asked: Spend,
         /// The minimum cost of one query.
         least: Spend,
+        /// Whether the query also shows releases again, which does not count.
+        shows_again: bool,
     },
     /// The query costs more than the maximum per query.
     #[error("this query costs {asked}, and the privacy budget `{budget}` allows {most} per query")]
@@ -377,56 +401,6 @@ pub enum VaultError {
         /// The name.
         name: String,
     },
-}
-
-/// A path to append to its noun; nothing if the path is withheld.
-fn named(path: &str) -> String {
-    if path.is_empty() { String::new() } else { format!(" `{path}`") }
-}
-
-/// A path at the beginning of a sentence, or words for a withheld one.
-fn this(path: &str) -> String {
-    if path.is_empty() { "the file".to_owned() } else { format!("`{path}`") }
-}
-
-/// A path in a command, or a word for a withheld one.
-fn path_or<'a>(path: &'a str, word: &'a str) -> &'a str {
-    if path.is_empty() { word } else { path }
-}
-
-/// The parameter of a release with this cost.
-fn parameter(cost: &Spend) -> String {
-    let name = match cost.notion {
-        Notion::Approximate => "eps",
-        Notion::Concentrated => "rho",
-        Notion::Coupons => "coupons",
-    };
-    format!("{name}={}", cost.loss_text())
-}
-
-/// The advice if only δ is insufficient and the budget has none.
-fn without_delta(budget: &str, asked: &Spend, left: &Spend) -> String {
-    if asked.nano <= left.nano && asked.atto_delta > 0 && left.atto_delta == 0 {
-        format!(
-            "; it has no delta, but its owner can add some with ALTER PRIVACY BUDGET {budget} SET LIMIT (…, delta=…), unless it was created with thresholds=0"
-        )
-    } else {
-        String::new()
-    }
-}
-
-/// The advice for a vault of an older or newer program.
-fn other_version(path: &str, found: i64, known: i64) -> String {
-    if found > known {
-        ": open it with the newer HushQL that made it".to_owned()
-    } else if found >= OLDEST {
-        format!(
-            ": an older HushQL made it, and its owner can upgrade it with `hushql upgrade {}`",
-            path_or(path, "VAULT")
-        )
-    } else {
-        ": it is too old to upgrade; create a new vault, and declare budgets there with the remainders of the old ones".to_owned()
-    }
 }
 
 impl VaultError {
@@ -480,6 +454,9 @@ impl VaultError {
             | Self::Amount(_)
             | Self::Entropy(_)
             | Self::Redeclared
+            | Self::Clock
+            | Self::EnoughToday { .. }
+            | Self::EnoughPasswords { .. }
             | Self::EmptyCharge
             | Self::AnalystName { .. } => {}
         }

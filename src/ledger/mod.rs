@@ -40,7 +40,7 @@
 //!         shared: false,
 //!         cells: None,
 //!     }],
-//!     replayed: Vec::new(),
+//!     shows_again: false,
 //!     unit_domains: vec!["adult".to_owned()],
 //!     catalog: vault.catalog()?,
 //! })?;
@@ -59,6 +59,7 @@ mod records;
 mod tests;
 mod vault;
 pub(crate) mod version;
+mod wording;
 
 pub(crate) use charging::carried::Elsewhere;
 pub use charging::charge::{BudgetQuote, Charge, ChargeEntry, ChargeRequest, Due};
@@ -81,3 +82,4 @@ pub(crate) use vault::roles::RoleChange;
 pub(crate) use vault::spending::Spent;
 pub use vault::verify::Verified;
 pub use vault::{BudgetState, Vault};
+pub(crate) use wording::without_replays;

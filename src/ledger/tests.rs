@@ -93,7 +93,7 @@ fn request(nano: i64, atto: i64, unit_domains: &[&str]) -> ChargeRequest {
         plan_hash: plan_hash("plan"),
         statement: "SELECT LAPLACE(eps=1) COUNT(*) FROM adult".to_owned(),
         entries: vec![entry(loss)],
-        replayed: Vec::new(),
+        shows_again: false,
         unit_domains: unit_domains.iter().map(|unit_domain| (*unit_domain).to_owned()).collect(),
         catalog: Arc::new(Catalog::of_any_vault()),
     }

@@ -7,7 +7,7 @@
 use arrow::array::RecordBatch;
 
 use crate::analysis::outcome::Analysis;
-use crate::analysis::{ContributionBounds, ErrorBars, Measure};
+use crate::analysis::{ContributionBounds, ErrorBars, Measure, PrivateAggregate};
 use crate::catalog::Catalog;
 use crate::dialect::Parameters;
 use crate::privacy::{Delta, Loss, decimal_text};
@@ -18,6 +18,7 @@ use apart::Apart;
 use consistent::{Fit, FittedLevel, fits};
 use cost::{Accounts, default_cost};
 use goal::{Groups, priced};
+use mechanism::is_bare;
 use shown::{PaidBy, Shown, drawn_by};
 use together::{draw_together, losses};
 use unit::{Draws, Of, Unit};
@@ -111,20 +112,10 @@ impl Release {
         })
     }
 
-    /// The losses of what is shown again, as they were charged when it was drawn.
-    pub(crate) fn replayed_losses(&self) -> Vec<Loss> {
-        let aggregates = self.mechanisms.iter().zip(&self.selections).enumerate();
-        let of = |(part, (mechanisms, selection)): (
-            usize,
-            (&Vec<Mechanized>, &Option<PartitionSelection>),
-        )| {
-            let measures = losses(mechanisms).into_iter().enumerate();
-            let measures = measures.filter(move |(at, _)| self.shown.has(part, *at));
-            let selection = selection.as_ref().filter(|_| self.shown.whole(part).is_some());
-            let threshold = selection.and_then(PartitionSelection::loss).cloned();
-            measures.map(|(_, loss)| loss).chain(threshold).collect::<Vec<_>>()
-        };
-        aggregates.flat_map(of).collect()
+    /// Whether its cost is the default of a budget alone, of which each release has a share, and some of them are shown again.
+    pub(crate) fn shows_part_of_default(&self) -> bool {
+        let measures = || self.analysis.parts().iter().flat_map(PrivateAggregate::measures);
+        !self.replayed_charges().is_empty() && measures().all(is_bare)
     }
 
     /// Shows again what a unit drew, and this charge paid for: it is neither charged nor drawn any more. `None`, and nothing

@@ -13,6 +13,8 @@
  *                            short (half of a write, and no space for the rest);
  *                            kill, kill-half, kill-after (before, within and after the call)
  *   SHIM_ENTROPY=fail        requests for 32 random bytes fail
+ *   SHIM_FULL=/d/full        while this file exists, no write finds space
+ *   SHIM_CLOCK=-86400        the time of the day in seconds since 1970, which stands still
  *
  * Files: d the vault, j its journal, w its -wal, f its folder, a the anchor, g the anchor's folder.
  * The order of the numbers is the order of the calls, which are made one at a time.
@@ -29,6 +31,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FILES 4096
@@ -187,11 +190,16 @@ READING(read, "read", (int fd, void *into, size_t length), (fd, into, length))
 READING(pread, "read", (int fd, void *into, size_t length, off_t from), (fd, into, length, from))
 READING(pread64, "read", (int fd, void *into, size_t length, off64_t from), (fd, into, length, from))
 
+static int is_full(void) {
+    const char *sign = getenv("SHIM_FULL");
+    return sign && access(sign, F_OK) == 0;
+}
+
 static enum act writing(int fd, const void *from, size_t length, off_t to) {
     char kind = kind_of(fd);
     if (!kind) return PASS;
     enum act act = gate("write", kind, to, from, length);
-    if (act == PASS && full[fd]) return errno = ENOSPC, FAIL;
+    if (act == PASS && (full[fd] || is_full())) return errno = ENOSPC, FAIL;
     if (act == HALF) full[fd] = 1;
     return act;
 }
@@ -274,6 +282,13 @@ static int controlled(int fd, int command, void *argument) {
     }
 CONTROL(fcntl)
 CONTROL(fcntl64)
+
+int clock_gettime(clockid_t clock, struct timespec *into) {
+    const char *now = clock == CLOCK_REALTIME ? getenv("SHIM_CLOCK") : NULL;
+    if (!now) return REAL(clock_gettime)(clock, into);
+    into->tv_sec = atol(now), into->tv_nsec = 0;
+    return 0;
+}
 
 ssize_t getrandom(void *into, size_t length, unsigned flags) {
     char line[64];

@@ -18,7 +18,8 @@ impl Ran {
             Some(proposal) => {
                 let batches: Vec<_> = rows.into_iter().map(|(batch, _)| batch).collect();
                 let (range, note) = proposal.answer(&batches).map_err(|_| Error::Execution)?;
-                Ok(Answer::proposed(range, note, self.receipt))
+                let answer = Answer::proposed(range, note, self.receipt);
+                Ok(self.notes.into_iter().fold(answer, Answer::noted))
             }
             None => Ok(Answer::new(self.head(), rows)),
         }
@@ -26,7 +27,9 @@ impl Ran {
 
     /// What is known before the first row.
     pub(super) fn head(&self) -> Head {
-        Head::new(&self.drawn, self.planned.release(), self.receipt.clone())
+        let mut head = Head::new(&self.drawn, self.planned.release(), self.receipt.clone());
+        head.notes.extend(self.notes.iter().cloned());
+        head
     }
 
     /// Whether the answer is read off all rows together.

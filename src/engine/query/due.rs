@@ -38,6 +38,15 @@ pub(crate) struct ToKeep {
     pub(super) rows: RowsOf,
 }
 
+/// What becomes of releases that were paid for before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// They are shown again.
+    Shown,
+    /// They are drawn and paid for anew, and what was kept first stays.
+    DrawnAnew,
+}
+
 impl Due {
     /// The planned query: what it releases, and by which mechanisms.
     pub(crate) fn planned(&self) -> &Planned {
@@ -81,10 +90,8 @@ impl Session {
         if entries.is_empty() {
             return Ok(Due { planned, request: None, cost: Cost::default(), to_keep });
         }
-        let replayed = release.replayed_losses();
-        let mut shown = replayed.iter().map(Cost::round_up);
-        let stated = shown.try_fold(cost, |all, one| all.plus(one?))?;
-        self.inner.resources.check_cost(stated)?;
+        let shows_again = !release.replayed_charges().is_empty();
+        self.inner.resources.check_cost(cost, shows_again)?;
         let unit_domains = release.unit_domains();
         let counts: Vec<Notion> = unit_domains
             .iter()
@@ -97,7 +104,7 @@ impl Session {
             // The caller that charges it fills this in.
             statement: String::new(),
             entries,
-            replayed,
+            shows_again,
             unit_domains,
             catalog: Arc::clone(planned.catalog()),
         };
@@ -123,7 +130,7 @@ impl Session {
     ///
     /// # Errors
     /// The vault's own.
-    pub(crate) fn known(&self, planned: &mut Planned) -> Result<Vec<ToKeep>, Error> {
+    pub(crate) fn known(&self, planned: &mut Planned, known: Known) -> Result<Vec<ToKeep>, Error> {
         if planned.release().analysis().parts().is_empty() || planned.proposal().is_some() {
             return Ok(Vec::new());
         }
@@ -132,17 +139,17 @@ impl Session {
         if unit_domains.all(|unit_domain| planned.replay_of(unit_domain) == Replay::Off) {
             return Ok(Vec::new());
         }
-        let to_keep = self.show_known(planned)?;
-        if to_keep.is_empty() || !planned.release_mut().draw_apart() {
+        let to_keep = self.show_known(planned, known)?;
+        if known == Known::DrawnAnew || to_keep.is_empty() || !planned.release_mut().draw_apart() {
             return Ok(to_keep);
         }
-        self.show_known(planned)?;
+        self.show_known(planned, known)?;
         planned.release_mut().draw_together_again();
-        self.show_known(planned)
+        self.show_known(planned, known)
     }
 
-    /// The query shows again what is kept of the draws that it would make. The result is what of the rest can be kept.
-    fn show_known(&self, planned: &mut Planned) -> Result<Vec<ToKeep>, Error> {
+    /// The query shows again what is kept of the draws that it would make, if it does. The result is what of the rest can be kept.
+    fn show_known(&self, planned: &mut Planned, becomes: Known) -> Result<Vec<ToKeep>, Error> {
         let (mut known, mut asked) = (Vec::new(), Vec::new());
         for unit in units(planned.release()) {
             let is_off = |unit_domain: &String| planned.replay_of(unit_domain) == Replay::Off;
@@ -160,8 +167,9 @@ impl Session {
         let kept = self.inner.vault.kept(&asked, &self.analyst, planned.catalog())?;
         for ((unit, rows), kept) in known.into_iter().zip(kept) {
             let Some(kept) = kept else { continue };
-            let mut is_shown = false;
-            if let Some(draw) = kept.draw
+            let mut is_shown = becomes == Known::DrawnAnew && kept.draw.is_some();
+            if becomes == Known::Shown
+                && let Some(draw) = kept.draw
                 && let Ok(drawn) = decoded_draw(&draw.drawn)
             {
                 let charge = draw.charge;
@@ -189,6 +197,7 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use super::Known;
     use crate::{Engine, Session};
 
     /// `people(id, age, city, job)`, their `visits(person, cost, place)`, the public `places(name, size)`, and the view `grown`.
@@ -468,7 +477,7 @@ mod tests {
         let mut planned = lab.plan(query, &state).unwrap();
         engine.owner().execute("ALTER TABLE people REFRESH").await.unwrap();
         assert!(lab.quote(&due).is_err_and(|error| error.is_redeclared()));
-        assert!(lab.known(&mut planned).is_err_and(|error| error.is_redeclared()));
+        assert!(lab.known(&mut planned, Known::Shown).is_err_and(|error| error.is_redeclared()));
     }
 
     /// What depends on the clock is another question each time.

@@ -27,11 +27,17 @@ use crate::exec::{self, Drawn, Running};
 use crate::ledger::{KeptDraw, Vault};
 use crate::privacy::Cost;
 
+/// What is said of an answer whose draws the vault could not keep.
+const NOT_KEPT: &str =
+    "the vault could not keep this answer: whoever asks the question again pays again";
+
 /// A query whose private parts have run, and whose rows are still to come; only [`Session::run_plans`] makes one.
 pub(crate) struct Ran {
     pub(super) planned: Planned,
     pub(super) drawn: Drawn,
     pub(super) receipt: Option<Receipt>,
+    /// What there is to say beside the answer.
+    pub(super) notes: Vec<String>,
     rows: SendableRecordBatchStream,
     /// Rows that the answer may still have.
     left: usize,
@@ -97,8 +103,13 @@ impl Session {
             return Err(Error::Execution);
         }
         let replayed = planned.release().replayed_numbers();
+        let mut notes = Vec::new();
         if let Some(charge) = &charge {
-            self.keep(charge.sequence(), to_keep, text, &planned, &drawn.batches).await;
+            let kept = self.keep(charge.sequence(), to_keep, text, &planned, &drawn.batches).await;
+            // It is paid for, and cannot be drawn again for the same charge.
+            if kept.is_err() {
+                notes.push(NOT_KEPT.to_owned());
+            }
         }
         let cells = planned.cells_told();
         let receipt = match (charge, replayed.first().copied()) {
@@ -106,7 +117,7 @@ impl Session {
                 cells,
                 spent: charge.spend(),
                 left: charge.left().to_vec(),
-                sequence: self.shown_number(charge.sequence())?,
+                sequence: self.number_of_charge(charge.sequence(), planned.catalog()),
                 charge: charge.sequence(),
                 is_replayed: false,
                 replayed,
@@ -121,10 +132,13 @@ impl Session {
             (None, None) => None,
         };
         let left = self.inner.resources.rows;
-        Ok(Ran { planned, drawn, receipt, rows, left, _shown: shown })
+        Ok(Ran { planned, drawn, receipt, notes, rows, left, _shown: shown })
     }
 
-    /// Keeps what a paid query drew. If that fails, it is drawn and paid for once more when it is asked again: nobody has to know.
+    /// Keeps what a paid query drew. If that fails, it is drawn and paid for once more when it is asked again.
+    ///
+    /// # Errors
+    /// The vault's own.
     async fn keep(
         &self,
         charge: i64,
@@ -132,7 +146,7 @@ impl Session {
         text: String,
         planned: &Planned,
         batches: &[RecordBatch],
-    ) {
+    ) -> Result<(), Error> {
         let mut draws = Vec::new();
         for one in to_keep {
             // A public table that changed since the key was made would be another one's draw.
@@ -144,11 +158,11 @@ impl Session {
             draws.extend(drawn.map(|drawn| (one.key, KeptDraw { charge, drawn })));
         }
         if draws.is_empty() {
-            return;
+            return Ok(());
         }
         let analyst = self.analyst.clone();
         let keep = move |vault: &Vault| vault.keep_draws(&draws, &analyst, &text);
-        let _ = at_vault(&self.inner.vault, keep).await;
+        at_vault(&self.inner.vault, keep).await
     }
 
     /// Withholds what was read of tables as public ones that are not public any more, or not the same.

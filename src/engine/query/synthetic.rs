@@ -175,7 +175,7 @@ impl Session {
         rows: Option<u64>,
     ) -> Result<DueRows, Error> {
         let cost = Cost::round_up(release.loss())?;
-        self.inner.resources.check_cost(cost)?;
+        self.inner.resources.check_cost(cost, false)?;
         let unit_domain = release.rows().subject().unit_domain().to_owned();
         let counts: Vec<Notion> =
             declared.catalog.budgets_of(&unit_domain).map(|budget| budget.limit.notion).collect();
@@ -194,7 +194,7 @@ impl Session {
             // The charge fills this in.
             statement: String::new(),
             entries: vec![entry],
-            replayed: Vec::new(),
+            shows_again: false,
             unit_domains: vec![unit_domain],
             catalog: Arc::clone(&declared.catalog),
         };
@@ -311,7 +311,7 @@ impl Session {
             spent: charge.spend(),
             left: charge.left().to_vec(),
             cells: cells_told(&release, &declared),
-            sequence: self.shown_number(charge.sequence())?,
+            sequence: self.number_of_charge(charge.sequence(), &declared.catalog),
             charge: charge.sequence(),
             is_replayed: false,
             replayed: Vec::new(),

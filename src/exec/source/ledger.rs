@@ -338,14 +338,19 @@ impl Scan {
                 entries.reverse();
             }
             let read = entries.last().map(|entry| entry.sequence);
+            if own.is_some() {
+                entries.retain(|entry| entry.analyst == *reader);
+            }
+            // By their numbers in the whole ledger: own ones do not tell whose texts they are.
+            let shown = fetch.unwrap_or(usize::MAX).min(entries.len());
+            let statements = match texts {
+                true => vault.statements(entries.get(..shown).unwrap_or_default(), &reader)?,
+                false => vec![None; shown],
+            };
             if let Some(own) = &mut own {
                 entries = own.next(entries);
             }
-            entries.truncate(fetch.unwrap_or(usize::MAX));
-            let statements = match texts {
-                true => vault.statements(&entries, &reader)?,
-                false => vec![None; entries.len()],
-            };
+            entries.truncate(shown);
             Ok::<_, VaultError>((entries, statements, own, read))
         });
         let page = page.await.map_err(|error| DataFusionError::External(Box::new(error)))?;
@@ -531,7 +536,7 @@ mod tests {
             analyst: "lab".to_owned(),
             plan_hash: plan_hash("plan"),
             entries: (0..entries).map(entry).collect(),
-            replayed: Vec::new(),
+            shows_again: false,
             unit_domains: vec!["adult".to_owned()],
             statement: "SELECT 1".to_owned(),
             catalog: vault.catalog().unwrap(),

@@ -82,7 +82,7 @@ pub(crate) fn raise(
         let all = missing.iter().try_fold(Cost::zero(), |sum, cost| sum.plus(*cost))?;
         let all = if missing.len() == 1 { *first } else { all };
         let statement = format!("SPENT ({all})");
-        statements::keep(connection, &statement)?;
+        let hash = statements::keep(connection, &statement)?;
         analyst::add(connection, payer)?;
         let entries = missing.iter().map(|cost| LedgerEntry {
             sequence: 0,
@@ -97,7 +97,7 @@ pub(crate) fn raise(
             plan_hash: plan_hash(&statement),
             at: None,
             cells: None,
-            statement: Some(statements::hash(&statement)),
+            statement: Some(hash),
             nonce: [0; 16],
             chain: [0; 32],
         });

@@ -27,8 +27,8 @@ use crate::ledger::charging::cells::{
 use crate::ledger::charging::slices::{SliceState, share_of, shares};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::chain::{LedgerEntry, Witness};
-use crate::ledger::records::statements;
 use crate::ledger::records::sums::{Place, Sum};
+use crate::ledger::records::{quota, statements};
 use crate::privacy::{Cost, Loss, Notion, Spend, Tally};
 
 /// The planned releases of a statement, with their privacy losses.
@@ -42,8 +42,8 @@ pub struct ChargeRequest {
     pub statement: String,
     /// The releases; each becomes an entry of the ledger.
     pub entries: Vec<ChargeEntry>,
-    /// The losses of what the statement shows again: they were paid before, and count towards the minimum per query alone.
-    pub replayed: Vec<Loss>,
+    /// Whether the statement also shows again what was paid for before. That is no part of the charge, and a refusal says so.
+    pub shows_again: bool,
     /// The unit domains of all private tables that the releases read.
     pub unit_domains: Vec<String>,
     /// The declarations with which the statement was planned. The charge compares them with the present ones.
@@ -248,17 +248,8 @@ fn price(
             Some(_) | None => VaultError::NoEpsilon { budget: name() },
         })
     };
-    // What is shown again is part of the query: who asked first decides about its cost, and not about whether it is allowed.
-    let shown = request.replayed.iter().map(Cost::round_up).collect::<Result<Vec<_>, _>>()?;
-    let (mut stated, mut stated_tally) = (asked, tally);
-    for cost in &shown {
-        stated = stated.plus(*cost)?;
-        stated_tally = stated_tally.plus(Tally::of(cost))?;
-    }
-    check_minimum(&touched, |budget| match budget.counted(stated, stated_tally) {
-        Some(stated) => Ok(stated),
-        None => within(budget),
-    })?;
+    // Both bounds hold for what is charged now: a release that costs next to nothing stays one beside any that is shown again.
+    check_minimum(&touched, request.shows_again, within)?;
     for Account { budget, .. } in &touched {
         let asked = within(budget)?;
         if !budget.per_query.allows(asked) {
@@ -299,7 +290,6 @@ fn price(
 
     let unit_domains: Vec<String> = unit_domains.into_iter().cloned().collect();
     let names: Vec<String> = budgets.iter().map(|quote| quote.budget.clone()).collect();
-    let statement = statements::hash(&request.statement);
     let entries = request.entries.iter().zip(costs).map(|(entry, (cells, cost))| LedgerEntry {
         sequence: 0,
         charge: 0,
@@ -307,12 +297,13 @@ fn price(
         unit_domains: unit_domains.clone(),
         budgets: names.clone(),
         mechanism: entry.mechanism.clone(),
-        parameters: entry.parameters.clone(),
-        sensitivity: entry.sensitivity.clone(),
+        parameters: statements::beginning(&entry.parameters),
+        sensitivity: statements::beginning(&entry.sensitivity),
         cost,
         plan_hash: request.plan_hash,
         at: None,
-        statement: Some(statement),
+        // The payment fills this in.
+        statement: None,
         cells,
         nonce: [0; 16],
         chain: [0; 32],
@@ -385,6 +376,7 @@ impl Site<'_> {
 /// Refuses a cost below the minimum per query of one of these budgets, and names the one with the highest minimum.
 fn check_minimum(
     touched: &[&Account],
+    shows_again: bool,
     within: impl Fn(&Budget) -> Result<Spend, VaultError>,
 ) -> Result<(), Fault> {
     let mut most: Option<(&Budget, Spend, Spend)> = None;
@@ -398,7 +390,8 @@ fn check_minimum(
     }
     match most {
         Some((budget, asked, least)) => {
-            Err(VaultError::UnderMin { budget: budget.name.clone(), asked, least }.into())
+            let budget = budget.name.clone();
+            Err(VaultError::UnderMin { budget, asked, least, shows_again }.into())
         }
         None => Ok(()),
     }
@@ -414,8 +407,10 @@ pub(crate) fn pay(
     witness: &mut Witness,
     request: &ChargeRequest,
 ) -> Result<Charge, Fault> {
-    let Price { entries, asked, budgets, charged } = price(connection, witness, request)?;
-    statements::keep(connection, &request.statement)?;
+    let Price { mut entries, asked, budgets, charged } = price(connection, witness, request)?;
+    quota::check(connection, witness, &request.analyst)?;
+    let statement = statements::keep(connection, &request.statement)?;
+    entries.iter_mut().for_each(|entry| entry.statement = Some(statement));
     let sequence = witness.append(connection, entries)?;
     for (budget, people) in &charged {
         let spent = spent_at(budget, witness, people, |_| true, None)?;

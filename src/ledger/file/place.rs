@@ -90,6 +90,11 @@ impl Place {
         Ok(Self { path, journal: PathBuf::from(journal), file, home, folder })
     }
 
+    /// The path, from the root on.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The home that the vault stores for this place.
     pub(crate) fn home(&self) -> &Home {
         &self.home

@@ -23,7 +23,7 @@ use crate::catalog::{CatalogError, quoted};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst::{self, OWNER};
 use crate::ledger::records::chain::{LedgerEntry, Witness};
-use crate::ledger::records::statements;
+use crate::ledger::records::{statements, time};
 use crate::privacy::Cost;
 use crate::sampler::QueryRng;
 
@@ -50,14 +50,24 @@ CREATE TABLE release_grant (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// What the name of a grant begins with that is none: what an analyst has of the vault begins behind the entry of this number, since
+/// a role of this name was dropped then. No table has a name with a dot.
+const SINCE: &str = ".since ";
+
 /// The most release tables of one creator.
 pub(crate) const MOST_TABLES: usize = 200;
 
-/// The bytes of answers with which one creator may store no further one.
+/// The bytes of answers, and of what is kept beside them, with which one creator may store no further one.
 pub(crate) const MOST_BYTES: i64 = 64 << 20;
 
 /// The most bytes of one stored answer.
 pub(crate) const MOST_BYTES_OF_ONE: usize = 8 << 20;
+
+/// The most answers that one creator may store on one day (UTC) and has not paid for: each leaves entries in the ledger for ever.
+const MOST_FREE_A_DAY: usize = 200;
+
+/// The most analysts to whom one table is granted.
+const MOST_GRANTS: usize = 200;
 
 /// The mechanism of an entry that stores an answer.
 pub(crate) const STORE: &str = "STORE";
@@ -82,6 +92,8 @@ pub(crate) struct ReleaseTable {
     pub(crate) bytes: i64,
     /// The analysts who may read it beside its creator and the owner.
     pub(crate) grants: BTreeSet<String>,
+    /// Whether the role of its creator was dropped since: another one of that name did not create it.
+    pub(crate) is_left: bool,
     digest: [u8; 32],
 }
 
@@ -93,7 +105,12 @@ impl ReleaseTable {
 
     /// Whether this analyst may drop and grant it.
     pub(crate) fn is_managed_by(&self, reader: &str) -> bool {
-        reader == OWNER || reader == self.creator
+        reader == OWNER || self.is_created_by(reader)
+    }
+
+    /// Whether this analyst created it.
+    pub(crate) fn is_created_by(&self, reader: &str) -> bool {
+        reader == self.creator && !self.is_left
     }
 }
 
@@ -108,6 +125,8 @@ pub(crate) struct NewAnswer {
     pub(crate) charge: i64,
     /// The statement, as it was charged.
     pub(crate) statement: String,
+    /// Whether all of it was paid for before.
+    pub(crate) is_replayed: bool,
     /// What the engine keeps beside the rows.
     pub(crate) about: String,
     /// The rows.
@@ -170,8 +189,10 @@ pub(crate) fn check_unused(connection: &Connection, name: &str) -> Result<(), Fa
 /// [`VaultError::Catalog`].
 pub(crate) fn check_quota(connection: &Connection, creator: &str) -> Result<(), Fault> {
     let tables = all(connection)?;
-    let own = || tables.iter().filter(|table| table.creator == creator);
-    let bytes = own().fold(0_i64, |sum, table| sum.saturating_add(table.bytes));
+    let own = || tables.iter().filter(|table| table.is_created_by(creator));
+    let beside = |table: &ReleaseTable| i64::try_from(table.about.len()).unwrap_or(i64::MAX);
+    let bytes = own()
+        .fold(0_i64, |sum, table| sum.saturating_add(table.bytes).saturating_add(beside(table)));
     if own().count() >= MOST_TABLES || bytes >= MOST_BYTES {
         return Err(CatalogError::TooManyReleaseTables {
             most: MOST_TABLES,
@@ -180,6 +201,49 @@ pub(crate) fn check_quota(connection: &Connection, creator: &str) -> Result<(), 
         .into());
     }
     Ok(())
+}
+
+/// Refuses a creator who has stored enough today of what was paid for before.
+///
+/// # Errors
+/// [`VaultError::Catalog`].
+fn check_free_quota(connection: &Connection, creator: &str) -> Result<(), Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT count(*) FROM (SELECT mechanism, at FROM ledger WHERE analyst = ?1
+             ORDER BY sequence DESC LIMIT 10000)
+         WHERE mechanism = ?2 AND at >= ?3",
+    )?;
+    let today = time::today()?;
+    let stored: i64 = statement.query_row(params![creator, STORE, today], |row| row.get(0))?;
+    if usize::try_from(stored).unwrap_or(usize::MAX) >= MOST_FREE_A_DAY {
+        return Err(CatalogError::TooManyFreeTables { most: MOST_FREE_A_DAY }.into());
+    }
+    Ok(())
+}
+
+/// What an analyst has of the vault begins behind this entry of the ledger: their role was dropped, and another one of the name gets
+/// none of their tables, draws and texts, and nothing that was granted to them. The caller holds the write lock.
+pub(crate) fn leave(connection: &Connection, analyst: &str, last: i64) -> Result<(), Fault> {
+    all(connection)?;
+    connection.execute("DELETE FROM release_grant WHERE analyst = ?1", [analyst])?;
+    connection.execute(
+        "INSERT INTO release_grant (name, analyst) VALUES (?1, ?2)",
+        [format!("{SINCE}{last}"), analyst.to_owned()],
+    )?;
+    reseal(connection)
+}
+
+/// The number of the entry behind which what an analyst has begins; 0 for one whose role was never dropped.
+pub(crate) fn since(connection: &Connection, analyst: &str) -> Result<i64, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT name FROM release_grant WHERE name >= '.since ' AND name < '.since!' AND analyst = ?1",
+    )?;
+    let name: Option<String> = statement.query_row([analyst], |row| row.get(0)).optional()?;
+    Ok(name.as_deref().and_then(began).unwrap_or_default())
+}
+
+fn began(name: &str) -> Option<i64> {
+    name.strip_prefix(SINCE)?.parse().ok()
 }
 
 /// Stores an answer; the caller holds the write lock and has followed the chain.
@@ -197,10 +261,18 @@ pub(crate) fn put(
 ) -> Result<i64, Fault> {
     check_free(connection, &new.name, &new.creator)?;
     check_quota(connection, &new.creator)?;
+    if new.is_replayed && new.creator != OWNER {
+        check_free_quota(connection, &new.creator)?;
+    }
     // What was replayed was paid for by somebody else.
     check_charge(connection, new.charge, None)?;
     let salt = QueryRng::nonce().map_err(VaultError::Entropy)?;
-    let NewAnswer { name, creator, charge, statement, about, answer } = new;
+    let NewAnswer { name, creator, charge, statement, is_replayed, about, answer } = new;
+    // What is free keeps less.
+    let statement = match is_replayed {
+        true => statements::of_replay(statement),
+        false => statement,
+    };
     let digest = digest_of(&salt, (name, creator, *charge), about, answer);
     analyst::add(connection, creator)?;
     let parameters = format!("charge={charge}");
@@ -278,8 +350,11 @@ pub(crate) fn grant(
     may: bool,
     by: &str,
 ) -> Result<(), Fault> {
-    managed(connection, name, by)?;
+    let table = managed(connection, name, by)?;
     analyst::check(analyst)?;
+    if may && by != OWNER && table.grants.len() >= MOST_GRANTS && !table.grants.contains(analyst) {
+        return Err(CatalogError::TooManyGrants { most: MOST_GRANTS }.into());
+    }
     match may {
         true => connection.execute(
             "INSERT INTO release_grant (name, analyst) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
@@ -377,7 +452,7 @@ pub(crate) fn entry(
     statement: &str,
     digest: [u8; 32],
 ) -> Result<LedgerEntry, Fault> {
-    statements::keep(connection, statement)?;
+    let statement = statements::keep(connection, statement)?;
     Ok(LedgerEntry {
         cells: None,
         sequence: 0,
@@ -391,7 +466,7 @@ pub(crate) fn entry(
         cost: Cost::zero(),
         plan_hash: digest,
         at: None,
-        statement: Some(statements::hash(statement)),
+        statement: Some(statement),
         nonce: [0; 16],
         chain: [0; 32],
     })
@@ -415,18 +490,28 @@ fn digest_of(
 
 fn rows(connection: &Connection) -> Result<Vec<ReleaseTable>, Fault> {
     let mut grants_of: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut began_of: BTreeMap<String, i64> = BTreeMap::new();
     for (name, analyst) in grants(connection)? {
-        grants_of.entry(name).or_default().insert(analyst);
+        match began(&name) {
+            Some(last) => {
+                began_of.insert(analyst, last);
+            }
+            None => {
+                grants_of.entry(name).or_default().insert(analyst);
+            }
+        }
     }
     let mut statement = connection.prepare_cached(
         "SELECT sequence, name, creator, charge, about, length(answer), digest
          FROM release_table ORDER BY name",
     )?;
     let rows = statement.query_map([], |row| {
-        let name: String = row.get(1)?;
+        let (sequence, name, creator): (i64, String, String) =
+            (row.get(0)?, row.get(1)?, row.get(2)?);
         Ok(ReleaseTable {
-            sequence: row.get(0)?,
-            creator: row.get(2)?,
+            sequence,
+            is_left: began_of.get(&creator).is_some_and(|last| sequence <= *last),
+            creator,
             charge: row.get(3)?,
             about: row.get(4)?,
             bytes: row.get(5)?,
@@ -449,8 +534,8 @@ fn digest_of_all(tables: &[ReleaseTable], grants: &[(String, String)]) -> [u8; 3
     let mut fields = Fields::new("hushql answers 1");
     // The number of tables, so that a table cannot pass for a grant.
     fields.text(&tables.len().to_string());
-    for ReleaseTable { sequence, name, creator, charge, about, bytes, grants: _, digest } in tables
-    {
+    for table in tables {
+        let ReleaseTable { sequence, name, creator, charge, about, bytes, digest, .. } = table;
         fields.integer(*sequence);
         fields.text(name);
         fields.text(creator);

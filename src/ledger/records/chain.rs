@@ -283,7 +283,7 @@ impl Witness {
         entries: Vec<LedgerEntry>,
     ) -> Result<i64, Fault> {
         let first = self.sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
-        let now = time::now();
+        let now = time::now()?;
         for mut entry in entries {
             entry.charge = first;
             entry.at = Some(now);

@@ -74,9 +74,10 @@ pub(crate) fn append(
         .optional()?;
     let (mut sequence, mut chain): (i64, [u8; 32]) = last.unwrap_or_default();
     store::check_seal(connection, Kind::History, chain)?;
+    let at = time::now()?;
     for change in changes {
         sequence = sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
-        let entry = Declared { sequence, at: time::now(), analyst: analyst.to_owned(), change };
+        let entry = Declared { sequence, at, analyst: analyst.to_owned(), change };
         chain = link(&chain, &entry);
         connection.execute(
             "INSERT INTO declaration (sequence, at, analyst, change, chain) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -84,6 +85,13 @@ pub(crate) fn append(
         )?;
     }
     Ok(store::set_seal(connection, Kind::History, chain)?)
+}
+
+/// How many changes an analyst has made today (UTC).
+pub(crate) fn number_today(connection: &Connection, analyst: &str) -> Result<i64, Fault> {
+    let mut statement = connection
+        .prepare_cached("SELECT count(*) FROM declaration WHERE analyst = ?1 AND at >= ?2")?;
+    Ok(statement.query_row(params![analyst, time::today()?], |row| row.get(0))?)
 }
 
 /// The whole history, oldest first.

@@ -14,6 +14,9 @@
 //! entry 30  REPLAY   charge=17   asked again by somebody: no cost
 //! ```
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::catalog::store::Fields;
@@ -21,7 +24,7 @@ use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
 use crate::ledger::records::answers;
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::time;
+use crate::ledger::records::{statements, time};
 use crate::sampler::QueryRng;
 
 /// The table of kept draws.
@@ -47,17 +50,11 @@ BEGIN SELECT RAISE(ABORT, 'a kept draw is never changed'); END;
 /// The most bytes of one kept draw; a larger one is drawn each time.
 pub(crate) const MOST_BYTES_OF_ONE: usize = 1 << 20;
 
-/// The longest text of a replayed statement that is kept, and what stands for a longer one.
-const LONGEST_TEXT: usize = 1_024;
-const LONGER_TEXT: &str = "(a longer statement)";
-
 /// The bytes of an analyst's kept draws beyond which the oldest of them are forgotten: nobody's draws make room for those of others.
 const MOST_BYTES: i64 = 64 << 20;
 
 /// The mechanism of an entry that keeps a draw.
 pub(crate) const KEEP: &str = "KEEP";
-
-const SECONDS_OF_A_DAY: i64 = 86_400;
 
 /// The mechanism of an entry that says that one was shown again.
 pub(crate) const REPLAY: &str = "REPLAY";
@@ -77,6 +74,8 @@ pub(crate) struct Waiting {
     pub(crate) draws: Vec<([u8; 32], KeptDraw)>,
     pub(crate) analyst: String,
     pub(crate) statement: String,
+    /// Whether it is committed.
+    pub(crate) is_kept: Arc<AtomicBool>,
 }
 
 impl Waiting {
@@ -88,7 +87,7 @@ impl Waiting {
     }
 }
 
-/// The kept draw of this key: anybody's, the first one first, or that of one analyst.
+/// The kept draw of this key: anybody's, the first one first, or that of one analyst, whose role was not dropped since.
 ///
 /// # Guarantee
 /// `Ok(Some)` only with what an entry of the ledger has the digest of.
@@ -100,14 +99,25 @@ pub(crate) fn find(
     key: &[u8; 32],
     of: Option<&str>,
 ) -> Result<Option<KeptDraw>, Fault> {
+    let since = of.map_or(Ok(0), |analyst| answers::since(connection, analyst))?;
+    stored(connection, key, of, since)
+}
+
+/// The kept draw of this key, if it was kept behind an entry of the ledger.
+fn stored(
+    connection: &Connection,
+    key: &[u8; 32],
+    of: Option<&str>,
+    since: i64,
+) -> Result<Option<KeptDraw>, Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT kept.analyst, kept.charge, kept.drawn, kept.salt, ledger.plan_hash
          FROM kept_draw kept LEFT JOIN ledger
              ON ledger.sequence = kept.sequence AND ledger.mechanism = 'KEEP' AND ledger.spaces = '[]'
-         WHERE kept.key = ?1 AND (?2 IS NULL OR kept.analyst = ?2)
+         WHERE kept.key = ?1 AND (?2 IS NULL OR kept.analyst = ?2) AND kept.sequence > ?3
          ORDER BY kept.sequence LIMIT 1",
     )?;
-    let row = statement.query_row(params![key, of], |row| {
+    let row = statement.query_row(params![key, of, since], |row| {
         let analyst: String = row.get(0)?;
         let kept = KeptDraw { charge: row.get(1)?, drawn: row.get(2)? };
         let (salt, digest): ([u8; 16], Option<[u8; 32]>) = (row.get(3)?, row.get(4)?);
@@ -142,6 +152,9 @@ pub(crate) fn keep(
     let parameters = format!("charge={}", kept.charge);
     let entry = answers::entry(connection, (KEEP, parameters), analyst, statement, digest)?;
     let sequence = witness.append(connection, vec![entry])?;
+    // That of somebody who had the name before.
+    connection
+        .execute("DELETE FROM kept_draw WHERE key = ?1 AND analyst = ?2", params![key, analyst])?;
     connection.execute(
         "INSERT INTO kept_draw (key, analyst, sequence, charge, drawn, salt)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -164,11 +177,6 @@ fn forget_oldest(connection: &Connection, analyst: &str, most: i64) -> Result<()
     Ok(())
 }
 
-/// The first second of this day (UTC), since 1970.
-pub(crate) fn today() -> i64 {
-    time::now().div_euclid(SECONDS_OF_A_DAY).saturating_mul(SECONDS_OF_A_DAY)
-}
-
 /// Whether the ledger says already that an analyst was shown again on this day what a charge paid for.
 ///
 /// One entry for each analyst, charge and day says whose question something of that charge answered first on that day, so that the
@@ -178,7 +186,7 @@ pub(crate) fn is_noted(connection: &Connection, analyst: &str, charge: i64) -> R
         "SELECT 1 FROM ledger
          WHERE mechanism = 'REPLAY' AND analyst = ?1 AND parameters = ?2 AND at >= ?3",
     )?;
-    Ok(statement.exists(params![analyst, format!("charge={charge}"), today()])?)
+    Ok(statement.exists(params![analyst, format!("charge={charge}"), time::today()?])?)
 }
 
 /// Appends the entry of a replay, unless there is one of today; the caller holds the write lock and has followed the chain.
@@ -196,8 +204,7 @@ pub(crate) fn replayed(
     let parameters = format!("charge={charge}");
     let mut fields = Fields::new("hushql replay 1");
     fields.integer(charge);
-    // A replay costs nothing, so that texts of any length could fill the disk for nothing.
-    let statement = if statement.len() <= LONGEST_TEXT { statement } else { LONGER_TEXT };
+    let statement = statements::of_replay(statement);
     let entry =
         answers::entry(connection, (REPLAY, parameters), analyst, statement, fields.digest())?;
     witness.append(connection, vec![entry])?;
@@ -213,7 +220,7 @@ pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (key, analyst): ([u8; 32], String) = (row.get(0)?, row.get(1)?);
-        if find(connection, &key, Some(&analyst))?.is_none() {
+        if stored(connection, &key, Some(&analyst), 0)?.is_none() {
             return Err(damage());
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod history;
 pub(crate) mod kept;
 pub(crate) mod kinds;
+pub(crate) mod quota;
 pub(crate) mod roles;
 pub(crate) mod statements;
 pub(crate) mod sums;

@@ -1,7 +1,10 @@
 //! The texts of the charged statements, each stored once under its hash.
 //!
 //! An entry of the ledger contains the hash, which the chain covers; only the analyst who asked and the owner see the
-//! text. A text that does not match its hash is damage.
+//! text. A text that does not match its hash is damage. Texts are never deleted, so they are kept short: of a longer one, its beginning
+//! and the hash of the whole.
+
+use std::borrow::Cow;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -34,14 +37,49 @@ pub(crate) fn name(hash: &[u8; 32]) -> String {
     hash.iter().fold("sha256:".to_owned(), |name, byte| name + &format!("{byte:02x}"))
 }
 
-/// Stores a text; the caller holds the write lock.
-pub(crate) fn keep(connection: &Connection, text: &str) -> Result<(), Fault> {
+/// The longest text that is kept as it is, and that of a statement which costs nothing, in bytes.
+const LONGEST: usize = 4_096;
+const LONGEST_FREE: usize = 1_024;
+
+/// What is kept of a longer text, in bytes.
+const BEGINNING: usize = 3_072;
+
+/// What is kept of the text of a statement that shows again what was paid for before.
+///
+/// Such a statement costs nothing, so that texts of any length could fill the disk for nothing.
+pub(crate) fn of_replay(text: &str) -> &str {
+    if text.len() <= LONGEST_FREE { text } else { "(a longer statement)" }
+}
+
+/// What is kept of a text that an entry has itself.
+pub(crate) fn beginning(text: &str) -> String {
+    let end = text.floor_char_boundary(LONGEST_FREE);
+    match text.get(..end) {
+        Some(beginning) if end < text.len() => format!("{beginning}…"),
+        Some(_) | None => text.to_owned(),
+    }
+}
+
+/// What is kept of a text.
+fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= LONGEST {
+        return Cow::Borrowed(text);
+    }
+    let beginning = text.get(..text.floor_char_boundary(BEGINNING)).unwrap_or_default();
+    let (length, whole) = (text.len(), name(&hash(text)));
+    Cow::Owned(format!("{beginning}\n… (shortened: {length} bytes in all, {whole})"))
+}
+
+/// Stores a text, or what is kept of a longer one, and returns its hash; the caller holds the write lock.
+pub(crate) fn keep(connection: &Connection, text: &str) -> Result<[u8; 32], Fault> {
+    let text = shortened(text);
+    let hash = hash(&text);
     connection
         .prepare_cached(
             "INSERT INTO statement (hash, text) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         )?
-        .execute(params![hash(text), text])?;
-    Ok(())
+        .execute(params![hash, text])?;
+    Ok(hash)
 }
 
 /// The text with this hash, if it is stored.

@@ -2,8 +2,25 @@
 
 use std::time::SystemTime;
 
-/// Seconds since 1970 (UTC); 0 before 1970 and beyond 64 bits.
-pub(crate) fn now() -> i64 {
+use crate::ledger::error::VaultError;
+
+/// Seconds since 1970 (UTC).
+///
+/// # Errors
+/// [`VaultError::Clock`] for a time before 1970 or beyond 64 bits: entries would get a wrong time, and roles that have expired would
+/// not have.
+pub(crate) fn now() -> Result<i64, VaultError> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.ok().and_then(|since| i64::try_from(since.as_secs()).ok()).unwrap_or(0)
+    let since = since.map_err(|_| VaultError::Clock)?;
+    i64::try_from(since.as_secs()).map_err(|_| VaultError::Clock)
+}
+
+const SECONDS_OF_A_DAY: i64 = 86_400;
+
+/// The first second of this day (UTC), since 1970.
+///
+/// # Errors
+/// As [`now`].
+pub(crate) fn today() -> Result<i64, VaultError> {
+    Ok(now()?.div_euclid(SECONDS_OF_A_DAY).saturating_mul(SECONDS_OF_A_DAY))
 }

@@ -14,6 +14,7 @@ fn answer(name: &str, charge: i64) -> NewAnswer {
         creator: "lab".to_owned(),
         charge,
         statement: format!("CREATE RELEASE TABLE {name} AS …"),
+        is_replayed: false,
         about: "{}".to_owned(),
         answer: vec![1, 2, 3],
     }
@@ -233,4 +234,59 @@ fn of_two_answers_of_one_name_the_first_is_stored() {
     assert_eq!(tables.iter().map(|table| table.charge).collect::<Vec<_>>(), [second, 1]);
     assert_eq!(total(&one, "adult"), spend(3 * NANO, 0));
     one.verify().unwrap();
+}
+
+/// Of what was paid for before, a creator stores so much a day: each table leaves two entries, dropped or not.
+#[test]
+fn a_creator_stores_so_much_for_nothing_a_day() {
+    let (_folder, path) = stored();
+    let vault = Vault::open(&path).unwrap();
+    let free = |creator: &str| NewAnswer {
+        is_replayed: true,
+        creator: creator.to_owned(),
+        ..answer("again", 1)
+    };
+    for _ in 1..200 {
+        vault.store_answer(&free("lab")).unwrap();
+        vault.drop_release_table("again", "lab").unwrap();
+    }
+    let full = refused(vault.store_answer(&free("lab")));
+    assert!(matches!(full, CatalogError::TooManyFreeTables { most: 200 }), "{full}");
+    // What is paid, others, and the owner are not in its way.
+    vault.store_answer(&answer("again", 1)).unwrap();
+    vault.drop_release_table("again", "lab").unwrap();
+    for other in ["eve", crate::ledger::OWNER] {
+        vault.store_answer(&free(other)).unwrap();
+        vault.drop_release_table("again", other).unwrap();
+    }
+    vault.verify().unwrap();
+}
+
+/// What stands beside the rows counts, too.
+#[test]
+fn texts_beside_the_rows_count() {
+    let (_folder, path) = stored();
+    let vault = Vault::open(&path).unwrap();
+    for name in 0..8 {
+        let about = "x".repeat(8 << 20);
+        vault.store_answer(&NewAnswer { about, ..answer(&format!("t{name}"), 1) }).unwrap();
+    }
+    assert!(matches!(
+        refused(vault.may_store("q", "lab")),
+        CatalogError::TooManyReleaseTables { .. }
+    ));
+}
+
+#[test]
+fn a_table_is_granted_to_so_many() {
+    let (_folder, path) = stored();
+    let vault = Vault::open(&path).unwrap();
+    let grant = |to: usize, by: &str| vault.grant_release_table(("r", &format!("a{to}")), true, by);
+    for to in 0..200 {
+        grant(to, "lab").unwrap();
+    }
+    let full = refused(grant(200, "lab"));
+    assert!(matches!(full, CatalogError::TooManyGrants { most: 200 }), "{full}");
+    grant(7, "lab").unwrap();
+    grant(200, crate::ledger::OWNER).unwrap();
 }

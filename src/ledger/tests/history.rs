@@ -2,7 +2,7 @@
 
 use super::{NANO, alter, budget, file, furnish, request, spend, table};
 use crate::catalog::{CatalogError, Privacy};
-use crate::ledger::{OWNER, Vault, VaultError};
+use crate::ledger::{ChargeRequest, OWNER, Vault, VaultError};
 
 fn changes(vault: &Vault) -> Vec<String> {
     vault.declarations().unwrap().into_iter().map(|declared| declared.change).collect()
@@ -99,4 +99,29 @@ fn a_charge_says_when_and_what() {
     });
     assert!(matches!(vault.statement(&hash), Err(VaultError::Corrupt { .. })));
     assert!(vault.create_table(&table("other")).is_ok());
+}
+
+/// Texts are never deleted, and so they are kept short.
+#[test]
+fn of_a_long_text_its_beginning_is_kept() {
+    let (_folder, path) = file(spend(9 * NANO, 0));
+    let vault = Vault::open(&path).unwrap();
+    for (length, is_whole) in [(4_096, true), (4_097, false), (900_000, false)] {
+        let statement = "é".repeat(length / 2) + &"x".repeat(length % 2);
+        let ask = ChargeRequest { statement: statement.clone(), ..request(1, 0, &["adult"]) };
+        let _ = vault.charge(&ask).unwrap();
+        let entry = vault.entries().unwrap().pop().unwrap();
+        let kept = vault.statement(&entry.statement.unwrap()).unwrap().unwrap();
+        assert_eq!(kept == statement, is_whole, "{length}");
+        assert!(kept.len() <= 4_096 && kept.starts_with(&statement[..3_000]), "{length}");
+        let end = format!("… (shortened: {length} bytes in all, sha256:");
+        assert_eq!(kept.contains(&end), !is_whole, "{length}");
+    }
+    let long = "9".repeat(5_000);
+    let mut ask = request(1, 0, &["adult"]);
+    ask.entries[0].parameters = long.clone();
+    let _ = vault.charge(&ask).unwrap();
+    let entry = vault.entries().unwrap().pop().unwrap();
+    assert_eq!(entry.parameters, format!("{}…", &long[..1_024]));
+    vault.verify().unwrap();
 }

@@ -2,12 +2,14 @@
 //!
 //! In: identities of releases. Out: what [`kept`](crate::ledger::records::kept) keeps. Each method is one transaction.
 
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use rusqlite::Connection;
 
 use crate::catalog::{Catalog, Replay, alter, numbers, store};
 use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::handle::Handle;
 use crate::ledger::file::known::Moment;
 use crate::ledger::records::kept::{self, KeptDraw, Waiting};
 use crate::ledger::vault::Vault;
@@ -115,7 +117,10 @@ impl Vault {
     }
 
     /// Keeps what a paid statement drew, each draw under its key. Statements that wait for the vault at the same time are kept with
-    /// one commit; whoever waits for another's gets `Ok`, whatever came of it.
+    /// one commit.
+    ///
+    /// # Guarantee
+    /// `Ok` only once its draws are committed, by whichever statement's thread.
     ///
     /// # Errors
     /// [`VaultError`] if the file cannot be written.
@@ -125,35 +130,48 @@ impl Vault {
         analyst: &str,
         statement: &str,
     ) -> Result<(), VaultError> {
+        let is_kept = Arc::<AtomicBool>::default();
         let own = Waiting {
             draws: draws.to_vec(),
             analyst: analyst.to_owned(),
             statement: statement.to_owned(),
+            is_kept: Arc::clone(&is_kept),
         };
         self.keeping.lock().unwrap_or_else(PoisonError::into_inner).push(own);
         let handle = self.lock();
         let all = std::mem::take(&mut *self.keeping.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut handle = handle?;
-        // Whoever had the handle before has kept them all with one commit.
-        if all.is_empty() {
-            return Ok(());
-        }
-        let mut keep = |some: &[Waiting]| {
-            self.write_with(&mut handle, |connection, witness| {
-                witness.advance(connection)?;
-                some.iter().try_for_each(|one| one.keep(connection, witness))
-            })
+        // Whoever had the handle before may have kept them all with one commit.
+        let done = match all.is_empty() {
+            true => Ok(()),
+            false => handle.and_then(|mut handle| self.keep_all(&mut handle, &all)),
         };
-        let done = keep(&all);
+        match is_kept.load(Ordering::SeqCst) {
+            true => Ok(()),
+            false => done.and_then(|()| Err(self.poisoned())),
+        }
+    }
+
+    fn keep_all(&self, handle: &mut Handle, all: &[Waiting]) -> Result<(), VaultError> {
+        let done = self.keep_together(handle, all);
         if done.is_err() && all.len() > 1 {
             // What cannot be kept keeps nothing else from it.
             let mut each = Ok(());
-            for one in &all {
-                each = each.and(keep(std::slice::from_ref(one)));
+            for one in all {
+                each = each.and(self.keep_together(handle, std::slice::from_ref(one)));
             }
             return each;
         }
         done
+    }
+
+    fn keep_together(&self, handle: &mut Handle, some: &[Waiting]) -> Result<(), VaultError> {
+        self.usable(handle)?;
+        self.write_with(handle, |connection, witness| {
+            witness.advance(connection)?;
+            some.iter().try_for_each(|one| one.keep(connection, witness))
+        })?;
+        some.iter().for_each(|one| one.is_kept.store(true, Ordering::SeqCst));
+        Ok(())
     }
 
     /// Writes down that what these charges paid for is shown again, under the declarations that it was planned with.

@@ -3,7 +3,7 @@
 //! In: requests. Out: declarations, budgets and charges. A [`Vault`] is a connection behind a lock, so that threads can
 //! share it, and several processes can open the same file. Each method is one SQLite transaction: it sees one state of
 //! the file, and its writes are either durable when it returns, or absent. If a failed write leaves this unknown, the
-//! handle is poisoned and refuses further use; open the file again to find out. An owner can give a vault an *anchor*,
+//! handle is poisoned, and the next use opens the file again to find out. An owner can give a vault an *anchor*,
 //! a file elsewhere that detects when an older copy replaces the vault.
 //!
 //! ```
@@ -20,6 +20,7 @@ pub(crate) mod declared;
 pub(crate) mod kept;
 pub(crate) mod known;
 mod open;
+mod opened_again;
 pub(crate) mod pages;
 mod released;
 pub(crate) mod roles;
@@ -27,7 +28,7 @@ pub(crate) mod spending;
 mod upgrade;
 pub(crate) mod verify;
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use rusqlite::{Connection, ErrorCode};
 
@@ -49,7 +50,7 @@ use crate::ledger::records::chain::{LedgerEntry, Witness};
 use crate::ledger::records::history::{self, Declared};
 use crate::ledger::records::kept::Waiting;
 use crate::ledger::records::roles::Roles;
-use crate::ledger::records::{analyst, answers, statements};
+use crate::ledger::records::{analyst, answers, statements, time};
 use crate::privacy::Spend;
 
 /// The catalog and the ledger, in one SQLite file.
@@ -105,6 +106,14 @@ impl Vault {
     /// The path of the file as given, or `:memory:`.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Refuses where the system says a time before 1970.
+    ///
+    /// # Errors
+    /// [`VaultError::Clock`].
+    pub(crate) fn check_clock(&self) -> Result<(), VaultError> {
+        time::now().map(|_| ())
     }
 
     /// The present declarations. Cheap if nothing has changed since the last call.
@@ -267,7 +276,7 @@ impl Vault {
         self.read(|connection, _| statements::text(connection, hash))
     }
 
-    /// The text of each entry's statement if `reader` asked it or is the owner, otherwise `sha256:` and its hash; `None` for
+    /// The text of each entry's statement if `reader` asked it (and not one whose role of this name was dropped) or is the owner, otherwise `sha256:` and its hash; `None` for
     /// an entry of an older program.
     ///
     /// # Errors
@@ -278,9 +287,11 @@ impl Vault {
         reader: &str,
     ) -> Result<Vec<Option<String>>, VaultError> {
         self.read(|connection, _| {
+            let since = answers::since(connection, reader)?;
             let shown = |entry: &LedgerEntry| {
                 let Some(hash) = &entry.statement else { return Ok(None) };
-                let text = match reader == OWNER || reader == entry.analyst {
+                let is_own = reader == entry.analyst && entry.sequence > since;
+                let text = match reader == OWNER || is_own {
                     true => statements::text(connection, hash)?,
                     false => None,
                 };
@@ -339,7 +350,7 @@ impl Vault {
     /// # Guarantee
     /// `Ok` only if the path still names the file, the file is at home there and has no other name, no journal of another
     /// state is beside it, the vault contains its anchor's entry, the commit succeeded, the folder was synced before and
-    /// after it, and the anchor has followed. The handle refuses every further use after an I/O error, a failed rollback, a
+    /// after it, and the anchor has followed. The file is opened again before the next use after an I/O error, a failed rollback, a
     /// failure after the commit, or a commit that failed for another reason than a reader's lock.
     pub(super) fn write<T>(
         &self,
@@ -420,13 +431,7 @@ impl Vault {
         }
     }
 
-    /// The handle, unless an earlier failure or a panic left its state unknown.
-    pub(super) fn lock(&self) -> Result<MutexGuard<'_, Handle>, VaultError> {
-        let handle = self.handle.lock().map_err(|_| self.poisoned())?;
-        if handle.poisoned { Err(self.poisoned()) } else { Ok(handle) }
-    }
-
-    fn poisoned(&self) -> VaultError {
+    pub(super) fn poisoned(&self) -> VaultError {
         VaultError::Poisoned { path: self.path.clone() }
     }
 

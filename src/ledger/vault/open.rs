@@ -25,6 +25,7 @@ use crate::ledger::file::schema;
 use crate::ledger::file::wait::BUSY;
 use crate::ledger::records::analyst;
 use crate::ledger::records::analyst::OWNER;
+use crate::ledger::records::time;
 use crate::ledger::vault::Vault;
 use crate::ledger::vault::upgrade::Moved;
 
@@ -82,6 +83,17 @@ impl Vault {
         Ok(vault)
     }
 
+    /// Opens a vault that a handle could not go on with, with its anchor if it has one; as [`Vault::open`].
+    pub(super) fn opened_anew(path: &Path, anchor: Option<Anchor>) -> Result<Self, VaultError> {
+        let vault = Self::verified(path, BUSY)?;
+        let vault = match anchor {
+            Some(anchor) => vault.held_to(anchor)?,
+            None => vault,
+        };
+        vault.check_home()?;
+        Ok(vault)
+    }
+
     /// Opens and verifies a vault without checking its home.
     fn verified(path: &Path, busy: Duration) -> Result<Self, VaultError> {
         let vault = Self::unverified(path, busy)?;
@@ -106,6 +118,7 @@ impl Vault {
     /// Opens a file that may be a vault, without reading it.
     fn unverified(path: &Path, busy: Duration) -> Result<Self, VaultError> {
         let shown = path.display().to_string();
+        time::now()?;
         match fs::metadata(path) {
             Ok(found) if found.is_file() => {}
             Ok(_) => return Err(VaultError::NotAFile { path: shown }),
@@ -281,6 +294,7 @@ impl Vault {
     }
 
     fn make(connection: Connection, place: Option<Place>, path: &str) -> Result<Self, VaultError> {
+        time::now()?;
         let home = place.as_ref().map(|place| place.home().clone());
         let vault = Self::over(connection, place, path.to_owned());
         vault.transact_anywhere(|connection, _| {

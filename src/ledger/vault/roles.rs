@@ -10,8 +10,11 @@ use rusqlite::Connection;
 use crate::catalog::store::{self, Kind};
 use crate::ledger::error::VaultError;
 use crate::ledger::records::roles::{self, Role, Roles};
-use crate::ledger::records::{analyst, history, time};
+use crate::ledger::records::{analyst, answers, history, time};
 use crate::ledger::vault::Vault;
+
+/// How often whoever is logged in may change their password on one day: the history keeps each change for ever.
+const MOST_CHANGES_A_DAY: i64 = 20;
 
 /// A change of a role; what is `None` stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,7 +93,11 @@ impl Vault {
     ) -> Result<bool, VaultError> {
         self.write(|connection, _| {
             let role = roles::all(connection)?.into_iter().find(|role| role.name == name);
-            if !role.is_some_and(|role| role.is_valid(time::now()) && is_meant(&role)) {
+            let now = time::now()?;
+            if history::number_today(connection, name)? >= MOST_CHANGES_A_DAY {
+                return Err(VaultError::EnoughPasswords { most: MOST_CHANGES_A_DAY }.into());
+            }
+            if !role.is_some_and(|role| role.is_valid(now) && is_meant(&role)) {
                 return Ok(false);
             }
             roles::change(connection, name, |role| verifier.clone_into(&mut role.verifier))?;
@@ -99,13 +106,22 @@ impl Vault {
         })
     }
 
-    /// Drops a role. The analyst of this name and their charges remain.
+    /// Drops a role. The analyst of this name and their charges remain, in budgets and slices; their release tables remain to the owner
+    /// and to those whom they were granted to. What was granted to them ends.
+    ///
+    /// # Guarantee
+    /// Another role of this name sees none of the tables, kept draws and texts of before, and no export folder is its own.
     ///
     /// # Errors
     /// [`VaultError::Catalog`] if there is no such role.
     pub(crate) fn drop_role(&self, name: &str) -> Result<(), VaultError> {
         let words = format!("role {name}: dropped");
-        self.declare_as(vec![words], |connection, _| roles::delete(connection, name))
+        self.declare_as(vec![words], |connection, witness| {
+            roles::delete(connection, name)?;
+            witness.advance(connection)?;
+            answers::leave(connection, name, witness.mark().sequence)?;
+            Ok(store::set_export(connection, name, None)?)
+        })
     }
 
     /// All roles, by name.
@@ -136,7 +152,8 @@ impl Vault {
     pub(crate) fn role_to_log_in(&self, name: &str) -> Result<ToLogIn, VaultError> {
         let known = self.known_roles()?;
         let role = known.all.iter().find(|role| role.name == name).cloned();
-        let may_log_in = role.as_ref().is_some_and(|role| role.is_valid(time::now()));
+        let now = time::now()?;
+        let may_log_in = role.as_ref().is_some_and(|role| role.is_valid(now));
         Ok(ToLogIn { role, may_log_in, secret: known.secret })
     }
 
@@ -179,6 +196,21 @@ mod tests {
         assert_eq!(vault.roles().unwrap()[0].verifier, "other");
         let last = vault.declarations().unwrap().pop().unwrap();
         assert_eq!((&*last.analyst, &*last.change), ("lab", "role lab: new password"));
+    }
+
+    /// The history keeps each change for ever.
+    #[test]
+    fn a_password_is_changed_so_often_a_day() {
+        let vault = vault(true, None);
+        for number in 0..MOST_CHANGES_A_DAY {
+            let done = vault.change_own_password("lab", &format!("{number}"), |_| true);
+            assert!(done.unwrap());
+        }
+        let refused = vault.change_own_password("lab", "other", |_| true).unwrap_err();
+        assert!(matches!(refused, VaultError::EnoughPasswords { .. }), "{refused}");
+        // The owner's changes are others.
+        let change = RoleChange { verifier: Some("two".to_owned()), ..RoleChange::default() };
+        vault.alter_role("lab", change).unwrap();
     }
 
     #[test]

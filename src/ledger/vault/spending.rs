@@ -129,7 +129,7 @@ impl Vault {
         reader: &str,
         days: i64,
     ) -> Result<Vec<Spend>, VaultError> {
-        let since = time::now().saturating_sub(days.saturating_mul(DAY));
+        let since = time::now()?.saturating_sub(days.saturating_mul(DAY));
         let mut sums: BTreeMap<String, Spend> = BTreeMap::new();
         let is_late = |entry: &LedgerEntry| entry.at.is_some_and(|at| at > since);
         self.walk(states, reader, is_late, |account, entry, spend| {

@@ -306,3 +306,94 @@ async fn a_grant_is_for_the_analyst_that_is_written() {
     done(&upper, "SELECT * FROM cities").await;
     why(&lower, "SELECT * FROM cities").await;
 }
+
+/// Another role of a name that was dropped has nothing of what the first one had, and what that spent stays spent.
+#[tokio::test]
+async fn a_new_role_under_a_dropped_name_inherits_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let owner = engine.owner();
+    for sql in [
+        "CREATE ROLE lab PASSWORD 'correct horse'",
+        "ALTER PRIVACY BUDGET b SET REPLAY (OWN)",
+        "ALTER PRIVACY BUDGET b ADD SLICE lab LIMIT (epsilon=6)",
+    ] {
+        done(&owner, sql).await;
+    }
+    let [lab, eve] = ["lab", "eve"].map(|name| engine.analyst(name).unwrap());
+    done(&lab, CREATE).await;
+    done(&lab, "GRANT SELECT ON cities TO eve").await;
+    done(&eve, "CREATE RELEASE TABLE young AS SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE age < 30").await;
+    done(&eve, "GRANT SELECT ON young TO lab").await;
+    let secret = "SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM people WHERE job = 'job7'";
+    done(&lab, secret).await;
+    assert!(done(&lab, secret).await.contains("replayed"));
+    let texts = "SELECT statement FROM hushql.ledger ORDER BY sequence";
+    assert!(done(&lab, texts).await.contains("job7"));
+    let stored = done(&eve, "SELECT * FROM cities").await;
+    let spent = left(&lab);
+    done(&owner, "DROP ROLE lab").await;
+    done(&owner, "CREATE ROLE lab PASSWORD 'another horse'").await;
+    let lab = engine.analyst("lab").unwrap();
+    assert_eq!(left(&lab), spent);
+    for sql in ["SELECT * FROM cities", "SELECT * FROM young", "SHOW RELEASE TABLE cities"] {
+        assert!(why(&lab, sql).await.contains(sql.rsplit(' ').next().unwrap()), "{sql}");
+    }
+    assert!(why(&lab, "DROP RELEASE TABLE cities").await.contains("no release table"));
+    assert!(why(&lab, "GRANT SELECT ON cities TO lab").await.contains("no release table"));
+    let shown = done(&lab, texts).await;
+    assert!(!shown.contains("job7") && !shown.contains("cities"), "{shown}");
+    // The owner and whom it was granted to have it as before, and it may be granted again.
+    for session in [&owner, &eve] {
+        assert_eq!(done(session, "SELECT * FROM cities").await, stored);
+    }
+    assert!(done(&owner, texts).await.contains("job7"));
+    done(&owner, "GRANT SELECT ON cities TO lab").await;
+    assert_eq!(done(&lab, "SELECT * FROM cities").await, stored);
+    assert!(why(&lab, "DROP RELEASE TABLE cities").await.contains("cities"));
+    // What is asked from now on is its own: paid once, shown again, with its text.
+    assert!(!done(&lab, secret).await.contains("replayed"));
+    assert_eq!(left(&lab), spent - 500_000_000);
+    assert!(done(&lab, secret).await.contains("replayed"));
+    assert!(done(&lab, texts).await.contains("job7"));
+    done(&lab, "CREATE RELEASE TABLE mine AS SELECT LAPLACE(eps=0.25) COUNT(*) AS n FROM people")
+        .await;
+    done(&lab, "SELECT * FROM mine").await;
+    drop((lab, eve, owner, engine));
+    let engine = Engine::open(folder.path().join("v.db")).unwrap();
+    let lab = engine.analyst("lab").unwrap();
+    done(&lab, "SELECT * FROM mine").await;
+    assert!(why(&lab, "SELECT * FROM young").await.contains("young"));
+    hushql::ledger::Vault::open(folder.path().join("v.db")).unwrap().verify().unwrap();
+}
+
+/// What costs nothing adds little to the vault, whatever its text, and what is paid keeps a short text.
+#[tokio::test]
+async fn long_texts_do_not_fill_the_vault() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let lab = engine.analyst("lab").unwrap();
+    let size = || std::fs::metadata(folder.path().join("v.db")).unwrap().len();
+    let text = |round: usize| {
+        let comment = format!("{round}").repeat(900_000);
+        format!("{CREATE} -- {comment}")
+    };
+    done(&lab, &text(1)).await;
+    done(&lab, "DROP RELEASE TABLE cities").await;
+    let before = size();
+    for round in 2..6 {
+        assert!(done(&lab, &text(round)).await.contains("replayed"));
+        assert!(done(&lab, "SHOW CREATE RELEASE TABLE cities").await.contains("LAPLACE"));
+        done(&lab, "DROP RELEASE TABLE cities").await;
+    }
+    assert!(size() <= before + (256 << 10), "{before} to {}", size());
+    let before = size();
+    let long =
+        format!("SELECT LAPLACE(eps=0.001) COUNT(*) AS n FROM people -- {}", "z".repeat(900_000));
+    done(&lab, &long).await;
+    assert!(size() <= before + (64 << 10), "{before} to {}", size());
+    let shown = done(&lab, "SELECT statement FROM hushql.ledger WHERE mechanism = 'LAPLACE'").await;
+    assert!(shown.contains("zzz") && shown.contains("bytes in all, sha256:"), "{}", shown.len());
+    assert!(shown.len() < 40_000);
+    hushql::ledger::Vault::open(folder.path().join("v.db")).unwrap().verify().unwrap();
+}

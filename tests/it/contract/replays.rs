@@ -587,25 +587,92 @@ async fn fresh_is_of_one_select() {
     }
 }
 
-/// Whether a query reaches the minimum does not depend on who asked for a part of it before.
+/// What is charged now reaches the minimum by itself, and what is shown again does not count.
 #[tokio::test]
-async fn the_minimum_is_that_of_the_whole_query() {
+async fn the_minimum_is_that_of_what_is_charged() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path(), "ALL").await;
     let minimum = "ALTER PRIVACY BUDGET b SET PER QUERY (min=1)";
     done(&engine.owner(), minimum).await;
     let lab = engine.analyst("lab").unwrap();
     let count = "LAPLACE(eps=0.6) COUNT(*) AS n";
-    let median = "EXPONENTIAL(eps=0.6) MEDIAN(age) AS m";
     let of = |releases: &str| format!("SELECT {releases} FROM people");
     assert!(lab.query(&of(count)).await.is_err());
     let sum = "LAPLACE(eps=0.6) SUM(age + 0) AS s";
     assert!(asked(&lab, &of(&format!("{count}, {sum}"))).await.1);
-    let answer = lab.query(&of(&format!("{count}, {median}"))).await.unwrap();
-    assert_eq!(answer.receipt().unwrap().spent.to_string(), "ε = 0.6");
+    let spent = left(&lab);
+    for rest in [
+        "EXPONENTIAL(eps=0.6) MEDIAN(age) AS m",
+        "LAPLACE(eps=0.000001) AVG(age) AS m",
+        "LAPLACE(eps=0.1) COUNT(age) AS m, LAPLACE(eps=0.1) AVG(age) AS o",
+        "FRESH LAPLACE(eps=0.6) COUNT(*) AS m",
+        "(SELECT LAPLACE(eps=0.6) SUM(age + 2) FROM people) AS m",
+    ] {
+        let sql = of(&format!("{count}, {rest}"));
+        let error = lab.query(&sql).await.unwrap_err().to_string();
+        assert!(error.contains("takes at least ε = 1 per query: write eps=1 or more"), "{error}");
+        assert!(error.ends_with(", without those that are shown again"), "{error}");
+        assert_eq!(lab.cost(&sql).unwrap_err().to_string(), error);
+        assert_eq!(lab.prepare(&sql).unwrap_err().to_string(), error);
+    }
+    // The least ε of every statement.
+    let sql = of(&format!("{count}, LAPLACE(eps=1e-9) AVG(age) AS m"));
+    let refused = lab.query(&sql).await.unwrap_err();
+    assert_eq!(refused.code(), Some("HQ026"), "{refused}");
+    assert!(refused.to_string().contains("without those that are shown again"), "{refused}");
+    assert_eq!(left(&lab), spent);
+    let answer = lab.query(&of(&format!("{count}, LAPLACE(eps=1) AVG(age) AS m"))).await.unwrap();
+    assert_eq!(answer.receipt().unwrap().spent.to_string(), "ε = 1");
     // What is shown again alone costs nothing, and reaches nothing.
     assert!(!asked(&lab, &of(count)).await.1);
+    assert!(!asked(&lab, &of(&format!("{sum}, {count}"))).await.1);
     assert!(lab.query(&of("EXPONENTIAL(eps=0.6) MAX(age) AS m")).await.is_err());
+}
+
+/// The maximum holds for what is charged now, too.
+#[tokio::test]
+async fn the_maximum_is_that_of_what_is_charged() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "ALL").await;
+    let lab = engine.analyst("lab").unwrap();
+    let count = "LAPLACE(eps=1) COUNT(*) AS n";
+    assert!(asked(&lab, &format!("SELECT {count} FROM people")).await.1);
+    done(&engine.owner(), "ALTER PRIVACY BUDGET b SET PER QUERY (max=0.5)").await;
+    let lab = engine.analyst("lab").unwrap();
+    for (rest, is_paid) in [("0.5", true), ("0.6", false)] {
+        let sql = format!("SELECT {count}, LAPLACE(eps={rest}) AVG(age) AS a FROM people");
+        assert_eq!(lab.query(&sql).await.is_ok(), is_paid, "{rest}");
+    }
+    assert!(!asked(&lab, &format!("SELECT {count} FROM people")).await.1);
+}
+
+/// Plain SQL is answered whatever was asked before: a share of the default is less than the minimum, and then all is drawn anew.
+#[tokio::test]
+async fn plain_sql_reaches_the_minimum_that_is_its_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "ALL").await;
+    done(&engine.owner(), "ALTER PRIVACY BUDGET b SET PER QUERY (default=0.4, min=0.4)").await;
+    let lab = engine.analyst("lab").unwrap();
+    let spent = async |sql: &str| {
+        let answer = lab.query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        answer.receipt().unwrap().spent.to_string()
+    };
+    assert_eq!(spent("SELECT COUNT(*) AS n, AVG(age) AS a FROM people").await, "ε = 0.4");
+    for sql in [
+        "SELECT COUNT(*) AS n, SUM(age + 0) AS s FROM people",
+        "SELECT AVG(age + 0) AS a, COUNT(*) AS n FROM people",
+        "SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM people",
+    ] {
+        assert_eq!(lab.cost(sql).unwrap().to_string(), "ε = 0.4", "{sql}");
+        assert_eq!(spent(sql).await, "ε = 0.4", "{sql}");
+        // By now each release of it was drawn.
+        assert!(!asked(&lab, sql).await.1, "{sql}");
+    }
+    // A part that reaches the minimum by itself is drawn alone.
+    assert_eq!(spent("SELECT COUNT(*) AS n FROM people").await, "ε = 0.4");
+    let both = "SELECT COUNT(*) AS n, LAPLACE(eps=0.4) SUM(age + 2) AS s FROM people";
+    assert_eq!(spent(both).await, "ε = 0.4");
+    assert!(!asked(&lab, "SELECT AVG(age) AS a, COUNT(*) AS n FROM people").await.1);
 }
 
 /// A release table of a replayed answer costs nothing, a prepared query too, and the answer has the same ±.

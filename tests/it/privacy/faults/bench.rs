@@ -153,6 +153,13 @@ impl Bench {
         })
     }
 
+    /// Runs the child where the system says this time, in seconds since 1970.
+    pub fn run_at(&self, vault: PathBuf, seconds: i64) -> Outcome {
+        self.run_with(vault, |command| {
+            command.env("SHIM_CLOCK", seconds.to_string());
+        })
+    }
+
     fn run_with(&self, vault: PathBuf, fault: impl FnOnce(&mut Command)) -> Outcome {
         let mut command = self.command(&vault);
         let anchor = self.anchor(&vault);
@@ -228,7 +235,7 @@ pub fn one(vault: &Vault) -> ChargeRequest {
             shared: false,
             cells: None,
         }],
-        replayed: Vec::new(),
+        shows_again: false,
         unit_domains: vec!["people".to_owned()],
         catalog: catalog(vault).unwrap_or_default(),
     }
