@@ -10,7 +10,7 @@ mod promises;
 mod psql;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use client::{Client, Refused, error_code, texts};
@@ -36,8 +36,15 @@ impl Served {
     }
 
     pub fn of(study: Study, arguments: &[&str]) -> Self {
+        Self::started(study, arguments, |_| {})
+    }
+
+    /// The same, where the system is not as usual.
+    pub fn started(study: Study, arguments: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let all = [["serve", "study.db", "--listen", "127.0.0.1:0"].as_slice(), arguments].concat();
-        let mut process = study.command(&all).stderr(Stdio::piped()).spawn().unwrap();
+        let mut command = study.command(&all);
+        change(&mut command);
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let mut listening = |for_whom: &str| loop {
             let line = lines.next().expect("the server ended").unwrap();
@@ -603,7 +610,7 @@ fn a_server_that_is_told_to_stop_answers_first() {
     let mut served = Served::with(&["--metrics", "127.0.0.1:0"]);
     let mut lab = served.lab();
     lab.query(COUNT);
-    let told = std::process::Command::new("kill").arg(served.process.id().to_string()).status();
+    let told = Command::new("kill").arg(served.process.id().to_string()).status();
     assert!(told.unwrap().success());
     assert!(served.process.wait().unwrap().success());
     let last = lab.rest();

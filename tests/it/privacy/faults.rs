@@ -17,6 +17,8 @@ mod kills;
 mod moved;
 mod power;
 mod races;
+#[cfg(feature = "serve")]
+mod served;
 mod shim;
 mod stored;
 mod upgrade;

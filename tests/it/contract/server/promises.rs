@@ -167,3 +167,23 @@ fn guessing_takes_longer_each_time() {
     served.lab();
     assert!(begun.elapsed() >= Duration::from_millis(3_100), "{:?}", begun.elapsed());
 }
+
+/// Passwords that are tried on many connections at once are judged one after the other.
+#[test]
+fn many_connections_guess_no_faster() {
+    let served = Served::with(&[]);
+    let port = served.port;
+    let begun = Instant::now();
+    let guessing: Vec<_> = (0..5)
+        .map(|_| {
+            std::thread::spawn(move || Client::log_in(port, "lab", "wrong horse").err().unwrap())
+        })
+        .collect();
+    let codes: Vec<String> = guessing.into_iter().map(|guess| guess.join().unwrap().code).collect();
+    assert!(codes.iter().all(|code| code == "28P01" || code == "53300"), "{codes:?}");
+    // The first one is judged at once, and the next four 0.1, 0.2, 0.4 and 0.8 seconds after one another.
+    let judged = codes.iter().filter(|code| *code == "28P01").count();
+    let least = [0, 0, 100, 300, 700, 1_500][judged];
+    assert!(judged > 2 && begun.elapsed() >= Duration::from_millis(least), "{codes:?}");
+    served.lab();
+}
