@@ -6,6 +6,7 @@
 
 use super::ladder;
 use crate::analysis::{Input, Measure, PrivateAggregate};
+use crate::release::cut::{is_of_values, may_cut};
 
 /// The lines about bounds; none where every row is a unit.
 pub(super) fn bounds_lines(
@@ -17,6 +18,9 @@ pub(super) fn bounds_lines(
     }
     let mut cuts = vec![match &measure.ladder {
         Some(_) => "what a unit has beyond the bound that is chosen",
+        None if is_of_values(measure) && may_cut(part, measure) => {
+            "a unit's rows beyond these bounds (of more in a group, each counts by the same share)"
+        }
         None => "a unit's rows beyond these bounds",
     }];
     if measure.ladder.is_none() && !part.key_names().is_empty() {

@@ -4,19 +4,50 @@
 //! anybody has more is not told.
 
 use super::mechanism::Predicted;
-use crate::analysis::{Input, Measure, PrivateAggregate};
+use crate::analysis::{Input, InputShape, Measure, PrivateAggregate};
 
-/// The bounds that the query writes, if a unit may have more by the declarations and the number has a ±: `1 row of a unit in a group, and 2 groups`.
+/// Whether the query writes bounds on a unit's rows, and the declarations allow more.
+pub(crate) fn may_cut(part: &PrivateAggregate, measure: &Measure) -> bool {
+    part.subject().max_rows() != Some(1)
+        && measure.ladder.is_none()
+        && beyond(part, measure).is_some()
+}
+
+/// Whether the values of rows are added up, so that those of few rows are a share of all.
+pub(crate) fn is_of_values(measure: &Measure) -> bool {
+    // Of other rows a choice takes so many, one by one.
+    let is_added_up = measure.input_shape() == InputShape::Sums;
+    match measure.input {
+        Input::Sum(_) | Input::Mean(_) | Input::Moments(_) | Input::Joint(_) => is_added_up,
+        Input::Rows
+        | Input::Values(_)
+        | Input::Units
+        | Input::Distinct(_)
+        | Input::SumPerUnit(_)
+        | Input::MeanPerUnit(_)
+        | Input::Terms { .. }
+        | Input::Places { .. } => false,
+    }
+}
+
+/// The bounds that the query writes, if a unit may have more by the declarations and the number has a ±: `1 row of a unit in a group, and 2
+/// groups`.
 pub(crate) fn cut_text(
     part: &PrivateAggregate,
     measure: &Measure,
     accuracy: Predicted,
 ) -> Option<String> {
+    if measure.ladder.is_some() || part.subject().is_row() || !is_distance(accuracy) {
+        return None;
+    }
+    let share = if is_of_values(measure) { ", of more each by the same share" } else { "" };
+    beyond(part, measure).map(|most| format!("{most}{share}"))
+}
+
+/// The bounds that the query writes, if a unit may have more by the declarations.
+fn beyond(part: &PrivateAggregate, measure: &Measure) -> Option<String> {
     let (limits, written) = (&measure.limits, &measure.clause.parameters);
-    let is_written =
-        written.rows.is_some() || written.groups.is_some() || written.total_rows.is_some();
-    if measure.ladder.is_some() || part.subject().is_row() || !is_written || !is_distance(accuracy)
-    {
+    if written.rows.is_none() && written.groups.is_none() && written.total_rows.is_none() {
         return None;
     }
     let some = |n: u64, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });

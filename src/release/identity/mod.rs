@@ -38,7 +38,7 @@ mod measure;
 mod rows;
 
 /// The version of the rules by which releases are drawn: a change of them makes other draws of the same statement.
-const RULES: &str = concat!("hushql ", env!("CARGO_PKG_VERSION"), " rules 3");
+const RULES: &str = concat!("hushql ", env!("CARGO_PKG_VERSION"), " rules 4");
 
 /// The units of a release. A release in none of them is drawn each time; so is one that is asked for with FRESH, and what is
 /// recognised with it.

@@ -232,7 +232,9 @@ impl Columns {
             let keys = sums.first().map_or(0, Vec::len);
             for key in 0..keys {
                 let tally = stream.tally(self.rows.as_deref().unwrap_or_default(), key + 1);
-                let parts = kind.partial(tally.ok_or_else(failed)?, self.all, self.all)?;
+                let tally = tally.ok_or_else(failed)?;
+                // All rows count, so that nothing is rounded.
+                let parts = kind.partial(tally, self.all, self.all, || Err(failed()))?;
                 for (part, sums) in parts.into_iter().zip(sums.iter_mut()) {
                     sums[key] = sums[key].checked_add(part).ok_or_else(failed)?;
                 }

@@ -77,15 +77,15 @@ impl Sources {
     /// A planning error for an empty or too wide interval.
     pub(crate) fn new(inputs: &[AggregateInput]) -> Result<Self> {
         let mut sources = Self { list: Vec::new(), of: Vec::new(), flagged: Vec::new() };
-        for AggregateInput { kind, .. } in inputs {
-            let source = Source::new(kind)?;
+        for input in inputs {
+            let source = Source::new(&input.kind)?;
             let known = sources.list.iter().position(|known| *known == source);
             let at = known.unwrap_or(sources.list.len());
             if known.is_none() {
                 sources.list.push(source);
                 sources.flagged.push(false);
             }
-            sources.flagged[at] |= kind.reads_flags();
+            sources.flagged[at] |= input.reads_flags();
             sources.of.push(at);
         }
         Ok(sources)

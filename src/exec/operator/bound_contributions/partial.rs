@@ -14,7 +14,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
 use serde::{Deserialize, Serialize};
 
-use super::share::{Tally, clamped, distances, far_squares, mean_half_even, scale_floor};
+use super::share::{Share, Tally, distances, far_squares, mean_half_even};
 use crate::grid::pairs::Pairs;
 use crate::grid::{Grid, GridRange, coarse_width, failed};
 
@@ -105,6 +105,12 @@ impl AggregateInput {
     /// Whether the order of a unit's groups may matter, which needs the unit's name.
     pub(super) fn is_bounded(&self) -> bool {
         self.ladder.is_some() || self.limits != EnforcedBounds::default()
+    }
+
+    /// Whether what a unit adds needs the number of rows that pass, and some may not: a sum needs it for the share of few rows.
+    pub(super) fn reads_flags(&self) -> bool {
+        let is_shared = matches!(self.kind, InputKind::Sum { .. }) && self.is_bounded();
+        is_shared || self.kind.reads_flags()
     }
 
     /// The bounds as enforced: an aggregate that counts a unit once per group uses one row of each group.
@@ -277,7 +283,7 @@ impl InputKind {
     }
 
     /// Whether the partial result needs the number of rows that pass, and some rows may not pass.
-    pub(super) fn reads_flags(&self) -> bool {
+    fn reads_flags(&self) -> bool {
         match self {
             Self::CountRows { filter } | Self::CountUnits { filter } => filter.is_some(),
             Self::CountValues { .. }
@@ -370,33 +376,46 @@ impl InputKind {
         }
     }
 
-    /// What one unit adds to one group (0 for outputs that do not exist); for products see [`shared`](super::share::shared).
+    /// What one unit adds to one group (0 for outputs that do not exist); for products see [`Share::of_parts`].
+    ///
+    /// Of more rows with a value than may count, each counts as the same share, for all aggregates of these values: with one point,
+    /// SUM(x) is lo·COUNT(x) + A and COUNT(x) is (A + B)/(hi − lo), for the parts A and B of AVG(x).
     ///
     /// # Guarantee
-    /// For all tallies of `rows` rows and 1 ≤ k ≤ `rows`: counts lie in [0, k]; SUM in [k·min(lo, 0), k·max(hi, 0)];
-    /// the two parts of AVG are ≥ 0 and together ≤ k·(hi − lo), scaled by k/rows toward zero when k < rows; the three
-    /// parts of a variance likewise, together ≤ k·w²; per-unit SUM in [per_group_lo, per_group_hi] or 0; the parts of
-    /// per-unit AVG are ≥ 0 and together hi − lo or 0.
+    /// For all tallies of `rows` rows and 1 ≤ k ≤ `rows`, with n the smaller of k and the rows that hold a value: counts are n; SUM
+    /// is in [n·lo, n·hi], or 0 if n is 0; the two parts of AVG are ≥ 0 and together n·(hi − lo); the three
+    /// parts of a variance likewise, together n·w²; per-unit SUM in [per_group_lo, per_group_hi] or 0; the parts of
+    /// per-unit AVG are ≥ 0 and together hi − lo or 0. The point follows from the unit and the group alone.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows, and for products.
-    pub(super) fn partial(&self, tally: Tally, rows: u64, kept: u64) -> Result<[i128; 3]> {
+    /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows, and for products; those of `point`.
+    pub(super) fn partial(
+        &self,
+        tally: Tally,
+        rows: u64,
+        kept: u64,
+        point: impl FnOnce() -> Result<u64>,
+    ) -> Result<[i128; 3]> {
         let Tally { count, sum, squares } = tally;
+        let share = || Share::new(kept, [rows, count], point);
         match *self {
             Self::CountRows { .. } | Self::CountValues { .. } => {
                 Ok([i128::from(count.min(kept)), 0, 0])
             }
             Self::CountUnits { .. } => Ok([i128::from(count.min(1)), 0, 0]),
-            Self::Sum { lo, hi, .. } => Ok([clamped(sum, [lo, hi], kept)?, 0, 0]),
+            Self::Sum { .. } => Ok([share()?.of(sum)?, 0, 0]),
             Self::Mean { lo, hi, .. } => {
-                let [above, below] = distances(tally, [lo, hi], kept, rows)?;
+                let mut parts = distances(tally, [lo, hi])?;
+                share()?.of_parts(&mut parts)?;
+                let [above, below] = parts;
                 Ok([above, below, 0])
             }
             Self::Moments { lo, hi, shift, .. } => {
                 let width = coarse_width(lo, hi, shift).ok_or_else(failed)?;
                 let [below, both] = far_squares(sum, squares, count, width).ok_or_else(failed)?;
-                let scaled = |part| scale_floor(part, kept, rows);
-                Ok([scaled(below)?, scaled(both)?, scaled(squares)?])
+                let mut parts = [below, both, squares];
+                share()?.of_parts(&mut parts)?;
+                Ok(parts)
             }
             Self::Products { .. } => Err(failed()),
             Self::MeanPerUnit { lo, hi, .. } => {
@@ -474,7 +493,7 @@ mod tests {
         }
     }
 
-    /// Whole vectors are scaled: the parts of few kept rows never exceed the share of those rows.
+    /// Whole vectors are scaled, so that the parts are always those of so many rows.
     #[test]
     fn variances_are_scaled_whole() {
         let (lo, hi) = (-3, 4);
@@ -485,27 +504,61 @@ mod tests {
         let tally =
             Tally { count: 5, sum: above.iter().sum(), squares: above.iter().map(|x| x * x).sum() };
         let whole = [49 + 25 + 16, 2 * (2 * 5 + 3 * 4), 4 + 9 + 49 + 49];
-        assert_eq!(kind.partial(tally, 5, 5).unwrap(), whole);
+        assert_eq!(kind.partial(tally, 5, 5, || Ok(0)).unwrap(), whole);
         assert_eq!(whole.iter().sum::<i128>(), 5 * 49);
-        for kept in 1..9 {
-            let parts = kind.partial(tally, 9, kept).unwrap();
-            let exact = whole.map(|part| part * i128::from(kept) / 9);
-            assert_eq!(parts, exact);
-            assert!(parts.iter().sum::<i128>() <= i128::from(kept) * 49);
+        for (kept, point) in (1..9).flat_map(|kept| [0, 1 << 63, u64::MAX].map(|p| (kept, p))) {
+            // Four of nine rows hold no value, and take no place.
+            let parts = kind.partial(tally, 9, kept, || Ok(point)).unwrap();
+            let n = i128::from(kept.min(5));
+            assert_eq!(parts.iter().sum::<i128>(), n * 49);
+            for (part, whole) in parts.iter().zip(whole) {
+                assert!((part * 5 - whole * n).abs() <= 5, "{parts:?} {kept}");
+            }
         }
-        assert_eq!(kind.partial(Tally::default(), 7, 3).unwrap(), [0; 3]);
+        assert_eq!(kind.partial(Tally::default(), 7, 3, || Ok(0)).unwrap(), [0; 3]);
+    }
+
+    /// COUNT, SUM and AVG of one argument are those of the same rows, in exact integers.
+    #[test]
+    fn count_sum_and_mean_speak_of_the_same_rows() {
+        for (lo, hi) in [(-3, 4), (0, 1), (2, 9)] {
+            let (column, filter, grid) = (0, None, Grid::Integer);
+            let counted = InputKind::CountValues { column, filter };
+            let summed = InputKind::Sum { column, filter, grid, lo, hi };
+            let mean = InputKind::Mean { column, filter, grid, lo, hi };
+            for (rows, kept) in (1..9).flat_map(|rows| (1..=rows).map(move |kept| (rows, kept))) {
+                for count in 0..=rows {
+                    let n = i128::from(count);
+                    for (sum, point) in (n * lo..=n * hi)
+                        .flat_map(|sum| [0, 1 << 61, 1 << 63, u64::MAX].map(|p| (sum, p)))
+                    {
+                        let tally = Tally { count, sum, squares: 0 };
+                        let own = |kind: &InputKind| {
+                            kind.partial(tally, rows, kept, || Ok(point)).unwrap()
+                        };
+                        let ([n, ..], [s, ..], [a, b, _]) =
+                            (own(&counted), own(&summed), own(&mean));
+                        assert_eq!((s, a + b), (lo * n + a, (hi - lo) * n));
+                        assert!(a >= 0 && b >= 0 && n <= i128::from(kept));
+                    }
+                }
+            }
+        }
     }
 
     #[test]
     fn overflow_is_an_error_not_a_wrap() {
         let sum =
             InputKind::Sum { column: 0, filter: None, grid: Grid::Integer, lo: -1, hi: 1 << 80 };
-        assert!(sum.partial(Tally { count: 1, ..Tally::default() }, u64::MAX, u64::MAX).is_err());
+        let wide = Tally { count: u64::MAX, sum: i128::MIN / 2, squares: 0 };
+        assert!(sum.partial(wide, u64::MAX, u64::MAX - 1, || Ok(0)).is_ok());
         let mean =
             InputKind::Mean { column: 0, filter: None, grid: Grid::Integer, lo: -1, hi: 1 << 80 };
         assert!(
-            mean.partial(Tally { count: u64::MAX, ..Tally::default() }, u64::MAX, u64::MAX)
-                .is_err()
+            mean.partial(Tally { count: u64::MAX, ..Tally::default() }, u64::MAX, u64::MAX, || Ok(
+                0
+            ))
+            .is_err()
         );
     }
 }

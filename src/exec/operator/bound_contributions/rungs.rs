@@ -12,7 +12,7 @@ use datafusion::common::Result;
 use num_bigint::BigUint;
 
 use super::partial::InputKind;
-use super::share::shared;
+use super::share::Share;
 use crate::grid::failed;
 
 /// What a unit adds to one group without a bound.
@@ -81,9 +81,9 @@ impl Rungs {
     /// # Guarantee
     /// For all units and bounds τ, with w the width of a mean's range: the magnitudes of all outputs over all groups add up to
     /// at most τ for counts and sums, and to at most τ·w for means. A unit that is not beyond the bound adds all that it has. The
-    /// result depends on the unit's own rows and the order alone. Counts and means serve the groups in their order until τ rows
-    /// are used up, and a mean's parts are scaled by the share of the rows that are kept, toward zero; sums are scaled by
-    /// τ/(what the unit has), toward zero.
+    /// result depends on the unit's own rows, the order and the points of the unit and its groups alone. Counts and means serve the
+    /// groups in their order until τ rows are used up, and of the rows of the last one each counts as the same share; sums are scaled
+    /// by τ/(what the unit has), one after the other, so that their magnitudes add up to τ.
     ///
     /// # Errors
     /// A constant text for an aggregate without a ladder, and where 128 bits do not suffice.
@@ -91,9 +91,11 @@ impl Rungs {
         &self,
         kind: &InputKind,
         bound: u128,
+        point: impl Fn(Option<usize>) -> Result<u64>,
         mut add: impl FnMut(usize, [i128; 3]) -> Result<()>,
     ) -> Result<()> {
         let mut left = bound;
+        let mut shares = Shares { bound, used: self.used, before: 0, shared: 0 };
         for Own { key, parts, used } in &self.own {
             let kept = (*used).min(left);
             left -= kept;
@@ -105,10 +107,11 @@ impl Rungs {
                 InputKind::Mean { .. } => {
                     let kept = u64::try_from(kept).map_err(|_| failed())?;
                     let rows = u64::try_from(*used).map_err(|_| failed())?;
-                    let [above, below, _] = *parts;
-                    [shared(above, kept, rows)?, shared(below, kept, rows)?, 0]
+                    let mut own = *parts;
+                    Share::new(kept, [rows, rows], || point(Some(*key)))?.of_parts(&mut own)?;
+                    own
                 }
-                InputKind::Sum { .. } => [share(parts[0], bound, self.used)?, 0, 0],
+                InputKind::Sum { .. } => [shares.next(parts[0], || point(None))?, 0, 0],
                 InputKind::CountUnits { .. }
                 | InputKind::Moments { .. }
                 | InputKind::Products { .. }
@@ -121,18 +124,35 @@ impl Rungs {
     }
 }
 
-/// value·bound/used, toward zero, for bound < used and |value| ≤ used, without a wider type.
-fn share(value: i128, bound: u128, used: u128) -> Result<i128> {
-    let magnitude = value.unsigned_abs();
-    let scaled = match magnitude.checked_mul(bound) {
-        Some(product) => product.checked_div(used).ok_or_else(failed)?,
-        None => {
-            let product = BigUint::from(magnitude) * BigUint::from(bound);
-            u128::try_from(product / BigUint::from(used.max(1))).map_err(|_| failed())?
-        }
-    };
-    let scaled = i128::try_from(scaled).map_err(|_| failed())?;
-    Ok(if value < 0 { -scaled } else { scaled })
+/// The shares of several values, bound/used of each, for bound < used, where the magnitudes of all values add up to `used`.
+struct Shares {
+    bound: u128,
+    used: u128,
+    /// The magnitudes of the values so far, and of their shares.
+    before: u128,
+    shared: u128,
+}
+
+impl Shares {
+    /// The share of the next value.
+    ///
+    /// # Guarantee
+    /// The magnitudes of the shares of the first values add up to ⌊(those of the values)·bound/used + point/2⁶⁴⌋, and of all to
+    /// `bound`. A share has the sign of its value, and no larger magnitude: it is at most ⌈|value|·bound/used⌉.
+    ///
+    /// # Errors
+    /// A constant text if 128 bits do not suffice, and those of `point`.
+    fn next(&mut self, value: i128, point: impl FnOnce() -> Result<u64>) -> Result<i128> {
+        self.before = self.before.checked_add(value.unsigned_abs()).ok_or_else(failed)?;
+        let used = BigUint::from(self.used.max(1));
+        let product = BigUint::from(self.before) * self.bound;
+        let shifted = (product << 64_u32) + &used * point()?;
+        let shared = u128::try_from(shifted / (used << 64_u32)).map_err(|_| failed())?;
+        let own = shared.checked_sub(self.shared).ok_or_else(failed)?;
+        self.shared = shared;
+        let own = i128::try_from(own).map_err(|_| failed())?;
+        Ok(if value < 0 { -own } else { own })
+    }
 }
 
 #[cfg(test)]
@@ -187,7 +207,8 @@ mod tests {
                         kept.push((key, parts));
                         Ok(())
                     };
-                    rungs.under(&kind, bound, add).unwrap();
+                    let point = |key: Option<usize>| Ok([u64::MAX, 1 << 63, 0][key.unwrap_or(1)]);
+                    rungs.under(&kind, bound, point, add).unwrap();
                     assert!(all <= bound * weight, "{kind:?} {rungs:?} {bound}");
                     tightest += u128::from(all == bound * weight && rungs.is_beyond(bound));
                     let whole: Vec<_> = rungs.own.iter().map(|own| (own.key, own.parts)).collect();
@@ -199,18 +220,27 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_exact_and_toward_zero() {
-        for value in -40_i128..=40 {
-            for used in 40_u128..50 {
+    fn shares_add_up_to_the_bound() {
+        for point in [0, 1, 1 << 63, u64::MAX] {
+            for (a, b, c) in (0..1000_i128).map(|i| (i % 10 - 5, i / 10 % 10 - 5, i / 100 - 5)) {
+                let used = [a, b, c].iter().map(|value| value.unsigned_abs()).sum::<u128>();
                 for bound in 0..used {
-                    let exact =
-                        value * i128::try_from(bound).unwrap() / i128::try_from(used).unwrap();
-                    assert_eq!(share(value, bound, used).unwrap(), exact);
+                    let mut shares = Shares { bound, used, before: 0, shared: 0 };
+                    let own = [a, b, c].map(|value| shares.next(value, || Ok(point)).unwrap());
+                    assert_eq!(own.iter().map(|own| own.unsigned_abs()).sum::<u128>(), bound);
+                    for (own, value) in own.into_iter().zip([a, b, c]) {
+                        assert!(own * value >= 0 && own.abs() <= value.abs());
+                        let exact = value * i128::try_from(bound).unwrap();
+                        assert!(
+                            (own * i128::try_from(used).unwrap() - exact).unsigned_abs() < used
+                        );
+                    }
                 }
             }
         }
         // The product exceeds 128 bits.
         let (most, half) = (i128::MAX, u128::MAX / 4);
-        assert_eq!(share(-most, half, u128::MAX / 2).unwrap(), -most / 2);
+        let mut shares = Shares { bound: half, used: u128::MAX / 2, before: 0, shared: 0 };
+        assert_eq!(shares.next(-most, || Ok(0)).unwrap(), -most / 2);
     }
 }

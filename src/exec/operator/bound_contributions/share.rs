@@ -1,11 +1,11 @@
 //! What few kept rows of a group have of its sums.
 //!
-//! In: the count and sums of a unit's rows in one group, how many rows these are, and how many of them are kept. Out: what the kept
-//! rows may have of the sums. Everything is integer arithmetic: shares are rounded toward zero, and means to the nearest integer.
+//! In: the count and sums of a unit's rows in one group, how many rows these are, and how many of them are kept. Out: the share of
+//! the sums that so many rows have. Everything is integer arithmetic: shares are rounded by a hash, and means to the nearest integer.
 //!
 //! ```text
-//! clamped(70, [0, 20], 3)  // 60: three rows of at most 20
-//! scale_floor(70, 3, 7)    // 30: three of seven rows
+//! Share::Part { kept: 3, count: 7, … }.of(70)   30: three of seven rows
+//! Share::Part { kept: 1, count: 4, … }.of(3)    1 for three of four hashes, else 0
 //! ```
 
 use datafusion::common::Result;
@@ -23,49 +23,89 @@ pub(super) struct Tally {
     pub(super) squares: i128,
 }
 
-/// The sum of a group's rows, as far as so many kept rows can have it.
+/// The share of a group that counts: so many rows' worth of the rows that hold a value, each row alike.
 ///
-/// # Guarantee
-/// The result is in [kept·min(lo, 0), kept·max(hi, 0)].
-///
-/// # Errors
-/// A constant text if 128 bits do not suffice.
-pub(super) fn clamped(sum: i128, [lo, hi]: [i128; 2], kept: u64) -> Result<i128> {
-    let least = times(lo.min(0), kept).ok_or_else(failed)?;
-    let most = times(hi.max(0), kept).ok_or_else(failed)?;
-    Ok(sum.clamp(least, most))
+/// It is what a uniform sample of so many rows has on average, without the sample's own error. What is no whole number is
+/// rounded up with a chance of its fraction, by a hash of the unit and the group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Share {
+    /// All rows count.
+    Whole,
+    /// `kept` of `count` rows' worth, 0 < kept < count; a fraction f is rounded up if 1 − f is at most point/2⁶⁴.
+    Part { kept: u64, count: u64, point: u64 },
 }
 
-/// How far the values of a group's rows are above the lower end of their interval, and below the upper one: what so many kept rows
-/// have of both sums.
+impl Share {
+    /// Of `rows` rows of a group, of which `count` hold a value, `kept` may count; `point` is asked for a part only.
+    ///
+    /// # Errors
+    /// Those of `point`.
+    pub(super) fn new(
+        kept: u64,
+        [rows, count]: [u64; 2],
+        point: impl FnOnce() -> Result<u64>,
+    ) -> Result<Self> {
+        if kept >= rows || kept >= count {
+            return Ok(Self::Whole);
+        }
+        Ok(Self::Part { kept, count, point: point()? })
+    }
+
+    /// The share of a sum over the rows that hold a value: sum·kept/count, rounded.
+    ///
+    /// # Guarantee
+    /// If each value is in [lo, hi], the result is in [n·lo, n·hi], with n the smaller of kept and count: these ends are integers,
+    /// the exact share lies between them, and it is rounded to one of its two neighbours. For one point, the share of a larger sum
+    /// is not smaller, and the share of sum + count·c is that of the sum, plus kept·c, for all integers c.
+    ///
+    /// # Errors
+    /// A constant text if 128 bits do not suffice.
+    pub(super) fn of(self, sum: i128) -> Result<i128> {
+        let Self::Part { kept, count, point } = self else { return Ok(sum) };
+        let of_count = i128::from(count);
+        let (whole, rest) = (sum.div_euclid(of_count), sum.rem_euclid(of_count));
+        // (whole·count + rest)·kept/count = whole·kept + rest·kept/count, and rest·kept < 2⁶⁴·2⁶⁴.
+        let rest = u128::try_from(rest).map_err(|_| failed())? * u128::from(kept);
+        let count = u128::from(count);
+        let (more, fraction) = (rest / count, rest % count);
+        let up = fraction > 0 && u128::from(point) * count >= (count - fraction) << 64;
+        let more = i128::try_from(more + u128::from(up)).map_err(|_| failed())?;
+        let whole = whole.checked_mul(i128::from(kept)).ok_or_else(failed)?;
+        whole.checked_add(more).ok_or_else(failed)
+    }
+
+    /// The shares of sums that are ≥ 0, one after the other, so that the shares of the first ones add up to the share of their sum.
+    ///
+    /// # Guarantee
+    /// All results are ≥ 0. If the sums add up to at most count·w, the results add up to at most n·w, with n the smaller of
+    /// kept and count; exactly so if exactly so.
+    ///
+    /// # Errors
+    /// As [`Share::of`].
+    pub(super) fn of_parts(self, parts: &mut [i128]) -> Result<()> {
+        let (mut sum, mut before) = (0_i128, 0);
+        for part in parts {
+            sum = sum.checked_add(*part).ok_or_else(failed)?;
+            let share = self.of(sum)?;
+            *part = share - before;
+            before = share;
+        }
+        Ok(())
+    }
+}
+
+/// How far the values of a group's rows are above the lower end of their interval, and below the upper one.
 ///
 /// # Guarantee
-/// Both are ≥ 0, and together at most kept·(hi − lo), if each value is in the interval.
+/// Both are ≥ 0, and together count·(hi − lo), if each value is in the interval.
 ///
 /// # Errors
 /// A constant text if 128 bits do not suffice.
-pub(super) fn distances(
-    tally: Tally,
-    [lo, hi]: [i128; 2],
-    kept: u64,
-    rows: u64,
-) -> Result<[i128; 2]> {
+pub(super) fn distances(tally: Tally, [lo, hi]: [i128; 2]) -> Result<[i128; 2]> {
     let Tally { count, sum, .. } = tally;
     let above = gap(sum, lo, count).ok_or_else(failed)?;
     let below = gap(sum, hi, count).and_then(i128::checked_neg).ok_or_else(failed)?;
-    Ok([scale_floor(above, kept, rows)?, scale_floor(below, kept, rows)?])
-}
-
-/// The share of a group's sum of products that few kept rows have: ⌊sum·kept/rows⌋.
-///
-/// # Guarantee
-/// The products of each of the `rows` pairs are ≥ 0 and add up to at most the weight of the pairs (exactly that, or 0
-/// if the row does not pass), so those of `rows` pairs add up to at most `rows` weights, and their shares to `kept` weights.
-///
-/// # Errors
-/// A constant text for a negative sum, which no products have.
-pub(super) fn shared(sum: i128, kept: u64, rows: u64) -> Result<i128> {
-    scale_floor(sum, kept, rows)
+    Ok([above, below])
 }
 
 /// Σ(w − X)² and Σ2X(w − X) of `count` values with these ΣX and ΣX².
@@ -89,18 +129,6 @@ fn times(end: i128, count: u64) -> Option<i128> {
     }
 }
 
-/// ⌊value·kept/rows⌋ for value ≥ 0 and kept ≤ rows, exactly, without a wider type.
-pub(super) fn scale_floor(value: i128, kept: u64, rows: u64) -> Result<i128> {
-    if kept >= rows {
-        return Ok(value);
-    }
-    let (kept, rows) = (u128::from(kept), u128::from(rows));
-    let value = u128::try_from(value).map_err(|_| failed())?;
-    // (q·rows + r)·kept/rows = q·kept + r·kept/rows, and r·kept < 2⁶⁴·2⁶⁴.
-    let scaled = (value / rows) * kept + (value % rows) * kept / rows;
-    i128::try_from(scaled).map_err(|_| failed())
-}
-
 /// sum/count rounded to the nearest integer, halves to the even neighbour; count ≥ 1.
 pub(super) fn mean_half_even(sum: i128, count: u64) -> i128 {
     let count = i128::from(count);
@@ -116,19 +144,73 @@ pub(super) fn mean_half_even(sum: i128, count: u64) -> i128 {
 mod tests {
     use super::*;
 
+    /// Some points, from the least to the largest.
+    const POINTS: [u64; 5] = [0, 1 << 62, 1 << 63, 3 << 62, u64::MAX];
+
+    fn part(kept: u64, count: u64, point: u64) -> Share {
+        Share::new(kept, [count, count], || Ok(point)).unwrap()
+    }
+
     #[test]
-    fn means_are_scaled_toward_zero_and_rounded_half_even() {
-        for value in 0..200 {
-            for rows in 1..12 {
-                for kept in 1..=rows {
-                    let exact = value * i128::from(kept) / i128::from(rows);
-                    assert_eq!(scale_floor(value, kept, rows).unwrap(), exact);
+    fn shares_are_rounded_to_a_neighbour_and_never_beyond_so_many_rows() {
+        for count in 1..9_u64 {
+            for kept in 1..=count {
+                for (sum, point) in (-60..=60_i128).flat_map(|sum| POINTS.map(|point| (sum, point)))
+                {
+                    let (k, n) = (i128::from(kept), i128::from(count));
+                    let share = part(kept, count, point).of(sum).unwrap();
+                    let (down, rest) = ((sum * k).div_euclid(n), (sum * k).rem_euclid(n));
+                    assert!([down, down + i128::from(rest > 0)].contains(&share));
+                    // Values moved by c move the share by c for each row that counts.
+                    for c in [-7, 3] {
+                        let moved = part(kept, count, point).of(sum + n * c).unwrap();
+                        assert_eq!(moved, share + k * c);
+                    }
+                    let ends = [sum.div_euclid(n) * k, (sum + n - 1).div_euclid(n) * k];
+                    assert!((ends[0]..=ends[1]).contains(&share));
                 }
             }
         }
+        assert_eq!(Share::new(3, [9, 3], || Err(failed())).unwrap(), Share::Whole);
+        assert_eq!(Share::new(9, [9, 0], || Err(failed())).unwrap(), Share::Whole);
         // The product exceeds 128 bits.
-        let wide = scale_floor(i128::MAX, u64::MAX - 1, u64::MAX).unwrap();
+        let wide = part(u64::MAX - 1, u64::MAX, 0).of(i128::MAX).unwrap();
         assert!(wide < i128::MAX && wide > i128::MAX - (1 << 64));
+    }
+
+    /// Over evenly spread points, shares are right on average.
+    #[test]
+    fn shares_are_right_on_average() {
+        for (sum, kept, count) in [(3, 1, 4), (4, 1, 5), (-4, 1, 5), (7, 2, 3), (1, 1, 1000)] {
+            let points = 100_000;
+            let step = u64::MAX / points;
+            let all = (0..points).map(|i| part(kept, count, step * i + step / 2).of(sum).unwrap());
+            let (all, exact) = (all.sum::<i128>(), sum * i128::from(kept * points));
+            assert!(
+                (all * i128::from(count) - exact).abs() <= i128::from(2 * count),
+                "{sum} {kept} {count}"
+            );
+        }
+    }
+
+    /// Parts of a whole that is so many rows' worth stay parts of such a whole.
+    #[test]
+    fn shares_of_parts_add_up() {
+        for (count, point) in (2..6_u64).flat_map(|count| POINTS.map(|point| (count, point))) {
+            for kept in 1..count {
+                for (a, b) in (0..=count * 3).flat_map(|a| (0..=count * 3 - a).map(move |b| (a, b)))
+                {
+                    let mut parts = [a, b, count * 3 - a - b].map(i128::from);
+                    part(kept, count, point).of_parts(&mut parts).unwrap();
+                    assert!(parts.iter().all(|part| *part >= 0));
+                    assert_eq!(parts.iter().sum::<i128>(), i128::from(kept) * 3);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn means_are_rounded_half_even() {
         let halves = [(-3, 2, -2), (-1, 2, 0), (1, 2, 0), (3, 2, 2), (5, 3, 2), (-5, 3, -2)];
         for (sum, count, mean) in halves {
             assert_eq!(mean_half_even(sum, count), mean);

@@ -17,6 +17,8 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::filter_pushdown::{FilterPushdownPhase, PushedDown};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect, displayable};
+use num_bigint::BigInt;
+use num_integer::Integer;
 
 use super::{
     AggregateInput, BoundContributionsExec, EnforcedBounds, HashKey, InputKind, KeySpace, LateKey,
@@ -246,13 +248,16 @@ fn naive(
                 .iter()
                 .filter(|row| input.kind.filter().is_none() || row.flag == Some(true))
                 .collect();
-            let (k, n) = (i128::from(k), i128::from(n));
+            let k = i128::from(k);
             let values: Vec<i128> = input
                 .kind
                 .column()
                 .map(|column| pass.iter().filter_map(|row| on_grid(row, column)).collect())
                 .unwrap_or_default();
             let count = i128::try_from(values.len()).unwrap();
+            // Each row with a value counts as the same share, rounded by the hash of the unit and the group.
+            let rank = hash.rank(unit_hash(unit), u32::try_from(key).unwrap());
+            let share = |sum: i128| shared(sum, k, count, hash.point(rank));
             let clamped = |lo: i128, hi: i128| values.iter().map(move |x| (*x).clamp(lo, hi));
             match input.kind {
                 InputKind::CountRows { .. } => {
@@ -261,12 +266,12 @@ fn naive(
                 InputKind::CountUnits { .. } => sums[0][key] += i128::from(!pass.is_empty()),
                 InputKind::CountValues { .. } => sums[0][key] += k.min(count),
                 InputKind::Sum { lo, hi, .. } => {
-                    sums[0][key] +=
-                        clamped(lo, hi).sum::<i128>().max(k * lo.min(0)).min(k * hi.max(0));
+                    sums[0][key] += share(clamped(lo, hi).sum());
                 }
                 InputKind::Mean { lo, hi, .. } => {
-                    sums[0][key] += clamped(lo, hi).map(|x| x - lo).sum::<i128>() * k / n;
-                    sums[1][key] += clamped(lo, hi).map(|x| hi - x).sum::<i128>() * k / n;
+                    let above = share(clamped(lo, hi).map(|x| x - lo).sum());
+                    sums[0][key] += above;
+                    sums[1][key] += count.min(k) * (hi - lo) - above;
                 }
                 InputKind::Moments { lo, hi, shift, .. } => {
                     let step = 1 << shift;
@@ -282,8 +287,11 @@ fn naive(
                     let above: Vec<i128> = above.collect();
                     let parts: [&dyn Fn(i128) -> i128; 3] =
                         [&|x| (width - x) * (width - x), &|x| 2 * x * (width - x), &|x| x * x];
+                    let (mut all, mut before) = (0, 0);
                     for (i, part) in parts.into_iter().enumerate() {
-                        sums[i][key] += above.iter().map(|x| part(*x)).sum::<i128>() * k / n;
+                        all += above.iter().map(|x| part(*x)).sum::<i128>();
+                        sums[i][key] += share(all) - before;
+                        before = share(all);
                     }
                 }
                 InputKind::Products { pairs, .. } => {
@@ -298,8 +306,11 @@ fn naive(
                         let products = x.iter().flat_map(|x| y.iter().map(move |y| x * y));
                         all.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
                     }
-                    for (i, sum) in all.into_iter().enumerate() {
-                        sums[i][key] += sum * k / n;
+                    let (mut sum, mut before) = (0, 0);
+                    for (i, part) in all.into_iter().enumerate() {
+                        sum += part;
+                        sums[i][key] += share(sum) - before;
+                        before = share(sum);
                     }
                 }
                 InputKind::MeanPerUnit { lo, hi, .. } if count > 0 => {
@@ -323,6 +334,17 @@ fn naive(
         }
     }
     sums
+}
+
+/// sum·k/count, rounded down after point/2⁶⁴ is added, for fewer rows than hold a value.
+fn shared(sum: i128, k: i128, count: i128, point: u64) -> i128 {
+    if k >= count {
+        return sum;
+    }
+    let exact = BigInt::from(sum) * k;
+    let of = BigInt::from(count);
+    let shifted: BigInt = (exact << 64_u32) + &of * point;
+    shifted.div_floor(&(of << 64_u32)).try_into().unwrap()
 }
 
 fn source(partitions: &[Vec<RecordBatch>]) -> Arc<dyn ExecutionPlan> {

@@ -19,7 +19,7 @@ use super::grouped::{Units, key_of};
 use super::partial::{AggregateInput, InputKind};
 use super::payload::Kept;
 use super::rungs::{Own, Rungs};
-use super::share::{clamped, distances, shared};
+use super::share::{Share, distances};
 use super::task::Task;
 use super::together::{KeyNames, Names};
 use crate::grid::failed;
@@ -88,10 +88,11 @@ impl Totals {
             let (input, values) = (&task.inputs[*i], bucket.kept(task, *i)?);
             let sums = &mut sums[*output..];
             match &input.ladder {
-                None => add_kept(sums, input, values, &bucket.units)?,
+                None => add_kept(sums, input, values, &bucket.units, names)?,
                 Some(ladder) => {
-                    for (_, rows) in bucket.units.each() {
-                        add_rungs(sums, &input.kind, ladder, values, rows, rungs)?;
+                    for (code, rows) in bucket.units.each() {
+                        let point = |key| names.point(code, key);
+                        add_rungs(sums, &input.kind, ladder, (values, rows), rungs, point)?;
                     }
                 }
             }
@@ -131,41 +132,58 @@ fn add_kept(
     input: &AggregateInput,
     values: &Kept,
     units: &Units,
+    names: &Names,
 ) -> Result<()> {
     let (kind, limits) = (&input.kind, input.effective_limits());
-    let of_unit = |(_, rows)| limits.keep(groups(rows), |group| group.len());
+    let of_unit = |(code, rows)| {
+        let kept = limits.keep(groups(rows), |group| group.len());
+        kept.map(move |(group, kept)| (code, group, kept))
+    };
     let mut kept = units.each().flat_map(of_unit);
+    let point = |code, group| move || names.point(code, Some(place(group)));
     match kind {
         InputKind::CountRows { filter: None } => {
-            kept.try_for_each(|(group, kept)| add(&mut sums[0][place(group)], kept.into()))
+            kept.try_for_each(|(_, group, kept)| add(&mut sums[0][place(group)], kept.into()))
         }
         InputKind::CountUnits { filter: None } => {
-            kept.try_for_each(|(group, _)| add(&mut sums[0][place(group)], 1))
+            kept.try_for_each(|(_, group, _)| add(&mut sums[0][place(group)], 1))
         }
-        InputKind::Sum { lo, hi, .. } => kept.try_for_each(|(group, kept)| {
-            let sum = clamped(values.sum(group)?, [*lo, *hi], kept)?;
+        InputKind::Sum { .. } => kept.try_for_each(|(code, group, kept)| {
+            let sum = match kept < count(group) {
+                false => values.sum(group)?,
+                true => {
+                    let tally = values.tally(group)?;
+                    kind.partial(tally, count(group), kept, point(code, group))?[0]
+                }
+            };
             add(&mut sums[0][place(group)], sum)
         }),
-        InputKind::Mean { lo, hi, .. } => kept.try_for_each(|(group, kept)| {
+        InputKind::Mean { lo, hi, .. } => kept.try_for_each(|(code, group, kept)| {
             let tally = values.tally(group)?;
-            let parts = distances(tally, [*lo, *hi], kept, count(group))?;
+            let mut parts = distances(tally, [*lo, *hi])?;
+            let of = [count(group), tally.count];
+            Share::new(kept, of, point(code, group))?.of_parts(&mut parts)?;
             let mut parts = parts.into_iter().zip(&mut *sums);
             parts.try_for_each(|(part, sums)| add(&mut sums[place(group)], part))
         }),
-        InputKind::Products { pairs, .. } => kept.try_for_each(|(group, kept)| {
-            let mut sums = sums.iter_mut().take(pairs.products()).enumerate();
-            sums.try_for_each(|(which, sums)| {
-                let product = values.product(group, pairs, which)?;
-                add(&mut sums[place(group)], shared(product, kept, count(group))?)
-            })
+        InputKind::Products { pairs, .. } => kept.try_for_each(|(code, group, kept)| {
+            let products = (0..pairs.products()).map(|which| values.product(group, pairs, which));
+            let mut products = products.collect::<Result<Vec<i128>>>()?;
+            if kept < count(group) {
+                let of = [count(group), values.tally(group)?.count];
+                Share::new(kept, of, point(code, group))?.of_parts(&mut products)?;
+            }
+            let mut products = products.into_iter().zip(&mut *sums);
+            products.try_for_each(|(product, sums)| add(&mut sums[place(group)], product))
         }),
         InputKind::CountRows { .. }
         | InputKind::CountUnits { .. }
         | InputKind::CountValues { .. }
         | InputKind::Moments { .. }
         | InputKind::MeanPerUnit { .. }
-        | InputKind::SumPerUnit { .. } => kept.try_for_each(|(group, kept)| {
-            let parts = kind.partial(values.tally(group)?, count(group), kept)?;
+        | InputKind::SumPerUnit { .. } => kept.try_for_each(|(code, group, kept)| {
+            let tally = values.tally(group)?;
+            let parts = kind.partial(tally, count(group), kept, point(code, group))?;
             let mut parts = parts.into_iter().zip(&mut *sums).filter(|(part, _)| *part != 0);
             parts.try_for_each(|(part, sums)| add(&mut sums[place(group)], part))
         }),
@@ -181,14 +199,14 @@ fn add_rungs(
     sums: &mut [Vec<i128>],
     kind: &InputKind,
     ladder: &[u128],
-    values: &Kept,
-    rows: &[u64],
+    (values, rows): (&Kept, &[u64]),
     rungs: &mut Rungs,
+    point: impl Fn(Option<usize>) -> Result<u64>,
 ) -> Result<()> {
     let Some((last, smaller)) = ladder.split_last() else { return Err(failed()) };
     rungs.fill(groups(rows).map(|group| {
         let tally = values.tally(group)?;
-        let parts = kind.partial(tally, count(group), count(group))?;
+        let parts = kind.partial(tally, count(group), count(group), || Err(failed()))?;
         Own::new(kind, place(group), parts, tally.count)
     }))?;
     let parts = kind.outputs();
@@ -196,12 +214,12 @@ fn add_rungs(
         let mut columns = values.into_iter().zip(sums).filter(|(value, _)| *value != 0);
         columns.try_for_each(|(value, sums)| add(&mut sums[key], sign * value))
     };
-    rungs.under(kind, *last, |key, values| change(&mut sums[..parts], key, values, 1))?;
+    rungs.under(kind, *last, &point, |key, values| change(&mut sums[..parts], key, values, 1))?;
     let beyond = |bound: &u128| rungs.is_beyond(*bound);
     for (j, bound) in smaller.iter().enumerate().take_while(|(_, bound)| beyond(bound)) {
         let cut = &mut sums[parts * (j + 1)..parts * (j + 2)];
-        rungs.under(kind, *last, |key, values| change(cut, key, values, 1))?;
-        rungs.under(kind, *bound, |key, values| change(cut, key, values, -1))?;
+        rungs.under(kind, *last, &point, |key, values| change(cut, key, values, 1))?;
+        rungs.under(kind, *bound, &point, |key, values| change(cut, key, values, -1))?;
     }
     for (j, _) in ladder.iter().enumerate().take_while(|(_, bound)| beyond(bound)) {
         add(&mut sums[parts * ladder.len() + j][place(rows)], 1)?;
@@ -210,6 +228,23 @@ fn add_rungs(
 }
 
 impl Names {
+    /// The point at which shares of a unit, or of its group of a key, are rounded up.
+    ///
+    /// # Guarantee
+    /// It depends on the key of the query's hash, the unit's own value and the group's own key, and on nothing else.
+    fn point(&self, code: u64, key: Option<usize>) -> Result<u64> {
+        let hash = self.task.hash;
+        let unit = self.units.hash(code, hash)?;
+        let rank = match (key, &self.of_keys) {
+            (None, _) => unit,
+            (Some(key), Some(KeyNames { hashes, .. })) => {
+                hash.named_rank(unit, *hashes.get(key).ok_or_else(failed)?)
+            }
+            (Some(key), None) => hash.rank(unit, u32::try_from(key).map_err(|_| failed())?),
+        };
+        Ok(hash.point(rank))
+    }
+
     /// Brings the rows of each group of a unit together, and the groups into the order in which they are served.
     ///
     /// # Guarantee

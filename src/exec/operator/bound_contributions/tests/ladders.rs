@@ -75,17 +75,26 @@ fn naive_under(
             let bound = i128::try_from(*bound).unwrap();
             beyond[j] += i128::from(all > bound);
             let mut rest = bound;
+            let own = hash.integer_unit(unit.cast_unsigned());
+            let (mut before, mut given) = (0, 0);
             for (key, rows) in &groups {
                 let (n, sum) = (used(rows), values(rows).iter().sum::<i128>());
                 let kept = n.min(rest);
                 rest -= kept;
                 let mut add = |output: usize, part: i128| under[j][output][*key] += part;
                 match kind {
-                    InputKind::Sum { .. } if all > bound => add(0, sum * bound / all),
+                    InputKind::Sum { .. } if all > bound => {
+                        before += sum.abs();
+                        let next = shared(before, bound, all, hash.point(own));
+                        add(0, (next - given) * sum.signum());
+                        given = next;
+                    }
                     InputKind::Sum { .. } => add(0, sum),
                     InputKind::Mean { lo, hi, .. } => {
-                        add(0, (sum - n * lo) * kept / n);
-                        add(1, (n * hi - sum) * kept / n);
+                        let rank = hash.rank(own, u32::try_from(*key).unwrap());
+                        let above = shared(sum - n * lo, kept, n, hash.point(rank));
+                        add(0, above);
+                        add(1, kept * (hi - lo) - above);
                     }
                     _ => add(0, kept),
                 }
