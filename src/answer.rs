@@ -404,11 +404,9 @@ fn number_notes(release: &Release, drawn: &Drawn, output: usize) -> impl Iterato
 /// Which bounds were chosen for releases that choose theirs.
 fn chosen_bounds<'a>(release: &'a Release, drawn: &'a Drawn) -> impl Iterator<Item = String> + 'a {
     let parts = release.analysis().parts().iter().zip(&drawn.rungs);
-    parts.flat_map(|(part, rungs)| {
-        part.measures()
-            .iter()
-            .zip(rungs)
-            .filter_map(|(measure, rung)| bound_note(measure, (*rung)?))
+    parts.enumerate().flat_map(|(at, (part, rungs))| {
+        let measures = part.measures().iter().zip(release.mechanisms(at)).zip(rungs);
+        measures.filter_map(|((measure, one), rung)| bound_note(measure, one, (*rung)?))
     })
 }
 

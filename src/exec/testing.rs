@@ -24,6 +24,7 @@ use crate::analysis::{InputShape, Keys, Measure, PrivateAggregate, Source};
 use crate::exec::draw::gathered::Gathered;
 use crate::exec::draw::plan::Specification;
 use crate::grid::failed;
+use crate::mechanism::Beyond;
 use crate::release::Release;
 use crate::sampler::QueryRng;
 
@@ -173,12 +174,12 @@ fn keeps(plan: &dyn ExecutionPlan) -> bool {
 pub enum Exact {
     /// By column (or outer group), then by key (or candidate).
     Vectors(Vec<Vec<i128>>),
-    /// Under each bound of a ladder, by column and key, and for each bound the number of units beyond it.
+    /// Under each bound of a ladder, by column and key, and how many units there are, and are beyond each bound.
     Ladder {
         /// By bound, column and key.
         under: Vec<Vec<Vec<i128>>>,
-        /// By bound.
-        beyond: Vec<i128>,
+        /// Those that add anything, and by bound those beyond it.
+        beyond: Beyond,
     },
     /// By outer group, the scores of a long candidate axis as runs: each with its first candidate, its length, the
     /// score of the first candidate, and the difference between neighbours.

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! bound        τ, chosen with ε = 0.25 from the ladder: …
-//! ladder       τ = 1: ± 3   2: ± 7   4: ± 15   8: ± 31   …
+//! ladder       τ = 1: ± 5 (≤ 17)   2: ± 10 (≤ 13)   4: ± 20
 //! ```
 
 use serde_json::{Value, json};
@@ -17,18 +17,11 @@ use crate::mechanism::ChosenBound;
 use crate::privacy::{Epsilon, Rational};
 use crate::release::accuracy::accuracies_under_bounds;
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted};
-use crate::release::text::{bound_text, exact};
+use crate::release::text::{bound_text, exact, most_beyond};
 use crate::visible::rounded;
 
 /// A unit with more rows than this is rare, and noise for so many drowns most answers.
 const MANY_ROWS: u64 = 1_000;
-
-/// A ladder of more bounds is told by some of them; among the others, each doubles the noise.
-const MOST_TOLD: usize = 24;
-const TOLD: usize = 18;
-
-/// Of sums, bounds from this part of the largest value of one row on are told.
-const SMALL: u128 = 16;
 
 /// The lines about the choice.
 pub(super) fn ladder_lines(
@@ -36,28 +29,22 @@ pub(super) fn ladder_lines(
     mechanized: &Mechanized,
 ) -> Vec<(&'static str, String)> {
     let Mechanism::ChosenBound(chosen) = &mechanized.mechanism else { return Vec::new() };
-    let choice = format!(
-        "τ, chosen at ε = {} by the exponential mechanism: each step up the ladder weighs as {} units beyond the bound; range 1",
-        chosen.choosing(),
-        chosen.penalty(),
-    );
+    let (choosing, step) = (chosen.choosing(), chosen.penalty());
+    let choice = match chosen.few() {
+        Some(few) => format!(
+            "τ, chosen at ε = {choosing} by the exponential mechanism: the last bound, which is declared, unless more than {few} units, and {step} more for each step below it, are within a lower one; each unit beyond it weighs as one; range 1"
+        ),
+        None => format!(
+            "τ, chosen at ε = {choosing} by the exponential mechanism: each step up the ladder weighs as {step} units beyond the bound; range 1"
+        ),
+    };
     vec![("bound", choice), ("ladder", ladder_text(measure, mechanized, chosen))]
 }
 
+/// Every bound, with the error under it and how many units may have more.
 fn ladder_text(measure: &Measure, mechanized: &Mechanized, chosen: &ChosenBound) -> String {
     let within = accuracies_under_bounds(measure, &mechanized.mechanism, 1);
-    let count = chosen.rungs().len();
-    // Bounds of a small part of one row's value are hardly ever chosen.
-    let largest = measure.lo.unsigned_abs().max(measure.hi.unsigned_abs());
-    let of_rows = measure.ladder.as_ref().is_some_and(|ladder| ladder.is_of_rows);
-    let small = chosen.rungs().iter().filter(|rung| !of_rows && rung.bound < largest / SMALL);
-    let first = if count > MOST_TOLD { small.count() } else { 0 };
-    let all = chosen.rungs().iter().zip(within).enumerate();
-    // Programs get all of them.
-    let is_told =
-        |i: usize| count <= MOST_TOLD || (first..first + TOLD).contains(&i) || i + 1 == count;
-    let told = all.filter(|(i, _)| is_told(*i));
-    let rungs = told.map(|(i, (rung, within))| {
+    let rungs = chosen.rungs().iter().zip(within).enumerate().map(|(i, (rung, within))| {
         let within = match within {
             Predicted::WithinOverCount(t) => format!("{}/n", rounded(t)),
             Predicted::Within(t) => rounded(t),
@@ -68,14 +55,13 @@ fn ladder_text(measure: &Measure, mechanized: &Mechanized, chosen: &ChosenBound)
             | Predicted::Truthful(_)
             | Predicted::Nothing => String::new(),
         };
-        let left_out = match i > first + TOLD && count > MOST_TOLD {
-            true => "and so on to ",
-            false if i == first && first > 0 => "… ",
-            false => "",
-        };
-        format!("{left_out}{}: ± {within}", bound_text(measure, rung.bound))
+        let beyond = most_beyond(chosen, i).map(|most| format!(" (≤ {most})")).unwrap_or_default();
+        format!("{}: ± {within}{beyond}", bound_text(measure, rung.bound))
     });
-    format!("τ = {} with 95 %", rungs.collect::<Vec<_>>().join("   "))
+    let rungs = rungs.collect::<Vec<_>>().join("   ");
+    format!(
+        "τ = {rungs} with 95 %, and in brackets with 95 % the units that have more, if it is chosen"
+    )
 }
 
 /// The bound of a unit's contribution, before it is chosen.
@@ -124,10 +110,10 @@ pub(super) fn ladder_json(
 ) -> Vec<(&'static str, Value)> {
     let Mechanism::ChosenBound(chosen) = &mechanized.mechanism else { return Vec::new() };
     let within = accuracies_under_bounds(measure, &mechanized.mechanism, 1);
-    let rungs = chosen.rungs().iter().zip(within).map(|(rung, within)| {
+    let rungs = chosen.rungs().iter().zip(within).enumerate().map(|(i, (rung, within))| {
         let bound = number(&bound_text(measure, rung.bound));
         let scale = approximate(&(rung.noise.scale() * measure.noise_unit()));
-        match within {
+        let mut told = match within {
             Predicted::Within(t) => json!({ "bound": bound, "scale": scale, "within": t }),
             Predicted::WithinOverCount(t) => {
                 json!({ "bound": bound, "scale": scale, "within_over_rows": t })
@@ -138,7 +124,11 @@ pub(super) fn ladder_json(
             | Predicted::Rank { .. }
             | Predicted::Truthful(_)
             | Predicted::Nothing => json!({ "bound": bound, "scale": scale }),
+        };
+        if let (Some(most), Some(told)) = (most_beyond(chosen, i), told.as_object_mut()) {
+            told.insert("units_beyond".to_owned(), number(&most));
         }
+        told
     });
     let epsilon = |epsilon: &Epsilon| number(&exact(epsilon.value()));
     vec![
@@ -146,6 +136,7 @@ pub(super) fn ladder_json(
         ("choice_epsilon", epsilon(chosen.choosing())),
         ("noise_epsilon", epsilon(chosen.releasing())),
         ("step_weighs_units", json!(number(&chosen.penalty().to_string()))),
+        ("units_before_choice", chosen.few().map_or(Value::Null, |few| number(&few.to_string()))),
     ]
 }
 

@@ -6,8 +6,13 @@
 //! most τ·weight in L1.
 //!
 //! ```text
-//! ε = 1, one value     choice at ε/4, noise at 3ε/4      score of the j-th bound: −(units beyond it) − 8·j
+//! ε = 1, one value, a declared bound      choice at 2ε/5, noise at 3ε/5      score of the j-th of L + 1 bounds, j < L:
+//!                                         min(units, 20 + 4·(L − j)) − 20 − (units beyond it); of the declared one: 0
+//! ε = 1, one value, nothing declared      choice at ε/4, noise at 3ε/4       score: −(units beyond it) − 8·j
 //! ```
+//!
+//! Below a declared bound, a score is earned: by units that the bound does not cut. Where there are few, the declared bound is
+//! drawn, whatever they contribute: nobody counts them to find out, since the draw weighs them.
 
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive};
@@ -16,8 +21,17 @@ use super::{Exponential, Laplace, MechanismError};
 use crate::privacy::{Epsilon, Rational};
 use crate::sampler::QueryRng;
 
-/// From so many values on, the choice has a tenth of ε, and before a quarter.
+/// From so many values on, the choice has a tenth of ε.
 const MANY: u64 = 10;
+
+/// The choice's share of ε for fewer values: with a declared bound, and without.
+const SHARE: [(u8, u8); 2] = [(2, 5), (1, 4)];
+
+/// What a step up the ladder weighs at least, in units over ε₁: with a declared bound, and without.
+const STEP: [(u8, u8); 2] = [(5, 4), (2, 1)];
+
+/// So many units over ε₁ have to be there before another bound than the declared one is likely.
+const FEW: u8 = 8;
 
 /// A calibrated choice of a bound with the noise under each.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +40,18 @@ pub struct ChosenBound {
     choosing: Epsilon,
     releasing: Epsilon,
     penalty: i128,
+    /// The units without which the last bound, which is the declared one, is likely; `None` if nothing is declared.
+    few: Option<i128>,
     rungs: Vec<Rung>,
+}
+
+/// How many units contribute anything, and how many contribute more than each bound of a ladder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beyond {
+    /// The units that contribute anything.
+    pub units: i128,
+    /// For each bound, in order, those that contribute more.
+    pub bounds: Vec<i128>,
 }
 
 /// A bound, with the noise of values under it.
@@ -39,15 +64,21 @@ pub struct Rung {
 }
 
 impl ChosenBound {
-    /// The mechanism that makes `values` values, under a bound of the ladder that it chooses, ε-private together.
+    /// The mechanism that makes `values` values, under a bound of the ladder that it chooses, ε-private together; `is_declared` if the
+    /// last bound is declared.
     ///
     /// The first bounds of the ladder are taken, up to the first whose noise could not be drawn.
     ///
     /// # Guarantee
-    /// The choice is ε₁-DP: score j is −(units beyond τ_j) − λ·j with a public λ, and adding a unit moves all scores by 0 or −1,
-    /// so that their range is 1. Given the bound, the values are ε₂-DP with a scale of at least τ·weight/ε₂. ε₁ + ε₂ = ε
-    /// exactly, by adaptive composition. λ = max(⌈2/ε₁⌉, ⌈√2·values/ε₂⌉), exactly. Source: rules of chosen bounds; McSherry,
-    /// Talwar 2007.
+    /// The choice is ε₁-DP, since adding a unit changes any two scores by amounts that differ by at most 1. Without a declared bound, score j is
+    /// −beyond_j − λ·j, and a unit moves it by 0 or −1. With one, the score of the last bound L is 0, and score j < L is
+    /// min(units, F + λ·(L − j)) − F − beyond_j, with public λ ≥ 0 and F ≥ 0. A unit that contributes c > 0 moves it by 1 or 0 for the first
+    /// part, 1 for the bounds j ≥ i of which F + λ·(L − j) is at most the number of units before, and by −1 more where τ_j < c. As the
+    /// first part stops at fewer units for higher bounds, the bounds where it does not move are the last ones: i ≤ j < L. If a bound
+    /// moves by −1, it is one of these, and c exceeds it and all lower ones, of which none moves by 1; so are the last bounds, which move by 0 or −1.
+    /// Hence all moves are in {0, 1} or all in {−1, 0}, and the range is 1. Given the bound, the values are ε₂-DP with a scale of at
+    /// least τ·weight/ε₂. ε₁ + ε₂ = ε exactly, by adaptive composition. λ = max(⌈κ/ε₁⌉, ⌈√2·values/ε₂⌉) and F = ⌈8/ε₁⌉, exactly.
+    /// Source: McSherry, Talwar 2007, with the range of Dong, Durfee, Rogers 2020.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] if no bound's noise can be drawn; [`MechanismError::RangeTooWide`] for a share of ε
@@ -56,10 +87,11 @@ impl ChosenBound {
         ladder: &[u128],
         weight: u128,
         values: u64,
+        is_declared: bool,
         epsilon: &Epsilon,
     ) -> Result<Self, MechanismError> {
-        let parts = Rational::from_integer(BigInt::from(if values < MANY { 4 } else { 10 }));
-        let share = epsilon.value() / parts;
+        let [with, without] = if values < MANY { SHARE } else { [(1, 10); 2] };
+        let share = epsilon.value() * ratio(if is_declared { with } else { without });
         let rest = epsilon.value() - &share;
         let part = |value| Epsilon::new(value).map_err(|_| MechanismError::RangeTooWide);
         let (choosing, releasing) = (part(share)?, part(rest)?);
@@ -72,13 +104,19 @@ impl ChosenBound {
         if rungs.is_empty() {
             return Err(MechanismError::ScaleTooLarge);
         }
-        let penalty = penalty(&choosing, &releasing, values);
-        let penalty = penalty.to_i128().ok_or(MechanismError::RangeTooWide)?;
+        // Without its last bound, a ladder has no declared one.
+        let is_declared = is_declared && rungs.len() == ladder.len();
+        let step = if is_declared { STEP[0] } else { STEP[1] };
+        let penalty = penalty(&choosing, &releasing, values, step);
+        let few = (ratio((FEW, 1)) / choosing.value()).ceil().to_integer();
+        let small = |number: BigInt| number.to_i128().ok_or(MechanismError::RangeTooWide);
+        let few = if is_declared { Some(small(few)?) } else { None };
         Ok(Self {
             choice: Exponential::calibrate(1, &choosing)?,
             choosing,
             releasing,
-            penalty,
+            penalty: small(penalty)?,
+            few,
             rungs,
         })
     }
@@ -103,14 +141,34 @@ impl ChosenBound {
         self.penalty
     }
 
-    /// The number of the chosen bound, from the number of units beyond each bound of the ladder.
+    /// F: so many units have to be there before another bound than the declared one is likely; `None` if nothing is declared.
+    pub fn few(&self) -> Option<i128> {
+        self.few
+    }
+
+    /// How many units are beyond the bound of this number at most, with probability 0.95 over the choice.
     ///
     /// # Guarantee
-    /// P(j) ∝ exp(ε₁·(−beyond_j − λ·j)), exactly.
+    /// Whatever the data are: with probability 1 − β, the chosen score is at least that of the last bound, less ln(k/β)/ε₁ among k bounds
+    /// (McSherry, Talwar 2007), and what is beyond the last bound where none is declared is taken for 0. So at most
+    /// λ·(bounds above it) + ln(k/β)/ε₁ units are beyond a chosen bound. It follows from the number of the bound alone.
+    pub fn most_beyond(&self, rung: usize) -> f64 {
+        let above = self.rungs.len().saturating_sub(rung + 1);
+        let choosing = self.choosing.value().to_f64().unwrap_or(f64::MIN_POSITIVE);
+        let float = |number: usize| number.to_f64().unwrap_or(f64::MAX);
+        let tail = (float(self.rungs.len()) / BETA).ln() / choosing;
+        let steps = float(above) * self.penalty.to_f64().unwrap_or(f64::MAX);
+        (steps + tail).next_up().floor()
+    }
+
+    /// The number of the chosen bound, from the numbers of units beyond each bound of the ladder.
+    ///
+    /// # Guarantee
+    /// P(j) ∝ exp(ε₁·score_j), exactly: see [`ChosenBound::calibrate`].
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] for fewer numbers than bounds.
-    pub fn choose(&self, beyond: &[i128], rng: &mut QueryRng) -> Result<usize, MechanismError> {
+    pub fn choose(&self, beyond: &Beyond, rng: &mut QueryRng) -> Result<usize, MechanismError> {
         self.choice.choose(&self.scores(beyond)?, rng)
     }
 
@@ -118,27 +176,42 @@ impl ChosenBound {
     ///
     /// # Errors
     /// As [`ChosenBound::choose`].
-    pub fn probabilities(&self, beyond: &[i128]) -> Result<Vec<f64>, MechanismError> {
+    pub fn probabilities(&self, beyond: &Beyond) -> Result<Vec<f64>, MechanismError> {
         Ok(self.choice.probabilities(&self.scores(beyond)?))
     }
 
-    fn scores(&self, beyond: &[i128]) -> Result<Vec<i128>, MechanismError> {
-        let beyond = beyond.get(..self.rungs.len()).ok_or(MechanismError::RangeTooWide)?;
-        let score = |(j, beyond): (i128, &i128)| {
-            let penalty = self.penalty.checked_mul(j)?;
-            beyond.checked_neg()?.checked_sub(penalty)
+    fn scores(&self, beyond: &Beyond) -> Result<Vec<i128>, MechanismError> {
+        let last = self.rungs.len().saturating_sub(1);
+        let Beyond { units, bounds } = beyond;
+        let bounds = bounds.get(..=last).ok_or(MechanismError::RangeTooWide)?;
+        let score = |(j, beyond): (usize, &i128)| {
+            let steps = |n: usize| self.penalty.checked_mul(i128::try_from(n).ok()?);
+            match self.few {
+                None => beyond.checked_neg()?.checked_sub(steps(j)?),
+                Some(_) if j == last => Some(0),
+                Some(few) => {
+                    let earned = (*units).min(few.checked_add(steps(last - j)?)?);
+                    earned.checked_sub(few)?.checked_sub(*beyond)
+                }
+            }
         };
-        let scores: Option<Vec<i128>> = (0_i128..).zip(beyond).map(score).collect();
+        let scores: Option<Vec<i128>> = bounds.iter().enumerate().map(score).collect();
         scores.ok_or(MechanismError::RangeTooWide)
     }
 }
 
-/// max(⌈2/ε₁⌉, ⌈√2·values/ε₂⌉): as many units may be cut as one doubling of the noise is worth.
-fn penalty(choosing: &Epsilon, releasing: &Epsilon, values: u64) -> BigInt {
-    let two = || Rational::from_integer(BigInt::from(2));
-    let by_choice = (two() / choosing.value()).ceil().to_integer();
+/// The probability with which more units are beyond a chosen bound than is told.
+const BETA: f64 = 0.05;
+
+fn ratio((above, below): (u8, u8)) -> Rational {
+    Rational::new(above.into(), below.into())
+}
+
+/// max(⌈step/ε₁⌉, ⌈√2·values/ε₂⌉): as many units may be cut as one doubling of the noise is worth.
+fn penalty(choosing: &Epsilon, releasing: &Epsilon, values: u64, step: (u8, u8)) -> BigInt {
+    let by_choice = (ratio(step) / choosing.value()).ceil().to_integer();
     let ratio = Rational::from_integer(BigInt::from(values)) / releasing.value();
-    let square = (&ratio * &ratio * two()).ceil().to_integer();
+    let square = (&ratio * &ratio * Rational::from_integer(2.into())).ceil().to_integer();
     let root = square.sqrt();
     let root = if &root * &root < square { root + BigInt::one() } else { root };
     by_choice.max(root)

@@ -50,7 +50,7 @@ mod tests;
 
 use thiserror::Error;
 
-pub use chosen_bound::{ChosenBound, Rung};
+pub use chosen_bound::{Beyond, ChosenBound, Rung};
 pub use conversion::{epsilon_of_rho, largest_rho};
 pub use coupons::{MOST_COUPONS, most_coupons};
 pub use exponential::Exponential;

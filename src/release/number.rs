@@ -132,7 +132,8 @@ fn chosen_bound(
 ) -> Result<Mechanized, Refusal> {
     let text = measure.clause.text.as_str();
     let epsilon = cost.epsilon(text, Selecting::Pure, 1)?;
-    let chosen = ChosenBound::calibrate(&ladder.rungs, ladder.weight, ladder.groups, &epsilon)
+    let Ladder { rungs, weight, groups, is_declared, is_of_rows: _ } = ladder;
+    let chosen = ChosenBound::calibrate(rungs, *weight, *groups, *is_declared, &epsilon)
         .map_err(|error| too_noisy(text, &error))?;
     let loss = Loss::choice(chosen.choosing(), None, 1, Selecting::BoundedRange)
         .plus(&Loss::pure(chosen.releasing()));

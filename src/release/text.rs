@@ -1,9 +1,11 @@
 //! Exact numbers, as explanations and the ledger write them.
 
-use num_traits::One;
+use num_traits::{One, ToPrimitive};
 
 use crate::analysis::{Choice, Measure, PrivateAggregate};
+use crate::mechanism::ChosenBound;
 use crate::privacy::{Rational, decimal_text};
+use crate::release::mechanism::{Mechanism, Mechanized};
 
 pub(crate) fn exact(value: &Rational) -> String {
     decimal_text(value, 12)
@@ -25,8 +27,18 @@ pub(crate) fn bound_text(measure: &Measure, bound: u128) -> String {
     }
 }
 
+/// How many units may be beyond a bound if it is chosen, with 95 %; `None` for the declared bound, beyond which nothing is known.
+pub(crate) fn most_beyond(chosen: &ChosenBound, rung: usize) -> Option<String> {
+    let is_declared = chosen.few().is_some() && rung + 1 == chosen.rungs().len();
+    (!is_declared).then(|| format!("{:.0}", chosen.most_beyond(rung)))
+}
+
 /// What is said of a bound that was chosen, by its place on the ladder.
-pub(crate) fn bound_note(measure: &Measure, rung: usize) -> Option<String> {
+///
+/// # Guarantee
+/// It follows from the place and from the release alone: what is cut is told by the tail of the choice, and never counted.
+pub(crate) fn bound_note(measure: &Measure, one: &Mechanized, rung: usize) -> Option<String> {
+    let Mechanism::ChosenBound(chosen) = &one.mechanism else { return None };
     let ladder = measure.ladder.as_ref()?;
     let bound = *ladder.rungs.get(rung)?;
     let (text, shown) = (&measure.clause.text, bound_text(measure, bound));
@@ -35,7 +47,28 @@ pub(crate) fn bound_note(measure: &Measure, rung: usize) -> Option<String> {
         (true, _) => format!("a unit counts with {shown} rows in all"),
         (false, _) => format!("a unit adds {shown} in all"),
     };
-    Some(format!("{text}: {bounded} at most, the bound chosen; what it cuts is in no ±"))
+    let of_all = ladder.is_declared && measure.clause.parameters.total_rows.is_none();
+    let cut = match most_beyond(chosen, rung) {
+        None if of_all => "which is all that it may have by its declaration".to_owned(),
+        None => "which is the largest one; what it cuts is in no ±".to_owned(),
+        Some(most) => {
+            let lost = if of_all { lost(measure, chosen, rung) } else { None };
+            let lost = lost.map(|lost| format!(", and lose {lost} at most")).unwrap_or_default();
+            format!(
+                "beyond which are {most} units at most with 95 %{lost}; what it cuts is in no ±"
+            )
+        }
+    };
+    Some(format!("{text}: {bounded} at most, the bound chosen, {cut}"))
+}
+
+/// What the units beyond a bound lose of what they may have by their declaration.
+fn lost(measure: &Measure, chosen: &ChosenBound, rung: usize) -> Option<String> {
+    let ladder = measure.ladder.as_ref()?;
+    let each = ladder.rungs.last()?.checked_sub(*ladder.rungs.get(rung)?)?;
+    let units = chosen.most_beyond(rung).to_u128()?;
+    let shown = bound_text(measure, units.checked_mul(each)?);
+    Some(if ladder.is_of_rows { format!("{shown} rows") } else { shown })
 }
 
 /// So many steps of the grid of what is compared, as a number.

@@ -6,13 +6,15 @@
 //! ```text
 //! COUNT(*), MAX ROWS 50                    1, 2, 4, 8, 16, 32, 50 rows of a unit in all groups together
 //! SUM(x), x BETWEEN (0, 9), MAX ROWS 10    1, 2, 4, …, 64, 90: what a unit adds to the groups, without signs, added up
+//! SUM(x), x BETWEEN (0, 99.99)             5.12, 10.24, …: it begins with a small part of the largest value of one row
 //! ```
 
 /// The doublings of a ladder that no declaration ends: 2⁴⁰ rows.
 const DOUBLINGS: u32 = 40;
 
-/// Below the largest value of one row, a ladder of sums begins so many halvings lower, or with one step of the grid.
-const HALVINGS: u32 = 20;
+/// Below the largest value of one row, a ladder of sums begins so many halvings lower, or with one step of the grid: with less than a
+/// sixteenth of that value. Further bounds would be for units that add next to nothing, and each costs the choice.
+const HALVINGS: u32 = 5;
 
 /// The last bound of a ladder of rows that no declaration ends.
 pub(crate) const MOST_ROWS: u64 = 1 << DOUBLINGS;
@@ -21,7 +23,7 @@ pub(crate) const MOST_ROWS: u64 = 1 << DOUBLINGS;
 const MOST_INTEGERS: usize = 1_000_000;
 
 /// The columns of the longest ladder, that of a mean whose rows nothing bounds.
-const MOST_COLUMNS: usize = 123;
+const MOST_COLUMNS: usize = 124;
 
 /// The bounds of which the release chooses one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,13 +37,16 @@ pub struct Ladder {
     pub groups: u64,
     /// Whether the bounds are numbers of rows.
     pub is_of_rows: bool,
+    /// Whether the last bound is declared, or given by the query.
+    pub is_declared: bool,
 }
 
 impl Ladder {
     /// How many integers are computed for each group, where a release without a ladder has `parts`: those under the last
-    /// bound, then for each smaller bound what it cuts of them, then for each bound the units beyond it.
+    /// bound, then for each smaller bound what it cuts of them, then for each bound the units beyond it, then all units that add
+    /// anything.
     pub fn columns(&self, parts: usize) -> usize {
-        self.rungs.len() * (parts + 1)
+        self.rungs.len() * (parts + 1) + 1
     }
 
     /// Whether the integers of so many groups are few enough.
@@ -57,7 +62,7 @@ impl Ladder {
     /// A ladder of numbers of rows, for counts and means, each row with a weight of at most `weight`; a declared bound ends it.
     pub(crate) fn of_rows(most: Option<u64>, weight: u128, groups: u64) -> Self {
         let rungs = up_to(1, u128::from(most.unwrap_or(MOST_ROWS)));
-        Self { rungs, weight, groups, is_of_rows: true }
+        Self { rungs, weight, groups, is_of_rows: true, is_declared: most.is_some() }
     }
 
     /// A ladder for a sum of values of at most `b` steps: from a small part of one row's value to those of all rows. `None`
@@ -69,7 +74,8 @@ impl Ladder {
             Some(most) => b.checked_mul(u128::from(most))?,
             None => 1 << bits.checked_add(DOUBLINGS).filter(|last| *last < u128::BITS - 2)?,
         };
-        Some(Self { rungs: up_to(first, last), weight: 1, groups, is_of_rows: false })
+        let rungs = up_to(first, last);
+        Some(Self { rungs, weight: 1, groups, is_of_rows: false, is_declared: most.is_some() })
     }
 
     /// The L1 sensitivity under the last bound; `None` on overflow.
@@ -107,7 +113,9 @@ mod tests {
         assert_eq!(sums(Some(3), 10).unwrap(), [1, 2, 4, 8, 16, 30]);
         // The first rung is a small part of what one row may add.
         let wide = sums(Some(1), 1 << 39).unwrap();
-        assert_eq!((wide[0], wide.len()), (1 << 20, 20));
+        assert_eq!((wide[0], wide.len()), (1 << 35, 5));
+        // A price of 0 to 100 with two decimals, of at most 20 rows.
+        assert_eq!(sums(Some(20), 10_000).unwrap()[..3], [512, 1_024, 2_048]);
         assert_eq!(*sums(None, 1 << 39).unwrap().last().unwrap(), 1 << 80);
         assert_eq!(sums(None, u128::MAX), None);
         let longest = Ladder::of_rows(None, 1, 1).columns(2);

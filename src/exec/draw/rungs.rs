@@ -1,16 +1,17 @@
 //! The integers of a measure under a bound that was chosen.
 //!
 //! In: the columns of a measure with a ladder: its integers under the last bound, for each smaller bound what it cuts of them,
-//! and for each bound the units beyond it. Out: the numbers that the choice weighs, and the integers under one bound.
+//! for each bound the units beyond it, and the units that add anything. Out: the numbers that the choice weighs, and the integers under one bound.
 //!
 //! ```text
-//! COUNT(*), bounds 1, 2, 4    columns: under 4 | cut by 1 | cut by 2 | beyond 1 | beyond 2 | beyond 4
+//! COUNT(*), bounds 1, 2, 4    columns: under 4 | cut by 1 | cut by 2 | beyond 1 | beyond 2 | beyond 4 | units
 //! ```
 
 use datafusion::common::Result;
 
 use crate::analysis::Ladder;
 use crate::grid::failed;
+use crate::mechanism::Beyond;
 
 /// The columns of a measure, one entry for each key.
 #[derive(Debug, Clone, Copy)]
@@ -35,14 +36,17 @@ impl<'a> OfLadder<'a> {
         Ok(Self { columns, parts, rungs: ladder.rungs.len() })
     }
 
-    /// For each bound, the number of units beyond it.
+    /// The number of units that add anything, and for each bound of those beyond it.
     ///
     /// # Guarantee
     /// Exact. A unit is counted at one of its keys.
-    pub(crate) fn beyond(&self) -> Result<Vec<i128>> {
-        let beyond = self.columns.iter().skip(self.parts * self.rungs);
+    pub(crate) fn beyond(&self) -> Result<Beyond> {
+        let counted = self.columns.iter().skip(self.parts * self.rungs);
         let all = |column: &Vec<i128>| column.iter().try_fold(0_i128, |all, n| all.checked_add(*n));
-        beyond.map(|column| all(column).ok_or_else(failed)).collect()
+        let counted = counted.map(|column| all(column).ok_or_else(failed));
+        let mut bounds: Vec<i128> = counted.collect::<Result<_>>()?;
+        let units = bounds.pop().ok_or_else(failed)?;
+        Ok(Beyond { units, bounds })
     }
 
     /// The integers under the bound of this number, by output and key.

@@ -28,6 +28,7 @@ use hushql::catalog::{Catalog, Domain, Privacy, Table, Unit};
 use hushql::dialect::{Statement, parse};
 use hushql::exec::{Exact, ExactSums, PlannedTables, PrivateTable, session_state};
 use hushql::ledger::Vault;
+use hushql::mechanism::Beyond;
 use hushql::release::choose;
 
 use crate::privacy::coverage::{Constructs, Coverage, Gate, constructs};
@@ -295,9 +296,13 @@ pub(crate) fn check(sql: &str, part: &PrivateAggregate, full: &[Exact], without:
                 Exact::Ladder { under: without, beyond: fewer },
             ) => {
                 let ladder = measure.ladder.as_ref().unwrap();
-                // Each unit moves the numbers beyond all bounds by 0 or 1, in one direction: their range is 1.
-                let steps: Vec<i128> = more.iter().zip(fewer).map(|(a, b)| a - b).collect();
-                assert!(steps.iter().all(|n| [0, 1].contains(n)), "{sql}\n{steps:?}");
+                // Each unit moves the numbers beyond all bounds by 0 or 1, in one direction, those beyond smaller bounds first.
+                let numbers = |of: &Beyond| [&[of.units], &of.bounds[..]].concat();
+                let (more, fewer) = (numbers(more), numbers(fewer));
+                let steps: Vec<i128> = more.iter().zip(&fewer).map(|(a, b)| a - b).collect();
+                let is_one_unit =
+                    steps.iter().all(|n| [0, 1].contains(n)) && steps.is_sorted_by(|a, b| a >= b);
+                assert!(is_one_unit, "{sql}\n{steps:?}");
                 let mut nearest = (0, 1);
                 for ((full, without), bound) in full.iter().zip(without).zip(&ladder.rungs) {
                     let changes = changes(full, without);

@@ -96,10 +96,10 @@ impl AggregateInput {
     }
 
     /// The number of output columns. Under a ladder: those under its last bound, for each smaller bound what it cuts of them,
-    /// and for each bound the units beyond it.
+    /// for each bound the units beyond it, and the units that add anything.
     pub(crate) fn outputs(&self) -> usize {
         let parts = self.kind.outputs();
-        self.ladder.as_ref().map_or(parts, |rungs| rungs.len() * (parts + 1))
+        self.ladder.as_ref().map_or(parts, |rungs| rungs.len() * (parts + 1) + 1)
     }
 
     /// Whether the order of a unit's groups may matter, which needs the unit's name.

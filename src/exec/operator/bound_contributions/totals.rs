@@ -194,7 +194,8 @@ fn add_kept(
 ///
 /// # Guarantee
 /// The columns of the last bound change by what [`Rungs::under`] says of it, those of a smaller bound by what is cut of that;
-/// the column of units beyond a bound changes by 1 at one key if the unit is beyond it, and by 0 otherwise.
+/// the column of units beyond a bound changes by 1 at one key if the unit is beyond it, that of all units if it adds anything, and both
+/// by 0 otherwise.
 fn add_rungs(
     sums: &mut [Vec<i128>],
     kind: &InputKind,
@@ -221,8 +222,10 @@ fn add_rungs(
         rungs.under(kind, *last, &point, |key, values| change(cut, key, values, 1))?;
         rungs.under(kind, *bound, &point, |key, values| change(cut, key, values, -1))?;
     }
-    for (j, _) in ladder.iter().enumerate().take_while(|(_, bound)| beyond(bound)) {
-        add(&mut sums[parts * ladder.len() + j][place(rows)], 1)?;
+    // The last column counts the units that are beyond 0, which are all that add anything.
+    let counted = sums.iter_mut().skip(parts * ladder.len()).zip(ladder.iter().chain([&0]));
+    for (column, _) in counted.filter(|(_, bound)| beyond(bound)) {
+        add(&mut column[place(rows)], 1)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// By bound, output and key, and the units beyond each bound.
+/// By bound, output and key, and the units beyond each bound, and last all that add anything.
 type Under = (Vec<Vec<Vec<i128>>>, Vec<i128>);
 
 fn random_kind(dice: &mut Dice) -> InputKind {
@@ -49,7 +49,7 @@ fn naive_under(
     }
     let outputs = kind.outputs();
     let mut under = vec![vec![vec![0; keys.len()]; outputs]; ladder.len()];
-    let mut beyond = vec![0; ladder.len()];
+    let mut beyond = vec![0; ladder.len() + 1];
     for (unit, groups) in units {
         let rank = |key: usize| {
             let unit = hash.integer_unit(unit.cast_unsigned());
@@ -71,6 +71,7 @@ fn naive_under(
             _ => i128::try_from(rows.len()).unwrap(),
         };
         let all: i128 = groups.iter().map(|(_, rows)| used(rows)).sum();
+        beyond[ladder.len()] += i128::from(all > 0);
         for (j, bound) in ladder.iter().enumerate() {
             let bound = i128::try_from(*bound).unwrap();
             beyond[j] += i128::from(all > bound);
