@@ -21,7 +21,9 @@ use datafusion::sql::unparser::Unparser;
 use datafusion::sql::unparser::dialect::CustomDialectBuilder;
 use sqlparser::ast::BinaryOperator;
 
+use super::temporal::MICROSECONDS;
 use crate::catalog::RESERVED;
+use crate::functions::{YEARS, is_in_calendar, without_offset};
 use crate::refusal::{Reason, Refusal};
 
 /// Looks at each operator before the planner makes an expression of it.
@@ -312,7 +314,7 @@ fn mismatch(left: (&Expr, Kind), op: &str, right: (&Expr, Kind)) -> Option<Refus
         if of.is_moment() && other == Kind::Text {
             let text = text_of(b)?;
             let hint = no_moment(&x, op, text, of)?;
-            let why = format!("'{text}' is not a date or timestamp in the years 1678 to 2261");
+            let why = format!("'{text}' is not a date or timestamp in {YEARS}");
             return Some(refusal(clause(), why, hint));
         }
         if of == Kind::Number && other == Kind::Text {
@@ -356,18 +358,18 @@ fn mismatch(left: (&Expr, Kind), op: &str, right: (&Expr, Kind)) -> Option<Refus
 
 /// A date or timestamp that is compared with a number: a year, or the digits of a date.
 fn moment(x: &str, op: &str, number: &Expr) -> String {
-    const YEARS: std::ops::RangeInclusive<i64> = 1678..=2261;
+    const KNOWN: std::ops::RangeInclusive<i64> = 1..=9_999;
     let digits = literal(number).map(ToString::to_string);
     let number = digits.and_then(|digits| digits.parse::<i64>().ok());
     match number {
-        Some(year) if YEARS.contains(&year) => match op {
+        Some(year) if KNOWN.contains(&year) => match op {
             ">=" => format!("{x} >= '{year}-01-01'"),
             ">" => format!("{x} >= '{}-01-01'", year + 1),
             "<" => format!("{x} < '{year}-01-01'"),
             "<=" => format!("{x} < '{}-01-01'", year + 1),
             _ => format!("EXTRACT(YEAR FROM {x}) {op} {year}"),
         },
-        Some(date) if YEARS.contains(&(date / 10_000)) => {
+        Some(date) if KNOWN.contains(&(date / 10_000)) => {
             let (year, month, day) = (date / 10_000, date / 100 % 100, date % 100);
             format!("{x} {op} '{year}-{month:02}-{day:02}'")
         }
@@ -379,17 +381,19 @@ fn moment(x: &str, op: &str, number: &Expr) -> String {
 fn no_moment(x: &str, op: &str, text: &str, of: Kind) -> Option<String> {
     let data_type = match of {
         Kind::Date => DataType::Date32,
-        Kind::Timestamp => DataType::Timestamp(arrow::datatypes::TimeUnit::Nanosecond, None),
+        Kind::Timestamp => MICROSECONDS,
         Kind::Number | Kind::Text | Kind::Boolean | Kind::Span => return None,
     };
-    let value = ScalarValue::Utf8(Some(text.to_owned())).cast_to(&data_type);
-    if value.is_ok_and(|value| !value.is_null()) {
+    let is_moment = |text: &str| {
+        let value = ScalarValue::from(without_offset(text)).cast_to(&data_type);
+        value.is_ok_and(|value| is_in_calendar(&value))
+    };
+    if is_moment(text) {
         return None;
     }
     // A time without seconds, and blanks around a date.
     for mended in [text.trim().to_owned(), format!("{}:00", text.trim())] {
-        let value = ScalarValue::Utf8(Some(mended.clone())).cast_to(&data_type);
-        if value.is_ok_and(|value| !value.is_null()) {
+        if is_moment(&mended) {
             return Some(format!("{x} {op} '{mended}'"));
         }
     }

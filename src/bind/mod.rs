@@ -20,7 +20,9 @@ use datafusion::common::{
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::function::AccumulatorArgs;
-use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner};
+use datafusion::logical_expr::planner::{
+    ContextProvider, ExprPlanner, RelationPlanner, TypePlanner,
+};
 use datafusion::logical_expr::utils::{grouping_set_to_exprlist, merge_schema};
 use datafusion::logical_expr::{
     Accumulator, Aggregate, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ExprSchemable,
@@ -39,7 +41,8 @@ use crate::dialect::{
 };
 use crate::functions::{
     capped, clamp_function, date_bin_function, date_diff_function, date_label_functions,
-    histogram_function, interval_end_functions, magnitude_function, width_bucket_function,
+    date_trunc_function, histogram_function, interval_end_functions, magnitude_function,
+    width_bucket_function,
 };
 use comparisons::Strict;
 use error::{UNKNOWN_TABLE, place, unbound};
@@ -56,6 +59,7 @@ mod marker;
 mod moment;
 pub(crate) mod names;
 pub(crate) mod sources;
+mod temporal;
 mod union;
 mod words;
 
@@ -227,8 +231,9 @@ pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<Logica
         })
 }
 
-/// Runs type coercion, the only rewrite between the planner and the analysis.
+/// Runs type coercion, the only rewrite between the planner and the analysis: our own of dates and moments, then DataFusion's.
 fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+    let plan = temporal::in_microseconds(plan)?;
     Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]).execute_and_check(
         plan,
         options,
@@ -280,6 +285,8 @@ impl Functions {
         scalars.insert("datediff".to_owned(), date_diff_function());
         scalars.insert("width_bucket".to_owned(), width_bucket_function());
         scalars.insert("date_bin".to_owned(), date_bin_function());
+        scalars.insert("date_trunc".to_owned(), date_trunc_function());
+        scalars.insert("datetrunc".to_owned(), date_trunc_function());
         scalars.insert("histogram".to_owned(), histogram_function());
         for function in date_label_functions() {
             scalars.insert(function.name().to_owned(), Arc::clone(function));
@@ -373,6 +380,10 @@ impl ContextProvider for Context<'_> {
 
     fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
         &self.relations
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::new(temporal::Types))
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {

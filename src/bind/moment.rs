@@ -11,8 +11,8 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 
-/// Nanoseconds of a day.
-const DAY: i64 = 86_400_000_000_000;
+/// Microseconds of a day.
+const DAY: i64 = 86_400_000_000;
 
 /// The plan at the present moment.
 ///
@@ -20,7 +20,7 @@ const DAY: i64 = 86_400_000_000_000;
 /// Those of planning, where a function of another type stood.
 pub(super) fn at_one_moment(plan: LogicalPlan) -> Result<LogicalPlan> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);
+    let now = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
     let fixed = plan.transform_up_with_subqueries(|node| {
         let names = NamePreserver::new(&node);
         let changed = node.map_expressions(|expr| {
@@ -68,7 +68,7 @@ fn literal(expr: &Expr, now: i64) -> Option<ScalarValue> {
         return None;
     }
     match call.func.name() {
-        "now" => Some(ScalarValue::TimestampNanosecond(Some(now), None)),
+        "now" => Some(ScalarValue::TimestampMicrosecond(Some(now), None)),
         "current_date" => Some(ScalarValue::Date32(Some(i32::try_from(now.div_euclid(DAY)).ok()?))),
         _ => None,
     }

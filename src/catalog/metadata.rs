@@ -291,6 +291,9 @@ pub struct Column {
     pub nullable: bool,
     /// The values that it may take, if declared; other values are clamped or become NULL.
     pub domain: Option<Domain>,
+    /// The time zone that its files name: its moments are read in UTC, without a zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
 }
 
 /// The values that a column may take. They are public.

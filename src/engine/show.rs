@@ -180,10 +180,16 @@ fn describe(
     let roles = || columns.iter().map(role).collect();
     table(&[
         ("column", columns.iter().map(|c| c.name.clone()).collect()),
-        ("type", columns.iter().map(|c| sql_type_of(&c.data_type)).collect()),
+        ("type", columns.iter().map(column_type).collect()),
         ("domain", columns.iter().map(column_domain).collect()),
         ("role", accuracy.unwrap_or_else(roles)),
     ])
+}
+
+/// Its type, and in which zone moments are read whose files name one.
+fn column_type(column: &Column) -> String {
+    let in_utc = if column.zone.is_some() { " (read in UTC)" } else { "" };
+    sql_type_of(&column.data_type) + in_utc
 }
 
 fn column_domain(column: &Column) -> String {

@@ -42,6 +42,7 @@ fn table(unit: Unit) -> Table {
         data_type: "Int64".to_owned(),
         nullable: true,
         domain: None,
+        zone: None,
     });
     Table {
         name: "t".to_owned(),

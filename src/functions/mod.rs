@@ -13,12 +13,15 @@ mod checked;
 mod corners;
 mod date_bin;
 mod date_label;
+mod date_trunc;
 mod growth;
 mod histogram;
 mod interval_end;
 mod joined;
 mod line;
 mod magnitude;
+mod micros;
+mod moment_text;
 mod moments;
 mod pair;
 pub(crate) mod parts;
@@ -55,19 +58,22 @@ pub(crate) use checked::{checked, checked_abs, not_negative, not_zero};
 pub(crate) use corners::{Corner, corners};
 pub(crate) use date_bin::{Stride, date_bin_function, is_date_bin};
 pub(crate) use date_label::{Finest, LabelFormat, date_label_functions, is_date_label};
+pub(crate) use date_trunc::{date_trunc_function, is_date_trunc};
 pub(crate) use histogram::{Classes, histogram_function, is_histogram};
 pub(crate) use interval_end::{IntervalEnd, interval_end, interval_end_functions};
 pub(crate) use joined::joined;
 pub(crate) use line::{Place, is_countable, place, snap};
 pub(crate) use magnitude::{is_magnitude, magnitude_function};
+pub(crate) use micros::{computed_type, in_microseconds_function};
+pub(crate) use moment_text::{in_utc, is_without_offset, texts_without_offset, without_offset};
 pub(crate) use moments::{Period, date_diff_function, is_date_diff, moved, moved_array};
 pub(crate) use pair::pair;
 pub(crate) use places::{Direction, Rounding};
 pub(crate) use released::{LateValue, in_values_words, is_late_value};
 pub(crate) use seen::Seen;
 pub(crate) use sound::{
-    MOST_OF_A_CELL, MOST_OF_A_CONSTANT, ends_of_sound, is_sound, sound, temporal_limits,
-    ticks_a_day,
+    MOST_OF_A_CELL, MOST_OF_A_CONSTANT, YEARS, ends_of_sound, is_in_calendar, is_sound, sound,
+    temporal_limits, ticks_a_day,
 };
 pub(crate) use width_bucket::{EqualBuckets, is_width_bucket, width_bucket_function};
 

@@ -296,9 +296,9 @@ impl ScalarUDFImpl for DateDiff {
     fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
         let moment = |data_type: &DataType| match data_type {
             DataType::Date64 | DataType::Null => {
-                Ok(DataType::Timestamp(TimeUnit::Millisecond, None))
+                Ok(DataType::Timestamp(TimeUnit::Microsecond, None))
             }
-            text if text.is_string() => Ok(DataType::Timestamp(TimeUnit::Nanosecond, None)),
+            text if text.is_string() => Ok(DataType::Timestamp(TimeUnit::Microsecond, None)),
             local if is_local_moment(local) => Ok(local.clone()),
             other => plan_err!("date_diff takes dates and timestamps, not {other}"),
         };

@@ -19,10 +19,13 @@ use super::cast::{cast_parts, opaque_cast};
 use super::checked::{checked, checked_abs, checked_to, not_negative, not_zero};
 use super::date_bin::date_bin_function;
 use super::date_label::date_label_functions;
+use super::date_trunc::date_trunc_function;
 use super::histogram::{classes_made, classes_parts};
 use super::joined::{joined, joined_to};
 use super::line::{OnLine, Place, on_line, place, snap};
 use super::magnitude::magnitude_function;
+use super::micros::in_microseconds_function;
+use super::moment_text::without_offset_function;
 use super::moments::{date_diff_function, moved_made, moved_parts};
 use super::pair::{pair, paired};
 use super::places::{Direction, Rounding, rounding_parts};
@@ -132,6 +135,9 @@ fn plain() -> Vec<Arc<ScalarUDF>> {
         clamp_function(),
         sound_function(),
         date_bin_function(),
+        date_trunc_function(),
+        without_offset_function(),
+        in_microseconds_function(),
         date_diff_function(),
         magnitude_function(),
         width_bucket_function(),

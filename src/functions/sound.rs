@@ -62,14 +62,28 @@ pub(crate) fn is_sound(data_type: &DataType) -> bool {
     }
 }
 
-/// The first and last value on which date functions do not fail: the years 1678 to 2261, which nanoseconds can
-/// represent. `date_trunc` converts every type to nanoseconds, and fails beyond them.
+/// The first and last value of a temporal type that is a value like others: of the years 1 to 9999, whose texts every client
+/// reads. Nanoseconds end earlier: they hold the years 1678 to 2261.
 pub(crate) fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
+    /// The days since 1970 of the first day of year 1, and of the last of year 9999.
+    const DAYS: (i64, i64) = (-719_162, 2_932_896);
     /// Days from 1970 to the first day of 1678, and to the last of 2261, rounded inward.
-    const DAYS: i64 = 106_600;
+    const NANOSECONDS: i64 = 106_600;
     let ticks = ticks_a_day(data_type)?;
-    Some((-DAYS * ticks, DAYS * ticks))
+    Some(match data_type {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => (-NANOSECONDS * ticks, NANOSECONDS * ticks),
+        _ => (DAYS.0 * ticks, (DAYS.1 + 1) * ticks - 1),
+    })
 }
+
+/// Whether a date or timestamp lies in the calendar; false for NULL and for values of other types.
+pub(crate) fn is_in_calendar(value: &ScalarValue) -> bool {
+    let kept = value.to_array().and_then(|array| sound_array(&array, MOST_OF_A_CELL));
+    ticks_a_day(&value.data_type()).is_some() && kept.is_ok_and(|kept| kept.is_valid(0))
+}
+
+/// The years that a message names beside a text which is no date.
+pub(crate) const YEARS: &str = "the years 0001 to 9999";
 
 /// The least and the greatest value of a type that remain, where values beyond two ends become NULL as a column enters: dates,
 /// moments and decimals by [`sound`], and NaN by [`super::without_nan`], which comparisons order beyond both infinities.

@@ -52,6 +52,7 @@ fn table(name: &str) -> Table {
         data_type: "Int64".to_owned(),
         nullable: false,
         domain,
+        zone: None,
     };
     let age =
         Domain::Between { lo: "0".to_owned(), hi: "120".to_owned(), step: None, or_null: false };

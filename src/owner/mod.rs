@@ -93,7 +93,7 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             };
             exports::not_in_one(&catalog, &table.source)?;
             let shown = table.columns.len();
-            let twin = twins::notice(&catalog, &table);
+            let twin = read_in_utc(&table) + &twins::notice(&catalog, &table);
             let until = "it is undeclared until SET PRIVACY UNIT or SET PUBLIC";
             if known.is_some() && *taken == Taken::Replace {
                 units::nothing_leads_through(&catalog, name)?;
@@ -453,6 +453,16 @@ fn referenced(
         typed(text, data_type)?;
     }
     Ok(texts.into_iter().map(|text| Some(text.to_owned())).collect())
+}
+
+/// In which zone moments are read whose files name one.
+fn read_in_utc(table: &Table) -> String {
+    let zoned =
+        table.columns.iter().filter_map(|column| Some((&column.name, column.zone.as_ref()?)));
+    let said: Vec<String> = zoned
+        .map(|(name, zone)| format!("{name} is read in UTC (the file names {zone})"))
+        .collect();
+    if said.is_empty() { String::new() } else { format!("; {}", said.join(", ")) }
 }
 
 /// Checks that numbers are written as numbers and other values as quoted text: '5' for an integer column is a mistake.

@@ -273,6 +273,7 @@ mod tests {
                     data_type: (*data_type).to_owned(),
                     nullable: true,
                     domain: None,
+                    zone: None,
                 })
                 .collect(),
         }

@@ -6,7 +6,8 @@
 //! 2000-01-02   ↔   10958 days since 1970   ↔   1
 //! ```
 
-use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime};
+use arrow::compute::kernels::cast_utils::string_to_datetime;
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 
 /// The days and microseconds from 1970 to 2000.
 const DAYS: i32 = 10_957;
@@ -75,6 +76,17 @@ pub(super) fn timestamp_of(micros: i64) -> Option<String> {
         DateTime::from_timestamp_micros(micros.checked_add(MICROS)?)?.naive_utc();
     let day = moment.date();
     (day.year() > 0).then(|| format!("{} {}", day_text(day), clock(moment.time())))
+}
+
+/// The text of a moment with a zone that a client sends, in UTC and without the zone; any other text as it is.
+pub(super) fn in_utc(text: &str) -> String {
+    match string_to_datetime(&Utc, text.trim()) {
+        Ok(moment) => {
+            let moment = moment.naive_utc();
+            format!("{} {}", day_text(moment.date()), clock(moment.time()))
+        }
+        Err(_) => text.to_owned(),
+    }
 }
 
 /// The year before the year 1 is 1 BC.

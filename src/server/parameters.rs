@@ -46,6 +46,7 @@ fn text(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
         kinds::FLOAT4 | kinds::FLOAT8 => text.trim().parse().map(Value::Float).map_err(|_| WRONG),
         kinds::NUMERIC => decimal(text.trim()),
         kinds::BYTEA => Err("bytea is not a type of parameters"),
+        kinds::TIMESTAMPTZ => Ok(Value::Text(moment::in_utc(text))),
         // Whatever else it is, it is a text, as a literal in single quotes is.
         _ => Ok(Value::Text(text.to_owned())),
     }
@@ -166,6 +167,18 @@ mod tests {
             (kinds::NUMERIC, "0.5", half, Value::Float(0.5)),
             (kinds::TEXT, "it's", b"it's".to_vec(), Value::from("it's")),
             (0, "x", b"x".to_vec(), Value::from("x")),
+            (
+                kinds::TIMESTAMP,
+                "2000-01-01 00:00:00",
+                vec![0; 8],
+                Value::from("2000-01-01 00:00:00"),
+            ),
+            (
+                kinds::TIMESTAMPTZ,
+                "2000-01-01 02:00:00+02",
+                vec![0; 8],
+                Value::from("2000-01-01 00:00:00"),
+            ),
             (kinds::DATE, "2000-01-02", 1_i32.to_be_bytes().to_vec(), Value::from("2000-01-02")),
         ] {
             assert_eq!(value(kind, 0, Some(text.as_bytes())).unwrap(), expected);

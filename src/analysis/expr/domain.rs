@@ -17,8 +17,8 @@ use super::facts::{Facts, KeySource, is_discrete, rational};
 use super::interval::Interval;
 use crate::catalog::Domain;
 use crate::functions::{
-    MOST_OF_A_CELL, clamp, ends_of_sound, is_sound, only_listed, snap, sound, temporal_limits,
-    without_nan,
+    MOST_OF_A_CELL, YEARS, clamp, ends_of_sound, is_sound, only_listed, snap, sound,
+    temporal_limits, without_nan, without_offset,
 };
 use crate::sql_type::sql_type;
 use crate::ticks::Ticks;
@@ -76,6 +76,10 @@ pub fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue, DomainErro
         DataType::Utf8 => return text_value(ScalarValue::Utf8),
         DataType::LargeUtf8 => return text_value(ScalarValue::LargeUtf8),
         DataType::Utf8View => return text_value(ScalarValue::Utf8View),
+        moment if temporal_limits(moment).is_some() => {
+            let text = without_offset(text).to_owned();
+            ScalarValue::try_from_string(text, data_type).map_err(|_| wrong())?
+        }
         _ => ScalarValue::try_from_string(text.to_owned(), data_type).map_err(|_| wrong())?,
     };
     if value.is_null() {
@@ -84,7 +88,7 @@ pub fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue, DomainErro
     if let (Some((first, last)), Some(point)) = (temporal_limits(data_type), rational(&value))
         && !Interval::integer_range(first, last).contains(&point)
     {
-        return Err(DomainError(format!("'{text}' lies outside of the years 1678 to 2261")));
+        return Err(DomainError(format!("'{text}' lies outside of {YEARS}")));
     }
     match &value {
         ScalarValue::Float64(Some(v)) if !v.is_finite() => Err(wrong()),

@@ -170,7 +170,11 @@ pub(crate) fn holds_exactly(wider: &DataType, own: &DataType) -> bool {
     if let (true, Some(ticks), Some(finer)) =
         (is_local(own) && is_local(wider), ticks_a_day(own), ticks_a_day(wider))
     {
-        return finer % ticks == 0;
+        let unit = Rational::from_integer((finer / ticks).into());
+        let ranges = type_range(own).zip(type_range(wider));
+        // Nanoseconds end in 2261.
+        let holds = ranges.is_some_and(|(own, wider)| own.scale(&unit).is_within(&wider));
+        return finer % ticks == 0 && holds;
     }
     let fits = |range: Interval| {
         own.is_integer() && type_range(own).is_some_and(|values| values.is_within(&range))

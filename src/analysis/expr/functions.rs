@@ -19,7 +19,7 @@ use super::image::with_image;
 use super::interval::Interval;
 use super::looked_up::looked_up;
 use super::magnitude::magnitude;
-use super::periods::{bins, labels, starts};
+use super::periods::{bins, declared, labels, starts, undeclared};
 use super::places::{bucket, rounded};
 use super::temporal::periods;
 use crate::analysis::above::interval_ends::below_release;
@@ -29,7 +29,8 @@ use crate::analysis::expr::shape::{
 };
 use crate::functions::{
     Classes, LabelFormat, Stride, checked_abs, interval_end, is_clamp, is_date_bin, is_date_diff,
-    is_date_label, is_histogram, is_late_value, is_magnitude, is_width_bucket, sound, ticks_a_day,
+    is_date_label, is_date_trunc, is_histogram, is_late_value, is_magnitude, is_width_bucket,
+    is_without_offset, ticks_a_day,
 };
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -89,18 +90,7 @@ pub(crate) fn function(
     let expr = match (call.func.name(), args.as_slice()) {
         // Whatever was claimed of its argument: the least integer has no magnitude.
         ("abs", [x]) if exact => checked_abs(x.clone(), &result),
-        // Its kernel subtracts in the places of NULLs too, where a row format leaves the least integer.
-        ("date_trunc", [part, x]) => {
-            let own = type_of(x, &scope.schema)?;
-            let args = vec![part.clone(), sound(x.clone(), &own)];
-            Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args })
-        }
         _ => Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args }),
-    };
-    // The start of a period can lie before every moment that the next function takes.
-    let expr = match call.func.name() {
-        "date_trunc" => sound(expr, &result),
-        _ => expr,
     };
     Ok(with_image(Total { expr, facts }, scope))
 }
@@ -161,8 +151,11 @@ fn known_of(
         ("date_part", [part, x]) if is_temporal(&type_of(&x.expr, &scope.schema)?) => {
             date_part(&part.expr, x, whole, scope)?
         }
+        ("without_offset", [_]) if is_without_offset(&call.func) => unknown(whole, scope)?,
         ("date_trunc", [part, x])
-            if is_granularity(&part.expr) && is_temporal(&type_of(&x.expr, &scope.schema)?) =>
+            if is_date_trunc(&call.func)
+                && is_granularity(&part.expr)
+                && is_temporal(&type_of(&x.expr, &scope.schema)?) =>
         {
             truncated(call, x, whole, scope)?
         }
@@ -248,10 +241,14 @@ fn years(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     };
     let Some(always) = years(&x.facts.always) else { return Ok(facts) };
     let (first, last) = years(&x.facts.range).unwrap_or(always);
+    let is_declared = declared(&x.facts, &type_of(&x.expr, &scope.schema)?).is_some();
     Ok(Facts {
         range: Interval::integer_range(first, last),
-        always: Interval::integer_range(always.0, always.1),
-        keys: Some(KeySource::Integers(first, last)),
+        always: match is_declared {
+            true => Interval::integer_range(always.0, always.1),
+            false => undeclared(),
+        },
+        keys: is_declared.then_some(KeySource::Integers(first, last)),
         ..facts
     })
 }
@@ -283,7 +280,7 @@ fn truncated(
     Ok(Facts {
         range: x.facts.range.add(&back).intersect(&facts.range),
         always: x.facts.always.add(&back).intersect(&facts.always),
-        keys: starts(call, &x.facts.range, &data_type),
+        keys: starts(call, &x.facts, &data_type),
         ..facts
     })
 }
@@ -326,9 +323,7 @@ fn binned(
     let facts = Facts {
         range: x.facts.range.add(&back).intersect(&limits.range),
         always: x.facts.always.add(&back).intersect(&limits.always),
-        keys: is_constant
-            .then(|| bins(call, stride, &constants, &x.facts.range, &data_type))
-            .flatten(),
+        keys: is_constant.then(|| bins(call, stride, &constants, &x.facts, &data_type)).flatten(),
         ..limits
     };
     let expr = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args });
@@ -351,7 +346,9 @@ fn classed(
     };
     let (written, x) = (readable(x), total(x, scope)?);
     let is_whole = type_of(&x.expr, &scope.schema)?.is_integer();
-    let classes = x.facts.range.bounds().zip(Classes::number(n));
+    // The calendar's own years are no range that anybody declared.
+    let range = Some(&x.facts).filter(|facts| facts.always != undeclared());
+    let classes = range.and_then(|facts| facts.range.bounds()).zip(Classes::number(n));
     let classes = classes.and_then(|((lo, hi), n)| Classes::new(lo, hi, n, is_whole));
     let Some(classes) = classes else {
         return Err(partial(
@@ -381,7 +378,7 @@ fn labelled(
     let keys = match (format, moment) {
         (Some(format), Some((moment, _))) => {
             let data_type = type_of(&moment.expr, &scope.schema)?;
-            labels(call, &format, &constants, &moment.facts.range, &data_type)
+            labels(call, &format, &constants, &moment.facts, &data_type)
         }
         _ => None,
     };

@@ -21,7 +21,7 @@ use crate::analysis::expr::shape::{
 };
 use crate::analysis::recursion::deeper;
 use crate::functions::{
-    MOST_OF_A_CONSTANT, checked, is_clamp, joined, not_zero, sound, ticks_a_day, without_nan,
+    MOST_OF_A_CONSTANT, YEARS, checked, is_clamp, joined, not_zero, sound, ticks_a_day, without_nan,
 };
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -507,7 +507,7 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
         facts.always = carry(&inner.facts.always);
     }
     if matches!(from, DataType::Timestamp(_, None)) && *to == DataType::Date32 {
-        facts.keys = days(&inner.facts.range, &from);
+        facts.keys = days(&inner.facts, &from);
     }
     if is_string(&from) && is_string(to) {
         facts.keys = recast(inner.facts.keys, to);
@@ -523,7 +523,7 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
 fn no_value(text: &str, to: &DataType, whole: &Expr) -> Refusal {
     let (message, hint) = if is_temporal(to) {
         (
-            format!("'{text}' is not a date or timestamp in the years 1678 to 2261"),
+            format!("'{text}' is not a date or timestamp in {YEARS}"),
             "a valid one, such as '2025-12-31', or the condition without it",
         )
     } else {

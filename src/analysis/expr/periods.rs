@@ -21,22 +21,18 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
-use super::facts::KeySource;
+use super::facts::{Facts, KeySource};
 use super::interval::Interval;
 use crate::functions::{Finest, LabelFormat, Stride, temporal_limits, ticks_a_day};
 
 /// The most periods that are listed.
 const MOST_PERIODS: i64 = 100_000;
 
-/// The starts of the periods of `date_trunc(part, x)`, x of this type and in this range; `None` for too many.
+/// The starts of the periods of `date_trunc(part, x)`, x of this type and with these facts; `None` for too many.
 ///
 /// # Guarantee
-/// For every x of the range, the function's result is one of them.
-pub(crate) fn starts(
-    call: &ScalarFunction,
-    range: &Interval,
-    data_type: &DataType,
-) -> Option<KeySource> {
+/// For every x of the facts' range, the function's result is one of them.
+pub(crate) fn starts(call: &ScalarFunction, x: &Facts, data_type: &DataType) -> Option<KeySource> {
     let Some(Expr::Literal(part, _)) = call.args.first() else { return None };
     let finest = match part.try_as_str()??.to_lowercase().as_str() {
         "second" => Finest::Second,
@@ -51,10 +47,10 @@ pub(crate) fn starts(
     };
     let call = OfMoments { function: &call.func, args: &[Some(part.clone()), None] };
     // The function keeps the order of moments.
-    call.values(declared(range, data_type)?, step_of(finest, data_type)?, data_type).map(values)
+    call.values(declared(x, data_type)?, step_of(finest, data_type)?, data_type).map(values)
 }
 
-/// The starts of the bins of `date_bin(stride, x, origin)`, x of this type and in this range; `None` for too many.
+/// The starts of the bins of `date_bin(stride, x, origin)`, x of this type and with these facts; `None` for too many.
 ///
 /// # Guarantee
 /// As that of [`starts`].
@@ -62,15 +58,15 @@ pub(crate) fn bins(
     call: &ScalarFunction,
     stride: Stride,
     args: &[Option<ScalarValue>],
-    range: &Interval,
+    x: &Facts,
     data_type: &DataType,
 ) -> Option<KeySource> {
     let call = OfMoments { function: &call.func, args };
-    call.values(declared(range, data_type)?, stride.least_ticks(data_type)?, data_type).map(values)
+    call.values(declared(x, data_type)?, stride.least_ticks(data_type)?, data_type).map(values)
 }
 
 /// The labels that a call of a function of [`is_date_label`](crate::functions::is_date_label) has for moments of this type
-/// and in this range, in the order in which they first occur; `None` for too many.
+/// and with these facts, in the order in which they first occur; `None` for too many.
 ///
 /// Labels without a year, of moments in no narrow range, are those of 28 years: they have every kind of year.
 ///
@@ -80,7 +76,7 @@ pub(crate) fn labels(
     call: &ScalarFunction,
     format: &LabelFormat,
     args: &[Option<ScalarValue>],
-    range: &Interval,
+    x: &Facts,
     data_type: &DataType,
 ) -> Option<KeySource> {
     /// Days from 1970 to 2000.
@@ -90,7 +86,7 @@ pub(crate) fn labels(
     let step = step_of(format.finest(), data_type)?;
     let call = OfMoments { function: &call.func, args };
     let of = |ends: (i64, i64)| call.values(ends, step, data_type);
-    let narrow = declared(range, data_type).filter(|(lo, hi)| {
+    let narrow = declared(x, data_type).filter(|(lo, hi)| {
         !format.is_cyclic() || hi.checked_sub(*lo).is_some_and(|long| long < CYCLE * a_day)
     });
     let days = match format.has_days() {
@@ -133,8 +129,8 @@ fn step_of(finest: Finest, data_type: &DataType) -> Option<i64> {
 ///
 /// # Guarantee
 /// For every timestamp of the range, its date is one of them: the cast keeps the order.
-pub(crate) fn days(range: &Interval, from: &DataType) -> Option<KeySource> {
-    let (lo, hi) = declared(range, from)?;
+pub(crate) fn days(x: &Facts, from: &DataType) -> Option<KeySource> {
+    let (lo, hi) = declared(x, from)?;
     let moments = moments_of([lo, hi].into_iter(), from)?;
     let days = cast(&moments, &DataType::Date32).ok()?;
     let days = days.as_primitive_opt::<Date32Type>()?;
@@ -144,13 +140,34 @@ pub(crate) fn days(range: &Interval, from: &DataType) -> Option<KeySource> {
     }
 }
 
-/// The first and the last moment of a range that is narrower than the calendar on both sides: of the calendar's own ends,
-/// nothing was declared, and hardly any of its periods has a row.
-fn declared(range: &Interval, data_type: &DataType) -> Option<(i64, i64)> {
+/// The first and the last moment of a range that somebody declared or asked for: one that is narrower than the calendar on both
+/// sides, or that of a domain, by a thousand years on one side. Of the calendar's own ends, nothing was declared, and hardly any of its periods has a row.
+pub(crate) fn declared(x: &Facts, data_type: &DataType) -> Option<(i64, i64)> {
     let (first, last) = temporal_limits(data_type)?;
+    let a_day = i128::from(ticks_a_day(data_type)?);
+    // How many ticks lie between the calendar's ends and those of a range.
+    let beside = |(lo, hi): (i64, i64)| {
+        (i128::from(lo) - i128::from(first), i128::from(last) - i128::from(hi))
+    };
+    let asked = ends(&x.range)?;
     // A range that was moved, or is that of periods, may end a little within.
-    let near = 1_000 * ticks_a_day(data_type)?;
-    ends(range).filter(|(lo, hi)| *lo > first + near && *hi < last - near)
+    let (before, after) = beside(asked);
+    let is_narrow = before.min(after) > 1_000 * a_day;
+    // A domain may end with the calendar on one side: 9999-12-31 is the open end of many registers.
+    let in_domain = ends(&x.always)
+        .map(beside)
+        .is_some_and(|(before, after)| before.max(after) > 366_000 * a_day);
+    (is_narrow || in_domain).then_some(asked)
+}
+
+/// What is claimed of numbers of periods between moments of which nothing was declared, in place of the calendar's own.
+///
+/// # Guarantee
+/// It holds every number of years or quarters of the calendar. It is so wide that no number of it, of a tenth or of a hundredth of
+/// it is listed as a key: the keys would show years in which hardly any row lies.
+pub(crate) fn undeclared() -> Interval {
+    const WIDE: i64 = 10_000_000;
+    Interval::integer_range(-WIDE, WIDE)
 }
 
 fn ends(range: &Interval) -> Option<(i64, i64)> {
@@ -226,13 +243,12 @@ impl OfMoments<'_> {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::functions::datetime::date_trunc;
-
     use super::*;
+    use crate::functions::date_trunc_function;
 
     fn call(part: &str) -> ScalarFunction {
         let args = vec![Expr::Literal(ScalarValue::Utf8(Some(part.to_owned())), None)];
-        ScalarFunction { func: date_trunc(), args }
+        ScalarFunction { func: date_trunc_function(), args }
     }
 
     /// Every period of a range is listed once, and none but those: compared with each second, minute, … by itself.
@@ -250,15 +266,16 @@ mod tests {
             ("quarter", -86_400 * 1_500, 86_400 * 1_500, 3_600),
             ("year", -86_400 * 4_000, 86_400 * 4_000, 43_200),
         ] {
-            let range = Interval::integer_range(lo, hi);
+            let range = Facts::ranged(Interval::integer_range(lo, hi), true);
             let Some(KeySource::Values(starts)) = starts(&call(part), &range, &seconds) else {
                 panic!("{part}")
             };
             let each = moments_of((lo..=hi).step_by(by).chain([hi]), &seconds).unwrap();
             let part = ScalarValue::Utf8(Some(part.to_owned()));
-            let each = OfMoments { function: &date_trunc(), args: &[Some(part.clone()), None] }
-                .ran(&each)
-                .unwrap();
+            let each =
+                OfMoments { function: &date_trunc_function(), args: &[Some(part.clone()), None] }
+                    .ran(&each)
+                    .unwrap();
             let mut each: Vec<ScalarValue> =
                 (0..each.len()).map(|i| ScalarValue::try_from_array(&each, i).unwrap()).collect();
             each.dedup();
@@ -270,10 +287,10 @@ mod tests {
     fn too_many_periods_are_not_listed() {
         use arrow::datatypes::TimeUnit;
         let seconds = DataType::Timestamp(TimeUnit::Second, None);
-        let ten_years = Interval::integer_range(0, 10 * 365 * 86_400);
+        let ten_years = Facts::ranged(Interval::integer_range(0, 10 * 365 * 86_400), true);
         assert!(starts(&call("hour"), &ten_years, &seconds).is_some());
         assert!(starts(&call("minute"), &ten_years, &seconds).is_none());
-        assert!(starts(&call("day"), &Interval::everything(), &seconds).is_none());
+        assert!(starts(&call("day"), &Facts::of_type(&seconds), &seconds).is_none());
         assert!(starts(&call("hour"), &ten_years, &DataType::Date32).is_none());
     }
 
@@ -281,7 +298,24 @@ mod tests {
     fn a_day_before_1970_is_its_own() {
         use arrow::datatypes::TimeUnit;
         let seconds = DataType::Timestamp(TimeUnit::Second, None);
-        let range = Interval::integer_range(-1, 86_400);
+        let range = Facts::ranged(Interval::integer_range(-1, 86_400), true);
         assert_eq!(days(&range, &seconds), Some(KeySource::Integers(-1, 1)));
+    }
+
+    /// A domain may end with the calendar; a range that only a condition gives may not, and neither may that of a column without one.
+    #[test]
+    fn the_calendars_own_ends_are_not_declared() {
+        let date = DataType::Date32;
+        let calendar = Facts::of_type(&date);
+        assert_eq!(declared(&calendar, &date), None);
+        let since = Interval::integer_range(18_262, 2_932_896);
+        let open_end = Facts::ranged(since.clone(), true);
+        assert_eq!(declared(&open_end, &date), Some((18_262, 2_932_896)));
+        let only_asked = Facts { range: since, ..calendar.clone() };
+        assert_eq!(declared(&only_asked, &date), None);
+        let moved = Interval::integer_range(-719_162 + 36_525, 2_932_896);
+        assert_eq!(declared(&Facts::ranged(moved, true), &date), None);
+        let asked = Facts { range: Interval::integer_range(18_262, 20_000), ..calendar };
+        assert_eq!(declared(&asked, &date), Some((18_262, 20_000)));
     }
 }

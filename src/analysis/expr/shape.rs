@@ -12,7 +12,7 @@ use datafusion::sql::unparser::dialect::CustomDialectBuilder;
 
 use crate::analysis::expr::facts::{Facts, KeySource, decimal_unit};
 use crate::analysis::expr::interval::Interval;
-use crate::functions::in_values_words;
+use crate::functions::{in_values_words, is_without_offset};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
@@ -48,7 +48,7 @@ pub(crate) fn readable(expr: &Expr) -> String {
     in_values_words(&text)
 }
 
-/// The expression without casts of literal texts between text types, which the planner added.
+/// The expression without casts of literal texts between text types, and without functions that read texts, which the planner added.
 pub(crate) fn without_casts_of_text(expr: &Expr) -> Expr {
     let written = expr.clone().transform_up(|e| {
         if let Expr::Cast(cast) = &e
@@ -57,6 +57,12 @@ pub(crate) fn without_casts_of_text(expr: &Expr) -> Expr {
             && is_string(&value.data_type())
         {
             return Ok(Transformed::yes(cast.expr.as_ref().clone()));
+        }
+        if let Expr::ScalarFunction(call) = &e
+            && is_without_offset(&call.func)
+            && let [text] = call.args.as_slice()
+        {
+            return Ok(Transformed::yes(text.clone()));
         }
         Ok(Transformed::no(e))
     });

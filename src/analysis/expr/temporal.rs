@@ -20,6 +20,7 @@ use num_traits::ToPrimitive;
 
 use super::facts::{Facts, KeySource, Scope, constant};
 use super::interval::Interval;
+use super::periods::{declared, undeclared};
 use crate::analysis::expr::shape::{MakeTotal, Total, is_temporal, partial, readable, type_of};
 use crate::functions::{Period, moved, moved_array};
 use crate::refusal::Refusal;
@@ -109,7 +110,9 @@ fn difference(
     }
     let range = left.facts.known().sub(&right.facts.known());
     let always = left.facts.always.sub(&right.facts.always);
-    let facts = Facts { always, keys: whole_keys(&range), ..Facts::ranged(range, true) };
+    let both = [&left, &right].map(|side| is_declared(side, scope));
+    let keys = if both == [true, true] { whole_keys(&range) } else { None };
+    let facts = Facts { always, keys, ..Facts::ranged(range, true) };
     let expr = BinaryExpr::new(Box::new(left.expr), Operator::Minus, Box::new(right.expr));
     Ok(Total { expr: Expr::BinaryExpr(expr), facts })
 }
@@ -132,7 +135,17 @@ pub(crate) fn periods(unit: &Expr, from: &Total, to: &Total, scope: &Scope) -> O
     };
     let always = numbers(&to.facts.always, to)?.sub(&numbers(&from.facts.always, from)?);
     let range = numbers(&to.facts.known(), to)?.sub(&numbers(&from.facts.known(), from)?);
-    Some(Facts { always, keys: whole_keys(&range), ..Facts::ranged(range, true) })
+    let is_listed = is_declared(from, scope) && is_declared(to, scope);
+    let (always, keys) = match is_listed {
+        true => (always, whole_keys(&range)),
+        false => (always.union(&undeclared()), None),
+    };
+    Some(Facts { always, keys, ..Facts::ranged(range, true) })
+}
+
+/// Whether the range of a moment was declared or asked for. The calendar's own gives no keys.
+fn is_declared(moment: &Total, scope: &Scope) -> bool {
+    type_of(&moment.expr, &scope.schema).is_ok_and(|own| declared(&moment.facts, &own).is_some())
 }
 
 /// Every whole number of a range is a key.

@@ -8,6 +8,7 @@ fn visits() -> Table {
         data_type: "Int64".to_owned(),
         nullable: true,
         domain: None,
+        zone: None,
     };
     Table {
         name: "visits".to_owned(),

@@ -484,6 +484,7 @@ mod tests {
             data_type: "Int64".to_owned(),
             nullable: true,
             domain: None,
+            zone: None,
         };
         let table = Table {
             name: "t".to_owned(),

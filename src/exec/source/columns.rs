@@ -13,7 +13,8 @@ use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::datasource::physical_plan::parquet::Int96Coercer;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::compressed::Compression;
@@ -21,6 +22,7 @@ use super::held::{Chunks, Held, Reader};
 use super::lenient::{Shape, read_cells, read_object};
 use crate::catalog::{Column, FileFormat, Table};
 use crate::error::Error;
+use crate::functions::{computed_type, without_offset};
 
 /// The option of a table whose file is identified by its bytes: `'true'` or `'false'`.
 pub(super) const CONTENT_HASH: &str = "content_hash";
@@ -43,6 +45,7 @@ pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
             data_type: field.data_type().to_string(),
             nullable: field.is_nullable(),
             domain: None,
+            zone: None,
         })
         .collect()
 }
@@ -119,7 +122,10 @@ fn schema_of(
             if let Ok(rows) = usize::try_from(reader.metadata().file_metadata().num_rows()) {
                 held.rows.get_or_init(|| rows);
             }
-            Arc::clone(reader.schema())
+            // Timestamps of 96 bits, as Spark, Impala and Hive write them, would wrap beyond the years of nanoseconds.
+            Int96Coercer::new(reader.parquet_schema(), reader.schema(), &TimeUnit::Microsecond)
+                .coerce()
+                .map_or_else(|| Arc::clone(reader.schema()), Arc::new)
         }
         (FileFormat::Arrow, _) => {
             let reader =
@@ -129,9 +135,14 @@ fn schema_of(
         (FileFormat::Csv | FileFormat::Json, shape) => {
             let mut first = Sample::default();
             first.add(held.reader(), shape).map_err(read)?;
-            inferred(&first.text, shape).map_err(wrong)?
+            let found = inferred(&first.text, shape).map_err(wrong)?;
+            held.stored.get_or_init(|| with_offsets(&found, &first.text, shape));
+            found
         }
     };
+    if matches!(format, FileFormat::Parquet | FileFormat::Arrow) {
+        held.stored.get_or_init(|| Arc::clone(&schema));
+    }
     checked(&schema, format, shown)
 }
 
@@ -147,6 +158,39 @@ fn inferred(text: &[u8], shape: &Shape) -> Result<SchemaRef, arrow::error::Arrow
         }
         Shape::Json { .. } => arrow::json::reader::infer_json_schema(text, None)?.0,
     }))
+}
+
+/// What is said of a text file whose cells name offsets, in place of a zone.
+const OFFSETS: &str = "offsets";
+
+/// The columns of a text file as texts, but for those in which the first rows have moments with an offset: these have a zone.
+fn with_offsets(found: &SchemaRef, text: &[u8], shape: &Shape) -> SchemaRef {
+    let is_moved = |cell: &str| without_offset(cell).len() < cell.trim().len();
+    let mut moved = vec![false; found.fields().len()];
+    let mut record = csv::ByteRecord::new();
+    for line in text.split(|byte| *byte == b'\n') {
+        match shape {
+            Shape::Csv { delimiter, .. } => {
+                read_cells(line, *delimiter, &mut record);
+                let cells = record.iter().map(std::str::from_utf8);
+                for (seen, cell) in moved.iter_mut().zip(cells) {
+                    *seen |= cell.is_ok_and(is_moved);
+                }
+            }
+            Shape::Json { .. } => {
+                let Some(object) = read_object(line) else { continue };
+                for (seen, field) in moved.iter_mut().zip(found.fields()) {
+                    let cell = object.get(field.name()).and_then(serde_json::Value::as_str);
+                    *seen |= cell.is_some_and(is_moved);
+                }
+            }
+        }
+    }
+    let zoned = DataType::Timestamp(TimeUnit::Microsecond, Some(OFFSETS.into()));
+    let fields = found.fields().iter().zip(moved).map(|(field, moved)| {
+        Field::new(field.name(), if moved { zoned.clone() } else { DataType::Utf8 }, true)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// The columns of a schema with the types that their cells are read as.
@@ -200,7 +244,11 @@ pub(super) fn common_columns(
         sample.add(held.reader(), shape).map_err(read)?;
     }
     let wrong = |e| Error::catalog_from(format!("{a_file} is not a {format} file"), e);
-    checked(&inferred(&sample.text, shape).map_err(wrong)?, format, &a_file).map(Some)
+    let found = inferred(&sample.text, shape).map_err(wrong)?;
+    if let Some((first, shape)) = files.first() {
+        first.stored.get_or_init(|| with_offsets(&found, &sample.text, shape));
+    }
+    checked(&found, format, &a_file).map(Some)
 }
 
 /// The cells of the first line of a CSV file.
@@ -261,13 +309,16 @@ impl Sample {
 /// A column with the type that its cells are read as.
 fn plain(field: &Field, format: FileFormat) -> Field {
     let data_type = match field.data_type() {
-        // Arrow columns keep their types.
+        // Dates in days and moments in microseconds, whatever a file holds: its rows would decide the type.
+        moment if computed_type(moment).is_some() => {
+            computed_type(moment).unwrap_or(DataType::Null)
+        }
+        // Other Arrow columns keep their types.
         own if format == FileFormat::Arrow => own.clone(),
         // Lists and objects in a text file are read as text: a cell must fit its column's type.
         nested if nested.is_nested() && format == FileFormat::Json => DataType::Utf8,
         DataType::Null => DataType::Utf8,
         DataType::Dictionary(_, value) => value.as_ref().clone(),
-        DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, None),
         other => other.clone(),
     };
     Field::new(field.name(), data_type, true)

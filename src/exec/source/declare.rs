@@ -105,10 +105,27 @@ fn of_one(
     let read = |e| Error::catalog_from(format!("`{path}` cannot be read"), e);
     let held = Arc::new(Held::open(path, 0).map_err(read)?);
     let inferred = plain_columns(&held, format, &shape, &format!("`{path}`"))?;
-    match columns {
-        [] => Ok(columns_of(&inferred)),
-        columns => given(columns, &inferred, format, shape.has_names()),
-    }
+    let found = match columns {
+        [] => columns_of(&inferred),
+        columns => given(columns, &inferred, format, shape.has_names())?,
+    };
+    Ok(with_zones(found, &held))
+}
+
+/// The columns with the zones that a file names for its moments.
+fn with_zones(columns: Vec<Column>, held: &Held) -> Vec<Column> {
+    let Some(stored) = held.stored.get() else { return columns };
+    let zones = stored.fields().iter().map(|field| match field.data_type() {
+        DataType::Timestamp(_, zone) => zone.as_ref().map(ToString::to_string),
+        _ => None,
+    });
+    let zones = zones.chain(std::iter::repeat(None));
+    let is_moment = |column: &Column| column.data_type.starts_with("Timestamp");
+    let zoned = columns
+        .into_iter()
+        .zip(zones)
+        .map(|(column, zone)| Column { zone: zone.filter(|_| is_moment(&column)), ..column });
+    zoned.collect()
 }
 
 fn of_several(
@@ -149,7 +166,10 @@ fn of_several(
             (None, own) => own.iter().map(column).collect::<Result<_, _>>()?,
         },
     };
-    let mut found = found;
+    let mut found = match members.first() {
+        Some((first, _)) => with_zones(found, first),
+        None => found,
+    };
     for (name, data_type) in partitioned_by {
         let listed = columns.iter().find(|(listed, _)| listed == name).map(|(_, t)| t);
         let text = sql::DataType::Text;
@@ -350,7 +370,7 @@ pub(crate) fn written_location(location: &str, files: Option<&Files>) -> String 
 /// A column as the owner declared it.
 pub(super) fn column((name, data_type): &(String, sql::DataType)) -> Result<Column, Error> {
     let data_type = arrow_type(data_type)?.to_string();
-    Ok(Column { name: name.clone(), data_type, nullable: true, domain: None })
+    Ok(Column { name: name.clone(), data_type, nullable: true, domain: None, zone: None })
 }
 
 /// A column with the name of one of the engine's hidden columns could replace it.
@@ -392,6 +412,7 @@ fn given(
             data_type: data_type.to_string(),
             nullable: true,
             domain: None,
+            zone: None,
         });
     }
     Ok(given)

@@ -98,6 +98,8 @@ pub(super) struct Held {
     sha256: OnceLock<String>,
     /// The columns that the file itself describes, once they were read.
     pub(super) columns: OnceLock<SchemaRef>,
+    /// The same as the reader of its format gives them: with its own units and zones of moments.
+    pub(super) stored: OnceLock<SchemaRef>,
     /// How many rows the footer of a Parquet file claims, once it was read.
     pub(super) rows: OnceLock<usize>,
     /// The bytes that were read so far, some of them more than once.
@@ -146,8 +148,9 @@ impl Held {
 
     fn new(number: u64, kept: Kept, stamp: Stamp) -> Self {
         let (sha256, columns, rows) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let stored = OnceLock::new();
         let read = AtomicU64::new(0);
-        Self { number, path: None, kept, stamp, sha256, columns, rows, read }
+        Self { number, path: None, kept, stamp, sha256, columns, stored, rows, read }
     }
 
     /// Its number in the store.

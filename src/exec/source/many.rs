@@ -30,6 +30,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{TryStreamExt, stream};
 use tokio::task::spawn_blocking;
@@ -39,6 +40,7 @@ use super::declare::members;
 use super::held::STORE;
 use super::lenient::{LenientFiles, Shape, TextFile};
 use super::set::{Member, Set};
+use super::units::{as_declared, as_stored};
 use crate::catalog::{FileFormat, Source, Table};
 
 /// The files of a table.
@@ -104,7 +106,6 @@ impl ManyFiles {
         let Source::File { format, options, .. } = &self.table.source else {
             return Err(crate::grid::failed());
         };
-        let own = self.table.file_columns().len();
         match format {
             FileFormat::Csv | FileFormat::Json => {
                 let groups = groups.min(set.members.len()).max(1);
@@ -128,30 +129,53 @@ impl ManyFiles {
                 };
                 Ok(Arc::new(EmptyExec::new(schema)))
             }
-            FileFormat::Parquet => {
-                let source = ParquetSource::new(self.split(own))
-                    .with_table_parquet_options(options_of(&self.table));
-                self.scan(&set, Arc::new(source), own, projection, groups)
-            }
-            FileFormat::Arrow => {
-                let source = ArrowSource::new_file_source(self.split(own));
-                self.scan(&set, Arc::new(source), own, projection, groups)
+            FileFormat::Parquet | FileFormat::Arrow => {
+                self.stored(&set, *format, projection, groups)
             }
         }
     }
 
-    /// The columns of files, and behind them those of their folders' names.
-    fn split(&self, own: usize) -> TableSchema {
-        let fields = self.schema.fields();
-        let (files, folders) = fields.split_at_checked(own).unwrap_or((fields, &[]));
-        TableSchema::builder(Arc::new(Schema::new(files.to_vec())))
-            .with_table_partition_cols(folders.to_vec())
-            .build()
+    /// The rows of files that store their columns: one scan for all of those that have the same units of dates and moments.
+    fn stored(
+        &self,
+        set: &Set,
+        format: FileFormat,
+        projection: Option<&Vec<usize>>,
+        groups: usize,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let own = self.table.file_columns().len();
+        let mut alike: Vec<(SchemaRef, Vec<&Member>)> = Vec::new();
+        for member in &set.members {
+            let stored = as_stored(&self.schema, &member.held);
+            match alike.iter_mut().find(|(schema, _)| *schema == stored) {
+                Some((_, members)) => members.push(member),
+                None => alike.push((stored, vec![member])),
+            }
+        }
+        let declared = match projection {
+            Some(projection) => Arc::new(self.schema.project(projection)?),
+            None => self.columns(),
+        };
+        let scan = |(stored, members): (SchemaRef, Vec<&Member>)| {
+            let columns = split(&stored, own);
+            let source: Arc<dyn FileSource> = match format {
+                FileFormat::Arrow => Arc::new(ArrowSource::new_file_source(columns)),
+                FileFormat::Parquet | FileFormat::Csv | FileFormat::Json => Arc::new(
+                    ParquetSource::new(columns).with_table_parquet_options(options_of(&self.table)),
+                ),
+            };
+            as_declared(self.scan(&members, source, own, projection, groups)?, &declared)
+        };
+        let mut scans = alike.into_iter().map(scan).collect::<Result<Vec<_>>>()?;
+        match scans.len() {
+            1 => scans.pop().ok_or_else(crate::grid::failed),
+            _ => UnionExec::try_new(scans),
+        }
     }
 
     fn scan(
         &self,
-        set: &Set,
+        members: &[&Member],
         source: Arc<dyn FileSource>,
         own: usize,
         projection: Option<&Vec<usize>>,
@@ -165,19 +189,31 @@ impl ManyFiles {
             let file = PartitionedFile::new_from_meta(member.held.object()?);
             Ok(file.with_partition_values(values.collect::<Result<_>>()?))
         };
-        let files = set.members.iter().map(file).collect::<Result<Vec<_>>>()?;
+        let files = members.iter().map(|member| file(member)).collect::<Result<Vec<_>>>()?;
         // `FileGroup::split_files` would order them by their names in the store, which are random.
         let each = files.len().div_ceil(groups.max(1)).max(1);
         let groups = files.chunks(each).map(|files| FileGroup::new(files.to_vec())).collect();
         let mut config = FileScanConfigBuilder::new(ObjectStoreUrl::parse(STORE)?, source)
             .with_file_groups(groups);
-        if let Some(rows) = set.rows() {
+        let rows = members
+            .iter()
+            .try_fold(0_usize, |sum, member| sum.checked_add(*member.held.rows.get()?));
+        if let Some(rows) = rows {
             let claimed = Statistics::new_unknown(&self.schema);
             config = config.with_statistics(claimed.with_num_rows(Precision::Inexact(rows)));
         }
         let config = config.with_projection_indices(projection.cloned())?;
         Ok(DataSourceExec::from_data_source(config.build()))
     }
+}
+
+/// The columns of files, and behind them those of their folders' names.
+fn split(columns: &SchemaRef, own: usize) -> TableSchema {
+    let fields = columns.fields();
+    let (files, folders) = fields.split_at_checked(own).unwrap_or((fields, &[]));
+    TableSchema::builder(Arc::new(Schema::new(files.to_vec())))
+        .with_table_partition_cols(folders.to_vec())
+        .build()
 }
 
 /// The value of a column for all rows of a file; what is not of its type is NULL, as it is for a cell.
@@ -217,6 +253,8 @@ impl PartitionStream for ManyFiles {
 pub(super) fn options_of(table: &Table) -> TableParquetOptions {
     let mut options = TableParquetOptions::default();
     options.global.pushdown_filters = false;
+    // See `columns`: in nanoseconds, 9999 would be read as 1816.
+    options.global.coerce_int96 = Some("us".to_owned());
     if !table.is_public() {
         options.global.bloom_filter_on_read = false;
         options.global.enable_page_index = false;

@@ -31,6 +31,7 @@ mod served;
 pub(crate) mod server;
 mod set;
 mod shipped;
+mod units;
 mod unread;
 mod walk;
 
@@ -68,6 +69,7 @@ use served::ServedTable;
 pub(crate) use served::{Served, served};
 pub(crate) use shipped::is_read_elsewhere;
 pub use shipped::{READS_OBJECTS, ReceivedFiles, ShippedFile};
+use units::{as_declared, as_stored};
 pub(crate) use unread::Unread;
 
 use crate::catalog::{FileFormat, Source, Table};
@@ -159,9 +161,9 @@ impl FileTable {
         let rows = match format {
             FileFormat::Parquet => {
                 let format = ParquetFormat::default().with_options(options_of(&self.table));
-                listing(&held, Arc::new(format), schema)?
+                listing(&held, Arc::new(format), as_stored(&schema, &held))?
             }
-            FileFormat::Arrow => listing(&held, Arc::new(ArrowFormat), schema)?,
+            FileFormat::Arrow => listing(&held, Arc::new(ArrowFormat), as_stored(&schema, &held))?,
             FileFormat::Csv | FileFormat::Json => {
                 let file = TextFile { held, shape: self.shape, behind: Vec::new() };
                 let file = LenientFiles::new(vec![file], Arc::clone(&schema));
@@ -213,10 +215,14 @@ impl TableProvider for FileTable {
         let scan = rows.scan(state, projection, filters, limit).await?;
         // Of a private table, nothing is claimed before the charge.
         let may_claim = self.table.is_public() || PaidFor::is_given(state.config());
-        Ok(match known.filter(|_| may_claim) {
+        let scan = match known.filter(|_| may_claim) {
             Some(rows) => with_rows(scan, rows),
             None => scan,
-        })
+        };
+        match projection {
+            Some(projection) => as_declared(scan, &self.schema.project(projection)?),
+            None => as_declared(scan, &self.schema),
+        }
     }
 }
 

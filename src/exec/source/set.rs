@@ -128,13 +128,6 @@ impl Set {
         self.members.iter().all(|member| member.held.is_untouched())
     }
 
-    /// The number of rows that the footers of its files claim, if all of them were read.
-    pub(super) fn rows(&self) -> Option<usize> {
-        self.members
-            .iter()
-            .try_fold(0_usize, |sum, member| sum.checked_add(*member.held.rows.get()?))
-    }
-
     fn list(&self) -> String {
         let mut hash = Sha256::new();
         for Member { name, held, .. } in &self.members {

@@ -18,6 +18,7 @@ fn region(listed: &[&str]) -> Column {
         data_type: "Utf8".to_owned(),
         nullable: true,
         domain: Some(Domain::In(listed.iter().map(|value| Some((*value).to_owned())).collect())),
+        zone: None,
     }
 }
 

@@ -28,6 +28,7 @@ pub fn table(
         data_type: field.data_type().to_string(),
         nullable: field.is_nullable(),
         domain: domain(field.name()),
+        zone: None,
     });
     let columns = columns.collect();
     Table { name: name.to_owned(), source: Source::Registered, privacy, columns }

@@ -56,6 +56,13 @@ fn values() -> Vec<(ArrayRef, ArrayRef)> {
         values.push(moment::<TimestampNanosecondType>(strange));
         values.push(pair(|v| Int64Array::from(vec![v]), strange));
     }
+    // The first and the last day of the calendar, and those beside them.
+    for day in [-719_163_i64, -719_162, 2_932_896, 2_932_897] {
+        values.push(pair(|v| Date32Array::from(vec![i32::try_from(v).unwrap()]), day));
+        values.push(moment::<TimestampSecondType>(day * 86_400));
+        values.push(moment::<TimestampMillisecondType>(day * 86_400_000));
+        values.push(moment::<TimestampMicrosecondType>(day * 86_400_000_000 + 86_399_999_999));
+    }
     // Where 1,000 rows have it, no array of 32-bit offsets holds them.
     let long = "a".repeat(3_000_000);
     let texts = [
@@ -104,6 +111,22 @@ fn uses(data_type: &DataType) -> &'static [&'static str] {
             "CAST(v AS DATE) > DATE '2020-01-01'",
             "CAST(v AS TIMESTAMP) > TIMESTAMP '2020-01-01'",
             "v > DATE '2020-01-01'",
+            "v BETWEEN DATE '0001-01-01' AND TIMESTAMP '9999-12-31 23:59:59'",
+            "v = '9999-12-31 +01'",
+            "date_trunc('quarter', v) < v",
+            "date_trunc('second', v) < v",
+            "EXTRACT(WEEK FROM v) > 3",
+            "date_bin(INTERVAL '10 days', v) > DATE '2020-01-01'",
+            "date_bin(INTERVAL '7 months', v) > DATE '2020-01-01'",
+            "date_diff('quarter', v, DATE '2020-01-01') > 0",
+            "date_diff('millisecond', TIMESTAMP '0001-01-01 00:00:00', v) > 0",
+            "v + INTERVAL '8000 years' > DATE '2020-01-01'",
+            "v - INTERVAL '1 month 3 days' > DATE '2020-01-01'",
+            "to_char(v, 'YYYY-MM-DD') > 'a'",
+            "strftime(v, '%G-%V %j') > 'a'",
+            "CAST(v AS TIMESTAMP(0)) > TIMESTAMP '2020-01-01'",
+            "COALESCE(v, DATE '9999-12-31') > TIMESTAMP '9999-12-30 12:00:00'",
+            "GREATEST(v, '9999-12-31') > now()",
         ],
         DataType::Utf8 | DataType::Utf8View => &[
             "v > 'b'",

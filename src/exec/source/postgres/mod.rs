@@ -220,7 +220,10 @@ fn all(name: &str, found: &[ServerColumn]) -> Result<Vec<Column>, Error> {
     let columns: Option<Vec<Column>> = found
         .iter()
         .map(|column| match column.found {
-            Found::Readable(kind) => Some(declared(&column.name, &kind.data_type())),
+            Found::Readable(kind) => {
+                let zone = column.shown.contains("with time zone").then(|| "UTC".to_owned());
+                Some(Column { zone, ..declared(&column.name, &kind.data_type()) })
+            }
             Found::Unconstrained | Found::Unreadable => None,
         })
         .collect();
@@ -233,7 +236,7 @@ fn all(name: &str, found: &[ServerColumn]) -> Result<Vec<Column>, Error> {
 
 fn declared(name: &str, data_type: &DataType) -> Column {
     let (name, data_type) = (name.to_owned(), data_type.to_string());
-    Column { name, data_type, nullable: true, domain: None }
+    Column { name, data_type, nullable: true, domain: None, zone: None }
 }
 
 /// Which columns cannot be read, and what to write.

@@ -210,6 +210,7 @@ impl Relation {
             data_type: arrow.data_type().to_string(),
             nullable: true,
             domain: field.domain.clone(),
+            zone: None,
         });
         let privacy = match &self.role {
             Role::Person { max_rows, unique } => Privacy::Private(Unit::Column {
