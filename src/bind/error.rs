@@ -7,6 +7,7 @@ use std::fmt;
 
 use datafusion::common::{DataFusionError, SchemaError, Span};
 
+use crate::bind::merged::without_prefixes;
 use crate::bind::sources::Sources;
 use crate::bind::words;
 use crate::catalog::{RESERVED, quoted};
@@ -309,12 +310,15 @@ fn explain_error<'a>(
                     Some(near) if field.relation.is_none() && is_quoted(&field.name) => {
                         BindError::Quoted { name: field.name.clone(), near }
                     }
-                    suggestion => BindError::UnknownColumn { name: field.flat_name(), suggestion },
+                    suggestion => {
+                        let name = without_prefixes(&field.flat_name());
+                        BindError::UnknownColumn { name, suggestion }
+                    }
                 }
             }
             // An alias of an aggregate in GROUP BY causes this error too.
             SchemaError::DuplicateUnqualifiedField { name } => {
-                let name = in_releases_words(name, releases);
+                let name = in_releases_words(&without_prefixes(name), releases);
                 let message = match name.split_once('.') {
                     // The planner gives a cast the name of what it casts.
                     Some((table, column)) if !name.contains('(') => format!(
@@ -336,7 +340,7 @@ fn explain_error<'a>(
         }
         DataFusionError::Plan(message) if message.contains(UNGROUPED) => {
             match message.split('"').nth(1) {
-                Some(name) => BindError::Ungrouped { name: name.to_owned() },
+                Some(name) => BindError::Ungrouped { name: without_prefixes(name) },
                 None => plan_error(error, releases),
             }
         }
@@ -375,7 +379,7 @@ fn plan_error(error: DataFusionError, releases: &[ReleaseClause]) -> BindError {
         }
         // DataFusion's own message asks for a bug report.
         DataFusionError::Internal(_) => words::UNFIT.to_owned(),
-        _ => words::said(&sentence),
+        _ => words::said(&without_prefixes(&sentence)),
     };
     BindError::Plan { message: in_releases_words(&sentence, releases), source: Box::new(error) }
 }

@@ -17,6 +17,8 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::sql::sqlparser::ast::TableFactor;
 
+use super::merged::{Joins, merges, plan_joins, shown, without_hidden};
+
 /// The plan without any functional dependencies.
 pub(crate) fn without_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
     let forgotten = plan.transform_up_with_subqueries(|node| {
@@ -42,11 +44,29 @@ fn schema_without_dependencies(schema: &DFSchemaRef) -> Result<DFSchemaRef> {
     Ok(Arc::new(schema.with_functional_dependencies(FunctionalDependencies::empty())?))
 }
 
-/// Plans the relations of FROM as usual, and removes their functional dependencies.
-#[derive(Debug, Default)]
+/// Plans the relations of FROM as usual, except joins that merge columns, and removes their functional dependencies.
+#[derive(Debug)]
 pub(super) struct Forgetful {
     /// Whether this planner has already been called for the relation: the context calls it a second time.
     asked: AtomicBool,
+    /// The joins of the statement that merge columns.
+    joins: Arc<Joins>,
+}
+
+impl Forgetful {
+    pub(super) fn new(joins: Arc<Joins>) -> Self {
+        Self { asked: AtomicBool::new(false), joins }
+    }
+
+    /// The plan of a relation, as the planner makes it without this one.
+    fn usual(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<LogicalPlan> {
+        self.asked.store(true, Ordering::Relaxed);
+        context.plan(relation)
+    }
 }
 
 impl RelationPlanner for Forgetful {
@@ -58,8 +78,20 @@ impl RelationPlanner for Forgetful {
         if self.asked.swap(false, Ordering::Relaxed) {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         }
-        self.asked.store(true, Ordering::Relaxed);
-        let plan = without_dependencies(context.plan(relation)?)?;
-        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
+        let (plan, alias) = match relation {
+            TableFactor::NestedJoin { table_with_joins, alias } if merges(&table_with_joins) => {
+                let plan = plan_joins(*table_with_joins, &self.joins, context)?;
+                let plan = if alias.is_some() { shown(without_hidden(plan)?)? } else { plan };
+                (plan, alias)
+            }
+            // Its columns have their own names before the alias is one of their table.
+            TableFactor::Derived { lateral, subquery, alias, sample } if !self.joins.is_empty() => {
+                let subquery = TableFactor::Derived { lateral, subquery, alias: None, sample };
+                (shown(self.usual(subquery, context)?)?, alias)
+            }
+            relation => (self.usual(relation, context)?, None),
+        };
+        let plan = without_dependencies(plan)?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))))
     }
 }

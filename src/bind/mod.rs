@@ -49,6 +49,8 @@ use error::{UNKNOWN_TABLE, place, unbound};
 use functional_dependencies::Forgetful;
 use grouping_sets::one_by_one;
 use marker::Marker;
+use merged::Joins;
+use using::Numbered;
 
 mod allowed;
 mod comparisons;
@@ -56,11 +58,13 @@ mod error;
 pub(crate) mod functional_dependencies;
 pub(crate) mod grouping_sets;
 mod marker;
+mod merged;
 mod moment;
 pub(crate) mod names;
 pub(crate) mod sources;
 mod temporal;
 mod union;
+mod using;
 mod words;
 
 pub use error::{BindError, Unbound};
@@ -106,14 +110,16 @@ impl Bound {
 /// what they say.
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> {
     let QueryStatement { tree, releases, range_of: _, null_values, headings: _ } = query;
-    let context = Context::new(sources, &releases, null_values);
+    let numbered = Numbered::new(tree);
+    let context = Context::new(sources, &releases, null_values, numbered.joins());
     let options = ParserOptions::new().with_collect_spans(true);
     let explained = |error, releases: &[ReleaseClause]| {
         unbound(error, sources, context.known.names(), releases)
     };
     let mut is_timeless = false;
-    let (plan, releases) = SqlToRel::new_with_options(&context, options)
-        .sql_statement_to_plan(sql::Statement::Query(tree))
+    let planner = SqlToRel::new_with_options(&context, options);
+    let (plan, releases) = numbered
+        .plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)))
         .and_then(|plan| comparisons::check(plan, null_values))
         .and_then(|plan| {
             is_timeless = moment::is_timeless(&plan)?;
@@ -218,9 +224,11 @@ fn with_keys_apart(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
 /// # Errors
 /// Those of [`bind`].
 pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<LogicalPlan, Unbound> {
-    let context = Context::new(sources, &[], false);
-    SqlToRel::new(&context)
-        .sql_statement_to_plan(sql::Statement::Query(tree))
+    let numbered = Numbered::new(tree);
+    let context = Context::new(sources, &[], false, numbered.joins());
+    let planner = SqlToRel::new(&context);
+    numbered
+        .plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)))
         .and_then(|plan| comparisons::check(plan, false))
         .and_then(|plan| Ok(one_by_one(plan, Vec::new())?.0))
         .map_err(|error| match unbound(error, sources, context.known.names(), &[]) {
@@ -324,7 +332,12 @@ impl Functions {
 }
 
 impl<'a> Context<'a> {
-    fn new(sources: &'a Sources, releases: &[ReleaseClause], null_values: bool) -> Self {
+    fn new(
+        sources: &'a Sources,
+        releases: &[ReleaseClause],
+        null_values: bool,
+        joins: Arc<Joins>,
+    ) -> Self {
         let (mut scalars, mut aggregates) = (HashMap::new(), HashMap::new());
         for (n, release) in releases.iter().enumerate() {
             let function = AggregateUDF::from(Marker::new(n, release));
@@ -339,7 +352,7 @@ impl<'a> Context<'a> {
         }
         let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(Strict { null_values })];
         planners.extend(SessionStateDefaults::default_expr_planners());
-        let relations: Vec<Arc<dyn RelationPlanner>> = vec![Arc::new(Forgetful::default())];
+        let relations: Vec<Arc<dyn RelationPlanner>> = vec![Arc::new(Forgetful::new(joins))];
         let options = ConfigOptions::default();
         let known = &*FUNCTIONS;
         Self { sources, known, scalars, aggregates, planners, relations, options }

@@ -99,6 +99,29 @@ pub(super) fn standard_select(select: &sql::Select) -> Result<(), DialectError> 
     Ok(())
 }
 
+/// Refuses EXCEPT ALL and INTERSECT ALL, whose rows the planner does not count.
+pub(super) fn set_operation(
+    op: sql::SetOperator,
+    quantifier: sql::SetQuantifier,
+) -> Result<(), DialectError> {
+    let counts = match quantifier {
+        sql::SetQuantifier::All | sql::SetQuantifier::AllByName => true,
+        sql::SetQuantifier::Distinct
+        | sql::SetQuantifier::ByName
+        | sql::SetQuantifier::DistinctByName
+        | sql::SetQuantifier::None => false,
+    };
+    let is_union = match op {
+        sql::SetOperator::Union => true,
+        sql::SetOperator::Except | sql::SetOperator::Intersect | sql::SetOperator::Minus => false,
+    };
+    let numbered = "x, ROW_NUMBER() OVER (PARTITION BY x ORDER BY x) AS copy";
+    let hint = format!(
+        "{op} without ALL for each row once; or number equal rows: SELECT {numbered} FROM a {op} SELECT {numbered} FROM b"
+    );
+    instead(is_union || !counts, &format!("{op} ALL"), &hint)
+}
+
 /// Refuses joins that are not standard, and joins without a condition, whose condition was forgotten.
 fn standard_joins(joined: &sql::TableWithJoins) -> Result<(), DialectError> {
     let sql::TableWithJoins { relation: first, joins } = joined;

@@ -16,7 +16,8 @@ use sqlparser::ast::{
 
 use super::aggregate::column_name;
 use super::allow::{
-    absent, expression, fetched, join_condition, limit, standard_select, table_factor, value,
+    absent, expression, fetched, join_condition, limit, set_operation, standard_select,
+    table_factor, value,
 };
 use super::ast::{MechanismName, Parameters, marked};
 use super::candidates::name_candidates;
@@ -123,7 +124,8 @@ impl Lowering<'_> {
         match body {
             SetExpr::Select(select) => self.select(select, order_by),
             SetExpr::Query(_) | SetExpr::Values(_) => Ok(()),
-            SetExpr::SetOperation { left, op: _, set_quantifier: _, right } => {
+            SetExpr::SetOperation { left, op, set_quantifier, right } => {
+                set_operation(*op, *set_quantifier)?;
                 self.body(left, None)?;
                 self.body(right, None)
             }

@@ -82,10 +82,12 @@ impl Walk<'_> {
             .into());
         }
         plain(join)?;
-        let mut pool = Pool { conditions };
+        let mut pool = Pool { conditions: conditions.clone() };
         let (preserved, other) = (self.rows(preserved)?, self.rows(other)?);
         let flow = self.with_public(other, preserved, &mut pool, JoinType::Inner)?;
-        let flow = in_order(flow, &join.schema)?;
+        let mut flow = in_order(flow, &join.schema)?;
+        // They leave out no key: public rows without a match have theirs.
+        flow.scope.conditions.retain(|condition| !conditions.contains(condition));
         self.step("Keys of the public rows come out without a match too, and count nothing");
         Ok(Some(flow))
     }
