@@ -19,6 +19,7 @@ use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan};
 
 use super::join_conditions::{Pool, conditions_of, equal_columns, factored, on_text, plain};
 use super::outer_join::preserved_rows;
+use super::public_conditions::restated;
 use super::public_side::Multiplicity;
 use super::relation::{Owner, PrivateRelation, told};
 use super::trace::Origin;
@@ -36,6 +37,7 @@ impl Walk<'_> {
         let (mut leaves, mut conditions) = (Vec::new(), Vec::new());
         self.gather(plan, &mut leaves, &mut conditions)?;
         factored(&mut conditions);
+        restated(&mut conditions, &leaves);
         let (later, conditions): (Vec<_>, Vec<_>) = conditions.into_iter().partition(has_subquery);
         let mut pool = Pool { conditions };
         // Conditions on one table alone come first, because they leave fewer rows and keys.
@@ -159,7 +161,7 @@ impl Walk<'_> {
         let subject = left.subject.clone();
         let pair = Pair { left, right, on: Vec::new() };
         let flow = combined(pair, JoinType::Inner, &conditions)?;
-        Ok(PrivateRelation { owner, subject, ..flow })
+        Ok(PrivateRelation { owner, subject, ..flow }.with_one_source())
     }
 
     /// Joins private rows with the public rows that they match.
@@ -465,11 +467,8 @@ impl Walk<'_> {
             (true, true) => {
                 let subject = kept.subject.clone();
                 let pair = Pair { left: kept, right: other, on: Vec::new() };
-                PrivateRelation {
-                    owner: Owner::Public,
-                    subject,
-                    ..combined(pair, JoinType::Left, &conditions)?
-                }
+                let flow = combined(pair, JoinType::Left, &conditions)?;
+                PrivateRelation { owner: Owner::Public, subject, ..flow }.with_one_source()
             }
             (false, true) => {
                 let mut pool = Pool { conditions };

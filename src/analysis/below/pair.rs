@@ -159,6 +159,16 @@ pub(crate) fn traced(flow: &PrivateRelation) -> Vec<Trace> {
     traced.collect()
 }
 
+impl PrivateRelation {
+    /// Public rows that were joined, as the rows that their columns come from: those that the join leaves.
+    pub(crate) fn with_one_source(mut self) -> Self {
+        for trace in &mut self.traces {
+            trace.public = None;
+        }
+        self
+    }
+}
+
 /// The relation with its columns in the order of a schema that has the same columns, or some of them.
 pub(crate) fn in_order(
     flow: PrivateRelation,

@@ -215,7 +215,7 @@ fn unread(flow: &PrivateRelation) -> Refusal {
     )
 }
 
-/// The distinct values of a public column, in order, without NULL; `None` if there are more than `most`.
+/// The distinct values of a public column, in order, NULL last; `None` if there are more than `most`.
 pub(crate) fn public_keys(
     tables: &dyn Tables,
     plan: &LogicalPlan,
@@ -226,7 +226,7 @@ pub(crate) fn public_keys(
     Some(rows.into_iter().flatten().collect())
 }
 
-/// The distinct rows of public columns, in order, those without NULL; `None` if there are more than `most`.
+/// The distinct rows of public columns, in order, NULL last; `None` if there are more than `most`.
 pub(crate) fn public_rows(
     tables: &dyn Tables,
     plan: &LogicalPlan,
@@ -234,11 +234,9 @@ pub(crate) fn public_rows(
     most: usize,
 ) -> Option<Vec<Vec<ScalarValue>>> {
     let keys: Vec<Expr> = columns.iter().cloned().map(Expr::Column).collect();
-    let present = keys.iter().cloned().map(Expr::is_not_null).reduce(Expr::and)?;
     let order = keys.iter().cloned().map(|key| key.sort(true, false)).collect::<Vec<_>>();
     let plan = LogicalPlanBuilder::from(plan.clone())
-        .filter(present)
-        .and_then(|rows| rows.project(keys))
+        .project(keys)
         .and_then(LogicalPlanBuilder::distinct)
         .and_then(|keys| keys.sort(order))
         .and_then(|keys| keys.limit(0, Some(most.saturating_add(1))))

@@ -28,6 +28,9 @@ use crate::functions::{Finest, LabelFormat, Stride, temporal_limits, ticks_a_day
 /// The most periods that are listed.
 const MOST_PERIODS: i64 = 100_000;
 
+/// The days of 28 years.
+const CYCLE: i64 = 28 * 365 + 7;
+
 /// The starts of the periods of `date_trunc(part, x)`, x of this type and with these facts; `None` for too many.
 ///
 /// # Guarantee
@@ -79,9 +82,6 @@ pub(crate) fn labels(
     x: &Facts,
     data_type: &DataType,
 ) -> Option<KeySource> {
-    /// Days from 1970 to 2000.
-    const DAY: i64 = 10_957;
-    const CYCLE: i64 = 28 * 365 + 7;
     let a_day = ticks_a_day(data_type)?;
     let step = step_of(format.finest(), data_type)?;
     let call = OfMoments { function: &call.func, args };
@@ -89,11 +89,7 @@ pub(crate) fn labels(
     let narrow = declared(x, data_type).filter(|(lo, hi)| {
         !format.is_cyclic() || hi.checked_sub(*lo).is_some_and(|long| long < CYCLE * a_day)
     });
-    let days = match format.has_days() {
-        true => CYCLE,
-        false => 1,
-    };
-    let cycle = (DAY * a_day, (DAY + days) * a_day - 1);
+    let cycle = cycle_of(format.has_days(), a_day);
     let mut labels = match narrow {
         Some(ends) => of(ends)?,
         None if format.is_cyclic() => of(cycle)?,
@@ -102,6 +98,46 @@ pub(crate) fn labels(
     let mut seen = HashSet::new();
     labels.retain(|label| seen.insert(label.clone()));
     Some(values(labels))
+}
+
+fn cycle_of(has_days: bool, a_day: i64) -> (i64, i64) {
+    /// Days from 1970 to 2000.
+    const DAY: i64 = 10_957;
+    let days = if has_days { CYCLE } else { 1 };
+    (DAY * a_day, (DAY + days) * a_day - 1)
+}
+
+/// The first moment of x's range, and every later one of it at which a period of so many ticks begins; `None` for too many, and where
+/// nobody declared or asked for a range.
+///
+/// # Guarantee
+/// For every moment of the range, the last of these that is not after it lies in the same period.
+pub(crate) fn begins(x: &Facts, step: i64, data_type: &DataType, most: i64) -> Option<ArrayRef> {
+    begins_between(declared(x, data_type)?, step, data_type, most)
+}
+
+/// The same for 28 years, or for one day: all kinds of years, and of times of a day.
+pub(crate) fn begins_in_cycle(
+    has_days: bool,
+    step: i64,
+    data_type: &DataType,
+    most: i64,
+) -> Option<ArrayRef> {
+    begins_between(cycle_of(has_days, ticks_a_day(data_type)?), step, data_type, most)
+}
+
+fn begins_between(
+    (lo, hi): (i64, i64),
+    step: i64,
+    data_type: &DataType,
+    most: i64,
+) -> Option<ArrayRef> {
+    if step < 1 || hi.checked_sub(lo)? / step >= most.saturating_sub(2) {
+        return None;
+    }
+    let next = lo.div_euclid(step).checked_add(1)?.checked_mul(step)?;
+    let later = (next..=hi).step_by(usize::try_from(step).ok()?);
+    moments_of(std::iter::once(lo).chain(later), data_type)
 }
 
 fn values(values: Vec<ScalarValue>) -> KeySource {

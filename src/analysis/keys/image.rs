@@ -12,10 +12,11 @@
 //!
 //! No row decides which keys there are, and a row without a key among them belongs to no group.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
-use arrow::compute::{partition, sort, take};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array, new_null_array};
+use arrow::compute::{concat, partition, sort, take};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, HashSet, ScalarValue, TableReference};
@@ -23,6 +24,7 @@ use datafusion::functions::string::expr_fn::octet_length;
 use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlanBuilder, Operator, lit, when};
 
+use super::grain::{Grain, Moments, grain_of, grain_of_condition};
 use super::{MOST_KEYS, known_keys, possible};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, constant};
@@ -56,19 +58,119 @@ pub(crate) fn key_image(expr: &Expr, scope: &Scope, tables: &dyn Tables) -> Opti
     if expr.try_as_col().is_some() || parts_of(expr) > MOST_PARTS {
         return None;
     }
-    let by_day = by_day(expr, scope);
-    let expr = &by_day;
-    let atoms = atoms_of(expr, scope)?;
-    // The expression itself: what is known of it is known already.
-    if atoms.is_empty() || atoms.iter().any(|atom| atom.expr == *expr) {
-        return None;
-    }
-    let Tried { values, has_null } = tried(expr, &atoms, &scope.conditions, tables)?;
+    let by_day = |expr: &Expr| by_day(expr, scope);
+    let conditions: Vec<Expr> = scope.conditions.iter().map(by_day).collect();
+    let expr = &by_day(expr);
+    let Tried { values, has_null } = by_moments(expr, &conditions, scope, tables)
+        .or_else(|| by_atoms(expr, &conditions, scope, tables))?;
     let mut keys = distinct(&values)?;
     if has_null {
         keys.push(ScalarValue::try_new_null(values.data_type()).ok()?);
     }
     (keys.len() <= MOST_KEYS).then(|| KeySource::Values(Arc::new(keys)))
+}
+
+/// The values of an expression for those of its atoms.
+fn by_atoms(expr: &Expr, conditions: &[Expr], scope: &Scope, tables: &dyn Tables) -> Option<Tried> {
+    let atoms = atoms_of(expr, scope)?;
+    if atoms.is_empty() {
+        return None;
+    }
+    // The expression itself: what is known of it is known already, but for what the conditions say.
+    let names_it = |condition: &Expr| condition.exists(|part| Ok(part == expr)).unwrap_or(false);
+    if atoms.iter().any(|atom| atom.expr == *expr) && !conditions.iter().any(names_it) {
+        return None;
+    }
+    tried(expr, &atoms, conditions, tables)
+}
+
+/// The values of an expression for moments of which there are too many to try each, but few days, hours, minutes or seconds. `None`
+/// where the conditions say no more of them than a range.
+fn by_moments(
+    expr: &Expr,
+    conditions: &[Expr],
+    scope: &Scope,
+    tables: &dyn Tables,
+) -> Option<Tried> {
+    let mut atoms = Vec::new();
+    let mut decided: Vec<&Expr> = conditions.iter().collect();
+    let mut any = false;
+    let columns: BTreeSet<&Column> = expr.column_refs().into_iter().collect();
+    for column in columns {
+        let own = Expr::Column(column.clone());
+        if let Some(atom) = atom(&own, scope) {
+            atoms.push(atom);
+            continue;
+        }
+        let moments = Moments { column, schema: &scope.schema };
+        let grain = grain_of(expr, moments)?;
+        let about: Vec<(&Expr, Option<Grain>)> = decided
+            .iter()
+            .filter(|condition| condition.column_refs().contains(column))
+            .map(|condition| (*condition, grain_of_condition(condition, moments)))
+            .collect();
+        let (values, grain) = moments_of(grain, &about, &own, scope)?;
+        let left_out = |condition: &Expr| {
+            let found = about.iter().find(|(one, _)| *one == condition);
+            found.is_some_and(|(_, needs)| needs.is_none_or(|needs| !grain.decides(needs)))
+        };
+        any |= about.iter().any(|(one, _)| !left_out(one) && says_more(one, column));
+        decided.retain(|condition| !left_out(condition));
+        atoms.push(atom_of_moments(&own, &values, scope)?);
+    }
+    combinations(&atoms).filter(|_| any)?;
+    let decided: Vec<Expr> = decided.into_iter().cloned().collect();
+    tried(expr, &atoms, &decided, tables)
+}
+
+/// Moments of a grain that tells an expression and as many of the conditions as possible.
+fn moments_of(
+    own: Grain,
+    about: &[(&Expr, Option<Grain>)],
+    column: &Expr,
+    scope: &Scope,
+) -> Option<(ArrayRef, Grain)> {
+    let facts = total(column, scope).ok()?.facts;
+    let data_type = type_of(column, &scope.schema).ok()?;
+    let needed = || about.iter().filter_map(|(_, needs)| *needs);
+    let all = needed().fold(own, Grain::and);
+    let every_year = needed().filter(|needs| needs.is_cyclic()).fold(own, Grain::and);
+    [all, every_year, own].into_iter().find_map(|grain| {
+        let moments = grain.moments(&facts, &data_type, MOST_TRIED)?;
+        Some((moments, grain))
+    })
+}
+
+/// Whether a condition says something else of a column than which range it is in, which is known.
+fn says_more(condition: &Expr, column: &Column) -> bool {
+    let is_column = |part: &Expr| match part {
+        // Its day is another value.
+        Expr::Cast(Cast { expr, field }) => {
+            *field.data_type() != DataType::Date32 && expr.try_as_col() == Some(column)
+        }
+        other => other.try_as_col() == Some(column),
+    };
+    if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = condition {
+        let compares = matches!(
+            op,
+            Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq
+        );
+        return !(compares && (is_column(left) || is_column(right)));
+    }
+    let Expr::Between(between) = condition else { return true };
+    between.negated || !is_column(&between.expr)
+}
+
+/// The atom that a column of moments is, of which these are tried.
+fn atom_of_moments(column: &Expr, values: &ArrayRef, scope: &Scope) -> Option<Atom> {
+    let Total { expr: made, facts } = total(column, scope).ok()?;
+    if facts.is_unit {
+        return None;
+    }
+    let data_type = type_of(&made, &scope.schema).ok()?;
+    let null = new_null_array(&data_type, 1);
+    let values = concat(&[values.as_ref(), null.as_ref()]).ok()?;
+    Some(Atom { expr: column.clone(), null_key: facts.null_key, facts, data_type, values })
 }
 
 /// The keys of a column that a row can have which meets the conditions; `None` if no condition is about the column alone.
@@ -229,7 +331,7 @@ fn atom(expr: &Expr, scope: &Scope) -> Option<Atom> {
 /// What an expression is for every combination of its atoms' values.
 struct Tried {
     values: ArrayRef,
-    /// Whether it is NULL for some combination in which no atom is NULL that has no such key.
+    /// Whether it is NULL for some combination in which no atom is NULL that has no such key, unless a condition is about it.
     has_null: bool,
 }
 
@@ -266,11 +368,15 @@ fn tried(expr: &Expr, atoms: &[Atom], conditions: &[Expr], tables: &dyn Tables) 
             && (tries <= MOST_IN_DOMAIN_ORDER || !makes_texts(condition))
     };
     let mut passing = scan;
+    let mut said = BTreeSet::new();
     for condition in conditions.iter().filter(is_decided).filter_map(over_atoms) {
+        said.extend(condition.column_refs().into_iter().map(|column| column.name.clone()));
         passing = passing.filter(condition).ok()?;
     }
     let value = without_nan(made, &data_type);
-    let unnamed = atoms.iter().enumerate().filter(|(_, atom)| !atom.null_key);
+    // NULL is a key where a condition on it lets NULL pass, such as IS NULL.
+    let is_unnamed = |(i, atom): &(usize, &Atom)| !atom.null_key && !said.contains(&name(*i));
+    let unnamed = atoms.iter().enumerate().filter(is_unnamed);
     let named = unnamed
         .map(|(i, _)| Expr::Column(Column::new(Some(table.clone()), name(i))).is_not_null())
         .reduce(Expr::and)

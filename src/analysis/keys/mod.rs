@@ -5,6 +5,8 @@
 //! reveals nothing.
 
 pub(crate) mod complete;
+pub(crate) mod equal;
+pub(crate) mod grain;
 pub(crate) mod image;
 pub(crate) mod lookup;
 pub(crate) mod of_column;

@@ -4,17 +4,19 @@
 //! the keys that a row can have.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::{Column, HashSet, ScalarValue};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::Expr;
 
 use super::image::key_image;
 use super::{MOST_KEYS, known_keys};
 use crate::analysis::below::public_side::public_keys;
 use crate::analysis::below::trace::{Below, Definition, Trace};
 use crate::analysis::below::walk::Tables;
-use crate::analysis::expr::facts::{Facts, KeySource, Scope};
+use crate::analysis::expr::facts::{Facts, KeySource, Scope, never_null};
 use crate::analysis::expr::shape::{is_string, type_of};
 use crate::analysis::expr::total;
 
@@ -36,11 +38,19 @@ pub(crate) fn with_known_keys(
             continue;
         };
         let listed = matches!(facts.keys, Some(KeySource::Values(_) | KeySource::Ticks(_)));
-        if listed || facts.is_unit {
+        let is_boolean = scope.schema.field(index).data_type() == &DataType::Boolean;
+        if facts.is_unit {
             continue;
         }
-        if let (None, Some((plan, name))) = (&facts.keys, &trace.public) {
-            facts.keys = of_public_rows(plan, name, tables);
+        if listed && !(is_boolean && trace.public.is_some()) {
+            if let Some(keys) = trace.definition.as_deref().and_then(|d| narrowed(d, facts, tables))
+            {
+                facts.keys = Some(keys);
+            }
+            continue;
+        }
+        if facts.keys.is_none() || is_boolean {
+            *facts = of_public_rows(column, facts, trace, &scope.conditions, tables);
         }
         let Some(definition) = &trace.definition else { continue };
         if let Some(keys) = keys_of(definition, tables) {
@@ -55,14 +65,54 @@ pub(crate) fn with_known_keys(
     known
 }
 
-/// The values of a column of public rows, if there are some and not too many.
-fn of_public_rows(
-    plan: &Arc<LogicalPlan>,
+/// The facts of a column with the keys that its public rows have, if it comes from some and they are not too many. NULL is one of
+/// them where a public row has it that the conditions do not rule out.
+///
+/// # Guarantee
+/// Only public rows are read.
+pub(crate) fn of_public_rows(
     column: &Column,
+    facts: &Facts,
+    trace: &Trace,
+    conditions: &[Expr],
     tables: &dyn Tables,
-) -> Option<KeySource> {
-    let keys = public_keys(tables, plan, column, MOST_KEYS).filter(|keys| !keys.is_empty());
-    keys.map(|keys| KeySource::Values(Arc::new(keys)))
+) -> Facts {
+    let read = || {
+        let (plan, name) = trace.public.as_ref()?;
+        let mut keys = public_keys(tables, plan, name, MOST_KEYS)?;
+        let has_null = keys.last().is_some_and(ScalarValue::is_null);
+        keys.retain(|key| !key.is_null());
+        let is_present = || conditions.iter().flat_map(never_null).any(|one| one == column);
+        let null_key = facts.null_key || has_null && !is_present();
+        let keys = Some(KeySource::Values(Arc::new(keys)));
+        Some(Facts { keys, null_key, ..facts.clone() })
+    };
+    read().unwrap_or_else(|| facts.clone())
+}
+
+/// Those of a list that conditions leave, where the rows from which a column is computed meet some.
+fn narrowed(definition: &Definition, facts: &Facts, tables: &dyn Tables) -> Option<KeySource> {
+    let meets_some = |(_, below): &(Expr, Arc<Below>)| !below.scope.conditions.is_empty();
+    if !definition.branches.iter().any(meets_some) {
+        return None;
+    }
+    ordered_as(facts, &keys_of(definition, tables)?)
+}
+
+/// The keys of an image in the order of the list that is known of the expression, and NULL behind them.
+pub(crate) fn ordered_as(facts: &Facts, image: &KeySource) -> Option<KeySource> {
+    let (Some(KeySource::Values(listed)), KeySource::Values(image)) = (&facts.keys, image) else {
+        return None;
+    };
+    let Some(first) = image.first() else { return Some(KeySource::Values(Arc::clone(image))) };
+    let data_type = first.data_type();
+    let listed = listed.iter().map(|key| key.cast_to(&data_type));
+    let listed = listed.collect::<Result<Vec<_>, _>>().ok()?;
+    let places: HashMap<&ScalarValue, usize> =
+        listed.iter().enumerate().map(|(place, key)| (key, place)).collect();
+    let mut ordered = image.to_vec();
+    ordered.sort_by_key(|key| (key.is_null(), places.get(key).copied().unwrap_or(usize::MAX)));
+    Some(KeySource::Values(Arc::new(ordered)))
 }
 
 /// The keys of a computed column: those of all its branches, each once.

@@ -12,7 +12,7 @@ use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 
-use crate::analysis::below::public_side::{public_keys, public_rows};
+use crate::analysis::below::public_side::public_rows;
 use crate::analysis::below::relation::{PrivateRelation, unit_name};
 use crate::analysis::below::trace::Clamped;
 use crate::analysis::below::walk::Tables;
@@ -20,16 +20,17 @@ use crate::analysis::expr::facts::{Facts, KeySource};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
+use crate::analysis::keys::equal::of_equal_columns;
 use crate::analysis::keys::image::{key_image, keys_that_pass, never_holds};
 use crate::analysis::keys::lookup::{Lookup, Lookups};
-use crate::analysis::keys::of_column::with_known_keys;
+use crate::analysis::keys::of_column::{of_public_rows, ordered_as, with_known_keys};
 use crate::analysis::keys::together::Together;
 use crate::analysis::keys::{
     MOST_KEYS, known_keys, listed_keys, possible, refuse_impossible, with_null,
 };
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::catalog::RESERVED;
-use crate::dialect::{KeysClause, Literal};
+use crate::dialect::KeysClause;
 use crate::functions::{is_magnitude, without_nan};
 use crate::refusal::{Reason, Refusal};
 
@@ -198,18 +199,14 @@ pub(crate) fn group_keys(
     for (expr, short) in aggregate.group_expr.iter().zip(names) {
         let short = short.clone();
         let Total { expr: key, mut facts } = total(expr, &flow.scope)?;
-        if let (None, Some((plan, column))) = (&facts.keys, public_source(flow, expr)) {
-            let keys = public_keys(tables, &plan, &column, MOST_KEYS);
-            if keys.as_ref().is_some_and(Vec::is_empty) {
-                return Err(Refusal::new(
-                    Reason::UnknownKeys,
-                    &short,
-                    format!("the public rows have no value of {short}, so no group would come out"),
-                    "conditions that leave some public rows",
-                )
-                .into());
+        if let (None, Some(trace), Some(column)) =
+            (&facts.keys, flow.trace(expr), expr.try_as_col())
+        {
+            facts = of_public_rows(column, &facts, trace, &flow.scope.conditions, tables);
+            let is_empty = matches!(&facts.keys, Some(KeySource::Values(keys)) if keys.is_empty());
+            if is_empty && !facts.null_key {
+                return Err(no_public_key(&short).into());
             }
-            facts.keys = keys.map(|keys| KeySource::Values(Arc::new(keys)));
         }
         // An interval of whole numbers or days holds the keys, and perhaps others that no row can have.
         let listed = matches!(facts.keys, Some(KeySource::Values(_) | KeySource::Ticks(_)));
@@ -220,18 +217,10 @@ pub(crate) fn group_keys(
             facts = Facts { keys: None, always: Interval::everything(), ..facts };
         }
         if !facts.is_unit && !states_delta {
-            let scope = with_known_keys(expr, &flow.scope, &flow.traces, tables);
-            if let Some(column) = expr.try_as_col() {
-                passing = keys_that_pass(column, &scope, tables);
-                facts = scope.facts_of(column).cloned().unwrap_or(facts);
-            }
-            if !listed && let Some(image) = key_image(expr, &scope, tables) {
-                // Where NULL is a key, it is listed.
-                facts = Facts { keys: Some(image), null_key: false, ..facts };
-            }
+            (facts, passing) = narrowed(expr, facts, listed, flow, tables);
             let none = |keys: &[ScalarValue]| keys.is_empty();
             let image = matches!(&facts.keys, Some(KeySource::Values(keys)) if none(keys));
-            if image || passing.as_deref().is_some_and(none) {
+            if image && !facts.null_key || passing.as_deref().is_some_and(none) {
                 return Err(no_group(&short).into());
             }
         }
@@ -260,6 +249,69 @@ pub(crate) fn group_keys(
         });
     }
     Ok(groups)
+}
+
+fn no_public_key(key: &str) -> Refusal {
+    Refusal::new(
+        Reason::UnknownKeys,
+        key,
+        format!("the public rows have no value of {key}, so no group would come out"),
+        "conditions that leave some public rows",
+    )
+}
+
+/// What is known of a key on the rows that meet the conditions, and the keys that a column can have there, if they tell.
+fn narrowed(
+    expr: &Expr,
+    mut facts: Facts,
+    listed: bool,
+    flow: &PrivateRelation,
+    tables: &dyn Tables,
+) -> (Facts, Option<Vec<ScalarValue>>) {
+    let scope = with_known_keys(expr, &flow.scope, &flow.traces, tables);
+    let mut passing = None;
+    if let Some(column) = expr.try_as_col() {
+        facts = scope.facts_of(column).cloned().unwrap_or(facts);
+        passing = keys_that_pass(column, &scope, tables);
+        passing = equated(passing, column, &facts, flow, tables);
+    }
+    let is_null = |condition: &Expr| matches!(condition, Expr::IsNull(of) if of.as_ref() == expr);
+    if flow.scope.conditions.iter().any(is_null) {
+        passing = passing.or_else(|| Some(vec![null_of(expr, flow)?]));
+    }
+    let is_narrowed = !listed || !scope.conditions.is_empty();
+    if let Some(image) = is_narrowed.then(|| key_image(expr, &scope, tables)).flatten() {
+        let ordered = if listed { ordered_as(&facts, &image) } else { None };
+        // Where NULL is a key, it is listed.
+        facts = Facts { keys: Some(ordered.unwrap_or(image)), null_key: false, ..facts };
+    }
+    (facts, passing)
+}
+
+/// The keys of a column, if conditions leave some of them out: those that pass, and that equal columns have.
+fn equated(
+    passing: Option<Vec<ScalarValue>>,
+    column: &Column,
+    facts: &Facts,
+    flow: &PrivateRelation,
+    tables: &dyn Tables,
+) -> Option<Vec<ScalarValue>> {
+    let known = || {
+        let index = flow.scope.schema.index_of_column(column).ok()?;
+        let data_type = flow.scope.schema.field(index).data_type();
+        let keys = possible(known_keys(facts, data_type, "", false).ok()?, facts);
+        with_null(keys, facts, data_type, "").ok()
+    };
+    let keys = passing.clone().or_else(known)?;
+    let all = keys.len();
+    let left = of_equal_columns(keys, column, flow, tables);
+    if left.len() < all { Some(left) } else { passing }
+}
+
+/// NULL of the type of an expression.
+fn null_of(expr: &Expr, flow: &PrivateRelation) -> Option<ScalarValue> {
+    let data_type = expr.get_type(flow.plan.schema()).ok()?;
+    ScalarValue::try_new_null(&data_type).ok()
 }
 
 /// Whether the keys of an expression were computed: not declared for a column, and not read of public rows.
@@ -320,7 +372,7 @@ fn no_group(key: &str) -> Refusal {
 /// The keys that come from one reading of public rows, with the distinct values that they have there together.
 ///
 /// # Guarantee
-/// A private row has a combination of them, or NULL among them. Only public rows are read.
+/// A private row has a combination of them. Only public rows are read.
 pub(crate) fn keys_together(
     aggregate: &Aggregate,
     flow: &PrivateRelation,
@@ -330,7 +382,7 @@ pub(crate) fn keys_together(
     for (i, key) in aggregate.group_expr.iter().enumerate() {
         let Some((plan, column)) = public_source(flow, key) else { continue };
         // Where a private row has no match, all of them are NULL.
-        if key.try_as_col().and_then(|c| flow.scope.facts_of(c)).is_none_or(|f| f.null_key) {
+        if flow.trace(key).is_none_or(|trace| trace.padded) {
             continue;
         }
         match sources.iter_mut().find(|(other, ..)| Arc::ptr_eq(other, &plan)) {
@@ -370,9 +422,9 @@ pub(crate) fn keys_of(
         Some(KeysClause::Table { table, column }) => {
             let lookup = Lookup { table: table.clone(), columns: vec![column.clone()] };
             let mut literals = lookups.literals(&lookup, 0)?;
-            // A column may repeat keys, and its NULLs are not keys.
+            // A column may repeat keys.
             let mut seen = HashSet::new();
-            literals.retain(|l| *l != Literal::Null && seen.insert(l.clone()));
+            literals.retain(|l| seen.insert(l.clone()));
             if literals.is_empty() {
                 return Err(Refusal::new(
                     Reason::UnknownKeys,
