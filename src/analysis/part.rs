@@ -16,11 +16,10 @@ use super::below::trace::Clamped;
 use super::below::unit::UnitScope;
 use super::below::walk::Walk;
 use super::keys::complete::is_complete;
+use super::keys::joint::keys_that_occur;
 use super::keys::public_keys::Keys;
 use super::keys::unknown::UnknownPartitions;
-use super::measure::input_columns::{
-    Asked, Columns, group_keys, key_text, keys_together, refuse_never,
-};
+use super::measure::input_columns::{Asked, Columns, group_keys, key_text, refuse_never};
 use super::measure::{InputShape, Measure, ReleaseKind, same_rows};
 use super::selection::by_group::named;
 use super::selection::choice::Source;
@@ -256,7 +255,7 @@ pub(crate) fn cut(
     let groups = group_keys(&valued, &asked, &flow, &mut columns, sources.tables)?;
     refuse_never(&flow, sources.tables)?;
     check_roster(&calls, &groups)?;
-    let together = keys_together(&valued, &flow, sources.tables);
+    let together = keys_that_occur(&valued, &groups, &asked, &flow, sources);
     let keys = Keys::for_calls(&calls, &valued, &groups, &together, sources.lookups)?;
     for (i, group) in groups.iter().enumerate() {
         columns.drop_strangers_late(group, keys.of_column(i));
@@ -265,7 +264,7 @@ pub(crate) fn cut(
     let complete = complete.map(|(i, (key, group))| {
         is_complete(key, group, keys.of_column(i), &flow, sources.lookups)
     });
-    let complete = complete.collect();
+    let complete: Vec<bool> = complete.collect();
     let one_group = valued.group_expr.iter().all(|key| flow.is_alike(key));
     let mut measures = {
         let mut frame = Frame {

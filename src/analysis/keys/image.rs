@@ -22,7 +22,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, HashSet, ScalarValue, TableReference};
 use datafusion::functions::string::expr_fn::octet_length;
 use datafusion::logical_expr::expr::{Cast, TryCast};
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlanBuilder, Operator, lit, when};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit, when,
+};
 
 use super::grain::{Grain, Moments, grain_of, grain_of_condition};
 use super::{MOST_KEYS, known_keys, possible};
@@ -92,10 +94,28 @@ fn by_moments(
     scope: &Scope,
     tables: &dyn Tables,
 ) -> Option<Tried> {
+    let tries = columns_of(std::slice::from_ref(expr), conditions, scope)?;
+    if !tries.says_more {
+        return None;
+    }
+    tried(expr, &tries.atoms, &tries.decided, tables)
+}
+
+/// The values of columns that are tried, and the conditions that they decide.
+struct Tries {
+    atoms: Vec<Atom>,
+    decided: Vec<Expr>,
+    /// Whether a condition says something of a column of moments but a range.
+    says_more: bool,
+}
+
+/// The columns of expressions as atoms: all values of each, or moments that tell the expressions apart. `None` where they are too
+/// many.
+fn columns_of(exprs: &[Expr], conditions: &[Expr], scope: &Scope) -> Option<Tries> {
     let mut atoms = Vec::new();
     let mut decided: Vec<&Expr> = conditions.iter().collect();
     let mut any = false;
-    let columns: BTreeSet<&Column> = expr.column_refs().into_iter().collect();
+    let columns: BTreeSet<&Column> = exprs.iter().flat_map(Expr::column_refs).collect();
     for column in columns {
         let own = Expr::Column(column.clone());
         if let Some(atom) = atom(&own, scope) {
@@ -103,7 +123,8 @@ fn by_moments(
             continue;
         }
         let moments = Moments { column, schema: &scope.schema };
-        let grain = grain_of(expr, moments)?;
+        let grains = exprs.iter().map(|expr| grain_of(expr, moments));
+        let grain = grains.reduce(|all, one| all.zip(one).map(|(all, one)| all.and(one)))??;
         let about: Vec<(&Expr, Option<Grain>)> = decided
             .iter()
             .filter(|condition| condition.column_refs().contains(column))
@@ -118,9 +139,73 @@ fn by_moments(
         decided.retain(|condition| !left_out(condition));
         atoms.push(atom_of_moments(&own, &values, scope)?);
     }
-    combinations(&atoms).filter(|_| any)?;
-    let decided: Vec<Expr> = decided.into_iter().cloned().collect();
-    tried(expr, &atoms, &decided, tables)
+    combinations(&atoms)?;
+    let decided = decided.into_iter().cloned().collect();
+    Some(Tries { atoms, decided, says_more: any })
+}
+
+/// The combinations of values that expressions can have together on a row that meets the conditions, each once; `None` where they
+/// are too many to try.
+///
+/// # Guarantee
+/// On every row of the scope one of the expressions is NULL or NaN, or they have one of these combinations. They depend on
+/// declarations, on public rows and on the query alone.
+pub(crate) fn joint_keys(
+    exprs: &[Expr],
+    scope: &Scope,
+    tables: &dyn Tables,
+) -> Option<Vec<Vec<ScalarValue>>> {
+    let by_day = |expr: &Expr| by_day(expr, scope);
+    let exprs: Vec<Expr> = exprs.iter().map(by_day).collect();
+    let conditions: Vec<Expr> = scope.conditions.iter().map(by_day).collect();
+    if exprs.iter().any(|expr| parts_of(expr) > MOST_PARTS || makes_texts(expr) || is_late(expr)) {
+        return None;
+    }
+    let tries = columns_of(&exprs, &conditions, scope)
+        .or_else(|| atoms_of_all(&exprs, conditions, scope))?;
+    let trial = Trial::new(&tries.atoms, tables)?;
+    let (passing, named) = trial.passing(&tries.decided)?;
+    let mut columns = Vec::new();
+    for (i, expr) in exprs.iter().enumerate() {
+        let made = trial.over_atoms(expr)?;
+        let data_type = type_of(&made, &trial.scope.schema).ok()?;
+        columns.push(without_nan(made, &data_type).alias(format!("value{i}")));
+    }
+    columns.push(named.alias("named"));
+    let most = 2 * MOST_KEYS;
+    let plan = passing.project(columns).and_then(LogicalPlanBuilder::distinct).ok()?;
+    let plan = plan.limit(0, Some(most + 1)).and_then(LogicalPlanBuilder::build).ok()?;
+    let rows = tables.read(&plan)?;
+    let (named, values) = rows.columns().split_last()?;
+    let named = named.as_boolean_opt()?;
+    if rows.num_rows() > most {
+        return None;
+    }
+    let (mut seen, mut all) = (HashSet::new(), Vec::new());
+    for i in
+        (0..rows.num_rows()).filter(|i| named.value(*i) || values.iter().all(|v| v.is_valid(*i)))
+    {
+        let row = values.iter().map(|column| ScalarValue::try_from_array(column, i).ok());
+        let row: Vec<ScalarValue> = row.collect::<Option<_>>()?;
+        if seen.insert(row.clone()) {
+            all.push(row);
+        }
+    }
+    Some(all)
+}
+
+/// The atoms of several expressions.
+fn atoms_of_all(exprs: &[Expr], decided: Vec<Expr>, scope: &Scope) -> Option<Tries> {
+    let mut atoms: Vec<Atom> = Vec::new();
+    for expr in exprs {
+        for one in atoms_of(expr, scope)? {
+            if atoms.iter().all(|known| known.expr != one.expr) {
+                atoms.push(one);
+            }
+        }
+    }
+    combinations(&atoms)?;
+    Some(Tries { atoms, decided, says_more: false })
 }
 
 /// Moments of a grain that tells an expression and as many of the conditions as possible.
@@ -335,55 +420,87 @@ struct Tried {
     has_null: bool,
 }
 
-/// The values of an expression for every combination of its atoms' values that meets the conditions. Conditions that the
-/// atoms do not decide are ignored.
-fn tried(expr: &Expr, atoms: &[Atom], conditions: &[Expr], tables: &dyn Tables) -> Option<Tried> {
-    let table = TableReference::bare(format!("{RESERVED}_atoms"));
-    let name = |i: usize| format!("atom{i}");
-    let fields = atoms.iter().enumerate();
-    let fields = fields.map(|(i, atom)| Field::new(name(i), atom.data_type.clone(), true));
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let rows = RecordBatch::try_new(schema, combined(atoms)?).ok()?;
-    let scan = LogicalPlanBuilder::scan(table.clone(), tables.pinned(rows)?, None).ok()?;
-    let facts = atoms.iter().map(|atom| Facts { nullable: true, ..atom.facts.clone() });
-    let scope = Scope::new(Arc::clone(scan.schema()), facts.collect());
-    let over_atoms = |expr: &Expr| {
+/// Every combination of the values of atoms, as rows that are read while the query is planned.
+struct Trial<'a> {
+    atoms: &'a [Atom],
+    scan: LogicalPlan,
+    scope: Scope,
+    tries: usize,
+}
+
+impl<'a> Trial<'a> {
+    fn new(atoms: &'a [Atom], tables: &dyn Tables) -> Option<Self> {
+        let fields = atoms.iter().enumerate();
+        let fields = fields.map(|(i, atom)| Field::new(atom_name(i), atom.data_type.clone(), true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let rows = RecordBatch::try_new(schema, combined(atoms)?).ok()?;
+        let table = TableReference::bare(format!("{RESERVED}_atoms"));
+        let scan = LogicalPlanBuilder::scan(table, tables.pinned(rows)?, None);
+        let scan = scan.and_then(LogicalPlanBuilder::build).ok()?;
+        let facts = atoms.iter().map(|atom| Facts { nullable: true, ..atom.facts.clone() });
+        let scope = Scope::new(Arc::clone(scan.schema()), facts.collect());
+        Some(Self { atoms, scan, scope, tries: combinations(atoms)?.max(1) })
+    }
+
+    /// The column of an atom.
+    fn column(&self, i: usize) -> Option<Expr> {
+        self.scope.schema.columns().into_iter().nth(i).map(Expr::Column)
+    }
+
+    /// An expression over the atoms; `None` if it names anything else.
+    fn over_atoms(&self, expr: &Expr) -> Option<Expr> {
         let rewritten = expr.clone().transform_down(|e| {
-            Ok(match atoms.iter().position(|atom| atom.expr == e) {
-                Some(i) => {
-                    let column = Expr::Column(Column::new(Some(table.clone()), name(i)));
-                    Transformed::new(column, true, TreeNodeRecursion::Jump)
-                }
+            let place = self.atoms.iter().position(|atom| atom.expr == e);
+            Ok(match place.and_then(|i| self.column(i)) {
+                Some(column) => Transformed::new(column, true, TreeNodeRecursion::Jump),
                 None => Transformed::no(e),
             })
         });
-        total(&rewritten.ok()?.data, &scope).ok().map(|total| total.expr)
-    };
-    let made = over_atoms(expr)?;
-    let data_type = type_of(&made, &scope.schema).ok()?;
-    let tries = combinations(atoms)?.max(1);
-    let is_decided = |condition: &&Expr| {
-        parts_of(condition) <= MOST_PARTS
-            && !is_late(condition)
-            && (tries <= MOST_IN_DOMAIN_ORDER || !makes_texts(condition))
-    };
-    let mut passing = scan;
-    let mut said = BTreeSet::new();
-    for condition in conditions.iter().filter(is_decided).filter_map(over_atoms) {
-        said.extend(condition.column_refs().into_iter().map(|column| column.name.clone()));
-        passing = passing.filter(condition).ok()?;
+        total(&rewritten.ok()?.data, &self.scope).ok().map(|total| total.expr)
     }
+
+    /// The combinations that meet the conditions, and whether no atom is NULL in one of them that has no such key, unless a
+    /// condition is about it: NULL is a key where a condition on it lets NULL pass, such as IS NULL. Conditions that the atoms do not
+    /// decide are ignored.
+    fn passing(&self, conditions: &[Expr]) -> Option<(LogicalPlanBuilder, Expr)> {
+        let is_decided = |condition: &&Expr| {
+            parts_of(condition) <= MOST_PARTS
+                && !is_late(condition)
+                && (self.tries <= MOST_IN_DOMAIN_ORDER || !makes_texts(condition))
+        };
+        let mut passing = LogicalPlanBuilder::from(self.scan.clone());
+        let mut said = BTreeSet::new();
+        let decided = conditions.iter().filter(is_decided);
+        for condition in decided.filter_map(|condition| self.over_atoms(condition)) {
+            said.extend(condition.column_refs().into_iter().map(|column| column.name.clone()));
+            passing = passing.filter(condition).ok()?;
+        }
+        let is_unnamed =
+            |(i, atom): &(usize, &Atom)| !atom.null_key && !said.contains(&atom_name(*i));
+        let unnamed = self.atoms.iter().enumerate().filter(is_unnamed);
+        let named = unnamed
+            .filter_map(|(i, _)| self.column(i))
+            .map(Expr::is_not_null)
+            .reduce(Expr::and)
+            .unwrap_or_else(|| lit(true));
+        Some((passing, named))
+    }
+}
+
+fn atom_name(i: usize) -> String {
+    format!("atom{i}")
+}
+
+/// The values of an expression for every combination of its atoms' values that meets the conditions.
+fn tried(expr: &Expr, atoms: &[Atom], conditions: &[Expr], tables: &dyn Tables) -> Option<Tried> {
+    let trial = Trial::new(atoms, tables)?;
+    let made = trial.over_atoms(expr)?;
+    let data_type = type_of(&made, &trial.scope.schema).ok()?;
+    let (passing, named) = trial.passing(conditions)?;
     let value = without_nan(made, &data_type);
-    // NULL is a key where a condition on it lets NULL pass, such as IS NULL.
-    let is_unnamed = |(i, atom): &(usize, &Atom)| !atom.null_key && !said.contains(&name(*i));
-    let unnamed = atoms.iter().enumerate().filter(is_unnamed);
-    let named = unnamed
-        .map(|(i, _)| Expr::Column(Column::new(Some(table.clone()), name(i))).is_not_null())
-        .reduce(Expr::and)
-        .unwrap_or_else(|| lit(true));
     let mut columns = match is_string(&data_type) {
         true => {
-            let most = i64::try_from(MOST_BYTES / tries).ok()?;
+            let most = i64::try_from(MOST_BYTES / trial.tries).ok()?;
             let bytes = TryCast::new(Box::new(octet_length(value.clone())), DataType::Int64);
             let is_long = Expr::TryCast(bytes).gt(lit(most));
             let null = lit(ScalarValue::try_new_null(&data_type).ok()?);

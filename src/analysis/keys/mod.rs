@@ -8,6 +8,7 @@ pub(crate) mod complete;
 pub(crate) mod equal;
 pub(crate) mod grain;
 pub(crate) mod image;
+pub(crate) mod joint;
 pub(crate) mod lookup;
 pub(crate) mod of_column;
 pub(crate) mod public_keys;
@@ -105,7 +106,7 @@ impl KeySpace {
             return Err(Refusal::new(
                 Reason::BadValue,
                 clause,
-                "no combination of these keys occurs in the public rows, so no group would come out",
+                "no combination of these keys can occur, so no group would come out",
                 "keys that occur together",
             ));
         }

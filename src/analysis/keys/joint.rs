@@ -1,0 +1,122 @@
+//! Which combinations of keys a row can have, where several keys are computed of one column, or conditions are about several.
+//!
+//! In: the keys of GROUP BY, and the conditions of the query. Out: the combinations that can occur, computed from the domains.
+//!
+//! ```text
+//! GROUP BY EXTRACT(YEAR FROM ts), EXTRACT(MONTH FROM ts)   ts from 2024-11 to 2025-02: 4 of 2 × 4
+//! WHERE a = 'x' AND b = 'y' OR a = 'y' AND b = 'x' GROUP BY a, b        2 of 2 × 2
+//! ```
+
+use std::collections::BTreeSet;
+
+use datafusion::common::{Column, ScalarValue};
+use datafusion::logical_expr::{Aggregate, Expr};
+
+use super::image::joint_keys;
+use super::lookup::Lookups;
+use super::of_column::with_known_keys;
+use super::together::Together;
+use crate::analysis::below::relation::PrivateRelation;
+use crate::analysis::below::walk::Tables;
+use crate::analysis::context::Context;
+use crate::analysis::measure::input_columns::{Asked, Group, keys_of, keys_together};
+
+/// The combinations of keys that can occur, for keys of which more is known together than of each.
+///
+/// # Guarantee
+/// No row of the relation has a combination that is left out. Depends on declarations, on public rows and on the query alone.
+pub(crate) fn keys_that_occur(
+    aggregate: &Aggregate,
+    groups: &[Group],
+    asked: &Asked,
+    flow: &PrivateRelation,
+    sources: &Context<'_>,
+) -> Vec<Together> {
+    let mut known = keys_together(aggregate, flow, sources.tables);
+    // Where a δ asks for the groups that the data have, nothing is computed.
+    if !asked.states_delta {
+        known.extend(jointly(aggregate, groups, &known, flow, sources.lookups, sources.tables));
+    }
+    known
+}
+
+/// The same for keys that are not among those of `known` already.
+fn jointly(
+    aggregate: &Aggregate,
+    groups: &[Group],
+    known: &[Together],
+    flow: &PrivateRelation,
+    lookups: &Lookups,
+    tables: &dyn Tables,
+) -> Vec<Together> {
+    let exprs = &aggregate.group_expr;
+    let is_free = |place: &usize| !known.iter().any(|one| one.columns.contains(place));
+    let listed = |place: &usize| {
+        let keys = keys_of(groups.get(*place)?, None, lookups).ok()?;
+        Some(keys.first()?.data_type())
+    };
+    let places = (0..exprs.len()).filter(|place| is_free(place) && listed(place).is_some());
+    let parts = components(places.collect(), exprs, &flow.scope.conditions);
+    let jointly = parts.into_iter().filter_map(|places| {
+        let own: Vec<Expr> = places.iter().filter_map(|place| exprs.get(*place)).cloned().collect();
+        let scope = own.iter().fold(flow.scope.clone(), |scope, expr| {
+            with_known_keys(expr, &scope, &flow.traces, tables)
+        });
+        let rows = joint_keys(&own, &scope, tables)?;
+        let types = places.iter().map(listed).collect::<Option<Vec<_>>>()?;
+        let typed = |row: Vec<ScalarValue>| {
+            let values = row.iter().zip(&types).map(|(value, to)| value.cast_to(to).ok());
+            values.collect::<Option<Vec<_>>>()
+        };
+        let rows = rows.into_iter().map(typed).collect::<Option<Vec<_>>>()?;
+        Some(Together { columns: places, rows })
+    });
+    jointly.collect()
+}
+
+/// The places of keys that have columns in common, or that a condition is about together; each has several.
+fn components(places: Vec<usize>, exprs: &[Expr], conditions: &[Expr]) -> Vec<Vec<usize>> {
+    let columns = |place: &usize| -> BTreeSet<&Column> {
+        exprs.get(*place).map(Expr::column_refs).into_iter().flatten().collect()
+    };
+    let all: BTreeSet<&Column> = places.iter().flat_map(&columns).collect();
+    let decided = conditions
+        .iter()
+        .map(|condition| condition.column_refs().into_iter().collect::<BTreeSet<&Column>>());
+    let decided: Vec<BTreeSet<&Column>> = decided.filter(|named| named.is_subset(&all)).collect();
+    let mut parts: Vec<(BTreeSet<usize>, BTreeSet<&Column>)> = Vec::new();
+    let own = places.iter().map(|place| (BTreeSet::from([*place]), columns(place)));
+    for (place, named) in own.chain(decided.into_iter().map(|named| (BTreeSet::new(), named))) {
+        let touches =
+            |(_, known): &(BTreeSet<usize>, BTreeSet<&Column>)| !known.is_disjoint(&named);
+        let (joined, mut rest): (Vec<_>, Vec<_>) = parts.into_iter().partition(touches);
+        let (mut places, mut columns) = (place, named);
+        for (more, others) in joined {
+            places.extend(more);
+            columns.extend(others);
+        }
+        rest.push((places, columns));
+        parts = rest;
+    }
+    let mut parts: Vec<Vec<usize>> =
+        parts.into_iter().map(|(places, _)| places.into_iter().collect()).collect();
+    parts.retain(|places| places.len() > 1);
+    parts.sort();
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::logical_expr::{col, lit};
+
+    #[test]
+    fn keys_are_joined_by_columns_and_by_conditions() {
+        let exprs = [col("a"), col("b"), col("a") + lit(1), col("c"), col("d")];
+        let conditions =
+            [col("b").eq(col("c")), col("d").eq(lit(1)), col("c").lt(col("d") + col("x"))];
+        let found = components((0..5).collect(), &exprs, &conditions);
+        assert_eq!(found, [vec![0, 2], vec![1, 3]]);
+        assert!(components(vec![0, 1], &exprs, &[]).is_empty());
+    }
+}
