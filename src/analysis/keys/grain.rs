@@ -256,3 +256,72 @@ fn text_of(expr: &Expr) -> Option<String> {
     let Expr::Literal(value, _) = expr else { return None };
     Some(value.try_as_str()??.to_lowercase())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::datatypes::{Field, Schema, TimeUnit};
+    use datafusion::common::DFSchema;
+    use datafusion::functions::expr_fn::{date_part, date_trunc};
+    use datafusion::logical_expr::{cast, col, lit, not};
+
+    use super::*;
+
+    const SECONDS: DataType = DataType::Timestamp(TimeUnit::Second, None);
+
+    fn seconds(text: &str) -> Expr {
+        lit(ScalarValue::Utf8(Some(text.to_owned())).cast_to(&SECONDS).unwrap())
+    }
+
+    fn asked(expr: &Expr) -> (Option<Grain>, Option<Grain>) {
+        let fields = vec![Field::new("ts", SECONDS, true), Field::new("x", DataType::Int64, true)];
+        let schema = Arc::new(DFSchema::try_from(Schema::new(fields)).unwrap());
+        let column = Column::from_name("ts");
+        let moments = Moments { column: &column, schema: &schema };
+        (grain_of(expr, moments), grain_of_condition(expr, moments))
+    }
+
+    #[test]
+    fn an_expression_depends_on_no_more_than_its_grain() {
+        let (day, hour) = (Finest::Day, Finest::Hour);
+        for (expr, grain) in [
+            (date_part(lit("year"), col("ts")), Some(Grain::of(day, false, true))),
+            (date_part(lit("MONTH"), col("ts")), Some(Grain::of(day, true, true))),
+            (date_part(lit("hour"), col("ts")) + col("x"), Some(Grain::of(hour, true, false))),
+            (date_trunc(lit("week"), col("ts")), Some(Grain::of(day, false, true))),
+            (date_trunc(lit("hour"), col("ts")), Some(Grain::of(hour, false, true))),
+            (cast(col("ts"), DataType::Date32), Some(Grain::of(day, false, true))),
+            (col("x") + lit(1), Some(Grain::NOTHING)),
+            (cast(col("ts"), DataType::Utf8), None),
+            (date_part(lit("microsecond"), col("ts")), None),
+            (col("ts"), None),
+        ] {
+            assert_eq!(asked(&expr).0, grain, "{expr}");
+        }
+        // Years that are not alike are no cycle.
+        let year = asked(&date_part(lit("year"), col("ts"))).0.unwrap();
+        assert!(year.moments(&Interval::everything(), &SECONDS, 1_000_000).is_none());
+        let month = asked(&date_part(lit("month"), col("ts"))).0.unwrap();
+        let moments = month.moments(&Interval::everything(), &SECONDS, 1_000_000).unwrap();
+        assert_eq!(moments.len(), 28 * 365 + 7);
+    }
+
+    #[test]
+    fn a_condition_begins_where_a_period_does() {
+        let (day, second) = (Finest::Day, Finest::Second);
+        let evening = || col("ts").gt_eq(seconds("2025-11-30T18:00:00"));
+        for (condition, grain) in [
+            (col("ts").lt(seconds("2025-11-30T18:30:07")), Some(Grain::of(day, false, true))),
+            (col("ts").gt_eq(seconds("2025-11-30T00:00:00")), Some(Grain::of(day, false, true))),
+            (col("ts").gt(seconds("2025-11-29T23:59:59")), Some(Grain::of(day, false, true))),
+            (col("ts").gt(seconds("2025-11-30T00:00:00")), Some(Grain::of(second, false, true))),
+            (evening(), Some(Grain::of(Finest::Hour, false, true))),
+            (evening().or(col("x").eq(lit(1))), Some(Grain::of(Finest::Hour, false, true))),
+            (not(evening()), None),
+            (col("ts").eq(seconds("2025-11-30T18:00:00")), None),
+        ] {
+            assert_eq!(asked(&condition).1, grain, "{condition}");
+        }
+    }
+}

@@ -56,7 +56,7 @@ fn jointly(
         Some(keys.first()?.data_type())
     };
     let places = (0..exprs.len()).filter(|place| is_free(place) && listed(place).is_some());
-    let parts = components(places.collect(), exprs, &flow.scope.conditions);
+    let parts = components(&places.collect::<Vec<_>>(), exprs, &flow.scope.conditions);
     let jointly = parts.into_iter().filter_map(|places| {
         let own: Vec<Expr> = places.iter().filter_map(|place| exprs.get(*place)).cloned().collect();
         let scope = own.iter().fold(flow.scope.clone(), |scope, expr| {
@@ -75,7 +75,7 @@ fn jointly(
 }
 
 /// The places of keys that have columns in common, or that a condition is about together; each has several.
-fn components(places: Vec<usize>, exprs: &[Expr], conditions: &[Expr]) -> Vec<Vec<usize>> {
+fn components(places: &[usize], exprs: &[Expr], conditions: &[Expr]) -> Vec<Vec<usize>> {
     let columns = |place: &usize| -> BTreeSet<&Column> {
         exprs.get(*place).map(Expr::column_refs).into_iter().flatten().collect()
     };
@@ -115,8 +115,8 @@ mod tests {
         let exprs = [col("a"), col("b"), col("a") + lit(1), col("c"), col("d")];
         let conditions =
             [col("b").eq(col("c")), col("d").eq(lit(1)), col("c").lt(col("d") + col("x"))];
-        let found = components((0..5).collect(), &exprs, &conditions);
+        let found = components(&[0, 1, 2, 3, 4], &exprs, &conditions);
         assert_eq!(found, [vec![0, 2], vec![1, 3]]);
-        assert!(components(vec![0, 1], &exprs, &[]).is_empty());
+        assert!(components(&[0, 1], &exprs, &[]).is_empty());
     }
 }
