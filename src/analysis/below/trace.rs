@@ -82,6 +82,8 @@ pub(crate) struct Definition {
     pub(crate) branches: Vec<(Expr, Arc<Below>)>,
     /// Whether it is NULL only where an expression is: the keys then say whether NULL is one.
     pub(crate) decides_null: bool,
+    /// Whether it has the value of one expression for the very row that other columns over the same rows are computed of.
+    pub(crate) of_row: bool,
     /// The keys, once they are asked for: a column may be asked for often, by columns that are computed of it.
     pub(crate) keys: OnceLock<Option<KeySource>>,
 }
@@ -99,12 +101,12 @@ impl Definition {
         let expr = expr.clone().unalias_nested().data;
         let decides_null = expr.try_as_col().is_none();
         let branches = vec![(expr, Arc::clone(below))];
-        Arc::new(Self { branches, decides_null, keys: OnceLock::new() })
+        Arc::new(Self { branches, decides_null, of_row: true, keys: OnceLock::new() })
     }
 
     /// A column whose value on each row is that of one of these expressions, or NULL.
     pub(crate) fn of_branches(branches: Vec<(Expr, Arc<Below>)>) -> Arc<Self> {
-        Arc::new(Self { branches, decides_null: false, keys: OnceLock::new() })
+        Arc::new(Self { branches, decides_null: false, of_row: false, keys: OnceLock::new() })
     }
 
     /// A column with one of the values of a call's argument, or NULL: MIN, MAX and the like, also in a window. LAG and LEAD may

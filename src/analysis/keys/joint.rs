@@ -7,7 +7,7 @@
 //! WHERE a = 'x' AND b = 'y' OR a = 'y' AND b = 'x' GROUP BY a, b        2 of 2 × 2
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{Aggregate, Expr};
@@ -15,10 +15,12 @@ use datafusion::logical_expr::{Aggregate, Expr};
 use super::image::joint_keys;
 use super::lookup::Lookups;
 use super::of_column::with_known_keys;
+use super::siblings::Source;
 use super::together::Together;
 use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::walk::Tables;
 use crate::analysis::context::Context;
+use crate::analysis::expr::facts::Scope;
 use crate::analysis::measure::input_columns::{Asked, Group, keys_of, keys_together};
 
 /// The combinations of keys that can occur, for keys of which more is known together than of each.
@@ -49,19 +51,23 @@ fn jointly(
     lookups: &Lookups,
     tables: &dyn Tables,
 ) -> Vec<Together> {
-    let exprs = &aggregate.group_expr;
     let is_free = |place: &usize| !known.iter().any(|one| one.columns.contains(place));
     let listed = |place: &usize| {
         let keys = keys_of(groups.get(*place)?, None, lookups).ok()?;
         Some(keys.first()?.data_type())
     };
-    let places = (0..exprs.len()).filter(|place| is_free(place) && listed(place).is_some());
-    let parts = components(&places.collect::<Vec<_>>(), exprs, &flow.scope.conditions);
-    let jointly = parts.into_iter().filter_map(|places| {
-        let own: Vec<Expr> = places.iter().filter_map(|place| exprs.get(*place)).cloned().collect();
-        let scope = own.iter().fold(flow.scope.clone(), |scope, expr| {
-            with_known_keys(expr, &scope, &flow.traces, tables)
-        });
+    let places = (0..groups.len()).filter(|place| is_free(place) && listed(place).is_some());
+    let places: Vec<usize> = places.collect();
+    let written = places.iter().filter_map(|place| aggregate.group_expr.get(*place)).cloned();
+    let (scope, traces) = (flow.scope.clone(), flow.traces.clone());
+    let source = Source { exprs: written.collect(), scope, traces };
+    let Source { exprs, scope, traces } = source.at_the_bottom();
+    let exprs: BTreeMap<usize, Expr> = places.into_iter().zip(exprs).collect();
+    let jointly = components(&exprs, &scope.conditions).into_iter().filter_map(|places| {
+        let own = places.iter().filter_map(|place| exprs.get(place)).cloned();
+        let own: Vec<Expr> = own.collect();
+        let with_keys = |scope: Scope, expr| with_known_keys(expr, &scope, &traces, tables);
+        let scope = own.iter().fold(scope.clone(), with_keys);
         let rows = joint_keys(&own, &scope, tables)?;
         let types = places.iter().map(listed).collect::<Option<Vec<_>>>()?;
         let typed = |row: Vec<ScalarValue>| {
@@ -75,17 +81,16 @@ fn jointly(
 }
 
 /// The places of keys that have columns in common, or that a condition is about together; each has several.
-fn components(places: &[usize], exprs: &[Expr], conditions: &[Expr]) -> Vec<Vec<usize>> {
-    let columns = |place: &usize| -> BTreeSet<&Column> {
-        exprs.get(*place).map(Expr::column_refs).into_iter().flatten().collect()
-    };
-    let all: BTreeSet<&Column> = places.iter().flat_map(&columns).collect();
+fn components(exprs: &BTreeMap<usize, Expr>, conditions: &[Expr]) -> Vec<Vec<usize>> {
+    let all: BTreeSet<&Column> = exprs.values().flat_map(Expr::column_refs).collect();
     let decided = conditions
         .iter()
         .map(|condition| condition.column_refs().into_iter().collect::<BTreeSet<&Column>>());
     let decided: Vec<BTreeSet<&Column>> = decided.filter(|named| named.is_subset(&all)).collect();
     let mut parts: Vec<(BTreeSet<usize>, BTreeSet<&Column>)> = Vec::new();
-    let own = places.iter().map(|place| (BTreeSet::from([*place]), columns(place)));
+    let own = exprs
+        .iter()
+        .map(|(place, expr)| (BTreeSet::from([*place]), expr.column_refs().into_iter().collect()));
     for (place, named) in own.chain(decided.into_iter().map(|named| (BTreeSet::new(), named))) {
         let touches =
             |(_, known): &(BTreeSet<usize>, BTreeSet<&Column>)| !known.is_disjoint(&named);
@@ -115,8 +120,8 @@ mod tests {
         let exprs = [col("a"), col("b"), col("a") + lit(1), col("c"), col("d")];
         let conditions =
             [col("b").eq(col("c")), col("d").eq(lit(1)), col("c").lt(col("d") + col("x"))];
-        let found = components(&[0, 1, 2, 3, 4], &exprs, &conditions);
-        assert_eq!(found, [vec![0, 2], vec![1, 3]]);
-        assert!(components(&[0, 1], &exprs, &[]).is_empty());
+        let exprs: BTreeMap<usize, Expr> = exprs.into_iter().enumerate().collect();
+        assert_eq!(components(&exprs, &conditions), [vec![0, 2], vec![1, 3]]);
+        assert_eq!(components(&exprs, &[]), [vec![0, 2]]);
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod joint;
 pub(crate) mod lookup;
 pub(crate) mod of_column;
 pub(crate) mod public_keys;
+pub(crate) mod siblings;
 pub(crate) mod target;
 pub(crate) mod together;
 pub(crate) mod unknown;

@@ -24,6 +24,7 @@ use crate::analysis::keys::equal::of_equal_columns;
 use crate::analysis::keys::image::{key_image, keys_that_pass, never_holds};
 use crate::analysis::keys::lookup::{Lookup, Lookups};
 use crate::analysis::keys::of_column::{of_public_rows, ordered_as, with_known_keys};
+use crate::analysis::keys::siblings::keys_by_siblings;
 use crate::analysis::keys::together::Together;
 use crate::analysis::keys::{
     MOST_KEYS, known_keys, listed_keys, possible, refuse_impossible, with_null,
@@ -285,7 +286,24 @@ fn narrowed(
         // Where NULL is a key, it is listed.
         facts = Facts { keys: Some(ordered.unwrap_or(image)), null_key: false, ..facts };
     }
+    if let Some(left) = keys_by_siblings(expr, &flow.scope, &flow.traces, tables) {
+        let data_type = || expr.get_type(flow.plan.schema()).ok();
+        let all = passing.clone().or_else(|| all_keys(&facts, &data_type()?));
+        let left: HashSet<ScalarValue> = left.into_iter().collect();
+        let is_left = |key: &ScalarValue| {
+            let first = left.iter().next().map(ScalarValue::data_type);
+            first.is_some_and(|to| key.cast_to(&to).is_ok_and(|key| left.contains(&key)))
+        };
+        let kept = all.map(|all| all.into_iter().filter(is_left).collect());
+        passing = kept.or(passing);
+    }
     (facts, passing)
+}
+
+/// The keys that a column or an expression is known to have, and NULL behind them where it is one.
+fn all_keys(facts: &Facts, data_type: &DataType) -> Option<Vec<ScalarValue>> {
+    let keys = possible(known_keys(facts, data_type, "", false).ok()?, facts);
+    with_null(keys, facts, data_type, "").ok()
 }
 
 /// The keys of a column, if conditions leave some of them out: those that pass, and that equal columns have.
@@ -298,9 +316,7 @@ fn equated(
 ) -> Option<Vec<ScalarValue>> {
     let known = || {
         let index = flow.scope.schema.index_of_column(column).ok()?;
-        let data_type = flow.scope.schema.field(index).data_type();
-        let keys = possible(known_keys(facts, data_type, "", false).ok()?, facts);
-        with_null(keys, facts, data_type, "").ok()
+        all_keys(facts, flow.scope.schema.field(index).data_type())
     };
     let keys = passing.clone().or_else(known)?;
     let all = keys.len();

@@ -1,0 +1,141 @@
+//! The keys that conditions on other columns of a subquery leave: `WHERE y = 2025 GROUP BY d`, where y and d are computed of one row.
+//!
+//! In: a key over the columns of a subquery, and the conditions above it. Out: the keys of the same expression over the rows below the
+//! subquery, with the same conditions said of these rows.
+//!
+//! ```text
+//! SELECT d, … FROM (SELECT ts::date AS d, EXTRACT(YEAR FROM ts) AS y FROM t) AS s WHERE y = 2025 GROUP BY d
+//!   as      ts::date      where EXTRACT(YEAR FROM ts) = 2025
+//! ```
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, ScalarValue};
+use datafusion::logical_expr::Expr;
+
+use super::image::{key_image, keys_that_pass};
+use super::of_column::with_known_keys;
+use crate::analysis::below::trace::{Below, Trace};
+use crate::analysis::below::walk::Tables;
+use crate::analysis::expr::facts::{KeySource, Scope};
+
+/// How many subqueries are looked into.
+const DEEPEST: usize = 8;
+
+/// The keys that an expression can have on rows that meet the conditions on other columns of their subquery; `None` where these say
+/// nothing of it.
+///
+/// # Guarantee
+/// On every row of the scope the expression is NULL, NaN, or one of the keys. They depend on declarations, on public rows and on the
+/// query alone.
+pub(crate) fn keys_by_siblings(
+    expr: &Expr,
+    scope: &Scope,
+    traces: &[Trace],
+    tables: &dyn Tables,
+) -> Option<Vec<ScalarValue>> {
+    let (mut expr, mut scope, mut traces) = (expr.clone(), scope.clone(), traces.to_vec());
+    for _ in 0..DEEPEST {
+        let below = below(std::slice::from_ref(&expr), &scope, &traces)?;
+        let written = written_below(&expr, &scope, &traces, &below)?;
+        let said = scope.conditions.iter();
+        let said = said.filter_map(|one| written_below(one, &scope, &traces, &below));
+        let said: Vec<Expr> = said.collect();
+        let others = |condition: &Expr| {
+            let own = written.column_refs();
+            condition.column_refs().iter().any(|column| own.contains(column))
+        };
+        let names_another = scope.conditions.iter().any(|condition| {
+            let own = expr.column_refs();
+            condition.column_refs().iter().any(|column| !own.contains(column))
+        });
+        let is_new = names_another && said.iter().any(others);
+        expr = written;
+        scope = below.scope.clone();
+        scope.conditions.extend(said);
+        traces = below.traces.clone();
+        if is_new {
+            let known = with_known_keys(&expr, &scope, &traces, tables);
+            if let Some(column) = expr.try_as_col() {
+                return keys_that_pass(column, &known, tables);
+            }
+            let KeySource::Values(keys) = key_image(&expr, &known, tables)? else { return None };
+            return Some(keys.to_vec());
+        }
+    }
+    None
+}
+
+/// Some expressions over rows, and what is known of these.
+pub(crate) struct Source {
+    pub(crate) exprs: Vec<Expr>,
+    pub(crate) scope: Scope,
+    pub(crate) traces: Vec<Trace>,
+}
+
+impl Source {
+    /// The same expressions over the rows below, as far as the columns of all of them are computed of one row there.
+    ///
+    /// # Guarantee
+    /// On every row of this source, they have the values that those of the result have on one of its rows, which meets the conditions
+    /// of its scope.
+    pub(crate) fn at_the_bottom(mut self) -> Self {
+        for _ in 0..DEEPEST {
+            match self.below() {
+                Some(below) => self = below,
+                None => break,
+            }
+        }
+        self
+    }
+
+    fn below(&self) -> Option<Self> {
+        let Self { exprs, scope, traces } = self;
+        let below = below(exprs, scope, traces)?;
+        let written = |expr| written_below(expr, scope, traces, &below);
+        let exprs = exprs.iter().map(written).collect::<Option<Vec<_>>>()?;
+        let mut scope_below = below.scope.clone();
+        scope_below.conditions.extend(scope.conditions.iter().filter_map(written));
+        Some(Self { exprs, scope: scope_below, traces: below.traces.clone() })
+    }
+}
+
+/// The rows below, if all columns of some expressions are computed of one row of them.
+fn below(exprs: &[Expr], scope: &Scope, traces: &[Trace]) -> Option<Arc<Below>> {
+    let mut found: Option<Arc<Below>> = None;
+    for column in exprs.iter().flat_map(Expr::column_refs) {
+        let (_, own) = definition(column, scope, traces)?;
+        if found.as_ref().is_some_and(|known| !Arc::ptr_eq(known, own)) {
+            return None;
+        }
+        found = Some(Arc::clone(own));
+    }
+    found
+}
+
+/// What a column is computed of, on each row.
+fn definition<'a>(
+    column: &Column,
+    scope: &Scope,
+    traces: &'a [Trace],
+) -> Option<&'a (Expr, Arc<Below>)> {
+    let trace = traces.get(scope.schema.maybe_index_of_column(column)?)?;
+    let definition = trace.definition.as_ref().filter(|one| one.of_row && !trace.padded)?;
+    match definition.branches.as_slice() {
+        [one] => Some(one),
+        _ => None,
+    }
+}
+
+/// An expression over the rows below; `None` if one of its columns comes from elsewhere.
+fn written_below(expr: &Expr, scope: &Scope, traces: &[Trace], below: &Arc<Below>) -> Option<Expr> {
+    let mut is_whole = true;
+    let written = expr.clone().transform_up(|part| {
+        let Expr::Column(column) = &part else { return Ok(Transformed::no(part)) };
+        let own = definition(column, scope, traces).filter(|(_, own)| Arc::ptr_eq(own, below));
+        is_whole &= own.is_some();
+        Ok(own.map_or(Transformed::no(part.clone()), |(own, _)| Transformed::yes(own.clone())))
+    });
+    written.ok().filter(|_| is_whole).map(|written| written.data)
+}
