@@ -78,19 +78,13 @@ impl Grain {
     /// # Guarantee
     /// Whatever has this grain has one of its values on these moments wherever it has it on a moment of the range. Each moment is
     /// the first one of its period in the range.
-    pub(crate) fn moments(
-        self,
-        x: &Facts,
-        data_type: &DataType,
-        most: usize,
-    ) -> Option<ArrayRef> {
+    pub(crate) fn moments(self, x: &Facts, data_type: &DataType, most: usize) -> Option<ArrayRef> {
         let step = ticks_a_day(data_type)? / per_day(self.finest);
         // Of a date, the parts of a day are always the same.
         let step = if *data_type == DataType::Date32 { step.max(1) } else { step };
         let most = i64::try_from(most).ok()?;
         let in_cycle = || begins_in_cycle(self.has_days, step, data_type, most);
-        begins(x, step, data_type, most)
-            .or_else(|| self.is_cyclic.then(in_cycle).flatten())
+        begins(x, step, data_type, most).or_else(|| self.is_cyclic.then(in_cycle).flatten())
     }
 }
 
@@ -301,9 +295,9 @@ mod tests {
         }
         // Years that are not alike are no cycle.
         let year = asked(&date_part(lit("year"), col("ts"))).0.unwrap();
-        assert!(year.moments(&Interval::everything(), &SECONDS, 1_000_000).is_none());
+        assert!(year.moments(&Facts::of_type(&SECONDS), &SECONDS, 1_000_000).is_none());
         let month = asked(&date_part(lit("month"), col("ts"))).0.unwrap();
-        let moments = month.moments(&Interval::everything(), &SECONDS, 1_000_000).unwrap();
+        let moments = month.moments(&Facts::of_type(&SECONDS), &SECONDS, 1_000_000).unwrap();
         assert_eq!(moments.len(), 28 * 365 + 7);
     }
 
