@@ -141,9 +141,13 @@ impl Keys {
         }
         // Keys that the query lists are crossed with the others, and so are candidates with their groups.
         let is_listed = |i: &usize| clauses.and_then(|k| k.get(*i)).is_some_and(Option::is_some);
+        // Behind the groups, each of them has all candidates.
+        let is_whole = |one: &Together| {
+            target.is_none_or(|at| at + 1 == groups.len() && !one.columns.contains(&at))
+        };
         let together: Vec<Together> = together
             .iter()
-            .filter(|one| target.is_none() && !one.columns.iter().any(is_listed))
+            .filter(|one| is_whole(one) && !one.columns.iter().any(is_listed))
             .cloned()
             .collect();
         let outer = KeySpace::occurring(&outer, &together, "GROUP BY")?;
