@@ -33,7 +33,7 @@ use crate::analysis::measure::call::{Call, CallOf, Frame, argument, sum_raw};
 use crate::analysis::measure::joint::read_joint;
 use crate::analysis::measure::ladder;
 use crate::analysis::measure::limits::{limits, number};
-use crate::analysis::measure::read::read;
+use crate::analysis::measure::read::read_number;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::bind::Bound;
 use crate::dialect::aggregate::instead_of;
@@ -297,6 +297,8 @@ pub(crate) fn cut(
     let late: Vec<Option<Clamped>> = late.collect();
     let moved = columns.dedup();
     measures.iter_mut().for_each(|measure| measure.renumber(&moved));
+    let input = columns.build(&flow)?;
+    ladder::share_choices(&mut measures, input.schema());
     steps.push(format!(
         "Aggregate{}{}{}: {}",
         if groups.is_empty() { "" } else { " by " },
@@ -311,7 +313,7 @@ pub(crate) fn cut(
         subject: flow.subject.clone(),
         public: flow.public.clone(),
         has_unit: !flow.subject.is_row(),
-        input: columns.build(&flow)?,
+        input,
         computed_keys: groups.iter().any(|group| group.computed),
         key_names: groups.into_iter().map(|g| g.name).collect(),
         keys,
@@ -539,22 +541,20 @@ fn numeric(
             let mut argument = argument(call, aggregate, frame, &scope)?;
             argument.is_unit |= padded.is_some();
             let subject = &frame.flow.subject;
-            let read = read(aggregate, &argument, subject, &mut clause.parameters, text)?;
+            let read = read_number(aggregate, &argument, subject, &mut clause.parameters, text)?;
             sum_raw(&read.input, aggregate, call.params.args.first(), frame);
             read
         }
     };
     let subject = &frame.flow.subject;
     let (limits, release_kind, ladder) = if clause.parameters.rows_auto {
-        let (limits, kind, ladder) = ladder::ladder(subject, &clause, &read, frame.outer)?;
-        (limits, kind, Some(ladder))
+        ladder::ladder(subject, &clause, &read, frame.outer)?
     } else {
         let groups = frame.outer_of_unit();
         let proposed = ladder::proposed(&clause, aggregate, frame.outer).filter(|_| !are_unknown);
         let limits = limits(subject, &clause.parameters, &read, groups, false, text)
             .map_err(|refusal| ladder::proposing(refusal, proposed))?;
-        let kind = number(&read, &limits, text)?;
-        (limits, kind, None)
+        (limits, number(&read, &limits, text)?, None)
     };
     Ok(Measure {
         clause,

@@ -25,12 +25,21 @@ const MANY_ROWS: u64 = 1_000;
 
 /// The lines about the choice.
 pub(super) fn ladder_lines(
+    part: &PrivateAggregate,
     measure: &Measure,
     mechanized: &Mechanized,
 ) -> Vec<(&'static str, String)> {
     let Mechanism::ChosenBound(chosen) = &mechanized.mechanism else { return Vec::new() };
     let (choosing, step) = (chosen.choosing(), chosen.penalty());
     let choice = match chosen.few() {
+        _ if chosen.follows() => {
+            let leader = measure.ladder.as_ref().and_then(|ladder| ladder.follows);
+            let leader = leader.and_then(|leader| part.measures().get(leader));
+            let text = leader.map_or("another release", |leader| leader.clause.text.as_str());
+            format!(
+                "τ, the one that is chosen for {text}, which pays for it: both are of the same rows"
+            )
+        }
         Some(few) => format!(
             "τ, chosen at ε = {choosing} by the exponential mechanism: the last bound, which is declared, unless more than {few} units, and {step} more for each step below it, are within a lower one; each unit beyond it weighs as one; range 1"
         ),
@@ -78,7 +87,7 @@ pub(super) fn bounds_text(measure: &Measure) -> String {
 /// The norm that the noise is calibrated to.
 pub(super) fn norm_text(measure: &Measure) -> String {
     let weight = measure.ladder.as_ref().map_or(1, |ladder| ladder.weight);
-    if !measure.is_mean() {
+    if weight == 1 && !measure.is_mean() {
         return "Δ₁ = τ".to_owned();
     }
     let width = Rational::from_integer(weight.into()) * measure.noise_unit();
@@ -88,8 +97,9 @@ pub(super) fn norm_text(measure: &Measure) -> String {
 /// The noise, before the bound is chosen.
 pub(super) fn noise_text(measure: &Measure, chosen: &ChosenBound) -> String {
     let both = if measure.is_mean() { " on both sums" } else { "" };
+    let cost = if chosen.follows() { "" } else { "; the choice and the noise cost ε together" };
     format!(
-        "discrete Laplace{both}, scale Δ₁/{}, exact on its grid, at ε = {}; the choice and the noise cost ε together",
+        "discrete Laplace{both}, scale Δ₁/{}, exact on its grid, at ε = {}{cost}",
         chosen.releasing(),
         chosen.releasing(),
     )
@@ -133,7 +143,7 @@ pub(super) fn ladder_json(
     let epsilon = |epsilon: &Epsilon| number(&exact(epsilon.value()));
     vec![
         ("ladder", rungs.collect()),
-        ("choice_epsilon", epsilon(chosen.choosing())),
+        ("choice_epsilon", if chosen.follows() { json!(0) } else { epsilon(chosen.choosing()) }),
         ("noise_epsilon", epsilon(chosen.releasing())),
         ("step_weighs_units", json!(number(&chosen.penalty().to_string()))),
         ("units_before_choice", chosen.few().map_or(Value::Null, |few| number(&few.to_string()))),

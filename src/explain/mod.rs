@@ -305,7 +305,7 @@ fn release_lines(
                     ),
                 ));
             }
-            lines.extend(ladder::ladder_lines(measure, mechanized));
+            lines.extend(ladder::ladder_lines(part, measure, mechanized));
             lines.push(("noise", noise_text(measure, mechanized, share)));
             lines.extend(tighter_lines(part, measure, mechanized));
             lines.extend(ladder::proposal_line(part, measure, mechanized));

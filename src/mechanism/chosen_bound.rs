@@ -36,13 +36,21 @@ const FEW: u8 = 8;
 /// A calibrated choice of a bound with the noise under each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChosenBound {
-    choice: Exponential,
-    choosing: Epsilon,
+    choice: Choice,
     releasing: Epsilon,
+    rungs: Vec<Rung>,
+    /// Whether the bound is the one that another release chooses and pays for.
+    follows: bool,
+}
+
+/// How a bound is chosen.
+#[derive(Debug, Clone, PartialEq)]
+struct Choice {
+    draw: Exponential,
+    epsilon: Epsilon,
     penalty: i128,
     /// The units without which the last bound, which is the declared one, is likely; `None` if nothing is declared.
     few: Option<i128>,
-    rungs: Vec<Rung>,
 }
 
 /// How many units contribute anything, and how many contribute more than each bound of a ladder.
@@ -70,14 +78,13 @@ impl ChosenBound {
     /// The first bounds of the ladder are taken, up to the first whose noise could not be drawn.
     ///
     /// # Guarantee
-    /// The choice is ε₁-DP, since adding a unit changes any two scores by amounts that differ by at most 1. Without a declared bound, score j is
-    /// −beyond_j − λ·j, and a unit moves it by 0 or −1. With one, the score of the last bound L is 0, and score j < L is
-    /// min(units, F + λ·(L − j)) − F − beyond_j, with public λ ≥ 0 and F ≥ 0. A unit that contributes c > 0 moves it by 1 or 0 for the first
-    /// part, 1 for the bounds j ≥ i of which F + λ·(L − j) is at most the number of units before, and by −1 more where τ_j < c. As the
-    /// first part stops at fewer units for higher bounds, the bounds where it does not move are the last ones: i ≤ j < L. If a bound
-    /// moves by −1, it is one of these, and c exceeds it and all lower ones, of which none moves by 1; so are the last bounds, which move by 0 or −1.
-    /// Hence all moves are in {0, 1} or all in {−1, 0}, and the range is 1. Given the bound, the values are ε₂-DP with a scale of at
-    /// least τ·weight/ε₂. ε₁ + ε₂ = ε exactly, by adaptive composition. λ = max(⌈κ/ε₁⌉, ⌈√2·values/ε₂⌉) and F = ⌈8/ε₁⌉, exactly.
+    /// The choice is ε₁-DP, since adding a unit moves all scores by 0 or 1, or all by 0 or −1: their range is 1. Without a declared bound,
+    /// score j is −beyond_j − λ·j, and moves by 0 or −1. With one, the score of the last bound L is 0, and score j < L is
+    /// min(units, F + λ·(L − j)) − F − beyond_j, with public λ ≥ 0 and F ≥ 0. A unit that contributes c > 0 moves it by a_j − o_j: a_j = 1
+    /// if there were fewer units than F + λ·(L − j), o_j = 1 if c > τ_j, and 0 otherwise; both fall with j. If score i moves by 1, then
+    /// a_i = 1 and o_i = 0, so that a_j = 1 for all j < i, and o_j = 0 for all j > i: no score moves by −1. A unit that contributes nothing
+    /// moves none. Given the bound, the values are ε₂-DP with a scale of at least τ·weight/ε₂. ε₁ + ε₂ = ε exactly, by adaptive
+    /// composition. λ = max(⌈κ/ε₁⌉, ⌈√2·values/ε₂⌉) and F = ⌈8/ε₁⌉, exactly.
     /// Source: McSherry, Talwar 2007, with the range of Dong, Durfee, Rogers 2020.
     ///
     /// # Errors
@@ -111,14 +118,32 @@ impl ChosenBound {
         let few = (ratio((FEW, 1)) / choosing.value()).ceil().to_integer();
         let small = |number: BigInt| number.to_i128().ok_or(MechanismError::RangeTooWide);
         let few = if is_declared { Some(small(few)?) } else { None };
-        Ok(Self {
-            choice: Exponential::calibrate(1, &choosing)?,
-            choosing,
-            releasing,
-            penalty: small(penalty)?,
-            few,
-            rungs,
-        })
+        let draw = Exponential::calibrate(1, &choosing)?;
+        let choice = Choice { draw, epsilon: choosing, penalty: small(penalty)?, few };
+        Ok(Self { choice, releasing, rungs, follows: false })
+    }
+
+    /// The noise of another release under the bound that this one chooses and pays for, with all of its own ε.
+    ///
+    /// # Guarantee
+    /// Given the bound, which is drawn and paid for once, its values are ε-DP with a scale of at least τ·weight/ε: by adaptive
+    /// composition both releases together cost the sum of what they cost. Whichever bound is chosen, both have noise for it.
+    ///
+    /// # Errors
+    /// [`MechanismError::ScaleTooLarge`] if the noise of a bound cannot be drawn.
+    pub fn followed_by(&self, weight: u128, epsilon: &Epsilon) -> Result<Self, MechanismError> {
+        let noise = |rung: &Rung| {
+            let l1 = rung.bound.checked_mul(weight).ok_or(MechanismError::ScaleTooLarge)?;
+            Ok(Rung { bound: rung.bound, noise: Laplace::calibrate(l1, epsilon)? })
+        };
+        let rungs = self.rungs.iter().map(noise).collect::<Result<_, MechanismError>>()?;
+        let choice = self.choice.clone();
+        Ok(Self { choice, releasing: epsilon.clone(), rungs, follows: true })
+    }
+
+    /// Whether another release chooses the bound, and pays for that.
+    pub fn follows(&self) -> bool {
+        self.follows
     }
 
     /// The bounds, ascending, with their noise.
@@ -128,7 +153,7 @@ impl ChosenBound {
 
     /// ε₁, for the choice.
     pub fn choosing(&self) -> &Epsilon {
-        &self.choosing
+        &self.choice.epsilon
     }
 
     /// ε₂, for the noise.
@@ -138,12 +163,12 @@ impl ChosenBound {
 
     /// λ: what one step up the ladder costs a score.
     pub fn penalty(&self) -> i128 {
-        self.penalty
+        self.choice.penalty
     }
 
     /// F: so many units have to be there before another bound than the declared one is likely; `None` if nothing is declared.
     pub fn few(&self) -> Option<i128> {
-        self.few
+        self.choice.few
     }
 
     /// How many units are beyond the bound of this number at most, with probability 0.95 over the choice.
@@ -154,10 +179,10 @@ impl ChosenBound {
     /// λ·(bounds above it) + ln(k/β)/ε₁ units are beyond a chosen bound. It follows from the number of the bound alone.
     pub fn most_beyond(&self, rung: usize) -> f64 {
         let above = self.rungs.len().saturating_sub(rung + 1);
-        let choosing = self.choosing.value().to_f64().unwrap_or(f64::MIN_POSITIVE);
+        let choosing = self.choice.epsilon.value().to_f64().unwrap_or(f64::MIN_POSITIVE);
         let float = |number: usize| number.to_f64().unwrap_or(f64::MAX);
         let tail = (float(self.rungs.len()) / BETA).ln() / choosing;
-        let steps = float(above) * self.penalty.to_f64().unwrap_or(f64::MAX);
+        let steps = float(above) * self.choice.penalty.to_f64().unwrap_or(f64::MAX);
         (steps + tail).next_up().floor()
     }
 
@@ -169,7 +194,7 @@ impl ChosenBound {
     /// # Errors
     /// [`MechanismError::RangeTooWide`] for fewer numbers than bounds.
     pub fn choose(&self, beyond: &Beyond, rng: &mut QueryRng) -> Result<usize, MechanismError> {
-        self.choice.choose(&self.scores(beyond)?, rng)
+        self.choice.draw.choose(&self.scores(beyond)?, rng)
     }
 
     /// The probability of every bound. For **public** numbers only: tests, and simulations.
@@ -177,7 +202,7 @@ impl ChosenBound {
     /// # Errors
     /// As [`ChosenBound::choose`].
     pub fn probabilities(&self, beyond: &Beyond) -> Result<Vec<f64>, MechanismError> {
-        Ok(self.choice.probabilities(&self.scores(beyond)?))
+        Ok(self.choice.draw.probabilities(&self.scores(beyond)?))
     }
 
     fn scores(&self, beyond: &Beyond) -> Result<Vec<i128>, MechanismError> {
@@ -185,8 +210,8 @@ impl ChosenBound {
         let Beyond { units, bounds } = beyond;
         let bounds = bounds.get(..=last).ok_or(MechanismError::RangeTooWide)?;
         let score = |(j, beyond): (usize, &i128)| {
-            let steps = |n: usize| self.penalty.checked_mul(i128::try_from(n).ok()?);
-            match self.few {
+            let steps = |n: usize| self.choice.penalty.checked_mul(i128::try_from(n).ok()?);
+            match self.choice.few {
                 None => beyond.checked_neg()?.checked_sub(steps(j)?),
                 Some(_) if j == last => Some(0),
                 Some(few) => {

@@ -19,6 +19,7 @@ use consistent::{Fit, FittedLevel, fits};
 use cost::{Accounts, default_cost};
 use goal::{Groups, priced};
 use mechanism::is_bare;
+use number::follow_choices;
 use shown::{PaidBy, Shown, drawn_by};
 use together::{draw_together, losses};
 use unit::{Draws, Of, Unit};
@@ -329,6 +330,10 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
                 measures
                     .map(|measure| at(&*priced(measure, groups, &accounts, &at)?))
                     .collect::<Result<Vec<_>, _>>()
+                    .and_then(|mut mechanized| {
+                        follow_choices(aggregate, &mut mechanized)?;
+                        Ok(mechanized)
+                    })
                     .map(|mut mechanized| {
                         let allowed = accounts.for_one_draw();
                         let apart =

@@ -10,9 +10,9 @@
 use num_bigint::BigInt;
 
 use super::cost::{Accounts, StatedCost};
-use crate::analysis::{Ladder, Measure, ReleaseKind, Sensitivity, approximate};
+use crate::analysis::{Ladder, Measure, PrivateAggregate, ReleaseKind, Sensitivity, approximate};
 use crate::dialect::MechanismName;
-use crate::mechanism::{ChosenBound, Gaussian, Laplace};
+use crate::mechanism::{ChosenBound, Gaussian, Laplace, MechanismError};
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho, Selecting};
 use crate::refusal::{Reason, Refusal};
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted, too_noisy, unused};
@@ -132,7 +132,7 @@ fn chosen_bound(
 ) -> Result<Mechanized, Refusal> {
     let text = measure.clause.text.as_str();
     let epsilon = cost.epsilon(text, Selecting::Pure, 1)?;
-    let Ladder { rungs, weight, groups, is_declared, is_of_rows: _ } = ladder;
+    let Ladder { rungs, weight, groups, is_declared, is_of_rows: _, follows: _ } = ladder;
     let chosen = ChosenBound::calibrate(rungs, *weight, *groups, *is_declared, &epsilon)
         .map_err(|error| too_noisy(text, &error))?;
     let loss = Loss::choice(chosen.choosing(), None, 1, Selecting::BoundedRange)
@@ -149,6 +149,57 @@ fn chosen_bound(
         instead: None,
         together: None,
     }))
+}
+
+/// Lets the numbers of a part that follow the bound of another one take it, with their noise at all of their ε.
+///
+/// # Guarantee
+/// As that of [`number`]: the loss of a number that follows is that of its noise, ε₂ = ε, and the choice is in the loss of the one
+/// that chooses. In ρ it is ε·tanh(ε/2), rounded up; where ρ is stated, at most that.
+///
+/// # Errors
+/// A refusal where the noise of a bound that may be chosen cannot be drawn.
+pub(super) fn follow_choices(
+    part: &PrivateAggregate,
+    mechanized: &mut [Mechanized],
+) -> Result<(), Refusal> {
+    for (at, measure) in part.measures().iter().enumerate() {
+        let Some(ladder) = &measure.ladder else { continue };
+        let Some(leader) = ladder.follows.and_then(|leader| mechanized.get(leader)) else {
+            continue;
+        };
+        let text = measure.clause.text.as_str();
+        let (Mechanism::ChosenBound(leader), Some(own)) = (&leader.mechanism, mechanized.get(at))
+        else {
+            return Err(too_noisy(text, &MechanismError::ScaleTooLarge));
+        };
+        let Mechanism::ChosenBound(alone) = &own.mechanism else {
+            return Err(too_noisy(text, &MechanismError::ScaleTooLarge));
+        };
+        // What chooses has noise for the first bounds of the same ladder.
+        let bounds = leader.rungs().iter().map(|rung| &rung.bound);
+        if leader.follows() || !bounds.eq(ladder.rungs.iter().take(leader.rungs().len())) {
+            return Err(too_noisy(text, &MechanismError::ScaleTooLarge));
+        }
+        let whole = alone.choosing().value() + alone.releasing().value();
+        let epsilon =
+            Epsilon::new(whole).map_err(|_| too_noisy(text, &MechanismError::RangeTooWide))?;
+        let chosen =
+            leader.followed_by(ladder.weight, &epsilon).map_err(|error| too_noisy(text, &error))?;
+        let loss = Loss::pure(&epsilon);
+        let loss = match measure.clause.parameters.rho.as_ref() {
+            Some(rho) => loss.costing(rho),
+            None => loss,
+        };
+        let largest = chosen.rungs().last().map(|rung| &rung.noise);
+        let accuracy =
+            largest.map_or(Predicted::Nothing, |noise| within(measure, Noise::Laplace(noise), 1));
+        let mechanism = Mechanism::ChosenBound(chosen);
+        if let Some(one) = mechanized.get_mut(at) {
+            *one = Mechanized { mechanism, loss, accuracy, ..one.clone() };
+        }
+    }
+    Ok(())
 }
 
 /// A number that has Laplace noise with Gaussian noise of the same ε and this δ instead, and that ε; `None` for other numbers.

@@ -8,15 +8,20 @@
 //! GAUSSIAN(eps=1, delta=1e-6, rows=auto) COUNT(*)     refused: LAPLACE(eps=1, rows=auto) count(*)
 //! ```
 
+use std::cmp::Ordering;
+
+use datafusion::common::DFSchema;
+
 use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::input::Read;
 use crate::analysis::measure::rungs::{Ladder, MOST_ROWS};
 use crate::analysis::measure::sensitivity::{ContributionBounds, Sensitivity};
-use crate::analysis::measure::{Input, ReleaseKind, weight};
+use crate::analysis::measure::{Input, Measure, ReleaseKind, weight};
 use crate::dialect::{
     AggregateCall, AggregateName, MechanismName, Operand, Parameters, ReleaseClause,
 };
+use crate::privacy::Epsilon;
 use crate::refusal::{Reason, Refusal};
 
 /// The bounds of a measure with `rows=auto`, as far as they are known before one is chosen, its sensitivity under the last
@@ -34,7 +39,7 @@ pub(crate) fn ladder(
     clause: &ReleaseClause,
     read: &Read,
     groups: usize,
-) -> Result<(ContributionBounds, ReleaseKind, Ladder), Refusal> {
+) -> Result<(ContributionBounds, ReleaseKind, Option<Ladder>), Refusal> {
     let (parameters, text) = (&clause.parameters, clause.text.as_str());
     let most = match (subject.max_rows(), parameters.total_rows) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -75,7 +80,112 @@ pub(crate) fn ladder(
     let rows = most.unwrap_or(MOST_ROWS);
     let limits =
         ContributionBounds { total: Some(rows), per_partition: rows, l0: Some(rows.min(count)) };
-    Ok((limits, ReleaseKind::Number(Sensitivity { l1, l2_squared }), ladder))
+    Ok((limits, ReleaseKind::Number(Sensitivity { l1, l2_squared }), Some(ladder)))
+}
+
+/// Lets numbers of the same rows take one bound, which the first of them chooses: that with the largest ε, where all state one.
+///
+/// # Guarantee
+/// The rows are the same where the argument and FILTER are: those that hold a value; of a COUNT(*), where the argument is never NULL. One
+/// of them chooses for all, and none follows one that follows. A sum beside others is bounded by rows: with shares of at most τ rows of
+/// values of at most b in magnitude, a unit changes it by at most τ·b in L1. Which ones share follows from the query and the catalog.
+pub(crate) fn share_choices(measures: &mut [Measure], schema: &DFSchema) {
+    let rows: Vec<Option<OneSetOfRows>> =
+        measures.iter().map(|measure| rows_of(measure, schema)).collect();
+    for at in 0..measures.len() {
+        let Some(own) = rows.get(at).and_then(Option::as_ref) else { continue };
+        let same = |other: &usize| rows.get(*other).and_then(Option::as_ref) == Some(own);
+        let members: Vec<usize> = (0..measures.len()).filter(same).collect();
+        if members.len() < 2 || members.first() != Some(&at) {
+            continue;
+        }
+        let leader = leader(measures, &members);
+        let is_sum = |at: &usize| matches!(measures[*at].input, Input::Sum(_));
+        let all_sums = members.iter().all(is_sum);
+        let ladders = members.iter().map(|at| match all_sums {
+            true => Some((measures[*at].ladder.clone()?, measures[*at].release_kind.clone())),
+            false => by_rows(&measures[*at]),
+        });
+        // Where a sum by rows does not fit 128 bits, each is under a bound of its own.
+        let Some(ladders) = ladders.collect::<Option<Vec<_>>>() else { continue };
+        for (member, (ladder, kind)) in members.into_iter().zip(ladders) {
+            let follows = (member != leader).then_some(leader);
+            measures[member].ladder = Some(Ladder { follows, ..ladder });
+            measures[member].release_kind = kind;
+        }
+    }
+}
+
+/// Which rows a measure with a ladder is of.
+#[derive(PartialEq)]
+struct OneSetOfRows {
+    /// The argument, if it may be NULL.
+    column: Option<usize>,
+    filter: Option<usize>,
+    /// The largest number of rows, where one is declared.
+    most: Option<u64>,
+    /// What is drawn anew is drawn under a bound of its own.
+    fresh: bool,
+}
+
+fn rows_of(measure: &Measure, schema: &DFSchema) -> Option<OneSetOfRows> {
+    let ladder = measure.ladder.as_ref()?;
+    let column = match measure.input {
+        Input::Rows => None,
+        Input::Values(column) | Input::Sum(column) | Input::Mean(column) => Some(column),
+        Input::Units
+        | Input::Distinct(_)
+        | Input::Moments(_)
+        | Input::Joint(_)
+        | Input::SumPerUnit(_)
+        | Input::MeanPerUnit(_)
+        | Input::Terms { .. }
+        | Input::Places { .. } => return None,
+    };
+    // A float that is never NULL may be NaN, which counts as NULL.
+    let may_be_null = |column: &usize| {
+        let field = schema.fields().get(*column);
+        field.is_none_or(|field| field.is_nullable() || field.data_type().is_floating())
+    };
+    let most = if ladder.is_declared { measure.limits.total } else { None };
+    let column = column.filter(may_be_null);
+    Some(OneSetOfRows { column, filter: measure.filter, most, fresh: measure.clause.fresh })
+}
+
+/// The one of these measures that chooses: with the largest ε; of several, and where a cost is not in ε, a count before a sum before a mean.
+fn leader(measures: &[Measure], members: &[usize]) -> usize {
+    let kind = |at: usize| match measures[at].input {
+        Input::Rows | Input::Values(_) => 0,
+        Input::Sum(_) => 1,
+        Input::Mean(_)
+        | Input::Units
+        | Input::Distinct(_)
+        | Input::Moments(_)
+        | Input::Joint(_)
+        | Input::SumPerUnit(_)
+        | Input::MeanPerUnit(_)
+        | Input::Terms { .. }
+        | Input::Places { .. } => 2,
+    };
+    let epsilon = |at: usize| measures[at].clause.parameters.epsilon.as_ref().map(Epsilon::value);
+    let all_state_it = members.iter().all(|at| epsilon(*at).is_some());
+    let first = |one: &&usize, other: &&usize| {
+        let larger =
+            if all_state_it { epsilon(**other).cmp(&epsilon(**one)) } else { Ordering::Equal };
+        larger.then(kind(**one).cmp(&kind(**other))).then(one.cmp(other))
+    };
+    members.iter().min_by(first).copied().unwrap_or(0)
+}
+
+/// The ladder of a measure in numbers of rows, and its sensitivity under the last one; `None` on overflow.
+fn by_rows(measure: &Measure) -> Option<(Ladder, ReleaseKind)> {
+    let own = measure.ladder.as_ref()?;
+    let most = measure.limits.total.filter(|_| own.is_declared);
+    let of_rows =
+        Ladder::of_rows(most, weight(&measure.input, measure.lo, measure.hi)?, own.groups);
+    let l1 = of_rows.l1()?;
+    let kind = ReleaseKind::Number(Sensitivity { l1, l2_squared: l1.saturating_mul(l1) });
+    Some((of_rows, kind))
 }
 
 /// Whether a bound can be chosen for an aggregate, however its groups and units are.

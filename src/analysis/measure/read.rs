@@ -104,6 +104,36 @@ pub(crate) fn read(
     }
 }
 
+/// The largest magnitude of an integer of which millions add up to a BIGINT.
+const MOST_SUMMED: u128 = 1 << 40;
+
+/// Decides what an aggregate call reads that is released as a number.
+///
+/// # Errors
+/// As [`read`]; a refusal of a sum of integers whose range lets a few million rows exceed BIGINT, in which the sum would be released. It
+/// follows from the range, never from the rows.
+pub(crate) fn read_number(
+    call: &AggregateCall,
+    argument: &Argument,
+    subject: &UnitScope,
+    parameters: &mut Parameters,
+    text: &str,
+) -> Result<Read, NotAnalyzed> {
+    let read = read(call, argument, subject, parameters, text)?;
+    let is_sum = matches!(read.input, Input::Sum(_) | Input::SumPerUnit(_));
+    let largest = read.lo.unsigned_abs().max(read.hi.unsigned_abs());
+    if is_sum && argument.data_type.is_integer() && largest > MOST_SUMMED {
+        return Err(Refusal::new(
+            Reason::Operand,
+            text,
+            format!("a sum of values of up to {largest} may be larger than a BIGINT"),
+            "SUM(CAST(x AS DECIMAL(38, 0))), or CLAMP(x, lo, hi) around the values that there are",
+        )
+        .into());
+    }
+    Ok(read)
+}
+
 pub(crate) fn unsupported(name: &str, text: &str) -> Refusal {
     Refusal::new(
         Reason::NotYet,

@@ -31,7 +31,8 @@ pub struct Ladder {
     /// τ_0 < τ_1 < …: how much one unit contributes at most, over all groups. In rows for counts and means, in steps of the
     /// grid for sums.
     pub rungs: Vec<u128>,
-    /// What one of these is worth in the L1 norm of the released integers: 1, or the width of the range of a mean.
+    /// What one of these is worth in the L1 norm of the released integers: 1, or the width of the range of a mean, or the largest value
+    /// of a row in a sum whose bounds are numbers of rows.
     pub weight: u128,
     /// K: the number of groups, which is public.
     pub groups: u64,
@@ -39,6 +40,8 @@ pub struct Ladder {
     pub is_of_rows: bool,
     /// Whether the last bound is declared, or given by the query.
     pub is_declared: bool,
+    /// The measure whose release chooses the bound, if that is another one: numbers of the same rows have one bound.
+    pub follows: Option<usize>,
 }
 
 impl Ladder {
@@ -59,10 +62,11 @@ impl Ladder {
         MOST_COLUMNS.checked_mul(groups).is_some_and(|all| all <= MOST_INTEGERS)
     }
 
-    /// A ladder of numbers of rows, for counts and means, each row with a weight of at most `weight`; a declared bound ends it.
+    /// A ladder of numbers of rows, for counts, means, and sums beside them, each row with a weight of at most `weight`; a declared bound ends it.
     pub(crate) fn of_rows(most: Option<u64>, weight: u128, groups: u64) -> Self {
         let rungs = up_to(1, u128::from(most.unwrap_or(MOST_ROWS)));
-        Self { rungs, weight, groups, is_of_rows: true, is_declared: most.is_some() }
+        let is_declared = most.is_some();
+        Self { rungs, weight, groups, is_of_rows: true, is_declared, follows: None }
     }
 
     /// A ladder for a sum of values of at most `b` steps: from a small part of one row's value to those of all rows. `None`
@@ -75,7 +79,8 @@ impl Ladder {
             None => 1 << bits.checked_add(DOUBLINGS).filter(|last| *last < u128::BITS - 2)?,
         };
         let rungs = up_to(first, last);
-        Some(Self { rungs, weight: 1, groups, is_of_rows: false, is_declared: most.is_some() })
+        let is_declared = most.is_some();
+        Some(Self { rungs, weight: 1, groups, is_of_rows: false, is_declared, follows: None })
     }
 
     /// The L1 sensitivity under the last bound; `None` on overflow.

@@ -114,7 +114,12 @@ fn rank(aggregate: &AggregateCall, text: &str) -> Result<LineScore, Refusal> {
                 let message = "the fraction lies between 0 and 1, with at most nine digits";
                 Refusal::new(Reason::BadValue, text, message, "QUANTILE(x, 0.9)")
             })?;
-            Ok(LineScore::Quantile { num, den })
+            // The ends are those of the rows: a rank between 0 and n would lie beyond them as often as among them.
+            Ok(match num {
+                0 => LineScore::Smallest,
+                _ if num == den => LineScore::Largest,
+                _ => LineScore::Quantile { num, den },
+            })
         }
         _ => Ok(LineScore::Quantile { num: 1, den: 2 }),
     }

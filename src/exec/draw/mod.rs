@@ -4,6 +4,7 @@
 //! is drawn once for each key (numbers) or once (selections), in the order of the key space. A mechanism sees the exact
 //! integers of this query and nothing else. Everything after the draw is a function of the noisy integers alone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, UInt64Array};
@@ -14,10 +15,11 @@ use datafusion::common::Result;
 use num_traits::ToPrimitive;
 
 use crate::analysis::{
-    Choice, JointMoments, Keys, Measure, Moments, PrivateAggregate, ReleaseKind, Source,
+    Choice, JointMoments, Keys, Ladder, Measure, Moments, PrivateAggregate, ReleaseKind, Source,
 };
 use crate::exec::draw::plan::{DrawError, DrawPlan};
 use crate::grid::{Grid, failed};
+use crate::mechanism::ChosenBound;
 use crate::release::mechanism::{Mechanism, Predicted, Together};
 use crate::sampler::QueryRng;
 use gathered::Gathered;
@@ -76,6 +78,7 @@ fn drawn(
     let mut rungs: Vec<ArrayRef> = Vec::new();
     let mut rows: Option<Vec<usize>> = None;
     let mut vectors = together::Drawn::new();
+    let mut bounds = BTreeMap::new();
     let deciding = specification.hidden.as_ref().and_then(|(hidden, _)| hidden.counter());
     let mut compared: Option<Vec<i128>> = None;
     for draw_plan in &specification.draw_plans {
@@ -115,7 +118,8 @@ fn drawn(
                     mean_rows.extend(beside);
                     continue;
                 }
-                if let Some(chosen) = bounded(draw_plan, sums, rng)? {
+                if let Some(chosen) = bounded(draw_plan, specification, gathered, &mut bounds, rng)?
+                {
                     let keys = chosen.under.first().map_or(0, Vec::len);
                     let (column, beside) = under_bound(&chosen, rng)?;
                     columns.push(column);
@@ -257,22 +261,39 @@ struct Chosen {
     plan: DrawPlan,
 }
 
+/// The places of the bounds that were chosen, by the number of the measure that chooses.
+type ChosenPlaces = BTreeMap<usize, usize>;
+
 /// Chooses the bound of a measure with a ladder, and gives its integers under that bound; `None` for other measures.
 ///
 /// # Guarantee
-/// The choice is drawn from the numbers of units beyond the bounds, by the mechanism of the release; what comes after it
-/// takes the noise that was calibrated to the chosen bound.
+/// The choice is drawn from the numbers of units beyond the bounds, once for all measures that share it, by the mechanism of the release
+/// that pays for it; what comes after it takes the noise that was calibrated to the chosen bound.
 fn bounded(
     draw_plan: &DrawPlan,
-    sums: &[Vec<i128>],
+    specification: &Specification,
+    gathered: &[Gathered],
+    places: &mut ChosenPlaces,
     rng: &mut QueryRng,
 ) -> Result<Option<Chosen>, DrawError> {
     let Some(ladder) = &draw_plan.measure.ladder else { return Ok(None) };
-    let Mechanism::ChosenBound(mechanism) = &draw_plan.mechanism else {
-        return Err(failed().into());
+    let plans = &specification.draw_plans;
+    let own_number = plans.iter().position(|plan| std::ptr::eq(plan, draw_plan));
+    let leader = ladder.follows.or(own_number).ok_or_else(failed)?;
+    let place = match places.get(&leader) {
+        Some(place) => *place,
+        None => {
+            let plan = plans.get(leader).filter(|plan| plan.shown.is_none()).ok_or_else(failed)?;
+            let (ladder, mechanism, own) = of_ladder(plan, gathered)?;
+            if mechanism.follows() || ladder.follows.is_some() {
+                return Err(failed().into());
+            }
+            let place = mechanism.choose(&own.beyond()?, rng)?;
+            places.insert(leader, place);
+            place
+        }
     };
-    let own = OfLadder::new(sums, draw_plan.first, ladder, draw_plan.measure.parts())?;
-    let place = mechanism.choose(&own.beyond()?, rng)?;
+    let (ladder, mechanism, own) = of_ladder(draw_plan, gathered)?;
     let rung = mechanism.rungs().get(place).ok_or_else(failed)?;
     if ladder.rungs.get(place) != Some(&rung.bound) {
         return Err(failed().into());
@@ -281,6 +302,24 @@ fn bounded(
     let plan = DrawPlan { mechanism: noise, first: 0, ..draw_plan.clone() };
     let number = place.to_f64().ok_or_else(failed)?;
     Ok(Some(Chosen { under: own.under(place)?, number, plan }))
+}
+
+/// The ladder of a measure, its mechanism and its columns.
+fn of_ladder<'a>(
+    plan: &'a DrawPlan,
+    gathered: &'a [Gathered],
+) -> Result<(&'a Ladder, &'a ChosenBound, OfLadder<'a>), DrawError> {
+    let (Some(ladder), Mechanism::ChosenBound(mechanism)) = (&plan.measure.ladder, &plan.mechanism)
+    else {
+        return Err(failed().into());
+    };
+    let (Gathered::Sums(sums) | Gathered::Groups { sums, .. }) =
+        gathered.get(plan.bounded_input).ok_or_else(failed)?
+    else {
+        return Err(failed().into());
+    };
+    let own = OfLadder::new(sums, plan.first, ladder, plan.measure.parts())?;
+    Ok((ladder, mechanism, own))
 }
 
 /// A count, sum or mean from its integers under a bound, and the noisy numbers of rows behind means.

@@ -130,8 +130,12 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
         l0: measure.limits.l0,
     };
     let ladder = measure.ladder.as_ref().map(|ladder| ladder.rungs.clone());
-    let input =
-        |kind| AggregateInput { ladder: ladder.clone(), ..AggregateInput::new(kind, limits) };
+    let by_rows = measure.ladder.as_ref().is_some_and(|ladder| ladder.is_of_rows);
+    let input = |kind| AggregateInput {
+        ladder: ladder.clone(),
+        by_rows,
+        ..AggregateInput::new(kind, limits)
+    };
     Ok(kinds.into_iter().map(input).collect())
 }
 

@@ -1,7 +1,7 @@
 //! The choice of a bound, and what choice and noise tell together: in exact probabilities, over all small databases.
 
 use super::{assert_draws, epsilon};
-use crate::mechanism::{Beyond, ChosenBound};
+use crate::mechanism::{Beyond, ChosenBound, Laplace};
 use num_traits::ToPrimitive;
 
 const LADDER: [u128; 4] = [1, 2, 4, 8];
@@ -142,6 +142,21 @@ fn bounds_are_drawn_by_their_law() {
             assert_draws("chosen bound", &law, |rng| mechanism.choose(&numbers, rng).unwrap());
         }
     }
+}
+
+/// What shares a choice has noise for every bound that may be chosen, at its own ε; or there is none.
+#[test]
+fn what_follows_a_choice_has_noise_for_each_of_its_bounds() {
+    let first = ChosenBound::calibrate(&LADDER, 1, 1, true, &epsilon("1")).unwrap();
+    let other = first.followed_by(7, &epsilon("0.5")).unwrap();
+    assert!(other.follows() && !first.follows());
+    assert_eq!((other.penalty(), other.few()), (first.penalty(), first.few()));
+    for (own, rung) in other.rungs().iter().zip(first.rungs()) {
+        assert_eq!(own.bound, rung.bound);
+        assert_eq!(own.noise, Laplace::calibrate(rung.bound * 7, &epsilon("0.5")).unwrap());
+    }
+    assert_eq!(other.rungs().len(), 4);
+    assert!(first.followed_by(1 << 70, &epsilon("0.5")).is_err());
 }
 
 /// What is said of the units beyond a bound holds for all data, with 95 %.

@@ -5,7 +5,8 @@
 
 use super::encoded::Encoded;
 use crate::analysis::{
-    CandidateAxis, Choice, Input, JointMoments, Measure, Moments, ReleaseKind, Source, TermColumns,
+    CandidateAxis, Choice, Input, JointMoments, Ladder, Measure, Moments, ReleaseKind, Source,
+    TermColumns,
 };
 use crate::dialect::MechanismName;
 use crate::release::mechanism::{Mechanized, Together, Vector};
@@ -38,7 +39,8 @@ pub(super) fn of_measure(
     all.debug(grid);
     all.debug(&(lo, hi));
     all.debug(limits);
-    all.debug(ladder);
+    // Which of the measures chooses the bound is no part of it: all that share it are recognised together.
+    all.debug(&ladder.as_ref().map(|ladder| Ladder { follows: None, ..ladder.clone() }));
     match release_kind {
         ReleaseKind::Number(sensitivity) => {
             all.text("number");

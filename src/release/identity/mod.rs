@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Each release is a unit of its own, but for these: all releases of a GROUP BY with a threshold, since one draw decides which groups
-//! come out; releases that are read of one vector; and whatever reads a released value, with the releases that it is computed of.
+//! come out; releases that are read of one vector, or under one chosen bound; and whatever reads a released value, with the releases that it is computed of.
 //!
 //! A wrong hit would tell nothing about anybody, since what is stored is public; but it would lie. So the encoding lists what it
 //! understands, and everything else has no identity.
@@ -148,12 +148,25 @@ fn is_whole(release: &Release, at: usize, part: &PrivateAggregate) -> bool {
         || part.measures().iter().any(is_unknown)
 }
 
-/// The measures of a private aggregate: those that are read of one vector together, all others alone.
+/// The measures of a private aggregate: those that are read of one vector or under one chosen bound together, all others alone.
 fn vectors(release: &Release, at: usize, part: &PrivateAggregate) -> Vec<Vec<usize>> {
     let mut known: BTreeMap<Vector, usize> = BTreeMap::new();
+    let mut under_one_bound: BTreeMap<usize, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for measure in 0..part.measures().len() {
         let one = release.mechanisms(at).get(measure);
+        if let Some(leader) =
+            part.measures()[measure].ladder.as_ref().map(|ladder| ladder.follows.unwrap_or(measure))
+        {
+            match under_one_bound.get(&leader) {
+                Some(group) => groups[*group].push(measure),
+                None => {
+                    under_one_bound.insert(leader, groups.len());
+                    groups.push(vec![measure]);
+                }
+            }
+            continue;
+        }
         match one.and_then(|one| one.together.as_ref()) {
             None => groups.push(vec![measure]),
             Some(together) => match known.get(&together.vector) {

@@ -87,12 +87,14 @@ pub(crate) struct AggregateInput {
     pub limits: EnforcedBounds,
     /// The bounds under each of which it is computed, in the place of `limits`.
     pub ladder: Option<Vec<u128>>,
+    /// Whether these are numbers of rows also for a sum.
+    pub by_rows: bool,
 }
 
 impl AggregateInput {
     /// One aggregate under one set of bounds.
     pub(crate) fn new(kind: InputKind, limits: EnforcedBounds) -> Self {
-        Self { kind, limits, ladder: None }
+        Self { kind, limits, ladder: None, by_rows: false }
     }
 
     /// The number of output columns. Under a ladder: those under its last bound, for each smaller bound what it cuts of them,

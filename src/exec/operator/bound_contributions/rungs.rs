@@ -27,15 +27,21 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// For rows with these outputs, of which `count` pass the filter and hold a value.
+    /// For rows with these outputs, of which `count` pass the filter and hold a value; a sum uses up rows too if it is bounded by them.
     ///
     /// # Errors
     /// A constant text for an aggregate without a ladder.
-    pub(super) fn new(kind: &InputKind, key: usize, parts: [i128; 3], count: u64) -> Result<Self> {
+    pub(super) fn new(
+        (kind, by_rows): (&InputKind, bool),
+        key: usize,
+        parts: [i128; 3],
+        count: u64,
+    ) -> Result<Self> {
         let used = match kind {
             InputKind::CountRows { .. }
             | InputKind::CountValues { .. }
             | InputKind::Mean { .. } => u128::from(count),
+            InputKind::Sum { .. } if by_rows => u128::from(count),
             InputKind::Sum { .. } => parts[0].unsigned_abs(),
             InputKind::CountUnits { .. }
             | InputKind::Moments { .. }
@@ -80,7 +86,7 @@ impl Rungs {
     ///
     /// # Guarantee
     /// For all units and bounds τ, with w the width of a mean's range: the magnitudes of all outputs over all groups add up to
-    /// at most τ for counts and sums, and to at most τ·w for means. A unit that is not beyond the bound adds all that it has. The
+    /// at most τ for counts and sums, to at most τ·w for means, and to at most τ·b for sums that are bounded by rows of at most b. A unit that is not beyond the bound adds all that it has. The
     /// result depends on the unit's own rows, the order and the points of the unit and its groups alone. Counts and means serve the
     /// groups in their order until τ rows are used up, and of the rows of the last one each counts as the same share; sums are scaled
     /// by τ/(what the unit has), one after the other, so that their magnitudes add up to τ.
@@ -89,7 +95,7 @@ impl Rungs {
     /// A constant text for an aggregate without a ladder, and where 128 bits do not suffice.
     pub(super) fn under(
         &self,
-        kind: &InputKind,
+        (kind, by_rows): (&InputKind, bool),
         bound: u128,
         point: impl Fn(Option<usize>) -> Result<u64>,
         mut add: impl FnMut(usize, [i128; 3]) -> Result<()>,
@@ -105,11 +111,12 @@ impl Rungs {
                     [i128::try_from(kept).map_err(|_| failed())?, 0, 0]
                 }
                 InputKind::Mean { .. } => {
-                    let kept = u64::try_from(kept).map_err(|_| failed())?;
-                    let rows = u64::try_from(*used).map_err(|_| failed())?;
                     let mut own = *parts;
-                    Share::new(kept, [rows, rows], || point(Some(*key)))?.of_parts(&mut own)?;
+                    share(kept, *used, || point(Some(*key)))?.of_parts(&mut own)?;
                     own
+                }
+                InputKind::Sum { .. } if by_rows => {
+                    [share(kept, *used, || point(Some(*key)))?.of(parts[0])?, 0, 0]
                 }
                 InputKind::Sum { .. } => [shares.next(parts[0], || point(None))?, 0, 0],
                 InputKind::CountUnits { .. }
@@ -122,6 +129,13 @@ impl Rungs {
         }
         Ok(())
     }
+}
+
+/// The share of so many of a group's rows with a value.
+fn share(kept: u128, rows: u128, point: impl FnOnce() -> Result<u64>) -> Result<Share> {
+    let kept = u64::try_from(kept).map_err(|_| failed())?;
+    let rows = u64::try_from(rows).map_err(|_| failed())?;
+    Share::new(kept, [rows, rows], point)
 }
 
 /// The shares of several values, bound/used of each, for bound < used, where the magnitudes of all values add up to `used`.
@@ -160,12 +174,13 @@ mod tests {
     use super::*;
     use crate::grid::Grid;
 
-    fn kinds() -> [InputKind; 3] {
+    fn kinds() -> [(InputKind, bool); 4] {
         let (lo, hi) = (-3, 4);
         [
-            InputKind::CountRows { filter: None },
-            InputKind::Sum { column: 0, filter: None, grid: Grid::Integer, lo, hi },
-            InputKind::Mean { column: 0, filter: None, grid: Grid::Integer, lo, hi },
+            (InputKind::CountRows { filter: None }, true),
+            (InputKind::Sum { column: 0, filter: None, grid: Grid::Integer, lo, hi }, false),
+            (InputKind::Sum { column: 0, filter: None, grid: Grid::Integer, lo, hi }, true),
+            (InputKind::Mean { column: 0, filter: None, grid: Grid::Integer, lo, hi }, true),
         ]
     }
 
@@ -183,9 +198,12 @@ mod tests {
             vec![4, -3],
             vec![1, -1, 2],
         ];
-        for kind in kinds() {
-            let (weight, mut tightest) =
-                (if matches!(kind, InputKind::Mean { .. }) { 7 } else { 1 }, 0);
+        for (kind, by_rows) in kinds() {
+            let (weight, mut tightest) = match (&kind, by_rows) {
+                (InputKind::Mean { .. }, _) => (7, 0),
+                (InputKind::Sum { .. }, true) => (4, 0),
+                _ => (1, 0),
+            };
             for (a, b, c) in (0..512).map(|i| (i % 8, i / 8 % 8, i / 64)) {
                 let own = [a, b, c].into_iter().zip(0..).map(|(group, key)| {
                     let values = &groups[group];
@@ -196,7 +214,7 @@ mod tests {
                         InputKind::Mean { .. } => [sum + 3 * n, 4 * n - sum, 0],
                         _ => [n, 0, 0],
                     };
-                    Own::new(&kind, key, parts, count)
+                    Own::new((&kind, by_rows), key, parts, count)
                 });
                 let mut rungs = Rungs::default();
                 rungs.fill(own).unwrap();
@@ -208,7 +226,7 @@ mod tests {
                         Ok(())
                     };
                     let point = |key: Option<usize>| Ok([u64::MAX, 1 << 63, 0][key.unwrap_or(1)]);
-                    rungs.under(&kind, bound, point, add).unwrap();
+                    rungs.under((&kind, by_rows), bound, point, add).unwrap();
                     assert!(all <= bound * weight, "{kind:?} {rungs:?} {bound}");
                     tightest += u128::from(all == bound * weight && rungs.is_beyond(bound));
                     let whole: Vec<_> = rungs.own.iter().map(|own| (own.key, own.parts)).collect();

@@ -92,7 +92,7 @@ impl Totals {
                 Some(ladder) => {
                     for (code, rows) in bucket.units.each() {
                         let point = |key| names.point(code, key);
-                        add_rungs(sums, &input.kind, ladder, (values, rows), rungs, point)?;
+                        add_rungs(sums, (input, ladder), (values, rows), rungs, point)?;
                     }
                 }
             }
@@ -198,29 +198,31 @@ fn add_kept(
 /// by 0 otherwise.
 fn add_rungs(
     sums: &mut [Vec<i128>],
-    kind: &InputKind,
-    ladder: &[u128],
+    (input, ladder): (&AggregateInput, &[u128]),
     (values, rows): (&Kept, &[u64]),
     rungs: &mut Rungs,
     point: impl Fn(Option<usize>) -> Result<u64>,
 ) -> Result<()> {
     let Some((last, smaller)) = ladder.split_last() else { return Err(failed()) };
+    let (kind, by_rows) = (&input.kind, input.by_rows);
     rungs.fill(groups(rows).map(|group| {
         let tally = values.tally(group)?;
         let parts = kind.partial(tally, count(group), count(group), || Err(failed()))?;
-        Own::new(kind, place(group), parts, tally.count)
+        Own::new((kind, by_rows), place(group), parts, tally.count)
     }))?;
     let parts = kind.outputs();
     let change = |sums: &mut [Vec<i128>], key: usize, values: [i128; 3], sign: i128| {
         let mut columns = values.into_iter().zip(sums).filter(|(value, _)| *value != 0);
         columns.try_for_each(|(value, sums)| add(&mut sums[key], sign * value))
     };
-    rungs.under(kind, *last, &point, |key, values| change(&mut sums[..parts], key, values, 1))?;
+    rungs.under((kind, by_rows), *last, &point, |key, values| {
+        change(&mut sums[..parts], key, values, 1)
+    })?;
     let beyond = |bound: &u128| rungs.is_beyond(*bound);
     for (j, bound) in smaller.iter().enumerate().take_while(|(_, bound)| beyond(bound)) {
         let cut = &mut sums[parts * (j + 1)..parts * (j + 2)];
-        rungs.under(kind, *last, &point, |key, values| change(cut, key, values, 1))?;
-        rungs.under(kind, *bound, &point, |key, values| change(cut, key, values, -1))?;
+        rungs.under((kind, by_rows), *last, &point, |key, values| change(cut, key, values, 1))?;
+        rungs.under((kind, by_rows), *bound, &point, |key, values| change(cut, key, values, -1))?;
     }
     // The last column counts the units that are beyond 0, which are all that add anything.
     let counted = sums.iter_mut().skip(parts * ladder.len()).zip(ladder.iter().chain([&0]));

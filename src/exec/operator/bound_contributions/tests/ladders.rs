@@ -32,7 +32,7 @@ fn naive_under(
     rows: &[Row],
     keys: &[Key],
     columns: usize,
-    kind: &InputKind,
+    (kind, by_rows): (&InputKind, bool),
     ladder: &[u128],
     hash: HashKey,
 ) -> Under {
@@ -67,7 +67,7 @@ fn naive_under(
             rows.iter().map(|row| value(row).clamp(lo, hi)).collect()
         };
         let used = |rows: &[&Row]| match kind {
-            InputKind::Sum { .. } => values(rows).iter().sum::<i128>().abs(),
+            InputKind::Sum { .. } if !by_rows => values(rows).iter().sum::<i128>().abs(),
             _ => i128::try_from(rows.len()).unwrap(),
         };
         let all: i128 = groups.iter().map(|(_, rows)| used(rows)).sum();
@@ -84,6 +84,10 @@ fn naive_under(
                 rest -= kept;
                 let mut add = |output: usize, part: i128| under[j][output][*key] += part;
                 match kind {
+                    InputKind::Sum { .. } if by_rows => {
+                        let rank = hash.rank(own, u32::try_from(*key).unwrap());
+                        add(0, shared(sum, kept, n, hash.point(rank)));
+                    }
                     InputKind::Sum { .. } if all > bound => {
                         before += sum.abs();
                         let next = shared(before, bound, all, hash.point(own));
@@ -135,6 +139,7 @@ async fn each_bound_of_a_ladder_agrees_with_the_rules_and_its_claim() {
             .iter()
             .map(|kind| AggregateInput {
                 ladder: Some(random_ladder(&mut dice)),
+                by_rows: dice.roll(2) == 0,
                 ..AggregateInput::new(kind.clone(), EnforcedBounds::default())
             })
             .collect();
@@ -161,7 +166,8 @@ async fn each_bound_of_a_ladder_agrees_with_the_rules_and_its_claim() {
             .iter()
             .filter_map(|input| {
                 let ladder = input.ladder.as_ref()?;
-                Some(naive_under(&rows, &keys, columns.len(), &input.kind, ladder, hash))
+                let kind = (&input.kind, input.by_rows);
+                Some(naive_under(&rows, &keys, columns.len(), kind, ladder, hash))
             })
             .collect();
         let full = run(vec![whole.clone()], 1).await;
@@ -173,6 +179,7 @@ async fn each_bound_of_a_ladder_agrees_with_the_rules_and_its_claim() {
             for ((with, without), input) in full.iter().zip(&without).zip(&inputs) {
                 let weight = match input.kind {
                     InputKind::Mean { lo, hi, .. } => hi - lo,
+                    InputKind::Sum { lo, hi, .. } if input.by_rows => hi.abs().max(lo.abs()),
                     _ => 1,
                 };
                 let steps: Vec<i128> = with.1.iter().zip(&without.1).map(|(a, b)| a - b).collect();
