@@ -1,9 +1,10 @@
 //! Reads CSV and newline-delimited JSON so that no row can make the reading fail.
 //!
 //! In: a text file and the declared columns. Out: batches of those columns. A cell that is not a value of its column's
-//! type is NULL. A line with another number of cells, or that is not a JSON object, is a row of NULLs. Bytes that are
-//! not UTF-8 are NULL, and so is a cell of more than 16 MiB. Only a disk error, and damage to a compressed file, makes the
-//! reading fail. Each line is one row, so that one person's text never affects how another person's line is read.
+//! type is NULL. A line with another number of cells, or with an open quotation, or that is not a JSON object, is no row: it
+//! belongs to nobody. As a row of NULLs it would be a person of its own where each row is a privacy unit, and one person's
+//! text with a line break would be two. Bytes that are not UTF-8 are NULL, and so is a cell of more than 16 MiB. Only a disk error, and damage to a compressed file, makes the
+//! reading fail. Each line is one row at most, so that one person's text never affects how another person's line is read.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -196,10 +197,12 @@ fn csv_rows(
     }
     let mut record = csv::ByteRecord::new();
     while let Some(line) = lines.next()? {
-        let whole = read_cells(line, delimiter, &mut record) && record.len() == rows.own();
+        if !read_cells(line, delimiter, &mut record) || record.len() != rows.own() {
+            continue;
+        }
         let cells = record
             .iter()
-            .map(|cell| std::str::from_utf8(cell).ok().filter(|text| whole && !text.is_empty()));
+            .map(|cell| std::str::from_utf8(cell).ok().filter(|text| !text.is_empty()));
         if rows.push(cells) && !emit(rows.batch()?) {
             break;
         }
@@ -275,10 +278,10 @@ fn json_rows(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let object = read_object(line);
+        let Some(object) = read_object(line) else { continue };
         let cells: Vec<Option<String>> = names
             .iter()
-            .map(|name| match object.as_ref()?.get(name)? {
+            .map(|name| match object.get(name)? {
                 serde_json::Value::Null => None,
                 serde_json::Value::String(text) => Some(text.clone()),
                 other => Some(other.to_string()),
@@ -294,4 +297,50 @@ fn json_rows(
 /// The JSON object in a line, if the line is one.
 pub(super) fn read_object(line: &[u8]) -> Option<serde_json::Map<String, serde_json::Value>> {
     serde_json::from_slice(line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Array, AsArray};
+    use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+
+    use super::*;
+
+    /// The first cells of all rows, which are numbers.
+    fn first_cells(shape: Shape, text: &'static str) -> Vec<Option<i64>> {
+        let fields = [("id", DataType::Int64), ("note", DataType::Utf8View)];
+        let fields = fields.map(|(name, data_type)| Field::new(name, data_type, true));
+        let mut rows = Rows::new(&Arc::new(Schema::new(fields.to_vec())));
+        let lines = Lines::new(Box::new(text.as_bytes()));
+        let mut emit = |_: RecordBatch| panic!("the batch is full");
+        match shape {
+            Shape::Csv { header, delimiter, .. } => {
+                csv_rows(lines, header, delimiter, &mut rows, &mut emit).unwrap();
+            }
+            Shape::Json { .. } => json_rows(lines, &mut rows, &mut emit).unwrap(),
+        }
+        let batch = rows.batch().unwrap();
+        assert_eq!(batch.column(1).len(), batch.num_rows());
+        batch.column(0).as_primitive::<Int64Type>().iter().collect()
+    }
+
+    /// Where each row is a unit, a record over two lines was two people: each half was a row of NULLs.
+    #[test]
+    fn a_line_that_cannot_be_read_is_no_row() {
+        let csv =
+            Shape::Csv { header: true, delimiter: b',', compression: Compression::Uncompressed };
+        for (text, expected) in [
+            ("id,note\n1,one\n2,\"two\nlines\"\n3,three\n", vec![Some(1), Some(3)]),
+            ("id,note\n1,one\n2,\"two\n\nmore, lines\"\n3,three\n", vec![Some(1), Some(3)]),
+            ("id,note\n1,one,more\n2\n3,\"a \"\"b\"\"\"\n", vec![Some(3)]),
+            // What is no number is NULL in a row that can be read.
+            ("id,note\nx,one\n,\n4,\"four\"\n", vec![None, None, Some(4)]),
+            ("id,note\n", vec![]),
+        ] {
+            assert_eq!(first_cells(csv, text), expected, "{text}");
+        }
+        let json = Shape::Json { compression: Compression::Uncompressed };
+        let text = "{\"id\": 1}\n[2]\n{\"id\"\n\n{\"note\": \"x\"}\n4\nnull\n{\"id\": 5, \"note\": \"a\\nb\"}\n";
+        assert_eq!(first_cells(json, text), [Some(1), None, Some(5)]);
+    }
 }

@@ -1,6 +1,6 @@
 //! Counts the lines of text files that are no rows, for the owner.
 //!
-//! In: a table of CSV or JSON files. Out: how many of its lines are read as rows of NULLs, and how many have cells that are not
+//! In: a table of CSV or JSON files. Out: how many of its lines are no rows, and how many have cells that are not
 //! UTF-8. The count follows from rows: nobody but their owner may learn it.
 
 use std::io;
@@ -83,7 +83,7 @@ impl Unread {
         let mut text = String::new();
         if lines > 0 {
             text = format!(
-                "; {} of {table} cannot be read as a row and count as rows of NULLs, which belong to nobody: a line break within quotes ends a row (Parquet keeps it)",
+                "; {} of {table} cannot be read as a row, belong to nobody and are in no answer: a line break within quotes ends a row (Parquet keeps it)",
                 are(lines)
             );
         }

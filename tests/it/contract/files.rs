@@ -224,7 +224,7 @@ async fn damaged_compression_is_no_row() {
 async fn lines_that_are_no_rows_are_told_to_their_owner() {
     let folder = tempfile::tempdir().unwrap();
     let owner = Engine::in_memory().unwrap().owner();
-    let broken = "2 lines of t cannot be read as a row and count as rows of NULLs";
+    let broken = "2 lines of t cannot be read as a row, belong to nobody and are in no answer";
     let foreign = "1 line of t have cells that are not UTF-8";
     for (name, bytes, told) in [
         ("a.csv", &b"id,note\n1,one\n2,\"two\nlines\"\n"[..], vec![broken]),
