@@ -66,8 +66,8 @@ pub struct Resources {
     /// `PER QUERY (min=…)`.
     pub least_epsilon: i64,
     /// Bytes of memory for all statements of the engine that run at the same time; by default half of the memory of the
-    /// machine or of the process's control group. This counts the tables that queries build, not single batches. `None`
-    /// means no limit.
+    /// machine or of the process's control group. This counts the tables that queries build, the rows of an answer that are collected, and the
+    /// texts that expressions make, not other batches. `None` means no limit.
     pub memory: Option<usize>,
     /// The folder for data that exceeds the memory while a statement runs; by default none, and the statement fails. The
     /// files contain rows of private tables. They have no names, so they disappear with the process at the latest, however it

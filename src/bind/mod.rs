@@ -41,7 +41,7 @@ use crate::dialect::{
 };
 use crate::functions::{
     capped, clamp_function, date_bin_function, date_diff_function, date_label_functions,
-    date_trunc_function, histogram_function, interval_end_functions, magnitude_function,
+    date_trunc_function, gathered, histogram_function, interval_end_functions, magnitude_function,
     width_bucket_function,
 };
 use comparisons::Strict;
@@ -65,6 +65,7 @@ pub(crate) mod sources;
 mod temporal;
 mod union;
 mod using;
+mod wide_types;
 mod words;
 
 pub use error::{BindError, Unbound};
@@ -120,6 +121,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> 
     let planner = SqlToRel::new_with_options(&context, options);
     let (plan, releases) = numbered
         .plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)))
+        .and_then(wide_types::check)
         .and_then(|plan| comparisons::check(plan, null_values))
         .and_then(|plan| {
             is_timeless = moment::is_timeless(&plan)?;
@@ -229,6 +231,7 @@ pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<Logica
     let planner = SqlToRel::new(&context);
     numbered
         .plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)))
+        .and_then(wide_types::check)
         .and_then(|plan| comparisons::check(plan, false))
         .and_then(|plan| Ok(one_by_one(plan, Vec::new())?.0))
         .map_err(|error| match unbound(error, sources, context.known.names(), &[]) {
@@ -304,7 +307,7 @@ impl Functions {
         }
         let mut aggregates = HashMap::new();
         let known = SessionStateDefaults::default_aggregate_functions().into_iter();
-        for function in known.filter(|known| allowed::is_aggregate(known.name())) {
+        for function in known.filter(|known| allowed::is_aggregate(known.name())).map(gathered) {
             for alias in function.aliases() {
                 aggregates.insert(alias.clone(), Arc::clone(&function));
             }

@@ -33,6 +33,7 @@ mod tests;
 mod verify;
 
 pub(crate) use coded::{PreparedRows, ReadingLimits, prepare_rows, read_rows};
+pub(crate) use datafusion::collected::Collected;
 pub(crate) use datafusion::kept_public::KeptPublic;
 pub(crate) use datafusion::planning::{Deadline, Planning};
 pub use datafusion::session::PlannedTables;

@@ -23,7 +23,7 @@ use crate::engine::session::Session;
 use crate::engine::visit::at_vault;
 use crate::error::Error;
 use crate::exec::source::{Reading, encoded_draw};
-use crate::exec::{self, Drawn, Running};
+use crate::exec::{self, Collected, Drawn, Running};
 use crate::ledger::{KeptDraw, Vault};
 use crate::privacy::Cost;
 
@@ -41,6 +41,8 @@ pub(crate) struct Ran {
     rows: SendableRecordBatchStream,
     /// Rows that the answer may still have.
     left: usize,
+    /// The memory of the rows that were collected.
+    collected: Collected,
     /// How far it is, shown while it runs.
     _shown: Option<Arc<Reading>>,
 }
@@ -132,7 +134,8 @@ impl Session {
             (None, None) => None,
         };
         let left = self.inner.resources.rows;
-        Ok(Ran { planned, drawn, receipt, notes, rows, left, _shown: shown })
+        let collected = Collected::new(state);
+        Ok(Ran { planned, drawn, receipt, notes, rows, left, collected, _shown: shown })
     }
 
     /// Keeps what a paid query drew. If that fails, it is drawn and paid for once more when it is asked again.
@@ -227,10 +230,11 @@ impl Ran {
     /// All rows.
     ///
     /// # Errors
-    /// As [`Ran::next`].
+    /// As [`Ran::next`], and [`Error::Execution`] if they do not fit into the memory of the engine.
     pub(super) async fn all(&mut self) -> Result<Vec<Rows>, Error> {
         let mut batches = Vec::new();
         while let Some(batch) = self.next().await? {
+            self.collected.add(&batch.batch).map_err(|_| Error::Execution)?;
             batches.push(batch);
         }
         Ok(batches)

@@ -1,7 +1,8 @@
-//! Keeps joins within the limits of their statement.
+//! Keeps joins and windows within the limits of their statement.
 //!
-//! In: a plan with joins. Out: the same plan, with an operator above each join that ends it at the statement's deadline
-//! and prevents nested-loop joins from writing files.
+//! In: a plan with joins and windows. Out: the same plan, with an operator above each join that ends it at the statement's deadline
+//! and prevents nested-loop joins from writing files. The same operator above windows divides their rows into batches: a window
+//! may emit all rows at once.
 //!
 //! A join can make many rows from few without asking its inputs for more. Meanwhile the operators above and below it cannot end
 //! the query. When a nested-loop join runs out of memory and may write files, DataFusion restarts it and processes its left
@@ -27,8 +28,12 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SplitMetrics};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::stream::{BatchSplitStream, RecordBatchStreamAdapter};
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
     ReplaceChildrenOptions,
@@ -48,9 +53,22 @@ impl PhysicalOptimizerRule for LimitJoins {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| match is_join(&node) {
-            true => Ok(Transformed::yes(Arc::new(LimitedJoinExec::new(node)))),
-            false => Ok(Transformed::no(node)),
+        plan.transform_up(|node| {
+            if is_join(&node) {
+                return Ok(Transformed::yes(Arc::new(LimitedJoinExec::new(node))));
+            }
+            // Operators that need the rows of a window in their order or place stay just above it.
+            match (
+                node.is::<ProjectionExec>() || node.is::<FilterExec>(),
+                node.children().as_slice(),
+            ) {
+                (true, [window]) if is_window(window) => {
+                    let window = Arc::new(LimitedJoinExec::new(Arc::clone(window)));
+                    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                    Ok(Transformed::yes(node.replace_children(vec![window], options)?))
+                }
+                _ => Ok(Transformed::no(node)),
+            }
         })
         .data()
     }
@@ -71,19 +89,23 @@ fn is_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<LookUpExec>()
 }
 
+fn is_window(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<WindowAggExec>() || plan.is::<BoundedWindowAggExec>()
+}
+
 /// Whether an operator is a nested-loop join that may write files below `parent`.
 pub(crate) fn may_spill(plan: &Arc<dyn ExecutionPlan>, parent: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<NestedLoopJoinExec>() && !parent.is::<LimitedJoinExec>()
 }
 
-/// Passes on the rows of a join until the statement's deadline.
+/// Passes on the rows of a join or window until the statement's deadline, in batches of the statement's size.
 #[derive(Debug)]
 pub(crate) struct LimitedJoinExec {
     input: Arc<dyn ExecutionPlan>,
 }
 
 impl LimitedJoinExec {
-    /// The operator over a join.
+    /// The operator over a join or window.
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
         Self { input }
     }
@@ -150,7 +172,10 @@ impl ExecutionPlan for LimitedJoinExec {
             false => context,
         };
         let deadline = Planning::of_config(context.session_config()).deadline().clone();
+        let most = context.session_config().batch_size();
         let rows = self.input.execute(partition, context)?;
+        let metrics = SplitMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
+        let rows = BatchSplitStream::new(rows, most, metrics);
         let in_time = rows.map(move |rows| match deadline.is_over() {
             true => exec_err!("the time is over"),
             false => rows,

@@ -9,6 +9,7 @@
 //!
 //! ```text
 //! Sort (2 columns of 8 bytes, 4 partitions)     4 × (128 KiB + 8,192 × 16 bytes) = 1 MiB, with and without rows
+//! Projection repeat(x, n), 4 partitions          4 × 128 × 65,536 bytes = 32 MiB
 //! ```
 
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use super::made_texts::MadeTexts;
 use crate::exec::operator::bound_contributions::BoundContributionsExec;
 use crate::exec::operator::look_up::LookUpExec;
 use crate::exec::operator::sample_rows::SampleContributionsExec;
@@ -48,6 +50,10 @@ pub(crate) struct Advance {
     each: usize,
     /// The bytes that operators reserve for known keys.
     totals: usize,
+    /// The texts that expressions make of one row.
+    made: MadeTexts,
+    /// The bytes of these texts in one batch of each partition.
+    texts: usize,
 }
 
 impl Advance {
@@ -58,16 +64,25 @@ impl Advance {
     /// in each of its partitions, with a full batch of its columns. Whether a file is large enough for several partitions, and
     /// so for operators that distribute its rows, changes nothing: the operators that read distributed rows count for these.
     pub(crate) fn for_plan(plan: &Arc<dyn ExecutionPlan>, batch: usize, threads: usize) -> Self {
+        let made = MadeTexts::of_plan(plan);
+        let texts = made.of_a_batch(batch).saturating_mul(threads);
+        Self { made, texts, ..Self::of_operators(plan, batch, threads) }
+    }
+
+    fn of_operators(plan: &Arc<dyn ExecutionPlan>, batch: usize, threads: usize) -> Self {
         let own = reserving(plan).map_or_else(Self::default, |operators| Self {
             operators: operators.saturating_mul(partitions(plan, threads)),
             each: BLOCK.saturating_add(batch.saturating_mul(widest(plan))),
             totals: totals(plan).saturating_mul(threads),
+            ..Self::default()
         });
-        let below = plan.children().into_iter().map(|child| Self::for_plan(child, batch, threads));
+        let below =
+            plan.children().into_iter().map(|child| Self::of_operators(child, batch, threads));
         below.fold(own, |all, one| Self {
             operators: all.operators.saturating_add(one.operators),
             each: all.each.max(one.each),
             totals: all.totals.saturating_add(one.totals),
+            ..all
         })
     }
 
@@ -76,7 +91,7 @@ impl Advance {
         Self {
             operators: self.operators.saturating_add(operators),
             each: self.each.max(BLOCK.saturating_add(bytes)),
-            totals: self.totals,
+            ..self
         }
     }
 
@@ -86,12 +101,15 @@ impl Advance {
             operators: self.operators.max(other.operators),
             each: self.each.max(other.each),
             totals: self.totals.max(other.totals),
+            made: self.made.or(other.made),
+            texts: self.texts.max(other.texts),
         }
     }
 
     /// The whole advance, in bytes.
     pub(crate) fn bytes(self) -> usize {
-        self.operators.saturating_mul(self.each).saturating_add(self.totals)
+        let operators = self.operators.saturating_mul(self.each);
+        operators.saturating_add(self.totals).saturating_add(self.texts)
     }
 }
 
@@ -153,13 +171,32 @@ fn width_of(data_type: &DataType) -> usize {
     data_type.primitive_width().unwrap_or(VIEW).max(1)
 }
 
-/// The context in which a statement runs. Its advance is taken now, and returned when the statement ends.
+/// The context in which a plan runs whose texts are made a few megabytes at a time.
+pub(crate) fn in_small_batches(
+    plan: &Arc<dyn ExecutionPlan>,
+    state: &SessionState,
+) -> Arc<TaskContext> {
+    Arc::new(with_rows(TaskContext::from(state), MadeTexts::of_plan(plan)))
+}
+
+/// The context whose batches have no more rows than fit.
+fn with_rows(context: TaskContext, made: MadeTexts) -> TaskContext {
+    let config = context.session_config();
+    let (most, config) = (config.batch_size(), config.clone());
+    match made.rows(most) {
+        rows if rows < most => context.with_session_config(config.with_batch_size(rows)),
+        _ => context,
+    }
+}
+
+/// The context in which a statement runs. Its advance is taken now, and returned when the statement ends. Where its expressions
+/// make long texts, its batches have fewer rows.
 ///
 /// # Errors
 /// DataFusion's, if other statements leave too little memory for the advance.
 pub(crate) fn context(state: &SessionState, advance: Advance) -> Result<Arc<TaskContext>> {
     let runtime = state.runtime_env();
-    let context = TaskContext::from(state);
+    let context = with_rows(TaskContext::from(state), advance.made);
     let MemoryLimit::Finite(limit) = runtime.memory_pool.memory_limit() else {
         return Ok(Arc::new(context));
     };
@@ -312,11 +349,17 @@ mod tests {
     fn the_first_bytes_of_an_operator_are_set_aside() {
         let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1_000));
         assert!(
-            Advanced::new(&pool, 1_000, Advance { operators: 11, each: 100, totals: 0 }).is_err()
+            Advanced::new(&pool, 1_000, Advance { operators: 11, each: 100, ..Advance::default() })
+                .is_err()
         );
         assert_eq!(pool.reserved(), 0);
         let statement: Arc<dyn MemoryPool> = Arc::new(
-            Advanced::new(&pool, 1_000, Advance { operators: 5, each: 100, totals: 300 }).unwrap(),
+            Advanced::new(
+                &pool,
+                1_000,
+                Advance { operators: 5, each: 100, totals: 300, ..Advance::default() },
+            )
+            .unwrap(),
         );
         assert_eq!(pool.reserved(), 500);
         let one = MemoryConsumer::new("one").register(&statement);

@@ -15,12 +15,14 @@
 
 pub(crate) mod build_side;
 mod by_name;
+pub(crate) mod collected;
 mod constants;
 mod dependencies;
 pub(crate) mod kept_public;
 pub(crate) mod limited_joins;
 mod look_ups;
 mod lossy_casts;
+mod made_texts;
 pub(crate) mod memory;
 mod null_keys;
 pub(crate) mod opaque;

@@ -9,6 +9,7 @@
 //!            · forget_dependencies, optimize_projections
 //! physical   hide_properties · look_ups, build_side, join_selection · FilterPushdown, split_filters · EnsureRequirements
 //!            · CombinePartialFinalAggregate · ProjectionPushdown · EnsureCooperative · SanityCheckPlan · limit_joins
+//!            · small_batches
 //! ```
 //!
 //! The operators that a finished plan may contain are listed in [`crate::exec::verify`].
@@ -39,6 +40,7 @@ use super::dependencies::Forget;
 use super::limited_joins::LimitJoins;
 use super::look_ups::LookUps;
 use super::lossy_casts::HideCasts;
+use super::made_texts::SmallBatches;
 use super::null_keys::NoMoreKeys;
 use super::opaque::HideProperties;
 use super::sizes::Sizes;
@@ -115,6 +117,8 @@ fn physical_rules(look_ups: LookUps, build_side: BuildSide) -> Vec<PhysicalRule>
         Arc::new(EnsureCooperative::new()),
         Arc::new(SanityCheckPlan::new()),
         Arc::new(LimitJoins),
+        // Filters collect few rows where expressions make long texts.
+        Arc::new(SmallBatches),
     ]
 }
 
@@ -255,6 +259,7 @@ mod tests {
             "EnsureCooperative",
             "SanityCheckPlan",
             "limit_joins",
+            "small_batches",
         ];
         assert_eq!(names, expected);
     }

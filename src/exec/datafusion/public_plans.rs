@@ -17,6 +17,7 @@ use super::by_name::{BY_NAME, WhereNamesDiffer};
 use super::dependencies::Forget;
 use super::limited_joins::LimitJoins;
 use super::lossy_casts::HideCasts;
+use super::made_texts::SmallBatches;
 use super::null_keys::{Apart, NoMoreKeys};
 use super::opaque::HideProperties;
 use super::wide_keys::NoWideKeys;
@@ -77,6 +78,7 @@ pub(super) fn physical_rules() -> Vec<PhysicalRule> {
     let joins = rules.iter().position(|rule| rule.name() == "join_selection").unwrap_or(0);
     rules.insert(joins, Arc::new(BuildSide::of_others()));
     rules.push(Arc::new(LimitJoins));
+    rules.push(Arc::new(SmallBatches));
     rules
 }
 

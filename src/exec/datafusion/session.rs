@@ -22,7 +22,9 @@ use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 use tokio::runtime::Builder;
 
+use super::collected::Collected;
 use super::kept_public::KeptPublic;
+use super::memory::in_small_batches;
 use super::planning::{Deadline, Planning};
 use super::public_plans;
 use super::sizes::Sizes;
@@ -112,7 +114,9 @@ pub(crate) async fn exact_rows(
     plan: &LogicalPlan,
     state: &SessionState,
 ) -> Result<Vec<RecordBatch>> {
-    collect(state.create_physical_plan(plan).await?, state.task_ctx()).await
+    let plan = state.create_physical_plan(plan).await?;
+    let context = in_small_batches(&plan, state);
+    collect(plan, context).await
 }
 
 /// The columns of a public table, read during planning.
@@ -148,7 +152,9 @@ fn rows_of_public(plan: &LogicalPlan, state: &SessionState) -> Result<RecordBatc
                 runtime = several.build().map_err(failed)?;
             }
             runtime.block_on(in_time(planning.deadline(), async {
-                at_most(MOST_PUBLIC_ROWS, execute_stream(plan, state.task_ctx())?).await
+                let context = in_small_batches(&plan, state);
+                let collected = Collected::new(state);
+                at_most(MOST_PUBLIC_ROWS, collected, execute_stream(plan, context)?).await
             }))
         });
         read.join().map_err(|_| crate::grid::failed())?
@@ -169,9 +175,10 @@ async fn in_time<T>(deadline: &Deadline, work: impl Future<Output = Result<T>>) 
     }
 }
 
-/// Collects rows, up to a limit.
-pub(crate) async fn at_most(
+/// Collects rows, up to a limit, and as many bytes as the memory of the engine has left.
+async fn at_most(
     most_rows: usize,
+    mut collected: Collected,
     mut answer: SendableRecordBatchStream,
 ) -> Result<Vec<RecordBatch>> {
     let (mut batches, mut rows) = (Vec::new(), 0_usize);
@@ -180,6 +187,7 @@ pub(crate) async fn at_most(
         if rows > most_rows {
             return Err(DataFusionError::ResourcesExhausted("there are too many rows".to_owned()));
         }
+        collected.add(&batch)?;
         batches.push(batch);
     }
     Ok(batches)

@@ -14,6 +14,7 @@ pub(crate) mod functions;
 pub(crate) mod grammar;
 pub(crate) mod interval_ends;
 pub(crate) mod limits;
+pub(crate) mod long_texts;
 pub(crate) mod owners;
 pub(crate) mod prepared;
 pub(crate) mod program;
