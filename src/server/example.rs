@@ -11,14 +11,16 @@ use hushql::{Reason, Refusal, Value};
 
 use super::encode::kinds;
 
-/// Some value of each type, each another one.
-pub(super) fn examples(types: &[u32]) -> Vec<Value> {
+/// Some value of each type, each another one. What is a fraction of a quantile lies between 0 and 1.
+pub(super) fn examples(types: &[u32], fractions: &[bool]) -> Vec<Value> {
     let of = |(at, kind): (usize, &u32)| {
         let number = i64::try_from(at).unwrap_or(0).saturating_add(1);
         match *kind {
             kinds::BOOL => Value::Boolean(true),
             kinds::INT2 | kinds::INT4 | kinds::INT8 => Value::Integer(number),
-            kinds::FLOAT4 | kinds::FLOAT8 | kinds::NUMERIC => Value::Float(1.5),
+            kinds::FLOAT4 | kinds::FLOAT8 | kinds::NUMERIC => {
+                Value::Float(if fractions.get(at) == Some(&true) { 0.5 } else { 1.5 })
+            }
             kinds::DATE => Value::from("2000-01-01"),
             kinds::TIMESTAMP | kinds::TIMESTAMPTZ => Value::from("2000-01-01 00:00:00"),
             _ => Value::from(format!("example {number}").as_str()),

@@ -174,7 +174,7 @@ pub(super) fn describe(desk: &mut Desk, named: Named, name: &str) -> Result<(), 
         Named::Statement => {
             let Statement { sql, types } = statement(desk, name)?;
             // The columns do not depend on the values of parameters, but for their types.
-            let values = examples(&types);
+            let values = examples(&types, &types::fractions(&sql));
             let schema = match kind(&sql) {
                 Kind::Query => catalog::columns(desk, &sql, &values)?,
                 _ => None,

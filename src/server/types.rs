@@ -30,6 +30,93 @@ pub(super) fn inferred(sql: &str, tables: &[TableSchema]) -> Vec<Option<u32>> {
     types
 }
 
+/// For each parameter, whether it is the fraction of a quantile.
+pub(super) fn fractions(sql: &str) -> Vec<bool> {
+    let tokens = tokens(sql);
+    let mut fractions = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let Token::Parameter(n @ 1..=1_000) = token else { continue };
+        if fractions.len() < *n {
+            fractions.resize(*n, false);
+        }
+        if let Some(place) = fractions.get_mut(n - 1) {
+            *place |= argument(&tokens, at)
+                .is_some_and(|(function, index)| is_fraction(&tokens, at, function, index));
+        }
+    }
+    fractions
+}
+
+/// A longer list tells no more than its beginning, and would be walked once for each of its parameters.
+const MOST: usize = 200;
+
+/// The function that a parameter, or a sum or product with it, is an argument of, and the number of arguments before it.
+fn argument(tokens: &[Token], at: usize) -> Option<(&str, usize)> {
+    let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+    if !matches!(before, Some(Token::Sign('(' | ',' | '+' | '-' | '*' | '/'))) {
+        return None;
+    }
+    let (mut depth, mut index) = (0_usize, 0_usize);
+    for i in (at.saturating_sub(MOST)..at).rev() {
+        match tokens.get(i)? {
+            Token::Sign(')') => depth += 1,
+            Token::Sign('(') if depth > 0 => depth -= 1,
+            Token::Sign('(') => {
+                match i.checked_sub(1).and_then(|name| tokens.get(name))? {
+                    Token::Word(name) => return Some((name, index)),
+                    // Brackets around the argument, and no list.
+                    Token::Sign('(' | ',' | '+' | '-' | '*' | '/') if index == 0 => {}
+                    Token::Name(_) | Token::Text(_) | Token::Parameter(_) | Token::Sign(_) => {
+                        return None;
+                    }
+                }
+            }
+            Token::Sign(',') if depth == 0 => index += 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether this argument is the fraction of a quantile: the second one, or the one before WITHIN GROUP.
+fn is_fraction(tokens: &[Token], at: usize, function: &str, index: usize) -> bool {
+    let quantiles = [
+        "quantile",
+        "quantile_cont",
+        "quantile_disc",
+        "percentile_cont",
+        "percentile_disc",
+        "approx_percentile_cont",
+        "approx_quantile",
+    ];
+    let is_within = || {
+        let after = tokens.iter().skip(at + 1).take(MOST);
+        let mut after = after.skip_while(|token| **token != Token::Sign(')'));
+        after.nth(1) == Some(&Token::Word("within".to_owned()))
+    };
+    quantiles.contains(&function) && (index == 1 || index == 0 && is_within())
+}
+
+/// The type of a function's argument that does not have the type of the function's first one.
+fn of_argument(tokens: &[Token], at: usize) -> Option<u32> {
+    let (function, index) = argument(tokens, at)?;
+    if is_fraction(tokens, at, function, index) {
+        return Some(kinds::FLOAT8);
+    }
+    match (function, index) {
+        ("power" | "pow" | "log" | "atan2", 0 | 1)
+        | (
+            "sqrt" | "cbrt" | "exp" | "ln" | "log2" | "log10" | "sin" | "cos" | "tan" | "asin"
+            | "acos" | "atan" | "degrees" | "radians",
+            0,
+        ) => Some(kinds::FLOAT8),
+        ("round" | "trunc" | "left" | "right" | "repeat" | "lpad" | "rpad" | "histogram", 1)
+        | ("substr" | "substring", 1 | 2)
+        | ("split_part", 2) => Some(kinds::INT8),
+        _ => None,
+    }
+}
+
 /// The type that the tokens around a parameter give it.
 fn around(tokens: &[Token], at: usize, tables: &[TableSchema]) -> Option<u32> {
     let get = |i: Option<usize>| i.and_then(|i| tokens.get(i));
@@ -54,9 +141,10 @@ fn around(tokens: &[Token], at: usize, tables: &[TableSchema]) -> Option<u32> {
     if ["limit", "offset"].contains(&word(back(1))) {
         return Some(kinds::INT8);
     }
+    if let Some(kind) = of_argument(tokens, at) {
+        return Some(kind);
+    }
     // Backwards: over signs of comparison, earlier values of a list and BETWEEN, to the name of a column.
-    // A longer list tells no more than its beginning, and would be walked once for each of its parameters.
-    const MOST: usize = 200;
     let mut i = at;
     while let Some(before) = i.checked_sub(1).filter(|before| at - before <= MOST) {
         i = before;
@@ -160,8 +248,37 @@ mod tests {
             ),
             ("SELECT 1 LIMIT $1 OFFSET $2", vec![Some(kinds::INT8), Some(kinds::INT8)]),
             ("SELECT age + 1 = 2, $1", vec![None]),
+            ("SELECT CLAMP(age, $1, $2)", vec![Some(age), Some(age)]),
+            ("SELECT age + $1, COALESCE(age, $2)", vec![Some(age), Some(age)]),
         ] {
             assert_eq!(inferred(sql, &tables), expected, "{sql}");
         }
+    }
+    /// A driver sends 0 for 0.5 where it is told that a parameter is a whole number.
+    #[test]
+    fn fractions_are_floats_whatever_column_stands_beside_them() {
+        let tables = hushql::Engine::demo().unwrap().analyst("lab").unwrap().schemas().unwrap();
+        let (float, whole) = (Some(kinds::FLOAT8), Some(kinds::INT8));
+        let age = column("age", &tables);
+        for (sql, expected) in [
+            ("SELECT QUANTILE(age, $1) FROM adult", vec![float]),
+            ("SELECT quantile ( a.age , -$1 )", vec![float]),
+            ("SELECT QUANTILE(COALESCE(age, $2), $1)", vec![float, age]),
+            ("SELECT QUANTILE(CLAMP(age, $1, $2), $3)", vec![age, age, float]),
+            ("SELECT QUANTILE(age, 1 - $1), QUANTILE(age, ($2))", vec![float, float]),
+            ("SELECT PERCENTILE_CONT(age, $1), approx_percentile_cont(age, $2)", vec![float; 2]),
+            ("SELECT PERCENTILE_CONT($1) WITHIN GROUP (ORDER BY age)", vec![float]),
+            ("SELECT PERCENTILE_DISC($1) WITHIN GROUP (ORDER BY age DESC)", vec![float]),
+            ("SELECT QUANTILE(age, $1::numeric)", vec![Some(kinds::NUMERIC)]),
+            ("SELECT QUANTILE(age, CASE WHEN age > $1 THEN 0 END)", vec![age]),
+            ("SELECT POWER(age, $1), sqrt($2), pow($3, 2)", vec![float; 3]),
+            ("SELECT round(price, $1), HISTOGRAM(price, $2)", vec![whole; 2]),
+            ("SELECT substr(status, $1, $2), left(status, $3)", vec![whole; 3]),
+        ] {
+            assert_eq!(inferred(sql, &tables), expected, "{sql}");
+        }
+        assert_eq!(fractions("SELECT QUANTILE(x, $2) WHERE y > $1"), [false, true]);
+        assert_eq!(fractions("SELECT PERCENTILE_CONT($1) WITHIN GROUP (ORDER BY x)"), [true]);
+        assert_eq!(fractions("SELECT CLAMP(x, $1, $2), QUANTILE($3, 0.5)"), [false; 3]);
     }
 }

@@ -274,6 +274,31 @@ fn describing_needs_no_values() {
     assert_eq!(served.study.spent(), before);
 }
 
+/// Drivers send values of the type that they are told: 0 for 0.5 where it is a whole number's.
+#[test]
+fn fractions_are_described_as_floats() {
+    let served = Served::with(&[]);
+    let mut lab = served.lab();
+    let before = served.study.spent();
+    for aggregate in [
+        "QUANTILE(age, $1)",
+        "PERCENTILE_CONT(age, $1)",
+        "APPROX_PERCENTILE_CONT(age, $1)",
+        "PERCENTILE_CONT($1) WITHIN GROUP (ORDER BY age)",
+    ] {
+        let sql =
+            format!("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1) {aggregate} FROM people");
+        for types in [&[][..], &[701]] {
+            lab.parse("", &sql, types);
+            lab.describe(b'S', "");
+            let said = lab.sync();
+            assert_eq!(error_code(&said), None, "{aggregate}: {said:?}");
+            assert_eq!(said.parameter_types(), [701], "{aggregate}");
+        }
+    }
+    assert_eq!(served.study.spent(), before);
+}
+
 /// A client that asks for what is there with Flush, and not yet for the end with Sync, is told of an error.
 #[test]
 fn errors_leave_before_the_end_of_a_series() {
