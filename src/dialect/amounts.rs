@@ -36,6 +36,9 @@ pub(super) fn spent(parser: &mut Parser) -> Result<SpentClause, ParserError> {
             Literal::Number(text) if !text.starts_with('-') => parse_decimal(text),
             Literal::Number(_) | Literal::Text(_) | Literal::Boolean(_) | Literal::Null => None,
         };
+        if amount.is_none() {
+            return error(parser, &format!("{name} is out of range: write a number of at least 0"));
+        }
         set(parser, slot, &name, amount)?;
     }
     let SpentClause { epsilon, releases, dearest, .. } = &clause;
@@ -183,6 +186,15 @@ pub(super) fn parse_delta(value: &Literal) -> Option<Delta> {
     value.text()?.parse().ok()
 }
 
+/// What an amount of this name may be.
+fn range_of(name: &str) -> &'static str {
+    match name {
+        "delta" | "default_delta" | "max_delta" => "a number between 0 and 1, at least 1e-18",
+        "coupons" => "a whole number from 1 to 4294967295",
+        _ => "a number from 1e-12 to 1000000",
+    }
+}
+
 pub(super) fn set<T>(
     parser: &Parser,
     slot: &mut Option<T>,
@@ -190,7 +202,8 @@ pub(super) fn set<T>(
     value: Option<T>,
 ) -> Result<(), ParserError> {
     let Some(value) = value else {
-        return error(parser, &format!("{name} is out of range"));
+        let range = range_of(name);
+        return error(parser, &format!("{name} is out of range: write {range}"));
     };
     if slot.replace(value).is_some() {
         return error(parser, &format!("{name} is given twice"));

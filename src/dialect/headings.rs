@@ -46,10 +46,17 @@ fn shown(body: &SetExpr) -> Option<&[SelectItem]> {
 }
 
 /// An expression as it was written, with names in lower case; nothing for a name, a subquery or a release.
-fn heading(expr: &Expr) -> Option<String> {
+pub(super) fn heading(expr: &Expr) -> Option<String> {
     if matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_)) {
         return None;
     }
+    let text = folded(expr).to_string();
+    // A release has the text of its clause, which is put in its place later.
+    (!text.contains(RESERVED) && text.chars().count() <= LONGEST).then_some(text)
+}
+
+/// An expression with names in lower case.
+pub(super) fn folded(expr: &Expr) -> Expr {
     let mut written = expr.clone();
     let _ = sql::visit_expressions_mut(&mut written, |e| {
         match e {
@@ -66,9 +73,7 @@ fn heading(expr: &Expr) -> Option<String> {
         }
         ControlFlow::<()>::Continue(())
     });
-    let text = written.to_string();
-    // A release has the text of its clause, which is put in its place later.
-    (!text.contains(RESERVED) && text.chars().count() <= LONGEST).then_some(text)
+    written
 }
 
 /// Unquoted names are lower case, as in queries.

@@ -60,6 +60,7 @@ mod synthetic_options;
 mod tests;
 mod thresholded;
 pub(crate) mod tokens;
+mod twice;
 mod value;
 mod view;
 mod windows;

@@ -421,10 +421,15 @@ impl HushDialect {
         parser.next_token();
         expect_word(parser, "OPTIONS")?;
         let options = options(parser)?;
-        if parser.peek_token().token == Token::Mul {
-            return error(parser, "SELECT * cannot be released; name the columns");
+        let mut first = None;
+        if parser.peek_token().token != Token::Mul {
+            // Behind the first word of a column may be more of its name.
+            let prefix = parser.parse_prefix()?;
+            first = Some(parser.parse_compound_expr(prefix, Vec::new())?);
         }
-        let first = parser.parse_prefix()?;
+        let Some(first) = first.filter(|_| parser.peek_token().token != Token::Period) else {
+            return error(parser, "SELECT * cannot be released; name the columns");
+        };
         let mut clauses = self.clauses.borrow_mut();
         clauses.options.push(options);
         Ok(call(options_marker(clauses.options.len() - 1), vec![first]))

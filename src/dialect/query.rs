@@ -11,6 +11,7 @@ use crate::dialect::error::DialectError;
 use crate::dialect::headings::headings;
 use crate::dialect::lower::lower;
 use crate::dialect::parser::HushDialect;
+use crate::dialect::twice::name_repeated;
 use crate::dialect::value::{Value, substitute};
 use crate::dialect::words::hiding_markers;
 
@@ -53,6 +54,7 @@ fn parsed(parser: &mut Parser, dialect: &HushDialect) -> Result<Box<sql::Query>,
     if !dialect.values.is_empty() {
         substitute(&mut tree, &dialect.values)?;
     }
+    name_repeated(&mut tree);
     Ok(tree)
 }
 

@@ -235,7 +235,19 @@ fn mistakes_in_declarations_are_errors() {
             "ALTER PRIVACY BUDGET b ADD SLICE a LIMIT (epsilon=1, rho=1)",
             "counts as its budget does",
         ),
-        ("ALTER PRIVACY BUDGET b ADD SLICE a LIMIT (coupons=0)", "coupons is out of range"),
+        (
+            "ALTER PRIVACY BUDGET b ADD SLICE a LIMIT (coupons=0)",
+            "coupons is out of range: write a whole number from 1 to",
+        ),
+        (
+            "CREATE PRIVACY BUDGET b FOR t LIMIT (epsilon=1e8)",
+            "write a number from 1e-12 to 1000000",
+        ),
+        ("ALTER PRIVACY BUDGET b SET LIMIT (rho=1, delta=2)", "write a number between 0 and 1"),
+        (
+            "ALTER PRIVACY BUDGET b SET PER QUERY (max=1e7)",
+            "max is out of range: write a number from",
+        ),
         ("SHOW PRIVACY BUDGET b BY YEAR", "BY MONTH or BY CELL"),
         ("ALTER PRIVACY BUDGET b PARTITION region", "BY"),
         ("CREATE PRIVACY BUDGET b FOR t LIMIT (rho=1) PARTITION BY", "identifier"),
@@ -244,7 +256,10 @@ fn mistakes_in_declarations_are_errors() {
         ("ALTER TABLE t ALTER c SET PRIVACY DOMAIN BETWEEN (1 AND 2)", ","),
         ("ALTER TABLE t ALTER c SET PRIVACY DOMAIN BETWEEN 1 AND x", "a literal"),
         ("CREATE PRIVACY BUDGET b FOR t LIMIT (rho=1) SPENT (sigma=1)", "not sigma"),
-        ("CREATE PRIVACY BUDGET b FOR t LIMIT (rho=1) SPENT (rho=-1)", "rho is out of range"),
+        (
+            "CREATE PRIVACY BUDGET b FOR t LIMIT (rho=1) SPENT (rho=-1)",
+            "rho is out of range: write a number of at least 0",
+        ),
         ("CREATE PRIVACY BUDGET b FOR t LIMIT (rho=1) SPENT (rho='1')", "rho is out of range"),
         ("CREATE PRIVACY BUDGET b FOR t LIMIT (rho=1) SPENT (rho=1, rho=2)", "given twice"),
         (

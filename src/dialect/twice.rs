@@ -1,0 +1,160 @@
+//! Columns that a SELECT lists twice: the second one gets a name of its own.
+//!
+//! In: a query as parsed. Out: the same, in which no SELECT list holds an expression twice without an alias: the planner tells columns
+//! apart by their names, and would refuse it. The new name occurs nowhere else in the query, so nothing else changes its meaning.
+//!
+//! ```text
+//! SELECT sex, sex, upper(sex), upper(sex)   →   SELECT sex, sex AS "sex_1", upper(sex), upper(sex) AS "upper(sex)_1"
+//! ```
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{self as sql, Expr, Ident, SelectItem, Visit, VisitMut, VisitorMut};
+
+use super::headings::{folded, heading};
+use crate::dialect::clauses::numbered;
+
+/// Names the repeated columns of each SELECT.
+pub(super) fn name_repeated(query: &mut sql::Query) {
+    let mut names = Names::default();
+    let _ = Visit::visit(query, &mut names);
+    let _ = VisitMut::visit(query, &mut Naming(names.0));
+}
+
+/// The names that occur in a query.
+#[derive(Default)]
+struct Names(BTreeSet<String>);
+
+impl sql::Visitor for Names {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(ident) => {
+                self.0.insert(ident.value.to_lowercase());
+            }
+            Expr::CompoundIdentifier(parts) => {
+                self.0.extend(parts.iter().map(|part| part.value.to_lowercase()));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &sql::Select) -> ControlFlow<()> {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.0.insert(alias.value.to_lowercase());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives names that are not among these.
+struct Naming(BTreeSet<String>);
+
+impl VisitorMut for Naming {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut sql::Select) -> ControlFlow<()> {
+        let is_of_one_table = matches!(select.from.as_slice(), [one] if one.joins.is_empty());
+        // All columns are listed, each of them.
+        let lists_all = select.projection.iter().any(|item| match item {
+            SelectItem::Wildcard(options) => {
+                options.opt_exclude.is_none() && options.opt_except.is_none()
+            }
+            SelectItem::UnnamedExpr(_)
+            | SelectItem::ExprWithAlias { .. }
+            | SelectItem::ExprWithAliases { .. }
+            | SelectItem::QualifiedWildcard(..) => false,
+        });
+        let mut seen = BTreeSet::new();
+        for item in &mut select.projection {
+            let SelectItem::UnnamedExpr(expr) = item else { continue };
+            let written = folded(without_options(expr));
+            let mut text = written.to_string();
+            if let Expr::CompoundIdentifier(parts) = &written
+                && is_of_one_table
+                && let Some(last) = parts.last()
+            {
+                // Of one table, a column is the same with and without its table.
+                text = last.to_string();
+            }
+            let is_column = matches!(written, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+            if !seen.insert(text) || (lists_all && is_column) {
+                let alias = self.another(&written);
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Naming {
+    /// A name like that of an expression, which the query does not have yet.
+    fn another(&mut self, expr: &Expr) -> Ident {
+        let own = match expr {
+            Expr::Identifier(ident) => Some(ident.value.clone()),
+            Expr::CompoundIdentifier(parts) => parts.last().map(|last| last.value.clone()),
+            other => heading(other),
+        };
+        let own = own.unwrap_or_else(|| "column".to_owned());
+        let mut number = 1_usize;
+        let mut name = format!("{own}_{number}");
+        while !self.0.insert(name.to_lowercase()) {
+            number += 1;
+            name = format!("{own}_{number}");
+        }
+        Ident::with_quote('"', name)
+    }
+}
+
+/// An expression without the mark that OPTIONS before it leave, and without brackets around it.
+fn without_options(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => without_options(inner),
+        Expr::Function(sql::Function {
+            name,
+            args: sql::FunctionArguments::List(sql::FunctionArgumentList { args, .. }),
+            ..
+        }) if numbered(&name.to_string(), "_options_").is_some() => match args.as_slice() {
+            [sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Expr(inner))] => inner,
+            _ => expr,
+        },
+        _ => expr,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::dialect::GenericDialect;
+    use sqlparser::parser::Parser;
+
+    use super::*;
+
+    #[test]
+    fn a_repeated_column_has_another_name() {
+        for (written, expected) in [
+            ("SELECT g, g FROM t", "SELECT g, g AS \"g_1\" FROM t"),
+            ("SELECT g, G, (g) FROM t", "SELECT g, G AS \"g_1\", (g) AS \"g_2\" FROM t"),
+            ("SELECT t.g, g FROM t", "SELECT t.g, g AS \"g_1\" FROM t"),
+            ("SELECT g, g FROM t ORDER BY g_1", "SELECT g, g AS \"g_2\" FROM t ORDER BY g_1"),
+            ("SELECT g, g, x AS g_1 FROM t", "SELECT g, g AS \"g_2\", x AS g_1 FROM t"),
+            ("SELECT a + 1, A+1", "SELECT a + 1, A + 1 AS \"a + 1_1\""),
+            ("SELECT *, g FROM t", "SELECT *, g AS \"g_1\" FROM t"),
+            ("SELECT a.g, * FROM a, b", "SELECT a.g AS \"g_1\", * FROM a, b"),
+            ("SELECT * EXCLUDE (g), g FROM t", "SELECT * EXCLUDE (g), g FROM t"),
+            ("SELECT 1 FROM (SELECT g, g) q", "SELECT 1 FROM (SELECT g, g AS \"g_1\") q"),
+            // Other columns, other letters, and names that are given.
+            ("SELECT a.g, b.g FROM a JOIN b USING (g)", "SELECT a.g, b.g FROM a JOIN b USING(g)"),
+            ("SELECT g, \"G\", g AS h FROM t", "SELECT g, \"G\", g AS h FROM t"),
+        ] {
+            let mut parsed = Parser::parse_sql(&GenericDialect {}, written).unwrap();
+            let [sql::Statement::Query(query)] = parsed.as_mut_slice() else { panic!("{written}") };
+            name_repeated(query);
+            assert_eq!(query.to_string(), expected, "{written}");
+        }
+    }
+}
