@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 
-use hushql::ledger::Vault;
+use hushql::ledger::{Vault, VaultError};
 use hushql::{Engine, Error, Output, Resources, Session};
 use tokio::runtime::{Builder, Runtime};
 
@@ -156,13 +156,13 @@ async fn perform(
         }
         Task::Check { vault, anchor } => check(&vault, anchor.as_deref(), printer),
         Task::Dump { vault, anchor, verifiers } => {
-            let engine = engine(&place(vault, anchor))?;
+            let engine = Engine::open_for_upkeep(vault, anchor.as_deref())?;
             let script = if verifiers { engine.dump_with_verifiers()? } else { engine.dump()? };
             printer.script(&script)?;
             Ok(0)
         }
         Task::Doctor { vault, anchor } => {
-            let findings = engine(&place(vault, anchor))?.doctor()?;
+            let findings = Engine::open_for_upkeep(vault, anchor.as_deref())?.doctor()?;
             printer.output(&Output::Answer(findings))?;
             Ok(0)
         }
@@ -256,7 +256,14 @@ fn check(vault: &Path, anchor: Option<&Path>, printer: Printer) -> Result<u8, Fa
         Some(anchor) => Vault::open_anchored(vault, anchor),
         None => Vault::open(vault),
     };
+    let (opened, remark) = match opened {
+        Err(VaultError::ReadOnly { .. }) => (
+            Vault::open_to_read(vault, anchor),
+            "; it cannot be written here, so nothing can be charged to it",
+        ),
+        opened => (opened, ""),
+    };
     let verified = opened.and_then(|opened| opened.verify()).map_err(Error::from)?;
-    printer.done(&format!("the vault {} is sound: {verified}", vault.display()))?;
+    printer.done(&format!("the vault {} is sound: {verified}{remark}", vault.display()))?;
     Ok(0)
 }

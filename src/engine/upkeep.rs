@@ -2,14 +2,43 @@
 //!
 //! In: an engine. Out: a script of statements, or findings. No row is read.
 
+use std::path::Path;
+
 use crate::answer::Answer;
 use crate::engine::Engine;
 use crate::engine::columns::table;
 use crate::error::Error;
+use crate::ledger::{Vault, VaultError};
 use crate::owner;
 use crate::owner::doctor::Finding;
 
 impl Engine {
+    /// Opens an existing vault file for [`Engine::dump`] and [`Engine::doctor`]. A vault that cannot be written, such as a backup on a
+    /// read-only medium, is opened all the same, in whatever place it is; every charge to it then fails.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let vault = folder.path().join("study.db");
+    /// hushql::Engine::init(&vault)?;
+    /// let engine = hushql::Engine::open_for_upkeep(&vault, None)?;
+    /// assert!(engine.doctor()?.batches()[0].num_rows() > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Engine::open`], and as [`Engine::open_anchored`] with an anchor.
+    pub fn open_for_upkeep(path: impl AsRef<Path>, anchor: Option<&Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let opened = match anchor {
+            Some(anchor) => Vault::open_anchored(path, anchor),
+            None => Vault::open(path),
+        };
+        Self::new(match opened {
+            Err(VaultError::ReadOnly { .. }) => Vault::open_to_read(path, anchor)?,
+            opened => opened?,
+        })
+    }
+
     /// The declarations of the vault as a script of statements that rebuilds them, with what is spent. In the vault where it
     /// is run, at least as much is spent as in this one; what is spent there already stays. Roles have no passwords in it.
     ///

@@ -96,8 +96,26 @@ impl Handle {
 
 /// Opens an existing file.
 pub(crate) fn connect(path: &Path, shown: &str, busy: Duration) -> Result<Connection, VaultError> {
+    connect_for(OpenFlags::SQLITE_OPEN_READ_WRITE, path, shown, busy)
+}
+
+/// Opens an existing file for reading: SQLite refuses every write through this connection.
+pub(crate) fn connect_to_read(
+    path: &Path,
+    shown: &str,
+    busy: Duration,
+) -> Result<Connection, VaultError> {
+    connect_for(OpenFlags::SQLITE_OPEN_READ_ONLY, path, shown, busy)
+}
+
+fn connect_for(
+    access: OpenFlags,
+    path: &Path,
+    shown: &str,
+    busy: Duration,
+) -> Result<Connection, VaultError> {
     // No CREATE: a missing vault is an error. No URI: a name such as `file:x?immutable=1` must not turn locks off.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
         let mut connection = Connection::open_with_flags(path, flags)?;
         schema::configure(&mut connection, busy)?;

@@ -1,8 +1,8 @@
 //! The home of a vault: the name, the file and the folder under which it may be written, stored in the vault.
 //!
 //! SQLite finds the journal of a file by the path with which it was opened. One file with two names (by a hard link, a
-//! bind mount, or a rename between a crash and the next opening) has two journals, and one of them may undo charges that
-//! were made under the other name. A vault therefore stores its home and is refused elsewhere until its owner adopts it
+//! bind mount of the file, or a rename between a crash and the next opening) has two journals, and one of them may undo charges
+//! that were made under the other name. A bind mount of the folder shows the same folder, with the same journal in it. A vault therefore stores its home and is refused elsewhere until its owner adopts it
 //! there. A copy is another file and is refused too: two copies would be two budgets.
 //!
 //! ```text

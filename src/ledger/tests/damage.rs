@@ -375,6 +375,42 @@ fn a_vault_is_its_makers_alone() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
+/// A backup on a medium that cannot be written is checked there, wherever it is, and nothing is charged to it.
+#[test]
+fn a_vault_is_looked_at_without_being_written() {
+    let none = None::<&Path>;
+    let (folder, path) = file(spend(NANO, 0));
+    let _ = Vault::open(&path).unwrap().charge(&request(1, 0, &["adult"])).unwrap();
+    let copy = folder.path().join("copy.db");
+    fs::copy(&path, &copy).unwrap();
+    assert!(matches!(Vault::open(&copy).unwrap_err(), VaultError::NotAtHome { .. }));
+    let before = fs::read(&copy).unwrap();
+    let vault = Vault::open_to_read(&copy, none).unwrap();
+    assert_eq!(vault.verify().unwrap(), Vault::open(&path).unwrap().verify().unwrap());
+    let charged = vault.charge(&request(1, 0, &["adult"])).unwrap_err();
+    assert!(matches!(charged, VaultError::NotAtHome { .. }), "{charged}");
+    let at_home = Vault::open_to_read(&path, none).unwrap();
+    let charged = at_home.charge(&request(1, 0, &["adult"])).unwrap_err();
+    assert!(matches!(charged, VaultError::ReadOnly { .. }), "{charged}");
+    // It stays so after a failure that leaves the state unknown.
+    at_home.handle.lock().unwrap().poisoned = true;
+    assert!(at_home.charge(&request(1, 0, &["adult"])).is_err());
+    drop(at_home);
+    assert!(vault.ensure_analyst("new").is_err());
+    assert_eq!(fs::read(&copy).unwrap(), before);
+    // Damage and an anchor count as ever.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let anchor = elsewhere.path().join("anchor");
+    let anchored = Vault::make_anchor(&path, &anchor).unwrap();
+    fs::copy(&path, &copy).unwrap();
+    let refused = Vault::open_to_read(&copy, none).unwrap_err();
+    assert!(matches!(refused, VaultError::Unanchored { .. }), "{refused}");
+    Vault::open_to_read(&copy, Some(&anchor)).unwrap().verify().unwrap();
+    let _ = anchored.charge(&request(1, 0, &["adult"])).unwrap();
+    let refused = Vault::open_to_read(&copy, Some(&anchor)).unwrap_err();
+    assert!(matches!(refused, VaultError::PutBack { .. }), "{refused}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_read_only_vault_is_refused() {

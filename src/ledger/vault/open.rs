@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use crate::ledger::charging::queue::Queue;
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::anchor::Anchor;
-use crate::ledger::file::handle::{Handle, connect, in_snapshot};
+use crate::ledger::file::handle::{Handle, connect, connect_to_read, in_snapshot};
 use crate::ledger::file::home::{self, Home};
 use crate::ledger::file::known::Known;
 use crate::ledger::file::place::Place;
@@ -94,9 +94,47 @@ impl Vault {
         Ok(vault)
     }
 
+    /// Opens an existing vault for looking at it, such as one on a medium that cannot be written. Nothing is written through it, so
+    /// it need not be at home, and its anchor, if it has one, stays where it is.
+    ///
+    /// # Guarantee
+    /// As [`Vault::open`], except that the vault may be anywhere. With an anchor, `Ok` only if the ledger contains the anchor's entry.
+    /// Every charge and every other write through it fails.
+    ///
+    /// # Errors
+    /// [`VaultError::Unanchored`] if the vault has an anchor and none is given, [`VaultError::PutBack`] or
+    /// [`VaultError::OtherHistory`] if it does not contain the anchor's entry, and those of [`Vault::open`].
+    pub fn open_to_read(
+        path: impl AsRef<Path>,
+        anchor: Option<impl AsRef<Path>>,
+    ) -> Result<Self, VaultError> {
+        let anchor = anchor.map(|anchor| Anchor::open(anchor.as_ref())).transpose()?;
+        let (place, shown) = placed(path.as_ref())?;
+        let connection = connect_to_read(path.as_ref(), &shown, BUSY)?;
+        let vault = Self::over(connection, Some(place), shown);
+        vault.is_sound(path.as_ref())?;
+        vault.on_connection(|connection| {
+            in_snapshot(connection, |connection| match &anchor {
+                Some(anchor) => anchor.check(connection, &vault.path),
+                None if home::read(connection)?.is_some_and(|known| known.anchored) => {
+                    Err(VaultError::Unanchored { path: vault.path.clone() }.into())
+                }
+                None => Ok(()),
+            })
+        })?;
+        Ok(vault)
+    }
+
     /// Opens and verifies a vault without checking its home.
     fn verified(path: &Path, busy: Duration) -> Result<Self, VaultError> {
         let vault = Self::unverified(path, busy)?;
+        vault.is_sound(path)?;
+        Ok(vault)
+    }
+
+    /// Verifies the present state of a vault that was opened.
+    fn is_sound(&self, path: &Path) -> Result<(), VaultError> {
+        let vault = self;
         vault.on_connection(|connection| {
             in_snapshot(connection, |connection| {
                 schema::check(connection, &vault.path)?;
@@ -111,26 +149,13 @@ impl Vault {
         vault.catalog()?;
         vault.budgets()?;
         vault.analysts()?;
-        vault.lock()?.still_there(&vault.path)?;
-        Ok(vault)
+        vault.lock()?.still_there(&vault.path)
     }
 
     /// Opens a file that may be a vault, without reading it.
     fn unverified(path: &Path, busy: Duration) -> Result<Self, VaultError> {
-        let shown = path.display().to_string();
         time::now()?;
-        match fs::metadata(path) {
-            Ok(found) if found.is_file() => {}
-            Ok(_) => return Err(VaultError::NotAFile { path: shown }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(VaultError::Missing { path: shown });
-            }
-            Err(error) => return Err(cannot_open(&shown, error)),
-        }
-        // Do this before SQLite opens the file: from here on the path must not name another file.
-        let place = Place::from_path(path).map_err(|error| cannot_open(&shown, error))?;
-        place.check(&shown)?;
-        place.check_journal(&shown)?;
+        let (place, shown) = placed(path)?;
         let connection = connect(path, &shown, busy)?;
         let readonly =
             connection.is_readonly("main").map_err(|error| Fault::from(error).at(&shown))?;
@@ -322,6 +347,24 @@ impl Vault {
             keeping: Mutex::default(),
         }
     }
+}
+
+/// The place of a file that may be a vault, and its path for people; SQLite has not opened it yet.
+fn placed(path: &Path) -> Result<(Place, String), VaultError> {
+    let shown = path.display().to_string();
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Err(VaultError::NotAFile { path: shown }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(VaultError::Missing { path: shown });
+        }
+        Err(error) => return Err(cannot_open(&shown, error)),
+    }
+    // Do this before SQLite opens the file: from here on the path must not name another file.
+    let place = Place::from_path(path).map_err(|error| cannot_open(&shown, error))?;
+    place.check(&shown)?;
+    place.check_journal(&shown)?;
+    Ok((place, shown))
 }
 
 fn cannot_open(path: &str, error: io::Error) -> VaultError {

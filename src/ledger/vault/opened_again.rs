@@ -48,6 +48,10 @@ impl Vault {
 
     fn open_again(&self, handle: &mut Handle) -> Result<(), VaultError> {
         let Some(place) = handle.place.clone() else { return Err(self.poisoned()) };
+        // A vault that was opened for looking at it is never opened for more.
+        if handle.connection.is_readonly("main").unwrap_or(true) {
+            return Err(self.poisoned());
+        }
         place.check(&self.path)?;
         // The old connection may hold locks, and a transaction that is half done. SQLite keeps both until it is closed.
         let none =
