@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::analysis::{DomainError, NoRange, NotAnalyzed};
 use crate::bind::{BindError, Unbound};
-use crate::catalog::{CatalogError, SliceOf};
+use crate::catalog::{CatalogError, SliceOf, quoted, quoted_analyst};
 use crate::dialect::ScriptStatement;
 use crate::dialect::error::DialectError;
 use crate::ledger::VaultError;
@@ -288,12 +288,14 @@ impl Error {
             Self::Refused(refusal) => Some(refusal.hint().to_owned()).filter(|h| !h.is_empty()),
             Self::Budget(LedgerError(VaultError::Exhausted { budget, slice, .. })) => {
                 let slice = match slice {
-                    Some(SliceOf::Analyst(analyst)) => format!("ALTER SLICE {analyst} "),
+                    Some(SliceOf::Analyst(analyst)) => {
+                        format!("ALTER SLICE {} ", quoted_analyst(analyst))
+                    }
                     Some(SliceOf::EveryoneElse) | None => String::new(),
                 };
                 Some(format!(
                     "what costs no more than is left; the owner raises the limit with ALTER PRIVACY BUDGET {} {slice}SET LIMIT (…)",
-                    visible::line(budget)
+                    visible::line(&quoted(budget))
                 ))
             }
             _ => None,
@@ -362,7 +364,8 @@ impl From<VaultError> for Error {
                 &table,
                 format!("{table} has no privacy budget, so no query can be charged to it"),
                 format!(
-                    "CREATE PRIVACY BUDGET name FOR {table} LIMIT (epsilon=10), in an owner's session"
+                    "CREATE PRIVACY BUDGET name FOR {} LIMIT (epsilon=10), in an owner's session",
+                    quoted(&table)
                 ),
             )),
             error => Self::Ledger(LedgerError(error)),

@@ -28,7 +28,7 @@ use super::measure::input_columns::{Columns, refuse_never};
 use super::not_analyzed::{NotAnalyzed, lost};
 use super::splitter::has_marker;
 use crate::bind::Bound;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, quoted};
 use crate::codes::{Codes, units};
 use crate::dialect::{Buckets, Literal};
 use crate::functions::without_nan;
@@ -266,7 +266,8 @@ fn bucketed(
             name,
             format!("{name} has no range that buckets could divide"),
             format!(
-                "a domain of numbers or dates: ALTER TABLE … ALTER COLUMN {name} SET PRIVACY DOMAIN BETWEEN lo AND hi; values of a list have a code each"
+                "a domain of numbers or dates: ALTER TABLE … ALTER COLUMN {} SET PRIVACY DOMAIN BETWEEN lo AND hi; values of a list have a code each",
+                quoted(name)
             ),
         ));
     };
@@ -286,7 +287,7 @@ fn bucketed(
             Reason::BadValue,
             format!("{name} {buckets}"),
             format!("buckets of {name} begin with values of its type, in order, each once"),
-            format!("buckets=({name} (0, 18, 65)) or buckets=({name} LOG 20)"),
+            format!("buckets=({0} (0, 18, 65)) or buckets=({0} LOG 20)", quoted(name)),
         )
     })
 }
@@ -298,7 +299,7 @@ fn too_many(name: &str, values: usize) -> Refusal {
         format!(
             "{name} has {values} values, and a column of a synthetic table has at most {MOST_CODES} codes with that of NULL"
         ),
-        format!("a coarser column, such as LEFT({name}, 1), or the query without {name}"),
+        format!("a coarser column, such as LEFT({0}, 1), or the query without {0}", quoted(name)),
     )
 }
 
@@ -316,7 +317,7 @@ fn of_another_type(name: &str, data_type: &DataType) -> Refusal {
         Reason::KeyType,
         name,
         format!("a column of type {} cannot be synthetic", sql_type(data_type)),
-        format!("the query without {name}, or CAST({name} AS …) with a declared domain"),
+        format!("the query without {0}, or CAST({0} AS …) with a declared domain", quoted(name)),
     )
 }
 
@@ -324,8 +325,8 @@ fn of_another_type(name: &str, data_type: &DataType) -> Refusal {
 fn without_codes(name: &str, data_type: &DataType, origin: Option<(&str, &str)>) -> Refusal {
     let (table, column) = origin.unwrap_or(("…", name));
     let (table, column) = match origin {
-        Some(_) => (crate::catalog::quoted(table), crate::catalog::quoted(column)),
-        None => (table.to_owned(), crate::catalog::quoted(column)),
+        Some(_) => (quoted(table), quoted(column)),
+        None => (table.to_owned(), quoted(column)),
     };
     let domain = match data_type {
         DataType::Date32 | DataType::Timestamp(..) => "BETWEEN ('2025-01-01', '2025-12-31')",
@@ -337,8 +338,8 @@ fn without_codes(name: &str, data_type: &DataType, origin: Option<(&str, &str)>)
     };
     let computed = match origin {
         Some(_) => String::new(),
-        None if data_type.is_numeric() => format!(", or CLAMP({name}, lo, hi) AS {name}"),
-        None => format!(", or CASE … END AS {name} with the values written out"),
+        None if data_type.is_numeric() => format!(", or CLAMP({0}, lo, hi) AS {0}", quoted(name)),
+        None => format!(", or CASE … END AS {} with the values written out", quoted(name)),
     };
     Refusal::new(
         Reason::UnknownCandidates,

@@ -22,7 +22,7 @@ use crate::analysis::part::{PrivateAggregate, cut};
 use crate::analysis::recursion::deeper;
 use crate::bind::grouping_sets::set_of;
 use crate::bind::sources::is_ledger;
-use crate::catalog::Privacy;
+use crate::catalog::{Privacy, quoted};
 use crate::dialect::{AggregateName, KeysClause, MechanismName, Operand, Selector, marked};
 use crate::refusal::{Reason, Refusal};
 
@@ -411,8 +411,9 @@ fn counted_values(refusal: Refusal, values: &LogicalPlan) -> Refusal {
     }
     let columns = expr.iter().map(readable).collect::<Vec<_>>().join(", ");
     let table = refusal.clause();
+    let written = quoted(table);
     let hint = format!(
-        "SELECT {columns}, LAPLACE(eps=1) COUNT(*) FROM {table} GROUP BY {columns}: the values that their domains \
+        "SELECT {columns}, LAPLACE(eps=1) COUNT(*) FROM {written} GROUP BY {columns}: the values that their domains \
          allow, and how many rows have each"
     );
     Refusal::new(Reason::Exact, table, refusal.message(), hint)
@@ -424,7 +425,8 @@ pub(crate) fn exact(table: &str) -> Refusal {
         table,
         format!("{table} is private, and this query would show its rows or exact values"),
         format!(
-            "SELECT LAPLACE(eps=1) COUNT(*) FROM {table}, or ARGMAX EXPONENTIAL(eps=1) column … GROUP BY column"
+            "SELECT LAPLACE(eps=1) COUNT(*) FROM {}, or ARGMAX EXPONENTIAL(eps=1) column … GROUP BY column",
+            quoted(table)
         ),
     )
 }

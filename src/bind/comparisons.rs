@@ -17,10 +17,9 @@ use datafusion::logical_expr::expr::{AggregateFunction, Between, Case, InList, I
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
-use datafusion::sql::unparser::Unparser;
-use datafusion::sql::unparser::dialect::CustomDialectBuilder;
 use sqlparser::ast::BinaryOperator;
 
+use super::quoting::as_sql;
 use super::temporal::MICROSECONDS;
 use crate::catalog::RESERVED;
 use crate::functions::{YEARS, is_in_calendar, without_offset};
@@ -223,11 +222,7 @@ fn kind(expr: &Expr, schema: &DFSchema) -> Option<Kind> {
 
 /// An expression as SQL.
 fn written(expr: &Expr) -> String {
-    let dialect = CustomDialectBuilder::new().build();
-    let text = match Unparser::new(&dialect).with_pretty(true).expr_to_sql(expr) {
-        Ok(sql) => sql.to_string(),
-        Err(_) => expr.human_display().to_string(),
-    };
+    let text = as_sql(expr).unwrap_or_else(|_| expr.human_display().to_string());
     text.replace("count(Int64(1))", "COUNT(*)").replace("count(1)", "COUNT(*)")
 }
 

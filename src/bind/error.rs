@@ -82,7 +82,7 @@ pub enum BindError {
         suggestion: Option<String>,
     },
     /// A column appears beside an aggregate and is not a group key.
-    #[error("`{0}` appears beside an aggregate: add GROUP BY {0}, or remove it", visible::line(.name))]
+    #[error("`{0}` appears beside an aggregate: add GROUP BY {0}, or remove it", visible::line(&flat(.name)))]
     Ungrouped {
         /// The column.
         name: String,
@@ -159,6 +159,14 @@ impl BindError {
 }
 
 struct Suggestion<'a>(&'a Option<String>);
+
+/// A column as a statement writes it, with the table of its own before it.
+fn flat(name: &str) -> String {
+    if name.contains(['(', '"']) {
+        return name.to_owned();
+    }
+    name.split('.').map(quoted).collect::<Vec<_>>().join(".")
+}
 
 /// The most columns that are named where a column is not among them.
 const FEW: usize = 6;

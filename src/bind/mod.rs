@@ -61,6 +61,7 @@ mod marker;
 mod merged;
 mod moment;
 pub(crate) mod names;
+pub(crate) mod quoting;
 pub(crate) mod sources;
 mod temporal;
 mod union;

@@ -8,6 +8,7 @@
 //! Order by column out of bounds, specified: 3, max: 2     ORDER BY 3: the query shows 2 columns; write …
 //! ```
 
+use crate::catalog::quoted;
 use crate::sql_type::in_literals;
 
 /// What is said where nothing more is known.
@@ -102,7 +103,8 @@ fn known(sentence: &str) -> Option<String> {
         ));
     }
     if sentence.starts_with("Ambiguous reference to unqualified field") {
-        let name = sentence.rsplit(' ').next()?;
+        let name = sentence.rsplit_once(" field ")?.1;
+        let name = if name.starts_with('"') { name.to_owned() } else { quoted(name) };
         return Some(format!(
             "several tables have a column {name}: write the table or its alias in front of it, as in t.{name}"
         ));

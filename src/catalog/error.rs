@@ -12,6 +12,8 @@
 
 use thiserror::Error;
 
+use super::quoted::{quoted, quoted_analyst};
+
 /// Why a declaration is refused, or a stored declaration cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -70,7 +72,8 @@ pub enum CatalogError {
     },
     /// A release table of this name exists already.
     #[error(
-        "there is a release table `{table}` already: choose another name, or write DROP RELEASE TABLE {table} first, which gives nothing back"
+        "there is a release table `{table}` already: choose another name, or write DROP RELEASE TABLE {} first, which gives nothing back",
+        quoted(table)
     )]
     DuplicateReleaseTable {
         /// The name that is taken.
@@ -123,7 +126,7 @@ pub enum CatalogError {
         role: String,
     },
     /// A role of this name exists already.
-    #[error("there is a role `{role}` already: ALTER ROLE {role} changes it")]
+    #[error("there is a role `{role}` already: ALTER ROLE {} changes it", quoted_analyst(role))]
     DuplicateRole {
         /// The name that is taken.
         role: String,
@@ -136,7 +139,8 @@ pub enum CatalogError {
     },
     /// A budget of this name is declared already.
     #[error(
-        "there is a privacy budget `{budget}` already; change it with `ALTER PRIVACY BUDGET {budget} SET LIMIT (…)`"
+        "there is a privacy budget `{budget}` already; change it with `ALTER PRIVACY BUDGET {} SET LIMIT (…)`",
+        quoted(budget)
     )]
     DuplicateBudget {
         /// The name that is taken.
@@ -144,7 +148,8 @@ pub enum CatalogError {
     },
     /// A budget that would be replaced is for another table.
     #[error(
-        "the privacy budget `{budget}` is for the table `{table}`; DROP PRIVACY BUDGET {budget} first, or use another name"
+        "the privacy budget `{budget}` is for the table `{table}`; DROP PRIVACY BUDGET {} first, or use another name",
+        quoted(budget)
     )]
     OtherTable {
         /// The budget.
@@ -154,7 +159,8 @@ pub enum CatalogError {
     },
     /// A budget was declared for a table that is not private.
     #[error(
-        "the table `{table}` has no privacy unit, so there is nothing to budget; write `ALTER TABLE {table} SET PRIVACY UNIT …` first"
+        "the table `{table}` has no privacy unit, so there is nothing to budget; write `ALTER TABLE {} SET PRIVACY UNIT …` first",
+        quoted(table)
     )]
     NotPrivate {
         /// The table that the budget is for.
@@ -200,7 +206,9 @@ pub enum CatalogError {
     },
     /// A budget has no slice for an analyst.
     #[error(
-        "the privacy budget `{budget}` has no slice for `{analyst}`; write `ALTER PRIVACY BUDGET {budget} ADD SLICE {analyst} LIMIT (…)`"
+        "the privacy budget `{budget}` has no slice for `{analyst}`; write `ALTER PRIVACY BUDGET {} ADD SLICE {} LIMIT (…)`",
+        quoted(budget),
+        quoted_analyst(analyst)
     )]
     UnknownSlice {
         /// The budget.
@@ -210,7 +218,9 @@ pub enum CatalogError {
     },
     /// A budget has a slice for an analyst already.
     #[error(
-        "the privacy budget `{budget}` has a slice for `{analyst}` already; change it with `ALTER PRIVACY BUDGET {budget} ALTER SLICE {analyst} SET LIMIT (…)`"
+        "the privacy budget `{budget}` has a slice for `{analyst}` already; change it with `ALTER PRIVACY BUDGET {} ALTER SLICE {} SET LIMIT (…)`",
+        quoted(budget),
+        quoted_analyst(analyst)
     )]
     DuplicateSlice {
         /// The budget.
@@ -240,7 +250,8 @@ pub enum CatalogError {
     },
     /// A budget in coupons belongs to people on whom more than a coupon was charged at once.
     #[error(
-        "the privacy budget `{budget}` counts coupons of ε = {coupon}, and a release that was charged to these people costs more than that, or has a rho only: write `DROP PRIVACY BUDGET {budget}`, declare this again, and create a budget that can count it, such as one with ACCOUNTANT ZCDP"
+        "the privacy budget `{budget}` counts coupons of ε = {coupon}, and a release that was charged to these people costs more than that, or has a rho only: write `DROP PRIVACY BUDGET {}`, declare this again, and create a budget that can count it, such as one with ACCOUNTANT ZCDP",
+        quoted(budget)
     )]
     UncarriedCoupons {
         /// The budget.
@@ -258,7 +269,8 @@ pub enum CatalogError {
     },
     /// A budget in ε belongs to people on whom releases without an ε were charged.
     #[error(
-        "the privacy budget `{budget}` counts in epsilon, and some of what was released for these people has a rho only: write `DROP PRIVACY BUDGET {budget}`, declare this again, and create a budget with LIMIT (rho=…), or LIMIT (epsilon=…, delta=…) ACCOUNTANT ZCDP"
+        "the privacy budget `{budget}` counts in epsilon, and some of what was released for these people has a rho only: write `DROP PRIVACY BUDGET {}`, declare this again, and create a budget with LIMIT (rho=…), or LIMIT (epsilon=…, delta=…) ACCOUNTANT ZCDP",
+        quoted(budget)
     )]
     Uncarried {
         /// The budget.

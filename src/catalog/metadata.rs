@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::quoted::quoted;
 use super::{Budget, CatalogError, ExportFolder, PerQuery, Replay, Slice, View};
 use crate::catalog::cell::Partition;
 use crate::catalog::name::check_name;
@@ -314,13 +315,6 @@ pub enum Domain {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         or_null: bool,
     },
-}
-
-/// A name as it is written in a statement.
-pub(crate) fn quoted(name: &str) -> String {
-    let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
-        && name.starts_with(|c: char| !c.is_ascii_digit());
-    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 impl Table {

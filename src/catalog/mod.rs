@@ -34,6 +34,7 @@ pub(crate) mod joins;
 mod metadata;
 pub(crate) mod name;
 pub(crate) mod numbers;
+mod quoted;
 mod replay;
 mod seal;
 pub(crate) mod slices;
@@ -48,10 +49,10 @@ pub use budget::{Budget, PerQuery};
 pub use cell::{Cell, Touched};
 pub use error::CatalogError;
 pub use export::ExportFolder;
-pub(crate) use metadata::quoted;
 pub use metadata::{
     Catalog, Column, Domain, FileFormat, Files, Fingerprint, Link, Privacy, Source, Table, Unit,
 };
+pub(crate) use quoted::{quoted, quoted_analyst};
 pub use replay::Replay;
 pub(crate) use slices::payer;
 pub use slices::{Slice, SliceOf};

@@ -16,6 +16,7 @@ use arrow::datatypes::Schema;
 use tokio::runtime::Handle;
 
 use crate::answer::{Answer, Head};
+use crate::catalog::quoted;
 use crate::dialect::{CopyFormat, QueryStatement};
 use crate::engine::query::attempts::Attempts;
 use crate::engine::session::Session;
@@ -210,7 +211,8 @@ fn fits_parquet(schema: &Schema) -> Result<(), Error> {
     unknown_to_parquet(schema).map_or(Ok(()), |field| {
         let (name, its_type) = (visible::line(field.name()), sql_type(field.data_type()));
         Err(Error::catalog(format!(
-            "Parquet has no type for the column {name} ({its_type}): write CAST({name} AS VARCHAR), or a name that ends with .csv or .json"
+            "Parquet has no type for the column {name} ({its_type}): write CAST({} AS VARCHAR), or a name that ends with .csv or .json",
+            quoted(&name)
         )))
     })
 }

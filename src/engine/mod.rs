@@ -21,7 +21,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 
-use crate::catalog::{Privacy, Source, Table};
+use crate::catalog::{Privacy, Source, Table, quoted};
 use crate::dialect::{ScriptStatement, Statement, split};
 use crate::engine::progress::Watched;
 use crate::error::Error;
@@ -426,7 +426,8 @@ impl Engine {
                         .all(|(a, b)| a.name == b.name && a.data_type == b.data_type);
                 if !same {
                     return Err(Error::catalog(format!(
-                        "the vault knows `{name}` with other columns; DROP TABLE {name} first"
+                        "the vault knows `{name}` with other columns; DROP TABLE {} first",
+                        quoted(name)
                     )));
                 }
                 declare::may_be_registered(&registered, &catalog, known, &provider)?;

@@ -465,7 +465,8 @@ pub(super) fn fits_table(schema: &Schema) -> Result<(), Error> {
         if !is_storable(field.data_type()) {
             let its_type = sql_type(field.data_type());
             return Err(Error::catalog(format!(
-                "a release table keeps no column of the type {its_type}: write CAST({name} AS VARCHAR) AS {name}"
+                "a release table keeps no column of the type {its_type}: write CAST({0} AS VARCHAR) AS {0}",
+                quoted(field.name())
             )));
         }
     }

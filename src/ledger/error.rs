@@ -18,7 +18,7 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_READONLY_DBMOVED;
 use thiserror::Error;
 
-use crate::catalog::{CatalogError, SliceOf, Touched, payer};
+use crate::catalog::{CatalogError, SliceOf, Touched, payer, quoted};
 use crate::ledger::wording::{
     named, other_version, parameter, path_or, this, without_delta, without_replays,
 };
@@ -309,7 +309,8 @@ pub enum VaultError {
     Catalog(CatalogError),
     /// A query reads a private table without a budget.
     #[error(
-        "the private table `{table}` has no privacy budget; its owner can create one with `CREATE PRIVACY BUDGET … FOR {table} LIMIT (epsilon=…)`"
+        "the private table `{table}` has no privacy budget; its owner can create one with `CREATE PRIVACY BUDGET … FOR {} LIMIT (epsilon=…)`",
+        quoted(table)
     )]
     NoBudget {
         /// The unit domain, named after its table.

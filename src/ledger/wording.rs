@@ -2,6 +2,7 @@
 //!
 //! In: paths, which may be withheld, and amounts. Out: parts of sentences.
 
+use crate::catalog::quoted;
 use crate::ledger::version::OLDEST;
 use crate::privacy::{Notion, Spend};
 
@@ -34,7 +35,8 @@ pub(super) fn parameter(cost: &Spend) -> String {
 pub(super) fn without_delta(budget: &str, asked: &Spend, left: &Spend) -> String {
     if asked.nano <= left.nano && asked.atto_delta > 0 && left.atto_delta == 0 {
         format!(
-            "; it has no delta, but its owner can add some with ALTER PRIVACY BUDGET {budget} SET LIMIT (…, delta=…), unless it was created with thresholds=0"
+            "; it has no delta, but its owner can add some with ALTER PRIVACY BUDGET {} SET LIMIT (…, delta=…), unless it was created with thresholds=0",
+            quoted(budget)
         )
     } else {
         String::new()

@@ -17,14 +17,12 @@
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
 
-use crate::catalog::{Catalog, Source, View, quoted};
+use crate::catalog::{Catalog, Source, View, quoted, quoted_analyst};
 use crate::dialect::view_query;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::ledger::{Inventory, Role};
-use crate::owner::script::{
-    analyst, budget_statement, partition_statement, spent_clause, table_statements,
-};
+use crate::owner::script::{budget_statement, partition_statement, spent_clause, table_statements};
 use crate::owner::{roles, twins};
 use crate::views::{named, statement};
 use crate::visible;
@@ -50,7 +48,7 @@ pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error>
         // Each slice before the whole, which then lacks what no slice spent.
         for (by, spent) in &spent.by {
             if let Some(spent) = spent_clause(*spent) {
-                let (first, by) = (quoted(first), analyst(by));
+                let (first, by) = (quoted(first), quoted_analyst(by));
                 script.statement(&format!("ALTER TABLE {first} SET PRIVACY SPENT {spent} BY {by}"));
             }
         }

@@ -11,11 +11,12 @@
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 
+use crate::catalog::quoted_analyst;
 use crate::dialect::{Password, RoleClause};
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::ledger::{Role, RoleChange};
-use crate::owner::script::{analyst, text};
+use crate::owner::script::text;
 use crate::scram::{Fingerprint, Verifier, salt_of};
 
 /// The fewest and the most characters of a password.
@@ -81,7 +82,7 @@ pub(crate) fn change_own(
 /// The statement that creates a role, with or without the verifier of its password.
 pub(super) fn statement(role: &Role, with_verifier: bool) -> String {
     let Role { name, verifier, may_log_in, valid_until, takes_defaults } = role;
-    let mut statement = format!("CREATE ROLE {}", analyst(name));
+    let mut statement = format!("CREATE ROLE {}", quoted_analyst(name));
     statement.push_str(if *may_log_in { " LOGIN" } else { " NOLOGIN" });
     statement.push_str(if *takes_defaults { "" } else { " NODEFAULTS" });
     if with_verifier && role.has_password() {
@@ -110,7 +111,7 @@ fn told(role: &Role) -> String {
         (true, true) => format!("may log in{until}"),
         (true, false) => format!(
             "may log in{until}, once it has a password: ALTER ROLE {} PASSWORD 'a long one'",
-            analyst(&role.name)
+            quoted_analyst(&role.name)
         ),
     };
     match role.takes_defaults {

@@ -14,7 +14,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use crate::catalog::cells::cells;
 use crate::catalog::{
     Budget, Catalog, Column, Domain, FileFormat, PerQuery, Privacy, Replay, Slice, Source, Table,
-    quoted,
+    quoted, quoted_analyst,
 };
 use crate::exec::source::server::Relation;
 use crate::exec::source::written_location;
@@ -207,14 +207,7 @@ fn slice_clause(slice: &Slice, spent: &Spending) -> String {
     let own = spent.by.iter().find(|(analyst, _)| *analyst == slice.analyst);
     let spent = own.and_then(|(_, spent)| spent_clause(*spent));
     let spent = spent.map_or_else(String::new, |spent| format!(" SPENT {spent}"));
-    format!(" SLICE {} LIMIT ({}){spent}", analyst(&slice.analyst), amount(slice.limit))
-}
-
-/// The name of an analyst in a statement, letter by letter.
-pub(crate) fn analyst(name: &str) -> String {
-    let plain = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    format!(" SLICE {} LIMIT ({}){spent}", quoted_analyst(&slice.analyst), amount(slice.limit))
 }
 
 fn amount(spend: Spend) -> String {

@@ -65,7 +65,7 @@ pub(super) fn may_be_private(
     Err(Error::catalog(format!(
         "{}, and the same people would have two budgets: query {}, or, if these are other people, write ALTER TABLE {} SET PRIVACY UNIT {} OTHER PEOPLE THAN {}",
         first.how,
-        first.table.name,
+        quoted(&first.table.name),
         quoted(&table.name),
         unit.declaration(),
         names.join(", ")
@@ -95,8 +95,9 @@ pub(super) fn may_be_public(
     let twins = twins(providers, catalog, table);
     match twins.iter().find(|twin| !twin.table.is_public()) {
         Some(Twin { table: private, how }) => Err(Error::catalog(format!(
-            "{how}, and {0} is private, so its rows cannot be public under another name: query {0}, and write DROP TABLE {1}",
+            "{how}, and {0} is private, so its rows cannot be public under another name: query {1}, and write DROP TABLE {2}",
             private.name,
+            quoted(&private.name),
             quoted(&table.name)
         ))),
         None => Ok(()),

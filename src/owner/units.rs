@@ -20,7 +20,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::functions_aggregate::expr_fn::{count, max};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, col, lit};
 
-use crate::catalog::{Catalog, Fingerprint, Link, Source, Table, Unit};
+use crate::catalog::{Catalog, Fingerprint, Link, Source, Table, Unit, quoted};
 use crate::dialect::UnitClause;
 use crate::engine::Inner;
 use crate::engine::show::known;
@@ -69,7 +69,8 @@ fn linked(
     let named = root.filter(|root| matches!(root.unit(), Some(Unit::Column { .. })));
     let Some(root) = named else {
         return Err(Error::catalog(format!(
-            "{to} does not lead to a column that identifies a person: write ALTER TABLE {to} SET PRIVACY UNIT (column) first"
+            "{to} does not lead to a column that identifies a person: write ALTER TABLE {} SET PRIVACY UNIT (column) first",
+            quoted(to)
         )));
     };
     if root.name == table.name || to == table.name {
@@ -90,7 +91,9 @@ fn linked(
         }
         if column_of(target, reference)?.domain.is_some() {
             return Err(Error::catalog(format!(
-                "{reference} of {to} has a domain, but the target of a link cannot have one: write ALTER TABLE {to} ALTER COLUMN {reference} DROP PRIVACY DOMAIN"
+                "{reference} of {to} has a domain, but the target of a link cannot have one: write ALTER TABLE {} ALTER COLUMN {} DROP PRIVACY DOMAIN",
+                quoted(to),
+                quoted(reference)
             )));
         }
     }
@@ -144,8 +147,9 @@ pub(super) fn nothing_leads_through(catalog: &Catalog, table: &str) -> Result<()
 
 fn referred(table: &Table, other: &str) -> Error {
     Error::catalog(format!(
-        "{other} reaches its unit through {}; write ALTER TABLE {other} DROP PRIVACY UNIT first",
-        table.name
+        "{other} reaches its unit through {}; write ALTER TABLE {} DROP PRIVACY UNIT first",
+        table.name,
+        quoted(other)
     ))
 }
 

@@ -22,6 +22,7 @@ use crate::analysis::expr::facts::{KeySource, Scope, constant, rational};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{readable, type_of};
 use crate::analysis::expr::total;
+use crate::bind::quoting::name_of_column;
 use crate::functions::temporal_limits;
 use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal, nearest};
@@ -68,7 +69,7 @@ fn range(scope: &Scope, column: usize) -> Interval {
 /// The refusal of a comparison that leaves nothing of a column's range.
 fn out_of_range(conjunct: &Expr, column: usize, passed: &Scope) -> Refusal {
     let (_, field) = passed.schema.qualified_field(column);
-    let (name, data_type) = (field.name(), field.data_type());
+    let (name, data_type) = (name_of_column(field.name()), field.data_type());
     let range = range(passed, column);
     let (lo, hi) = range.limits();
     let text = |end: Option<&Rational>| end_text(end?, data_type);
@@ -156,7 +157,7 @@ fn refusal(conjunct: &Expr, column: &Column, wanted: &[String], listed: &[String
     let meant = wanted.iter().find_map(|text| nearest(text, listed.iter().map(String::as_str)));
     let shown: Vec<String> = listed.iter().take(MOST_SHOWN).map(|text| quoted(text)).collect();
     let among = shown.join(", ") + if listed.len() > MOST_SHOWN { ", …" } else { "" };
-    let name = &column.name;
+    let name = name_of_column(&column.name);
     Refusal::new(
         Reason::BadValue,
         readable(conjunct),

@@ -29,6 +29,7 @@ use crate::analysis::below::refusals::operator;
 use crate::analysis::below::relation::has_subquery;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::not_analyzed::{NotAnalyzed, lost};
+use crate::catalog::quoted;
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
@@ -347,7 +348,7 @@ impl Walk<'_> {
                 ),
                 format!(
                     "one release over each, or ALTER TABLE … SET PRIVACY UNIT VIA (…) REFERENCES {}(…)",
-                    left.subject.unit_domain()
+                    quoted(left.subject.unit_domain())
                 ),
             );
         }

@@ -1,5 +1,6 @@
 //! Refusals that several operators below a release have in common.
 
+use crate::catalog::quoted;
 use crate::refusal::{Reason, Refusal};
 
 pub(crate) fn operator(name: &str, hint: &str) -> Refusal {
@@ -30,7 +31,10 @@ pub(crate) fn undeclared(name: &str) -> Refusal {
         Reason::Undeclared,
         name,
         format!("{name} is declared neither private nor public"),
-        format!("ALTER TABLE {name} SET PRIVACY UNIT …, or SET PUBLIC, in an owner's session"),
+        format!(
+            "ALTER TABLE {} SET PRIVACY UNIT …, or SET PUBLIC, in an owner's session",
+            quoted(name)
+        ),
     )
 }
 

@@ -12,6 +12,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::WindowFunction;
 
 use crate::analysis::expr::shape::readable;
+use crate::bind::quoting::name_of_column;
 
 /// The most ends of shares that are written out.
 const ENDS: u32 = 4;
@@ -64,5 +65,5 @@ pub(super) fn instead_of_shares(function: &WindowFunction) -> Option<String> {
 
 /// An expression as a query would write it.
 fn plain(expr: &Expr) -> String {
-    if let Expr::Column(column) = expr { column.name.clone() } else { readable(expr) }
+    if let Expr::Column(column) = expr { name_of_column(&column.name) } else { readable(expr) }
 }

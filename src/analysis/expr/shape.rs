@@ -7,11 +7,10 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, HashSet, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
-use datafusion::sql::unparser::Unparser;
-use datafusion::sql::unparser::dialect::CustomDialectBuilder;
 
 use crate::analysis::expr::facts::{Facts, KeySource, decimal_unit};
 use crate::analysis::expr::interval::Interval;
+use crate::bind::quoting::as_sql;
 use crate::functions::{in_values_words, is_without_offset};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -39,12 +38,8 @@ pub(crate) fn parts_of(expr: &Expr) -> usize {
 /// An expression as SQL, for display.
 pub(crate) fn readable(expr: &Expr) -> String {
     // The planner's own display writes Int64(5) for 5 inside a function, and M for 'M' outside.
-    let dialect = CustomDialectBuilder::new().build();
     let expr = &without_casts_of_text(expr);
-    let text = match Unparser::new(&dialect).with_pretty(true).expr_to_sql(expr) {
-        Ok(sql) => sql.to_string(),
-        Err(_) => expr.human_display().to_string(),
-    };
+    let text = as_sql(expr).unwrap_or_else(|_| expr.human_display().to_string());
     in_values_words(&text)
 }
 

@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, quoted};
 use crate::dialect::{KeysClause, Literal, Operand, PriorClause, ReleaseClause};
 use crate::refusal::{Reason, Refusal};
 
@@ -112,7 +112,8 @@ fn check(lookup: &Lookup, catalog: &Catalog) -> Result<(), Refusal> {
             table,
             format!("{table} is not public, so its values would reveal who is in it"),
             format!(
-                "a public table: ALTER TABLE {table} SET PUBLIC in an owner's session, if its rows are not secret"
+                "a public table: ALTER TABLE {} SET PUBLIC in an owner's session, if its rows are not secret",
+                quoted(table)
             ),
         ));
     }

@@ -219,7 +219,9 @@ fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
     } else {
         (clause.to_owned(), format!("IN {list}"))
     };
-    let is_column = clause.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let plain = |name: &str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let inside = clause.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+    let is_column = inside.is_some_and(|name| !name.contains('"')) || plain(clause);
     let declare = if is_column {
         format!(
             ", or declare the column's domain: ALTER TABLE … ALTER COLUMN {clause} SET PRIVACY DOMAIN {domain}"

@@ -19,6 +19,8 @@ use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure, Moments, ReleaseKind};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::selection::choice::Choice;
+use crate::bind::quoting::name_of_column;
+use crate::catalog::quoted;
 use crate::dialect::{
     AggregateCall, CandidatesClause, GroupStrategy, KeysClause, Operand, ReleaseClause,
     SelectionClause, Selector, marked,
@@ -163,8 +165,9 @@ pub(crate) fn remedy(expr: &Expr, flow: &PrivateRelation) -> String {
         let origin = flow.trace(expr)?.origin.as_ref()?;
         let table = flow.subject.tables().iter().find(|table| **table == origin.table)?;
         Some(format!(
-            "ALTER TABLE {table} ALTER COLUMN {} SET PRIVACY DOMAIN BETWEEN (lo, hi)",
-            origin.column
+            "ALTER TABLE {} ALTER COLUMN {} SET PRIVACY DOMAIN BETWEEN (lo, hi)",
+            quoted(table),
+            quoted(&origin.column)
         ))
     };
     let mut shown = expr;
@@ -172,7 +175,7 @@ pub(crate) fn remedy(expr: &Expr, flow: &PrivateRelation) -> String {
         shown = &cast.expr;
     }
     if let Expr::Column(column) = shown {
-        let clamp = format!("CLAMP({0}, lo, hi) in place of {0}", column.name);
+        let clamp = format!("CLAMP({0}, lo, hi) in place of {0}", name_of_column(&column.name));
         return match declared(shown) {
             Some(declare) => format!("{clamp}, or declare its domain: {declare}"),
             None => clamp,

@@ -30,7 +30,8 @@ use crate::analysis::keys::{
     MOST_KEYS, known_keys, listed_keys, possible, refuse_impossible, with_null,
 };
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
-use crate::catalog::RESERVED;
+use crate::bind::quoting::name_of_column;
+use crate::catalog::{RESERVED, quoted};
 use crate::dialect::KeysClause;
 use crate::functions::{is_magnitude, without_nan};
 use crate::refusal::{Reason, Refusal};
@@ -178,10 +179,18 @@ pub(crate) struct Asked {
     pub(crate) names: Vec<String>,
 }
 
+/// A key as the heading of a column, which is no part of a statement.
+pub(crate) fn key_heading(expr: &Expr) -> String {
+    match expr {
+        Expr::Column(column) => column.name.clone(),
+        _ => readable(expr),
+    }
+}
+
 /// A key as written.
 pub(crate) fn key_text(expr: &Expr) -> String {
     match expr {
-        Expr::Column(column) => column.name.clone(),
+        Expr::Column(column) => name_of_column(&column.name),
         _ => readable(expr),
     }
 }
@@ -363,7 +372,7 @@ pub(crate) fn refuse_never(flow: &PrivateRelation, tables: &dyn Tables) -> Resul
     let Some(condition) = conditions.iter().cloned().chain(together).find(never) else {
         return Ok(());
     };
-    let columns = condition.column_refs().into_iter().map(|column| column.name.clone());
+    let columns = condition.column_refs().into_iter().map(|column| name_of_column(&column.name));
     let columns = columns.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
     Err(Refusal::new(
         Reason::BadValue,
@@ -444,7 +453,7 @@ pub(crate) fn keys_of(
             if literals.is_empty() {
                 return Err(Refusal::new(
                     Reason::UnknownKeys,
-                    format!("KEYS TABLE {table}({column})"),
+                    format!("KEYS TABLE {}({})", quoted(table), quoted(column)),
                     format!("{table} names no key"),
                     format!("GROUP BY {name} KEYS ('a', 'b')"),
                 ));

@@ -19,7 +19,7 @@ use super::held::{Held, HeldFiles, STORE, Stamp};
 use super::lenient::Shape;
 use super::postgres::Servers;
 use super::set::Set;
-use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table, Unit};
+use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table, Unit, quoted};
 use crate::error::Error;
 use crate::exec::operator::look_up::Pinned;
 use crate::refusal::{Reason, Refusal};
@@ -446,7 +446,8 @@ fn changed_files(table: &Table, what: &str, write: String) -> Error {
 /// What an owner writes for a file that was changed.
 fn verified_again(table: &Table) -> String {
     let unit = table.unit().map_or(String::new(), Unit::declaration);
-    format!("the owner verifies it again: ALTER TABLE {} SET PRIVACY UNIT {unit}", table.name)
+    let name = quoted(&table.name);
+    format!("the owner verifies it again: ALTER TABLE {name} SET PRIVACY UNIT {unit}")
 }
 
 /// Whether the first line of a CSV file names the declared columns.

@@ -8,7 +8,7 @@
 
 use crate::catalog::cell::Partition;
 use crate::catalog::cells::{cells, delete, set};
-use crate::catalog::{Budget, Catalog, CatalogError, Cell, Table, numbers, store};
+use crate::catalog::{Budget, Catalog, CatalogError, Cell, Table, numbers, quoted, store};
 use crate::ledger::charging::cells::{place, spent_at};
 use crate::ledger::charging::moves;
 use crate::ledger::charging::slices::{SliceState, share_of, shares};
@@ -129,7 +129,9 @@ fn partition(catalog: &Catalog, budget: &Budget, column: &str) -> Result<Partiti
         if (known.table.as_str(), known.column.as_str()) != (root.name.as_str(), column) {
             let (name, by) = (&other.name, &known.column);
             return Err(refuse(format!(
-                "the privacy budget `{name}` partitions the same people by {by}, and they have one partition: write PARTITION BY {by}, or ALTER PRIVACY BUDGET {name} DROP PARTITION first"
+                "the privacy budget `{name}` partitions the same people by {by}, and they have one partition: write PARTITION BY {}, or ALTER PRIVACY BUDGET {} DROP PARTITION first",
+                quoted(by),
+                quoted(name)
             )));
         }
     }

@@ -16,6 +16,7 @@ pub(crate) mod interval_ends;
 pub(crate) mod limits;
 pub(crate) mod long_texts;
 pub(crate) mod owners;
+pub(crate) mod pasted;
 pub(crate) mod prepared;
 pub(crate) mod program;
 pub(crate) mod questions;

@@ -1,0 +1,65 @@
+//! How the names of columns are written in what a refusal says to write.
+//!
+//! In: an expression of a plan, or the name of a column. Out: SQL in which a name stands in double quotes where a statement that is pasted
+//! would read another name.
+//!
+//! ```text
+//! v.Age Group > 5   →   v."Age Group" > 5
+//! ```
+
+use datafusion::error::Result;
+use datafusion::logical_expr::Expr;
+use datafusion::sql::unparser::Unparser;
+use datafusion::sql::unparser::dialect::Dialect;
+
+use crate::catalog::{RESERVED, quoted};
+
+struct Quoting;
+
+impl Dialect for Quoting {
+    fn identifier_quote_style(&self, name: &str) -> Option<char> {
+        (name_of_column(name) != name).then_some('"')
+    }
+}
+
+/// The name of a column as a statement writes it. A column without an alias, which the planner names by its expression, is written as
+/// that expression.
+pub(crate) fn name_of_column(name: &str) -> String {
+    let is_computed = name.contains(['(', '*', '+', '=', '<', '>'])
+        || [" - ", " / ", " % ", RESERVED].iter().any(|sign| name.contains(sign));
+    if is_computed { name.to_owned() } else { quoted(name) }
+}
+
+/// An expression as SQL.
+///
+/// # Errors
+/// What the planner has no syntax for.
+pub(crate) fn as_sql(expr: &Expr) -> Result<String> {
+    let sql = Unparser::new(&Quoting).with_pretty(true).expr_to_sql(expr)?;
+    Ok(sql.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::common::Column;
+
+    use super::*;
+
+    #[test]
+    fn names_stand_in_quotes_where_they_need_them() {
+        for (name, expected) in [
+            ("age", "age"),
+            ("Age", "\"Age\""),
+            ("age group", "\"age group\""),
+            ("zip-code", "\"zip-code\""),
+            ("2nd", "\"2nd\""),
+            ("say \"so\"", "\"say \"\"so\"\"\""),
+            ("sum(t.Fee)", "sum(t.Fee)"),
+            ("t.Fee + t.x", "t.Fee + t.x"),
+        ] {
+            assert_eq!(name_of_column(name), expected);
+        }
+        let column = Expr::Column(Column::new(Some("Visits of Rome"), "Fee"));
+        assert_eq!(as_sql(&column).unwrap(), "\"Visits of Rome\".\"Fee\"");
+    }
+}
