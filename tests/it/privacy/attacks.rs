@@ -120,7 +120,7 @@ async fn no_expression_fails_for_one_person() {
         ("adult", format!("status = 5 OR CAST({} AS INT) = 1", on("'boom'", "'1'"))),
         ("adult", format!("substr(status, 1, {}) = 'B'", on("-1", "1"))),
         ("adult", format!("sqrt({}) > 0", on("-1", "1"))),
-        ("adult", format!("repeat(status, {}) = 'x'", on("2000000000", "1"))),
+        ("adult", format!("repeat(status, {}) = 'x'", on("100000", "1"))),
     ] {
         let sql = format!("SELECT LAPLACE(eps=1) COUNT(*) FROM {table} WHERE {condition}");
         let result = outcome(&analyst, &sql).await;
