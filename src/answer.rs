@@ -14,6 +14,7 @@ use crate::analysis::{Compares, EndTold, Measure, Origin, PrivateAggregate};
 use crate::buckets::float_text;
 use crate::dialect::Finding;
 use crate::exec::Drawn;
+use crate::privacy::Spend;
 use crate::release::cut::cut_text;
 use crate::release::mechanism::Predicted;
 use crate::release::mostly_noise::{FEW_ROWS, mostly_noise_below};
@@ -216,6 +217,14 @@ impl Answer {
         accuracy.chain(notes).chain(self.receipt.iter().map(|receipt| receipt.to_string()))
     }
 
+    /// The same answer, whose receipt says that this is left.
+    pub(crate) fn with_left(mut self, left: Vec<(String, Spend)>) -> Self {
+        if let Some(receipt) = &mut self.receipt {
+            receipt.left = left;
+        }
+        self
+    }
+
     /// What it cost; `None` for what cost nothing.
     ///
     /// ```
@@ -246,11 +255,14 @@ impl fmt::Display for Answer {
 
 /// A batch as texts, in which no cell and no name steers the terminal that shows them.
 fn spelled_out(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let options = FormatOptions::default();
+    let options = FormatOptions::default().with_null("NULL");
     let texts = |array: &ArrayRef| -> Result<ArrayRef, ArrowError> {
         let formatter = ArrayFormatter::try_new(array.as_ref(), &options)?;
-        let text = |row| match array.is_null(row) {
-            true => Ok(None),
+        // Not `is_null`, by which no entry of a column of the type NULL is.
+        let nulls = array.logical_nulls();
+        let text = |row| match nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            // An empty cell is an empty text.
+            true => Ok(Some("NULL".to_owned())),
             false => {
                 let text = formatter.value(row).try_to_string()?;
                 Ok(Some(visible::line(&text).into_owned()))

@@ -119,7 +119,7 @@ impl Answer {
         let failed = |_| errors::raised(py, &Error::Internal);
         let mut rows = Vec::new();
         for batch in self.0.batches() {
-            let options = FormatOptions::default();
+            let options = FormatOptions::default().with_null("NULL");
             let formatters = batch.columns().iter();
             let formatters = formatters.map(|column| ArrayFormatter::try_new(column, &options));
             let formatters = formatters.collect::<Result<Vec<_>, _>>().map_err(failed)?;
@@ -186,7 +186,7 @@ fn values<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Vec<Bound<'py, Py
         let numbers = into(&DataType::Float64)?;
         return numbers.as_primitive::<Float64Type>().iter().map(|v| python(py, v)).collect();
     }
-    let options = FormatOptions::default();
+    let options = FormatOptions::default().with_null("NULL");
     let formatter = ArrayFormatter::try_new(column, &options).map_err(failed)?;
     let nulls = column.logical_nulls();
     let text = |row| match nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {

@@ -19,9 +19,7 @@ use super::keys::complete::is_complete;
 use super::keys::joint::keys_that_occur;
 use super::keys::public_keys::Keys;
 use super::keys::unknown::UnknownPartitions;
-use super::measure::input_columns::{
-    Asked, Columns, group_keys, key_heading, key_text, refuse_never,
-};
+use super::measure::input_columns::{Asked, Columns, group_keys, key_text, refuse_never};
 use super::measure::{InputShape, Measure, ReleaseKind, same_rows};
 use super::selection::by_group::named;
 use super::selection::choice::Source;
@@ -348,7 +346,7 @@ fn over_columns(
         let data_type = key.get_type(written.input.schema()).map_err(|e| internal(&e))?;
         for call in calls {
             call.choose(selector, target, &data_type);
-            call.clause.text = key_heading(key);
+            call.clause.text = super::measure::input_columns::key_heading(key);
         }
     }
     Ok(())

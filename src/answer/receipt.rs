@@ -23,7 +23,7 @@ use crate::visible;
 pub struct Receipt {
     /// What was charged, in the notions that the touched budgets count in.
     pub spent: Cost,
-    /// What every touched budget has left, by name.
+    /// What every touched budget has left, by name; of a replayed answer, every budget that would be charged for it now.
     pub left: Vec<(String, Spend)>,
     /// Which cells of people were charged, and why all of them, in words; none where people have no cells.
     pub cells: Vec<String>,
@@ -66,7 +66,7 @@ impl Receipt {
         self.left.iter().map(text)
     }
 
-    /// What every touched budget has left, in words; empty where nothing was charged.
+    /// What every budget of `left` has left, in words.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
@@ -83,7 +83,8 @@ impl Receipt {
 impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cost {}", self.spent.neat())?;
-        for budget in self.left_texts() {
+        // What costs nothing leaves what was left.
+        for budget in self.left_texts().filter(|_| !self.is_replayed) {
             write!(f, " · left {budget}")?;
         }
         for sentence in &self.cells {

@@ -25,10 +25,12 @@ struct AnswerLine<'a> {
     accuracy: Vec<AccuracyItem<'a>>,
     /// For each column with a ±, that of every row.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    errors: BTreeMap<&'a str, &'a [Option<f64>]>,
+    errors: BTreeMap<&'a str, Vec<Value>>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
     cost: Amount,
+    /// Of each budget that was charged, or would be if this were not shown again.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     left: BTreeMap<&'a str, Amount>,
     /// The numbers of the charges that paid for what is shown again.
     #[serde(skip_serializing_if = "<[i64]>::is_empty")]
@@ -39,7 +41,7 @@ struct AnswerLine<'a> {
 struct AccuracyItem<'a> {
     column: &'a str,
     kind: String,
-    value: f64,
+    value: Value,
     confidence: f64,
 }
 
@@ -78,7 +80,7 @@ pub(super) fn answer(answer: &Answer, view: &View) -> serde_json::Result<String>
     let item = |a: &'_ Accuracy| (a.kind.to_string(), a.value, a.confidence);
     let accuracy = answer.accuracy().iter().map(|a| {
         let (kind, value, confidence) = item(a);
-        AccuracyItem { column: &a.column, kind, value, confidence }
+        AccuracyItem { column: &a.column, kind, value: float(value), confidence }
     });
     let receipt = answer.receipt();
     let left = receipt.into_iter().flat_map(|r| &r.left).map(|(name, left)| (name.as_str(), *left));
@@ -101,11 +103,13 @@ fn line<'a>(
         errors: view
             .columns
             .iter()
-            .filter_map(|c| Some((c.name.as_str(), c.margin.as_ref()?.errors.as_slice())))
+            .filter_map(|c| Some((c.name.as_str(), &c.margin.as_ref()?.errors)))
+            .map(|(name, errors)| (name, errors.iter().map(|e| e.map_or(Value::Null, float))))
+            .map(|(name, errors)| (name, errors.collect()))
             .collect(),
         notes,
-        cost: cost(spent),
-        left: left.map(|(name, left)| (name, amount(left))).collect(),
+        cost: cost(spent.neat()),
+        left: left.map(|(name, left)| (name, amount(left.neat_down()))).collect(),
         replayed,
     })
 }
@@ -164,9 +168,20 @@ fn cost(cost: Cost) -> Amount {
     amount
 }
 
-/// The number for a decimal text; JSON has no infinities.
+/// The number for a decimal text. What JSON has no number for is a text, as `to_json` of PostgreSQL writes it.
 fn number(text: &str) -> Value {
-    text.parse::<Number>().map_or(Value::Null, Value::Number)
+    let named = |_| match text {
+        "inf" => "Infinity",
+        "-inf" => "-Infinity",
+        other => other,
+    };
+    let named = |error| Value::String(named(error).to_owned());
+    text.parse::<Number>().map_or_else(named, Value::Number)
+}
+
+/// The same for a float.
+fn float(value: f64) -> Value {
+    Number::from_f64(value).map_or_else(|| number(&value.to_string()), Value::Number)
 }
 
 #[cfg(test)]
@@ -190,11 +205,14 @@ mod tests {
             rows: vec![
                 vec![number("9223372036854775807"), number("1.5"), text("2025-01-31")],
                 vec![Cell::Null, number("inf"), Cell::Boolean(true)],
+                vec![Cell::Null, number("-inf"), Cell::Null],
+                vec![Cell::Null, number("NaN"), text("")],
             ],
             winners: Vec::new(),
         };
         let kind = "within".to_owned();
-        let accuracy = vec![AccuracyItem { column: "n", kind, value: 2.99, confidence: 0.95 }];
+        let accuracy =
+            vec![AccuracyItem { column: "n", kind, value: float(2.99), confidence: 0.95 }];
         let half: Epsilon = "0.5".parse().unwrap();
         let both = Cost::round_up(&Loss::pure(&half)).unwrap();
         let cost = both.counted_in(&[Notion::Approximate]);
@@ -202,7 +220,8 @@ mod tests {
         assert_eq!(
             line(&view, accuracy, &[], (cost, &[]), [("research", left)].into_iter()).unwrap(),
             "{\"columns\":[\"n\",\"x\",\"d\"],\
-             \"rows\":[[9223372036854775807,1.5,\"2025-01-31\"],[null,null,true]],\
+             \"rows\":[[9223372036854775807,1.5,\"2025-01-31\"],[null,\"Infinity\",true],\
+             [null,\"-Infinity\",null],[null,\"NaN\",\"\"]],\
              \"accuracy\":[{\"column\":\"n\",\"kind\":\"within\",\"value\":2.99,\"confidence\":0.95}],\
              \"cost\":{\"epsilon\":0.5,\"delta\":0},\
              \"left\":{\"research\":{\"epsilon\":9,\"delta\":1e-6}}}"

@@ -389,7 +389,9 @@ fn pointed(text: &str, (line, column): (u64, u64), width: usize) -> Option<Strin
 
 fn receipt_line(receipt: &Receipt) -> String {
     let mut line = format!("cost {}", receipt.spent.neat());
-    for (index, (budget, left)) in receipt.left.iter().enumerate() {
+    // What costs nothing leaves what was left.
+    let left = if receipt.is_replayed { &[] } else { receipt.left.as_slice() };
+    for (index, (budget, left)) in left.iter().enumerate() {
         let lead = if index == 0 { " · left" } else { "," };
         // Writing to a String cannot fail.
         let _ = write!(line, "{lead} {} {}", visible::line(budget), left.neat_down());

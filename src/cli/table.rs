@@ -29,8 +29,8 @@ const WIDEST: u16 = 72;
 const PADDING: u16 = 2;
 /// The longest word of a title that is not broken.
 const TITLE: usize = 12;
-/// The longest word of a cell that is not broken where there is room.
-const WORD: usize = 16;
+/// The longest word of a cell that is not broken: the first of these for which there is room.
+const WORDS: [usize; 7] = [64, 40, 28, 20, 16, 12, 8];
 /// The longest number in a text that is not broken.
 const NUMBER: usize = 30;
 
@@ -57,9 +57,10 @@ pub(super) fn table(view: &View, frame: Frame) -> String {
     }
     rows.extend(last.map(|row| with_margins(view, row)));
     let mut text = grid(&header, &rows, frame);
-    // A terminal breaks lines anywhere, also inside of numbers.
+    // A terminal breaks lines anywhere, also inside of numbers and words.
     let is_wide = |width: u16| text.lines().any(|line| line.chars().count() > usize::from(width));
-    if count > 0 && frame.width.is_some_and(is_wide) {
+    let is_narrow = whole_words(&header, &rows, frame.width) == 0;
+    if count > 0 && (is_narrow || frame.width.is_some_and(is_wide)) {
         return expanded(view, frame.most);
     }
     if is_cut {
@@ -228,12 +229,36 @@ fn with_neat_amounts(text: &str, neat: fn(Spend) -> Spend) -> String {
     shown + rest
 }
 
-/// A bordered table; a column is a title and whether it is aligned to the right. If the terminal is wide enough, words are
-/// not broken either.
+/// A bordered table; a column is a title and whether it is aligned to the right. Words are broken only where the terminal is not wide
+/// enough for them.
 pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], frame: Frame) -> String {
-    let roomy = drawn(header, rows, frame, WORD);
+    let word = whole_words(header, rows, frame.width);
+    let roomy = drawn(header, rows, frame, word);
     let fits = |width: u16| roomy.lines().all(|line| line.chars().count() <= usize::from(width));
-    if frame.width.is_none_or(fits) { roomy } else { drawn(header, rows, frame, 0) }
+    if word == 0 || frame.width.is_none_or(fits) { roomy } else { drawn(header, rows, frame, 0) }
+}
+
+/// The longest of [`WORDS`] for which a table fits into the terminal without breaking words up to this length; 0 for none.
+fn whole_words(header: &[(String, bool)], rows: &[Vec<String>], width: Option<u16>) -> usize {
+    let Some(width) = width.map(usize::from) else { return WORDS[0] };
+    let fits = |word: &&usize| {
+        let columns = header.iter().enumerate();
+        let columns = columns.map(|(i, (title, right))| {
+            let cells = rows.iter().filter_map(|row| row.get(i));
+            least(title, cells.map(String::as_str), *right, **word) + usize::from(PADDING) + 1
+        });
+        columns.sum::<usize>() < width
+    };
+    WORDS.iter().find(fits).copied().unwrap_or(0)
+}
+
+/// The least width of a column that breaks no number, no short word of its title, and no word of its cells up to this length.
+fn least<'a>(title: &str, cells: impl Iterator<Item = &'a str>, right: bool, word: usize) -> usize {
+    // A number is never broken: half of one is another number. Neither is a word of a title, unless it is long.
+    let words = title.split_whitespace().map(|word| word.chars().count());
+    let words = words.filter(|length| *length <= TITLE);
+    let whole = cells.map(|cell| if right { cell.chars().count() } else { longest(cell, word) });
+    whole.chain(words).max().unwrap_or(0)
 }
 
 /// A table that breaks no numbers, no short words of titles, and no words of cells up to this length.
@@ -255,15 +280,9 @@ fn drawn(header: &[(String, bool)], rows: &[Vec<String>], frame: Frame, word: us
         if *right {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        // A number is never broken: half of one is another number. Neither is a word of a title, unless it is long.
-        let words = title.split_whitespace().map(|word| word.chars().count());
-        let words = words.filter(|length| *length <= TITLE);
-        let cells = rows.iter().filter_map(|row| row.get(i));
-        let whole =
-            cells.map(|cell| if *right { cell.chars().count() } else { longest(cell, word) });
-        let least = whole.chain(words).max().and_then(|width| u16::try_from(width).ok());
-        let (least, most) =
-            (Width::Fixed(least.unwrap_or(0).saturating_add(PADDING)), Width::Fixed(WIDEST));
+        let cells = rows.iter().filter_map(|row| row.get(i)).map(String::as_str);
+        let least = u16::try_from(least(title, cells, *right, word)).unwrap_or(0);
+        let (least, most) = (Width::Fixed(least.saturating_add(PADDING)), Width::Fixed(WIDEST));
         column.set_constraint(match right {
             true => ColumnConstraint::LowerBoundary(least),
             false => ColumnConstraint::Boundaries { lower: least, upper: most },
@@ -460,6 +479,34 @@ mod tests {
             let text = grid(&header, std::slice::from_ref(&row), frame);
             assert!(text.contains("1234567890.123456789"), "{width}\n{text}");
         }
+    }
+
+    /// A word that was broken over two lines read as two words, where another column had room to spare.
+    #[test]
+    fn no_word_is_broken_where_there_is_room() {
+        let header = ["about", "finding", "remedy"].map(|title| (title.to_owned(), false));
+        let row = [
+            "measurements.blood_pressure_systolic",
+            "this column may have values that a group key cannot have, so far",
+            "declare it",
+        ];
+        let row = row.map(str::to_owned).to_vec();
+        for width in [80, 100, 120] {
+            let frame = Frame { width: Some(width), ..ALL };
+            let text = grid(&header, std::slice::from_ref(&row), frame);
+            for word in row.iter().flat_map(|cell| cell.split(' ')) {
+                assert!(text.contains(word), "{width}: {word}\n{text}");
+            }
+            assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
+        }
+        // Of many columns of words there may be no room for all of them.
+        let header = vec![("a".to_owned(), false); 12];
+        let text = grid(
+            &header,
+            &[vec!["notwithstanding".to_owned(); 12]],
+            Frame { width: Some(80), ..ALL },
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]

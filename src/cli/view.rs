@@ -125,12 +125,15 @@ pub(super) fn kind(data_type: &DataType) -> Kind {
 }
 
 fn cells(array: &dyn Array) -> Result<Vec<Cell>, ArrowError> {
-    let options = FormatOptions::default();
+    // NULL within lists is written out as it is outside of them.
+    let options = FormatOptions::default().with_null("NULL");
     let formatter = ArrayFormatter::try_new(array, &options)?;
+    // Not `is_null`, by which no entry of a column of the type NULL is.
+    let nulls = array.logical_nulls();
     let booleans = array.as_any().downcast_ref::<BooleanArray>();
     let numeric = kind(array.data_type()).is_numeric();
     let cell = |row| {
-        if array.is_null(row) {
+        if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             return Ok(Cell::Null);
         }
         if let Some(booleans) = booleans {
@@ -198,7 +201,10 @@ pub(super) fn percent(confidence: f64) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, Date32Array, Decimal128Array, Float64Array, Int64Array};
+    use arrow::array::{
+        ArrayRef, Date32Array, Decimal128Array, Float64Array, Int64Array, ListArray, NullArray,
+    };
+    use arrow::datatypes::Int64Type;
 
     use super::*;
 
@@ -234,7 +240,15 @@ mod tests {
     #[test]
     fn values_become_cells() {
         let decimal = Decimal128Array::from(vec![12_345]).with_precision_and_scale(10, 2).unwrap();
-        let columns: [(ArrayRef, Cell); 6] = [
+        let columns: [(ArrayRef, Cell); 8] = [
+            (Arc::new(NullArray::new(1)), Cell::Null),
+            (
+                Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>([Some([
+                    Some(1),
+                    None,
+                ])])),
+                Cell::Text("[1, NULL]".to_owned()),
+            ),
             (Arc::new(Int64Array::from(vec![i64::MIN])), Cell::Number(i64::MIN.to_string())),
             (Arc::new(Int64Array::from(vec![None])), Cell::Null),
             (Arc::new(Float64Array::from(vec![1.5])), Cell::Number("1.5".to_owned())),

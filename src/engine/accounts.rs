@@ -44,7 +44,7 @@ pub(super) fn budgets(vault: &Vault, name: Option<&str>, reader: &str) -> Result
         ("table", column(&|s| s.budget.table.clone())),
         ("limit", column(&limits_text)),
         ("spent", column(&spent_text)),
-        ("left", column(&|s| s.left.to_string())),
+        ("left", column(&|s| s.left.neat_down().to_string())),
         ("per_query", column(&|s| per_query_text(&s.budget))),
         ("forecast", forecasts.collect()),
     ])
@@ -96,7 +96,8 @@ fn by_cell(vault: &Vault, states: &[BudgetState], reader: &str) -> Result<Answer
                 Cell::Value(value) => value.clone(),
                 Cell::Other => "(other)".to_owned(),
             };
-            rows.push([budget.name.clone(), column, shown, spent.to_string(), left.to_string()]);
+            let (spent, left) = (spent.neat_up().to_string(), left.neat_down().to_string());
+            rows.push([budget.name.clone(), column, shown, spent, left]);
         }
     }
     let column = |at: usize| rows.iter().filter_map(|row| row.get(at)).cloned().collect();
@@ -133,7 +134,8 @@ fn by_time(
     let periods: Vec<Option<i64>> = sums.keys().map(|(_, period)| *period).collect();
     let sums_of = || sums.values().copied().flatten();
     let budgets = StringArray::from_iter_values(sums.keys().map(|(budget, _)| budget));
-    let amounts = StringArray::from_iter_values(sums_of().map(|(spend, _)| spend.to_string()));
+    let amounts =
+        StringArray::from_iter_values(sums_of().map(|(spend, _)| spend.neat_up().to_string()));
     let charges = Int64Array::from_iter_values(sums_of().map(|(_, charges)| charges));
     let columns: [(&str, ArrayRef); 4] = [
         ("budget", Arc::new(budgets)),
@@ -176,8 +178,8 @@ fn by_analyst(states: &[BudgetState], spent: &[Spent]) -> Result<Answer, Error> 
                 budget.clone(),
                 of.to_string(),
                 limit.to_string(),
-                spent.to_string(),
-                left.to_string(),
+                spent.neat_up().to_string(),
+                left.neat_down().to_string(),
                 charges.to_string(),
             ]);
         }
@@ -187,7 +189,7 @@ fn by_analyst(states: &[BudgetState], spent: &[Spent]) -> Result<Answer, Error> 
                 budget.clone(),
                 analyst.to_owned(),
                 String::new(),
-                spend.to_string(),
+                spend.neat_up().to_string(),
                 String::new(),
                 charges.to_string(),
             ]);
@@ -252,9 +254,9 @@ fn spent_text(state: &BudgetState) -> String {
     match epsilon {
         Some(epsilon) => {
             let up = (epsilon * &thousand).ceil() / thousand;
-            format!("{} (ε ≤ {})", state.spent, decimal_text(&up, 3))
+            format!("{} (ε ≤ {})", state.spent.neat_up(), decimal_text(&up, 3))
         }
-        None => state.spent.to_string(),
+        None => state.spent.neat_up().to_string(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! In: an answer, and everything that it followed from. Out: the same. Nothing is looked at here: `query::repeat` compares what an answer
 //! followed from with what the vault says now. What is kept was shown to its analyst already.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +11,7 @@ use crate::answer::Answer;
 use crate::catalog::{Catalog, Table};
 use crate::dialect::QueryStatement;
 use crate::ledger::{AskedDraw, Kept, Moment};
+use crate::privacy::Spend;
 
 /// The most bytes of all answers, and of one. Where there are more, all are forgotten.
 const MOST_BYTES: usize = 16 << 20;
@@ -35,6 +36,8 @@ pub(crate) struct Repeat {
     pub(crate) answer: Answer,
     /// When the vault was last found to say all this, and that the answer was shown again on that day.
     pub(crate) seen: Seen,
+    /// What was left of its budgets then.
+    pub(crate) left: Left,
 }
 
 /// A moment of the vault, if it was a file at all.
@@ -50,6 +53,28 @@ impl Seen {
     /// It was seen now.
     pub(crate) fn set(&self, now: Option<Moment>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+}
+
+/// What is left of budgets, by name.
+#[derive(Debug)]
+pub(crate) struct Left(Mutex<Vec<(String, Spend)>>);
+
+impl Left {
+    pub(crate) fn new(left: Vec<(String, Spend)>) -> Self {
+        Self(Mutex::new(left))
+    }
+
+    pub(crate) fn get(&self) -> Vec<(String, Spend)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set(&self, left: Vec<(String, Spend)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = left;
+    }
+
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        self.get().into_iter().map(|(name, _)| name).collect()
     }
 }
 

@@ -141,7 +141,7 @@ impl Explanation {
         lines.extend(derivations.iter().map(|steps| ("derivation", steps.join(" → "))));
         let mut json = json!({
             "releases": releases,
-            "cost": cost_json(cost),
+            "cost": cost_json(cost.neat()),
             "budgets": quotes.iter().map(budget_json).collect::<Vec<_>>(),
             "derivation": match derivations.as_slice() {
                 [steps] => derivation_tree(steps),

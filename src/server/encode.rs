@@ -403,7 +403,7 @@ fn float(value: f64, plain: &str, scientific: &str) -> String {
 
 /// The cells of a column as Arrow writes them.
 fn formatted(column: &ArrayRef) -> Result<Vec<String>, Unencoded> {
-    let options = FormatOptions::default().with_display_error(false);
+    let options = FormatOptions::default().with_null("NULL").with_display_error(false);
     let formatter = ArrayFormatter::try_new(column.as_ref(), &options).map_err(|_| Unencoded)?;
     let text = |row| match column.is_null(row) {
         true => Ok(String::new()),

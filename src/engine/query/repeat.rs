@@ -22,7 +22,7 @@ use super::rows::RowsOf;
 use crate::answer::Answer;
 use crate::catalog::{Catalog, Source, Table};
 use crate::dialect::QueryStatement;
-use crate::engine::repeats::{Repeat, Seen};
+use crate::engine::repeats::{Left, Repeat, Seen};
 use crate::engine::session::Session;
 use crate::engine::state::Inner;
 use crate::engine::visit::at_vault;
@@ -63,6 +63,7 @@ impl Session {
         let (known, inner) = (Arc::clone(&repeat), Arc::clone(&self.inner));
         let (analyst, statement) = (self.analyst.clone(), text.trim().to_owned());
         let look = move |vault: &Vault| as_before(&known, &inner, vault, &analyst, &statement);
+        let was_seen = repeat.seen.is(self.inner.vault.moment());
         if !is_unchanged(&repeat, &self.inner, &self.analyst)
             && !at_vault(&self.inner.vault, look).await.unwrap_or(false)
         {
@@ -72,7 +73,12 @@ impl Session {
         }
         #[cfg(test)]
         self.inner.repeats.shown.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        Some(repeat.answer.clone())
+        if !was_seen {
+            // Something was committed since, and less may be left.
+            let names = repeat.left.names();
+            repeat.left.set(self.left_now(names).await);
+        }
+        Some(repeat.answer.clone().with_left(repeat.left.get()))
     }
 
     /// What the answer to a query follows from, if that is nothing but its statement, declarations and kept draws.
@@ -125,9 +131,20 @@ impl Session {
         if paid == charges {
             let answer = answer.clone();
             let contents = before;
-            let seen = Seen::default();
-            let repeat =
-                Repeat { query, catalog, tables, contents, asked, kept, charges, answer, seen };
+            let left = answer.receipt().map_or_else(Vec::new, |receipt| receipt.left.clone());
+            let (seen, left) = (Seen::default(), Left::new(left));
+            let repeat = Repeat {
+                query,
+                catalog,
+                tables,
+                contents,
+                asked,
+                kept,
+                charges,
+                answer,
+                seen,
+                left,
+            };
             self.inner.repeats.keep(&self.analyst, text.trim(), repeat);
         }
     }

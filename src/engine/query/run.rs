@@ -4,6 +4,7 @@
 //! failure has the same sentence, whatever the rows. Before anything leaves, the tables that were read as public ones are
 //! looked at once more.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -25,7 +26,7 @@ use crate::error::Error;
 use crate::exec::source::{Reading, encoded_draw};
 use crate::exec::{self, Collected, Drawn, Running};
 use crate::ledger::{KeptDraw, Vault};
-use crate::privacy::Cost;
+use crate::privacy::{Cost, Spend};
 
 /// What is said of an answer whose draws the vault could not keep.
 const NOT_KEPT: &str =
@@ -72,6 +73,14 @@ impl Paid {
             is_charged: self.is_charged(),
         }
     }
+}
+
+/// The budgets that a query would be charged to if it were not shown again.
+fn budgets(planned: &Planned) -> BTreeSet<String> {
+    let parts = planned.release().analysis().parts().iter();
+    let domains = parts.map(|part| part.subject().unit_domain());
+    let own = domains.flat_map(|domain| planned.catalog().budgets_of(domain));
+    own.map(|budget| budget.name.clone()).collect()
 }
 
 impl ReadAsPublic {
@@ -125,7 +134,7 @@ impl Session {
                 replayed,
             }),
             (None, Some(sequence)) => {
-                let (spent, left) = (Cost::default(), Vec::new());
+                let (spent, left) = (Cost::default(), self.left_now(budgets(&planned)).await);
                 let charge = planned.release().replayed_charges().first().copied();
                 let charge = charge.unwrap_or(sequence);
                 let cells = Vec::new();
@@ -136,6 +145,15 @@ impl Session {
         let left = self.inner.resources.rows;
         let collected = Collected::new(state);
         Ok(Ran { planned, drawn, receipt, notes, rows, left, collected, _shown: shown })
+    }
+
+    /// What is left of budgets by name; nothing where that cannot be read, since what was paid for is shown in any case.
+    pub(super) async fn left_now(&self, names: BTreeSet<String>) -> Vec<(String, Spend)> {
+        let analyst = self.analyst.clone();
+        let states = at_vault(&self.inner.vault, move |vault| vault.budgets_for(&analyst)).await;
+        let states = states.unwrap_or_default().into_iter();
+        let states = states.map(|state| (state.budget.name, state.left));
+        states.filter(|(name, _)| names.contains(name)).collect()
     }
 
     /// Keeps what a paid query drew. If that fails, it is drawn and paid for once more when it is asked again.

@@ -9,21 +9,20 @@
 //! ```
 
 pub(crate) mod folder;
+mod text;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, new_null_array};
-use arrow::csv::WriterBuilder;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
-use arrow::error::ArrowError;
-use arrow::json::LineDelimitedWriter;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::errors::ParquetError;
 
 use crate::dialect::CopyFormat;
 use crate::exec::target::folder::Folder;
+use crate::exec::target::text::{csv, json};
 
 /// A new file for an answer, or for texts one after another; it is removed unless something was written.
 #[derive(Debug)]
@@ -114,19 +113,6 @@ pub(crate) fn unknown_to_parquet(schema: &Schema) -> Option<&FieldRef> {
         batch.is_ok_and(|batch| parquet(io::sink(), &batch.schema(), &[batch]).is_ok())
     };
     schema.fields().iter().find(|field| !takes(field))
-}
-
-fn csv(to: impl Write, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<(), ArrowError> {
-    let mut writer = WriterBuilder::new().with_header(true).build(to);
-    // The header comes with the first batch.
-    writer.write(&RecordBatch::new_empty(schema.clone()))?;
-    batches.iter().try_for_each(|batch| writer.write(batch))
-}
-
-fn json(to: impl Write, batches: &[RecordBatch]) -> Result<(), ArrowError> {
-    let mut writer = LineDelimitedWriter::new(to);
-    batches.iter().try_for_each(|batch| writer.write(batch))?;
-    writer.finish()
 }
 
 fn parquet(

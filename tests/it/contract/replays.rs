@@ -45,6 +45,8 @@ async fn asked(session: &Session, sql: &str) -> (String, bool) {
     let answer = session.query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let receipt = answer.receipt().unwrap();
     let paid = left(session) < before;
+    let left_told = receipt.left.iter().find(|(name, _)| name == "b").map(|(_, left)| left.nano);
+    assert_eq!(left_told, Some(left(session)), "{sql}");
     assert_eq!(receipt.is_replayed, !paid, "{sql}");
     assert_eq!(receipt.spent == hushql::Cost::default(), !paid, "{sql}");
     let rows = answer.to_string();
@@ -92,6 +94,24 @@ async fn the_same_release_is_paid_once() {
     assert_eq!(left(&lab), 0);
     assert_eq!(asked(&lab, ASK).await, (rows, false));
     assert!(lab.query("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people").await.is_err());
+}
+
+/// Others spend while an answer is shown again and again.
+#[tokio::test]
+async fn what_is_left_is_told_as_of_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "ALL").await;
+    let [lab, other] = ["lab", "other"].map(|name| engine.analyst(name).unwrap());
+    for eps in [1.0, 2.0, 0.5] {
+        for _ in 0..3 {
+            asked(&lab, ASK).await;
+        }
+        let sql = format!("SELECT LAPLACE(eps={eps}) COUNT(*) AS n FROM people WHERE age > {eps}");
+        assert!(asked(&other, &sql).await.1);
+    }
+    let receipt = lab.query(ASK).await.unwrap().receipt().unwrap().clone();
+    assert_eq!(receipt.left_text(), "b ε = 5.5, δ = 1e-6");
+    assert!(!receipt.to_string().contains("left"), "{receipt}");
 }
 
 /// A question reads a table itself, a view of all its columns, or a query that gives another one's name away: it stays the same.

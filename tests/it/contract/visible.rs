@@ -222,3 +222,20 @@ fn spreadsheets_run_nothing() {
     );
     assert_eq!(ask(&[]), "x,-n\n=1+1,-1\n+1,-1\n-1,-1\n@x,-1\n\"\t=1\",-1\nplain,-1\na=1,-1\n");
 }
+
+/// An empty cell is an empty text, in a column without a type too.
+#[tokio::test]
+async fn null_is_told_from_the_empty_text() {
+    let session = Engine::demo().unwrap().analyst("lab").unwrap();
+    let sql = "SELECT NULL AS a, '' AS b, CAST(NULL AS INT) AS c";
+    let shown = session.query(sql).await.unwrap().to_string();
+    let row = shown.lines().nth(3).unwrap();
+    let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+    assert_eq!(cells, ["NULL", "", "NULL"], "{shown}");
+    let study = Study::new();
+    let run =
+        |format: &str| study.run(&["study.db", "--analyst", "lab", "--format", format, "-c", sql]);
+    assert!(run("csv").out.ends_with("\n,\"\",\n"), "{:?}", run("csv"));
+    assert!(run("markdown").out.contains("| NULL |  | NULL |"), "{:?}", run("markdown"));
+    assert!(run("json").out.contains("\"rows\":[[null,\"\",null]"), "{:?}", run("json"));
+}
