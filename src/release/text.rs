@@ -49,17 +49,17 @@ pub(crate) fn bound_note(measure: &Measure, one: &Mechanized, rung: usize) -> Op
     };
     let of_all = ladder.is_declared && measure.clause.parameters.total_rows.is_none();
     let cut = match most_beyond(chosen, rung) {
-        None if of_all => "which is all that it may have by its declaration".to_owned(),
-        None => "which is the largest one; what it cuts is in no ±".to_owned(),
+        None if of_all => "which is the declared one and cuts nothing".to_owned(),
+        None => "which is the largest one; the ± does not count what it cuts".to_owned(),
         Some(most) => {
             let lost = if of_all { lost(measure, chosen, rung) } else { None };
-            let lost = lost.map(|lost| format!(", and lose {lost} at most")).unwrap_or_default();
+            let lost = lost.map(|lost| format!(" and lose at most {lost}")).unwrap_or_default();
             format!(
-                "beyond which are {most} units at most with 95 %{lost}; what it cuts is in no ±"
+                "and with 95 % at most {most} units have more{lost}; the ± does not count what it cuts"
             )
         }
     };
-    Some(format!("{text}: {bounded} at most, the bound chosen, {cut}"))
+    Some(format!("{text}: {bounded} at most: this is the bound chosen, {cut}"))
 }
 
 /// What the units beyond a bound lose of what they may have by their declaration.

@@ -38,8 +38,8 @@ fn bounds(answer: &Answer) -> Vec<u128> {
     let notes = answer.notes().iter().filter(|note| note.contains("the bound chosen"));
     let bound = |note: &String| {
         let says_what_is_cut =
-            note.contains(" units at most with 95 %") || note.contains("the largest one");
-        assert!(says_what_is_cut && note.ends_with("what it cuts is in no ±"), "{note}");
+            note.contains("and with 95 % at most ") || note.contains("the largest one");
+        assert!(says_what_is_cut && note.ends_with("the ± does not count what it cuts"), "{note}");
         let words = note.split_once(": a unit ").unwrap().1.split(' ');
         words.into_iter().find_map(|word| word.parse().ok()).unwrap()
     };
