@@ -40,9 +40,9 @@ const MAGIC: f64 = 6_755_399_441_055_744.0;
 pub enum Grid {
     /// Integer columns: the value itself.
     Integer,
-    /// Decimal columns of this scale: the unscaled integer.
+    /// Decimal columns: the value times 10^scale, rounded half to even.
     Decimal {
-        /// Digits after the point; equal to the column's own scale.
+        /// Digits after the point; at most the column's own, so that nothing is rounded if they are equal.
         scale: i8,
     },
     /// Float columns: the value times 2^log2, rounded half to even.
@@ -127,7 +127,7 @@ impl GridRange {
         match self.grid {
             Grid::Integer => data_type.is_integer(),
             Grid::Decimal { scale } => {
-                matches!(data_type, DataType::Decimal128(_, own) if *own == scale)
+                matches!(data_type, DataType::Decimal128(_, own) if 0 <= scale && scale <= *own)
             }
             Grid::Binary { .. } => matches!(data_type, DataType::Float32 | DataType::Float64),
         }
@@ -136,8 +136,9 @@ impl GridRange {
     /// Calls `visit(row, value)` in row order for every row that is neither NULL nor NaN nor masked out.
     ///
     /// # Guarantee
-    /// For all columns, `value` = clamp(round(x·2^k), lo, hi), exactly: only floats are rounded, half to even; ±∞
-    /// become the ends, and −0.0 becomes 0. It depends on the row's own x alone.
+    /// For all columns, `value` = clamp(round(x·s), lo, hi), exactly, where s is the number of steps in 1: floats are rounded, and
+    /// decimals with more places than the grid, half to even; ±∞ become the ends, and −0.0 becomes 0. It depends on the row's own
+    /// x alone.
     ///
     /// # Errors
     /// A planning error when the column's type does not belong to the grid.
@@ -145,7 +146,7 @@ impl GridRange {
         &self,
         column: &dyn Array,
         mask: Option<&NullBuffer>,
-        visit: impl FnMut(usize, i128),
+        mut visit: impl FnMut(usize, i128),
     ) -> Result<()> {
         if !self.accepts(column.data_type()) {
             return plan_err!("a column of type {} does not fit its grid", column.data_type());
@@ -159,12 +160,31 @@ impl GridRange {
             DataType::UInt16 => self.integers::<UInt16Type>(column, mask, visit),
             DataType::UInt32 => self.integers::<UInt32Type>(column, mask, visit),
             DataType::UInt64 => self.wide::<UInt64Type>(column, mask, visit),
-            DataType::Decimal128(..) => self.wide::<Decimal128Type>(column, mask, visit),
+            DataType::Decimal128(..) => match self.dropped(column.data_type()) {
+                None => self.wide::<Decimal128Type>(column, mask, visit),
+                Some(unit) => {
+                    let valid = NullBuffer::union(column.nulls(), mask);
+                    let values = column.as_primitive::<Decimal128Type>().values();
+                    scan(values, valid.as_ref(), |row, value| {
+                        visit(row, nearest_quotient(value, unit).clamp(self.lo, self.hi));
+                    });
+                }
+            },
             DataType::Float32 => self.floats::<Float32Type>(column, mask, visit),
             DataType::Float64 => self.floats::<Float64Type>(column, mask, visit),
             other => return plan_err!("a column of type {other} cannot be summed"),
         }
         Ok(())
+    }
+
+    /// The number of a column's own units in one step of the grid; `None` if it is one.
+    fn dropped(&self, data_type: &DataType) -> Option<i128> {
+        match (self.grid, data_type) {
+            (Grid::Decimal { scale }, DataType::Decimal128(_, own)) if scale < *own => {
+                10_i128.checked_pow(u32::from(own.abs_diff(scale)))
+            }
+            _ => None,
+        }
     }
 
     /// Integers up to 64 signed bits; the clamp stays in 64 bits when the interval does.
@@ -251,6 +271,17 @@ impl GridRange {
             });
         }
     }
+}
+
+/// `value / unit`, rounded half to even; the unit is a power of ten, and not 1.
+fn nearest_quotient(value: i128, unit: i128) -> i128 {
+    let (quotient, rest) = (value / unit, value % unit);
+    let away = match rest.abs().cmp(&(unit / 2)) {
+        std::cmp::Ordering::Less => false,
+        std::cmp::Ordering::Equal => quotient % 2 != 0,
+        std::cmp::Ordering::Greater => true,
+    };
+    quotient + if away { rest.signum() } else { 0 }
 }
 
 /// Rounds floats to an interval whose integers are all exact in `f64`.
@@ -384,6 +415,36 @@ mod tests {
         assert_eq!(steps(grid, -5_000, 20_000, &column), [Some(12_345), Some(-5_000)]);
         let other = GridRange::new(Grid::Decimal { scale: 3 }, 0, 1).unwrap();
         assert!(other.for_each(&column, None, |_, _| ()).is_err());
+    }
+
+    /// Against integers: the nearest multiple, and of two the even one.
+    #[test]
+    fn decimals_with_more_places_are_rounded() {
+        for places in 1..=20_u8 {
+            let unit = 10_i128.pow(places.into());
+            let values: Vec<i128> = (-40..=40)
+                .flat_map(|half| [-1, 0, 1].map(|off| half * (unit / 2) + off))
+                .chain([10_i128.pow(38) - 1, 1 - 10_i128.pow(38)])
+                .collect();
+            let own = 2 + places.cast_signed();
+            let column = Decimal128Array::from(values.clone()).with_precision_and_scale(38, own);
+            let column: ArrayRef = Arc::new(column.unwrap());
+            let grid = Grid::Decimal { scale: 2 };
+            for ((lo, hi), value, found) in
+                [(-1_000, 1_000), (-7, 5)].into_iter().flat_map(|ends| {
+                    let found = steps(grid, ends.0, ends.1, &column);
+                    values.clone().into_iter().zip(found).map(move |(v, found)| (ends, v, found))
+                })
+            {
+                let down = value.div_euclid(unit);
+                let nearest = match (2 * value.rem_euclid(unit)).cmp(&unit) {
+                    std::cmp::Ordering::Less => down,
+                    std::cmp::Ordering::Equal => down + down.rem_euclid(2),
+                    std::cmp::Ordering::Greater => down + 1,
+                };
+                assert_eq!(found, Some(nearest.clamp(lo, hi)), "{value} {places}");
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use arrow::datatypes::DataType;
 
+use crate::functions::Written;
+
 /// The name of a type in messages: `VARCHAR`, `BIGINT`, `DECIMAL(10, 2)`; Arrow's own name for types that SQL has no word for.
 pub(crate) fn sql_type(data_type: &DataType) -> String {
     let name = match data_type {
@@ -22,7 +24,9 @@ pub(crate) fn sql_type(data_type: &DataType) -> String {
         DataType::Date32 | DataType::Date64 => "DATE",
         DataType::Timestamp(_, None) => "TIMESTAMP",
         DataType::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
-        DataType::Decimal128(precision, scale) => return format!("DECIMAL({precision}, {scale})"),
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
+            return format!("DECIMAL({precision}, {scale})");
+        }
         DataType::Dictionary(_, values) => return sql_type(values),
         other => return other.to_string(),
     };
@@ -44,6 +48,9 @@ pub(crate) fn in_literals(expr: &str) -> String {
             let inner = &said[start + of.len()..];
             let close = if quote.is_empty() { ")" } else { "\")" };
             let Some((value, rest)) = inner.split_once(close) else { break };
+            // The digits of a number with a point.
+            let is_number = value.contains('.') && Written::parse(value).is_some();
+            let quote = if is_number { "" } else { quote };
             said = format!("{}{quote}{value}{quote}{rest}", &said[..start]);
         }
     }

@@ -54,7 +54,7 @@ class Answer:
         return self._native.num_rows()
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """The rows as tuples, for which no other package is needed. Dates, decimals and nested values are texts.
+        """The rows as tuples, for which no other package is needed. Decimals are `decimal.Decimal`; dates and nested values are texts.
 
         >>> import hushql as hq
         >>> hq.demo().analyst("lab").sql("SELECT 1 AS one, 'a' AS a").rows()

@@ -142,7 +142,24 @@ def _values(params: Iterable[Parameter] | None) -> list[None | bool | int | floa
     return [_value(value, i + 1) for i, value in enumerate(params)]
 
 
-def _value(value: Any, number: int) -> None | bool | int | float | str:
+class _Digits:
+    """The digits of a decimal, all of which the engine keeps."""
+
+    def __init__(self, digits: str) -> None:
+        self.digits = digits
+
+
+def _digits(value: decimal.Decimal) -> _Digits | None:
+    """A decimal without an exponent, if at most 38 of its digits count."""
+    if not value.is_finite() or abs(value.adjusted()) > 38:
+        return None
+    digits = format(value, "f")
+    whole, _, fraction = digits.lstrip("-").partition(".")
+    count = len(whole.lstrip("0")) + len(fraction.rstrip("0"))
+    return _Digits(digits) if count <= 38 else None
+
+
+def _value(value: Any, number: int) -> None | bool | int | float | str | _Digits:
     """A parameter as the engine takes it. An error names its type, and not the value."""
     if type(value).__module__ == "numpy" and hasattr(value, "item"):
         value = value.item()
@@ -157,9 +174,10 @@ def _value(value: Any, number: int) -> None | bool | int | float | str:
             raise ValueError(f"the value of ${number} does not fit into 64 bits")
         return int(value)
     if isinstance(value, decimal.Decimal):
-        if value.is_finite() and decimal.Decimal(repr(float(value))) == value:
-            return float(value)
-        raise ValueError(f"the Decimal of ${number} has more digits than a float: write it into the query")
+        digits = _digits(value)
+        if digits is None:
+            raise ValueError(f"the Decimal of ${number} is not a number of at most 38 digits")
+        return digits
     if isinstance(value, datetime.datetime):
         if value.tzinfo is not None:
             value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)

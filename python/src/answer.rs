@@ -193,6 +193,14 @@ fn values<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Vec<Bound<'py, Py
         true => python(py, None::<String>),
         false => python(py, Some(formatter.value(row).try_to_string().map_err(failed)?)),
     };
+    if data_type.is_decimal() {
+        let decimal = py.import("decimal")?.getattr("Decimal")?;
+        let number = |row| {
+            let digits = text(row)?;
+            if digits.is_none() { Ok(digits) } else { decimal.call1((digits,)) }
+        };
+        return (0..column.len()).map(number).collect();
+    }
     (0..column.len()).map(text).collect()
 }
 

@@ -39,6 +39,10 @@ impl Drop for Session {
 pub(crate) enum Parameter {
     Boolean(bool),
     Integer(i64),
+    /// The digits of a decimal.
+    Decimal {
+        digits: String,
+    },
     Float(f64),
     Text(String),
 }
@@ -48,6 +52,7 @@ impl From<Parameter> for Value {
         match parameter {
             Parameter::Boolean(value) => Self::from(value),
             Parameter::Integer(value) => Self::from(value),
+            Parameter::Decimal { digits } => Self::Decimal(digits),
             Parameter::Float(value) => Self::from(value),
             Parameter::Text(value) => Self::from(value),
         }

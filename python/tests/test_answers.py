@@ -69,7 +69,11 @@ def test_values_take_the_place_of_parameters(lab):
     row = lab.sql(query, [None, True, -5, 0.5, "it's; DROP TABLE adult"]).rows()[0]
     assert row == (None, True, -5, 0.5, "it's; DROP TABLE adult")
     dates = [datetime.date(2026, 2, 28), datetime.datetime(2026, 2, 28, 12, 30), decimal.Decimal("0.25")]
-    assert lab.sql("SELECT $1 AS a, $2 AS b, $3 AS c", dates).rows() == [("2026-02-28", "2026-02-28 12:30:00", 0.25)]
+    assert lab.sql("SELECT $1 AS a, $2 AS b, $3 AS c", dates).rows() == [
+        ("2026-02-28", "2026-02-28 12:30:00", decimal.Decimal("0.25"))
+    ]
+    exact = decimal.Decimal("12345678901234567890.123456789012345678")
+    assert lab.sql("SELECT $1 AS a, $1 = 12345678901234567890.123456789012345678 AS b", [exact]).rows() == [(exact, True)]
     east = datetime.timezone(datetime.timedelta(hours=2))
     assert lab.sql("SELECT $1 AS a", [datetime.datetime(2026, 1, 1, 1, tzinfo=east)]).rows() == [("2025-12-31 23:00:00",)]
     assert lab.sql("SELECT $1 AS a", (one for one in [7])).scalar() == 7
@@ -87,7 +91,8 @@ def test_values_take_the_place_of_parameters(lab):
         ([1 + 2j], TypeError),
         ([2**63], ValueError),
         ([decimal.Decimal("NaN")], ValueError),
-        ([decimal.Decimal("0.12345678901234567890")], ValueError),
+        ([decimal.Decimal("0.123456789012345678901234567890123456789")], ValueError),
+        ([decimal.Decimal("1E+400")], ValueError),
         ([math.nan], hq.Refused),
         ([math.inf], hq.Refused),
         (["\udc80"], ValueError),

@@ -22,7 +22,7 @@ use sqlparser::ast::BinaryOperator;
 use super::quoting::as_sql;
 use super::temporal::MICROSECONDS;
 use crate::catalog::RESERVED;
-use crate::functions::{YEARS, is_in_calendar, without_offset};
+use crate::functions::{YEARS, is_in_calendar, without_offset, written as number_of};
 use crate::refusal::{Reason, Refusal};
 
 /// Looks at each operator before the planner makes an expression of it.
@@ -230,7 +230,13 @@ fn refusal(clause: String, message: impl Into<String>, hint: impl Into<String>) 
     Refusal::new(Reason::BadValue, clause, message, hint)
 }
 
+/// The value of a literal. A number with a point is one, and its value is its digits.
 fn literal(expr: &Expr) -> Option<&ScalarValue> {
+    if let Expr::Cast(cast) = expr
+        && number_of(expr).is_some()
+    {
+        return literal(&cast.expr);
+    }
     if let Expr::Literal(value, _) = expr { Some(value) } else { None }
 }
 
@@ -239,7 +245,7 @@ fn is_null(expr: &Expr) -> bool {
 }
 
 fn text_of(expr: &Expr) -> Option<&str> {
-    literal(expr)?.try_as_str()?
+    if let Expr::Literal(value, _) = expr { value.try_as_str()? } else { None }
 }
 
 /// The operands of an operator of SQL.

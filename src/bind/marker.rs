@@ -85,6 +85,15 @@ pub(crate) fn marker_function(n: usize, clause: &ReleaseClause) -> Arc<Aggregate
     Arc::new(AggregateUDF::from(Marker::new(n, clause)))
 }
 
+/// Whether the release that a function represents divides what it adds up; `None` for any other function.
+pub(super) fn marker_divides(function: &AggregateUDF) -> Option<bool> {
+    let marker = function.inner().downcast_ref::<Marker>()?;
+    Some(match marker.kind {
+        Kind::Average | Kind::Spread | Kind::Joint => true,
+        Kind::Chosen | Kind::Count | Kind::Sum | Kind::Unsupported => false,
+    })
+}
+
 /// The type in which a sum over this type is released; `None` where it has no sum.
 fn sum_type(of: &DataType) -> Option<DataType> {
     match of {

@@ -45,15 +45,18 @@ use crate::functions::{
     width_bucket_function,
 };
 use comparisons::Strict;
+use decimals::with_decimals;
 use error::{UNKNOWN_TABLE, place, unbound};
 use functional_dependencies::Forgetful;
 use grouping_sets::one_by_one;
 use marker::Marker;
 use merged::Joins;
+use one_type::with_one_type;
 use using::Numbered;
 
 mod allowed;
 mod comparisons;
+mod decimals;
 mod error;
 pub(crate) mod functional_dependencies;
 pub(crate) mod grouping_sets;
@@ -61,6 +64,8 @@ mod marker;
 mod merged;
 mod moment;
 pub(crate) mod names;
+mod one_type;
+mod points;
 pub(crate) mod quoting;
 pub(crate) mod sources;
 mod temporal;
@@ -111,7 +116,8 @@ impl Bound {
 /// [`BindError`] for an unknown name, or for types that do not fit together; a refusal of comparisons that would not mean
 /// what they say.
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> {
-    let QueryStatement { tree, releases, range_of: _, null_values, headings: _ } = query;
+    let QueryStatement { mut tree, releases, range_of: _, null_values, headings: _ } = query;
+    with_decimals(&mut tree);
     let numbered = Numbered::new(tree);
     let context = Context::new(sources, &releases, null_values, numbered.joins());
     let options = ParserOptions::new().with_collect_spans(true);
@@ -131,7 +137,8 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> 
         .and_then(with_keys_apart)
         .and_then(|plan| one_by_one(plan, releases.clone()))
         .map_err(|error| explained(error, &releases))?;
-    let plan = coerce(plan, &context.options)
+    let plan = with_one_type(plan)
+        .and_then(|plan| coerce(plan, &context.options))
         .and_then(with_keys_once)
         .and_then(union::with_named_branches)
         .and_then(typed)
@@ -226,7 +233,11 @@ fn with_keys_apart(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
 ///
 /// # Errors
 /// Those of [`bind`].
-pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<LogicalPlan, Unbound> {
+pub(crate) fn planned(
+    mut tree: Box<sql::Query>,
+    sources: &Sources,
+) -> Result<LogicalPlan, Unbound> {
+    with_decimals(&mut tree);
     let numbered = Numbered::new(tree);
     let context = Context::new(sources, &[], false, numbered.joins());
     let planner = SqlToRel::new(&context);
@@ -235,6 +246,7 @@ pub(crate) fn planned(tree: Box<sql::Query>, sources: &Sources) -> Result<Logica
         .and_then(wide_types::check)
         .and_then(|plan| comparisons::check(plan, false))
         .and_then(|plan| Ok(one_by_one(plan, Vec::new())?.0))
+        .and_then(with_one_type)
         .map_err(|error| match unbound(error, sources, context.known.names(), &[]) {
             // Its place is one in the view.
             Unbound::Mistake(BindError::At { source, .. }) => Unbound::Mistake(*source),

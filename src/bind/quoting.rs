@@ -13,6 +13,7 @@ use datafusion::sql::unparser::Unparser;
 use datafusion::sql::unparser::dialect::Dialect;
 
 use crate::catalog::{RESERVED, quoted};
+use crate::functions::with_numbers;
 
 struct Quoting;
 
@@ -30,12 +31,12 @@ pub(crate) fn name_of_column(name: &str) -> String {
     if is_computed { name.to_owned() } else { quoted(name) }
 }
 
-/// An expression as SQL.
+/// An expression as SQL, with numbers as they were written.
 ///
 /// # Errors
 /// What the planner has no syntax for.
 pub(crate) fn as_sql(expr: &Expr) -> Result<String> {
-    let sql = Unparser::new(&Quoting).with_pretty(true).expr_to_sql(expr)?;
+    let sql = Unparser::new(&Quoting).with_pretty(true).expr_to_sql(&with_numbers(expr))?;
     Ok(sql.to_string())
 }
 

@@ -1,6 +1,6 @@
 //! Answers, explanations and failures as JSON: one object per statement and line.
 //!
-//! In: the outcome of a statement. Out: one line without its line break. Integers are exact, dates are strings, and
+//! In: the outcome of a statement. Out: one line without its line break. Integers and decimals have all their digits, dates are strings, and
 //! an amount of ε or δ is the number that the ledger holds. Characters that control a terminal are JSON escapes.
 //!
 //! ```text
@@ -18,10 +18,15 @@ use serde_json::{Number, Value};
 use super::failure::Failure;
 use super::view::{Cell, View};
 
+/// The members of an answer before its rows, which are written with all of their digits.
 #[derive(Debug, Serialize)]
-struct AnswerLine<'a> {
+struct Head<'a> {
     columns: Vec<&'a str>,
-    rows: Vec<Vec<Value>>,
+}
+
+/// Those after its rows.
+#[derive(Debug, Serialize)]
+struct Tail<'a> {
     accuracy: Vec<AccuracyItem<'a>>,
     /// For each column with a ±, that of every row.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -96,9 +101,9 @@ fn line<'a>(
     (spent, replayed): (Cost, &'a [i64]),
     left: impl Iterator<Item = (&'a str, Spend)>,
 ) -> serde_json::Result<String> {
-    written(&AnswerLine {
-        columns: view.columns.iter().map(|column| column.name.as_str()).collect(),
-        rows: view.rows.iter().map(|row| row.iter().map(value).collect()).collect(),
+    let columns = view.columns.iter().map(|column| column.name.as_str()).collect();
+    let head = serde_json::to_string(&Head { columns })?;
+    let tail = serde_json::to_string(&Tail {
         accuracy,
         errors: view
             .columns
@@ -111,7 +116,15 @@ fn line<'a>(
         cost: cost(spent.neat()),
         left: left.map(|(name, left)| (name, amount(left.neat_down()))).collect(),
         replayed,
-    })
+    })?;
+    let rows = view.rows.iter().map(|row| {
+        let cells: Vec<String> = row.iter().map(cell).collect::<serde_json::Result<_>>()?;
+        Ok(format!("[{}]", cells.join(",")))
+    });
+    let rows = rows.collect::<serde_json::Result<Vec<_>>>()?.join(",");
+    // Two objects are one, with the rows between their members.
+    let (head, tail) = (head.trim_end_matches('}'), tail.trim_start_matches('{'));
+    Ok(visible::json(&format!("{head},\"rows\":[{rows}],{tail}")).into_owned())
 }
 
 /// A failure, and the line of the script at which its statement begins.
@@ -137,13 +150,24 @@ pub(super) fn one_line(object: &str) -> String {
     object.lines().map(str::trim).collect()
 }
 
-fn value(cell: &Cell) -> Value {
-    match cell {
+/// A value as JSON. A number keeps the digits that it has: JSON sets no limit to them, and a float would.
+fn cell(cell: &Cell) -> serde_json::Result<String> {
+    let value = match cell {
         Cell::Null => Value::Null,
         Cell::Boolean(value) => Value::Bool(*value),
+        Cell::Number(text) if is_plain(text) => return Ok(text.clone()),
         Cell::Number(text) => number(text),
         Cell::Text(text) => Value::String(text.clone()),
-    }
+    };
+    serde_json::to_string(&value)
+}
+
+/// Whether a number consists of a sign, digits and at most a point, as JSON writes it.
+fn is_plain(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    is_number(whole) && is_number(fraction) && (whole == "0" || !whole.starts_with('0'))
 }
 
 fn amount(spend: Spend) -> Amount {
@@ -204,6 +228,7 @@ mod tests {
             ],
             rows: vec![
                 vec![number("9223372036854775807"), number("1.5"), text("2025-01-31")],
+                vec![number("99999999999999999999"), number("999999999999.999999"), text("")],
                 vec![Cell::Null, number("inf"), Cell::Boolean(true)],
                 vec![Cell::Null, number("-inf"), Cell::Null],
                 vec![Cell::Null, number("NaN"), text("")],
@@ -220,7 +245,8 @@ mod tests {
         assert_eq!(
             line(&view, accuracy, &[], (cost, &[]), [("research", left)].into_iter()).unwrap(),
             "{\"columns\":[\"n\",\"x\",\"d\"],\
-             \"rows\":[[9223372036854775807,1.5,\"2025-01-31\"],[null,\"Infinity\",true],\
+             \"rows\":[[9223372036854775807,1.5,\"2025-01-31\"],\
+             [99999999999999999999,999999999999.999999,\"\"],[null,\"Infinity\",true],\
              [null,\"-Infinity\",null],[null,\"NaN\",\"\"]],\
              \"accuracy\":[{\"column\":\"n\",\"kind\":\"within\",\"value\":2.99,\"confidence\":0.95}],\
              \"cost\":{\"epsilon\":0.5,\"delta\":0},\

@@ -45,6 +45,7 @@ mod parameters;
 mod parser;
 mod partition;
 mod password;
+mod power;
 pub(crate) mod query;
 mod release_table;
 mod roles;

@@ -28,6 +28,7 @@ use super::histogram::{
 use super::literal::{literal, literal_list};
 use super::mode::{mode, starts_mode};
 use super::parameters::{mechanism_parameters, options};
+use super::power;
 use super::value::Value;
 use crate::dialect::clauses::{
     Clauses, call, error, expect_word, folded, keys_marker, number, options_marker, take_word,
@@ -106,6 +107,9 @@ impl Dialect for HushDialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        if parser.peek_token().token == Token::Caret {
+            return Some(Ok(power::PRECEDENCE));
+        }
         starts_keys(parser).then_some(Ok(self.prec_value(sqlparser::dialect::Precedence::Or)))
     }
 

@@ -7,6 +7,7 @@
 //! percentile_cont(0.9) WITHIN GROUP (ORDER BY x)     percentile_cont(x, 0.9)
 //! ifnull(x, 0), nvl(x, 0)                            coalesce(x, 0)
 //! mod(x, 7)                                          (x) % (7)
+//! x ^ 2                                              power(CAST(x AS DOUBLE), CAST(2 AS DOUBLE))
 //! (a, b) = (1, 2), (a, b) >= (1, 2)                  (a = 1 AND b = 2), (a > 1 OR a = 1 AND b >= 2)
 //! public.t, public.t.x                               t, t.x
 //! ```
@@ -19,6 +20,7 @@ use sqlparser::ast::{
     visit_expressions_mut, visit_relations_mut,
 };
 
+use super::power;
 use super::row_values::by_parts;
 use crate::dialect::error::DialectError;
 
@@ -28,15 +30,19 @@ const SCHEMA: &str = "public";
 /// Respells every call and every table of a query, wherever it stands.
 ///
 /// # Errors
-/// [`DialectError`] for rows that are compared with rows of another length.
+/// [`DialectError`] for rows that are compared with rows of another length, and for a power behind a minus sign.
 pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     without_schema(query);
+    power::check(query)?;
     let respelled = visit_expressions_mut(query, |expr| {
         if let Expr::Function(function) = expr {
             respelled(function);
             if let Some(remainder) = remainder(function) {
                 *expr = remainder;
             }
+        }
+        if let Some(power) = power::power(expr) {
+            *expr = power;
         }
         match by_parts(expr) {
             Ok(None) => {}

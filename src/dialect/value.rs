@@ -20,6 +20,7 @@ use crate::dialect::clauses::{number, numbered};
 use crate::dialect::error::DialectError;
 use crate::dialect::grouping_sets::written_keys;
 use crate::dialect::literal::{IN_A_CLAUSE, Literal};
+use crate::functions::Written;
 use crate::refusal::{Reason, Refusal};
 use crate::visible::steers;
 
@@ -43,6 +44,8 @@ pub enum Value {
     Integer(i64),
     /// A finite number. It means the shortest decimal that parses to this number.
     Float(f64),
+    /// A number in digits, such as `-17.010`, of which at most 38 count. It keeps all of them.
+    Decimal(String),
     /// A text, or a date or timestamp in SQL's format, such as `2026-02-28`.
     Text(String),
 }
@@ -107,20 +110,34 @@ impl Value {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
-            Self::Null | Self::Boolean(_) | Self::Integer(_) | Self::Float(_) => 0,
+            Self::Null
+            | Self::Boolean(_)
+            | Self::Integer(_)
+            | Self::Float(_)
+            | Self::Decimal(_) => 0,
         }
     }
 
     /// The literal of a clause.
     ///
     /// # Errors
-    /// A refusal for a number that is not finite, and for a text that is reserved for the engine.
+    /// A refusal for a number that is not finite, or not a decimal of 38 digits, and for a text that is reserved for the engine.
     pub(crate) fn literal(&self) -> Result<Literal, Refusal> {
         Ok(match self {
             Self::Null => Literal::Null,
             Self::Boolean(value) => Literal::Boolean(*value),
             Self::Integer(value) => Literal::Number(value.to_string()),
             Self::Float(value) => Literal::Number(decimal(*value).ok_or_else(not_finite)?),
+            Self::Decimal(text) => match Written::parse(text) {
+                Some(number) => Literal::Number(number.text),
+                None => {
+                    return Err(refusal(
+                        "a decimal is digits with at most one point, and at most 38 of them"
+                            .to_owned(),
+                        "fewer digits, or a float",
+                    ));
+                }
+            },
             Self::Text(text) if text.to_lowercase().starts_with(RESERVED) => {
                 return Err(refusal(
                     format!("texts that begin with {RESERVED} belong to the engine"),

@@ -32,6 +32,7 @@ mod released;
 mod seen;
 mod sound;
 mod width_bucket;
+mod written;
 
 use std::fmt::{Debug, Write};
 use std::hash::{Hash, Hasher};
@@ -54,7 +55,7 @@ use datafusion::logical_expr::{
 use sha2::{Digest, Sha256};
 
 pub(crate) use capped::capped;
-pub(crate) use cast::opaque_cast;
+pub(crate) use cast::{cast_value, opaque_cast, rounds};
 pub(crate) use checked::{checked, checked_abs, not_negative, not_zero};
 pub(crate) use corners::{Corner, corners};
 pub(crate) use date_bin::{Stride, date_bin_function, is_date_bin};
@@ -78,6 +79,7 @@ pub(crate) use sound::{
     temporal_limits, ticks_a_day,
 };
 pub(crate) use width_bucket::{EqualBuckets, is_width_bucket, width_bucket_function};
+pub(crate) use written::{Written, with_numbers, written};
 
 /// A float of 16 bits.
 type Half = <Float16Type as ArrowPrimitiveType>::Native;

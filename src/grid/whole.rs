@@ -57,7 +57,9 @@ impl GridRange {
             DataType::UInt16 => self.clamped::<UInt16Type, T>(column),
             DataType::UInt32 => self.clamped::<UInt32Type, T>(column),
             DataType::UInt64 => self.clamped::<UInt64Type, T>(column),
-            DataType::Decimal128(..) => self.clamped::<Decimal128Type, T>(column),
+            DataType::Decimal128(..) if self.dropped(column.data_type()).is_none() => {
+                self.clamped::<Decimal128Type, T>(column)
+            }
             DataType::Float32 => return self.rounded::<Float32Type, T>(column),
             DataType::Float64 => return self.rounded::<Float64Type, T>(column),
             _ => None,
@@ -143,7 +145,8 @@ mod tests {
             (Grid::Integer, Arc::new(Int64Array::from(vec![i64::MIN, -1, 0, 300, i64::MAX]))),
             (Grid::Integer, Arc::new(UInt64Array::from(vec![0, 1, 300, 1 << 63, u64::MAX]))),
             (Grid::Integer, Arc::new(Int64Array::from(vec![Some(5), None, Some(-900)]))),
-            (Grid::Decimal { scale: 2 }, Arc::new(decimals)),
+            (Grid::Decimal { scale: 2 }, Arc::new(decimals.clone())),
+            (Grid::Decimal { scale: 1 }, Arc::new(decimals)),
             (Grid::Binary { log2: 1 }, Arc::new(Float64Array::from(floats))),
             (Grid::Binary { log2: -3 }, Arc::new(Float32Array::from(vec![-0.0, f32::NAN, 20.0]))),
         ]

@@ -12,9 +12,6 @@ use hushql::Value;
 use super::encode::kinds;
 use super::{moment, numeric};
 
-/// The digits of a decimal that a float keeps.
-const DIGITS: usize = 15;
-
 /// A parameter as a value; `None` for bytes that are not of this type.
 ///
 /// # Errors
@@ -26,8 +23,9 @@ pub(super) fn value(kind: u32, format: i16, bytes: Option<&[u8]>) -> Result<Valu
 }
 
 const WRONG: &str = "the bytes of a parameter are not a value of its type";
-const LONG: &str =
-    "a decimal with more than 15 digits is not a parameter: write it into the statement";
+/// The most digits of a decimal.
+const DIGITS: usize = 38;
+const LONG: &str = "a decimal of a parameter has at most 38 digits";
 
 fn text(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
     let text = std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")?;
@@ -138,15 +136,19 @@ fn of_size<const N: usize>(bytes: &[u8]) -> Result<[u8; N], &'static str> {
 /// A decimal as the literal with the same digits.
 fn decimal(text: &str) -> Result<Value, &'static str> {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if !is_number || !digits.bytes().any(|byte| byte.is_ascii_digit()) {
         return Err(WRONG);
     }
     if let Ok(whole) = text.parse() {
         return Ok(Value::Integer(whole));
     }
-    let significant = digits.replace('.', "").trim_matches('0').len();
-    let value: f64 = text.parse().map_err(|_| WRONG)?;
-    if significant > DIGITS { Err(LONG) } else { Ok(Value::Float(value)) }
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if fraction.contains('.') {
+        return Err(WRONG);
+    }
+    let count = whole.trim_start_matches('0').len() + fraction.trim_end_matches('0').len();
+    if count > DIGITS { Err(LONG) } else { Ok(Value::Decimal(text.to_owned())) }
 }
 
 #[cfg(test)]
@@ -164,7 +166,7 @@ mod tests {
             (kinds::INT8, "40", 40_i64.to_be_bytes().to_vec(), Value::Integer(40)),
             (kinds::FLOAT4, "0.1", 0.1_f32.to_be_bytes().to_vec(), Value::Float(0.1)),
             (kinds::FLOAT8, "2.5", 2.5_f64.to_be_bytes().to_vec(), Value::Float(2.5)),
-            (kinds::NUMERIC, "0.5", half, Value::Float(0.5)),
+            (kinds::NUMERIC, "0.5", half, Value::Decimal("0.5".to_owned())),
             (kinds::TEXT, "it's", b"it's".to_vec(), Value::from("it's")),
             (0, "x", b"x".to_vec(), Value::from("x")),
             (
@@ -212,7 +214,9 @@ mod tests {
             (kinds::BOOL, 1, b"\x02"),
             (kinds::BOOL, 0, b"maybe"),
             (kinds::NUMERIC, 0, b"1) OR (1"),
-            (kinds::NUMERIC, 0, b"0.12345678901234567890"),
+            (kinds::NUMERIC, 0, b"0.123456789012345678901234567890123456789"),
+            (kinds::NUMERIC, 0, b"1.2.3"),
+            (kinds::NUMERIC, 0, b"-."),
             (kinds::NUMERIC, 1, b"\0"),
             (kinds::TEXT, 0, b"\xff"),
             (kinds::TEXT, 0, b"a\0b"),

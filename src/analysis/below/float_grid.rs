@@ -6,21 +6,24 @@
 //! ```text
 //! AVG(x) of one person, x in [0, 3]        the sum of round(x · 2^37), over 2^37 and the number of rows
 //! AVG(x) of one person, x in [0, 2^45]     the sum of round(x), in 38 digits, over the number of rows
+//! AVG(x) of one person, x STEP 0.1         the sum of round(x · 10), over 10 times the number of rows: 2 where it is 2
 //! ```
 
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
+use datafusion::functions::core::expr_fn::nullif;
 use datafusion::functions::math::expr_fn::round;
 use datafusion::logical_expr::expr::TryCast;
 use datafusion::logical_expr::{Expr, lit};
 use num_traits::ToPrimitive;
 
 use crate::analysis::expr::domain::typed;
-use crate::analysis::expr::facts::{Facts, type_range};
+use crate::analysis::expr::facts::{Facts, KeySource, type_range};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::unit_of;
 use crate::analysis::measure::grid::{binary_places, widest};
-use crate::functions::clamp;
+use crate::functions::{Written, clamp};
+use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
@@ -68,7 +71,7 @@ impl FloatGrid {
 
     /// The value in steps, rounded.
     pub(super) fn steps(&self, value: Expr) -> Expr {
-        let value = Expr::TryCast(TryCast::new(Box::new(value), DataType::Float64));
+        let value = double(value);
         let cut = |x: f64| ScalarValue::Float64(Some(x));
         let steps = round(vec![clamp(value, cut(self.lo), cut(self.hi)) * lit(self.per_one)]);
         Expr::TryCast(TryCast::new(Box::new(steps), self.steps.clone()))
@@ -76,8 +79,36 @@ impl FloatGrid {
 
     /// A number of steps as a value.
     pub(super) fn value(&self, steps: Expr) -> Expr {
-        let steps = Expr::TryCast(TryCast::new(Box::new(steps), DataType::Float64));
-        steps / lit(self.per_one)
+        double(steps) / lit(self.per_one)
+    }
+
+    /// The mean of `n` values that are so many steps in all; NULL where there is none. It is rounded once.
+    pub(super) fn mean(&self, steps: Expr, n: Expr) -> Expr {
+        double(steps) / (nullif(double(n), lit(0.0)) * lit(self.per_one))
+    }
+}
+
+fn double(x: Expr) -> Expr {
+    Expr::TryCast(TryCast::new(Box::new(x), DataType::Float64))
+}
+
+/// The decimal places of all values that floats can have, if these are listed or evenly spaced decimals.
+fn places(keys: &KeySource) -> Option<u32> {
+    match keys {
+        KeySource::Ticks(ticks) => match ticks.grid() {
+            Grid::Integer => Some(0),
+            Grid::Decimal { scale } => u32::try_from(scale).ok(),
+            Grid::Binary { .. } => None,
+        },
+        KeySource::Values(values) => {
+            let one = |value: &ScalarValue| match value {
+                ScalarValue::Float64(Some(x)) => Some(Written::parse(&x.to_string())?.scale.into()),
+                _ => None,
+            };
+            let present = values.iter().filter(|value| !value.is_null());
+            present.map(one).try_fold(0, |most: u32, places| Some(most.max(places?)))
+        }
+        KeySource::Integers(..) => None,
     }
 }
 
@@ -108,8 +139,19 @@ pub(super) fn grid_of(range: &Interval, text: &str) -> Result<FloatGrid, Refusal
 ///
 /// # Guarantee
 /// A range is at most 2⁶² wide, so a sum of up to 2⁶⁰ such numbers fits the 38 digits of its type.
-pub(super) fn grid_of_sums(range: &Interval, text: &str) -> Result<FloatGrid, Refusal> {
-    let grid = grid_of(range, text)?;
+///
+/// Decimals of a list or with a step are added up as decimals: a float near 1.7 is 17 steps of 0.1, and a mean of such values that
+/// is 2 is 2.
+pub(super) fn grid_of_sums(values: &Facts, text: &str) -> Result<FloatGrid, Refusal> {
+    /// 2³⁹, the most steps of a decimal grid. The product of a float and the steps in 1 is off by less than half a step.
+    const MOST: f64 = 549_755_813_888.0;
+    let grid = grid_of(&values.known(), text)?;
+    let decimal = values.keys.as_ref().and_then(places).filter(|places| *places <= 15);
+    if let Some(per_one) = decimal.map(|places| 10_f64.powi(places.cast_signed()))
+        && grid.lo.abs().max(grid.hi.abs()) * per_one <= MOST
+    {
+        return Ok(FloatGrid { per_one, ..grid });
+    }
     Ok(match grid.per_one < 1.0 {
         true => FloatGrid { per_one: 1.0, steps: DataType::Decimal128(38, 0), ..grid },
         false => grid,

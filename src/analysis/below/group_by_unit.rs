@@ -455,7 +455,7 @@ fn spread(asked: Asked<'_>) -> Result<Inner, Refusal> {
 
 /// A sum of floats, on a grid.
 fn float_sum(asked: Asked<'_>) -> Result<Inner, Refusal> {
-    let grid = grid_of_sums(&asked.facts.known(), &asked.text)?;
+    let grid = grid_of_sums(&asked.facts, &asked.text)?;
     let facts = summed(&asked.facts, asked.rows, &asked.result_type);
     let bounds = ends(&facts.always, &asked.result_type);
     Ok(Inner {
@@ -482,7 +482,7 @@ fn exact_sum(asked: Asked<'_>) -> Inner {
 
 /// A mean of floats: a sum on a grid, over a count.
 fn float_mean(asked: Asked<'_>) -> Result<Inner, Refusal> {
-    let grid = grid_of_sums(&asked.facts.known(), &asked.text)?;
+    let grid = grid_of_sums(&asked.facts, &asked.text)?;
     let facts = Facts { keys: None, is_unit: false, nullable: true, ..asked.facts };
     let bounds = ends(&facts.known(), &asked.result_type);
     Ok(Inner {
@@ -497,8 +497,7 @@ fn float_mean(asked: Asked<'_>) -> Result<Inner, Refusal> {
         }),
         result: Box::new(move |mut results| {
             let n = results.pop().unwrap_or_else(|| lit(0_i64));
-            let n = Expr::TryCast(TryCast::new(Box::new(n), DataType::Float64));
-            clamped(grid.value(only(results)) / nullif(n, lit(0.0)), &bounds)
+            clamped(grid.mean(only(results), n), &bounds)
         }),
         facts,
     })

@@ -19,10 +19,9 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, DataFusionError, ScalarValue};
-use datafusion::functions::core::expr_fn::nullif;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::expr::{Sort, TryCast, WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::expr::{Sort, WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::{
     AggregateUDF, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Window, WindowFrame,
     WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, lit,
@@ -259,7 +258,7 @@ fn of_floats(
     sorted: &mut Computed,
     text: &str,
 ) -> Result<Windowed, Refusal> {
-    let grid = grid_of_sums(&x.facts.known(), text)?;
+    let grid = grid_of_sums(&x.facts, text)?;
     let double = DataType::Float64;
     let facts = match mean {
         true => Facts { keys: None, is_unit: false, nullable: true, ..x.facts.clone() },
@@ -273,12 +272,10 @@ fn of_floats(
     }
     let result = move |mut results: Vec<Expr>| {
         let n = if mean { results.pop() } else { None };
-        let sum = grid.value(results.pop().unwrap_or_else(|| lit(ScalarValue::Null)));
+        let sum = results.pop().unwrap_or_else(|| lit(ScalarValue::Null));
         let value = match n {
-            None => sum,
-            Some(n) => {
-                sum / nullif(Expr::TryCast(TryCast::new(Box::new(n), DataType::Float64)), lit(0.0))
-            }
+            None => grid.value(sum),
+            Some(n) => grid.mean(sum, n),
         };
         clamped(value, &bounds)
     };

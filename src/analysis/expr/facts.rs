@@ -16,7 +16,7 @@ use num_bigint::BigInt;
 use num_traits::One;
 
 use super::interval::Interval;
-use crate::functions::{temporal_limits, ticks_a_day};
+use crate::functions::{cast_value, temporal_limits, ticks_a_day};
 use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::ticks::Ticks;
@@ -185,13 +185,12 @@ pub(crate) fn holds_exactly(wider: &DataType, own: &DataType) -> bool {
             *own == DataType::Float32 || fits(Interval::integer_range(-(1_i64 << 53), 1_i64 << 53))
         }
         whole if whole.is_integer() => type_range(whole).is_some_and(fits),
-        DataType::Decimal128(digits, scale) => match own {
+        DataType::Decimal128(digits, scale) | DataType::Decimal256(digits, scale) => match own {
             DataType::Decimal128(fewer, own) => {
                 let before = |digits: u8, scale: i8| i16::from(digits) - i16::from(scale);
                 own <= scale && before(*fewer, *own) <= before(*digits, *scale)
             }
-            // What the planner compares whole numbers of 64 bits with and without a sign in.
-            _ => *scale == 0 && type_range(wider).is_some_and(fits),
+            _ => *scale >= 0 && fits(of_digits(*digits, *scale)),
         },
         _ => false,
     }
@@ -210,7 +209,7 @@ fn same_column<'a>(expr: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
     if let (true, Some(own), Some(finer)) = (moments, ticks_a_day(from), ticks_a_day(wider)) {
         return (finer % own == 0).then(|| (column, Rational::from_integer((finer / own).into())));
     }
-    let exact = from.is_integer() && holds_exactly(wider, from);
+    let exact = (from.is_integer() || from.is_decimal()) && holds_exactly(wider, from);
     exact.then(|| (column, Rational::one()))
 }
 
@@ -303,7 +302,7 @@ pub(crate) fn never_null(predicate: &Expr) -> Vec<&Column> {
 pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
     match expr {
         Expr::Literal(value, _) => Some(value.clone()),
-        Expr::Cast(cast) => constant(&cast.expr)?.cast_to(cast.field.data_type()).ok(),
+        Expr::Cast(cast) => cast_value(&constant(&cast.expr)?, cast.field.data_type()).ok(),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             moved(&constant(left)?, *op, &constant(right)?)
         }
@@ -353,17 +352,19 @@ pub(crate) fn type_range(data_type: &DataType) -> Option<Interval> {
         DataType::UInt16 => integers(0, u16::MAX.into()),
         DataType::UInt32 => integers(0, u32::MAX.into()),
         DataType::UInt64 => integers(0, u64::MAX.into()),
-        DataType::Decimal128(precision, scale) => {
-            let most: BigInt = BigInt::from(10).pow(u32::from(*precision)) - 1;
-            let whole = Interval::integer_range(-most.clone(), most);
-            Some(whole.scale(&decimal_unit(*scale)))
-        }
+        DataType::Decimal128(precision, scale) => Some(of_digits(*precision, *scale)),
         DataType::Date32 | DataType::Timestamp(..) => {
             let (lo, hi) = temporal_limits(data_type)?;
             integers(lo.into(), hi.into())
         }
         _ => None,
     }
+}
+
+/// The decimals of so many digits, of which `scale` are after the point.
+fn of_digits(precision: u8, scale: i8) -> Interval {
+    let most: BigInt = BigInt::from(10).pow(u32::from(precision)) - 1;
+    Interval::integer_range(-most.clone(), most).scale(&decimal_unit(scale))
 }
 
 /// 10^−scale.
@@ -393,6 +394,10 @@ pub(crate) fn rational(value: &ScalarValue) -> Option<Rational> {
         ScalarValue::Decimal128(Some(v), _, scale) => {
             integer(*v).map(|unscaled| unscaled * decimal_unit(*scale))
         }
+        ScalarValue::Decimal256(Some(v), _, scale) => {
+            let unscaled = BigInt::from_signed_bytes_le(&v.to_le_bytes());
+            Some(Rational::from_integer(unscaled) * decimal_unit(*scale))
+        }
         _ => None,
     }
 }
@@ -406,5 +411,48 @@ pub(crate) fn grid_unit(grid: Grid) -> Rational {
             let power = Rational::from_integer(BigInt::one() << log2.unsigned_abs());
             if log2 < 0 { power } else { power.recip() }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{Field, Schema};
+    use datafusion::common::DFSchema;
+    use datafusion::logical_expr::{col, lit};
+
+    use super::*;
+
+    /// A condition on a decimal narrows it where the cast that it is compared in keeps every digit, and nowhere else: a cast to
+    /// fewer places takes 17.014 for 17.01.
+    #[test]
+    fn conditions_narrow_decimals_of_which_no_digit_is_lost() {
+        let own = DataType::Decimal128(5, 3);
+        let schema = Schema::new(vec![Field::new("m", own.clone(), true)]);
+        let schema = Arc::new(DFSchema::try_from(schema).unwrap());
+        let scope = Scope::new(schema, vec![Facts::of_type(&own)]);
+        let number = |text: &str| crate::privacy::parse_decimal(text).unwrap();
+        let narrowed = |to: DataType| {
+            let literal = ScalarValue::Utf8(Some("17.01".to_owned()));
+            let literal = Expr::Cast(Cast::new(Box::new(lit(literal)), to.clone()));
+            let column = Expr::Cast(Cast::new(Box::new(col("m")), to));
+            let facts = scope.narrowed(&column.lt_eq(literal)).facts;
+            facts[0].range.contains(&number("17.014"))
+        };
+        for (precision, scale) in [(5, 3), (9, 4), (38, 20)] {
+            assert!(!narrowed(DataType::Decimal128(precision, scale)), "{precision} {scale}");
+        }
+        assert!(!narrowed(DataType::Decimal256(60, 30)));
+        for (precision, scale) in [(4, 2), (10, 2), (4, 3), (38, 2)] {
+            assert!(narrowed(DataType::Decimal128(precision, scale)), "{precision} {scale}");
+        }
+        assert!(narrowed(DataType::Float64));
+    }
+
+    #[test]
+    fn long_decimals_are_exact() {
+        let unscaled = arrow::datatypes::i256::from_i128(-i128::MAX);
+        let wide = ScalarValue::Decimal256(Some(unscaled), 60, 2);
+        let exact = Rational::new((-i128::MAX).into(), 100.into());
+        assert_eq!(rational(&wide), Some(exact));
     }
 }

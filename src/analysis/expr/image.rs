@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 use super::facts::{Facts, KeySource, Scope, rational};
 use super::interval::Interval;
 use crate::analysis::expr::shape::{Total, type_of};
+use crate::functions::cast_value;
 
 /// Expressions with more values are not evaluated.
 const MOST: usize = 4_096;
@@ -74,7 +75,7 @@ pub(super) fn values(expr: &Expr, scope: &Scope) -> Option<Vec<ScalarValue>> {
     if let Expr::TryCast(TryCast { expr: inner, field }) | Expr::Cast(Cast { expr: inner, field }) =
         expr
     {
-        let cast = |value: ScalarValue| match value.cast_to(field.data_type()) {
+        let cast = |value: ScalarValue| match cast_value(&value, field.data_type()) {
             Ok(cast) => Some(cast),
             Err(_) => ScalarValue::try_new_null(field.data_type()).ok(),
         };

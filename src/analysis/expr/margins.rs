@@ -30,6 +30,15 @@ pub(crate) fn is_nonzero_literal(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(value, _) if rational(value).is_some_and(|v| !v.is_zero()))
 }
 
+/// The whole numbers that are nearest to the numbers of a range, whichever of two equally near ones is taken.
+///
+/// # Guarantee
+/// Every nearest whole number of every number in the range.
+pub(crate) fn nearest(range: &Interval) -> Interval {
+    let half = Interval::point(Rational::new(1.into(), 2.into()));
+    range.sub(&half).ceil().union(&range.add(&half).floor())
+}
+
 /// The widest range after a cast between floats and decimals, which rounds values twice in floats and once to a
 /// decimal's last digit.
 pub(crate) fn with_slack(range: &Interval, from: &DataType, to: &DataType) -> Interval {
@@ -43,4 +52,27 @@ pub(crate) fn with_slack(range: &Interval, from: &DataType, to: &DataType) -> In
     let slack = |end: &Rational| end.abs() * &relative + &digit;
     let wide = Interval::between(lo - slack(lo), hi + slack(hi));
     type_range(to).map_or(wide.clone(), |fits| wide.intersect(&fits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In twentieths, around every half.
+    #[test]
+    fn nearest_numbers_are_in_the_range() {
+        let number = |twentieths: i64| Rational::new(twentieths.into(), 20.into());
+        for lo in -45..45 {
+            for hi in lo..lo + 45 {
+                let range = nearest(&Interval::between(number(lo), number(hi)));
+                let (least, most) = (lo..=hi).fold((i64::MAX, i64::MIN), |(least, most), x| {
+                    let down = (x - 10).div_euclid(20) + i64::from((x - 10).rem_euclid(20) > 0);
+                    (least.min(down), most.max((x + 10).div_euclid(20)))
+                });
+                assert_eq!(range, Interval::integer_range(least, most), "{lo} {hi}");
+            }
+        }
+        assert_eq!(nearest(&Interval::everything()), Interval::everything());
+        assert_eq!(nearest(&Interval::empty()), Interval::empty());
+    }
 }

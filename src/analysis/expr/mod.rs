@@ -16,21 +16,22 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use crate::analysis::expr::nulls::makes_null;
 use crate::analysis::expr::shape::{
-    Total, castable, is_string, is_temporal, no_operator, not_allowed, partial, readable, type_of,
-    union, unit_of,
+    Total, castable, is_string, is_temporal, no_operator, no_value, not_allowed, partial, readable,
+    type_of, union, unit_of,
 };
 use crate::analysis::recursion::deeper;
 use crate::functions::{
-    MOST_OF_A_CONSTANT, YEARS, checked, is_clamp, joined, not_zero, sound, ticks_a_day, without_nan,
+    MOST_OF_A_CONSTANT, cast_value, checked, is_clamp, joined, not_zero, rounds, sound,
+    ticks_a_day, without_nan,
 };
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
 use constants::check_listed;
-use facts::{Facts, KeySource, Scope, constant, rational, type_range};
+use facts::{Facts, KeySource, Scope, constant, holds_exactly, rational, type_range};
 use image::with_image;
 use interval::Interval;
-use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, with_slack};
+use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, nearest, with_slack};
 use periods::days;
 
 pub(crate) mod constants;
@@ -453,7 +454,13 @@ fn case(case: &Case, scope: &Scope) -> Result<Total, Refusal> {
 fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     let inner = total(inner, scope)?;
     let from = type_of(&inner.expr, &scope.schema)?;
-    if !castable(&from) || !castable(to) || !arrow::compute::can_cast_types(&from, to) {
+    // Numbers of more than 38 digits are only compared, as what they are exactly.
+    let widens_exactly = matches!(to, DataType::Decimal256(..))
+        && (matches!(inner.expr, Expr::Literal(..)) || holds_exactly(to, &from));
+    if !castable(&from)
+        || !(castable(to) || widens_exactly)
+        || !arrow::compute::can_cast_types(&from, to)
+    {
         return Err(not_allowed(
             whole,
             &format!("a cast from {} to {} is not allowed here", sql_type(&from), sql_type(to)),
@@ -461,7 +468,7 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
     }
     // Constants are folded, so that bounds stay literals.
     if let Expr::Literal(value, _) = &inner.expr {
-        let folded = value.cast_to(to).ok().filter(|folded| !folded.is_null());
+        let folded = cast_value(value, to).ok().filter(|folded| !folded.is_null());
         if !matches!(whole, Expr::TryCast(_))
             && let Some(text) = value.try_as_str().flatten()
             && !folded.as_ref().is_some_and(in_range)
@@ -477,6 +484,10 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
         let carry = |range: &Interval| {
             let carried = if to.is_floating() {
                 range.round_outward_f64()
+            } else if holds_exactly(to, &from) {
+                range.clone()
+            } else if rounds(&from, to) {
+                nearest(range)
             } else {
                 // Truncation and rounding both stay between the floor and the ceiling.
                 range.floor().union(&range.ceil()).union(range)
@@ -517,22 +528,6 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
     let expr = Expr::TryCast(TryCast::new(Box::new(inner.expr), to.clone()));
     let expr = if is_temporal(to) { sound(expr, to) } else { expr };
     Ok(with_image(Total { expr, facts }, scope))
-}
-
-/// Refuses a literal that would be NULL on every row: that is a mistake, and it would cost budget.
-fn no_value(text: &str, to: &DataType, whole: &Expr) -> Refusal {
-    let (message, hint) = if is_temporal(to) {
-        (
-            format!("'{text}' is not a date or timestamp in {YEARS}"),
-            "a valid one, such as '2025-12-31', or the condition without it",
-        )
-    } else {
-        (
-            format!("'{text}' is not a value of type {}", sql_type(to)),
-            "a value of the type that it is compared with",
-        )
-    };
-    Refusal::new(Reason::BadValue, readable(whole), message, hint)
 }
 
 /// A constant; NULL if it is a date that date functions do not accept, or a decimal with too many digits.

@@ -11,9 +11,10 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use crate::analysis::expr::facts::{Facts, KeySource, decimal_unit};
 use crate::analysis::expr::interval::Interval;
 use crate::bind::quoting::as_sql;
-use crate::functions::{in_values_words, is_without_offset};
+use crate::functions::{YEARS, in_values_words, is_without_offset};
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 
 /// The function that makes an expression total, as a parameter for modules that handle only some expressions.
 pub(crate) type MakeTotal = fn(&Expr, &Scope) -> Result<Total, Refusal>;
@@ -72,14 +73,9 @@ pub(crate) fn not_allowed(expr: &Expr, message: &str) -> Refusal {
 
 /// The refusal of an operator, with what says the same.
 pub(crate) fn no_operator(op: Operator, binary: &BinaryExpr, whole: &Expr) -> Refusal {
-    // `^` is a power in the databases that analysts know.
-    let power = op == Operator::BitwiseXor;
-    let name = if power { "^".to_owned() } else { op.to_string() };
-    let message = format!("the operator {name} is not allowed below a release");
+    let message = format!("the operator {op} is not allowed below a release");
     let x = readable(&binary.left);
-    let hint = if power {
-        format!("{x} * {x}")
-    } else if matches!(op, Operator::RegexMatch | Operator::RegexIMatch) {
+    let hint = if matches!(op, Operator::RegexMatch | Operator::RegexIMatch) {
         format!("{x} LIKE '%text%', or regexp_like({x}, 'pattern') of listed values")
     } else if matches!(op, Operator::RegexNotMatch | Operator::RegexNotIMatch) {
         format!("{x} NOT LIKE '%text%'")
@@ -87,6 +83,22 @@ pub(crate) fn no_operator(op: Operator, binary: &BinaryExpr, whole: &Expr) -> Re
         return not_allowed(whole, &message);
     };
     Refusal::new(Reason::Function, readable(whole), message, hint)
+}
+
+/// Refuses a literal that would be NULL on every row: that is a mistake, and it would cost budget.
+pub(crate) fn no_value(text: &str, to: &DataType, whole: &Expr) -> Refusal {
+    let (message, hint) = if is_temporal(to) {
+        (
+            format!("'{text}' is not a date or timestamp in {YEARS}"),
+            "a valid one, such as '2025-12-31', or the condition without it",
+        )
+    } else {
+        (
+            format!("'{text}' is not a value of type {}", sql_type(to)),
+            "a value of the type that it is compared with",
+        )
+    };
+    Refusal::new(Reason::BadValue, readable(whole), message, hint)
 }
 
 pub(crate) fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<String>) -> Refusal {

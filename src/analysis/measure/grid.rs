@@ -5,7 +5,7 @@ use num_bigint::BigInt;
 use num_traits::{One, Signed};
 
 use crate::analysis::expr::domain::typed;
-use crate::analysis::expr::facts::rational;
+use crate::analysis::expr::facts::{decimal_unit, rational};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::unit_of;
 use crate::analysis::measure::input::Argument;
@@ -55,7 +55,8 @@ pub(crate) fn bad_bounds(text: &str, message: &str) -> Refusal {
 ///
 /// # Guarantee
 /// Every value of the type inside `range` has a grid integer in [lo, hi] = [⌊L⌋, ⌈U⌉]. For floats the grid is 2^−k,
-/// where k is the largest number for which the magnitudes stay within 2³⁹; it depends on the range alone.
+/// where k is the largest number for which the magnitudes stay within 2³⁹; for decimals it has their own places, or as many of
+/// these as keep the magnitudes within 2⁶². It depends on the range and the type alone.
 pub(crate) fn on_grid(
     argument: &Argument,
     range: &Interval,
@@ -73,10 +74,13 @@ pub(crate) fn on_grid(
         let factor = if log2 < 0 { factor.recip() } else { factor };
         (Grid::Binary { log2 }, range.scale(&factor))
     } else {
-        let scaled = range.scale(&unit_of(data_type).recip());
-        let grid = match data_type {
-            DataType::Decimal128(_, scale) => Grid::Decimal { scale: *scale },
-            integer if integer.is_integer() => Grid::Integer,
+        let (grid, unit) = match data_type {
+            DataType::Decimal128(_, own) => {
+                let fits = |scale: &i8| &magnitude / decimal_unit(*scale) <= widest();
+                let scale = (0..=*own).rev().find(fits).unwrap_or(*own);
+                (Grid::Decimal { scale }, decimal_unit(scale))
+            }
+            integer if integer.is_integer() => (Grid::Integer, unit_of(data_type)),
             other => {
                 return Err(Refusal::new(
                     Reason::Operand,
@@ -87,6 +91,7 @@ pub(crate) fn on_grid(
                 .into());
             }
         };
+        let scaled = range.scale(&unit.recip());
         if scaled.max_abs().is_none_or(|m| m > widest()) {
             return Err(none());
         }

@@ -22,7 +22,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::functions::{joined, opaque_cast};
+use crate::functions::{cast_value, joined, opaque_cast, rounds};
 
 /// Turns casts that lose something into functions; the first of all rules.
 #[derive(Debug)]
@@ -92,7 +92,14 @@ fn hidden(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::TryCast(TryCast { expr, field }) => (expr, field, true),
         other => return Transformed::no(other),
     };
-    // A cast literal is computed during planning, and becomes a literal.
+    // A literal is rounded as a column would be.
+    if let Expr::Literal(value, _) = inner.as_ref()
+        && rounds(&value.data_type(), field.data_type())
+        && let Ok(value) = cast_value(value, field.data_type())
+    {
+        return Transformed::yes(Expr::Literal(value, None));
+    }
+    // Any other cast literal is computed during planning, and becomes a literal.
     let is_literal = matches!(*inner, Expr::Literal(..));
     let widens = inner.get_type(schema).is_ok_and(|from| widens(&from, field.data_type()));
     if !is_literal && !widens {

@@ -466,8 +466,11 @@ fn number(noisy: &[i128], grid: Grid, data_type: &DataType) -> Result<ArrayRef, 
                 .map(|v| u64::try_from(*v).unwrap_or(if *v < 0 { 0 } else { u64::MAX }));
             Arc::new(UInt64Array::from_iter_values(saturated))
         }
-        (DataType::Decimal128(precision, scale), Grid::Decimal { .. }) => {
-            let saturated = noisy.iter().map(|v| (*v).clamp(-MOST_DIGITS, MOST_DIGITS));
+        (DataType::Decimal128(precision, scale), Grid::Decimal { scale: own }) => {
+            // A step of the grid is at least a unit of the column.
+            let unit = 10_i128.saturating_pow(u32::from(scale.saturating_sub(own).unsigned_abs()));
+            let saturated =
+                noisy.iter().map(|v| v.saturating_mul(unit).clamp(-MOST_DIGITS, MOST_DIGITS));
             let array = Decimal128Array::from_iter_values(saturated);
             Arc::new(array.with_precision_and_scale(*precision, *scale)?)
         }

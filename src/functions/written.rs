@@ -1,0 +1,135 @@
+//! Numbers with a point as they are written: exact decimals until they meet a float.
+//!
+//! In: an expression. Out: the digits of a number with a point. The planner has no exact literal for such a number, so that it
+//! is the cast of its digits to a decimal that holds them. What it is compared with or added to decides whether it stays one:
+//! beside a float, its digits are cast to that float, without a decimal in between that would round twice.
+//!
+//! ```text
+//! 17.01     CAST('17.01' AS DECIMAL(4, 2))
+//! ```
+
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::Cast;
+
+/// The most digits of a decimal.
+const MOST_DIGITS: usize = 38;
+
+/// A number as its digits, and the smallest decimal type that holds them all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// The sign, at least one digit, and a point only before other digits.
+    pub(crate) text: String,
+    /// All digits but leading zeros, and at least the scale.
+    pub(crate) precision: u8,
+    /// The digits after the point.
+    pub(crate) scale: u8,
+}
+
+impl Written {
+    /// A number without an exponent, such as `-12.50`; `None` for any other text, and for one of more than 38 digits.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (negative, digits) = match text.strip_prefix('-') {
+            Some(digits) => (true, digits),
+            None => (false, text),
+        };
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.len() + fraction.len() == 0 || !is_number(whole) || !is_number(fraction) {
+            return None;
+        }
+        let whole = whole.trim_start_matches('0');
+        let fraction = match whole.len() + fraction.len() > MOST_DIGITS {
+            true => fraction.trim_end_matches('0'),
+            false => fraction,
+        };
+        let digits = whole.len() + fraction.len();
+        if digits > MOST_DIGITS {
+            return None;
+        }
+        let sign = if negative { "-" } else { "" };
+        let zero = if whole.is_empty() { "0" } else { whole };
+        let point = if fraction.is_empty() { "" } else { "." };
+        Some(Self {
+            text: format!("{sign}{zero}{point}{fraction}"),
+            precision: u8::try_from(digits.max(1)).ok()?,
+            scale: u8::try_from(fraction.len()).ok()?,
+        })
+    }
+
+    /// The same number without zeros at its end.
+    pub(crate) fn trimmed(&self) -> Option<Self> {
+        match self.text.contains('.') {
+            true => Self::parse(self.text.trim_end_matches('0').trim_end_matches('.')),
+            false => Some(self.clone()),
+        }
+    }
+
+    /// The number as a decimal.
+    pub(crate) fn value(&self) -> Option<ScalarValue> {
+        let (precision, scale) = (self.precision, i8::try_from(self.scale).ok()?);
+        let digits = self.text.replace('.', "").parse().ok()?;
+        Some(ScalarValue::Decimal128(Some(digits), precision, scale))
+    }
+
+    /// The digits as a value of another type.
+    pub(crate) fn cast_to(&self, to: &DataType) -> Expr {
+        let text = Expr::Literal(ScalarValue::Utf8(Some(self.text.clone())), None);
+        Expr::Cast(Cast::new(Box::new(text), to.clone()))
+    }
+}
+
+/// The number with a point that an expression is.
+pub(crate) fn written(expr: &Expr) -> Option<Written> {
+    let Expr::Cast(Cast { expr, field }) = expr else { return None };
+    let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expr.as_ref() else { return None };
+    let is_point = field.data_type().is_decimal() || field.data_type().is_floating();
+    is_point.then(|| Written::parse(text)).flatten()
+}
+
+/// An expression for display: with numbers as they were written.
+pub(crate) fn with_numbers(expr: &Expr) -> Expr {
+    let shown = expr.clone().transform_up(|e| {
+        Ok(match written(&e).and_then(|number| number.value()) {
+            Some(value) => Transformed::yes(Expr::Literal(value, None)),
+            None => Transformed::no(e),
+        })
+    });
+    shown.map_or_else(|_| expr.clone(), |shown| shown.data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_kept_as_they_are_written() {
+        let of = |text: &str| {
+            Written::parse(text).map(|number| (number.text, number.precision, number.scale))
+        };
+        for (text, expected) in [
+            ("17.01", ("17.01", 4, 2)),
+            ("-17.010", ("-17.010", 5, 3)),
+            (".5", ("0.5", 1, 1)),
+            ("5.", ("5", 1, 0)),
+            ("0.0", ("0.0", 1, 1)),
+            ("007.10", ("7.10", 3, 2)),
+            ("18446744073709551616", ("18446744073709551616", 20, 0)),
+            ("0", ("0", 1, 0)),
+        ] {
+            let (text_of, precision, scale) = expected;
+            assert_eq!(of(text), Some((text_of.to_owned(), precision, scale)), "{text}");
+        }
+        let long = "9".repeat(38);
+        assert_eq!(of(&long), Some((long.clone(), 38, 0)));
+        assert_eq!(of(&format!("{long}.000")), Some((long.clone(), 38, 0)));
+        assert_eq!(of(&format!("{long}.001")), None);
+        for text in ["", ".", "-", "1e5", "1.5.2", "+1", "1_000.5", "NaN", "٣.٤"] {
+            assert_eq!(of(text), None, "{text}");
+        }
+        let trimmed = |text: &str| Written::parse(text).unwrap().trimmed().unwrap().text;
+        assert_eq!(["17.010", "5.00", "500", "-0.50"].map(trimmed), ["17.01", "5", "500", "-0.5"]);
+    }
+}
