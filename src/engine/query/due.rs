@@ -301,6 +301,11 @@ mod tests {
                 "SELECT place, LAPLACE(eps=1) SUM(cost) AS n FROM people JOIN visits ON id = person WHERE age > 3 GROUP BY place",
                 "SELECT v.place, LAPLACE(eps=1) SUM(v.cost) AS s FROM people p, visits v WHERE p.age > 3 AND v.person = p.id GROUP BY v.place",
             ],
+            // What shares a chosen bound is shown together.
+            &[
+                "SELECT LAPLACE(eps=1, rows=auto) COUNT(cost) AS n, LAPLACE(eps=1, rows=auto) SUM(cost) AS s FROM visits",
+                "SELECT LAPLACE(eps=1, rows=auto) SUM(v.cost) AS a, LAPLACE(eps=1, rows=auto) COUNT(v.cost) AS b FROM visits v",
+            ],
         ] {
             let first = units(&lab, same[0]);
             assert_eq!(first.len(), 1, "{}", same[0]);
@@ -378,6 +383,9 @@ mod tests {
         "SELECT LAPLACE(eps=1) COUNT(DISTINCT person) AS n FROM visits",
         "SELECT LAPLACE(eps=1) COUNT(*) AS n FROM visits",
         "SELECT LAPLACE(eps=1, rows=auto) COUNT(*) AS n FROM visits",
+        "SELECT LAPLACE(eps=1, rows=auto) SUM(cost) AS n FROM visits",
+        "SELECT LAPLACE(eps=1, rows=auto) COUNT(cost) AS n, LAPLACE(eps=1, rows=auto) SUM(cost) AS s FROM visits",
+        "SELECT LAPLACE(eps=2, rows=auto) COUNT(cost) AS n, LAPLACE(eps=1, rows=auto) SUM(cost) AS s FROM visits",
         "SELECT LAPLACE(eps=1, rows=2) COUNT(*) AS n FROM visits",
         "SELECT LAPLACE(eps=1) SUM(cost) AS n FROM visits",
         // Joins: along the link, with public rows, with themselves, outer ones.

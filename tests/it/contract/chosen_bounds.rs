@@ -68,9 +68,10 @@ async fn the_error_is_that_of_the_bound_that_was_chosen() {
     for _ in 0..8 {
         let answer = lab.query(sql).await.unwrap();
         let bounds = bounds(&answer);
-        assert_eq!(bounds.len(), 2, "{answer}");
-        for (column, bound) in (1..).zip(&bounds) {
-            let expected = within(*bound);
+        // One choice for both, which the count pays for; the sum has all of its ε for the noise of so many rows of at most 9.
+        let [bound, same] = bounds[..] else { panic!("{answer}") };
+        assert_eq!(bound, same, "{answer}");
+        for (column, expected) in [(1, within(bound)), (2, within_at(9 * bound, "4"))] {
             assert!(near(answer.accuracy()[column - 1].value, expected), "{answer}");
             let errors: Vec<_> = answer.errors(column).collect();
             assert_eq!(errors, [Some(expected), Some(expected)], "{answer}");
