@@ -19,6 +19,7 @@ use crate::catalog::Catalog;
 use crate::dialect::hiding_markers;
 use crate::refusal::{Reason, Refusal};
 use above::error_bars::with_called_ends;
+use above::failing_calls::no_failing_call;
 use above::implicit_bounds::with_bounds_found;
 use above::null_on_failure::{null_on_failure, without_wrapping};
 use above::subquery_semantics::only_true_joins;
@@ -124,8 +125,12 @@ fn analyze_as_written(
     }
     only_true_joins(&public_plan)?;
     no_histogram(&public_plan)?;
-    for value in &cutter.values {
+    no_failing_call(&public_plan)?;
+    for value in &mut cutter.values {
         only_true_joins(&value.plan)?;
+        no_failing_call(&value.plan)?;
+        // It is computed after the charge, too.
+        value.plan = null_on_failure(value.plan.clone())?;
     }
     let called_ends = with_called_ends(&public_plan, &cutter.parts, bound.releases());
     let called_ends = called_ends.map_err(|error| {

@@ -22,7 +22,7 @@ use crate::engine::query::attempts::Attempts;
 use crate::engine::session::Session;
 use crate::error::Error;
 use crate::exec::target::folder::Folder;
-use crate::exec::target::{Target, unknown_to_parquet};
+use crate::exec::target::{Target, unknown_to};
 use crate::owner::exports::overlap;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
@@ -39,9 +39,7 @@ impl Session {
         clock: &Clock,
     ) -> Result<Answer, Error> {
         let target = self.target(path, "COPY (query) TO 'answer.csv'")?;
-        if format == CopyFormat::Parquet {
-            self.fits_parquet(&query, clock).await?;
-        }
+        self.fits(&query, format, clock).await?;
         let (head, batches) = self.answer(query, text, None, clock).await?.into_parts();
         let charged = if head.receipt.is_some() { ", and is charged" } else { "" };
         let written = target.write(&head.schema, &batches, format);
@@ -85,8 +83,13 @@ impl Session {
         Ok(AnswerFile { target, path: path.to_owned(), session: self.clone() })
     }
 
-    /// Refuses a query before its charge whose columns Parquet has no types for.
-    async fn fits_parquet(&self, query: &QueryStatement, clock: &Clock) -> Result<(), Error> {
+    /// Refuses a query before its charge whose columns the format has no types for.
+    async fn fits(
+        &self,
+        query: &QueryStatement,
+        format: CopyFormat,
+        clock: &Clock,
+    ) -> Result<(), Error> {
         let (session, state, query) = (self.clone(), self.state(clock), query.clone());
         let runtime = Handle::try_current().ok();
         let planned = clock.aside(move || {
@@ -94,7 +97,7 @@ impl Session {
             Attempts::at(ready).map(|ready| ready.quoted().schema)
         });
         let schema = planned.await?;
-        fits_parquet(&schema)
+        fits(format, &schema)
     }
 
     /// A new file; `example` names one that an analyst may write.
@@ -182,7 +185,7 @@ impl AnswerFile {
     /// # Errors
     /// [`Error::Catalog`] with the column and what to write instead.
     pub fn fits_parquet(schema: &Schema) -> Result<(), Error> {
-        fits_parquet(schema)
+        fits(CopyFormat::Parquet, schema)
     }
 
     /// Writes an answer as Parquet, which is all that the file then holds.
@@ -207,11 +210,16 @@ impl AnswerFile {
     }
 }
 
-fn fits_parquet(schema: &Schema) -> Result<(), Error> {
-    unknown_to_parquet(schema).map_or(Ok(()), |field| {
+fn fits(format: CopyFormat, schema: &Schema) -> Result<(), Error> {
+    unknown_to(format, schema).map_or(Ok(()), |field| {
         let (name, its_type) = (visible::line(field.name()), sql_type(field.data_type()));
+        let (format, others) = match format {
+            CopyFormat::Csv => ("CSV", ".json or .parquet"),
+            CopyFormat::Json => ("JSON", ".csv or .parquet"),
+            CopyFormat::Parquet => ("Parquet", ".csv or .json"),
+        };
         Err(Error::catalog(format!(
-            "Parquet has no type for the column {name} ({its_type}): write CAST({} AS VARCHAR), or a name that ends with .csv or .json",
+            "{format} has no type for the column {name} ({its_type}): write CAST({} AS VARCHAR), or a name that ends with {others}",
             quoted(&name)
         )))
     })

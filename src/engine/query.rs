@@ -50,6 +50,7 @@ pub(crate) mod choose;
 mod declared;
 pub(crate) mod due;
 pub(crate) mod prepare;
+mod public_row;
 mod repeat;
 mod rows;
 mod run;

@@ -8,14 +8,22 @@ use datafusion::common::DataFusionError;
 use crate::bind::of_a_constant;
 use crate::error::Error;
 use crate::exec::elsewhere::refused_by_site;
+use crate::exec::fails_on_any_row;
 use crate::refusal::{Reason, Refusal};
 use crate::release::Release;
+
+/// What to write instead of a call that fails on every row.
+const UNFAILING: &str = "aggregates and windows with arguments that they take: a fraction from 0 to 1, a place from 1 on, a default of the column's type";
 
 /// Why a query cannot be prepared: it cannot run where the session's private parts run, it has a subquery that is not a join, or, if
 /// nothing is private, a constant.
 pub(super) fn unplanned(release: &Release, error: &DataFusionError) -> Error {
     if let Some(refused) = refused_by_site(error) {
         return Refusal::new(Reason::Operator, "", &refused.problem, &refused.instead).into();
+    }
+    if let Some(fails) = fails_on_any_row(error) {
+        let why = format!("this query fails on every row: {}", of_a_constant(&fails.0));
+        return Refusal::new(Reason::BadValue, "", why, UNFAILING).into();
     }
     let message = error.find_root().strip_backtrace();
     match (error.find_root(), release.analysis().parts()) {

@@ -25,6 +25,7 @@ pub mod elsewhere;
 mod margins;
 mod operator;
 mod plan;
+mod rehearsal;
 pub(crate) mod source;
 pub(crate) mod target;
 mod testing;
@@ -41,6 +42,7 @@ pub use datafusion::session::session_state;
 pub(crate) use datafusion::session::{columns_of_public, exact_rows, session_state_within};
 pub(crate) use operator::look_up::KeptLookUps;
 pub use operator::private_scan::{PrivateScanExec, PrivateTable};
+pub(crate) use rehearsal::fails_on_any_row;
 pub(crate) use source::ledger::{LedgerTable, vault_error};
 #[doc(hidden)]
 pub use testing::{Draws, Exact, ExactSums};
@@ -79,6 +81,7 @@ use operator::privatize::{Permit, PrivatizeExec};
 use operator::released_table::ReleasedTable;
 use plan::unknown_groups::extra_columns;
 use plan::{BoundedInput, bounded_inputs};
+use rehearsal::rehearse;
 use verify::{Expected, verify, verify_public};
 
 /// A query that is planned and verified, and waits to be paid for.
@@ -231,6 +234,13 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     }
     let schema = columns_of(release);
     let public_plan = over_released(release.error_bars().plan(), &released, &state).await?;
+    // Where nothing is released, nothing is charged, and what fails on some row fails there.
+    if !parts.is_empty() {
+        for value in release.analysis().values() {
+            rehearse(value.plan(), &state).await?;
+        }
+        rehearse(release.error_bars().plan(), &state).await?;
+    }
     let own = parts.iter().filter_map(PreparedPart::to_draw).map(|draw| &draw.plan);
     let plans = own.chain(values.iter().map(|(_, plan)| plan));
     // They run one after the other.

@@ -15,9 +15,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array, new_null_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray, UInt64Array, new_null_array,
+};
 use arrow::compute::{concat, filter, take};
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
@@ -135,6 +137,33 @@ fn compact(texts: ArrayRef) -> ArrayRef {
     }
 }
 
+/// The lengths of padded texts, none longer than a result: the kernels reserve memory by the sum of lengths, for negative ones as
+/// for the largest, and an empty filling makes a result shorter than its length.
+///
+/// # Guarantee
+/// The results of rows that are built stay what they are: each has at least as many bytes as characters.
+fn with_lengths_that_fit(mut args: ScalarFunctionArgs, fates: &[Fate]) -> ScalarFunctionArgs {
+    let bytes = |fate: &Fate| match fate {
+        Fate::Built(bytes) => i64::try_from(*bytes).unwrap_or(i64::MAX),
+        Fate::TooLong => 0,
+    };
+    match args.args.get_mut(1) {
+        Some(ColumnarValue::Array(lengths)) => {
+            if let Some(whole) = lengths.as_primitive_opt::<Int64Type>() {
+                let rows = whole.iter().zip(fates);
+                let fitting: PrimitiveArray<Int64Type> =
+                    rows.map(|(n, fate)| n.map(|n| n.clamp(0, bytes(fate)))).collect();
+                *lengths = Arc::new(fitting);
+            }
+        }
+        Some(ColumnarValue::Scalar(ScalarValue::Int64(Some(n)))) => {
+            *n = (*n).clamp(0, fates.iter().map(bytes).max().unwrap_or(0));
+        }
+        Some(ColumnarValue::Scalar(_)) | None => {}
+    }
+    args
+}
+
 impl ScalarUDFImpl for Capped {
     fn name(&self) -> &str {
         self.function.name()
@@ -175,6 +204,10 @@ impl ScalarUDFImpl for Capped {
         let rows = if constant { 1 } else { args.number_rows };
         let arguments = args.args.iter().map(Argument::new).collect::<Result<Vec<_>>>()?;
         let fates = self.fates(&arguments, rows);
+        let args = match self.growth == Growth::Pad {
+            true => with_lengths_that_fit(args, &fates),
+            false => args,
+        };
         let fits = |fate: &Fate| matches!(fate, Fate::Built(bytes) if *bytes <= self.most());
         if fates.iter().all(fits) {
             return self.function.invoke_with_args(args);
@@ -205,7 +238,6 @@ impl ScalarUDFImpl for Capped {
 mod tests {
     use arrow::array::{Int64Array, RecordBatch, StringArray, StringViewArray};
     use arrow::compute::cast;
-    use arrow::datatypes::Int64Type;
     use datafusion::execution::SessionStateDefaults;
     use datafusion::prelude::SessionContext;
 

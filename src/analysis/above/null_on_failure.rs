@@ -1,14 +1,17 @@
 //! Computations on released values: NULL instead of a failure or of a number that wraps around.
 //!
-//! In: the public plan of a query. Out: the same plan with NULL for arithmetic on integers and decimals whose result
-//! does not fit or whose divisor is zero, for casts that fail, and for square roots of negative numbers; integers are
-//! added up in more digits than they have. Noise alone can make a released count large, zero or negative: the query
-//! would then fail after it was paid for, or return a wrong number.
+//! In: the public plan of a query. Out: the same plan with NULL for arithmetic on integers, decimals and dates whose result
+//! does not fit or whose divisor is zero, for casts that fail, for square roots of negative numbers, and for calls of other
+//! functions on the rows on which they fail (`functions`: `decided`); integers are added up in more digits than they have.
+//! Noise alone can make a released count large, zero or negative: the query would then fail after it was paid for, or return
+//! a wrong number.
 //!
 //! ```text
 //! sum / n                sum / n, or NULL
 //! CAST(n AS TINYINT)     TRY_CAST(n AS TINYINT)
 //! sqrt(variance)         sqrt(variance where it is not negative, or NULL)
+//! chr(n)                 NULL where n is no code of a character
+//! (SELECT x FROM t)      NULL where t has several rows
 //! SUM(n)                 TRY_CAST(SUM(CAST(n AS DECIMAL(20, 0))) AS BIGINT)
 //! ```
 //!
@@ -26,10 +29,13 @@ use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Window,
 };
 
+use crate::analysis::above::one_row::in_one_row;
 use crate::analysis::below::relation::named;
 use crate::analysis::expr::facts::rational;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
-use crate::functions::{checked, checked_abs, not_negative};
+use crate::functions::{
+    Decision, checked, checked_abs, decision, matched, matching, not_negative, or_null,
+};
 use crate::privacy::Rational;
 
 /// A plan in which no arithmetic, cast or square root of released values fails, and none wraps.
@@ -77,14 +83,70 @@ fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(call) if call.func.name() == "sqrt" && call.args.len() == 1 => {
             Ok(Transformed::yes(rooted(call, schema)?))
         }
-        Expr::ScalarFunction(call)
-            if ["arrow_cast", "cast_to_type"].contains(&call.func.name()) =>
-        {
+        Expr::ScalarFunction(call) if decision(call.func.name()) == Some(Decision::Cast) => {
             let to = Expr::ScalarFunction(call.clone()).get_type(schema)?;
             let inner = call.args.into_iter().next().unwrap_or_default();
             Ok(Transformed::yes(Expr::TryCast(TryCast::new(Box::new(inner), to))))
         }
-        other => fitting(other, schema),
+        other => {
+            let fitted = fitting(other, schema)?;
+            match fitted.transformed {
+                true => Ok(fitted),
+                false => fitted.transform_data(|expr| null_where_it_fails(expr, schema)),
+            }
+        }
+    }
+}
+
+/// Calls of functions, moved dates and patterns that are NULL on the rows on which they would fail.
+fn null_where_it_fails(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Some((how, text, pattern)) = matching(&expr) {
+        // A pattern that is a literal was tried.
+        return Ok(match matches!(pattern, Expr::Literal(..)) {
+            true => Transformed::no(expr),
+            false => {
+                let operands = vec![text.clone(), pattern.clone()];
+                Transformed::yes(or_null(matched(how)).call(operands))
+            }
+        });
+    }
+    if let Expr::ScalarSubquery(subquery) = &expr {
+        return Ok(match in_one_row(subquery)? {
+            Some(one) => Transformed::yes(Expr::ScalarSubquery(one)),
+            None => Transformed::no(expr),
+        });
+    }
+    if let Some(moved) = moved(&expr, schema) {
+        return Ok(Transformed::yes(moved));
+    }
+    let Expr::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
+    match decision(call.func.name()) {
+        Some(Decision::OrNull | Decision::Tried | Decision::Formats) => {
+            call.func = or_null(call.func);
+            Ok(Transformed::yes(Expr::ScalarFunction(call)))
+        }
+        // What is not of DataFusion is the engine's own, and total.
+        Some(Decision::AsItIs | Decision::Cast | Decision::Refused) | None => {
+            Ok(Transformed::no(Expr::ScalarFunction(call)))
+        }
+    }
+}
+
+/// Arithmetic on dates, moments and spans of time that is NULL where its result does not fit.
+fn moved(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return None };
+    let result = expr.get_type(schema).ok()?;
+    let fails = matches!(
+        result,
+        DataType::Date32
+            | DataType::Date64
+            | DataType::Timestamp(..)
+            | DataType::Interval(_)
+            | DataType::Duration(_)
+    );
+    match fails {
+        true => checked(left.as_ref().clone(), *op, right.as_ref().clone(), &result),
+        false => None,
     }
 }
 
@@ -158,7 +220,7 @@ fn is_plain_divisor(divisor: &Expr) -> bool {
     }
 }
 
-/// Sums of integers in 20 digits or more, cast back to their type if they fit.
+/// Sums of integers in 20 digits or more, and sums and means of decimals in 56 or more, cast back to their type if they fit.
 fn with_wide_sums(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Aggregate(aggregate) => {
@@ -187,7 +249,7 @@ fn with_wide_sums(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
-/// Calls in which summed integers have more digits, and the positions of their results.
+/// Calls in which summed numbers have more digits, and the positions of their results.
 fn widened(
     calls: &[Expr],
     input: &DFSchema,
@@ -220,15 +282,24 @@ fn wide_sum(mut call: Expr, input: &DFSchema) -> Transformed<Expr> {
     } else {
         return Transformed::no(call);
     };
-    if name == "sum"
-        && let [x] = args.as_mut_slice()
-        && x.get_type(input).is_ok_and(|data_type| data_type.is_integer())
+    if let [x] = args.as_mut_slice()
+        && let Some(wide) = x.get_type(input).ok().and_then(|data_type| wider(name, &data_type))
     {
-        let whole = std::mem::take(x);
-        *x = Expr::Cast(Cast::new(Box::new(whole), DataType::Decimal128(20, 0)));
+        let narrow = std::mem::take(x);
+        *x = Expr::Cast(Cast::new(Box::new(narrow), wide));
         return Transformed::yes(call);
     }
     Transformed::no(call)
+}
+
+/// The type in which so many values of a type are added up that the sum fits, where their own sum wraps and their own mean fails.
+fn wider(aggregate: &str, of: &DataType) -> Option<DataType> {
+    match (aggregate, of) {
+        ("sum", whole) if whole.is_integer() => Some(DataType::Decimal128(20, 0)),
+        // The 38 digits of a decimal, and 18 more for the number of rows.
+        ("sum" | "avg", DataType::Decimal128(_, scale)) => Some(DataType::Decimal256(56, *scale)),
+        _ => None,
+    }
 }
 
 /// The columns of a plan under the names and types of a schema; those at `sums` are cast back to it.

@@ -17,6 +17,7 @@ use futures::StreamExt;
 use super::charge::Paid;
 use super::choose::Planned;
 use super::due::ToKeep;
+use super::public_row::on_a_public_row;
 use super::rows::RowsOf;
 use crate::answer::Receipt;
 use crate::catalog::{CatalogVersion, Source, Table};
@@ -107,8 +108,9 @@ impl Session {
         let shown = self.watched.show(is_seen.then(|| planned.open().reading()));
         // It holds plans, and would make the futures around it too large for a stack.
         let running = Box::pin(exec::run(prepared, planned.release(), charge, state)).await;
+        let is_public = planned.release().analysis().parts().is_empty();
         let Running { drawn, rows, charge } =
-            running.map_err(|error| failed(&error, is_charged))?;
+            running.map_err(|error| failed(&error, is_charged, is_public))?;
         // Where somebody wrote into a file since, the claims are about other rows than these: nothing leaves.
         if !planned.open().is_unchanged() {
             return Err(Error::Execution);
@@ -221,7 +223,8 @@ impl Ran {
     /// As [`Session::run_plans`], and [`Error::Execution`] for more rows than an answer may have.
     pub(crate) async fn next(&mut self) -> Result<Option<Rows>, Error> {
         let next = self.rows.next().await.transpose();
-        let batch = next.map_err(|error| failed(&error, self.receipt.is_some()))?;
+        let is_public = self.planned.release().analysis().parts().is_empty();
+        let batch = next.map_err(|error| failed(&error, self.receipt.is_some(), is_public))?;
         if let Some(batch) = &batch {
             let left = self.left.checked_sub(batch.num_rows());
             self.left = left.ok_or(Error::Execution)?;
@@ -263,10 +266,13 @@ fn is_released(table: &Table) -> bool {
     matches!(table.source, Source::Released { .. })
 }
 
-/// The error of a run that failed.
-fn failed(error: &DataFusionError, is_charged: bool) -> Error {
+/// The error of a run that failed. Where a statement reads public tables alone, it says what was wrong with a row.
+fn failed(error: &DataFusionError, is_charged: bool, is_public: bool) -> Error {
     match exec::vault_error(error) {
         Some(error) if !is_charged => error.into(),
+        None if is_public && !is_charged => {
+            on_a_public_row(error).map_or(Error::Execution, Error::from)
+        }
         Some(_) | None => Error::Execution,
     }
 }

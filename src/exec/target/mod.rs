@@ -103,14 +103,21 @@ impl Drop for Target {
     }
 }
 
-/// The first column that Parquet has no type for, such as an interval.
-pub(crate) fn unknown_to_parquet(schema: &Schema) -> Option<&FieldRef> {
-    // What its writer takes is known for sure when it has written: here a NULL.
+/// The first column that a format has no type for: an interval in Parquet, a list in CSV.
+pub(crate) fn unknown_to(format: CopyFormat, schema: &Schema) -> Option<&FieldRef> {
+    // What a writer takes is known for sure when it has written: here a NULL.
     let takes = |field: &FieldRef| {
         let nullable = field.as_ref().clone().with_nullable(true);
         let values = new_null_array(field.data_type(), 1);
         let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![nullable])), vec![values]);
-        batch.is_ok_and(|batch| parquet(io::sink(), &batch.schema(), &[batch]).is_ok())
+        batch.is_ok_and(|batch| {
+            let (schema, batches) = (batch.schema(), [batch]);
+            match format {
+                CopyFormat::Csv => csv(io::sink(), &schema, &batches).is_ok(),
+                CopyFormat::Json => json(io::sink(), &batches).is_ok(),
+                CopyFormat::Parquet => parquet(io::sink(), &schema, &batches).is_ok(),
+            }
+        })
     };
     schema.fields().iter().find(|field| !takes(field))
 }

@@ -20,6 +20,7 @@ pub(crate) mod object_layouts;
 #[cfg(feature = "objects")]
 pub(crate) mod objects;
 pub(crate) mod one_group;
+pub(crate) mod paid;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 pub(crate) mod rare;
