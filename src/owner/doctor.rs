@@ -1,7 +1,7 @@
 //! Looks for what an owner should mend before analysts ask: in the declarations, in the permissions of files, in the vault.
 //!
-//! In: an open vault. Out: findings, each with the statement or command that mends it. Of files only the names of columns, where
-//! something else than rows says them, and the permissions are looked at; no finding depends on a value, and no bound, domain or MAX ROWS is proposed:
+//! In: an open vault. Out: findings, each with the statement or command that mends it. Of files only the columns, where
+//! something else than rows says them, and the permissions are looked at, and a file in a folder is named that lacks them; no finding depends on a value, and no bound, domain or MAX ROWS is proposed:
 //! one that follows from the rows would tell of one person's row.
 //!
 //! ```text
@@ -46,7 +46,7 @@ pub(crate) fn examine(inner: &Inner) -> Result<Vec<Finding>, Error> {
     }
     for table in catalog.tables() {
         declared(&mut findings, &catalog, table);
-        file(&mut findings, table);
+        file(&mut findings, inner, table);
         links(&mut findings, &catalog, table);
     }
     Ok(findings.0)
@@ -124,8 +124,15 @@ fn domain(column: &Column) -> Option<&'static str> {
     column.domain.is_none().then_some(form)
 }
 
-fn file(findings: &mut Findings, table: &Table) {
+fn file(findings: &mut Findings, inner: &Inner, table: &Table) {
     let Source::File { format, location, options, files, .. } = &table.source else { return };
+    if files.is_some()
+        && let Err(error) = inner.open_files().fits_its_declaration(table)
+    {
+        let remedy =
+            "put a file with the declared columns in its place: a query on it is charged and fails";
+        findings.add(&table.name, &error.message(), remedy);
+    }
     if table.source.is_remote() {
         // Who may read a store is for the store to say.
         return;
@@ -184,7 +191,7 @@ fn file(findings: &mut Findings, table: &Table) {
     }
 }
 
-/// The folder of a table that has several files. The names in it are as private as rows, so nothing in it is looked at.
+/// The permissions of the folder of a table that has several files.
 fn folder(findings: &mut Findings, table: &Table, location: &str) {
     let (name, written) = (&table.name, in_shell(location));
     if !fs::metadata(location).is_ok_and(|metadata| metadata.is_dir()) {

@@ -111,6 +111,7 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             let unit = units::checked(&catalog, known(&catalog, table)?, clause)?;
             let open = inner.open_files();
             let entry = known(&catalog, table)?;
+            open.fits_its_declaration(entry)?;
             units::verified(inner, &open, &catalog, entry, &unit).await?;
             // Where its rows were read, the owner learns which of them are none.
             let unread = match unit.max_rows() {
@@ -155,7 +156,7 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             Ok(format!("table {table} is public: answers may show its rows to anyone"))
         }
         Declaration::Refresh { table } => {
-            known(catalog, table)?;
+            inner.open_files().fits_its_declaration(known(catalog, table)?)?;
             inner.vault.refresh(table)?;
             Ok(format!(
                 "table {table} is refreshed: what was drawn of its rows before is not replayed any more, and what is drawn from now on is, until its next declaration"

@@ -13,7 +13,9 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
-use super::columns::{first_cells, hashes_content, plain_columns, same_columns, shape};
+use super::columns::{
+    first_cells, hashes_content, other_column, plain_columns, same_columns, shape,
+};
 use super::declare::members;
 use super::held::{Held, HeldFiles, STORE, Stamp};
 use super::lenient::Shape;
@@ -261,7 +263,7 @@ impl OpenFiles {
             (FileFormat::Parquet | FileFormat::Arrow, shape) => {
                 let now = plain_columns(&held, *format, &shape, &table.name)
                     .map_err(|_| remade("is no longer of its format"))?;
-                same_columns(&now, table)
+                same_columns(&now, table, *format)
             }
         };
         if named { Ok(()) } else { Err(remade("has other columns than were declared")) }
@@ -296,12 +298,29 @@ impl OpenFiles {
     /// As [`OpenFiles::check`], and as [`OpenFiles::checked`].
     pub(crate) fn check_as_owner(&self, table: &Table) -> Result<(), Error> {
         match &table.source {
-            Source::File { files: Some(_), .. } => self.checked(table).map(drop),
+            Source::File { files: Some(_), .. } => {
+                let set = self.unchanged(table)?;
+                let found = differing(&set, table)?;
+                found.map_or(Ok(()), |(file, other)| Err(drifted(table, &file, &other)))
+            }
             Source::File { files: None, .. }
             | Source::Postgres { .. }
             | Source::Registered
             | Source::Released { .. } => self.check(table),
         }
+    }
+
+    /// Checks that each file of a table that has several has the declared columns, for its owner, who may learn which one has
+    /// not.
+    ///
+    /// # Errors
+    /// A refusal that names the first file that has other columns, or is not of its format.
+    pub(crate) fn fits_its_declaration(&self, table: &Table) -> Result<(), Error> {
+        let Source::File { location, files: Some(files), .. } = &table.source else {
+            return Ok(());
+        };
+        let set = self.set(location, files).map_err(|_| unread_files(table))?;
+        differing(&set, table)?.map_or(Ok(()), |(file, other)| Err(drifted(table, &file, &other)))
     }
 
     /// The files of a table that has several, each with the declared columns.
@@ -313,15 +332,23 @@ impl OpenFiles {
     /// A refusal that names no file if one of them cannot be read or has other columns, or if the files differ from those that
     /// constraints were verified on. For a private table, it depends on its rows, and must not reach an analyst.
     pub(super) fn checked(&self, table: &Table) -> Result<Arc<Set>, Error> {
-        let Source::File { format, location, options, fingerprint, files: Some(files) } =
-            &table.source
+        let set = self.unchanged(table)?;
+        match differing(&set, table)? {
+            None => Ok(set),
+            Some(_) => Err(changed_files(table, DIFFER, in_their_place(table))),
+        }
+    }
+
+    /// The files of a table that has several, if they are those that constraints were verified on.
+    ///
+    /// # Errors
+    /// As [`OpenFiles::checked`], but for files with other columns.
+    fn unchanged(&self, table: &Table) -> Result<Arc<Set>, Error> {
+        let Source::File { location, options, fingerprint, files: Some(files), .. } = &table.source
         else {
             return Err(Error::Internal);
         };
-        let unread = || {
-            let write = "the owner puts the files back where they were".to_owned();
-            changed_files(table, "cannot be read", write)
-        };
+        let unread = || unread_files(table);
         let set = self.set(location, files).map_err(|_| unread())?;
         if let Some(fingerprint) = fingerprint {
             let hashes = hashes_content(options);
@@ -336,28 +363,6 @@ impl OpenFiles {
             let (set, sha256) = (Arc::clone(&set), fingerprint.sha256.clone());
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             open.verified_sets.push(VerifiedSet { set, sha256, hashes });
-        }
-        let shape = shape(*format, options)?;
-        for (held, shape) in members(&set, shape, options) {
-            let named = match (format, shape) {
-                (FileFormat::Csv, Shape::Csv { header: true, delimiter, .. }) => {
-                    let header = first_cells(&held, shape, delimiter).map_err(|_| unread())?;
-                    has_header(&header, table)
-                }
-                // Any line may belong to a person, so only the declaration describes these files.
-                (FileFormat::Csv | FileFormat::Json, _) => true,
-                (FileFormat::Parquet | FileFormat::Arrow, shape) => {
-                    let now = plain_columns(&held, *format, &shape, &table.name);
-                    now.is_ok_and(|now| same_columns(&now, table))
-                }
-            };
-            if !named {
-                let write = format!(
-                    "the owner puts files with the columns of {0} in their place, or declares {0} anew",
-                    table.name
-                );
-                return Err(changed_files(table, "differ from its declared columns", write));
-            }
         }
         Ok(set)
     }
@@ -441,6 +446,64 @@ fn changed(table: &Table, what: &str, write: String) -> Error {
 fn changed_files(table: &Table, what: &str, write: String) -> Error {
     let message = format!("the files of {} {what}", table.name);
     Refusal::new(Reason::ChangedFile, &table.name, message, write).into()
+}
+
+/// What is said of files that no longer fit their table.
+const DIFFER: &str = "differ from its declared columns";
+
+fn unread_files(table: &Table) -> Error {
+    changed_files(
+        table,
+        "cannot be read",
+        "the owner puts the files back where they were".to_owned(),
+    )
+}
+
+fn in_their_place(table: &Table) -> String {
+    let name = &table.name;
+    format!(
+        "the owner puts files with the columns of {name} in their place, or declares {name} anew"
+    )
+}
+
+/// What its owner is told of a file that no longer fits its table.
+fn drifted(table: &Table, file: &str, other: &str) -> Error {
+    let what = format!("{DIFFER}: {file} has another {other}");
+    changed_files(table, &what, in_their_place(table))
+}
+
+/// The first file of a set that has other columns than its table, and what it has instead; both are for the owner alone.
+///
+/// # Errors
+/// A refusal that names no file, if one of them cannot be read.
+fn differing(set: &Set, table: &Table) -> Result<Option<(String, String)>, Error> {
+    let Source::File { format, options, .. } = &table.source else { return Err(Error::Internal) };
+    let shape = shape(*format, options)?;
+    for ((held, shape), member) in members(set, shape, options).into_iter().zip(&set.members) {
+        let other = match (format, shape) {
+            (FileFormat::Csv, Shape::Csv { header: true, delimiter, .. }) => {
+                let header =
+                    first_cells(&held, shape, delimiter).map_err(|_| unread_files(table))?;
+                (!has_header(&header, table)).then(|| "header".to_owned())
+            }
+            // Any line may belong to a person, so only the declaration describes these files.
+            (FileFormat::Csv | FileFormat::Json, _) => None,
+            (FileFormat::Parquet | FileFormat::Arrow, shape) => {
+                match plain_columns(&held, *format, &shape, &table.name) {
+                    Ok(now) if same_columns(&now, table, *format) => None,
+                    Ok(now) => Some(other_column(&now, table, *format).map_or_else(
+                        || "number of columns".to_owned(),
+                        |column| format!("column in the place of {column}, or another type"),
+                    )),
+                    Err(_) => Some(format!("format than {format}")),
+                }
+            }
+        };
+        if let Some(other) = other {
+            return Ok(Some((member.shown(), other)));
+        }
+    }
+    Ok(None)
 }
 
 /// What an owner writes for a file that was changed.

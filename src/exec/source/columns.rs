@@ -223,9 +223,10 @@ pub(super) fn common_columns(
         let mut common: Option<SchemaRef> = None;
         for (held, shape) in files {
             let columns = plain_columns(held, format, shape, &a_file)?;
-            if *common.get_or_insert_with(|| Arc::clone(&columns)) != columns {
-                return Err(other());
-            }
+            common = Some(match common {
+                None => columns,
+                Some(before) => wider(&before, &columns, format).ok_or_else(other)?,
+            });
         }
         return Ok(common);
     }
@@ -324,15 +325,53 @@ fn plain(field: &Field, format: FileFormat) -> Field {
     Field::new(field.name(), data_type, true)
 }
 
+/// The columns as which the rows of two files are read; `None` where they are of two tables.
+fn wider(one: &SchemaRef, other: &SchemaRef, format: FileFormat) -> Option<SchemaRef> {
+    if one.fields().len() != other.fields().len() {
+        return None;
+    }
+    let fields = one.fields().iter().zip(other.fields()).map(|(a, b)| {
+        let (to, from) = (a.data_type(), b.data_type());
+        if a.name() != b.name() {
+            None
+        } else if is_read_as(from, to, format) {
+            Some(a.as_ref().clone())
+        } else {
+            is_read_as(to, from, format).then(|| b.as_ref().clone())
+        }
+    });
+    Some(Arc::new(Schema::new(fields.collect::<Option<Vec<_>>>()?)))
+}
+
+/// Whether a column of a file is read as a column of this type: of its own, or whole numbers among floats, as writers make them
+/// where a file happens to have no fractions.
+fn is_read_as(from: &DataType, to: &DataType, format: FileFormat) -> bool {
+    let whole = matches!(from, DataType::Int32 | DataType::Int64);
+    from == to || (format == FileFormat::Parquet && whole && *to == DataType::Float64)
+}
+
 /// Whether a file has the declared columns.
-pub(super) fn same_columns(schema: &SchemaRef, table: &Table) -> bool {
-    let columns = table.file_columns();
-    schema.fields().len() == columns.len()
-        && schema
-            .fields()
-            .iter()
-            .zip(columns)
-            .all(|(f, c)| *f.name() == c.name && f.data_type().to_string() == c.data_type)
+pub(super) fn same_columns(schema: &SchemaRef, table: &Table, format: FileFormat) -> bool {
+    schema.fields().len() == table.file_columns().len()
+        && other_column(schema, table, format).is_none()
+}
+
+/// The first declared column that a file lacks, or has with another type.
+pub(super) fn other_column<'a>(
+    schema: &SchemaRef,
+    table: &'a Table,
+    format: FileFormat,
+) -> Option<&'a str> {
+    let mut own = schema.fields().iter();
+    let differs = |column: &&Column| {
+        own.next().is_none_or(|field| {
+            let declared = DataType::from_str(&column.data_type);
+            let is_own = field.data_type().to_string() == column.data_type;
+            *field.name() != column.name
+                || !(is_own || declared.is_ok_and(|to| is_read_as(field.data_type(), &to, format)))
+        })
+    };
+    table.file_columns().iter().find(differs).map(|column| column.name.as_str())
 }
 
 /// The declared columns as a schema.

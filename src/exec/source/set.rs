@@ -33,6 +33,11 @@ pub(super) struct Member {
 }
 
 impl Member {
+    /// The name of its file below the folder, for the owner alone.
+    pub(super) fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
+
     /// Whether the name of its file ends so, whatever the case of letters.
     pub(super) fn ends_with(&self, end: &str) -> bool {
         self.name.to_ascii_lowercase().ends_with(end.as_bytes())
@@ -78,6 +83,8 @@ impl Set {
                 members.push(member(name, store.hold(file, path)?));
             }
         }
+        // A file without a byte has no rows, no columns and no header.
+        members.retain(|member| member.held.stamp().size > 0);
         Ok(Self { members })
     }
 
