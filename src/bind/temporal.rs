@@ -321,26 +321,22 @@ fn holds(value: &ScalarValue, to: &DataType) -> bool {
 
 /// The value of a literal, of a cast of one, and of a constant moment that an interval moves.
 fn constant(expr: &Expr) -> Option<ScalarValue> {
-    match expr {
-        Expr::Literal(value, _) => Some(value.clone()),
-        Expr::Cast(cast) => constant(&cast.expr)?.cast_to(cast.field.data_type()).ok(),
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let (left, right) = (constant(left)?, constant(right)?);
-            // So far that nothing overflows on the way.
-            let is_short = |by: &ScalarValue| match by {
-                ScalarValue::IntervalMonthDayNano(Some(by)) => {
-                    by.months.unsigned_abs() <= 100_000
-                        && by.days.unsigned_abs() <= 1_000_000
-                        && by.nanoseconds.unsigned_abs() <= 1 << 62
-                }
-                _ => false,
-            };
-            match op {
-                Operator::Plus if is_short(&right) => left.add_checked(&right).ok(),
-                Operator::Minus if is_short(&right) => left.sub_checked(&right).ok(),
-                _ => None,
-            }
-        }
+    if let Expr::Literal(value, _) = expr {
+        return Some(value.clone());
+    }
+    if let Expr::Cast(cast) = expr {
+        return constant(&cast.expr)?.cast_to(cast.field.data_type()).ok();
+    }
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return None };
+    let (left, right) = (constant(left)?, constant(right)?);
+    let ScalarValue::IntervalMonthDayNano(Some(by)) = &right else { return None };
+    // So far that nothing overflows on the way.
+    let is_short = by.months.unsigned_abs() <= 100_000
+        && by.days.unsigned_abs() <= 1_000_000
+        && by.nanoseconds.unsigned_abs() <= 1 << 62;
+    match op {
+        Operator::Plus if is_short => left.add_checked(&right).ok(),
+        Operator::Minus if is_short => left.sub_checked(&right).ok(),
         _ => None,
     }
 }

@@ -88,7 +88,8 @@ fn known(sentence: &str) -> Option<String> {
         let name = sentence.split('"').nth(1)?;
         let (of, alias) = name.rsplit_once(" AS ").unwrap_or(("", name));
         // The planner gives a cast the name of what it casts.
-        let cast = of.strip_prefix("CAST(").filter(|_| alias.matches('(').count() == 0);
+        let parentheses = |sign: char| alias.matches(sign).count();
+        let cast = of.strip_prefix("CAST(").filter(|_| parentheses('(') < parentheses(')'));
         let name = in_literals(cast.filter(|_| alias.ends_with(')')).unwrap_or(alias));
         let places: Vec<u64> = sentence
             .split("at position ")

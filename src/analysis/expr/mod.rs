@@ -517,7 +517,7 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
         facts.range = carry(&inner.facts.range);
         facts.always = carry(&inner.facts.always);
     }
-    if matches!(from, DataType::Timestamp(_, None)) && *to == DataType::Date32 {
+    if is_temporal(&from) && *to == DataType::Date32 {
         facts.keys = days(&inner.facts, &from);
     }
     if is_string(&from) && is_string(to) {

@@ -161,11 +161,14 @@ fn step_of(finest: Finest, data_type: &DataType) -> Option<i64> {
     Some(if *data_type == DataType::Date32 { step.max(1) } else { step })
 }
 
-/// The days of a range of timestamps, by the cast that runs on rows.
+/// The days of a range of timestamps, by the cast that runs on rows; those of a date are its own keys.
 ///
 /// # Guarantee
 /// For every timestamp of the range, its date is one of them: the cast keeps the order.
 pub(crate) fn days(x: &Facts, from: &DataType) -> Option<KeySource> {
+    if *from == DataType::Date32 {
+        return x.keys.clone();
+    }
     let (lo, hi) = declared(x, from)?;
     let moments = moments_of([lo, hi].into_iter(), from)?;
     let days = cast(&moments, &DataType::Date32).ok()?;

@@ -26,6 +26,7 @@ use datafusion::common::ScalarValue;
 use self::together::Together;
 use super::expr::domain::typed;
 use super::expr::facts::{Facts, KeySource, rational};
+use super::expr::periods::undeclared;
 use crate::dialect::Literal;
 use crate::refusal::{Reason, Refusal, nearest};
 use crate::sql_type::sql_type;
@@ -173,10 +174,10 @@ pub(crate) fn known_keys(
             {
                 match (i64::try_from(lo), i64::try_from(hi)) {
                     (Ok(lo), Ok(hi)) => integers(lo, hi),
-                    _ => Err(unknown(clause, data_type, candidates)),
+                    _ => Err(unknown(facts, clause, data_type, candidates)),
                 }
             }
-            _ => Err(unknown(clause, data_type, candidates)),
+            _ => Err(unknown(facts, clause, data_type, candidates)),
         },
     }
 }
@@ -206,7 +207,7 @@ pub(crate) fn with_null(
     Ok(keys)
 }
 
-fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
+fn unknown(facts: &Facts, clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
     let list = match data_type {
         DataType::Boolean => "(TRUE, FALSE)",
         DataType::Date32 | DataType::Timestamp(..) => "('2025-01-01', '2025-01-02')",
@@ -229,6 +230,11 @@ fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
     } else {
         String::new()
     };
+    let is_moment = matches!(data_type, DataType::Timestamp(..)) || facts.always == undeclared();
+    let dates = match is_moment {
+        true => "; a domain of the date, or a WHERE with both of its ends, makes them known",
+        false => "",
+    };
     if candidates {
         return Refusal::new(
             Reason::UnknownCandidates,
@@ -245,7 +251,7 @@ fn unknown(clause: &str, data_type: &DataType, candidates: bool) -> Refusal {
         Reason::UnknownKeys,
         clause,
         format!(
-            "the keys of {clause} would come from the data, and a key that one person alone has would reveal that person"
+            "the keys of {clause} would come from the data, and a key that one person alone has would reveal that person{dates}"
         ),
         format!(
             "GROUP BY {key} KEYS {list}, or delta=1e-6 inside the mechanism, which releases groups of many people{declare}"
