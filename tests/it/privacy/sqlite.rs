@@ -152,6 +152,8 @@ fn translated(sql: &str) -> Option<String> {
                 _ => return None,
             };
             let x = Some(x).filter(|x| is_narrowed(x))?;
+            // SQLite cuts decimals off where a cast rounds them.
+            let x = if to == "BIGINT" { format!("ROUND({x})") } else { x.to_owned() };
             format!(
                 "(CASE WHEN CAST({x} AS INTEGER) BETWEEN {lo} AND {hi} THEN CAST({x} AS INTEGER) END)"
             )
