@@ -26,7 +26,7 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
-use super::trace::{Below, Clamped, Definition, OfUnit, Raw, Trace};
+use super::trace::{Below, Clamped, Definition, OfRow, OfUnit, Raw, Trace};
 use super::unit::UnitScope;
 use crate::analysis::below::contradiction;
 use crate::analysis::expr::domain::{Change, SameOfRaw};
@@ -358,7 +358,9 @@ impl PrivateRelation {
             let size = self.size(expression)?;
             let trace = self.trace(expression).cloned().unwrap_or_else(|| computed(expression));
             let of_unit = OfUnit { alike: self.is_alike(expression), ..trace.of_unit };
-            traces.push(Trace { size, of_unit, ..trace });
+            let expr = expression.clone().unalias_nested().data;
+            let of_row = Some(Arc::new(OfRow { expr, below: Arc::clone(&below) }));
+            traces.push(Trace { size, of_unit, of_row, ..trace });
             let total = carried(expression, &self.scope)?;
             rewritten.push(named(total.expr, qualifier, field.name()));
             facts.push(total.facts);

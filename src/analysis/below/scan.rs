@@ -94,6 +94,7 @@ impl Walk<'_> {
                 padded: false,
                 unit_or_null: false,
                 definition: None,
+                of_row: None,
             });
             facts.push(known);
         }

@@ -40,6 +40,15 @@ pub(crate) struct Trace {
     pub(crate) unit_or_null: bool,
     /// How it was computed: on every row it is NULL, or has this value for some row below.
     pub(crate) definition: Option<Arc<Definition>>,
+    /// What it is on each row of one row of a subquery, the same row for all columns over these rows.
+    pub(crate) of_row: Option<Arc<OfRow>>,
+}
+
+/// An expression over the rows of a subquery.
+#[derive(Debug)]
+pub(crate) struct OfRow {
+    pub(crate) expr: Expr,
+    pub(crate) below: Arc<Below>,
 }
 
 /// What a column says about the rows of its unit.
@@ -82,8 +91,6 @@ pub(crate) struct Definition {
     pub(crate) branches: Vec<(Expr, Arc<Below>)>,
     /// Whether it is NULL only where an expression is: the keys then say whether NULL is one.
     pub(crate) decides_null: bool,
-    /// Whether it has the value of one expression for the very row that other columns over the same rows are computed of.
-    pub(crate) of_row: bool,
     /// The keys, once they are asked for: a column may be asked for often, by columns that are computed of it.
     pub(crate) keys: OnceLock<Option<KeySource>>,
 }
@@ -101,12 +108,12 @@ impl Definition {
         let expr = expr.clone().unalias_nested().data;
         let decides_null = expr.try_as_col().is_none();
         let branches = vec![(expr, Arc::clone(below))];
-        Arc::new(Self { branches, decides_null, of_row: true, keys: OnceLock::new() })
+        Arc::new(Self { branches, decides_null, keys: OnceLock::new() })
     }
 
     /// A column whose value on each row is that of one of these expressions, or NULL.
     pub(crate) fn of_branches(branches: Vec<(Expr, Arc<Below>)>) -> Arc<Self> {
-        Arc::new(Self { branches, decides_null: false, of_row: false, keys: OnceLock::new() })
+        Arc::new(Self { branches, decides_null: false, keys: OnceLock::new() })
     }
 
     /// A column with one of the values of a call's argument, or NULL: MIN, MAX and the like, also in a window. LAG and LEAD may

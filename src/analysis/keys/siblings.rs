@@ -16,7 +16,7 @@ use datafusion::logical_expr::Expr;
 
 use super::image::{key_image, keys_that_pass};
 use super::of_column::with_known_keys;
-use crate::analysis::below::trace::{Below, Trace};
+use crate::analysis::below::trace::{Below, OfRow, Trace};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{KeySource, Scope};
 
@@ -105,7 +105,7 @@ impl Source {
 fn below(exprs: &[Expr], scope: &Scope, traces: &[Trace]) -> Option<Arc<Below>> {
     let mut found: Option<Arc<Below>> = None;
     for column in exprs.iter().flat_map(Expr::column_refs) {
-        let (_, own) = definition(column, scope, traces)?;
+        let own = &of_row(column, scope, traces)?.below;
         if found.as_ref().is_some_and(|known| !Arc::ptr_eq(known, own)) {
             return None;
         }
@@ -114,18 +114,10 @@ fn below(exprs: &[Expr], scope: &Scope, traces: &[Trace]) -> Option<Arc<Below>> 
     found
 }
 
-/// What a column is computed of, on each row.
-fn definition<'a>(
-    column: &Column,
-    scope: &Scope,
-    traces: &'a [Trace],
-) -> Option<&'a (Expr, Arc<Below>)> {
+/// What a column is on each row of one row below.
+fn of_row<'a>(column: &Column, scope: &Scope, traces: &'a [Trace]) -> Option<&'a OfRow> {
     let trace = traces.get(scope.schema.maybe_index_of_column(column)?)?;
-    let definition = trace.definition.as_ref().filter(|one| one.of_row && !trace.padded)?;
-    match definition.branches.as_slice() {
-        [one] => Some(one),
-        _ => None,
-    }
+    trace.of_row.as_deref().filter(|_| !trace.padded)
 }
 
 /// An expression over the rows below; `None` if one of its columns comes from elsewhere.
@@ -133,9 +125,10 @@ fn written_below(expr: &Expr, scope: &Scope, traces: &[Trace], below: &Arc<Below
     let mut is_whole = true;
     let written = expr.clone().transform_up(|part| {
         let Expr::Column(column) = &part else { return Ok(Transformed::no(part)) };
-        let own = definition(column, scope, traces).filter(|(_, own)| Arc::ptr_eq(own, below));
+        let own = of_row(column, scope, traces).filter(|own| Arc::ptr_eq(&own.below, below));
         is_whole &= own.is_some();
-        Ok(own.map_or(Transformed::no(part.clone()), |(own, _)| Transformed::yes(own.clone())))
+        let own = own.map(|own| Transformed::yes(own.expr.clone()));
+        Ok(own.unwrap_or_else(|| Transformed::no(part.clone())))
     });
     written.ok().filter(|_| is_whole).map(|written| written.data)
 }
