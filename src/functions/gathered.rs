@@ -258,7 +258,6 @@ mod tests {
         }
         // 100 + 99 + … texts.
         for (window, expected) in [
-            ("ORDER BY i ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", Some(100)),
             ("ORDER BY i % 2", Some(100)),
             ("ORDER BY i", Some(100)),
         ] {
