@@ -257,10 +257,7 @@ mod tests {
             assert_eq!(answered(&format!("SELECT {value} FROM {rows}")).await, expected, "{value}");
         }
         // 100 + 99 + … texts.
-        for (window, expected) in [
-            ("ORDER BY i % 2", Some(100)),
-            ("ORDER BY i", Some(100)),
-        ] {
+        for (window, expected) in [("ORDER BY i % 2", Some(100)), ("ORDER BY i", Some(100))] {
             let sql = format!(
                 "SELECT count(*) FROM (SELECT string_agg(x, ',') OVER ({window}) AS s FROM {rows}) q WHERE s > ''"
             );
