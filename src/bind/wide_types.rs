@@ -39,17 +39,14 @@ pub(super) fn check(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 /// The type that an expression casts to.
 fn cast_to(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
-    match expr {
-        Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
-            Some(field.data_type().clone())
-        }
-        Expr::ScalarFunction(call)
-            if matches!(call.func.name(), "arrow_cast" | "arrow_try_cast") =>
-        {
-            expr.get_type(schema).ok()
-        }
-        _ => None,
+    if let Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) = expr {
+        return Some(field.data_type().clone());
     }
+    // Arrow's casts by name. No other expression names a type.
+    let Expr::ScalarFunction(call) = expr else { return None };
+    matches!(call.func.name(), "arrow_cast" | "arrow_try_cast")
+        .then(|| expr.get_type(schema).ok())
+        .flatten()
 }
 
 /// The bytes of every value of a type; few for a type whose values have different lengths.
