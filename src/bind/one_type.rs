@@ -448,6 +448,7 @@ fn called(call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
             DataType::Decimal256(..) => DataType::Float64,
             other => other,
         }),
+        "ceil" | "floor" => room_for_carry(args.first()?, own.first()?, schema),
         _ if is_clamp(&func) && own.iter().any(DataType::is_decimal) => {
             own.first().map(|x| match x {
                 DataType::Decimal128(..) | DataType::Float32 => x.clone(),
@@ -459,6 +460,20 @@ fn called(call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     let (changed, args) = all_cast(args, own, to);
     let call = Expr::ScalarFunction(ScalarFunction { func, args });
     Transformed::new_transformed(call, changed)
+}
+
+/// The type with a digit more, in which each decimal of a type has a ceiling and a floor: 99.99 has four digits, and its ceiling
+/// five. `None` for other numbers, and for an argument that has the digit.
+fn room_for_carry(x: &Expr, of: &DataType, schema: &DFSchema) -> Option<DataType> {
+    let DataType::Decimal128(precision, scale) = of else { return None };
+    let has_room = if let Expr::Cast(cast) = x {
+        cast.expr.get_type(schema).ok()?
+            == DataType::Decimal128(precision.saturating_sub(1), *scale)
+    } else {
+        false
+    };
+    (*scale > 0 && *precision < DECIMAL128_MAX_PRECISION && !has_room)
+        .then(|| DataType::Decimal128(precision + 1, *scale))
 }
 
 /// A value and the rows of a subquery that it is compared with.

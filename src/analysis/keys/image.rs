@@ -145,13 +145,14 @@ fn columns_of(exprs: &[Expr], conditions: &[Expr], scope: &Scope) -> Option<Trie
 }
 
 /// The combinations of values that expressions can have together on a row that meets the conditions, each once; `None` where they
-/// are too many to try.
+/// are too many to try. `null_keys` says of each expression whether NULL is among its own keys.
 ///
 /// # Guarantee
-/// On every row of the scope one of the expressions is NULL or NaN, or they have one of these combinations. They depend on
-/// declarations, on public rows and on the query alone.
+/// On every row of the scope the expressions have one of these combinations, or one of them is NULL or NaN and has no such key.
+/// They depend on declarations, on public rows and on the query alone.
 pub(crate) fn joint_keys(
     exprs: &[Expr],
+    null_keys: &[bool],
     scope: &Scope,
     tables: &dyn Tables,
 ) -> Option<Vec<Vec<ScalarValue>>> {
@@ -181,10 +182,12 @@ pub(crate) fn joint_keys(
     if rows.num_rows() > most {
         return None;
     }
+    let is_key = |i: &usize| {
+        let mut keys = values.iter().zip(null_keys);
+        named.value(*i) || keys.all(|(v, has_null)| v.is_valid(*i) || *has_null)
+    };
     let (mut seen, mut all) = (HashSet::new(), Vec::new());
-    for i in
-        (0..rows.num_rows()).filter(|i| named.value(*i) || values.iter().all(|v| v.is_valid(*i)))
-    {
+    for i in (0..rows.num_rows()).filter(is_key) {
         let row = values.iter().map(|column| ScalarValue::try_from_array(column, i).ok());
         let row: Vec<ScalarValue> = row.collect::<Option<_>>()?;
         if seen.insert(row.clone()) {

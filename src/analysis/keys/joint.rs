@@ -52,10 +52,10 @@ fn jointly(
     tables: &dyn Tables,
 ) -> Vec<Together> {
     let is_free = |place: &usize| !known.iter().any(|one| one.columns.contains(place));
-    let listed = |place: &usize| {
-        let keys = keys_of(groups.get(*place)?, None, lookups).ok()?;
-        Some(keys.first()?.data_type())
-    };
+    let keys = |place: &usize| keys_of(groups.get(*place)?, None, lookups).ok();
+    let listed = |place: &usize| Some(keys(place)?.first()?.data_type());
+    let has_null =
+        |place: &usize| keys(place).is_some_and(|keys| keys.iter().any(ScalarValue::is_null));
     let places = (0..groups.len()).filter(|place| is_free(place) && listed(place).is_some());
     let places: Vec<usize> = places.collect();
     let written = places.iter().filter_map(|place| aggregate.group_expr.get(*place)).cloned();
@@ -68,7 +68,8 @@ fn jointly(
         let own: Vec<Expr> = own.collect();
         let with_keys = |scope: Scope, expr| with_known_keys(expr, &scope, &traces, tables);
         let scope = own.iter().fold(scope.clone(), with_keys);
-        let rows = joint_keys(&own, &scope, tables)?;
+        let null_keys: Vec<bool> = places.iter().map(has_null).collect();
+        let rows = joint_keys(&own, &null_keys, &scope, tables)?;
         let types = places.iter().map(listed).collect::<Option<Vec<_>>>()?;
         let typed = |row: Vec<ScalarValue>| {
             let values = row.iter().zip(&types).map(|(value, to)| value.cast_to(to).ok());

@@ -88,7 +88,8 @@ pub(crate) fn ladder(
 /// # Guarantee
 /// The rows are the same where the argument and FILTER are: those that hold a value; of a COUNT(*), where the argument is never NULL. One
 /// of them chooses for all, and none follows one that follows. A sum beside others is bounded by rows: with shares of at most τ rows of
-/// values of at most b in magnitude, a unit changes it by at most τ·b in L1. Which ones share follows from the query and the catalog.
+/// values of at most b in magnitude, a unit changes it by at most τ·b in L1. Sums of different values alone share nothing: a bound on
+/// one sum says nothing of how many units exceed it on another. Which ones share follows from the query and the catalog.
 pub(crate) fn share_choices(measures: &mut [Measure], schema: &DFSchema) {
     let rows: Vec<Option<OneSetOfRows>> =
         measures.iter().map(|measure| rows_of(measure, schema)).collect();
@@ -100,9 +101,13 @@ pub(crate) fn share_choices(measures: &mut [Measure], schema: &DFSchema) {
             continue;
         }
         let leader = leader(measures, &members);
-        let is_sum = |at: &usize| matches!(measures[*at].input, Input::Sum(_));
-        let all_sums = members.iter().all(is_sum);
-        let ladders = members.iter().map(|at| match all_sums {
+        let sums: Option<Vec<_>> = members.iter().map(|at| sum_of(&measures[*at])).collect();
+        let are_one_sum =
+            sums.as_ref().is_some_and(|sums| sums.iter().all(|sum| Some(sum) == sums.first()));
+        if sums.is_some() && !are_one_sum {
+            continue;
+        }
+        let ladders = members.iter().map(|at| match are_one_sum {
             true => Some((measures[*at].ladder.clone()?, measures[*at].release_kind.clone())),
             false => by_rows(&measures[*at]),
         });
@@ -114,6 +119,12 @@ pub(crate) fn share_choices(measures: &mut [Measure], schema: &DFSchema) {
             measures[member].release_kind = kind;
         }
     }
+}
+
+/// The column that a sum adds up, and its range in steps of the grid; `None` for what is no sum.
+fn sum_of(measure: &Measure) -> Option<(usize, i128, i128)> {
+    let Input::Sum(column) = measure.input else { return None };
+    Some((column, measure.lo, measure.hi))
 }
 
 /// Which rows a measure with a ladder is of.

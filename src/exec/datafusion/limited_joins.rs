@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, exec_err, internal_err};
+use datafusion::common::{Result, internal_err, resources_err};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -177,7 +177,8 @@ impl ExecutionPlan for LimitedJoinExec {
         let metrics = SplitMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
         let rows = BatchSplitStream::new(rows, most, metrics);
         let in_time = rows.map(move |rows| match deadline.is_over() {
-            true => exec_err!("the time is over"),
+            // No error of a row: what says why a public row failed leaves it alone.
+            true => resources_err!("the time is over"),
             false => rows,
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), in_time)))
