@@ -15,7 +15,7 @@
 use std::io;
 
 use rusqlite::ErrorCode;
-use rusqlite::ffi::SQLITE_READONLY_DBMOVED;
+use rusqlite::ffi::{SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC, SQLITE_READONLY_DBMOVED};
 use thiserror::Error;
 
 use crate::catalog::{CatalogError, SliceOf, Touched, payer, quoted};
@@ -527,6 +527,17 @@ impl Fault {
                 Some(ErrorCode::SystemIoFailure | ErrorCode::InternalMalfunction)
             ),
             Self::Damage(_) | Self::Refusal(_) => false,
+        }
+    }
+
+    /// Whether a sync of the file, of its journal or of its folder failed.
+    pub(super) fn is_failed_sync(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => error.sqlite_error().is_some_and(|error| {
+                [SQLITE_IOERR_FSYNC, SQLITE_IOERR_DIR_FSYNC].contains(&error.extended_code)
+            }),
+            Self::Refusal(error) => matches!(error, VaultError::Unsynced { .. }),
+            Self::Damage(_) => false,
         }
     }
 

@@ -5,8 +5,11 @@
 //!
 //! ```text
 //! v.day = d.day AND v.day = x.day AND v.day < 3      d and x public
-//!   adds      d.day = x.day, d.day < 3, x.day < 3
+//!   adds      d.day < 3, x.day < 3
 //! ```
+//!
+//! That two public columns are equal is not added: the public rows would be joined with each other while the query is planned, and
+//! tables with several rows a key multiply each other there.
 
 use std::collections::BTreeSet;
 
@@ -28,11 +31,6 @@ pub(super) fn restated(conditions: &mut Vec<Expr>, leaves: &[PrivateRelation]) {
     let mut found = Vec::new();
     for class in &classes {
         let public: Vec<&Place> = class.iter().filter(|place| place.is_public).collect();
-        for (one, other) in public.iter().zip(public.iter().skip(1)) {
-            if one.leaf != other.leaf {
-                found.push(equal(&one.column, &other.column));
-            }
-        }
         for condition in conditions.iter().filter(|condition| !has_subquery(condition)) {
             let columns = condition.column_refs();
             let (Some(column), 1) = (columns.iter().next(), columns.len()) else { continue };
@@ -95,10 +93,6 @@ fn classes(conditions: &[Expr], leaves: &[PrivateRelation]) -> Vec<BTreeSet<Plac
         classes.push(all);
     }
     classes
-}
-
-fn equal(left: &Column, right: &Column) -> Expr {
-    Expr::Column(left.clone()).eq(Expr::Column(right.clone()))
 }
 
 /// An equality the other way around; any other condition as it is.

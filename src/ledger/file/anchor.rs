@@ -19,6 +19,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
 
@@ -33,6 +34,8 @@ pub(crate) struct Anchor {
     path: PathBuf,
     shown: String,
     folder: Folder,
+    /// A sync of the anchor or of its folder has failed.
+    unsynced: AtomicBool,
 }
 
 impl Anchor {
@@ -53,7 +56,7 @@ impl Anchor {
         let folder = Folder::for_file(&resolved);
         let folder =
             folder.map_err(|source| VaultError::Anchor { anchor: shown.clone(), source })?;
-        let anchor = Self { path: resolved, shown, folder };
+        let anchor = Self { path: resolved, shown, folder, unsynced: AtomicBool::new(false) };
         anchor.read()?;
         Ok(anchor)
     }
@@ -129,8 +132,17 @@ impl Anchor {
     ) -> Result<(), Fault> {
         self.check(connection, vault)?;
         // Write it even if it is there already: the program that moved it may have died before the sync.
-        let moved = self.write(witness.mark()).and_then(|()| self.folder.sync());
+        let moved = self.write(witness.mark()).and_then(|()| self.noted(self.folder.sync()));
         Ok(moved.map_err(|source| VaultError::Anchor { anchor: self.shown.clone(), source })?)
+    }
+
+    /// Whether a sync has failed, after which nobody knows what is on the disk.
+    pub(crate) fn is_unsynced(&self) -> bool {
+        self.unsynced.load(Ordering::Relaxed)
+    }
+
+    fn noted(&self, synced: io::Result<()>) -> io::Result<()> {
+        synced.inspect_err(|_| self.unsynced.store(true, Ordering::Relaxed))
     }
 
     fn write(&self, mark: Mark) -> io::Result<()> {
@@ -144,7 +156,7 @@ impl Anchor {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(&fresh)?;
         file.write_all(text(mark).as_bytes())?;
-        file.sync_all()?;
+        self.noted(file.sync_all())?;
         drop(file);
         fs::rename(&fresh, &self.path)
     }

@@ -26,6 +26,9 @@ pub(crate) struct Handle {
     pub(crate) connection: Connection,
     pub(crate) witness: Witness,
     pub(crate) poisoned: bool,
+    /// A sync has failed: the system may have forgotten pages that it could not write, and says so once. What the file shows then may be
+    /// in memory alone, so that opening it again proves nothing.
+    pub(crate) unsynced: bool,
     /// The place of the file; `None` for a vault in memory.
     pub(crate) place: Option<Arc<Place>>,
     pub(crate) anchor: Option<Anchor>,
@@ -35,7 +38,7 @@ impl Handle {
     /// A new handle without an anchor, which has followed nothing yet.
     pub(crate) fn new(connection: Connection, place: Option<Arc<Place>>) -> Self {
         let witness = Witness::default();
-        Self { connection, witness, poisoned: false, place, anchor: None }
+        Self { connection, witness, poisoned: false, unsynced: false, place, anchor: None }
     }
 
     /// Refuses if the path does not name the open file, or if the file has another name.
@@ -58,18 +61,19 @@ impl Handle {
     ///
     /// # Guarantee
     /// `Ok` only if the committed data survives a power cut, in the file that the path names, and the anchor is as far as
-    /// the ledger. On an error the handle is poisoned: the next handle reads the state from the disk.
+    /// the ledger. On an error the handle is poisoned: the next handle reads the state from the disk, unless a sync failed.
     pub(crate) fn settle(&mut self, charged: bool, path: &str) -> Result<(), VaultError> {
         let settle = |handle: &mut Self| {
-            if let Some(place) = &handle.place {
-                place.sync(path)?;
-            }
+            let synced = handle.place.as_ref().map_or(Ok(()), |place| place.sync(path));
+            handle.unsynced |= synced.is_err();
+            synced?;
             handle.still_there(path)?;
             if charged { handle.move_anchor(path) } else { Ok(()) }
         };
         let settled = settle(self);
         // If only the lock came too late, the state is known.
         self.poisoned |= !matches!(settled, Ok(()) | Err(VaultError::AnchorLate { .. }));
+        self.unsynced |= self.anchor.as_ref().is_some_and(Anchor::is_unsynced);
         settled
     }
 

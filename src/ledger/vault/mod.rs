@@ -351,7 +351,8 @@ impl Vault {
     /// `Ok` only if the path still names the file, the file is at home there and has no other name, no journal of another
     /// state is beside it, the vault contains its anchor's entry, the commit succeeded, the folder was synced before and
     /// after it, and the anchor has followed. The file is opened again before the next use after an I/O error, a failed rollback, a
-    /// failure after the commit, or a commit that failed for another reason than a reader's lock.
+    /// failure after the commit, or a commit that failed for another reason than a reader's lock. After a failed sync, the
+    /// vault is not used again by this program.
     pub(super) fn write<T>(
         &self,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
@@ -384,7 +385,7 @@ impl Vault {
     ) -> Result<T, VaultError> {
         handle.still_there(&self.path)?;
         handle.may_begin(&self.path)?;
-        let Handle { connection, witness, poisoned, place, anchor, .. } = &mut *handle;
+        let Handle { connection, witness, poisoned, unsynced, place, anchor } = &mut *handle;
         let begin = connection.execute_batch("BEGIN IMMEDIATE");
         begin.map_err(|error| Fault::from(error).leaves(poisoned).at(&self.path))?;
         let mut staged = witness.clone();
@@ -426,6 +427,7 @@ impl Vault {
                 let rolled_back =
                     connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
                 *poisoned = lasting || fault.is_lasting() || !rolled_back;
+                *unsynced |= fault.is_failed_sync();
                 Err(fault.at(&self.path))
             }
         }

@@ -6,6 +6,9 @@
 //! ```text
 //! COMMIT fails ─▶ poisoned ─▶ next use: the old connection ends, the same file is opened and verified ─▶ goes on from what the disk has
 //! ```
+//!
+//! A sync that failed is another matter: Linux may drop the pages that it could not write and still show them, so that a charge
+//! would be found, answered, and lost with the power. Such a vault ends with its program.
 
 use std::sync::MutexGuard;
 
@@ -25,7 +28,7 @@ impl Vault {
     /// whole or not at all, and what it charged counts if it is there. No charge of it was ever given out.
     ///
     /// # Errors
-    /// [`VaultError::Poisoned`] for a vault in memory, [`VaultError::Moved`] if the path names another file, and those of
+    /// [`VaultError::Poisoned`] for a vault in memory and after a failed sync, [`VaultError::Moved`] if the path names another file, and those of
     /// [`Vault::open`] as long as the file cannot be opened.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, Handle>, VaultError> {
         let mut handle = self.handle.lock().unwrap_or_else(|panicked| {
@@ -43,7 +46,11 @@ impl Vault {
     /// # Errors
     /// As [`Vault::lock`].
     pub(super) fn usable(&self, handle: &mut Handle) -> Result<(), VaultError> {
-        if handle.poisoned { self.open_again(handle) } else { Ok(()) }
+        match (handle.poisoned, handle.unsynced) {
+            (false, _) => Ok(()),
+            (true, false) => self.open_again(handle),
+            (true, true) => Err(self.poisoned()),
+        }
     }
 
     fn open_again(&self, handle: &mut Handle) -> Result<(), VaultError> {

@@ -37,12 +37,13 @@ fn explained(lab: &Session, sql: &str) -> Value {
     serde_json::from_str(&explained.to_json()).unwrap()
 }
 
-/// The cost in units of the ledger, of `epsilon` or `rho`.
+/// The cost in units of the ledger, of `epsilon` or `rho`. Explanations show it as people write it.
 fn nano(lab: &Session, sql: &str, notion: &str) -> i64 {
-    let explained = explained(lab, sql);
-    let cost = &explained["cost"][notion];
-    let cost = cost.as_f64().unwrap_or_else(|| panic!("{sql}: {explained}"));
-    (cost * 1e9).round() as i64
+    let cost = lab.cost(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).to_string();
+    let sign = if notion == "rho" { "ρ = " } else { "ε = " };
+    let amount = cost.split(sign).nth(1).unwrap_or_else(|| panic!("{sql}: {cost}"));
+    let amount = amount.split([' ', ',']).next().unwrap();
+    (amount.parse::<f64>().unwrap() * 1e9).round() as i64
 }
 
 /// The error at 95 % that a query promises.

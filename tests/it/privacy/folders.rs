@@ -436,7 +436,7 @@ async fn whole_numbers_among_floats_are_floats_and_other_columns_are_told_to_the
             ),
             "ALTER TABLE t SET PRIVACY UNIT ROW".to_owned(),
             "ALTER TABLE t ALTER COLUMN n SET PRIVACY DOMAIN BETWEEN (0, 10)".to_owned(),
-            "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=100000000) REPLAY (OFF)".to_owned(),
+            "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000) REPLAY (OFF)".to_owned(),
         ],
     )
     .await;
@@ -589,12 +589,13 @@ fn names_are_nowhere() {
                 }
             }
         }
-        for arguments in
-            [&["dump", "study.db"][..], &["doctor", "study.db"], &["check", "study.db"]]
-        {
+        for arguments in [&["dump", "study.db"][..], &["check", "study.db"]] {
             let run = study.run(arguments);
             outputs.push(format!("{arguments:?} {} {}", run.out, run.err));
         }
+        // The owner is told which file has other columns, in letters that steer no terminal.
+        let doctor = study.run(&["doctor", "study.db"]);
+        assert!(!doctor.out.contains('\u{1b}') && !doctor.err.contains('\u{1b}'), "{doctor:?}");
         outputs
             .push(String::from_utf8_lossy(&fs::read(study.path("study.db")).unwrap()).into_owned());
     };
@@ -602,8 +603,8 @@ fn names_are_nowhere() {
     put(&root.join(format!("year=1/who={PERSON}/{FILE}")), "noise");
     ask(&mut outputs);
     let again = study.owner("ALTER TABLE t SET PRIVACY UNIT (who) MAX ROWS 60");
-    outputs.push(format!("{} {}", again.out, again.err));
     assert_ne!(again.status, 0);
+    assert!(!again.out.contains('\u{1b}') && !again.err.contains('\u{1b}'), "{again:?}");
     symlink("/etc", root.join(format!("{FILE}-link"))).unwrap();
     ask(&mut outputs);
     assert!(outputs.len() > 150);
