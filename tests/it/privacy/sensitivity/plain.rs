@@ -241,8 +241,10 @@ async fn compared(seed: u64, wanted: usize) -> Compared {
         let own = context.execute_logical_plan(part.input().clone()).await.unwrap();
         let own = texts(&own.collect().await.unwrap(), part.arguments_start());
         let expected = by_sqlite(&sql, &second);
+        // Casts round, as those of PostgreSQL and of SQLite here; plain DataFusion's do not.
+        let rounds = ["INT)", "UNSIGNED)", "TIMESTAMP(0)"].iter().any(|to| sql.contains(to));
         // Plain DataFusion has two zeros, which SQLite and HushQL do not.
-        if own != plain {
+        if own != plain && !rounds {
             seen.signed += 1;
             let makes_zeros =
                 ["(-", " * ", "round(", "trunc("].iter().any(|zero| sql.contains(zero));
