@@ -241,10 +241,11 @@ async fn compared(seed: u64, wanted: usize) -> Compared {
         let own = context.execute_logical_plan(part.input().clone()).await.unwrap();
         let own = texts(&own.collect().await.unwrap(), part.arguments_start());
         let expected = by_sqlite(&sql, &second);
-        // Casts round, as those of PostgreSQL and of SQLite here; plain DataFusion's do not.
+        // Casts round, as those of PostgreSQL and of SQLite here, and a decimal beside a float is a float; plain DataFusion cuts
+        // numbers off, and makes a decimal of both.
         let rounds = ["INT)", "UNSIGNED)", "TIMESTAMP(0)"].iter().any(|to| sql.contains(to));
         // Plain DataFusion has two zeros, which SQLite and HushQL do not.
-        if own != plain && !rounds {
+        if own != plain && !rounds && !of_decimals {
             seen.signed += 1;
             let makes_zeros =
                 ["(-", " * ", "round(", "trunc("].iter().any(|zero| sql.contains(zero));
