@@ -1,7 +1,8 @@
 """The native half of the package."""
 
+from collections.abc import Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol
 
 _Spend = tuple[str, str, str, str]
 _Cost = tuple[str, list[_Spend]]
@@ -10,6 +11,11 @@ _Path = str | PathLike[str]
 _Given = Answer | tuple[str, str] | str
 
 __version__: str
+
+class _Digits(Protocol):
+    """A decimal by its digits."""
+
+    digits: str
 
 class Answer:
     def __arrow_c_stream__(self, requested_schema: object | None = None, with_errors: bool = False) -> object: ...
@@ -31,7 +37,7 @@ class Running:
     def progress(self) -> tuple[int | None, tuple[int, int] | None]: ...
 
 class Session:
-    def start(self, sql: str, values: list[None | bool | int | float | str]) -> Running: ...
+    def start(self, sql: str, values: Sequence[None | bool | int | float | str | _Digits]) -> Running: ...
     def start_script(self, script: str) -> Running: ...
     def execute(self, script: str) -> _Given: ...
     def explain(self, sql: str) -> tuple[str, str]: ...

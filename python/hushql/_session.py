@@ -134,7 +134,7 @@ def _text(text: object, what: str) -> str:
     return text
 
 
-def _values(params: Iterable[Parameter] | None) -> list[None | bool | int | float | str]:
+def _values(params: Iterable[Parameter] | None) -> list[None | bool | int | float | str | _Digits]:
     if params is None:
         return []
     if isinstance(params, (str, bytes, dict, set, frozenset)):
