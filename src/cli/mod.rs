@@ -40,7 +40,9 @@ mod terminate;
 mod view;
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(feature = "serve")]
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
@@ -200,6 +202,7 @@ async fn perform(
     }
 }
 
+#[cfg(feature = "serve")]
 fn place(vault: PathBuf, anchor: Option<PathBuf>) -> Place {
     match anchor {
         Some(anchor) => Place::Anchored { vault, anchor },
