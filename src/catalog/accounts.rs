@@ -161,7 +161,7 @@ fn spend(row: &Row<'_>, notion: Notion, name: &str) -> Result<Spend, rusqlite::E
 
 /// Covers all columns of a budget except what was spent, which the ledger proves.
 fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
-    let mut fields = Fields::new("hushql budgets 7");
+    let mut fields = Fields::new("hushql budgets 1");
     for Account { budget, floor, spent: _, slices, partition } in accounts {
         let PerQuery { default, default_rho, default_delta, min, max, max_delta } =
             budget.per_query;

@@ -135,10 +135,10 @@ pub struct Fingerprint {
     /// When it was last modified, in nanoseconds since 1970.
     pub modified_nanos: i64,
     /// When it was last changed in any way, in nanoseconds since 1970. Unlike the time of modification, it cannot be
-    /// set. Vaults of older versions lack it and identify their files by the hash.
+    /// set. Objects and several files have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_nanos: Option<i64>,
-    /// The number of its device; vaults of older versions lack it.
+    /// The number of its device; objects and several files have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u64>,
     /// Its inode number.
@@ -311,7 +311,7 @@ pub enum Domain {
         hi: String,
         /// The distance between neighbouring values, if declared.
         step: Option<String>,
-        /// Whether NULL is a value too, and so a group key. Vaults of older versions lack it.
+        /// Whether NULL is a value too, and so a group key.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         or_null: bool,
     },

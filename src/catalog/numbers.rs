@@ -46,7 +46,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// The number of the last declaration that touched a table; 0 if none did since the vault has numbers.
+    /// The number of the last declaration that touched a table; 0 if none did.
     pub(crate) fn of(&self, table: &str) -> i64 {
         self.last.get(table).copied().unwrap_or(0)
     }

@@ -77,7 +77,7 @@ CREATE TABLE budget (
     max_delta INTEGER CHECK (max_delta >= 0),
     spent_loss INTEGER NOT NULL CHECK (spent_loss >= 0),
     spent_delta INTEGER NOT NULL CHECK (spent_delta >= 0),
-    replay TEXT NOT NULL DEFAULT 'OFF' CHECK (replay IN ('ALL', 'OWN', 'OFF')),
+    replay TEXT NOT NULL CHECK (replay IN ('ALL', 'OWN', 'OFF')),
     CONSTRAINT promise CHECK ((promised_epsilon IS NULL) = (promised_delta IS NULL)
         AND (promised_epsilon IS NULL OR notion IN ('rho', 'coupons'))),
     CONSTRAINT coupon CHECK ((coupon_epsilon IS NULL) = (notion <> 'coupons')
@@ -97,7 +97,7 @@ WHEN NEW.notion IS NOT OLD.notion
 BEGIN SELECT RAISE(ABORT, 'how a budget counts never changes'); END;
 ";
 
-/// Seals the present rows: there are none yet, or they come from an older format and were checked there.
+/// Seals a catalog without rows.
 pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
     reseal_tables(connection)?;
     numbers::reseal(connection)?;
@@ -302,7 +302,7 @@ pub(super) fn checked_table_rows(
 }
 
 fn tables_digest(joined: &[(String, String)], rows: &BTreeMap<String, String>) -> [u8; 32] {
-    let mut fields = Fields::new("hushql tables 2");
+    let mut fields = Fields::new("hushql tables 1");
     // The number of pairs, so that a pair cannot pass for a table.
     fields.text(&joined.len().to_string());
     for (name, body) in joined.iter().map(|(one, other)| (one, other)).chain(rows) {

@@ -116,7 +116,7 @@ enum Command {
         #[arg(long)]
         verifiers: bool,
     },
-    /// Upgrade a vault of an older version to the present format
+    /// Upgrade a vault to the present format
     Upgrade {
         /// The vault
         vault: PathBuf,
@@ -383,7 +383,7 @@ pub(super) enum Task {
     Anchor { vault: PathBuf, anchor: Option<PathBuf> },
     /// Makes the present place of a vault its home.
     Adopt { vault: PathBuf, anchor: Option<PathBuf> },
-    /// Upgrades a vault from an older format.
+    /// Upgrades a vault to the present format.
     Upgrade { vault: PathBuf, anchor: Option<PathBuf> },
     /// Finds what to mend in a vault.
     Doctor { vault: PathBuf, anchor: Option<PathBuf> },

@@ -2,7 +2,7 @@
 //!
 //! In: the vault and the user of a shell. Out: the path of a file that only this user can read, or none if it cannot be
 //! created. Queries reveal the intentions of an analyst, so other analysts must not see them, even if they share a
-//! service account. Older versions had one file `history` for all users, which is neither read nor changed.
+//! service account.
 //!
 //! ```text
 //! hushql study.db --analyst lab  →  ~/.local/share/hushql/history-lab-5f1c…  (0600, in a folder of 0700)

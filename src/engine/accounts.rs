@@ -69,13 +69,13 @@ pub(super) fn spending(
             &spent,
             |day| day,
             |days| {
-                let days = days.iter().map(|day| day.and_then(|day| i32::try_from(day).ok()));
+                let days = days.iter().map(|day| i32::try_from(*day).ok());
                 ("day", Arc::new(days.collect::<Date32Array>()) as ArrayRef)
             },
         ),
         SpendingBy::Month => by_time(&spent, month, |months| {
-            let months = months.iter().map(|month| month.map(month_text));
-            ("month", Arc::new(months.collect::<StringArray>()) as ArrayRef)
+            let months = months.iter().map(|month| month_text(*month));
+            ("month", Arc::new(StringArray::from_iter_values(months)) as ArrayRef)
         }),
     }
 }
@@ -123,15 +123,15 @@ fn plus(sum: Sum, one: &Spent) -> Result<Sum, Error> {
 fn by_time(
     spent: &[Spent],
     period: fn(i64) -> i64,
-    column: impl FnOnce(&[Option<i64>]) -> (&'static str, ArrayRef),
+    column: impl FnOnce(&[i64]) -> (&'static str, ArrayRef),
 ) -> Result<Answer, Error> {
-    let mut sums: BTreeMap<(&str, Option<i64>), Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<(&str, i64), Sum> = BTreeMap::new();
     for one in spent {
-        let key = (one.budget.as_str(), one.day.map(period));
+        let key = (one.budget.as_str(), period(one.day));
         let sum = plus(sums.get(&key).copied().flatten(), one)?;
         sums.insert(key, sum);
     }
-    let periods: Vec<Option<i64>> = sums.keys().map(|(_, period)| *period).collect();
+    let periods: Vec<i64> = sums.keys().map(|(_, period)| *period).collect();
     let sums_of = || sums.values().copied().flatten();
     let budgets = StringArray::from_iter_values(sums.keys().map(|(budget, _)| budget));
     let amounts =

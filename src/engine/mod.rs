@@ -240,8 +240,7 @@ impl Engine {
     }
 
     /// Makes the present location of a vault file its home, after the file was copied, restored, renamed or moved, and
-    /// opens it. Only the owner can know that no other copy is in use: two copies are two budgets. A vault of an older
-    /// version is converted as by [`Engine::upgrade`].
+    /// opens it. Only the owner can know that no other copy is in use: two copies are two budgets.
     ///
     /// ```
     /// use std::path::Path;
@@ -263,8 +262,8 @@ impl Engine {
         Self::new(Vault::adopt(path, anchor)?)
     }
 
-    /// Converts a vault file of an older version of this library, in one transaction, and opens it. A file in the
-    /// current format is just opened. If the vault had an anchor, pass it here: the vault then keeps it for good.
+    /// Converts a vault file to the format of this library, and opens it. Format 1 is the first, so that a file of any
+    /// other format is refused. If the vault has an anchor, pass it here.
     ///
     /// ```
     /// use std::path::Path;
@@ -279,7 +278,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Ledger`] when the format is too old, or as [`Engine::open_anchored`].
+    /// [`Error::Ledger`] when the file has another format, or as [`Engine::open_anchored`].
     pub fn upgrade(
         path: impl AsRef<Path>,
         anchor: Option<impl AsRef<Path>>,

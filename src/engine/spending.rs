@@ -52,9 +52,8 @@ impl Session {
         let states = vault.budgets_for(&self.analyst)?;
         let mut sums: BTreeMap<(String, i64), Spend> = BTreeMap::new();
         for one in vault.spent_by_day(&states, &self.analyst)? {
-            let Some(day) = one.day else { continue };
             let zero = Spend { nano: 0, atto_delta: 0, ..one.spend };
-            let sum = sums.entry((one.budget, day)).or_insert(zero);
+            let sum = sums.entry((one.budget, one.day)).or_insert(zero);
             *sum = sum.plus(one.spend)?;
         }
         let spent = sums.into_iter().map(|((budget, day), spent)| {

@@ -61,7 +61,7 @@ pub enum VaultError {
     #[error(
         "the vault{} has format {found}, but this program reads format {known}{}",
         named(path),
-        other_version(path, *found, *known)
+        other_version(*found, *known)
     )]
     Version {
         /// The file.

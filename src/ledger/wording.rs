@@ -3,7 +3,6 @@
 //! In: paths, which may be withheld, and amounts. Out: parts of sentences.
 
 use crate::catalog::quoted;
-use crate::ledger::version::OLDEST;
 use crate::privacy::{Notion, Spend};
 
 /// A path to append to its noun; nothing if the path is withheld.
@@ -43,17 +42,12 @@ pub(super) fn without_delta(budget: &str, asked: &Spend, left: &Spend) -> String
     }
 }
 
-/// The advice for a vault of an older or newer program.
-pub(super) fn other_version(path: &str, found: i64, known: i64) -> String {
+/// The advice for a vault of another format.
+pub(super) fn other_version(found: i64, known: i64) -> &'static str {
     if found > known {
-        ": open it with the newer HushQL that made it".to_owned()
-    } else if found >= OLDEST {
-        format!(
-            ": an older HushQL made it, and its owner can upgrade it with `hushql upgrade {}`",
-            path_or(path, "VAULT")
-        )
+        ": open it with the newer HushQL that made it"
     } else {
-        ": it is too old to upgrade; create a new vault, and declare budgets there with the remainders of the old ones".to_owned()
+        ": no HushQL upgrades it; create a new vault, and declare budgets there with what is left of the old ones"
     }
 }
 

@@ -175,15 +175,6 @@ fn json_is_read_back_and_read_strictly() {
     assert_eq!(serde_json::from_str::<Table>(&text).unwrap(), table);
     // One file is stored as it always was.
     assert!(!text.contains("\"files\"") && table.file_columns().len() == table.columns.len());
-    // A vault of an older version stores fewer properties of a file.
-    let older = text.replace(",\"changed_nanos\":9223372036854775807,\"device\":1", "");
-    assert_ne!(older, text);
-    let Source::File { fingerprint: Some(older), .. } =
-        serde_json::from_str::<Table>(&older).unwrap().source
-    else {
-        panic!("it has a fingerprint");
-    };
-    assert_eq!((older.changed_nanos, older.device, older.size), (None, None, u64::MAX));
     let mut many = table.clone();
     let Source::File { files, fingerprint: Some(fingerprint), .. } = &mut many.source else {
         panic!("it has a fingerprint");

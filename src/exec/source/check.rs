@@ -427,8 +427,7 @@ fn read_as(
     is_told.then(|| Pinned::new(read, stamp.size, held))
 }
 
-/// Whether a file has this fingerprint, according to the file system. A fingerprint of an older vault lacks the
-/// properties that reveal a reset size and time; then only the hash decides.
+/// Whether a file has this fingerprint, according to the file system.
 fn is_same(verified: &Fingerprint, stamp: Stamp) -> bool {
     verified.device == Some(stamp.device)
         && verified.inode == stamp.inode

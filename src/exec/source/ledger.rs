@@ -77,8 +77,8 @@ const COLUMNS: [LedgerColumn; 16] = [
     ("rho_delta", DataType::Utf8, true, |entries| {
         amounts(entries, Notion::Concentrated, Spend::delta_text)
     }),
-    ("time", DataType::Timestamp(TimeUnit::Second, None), true, |entries| {
-        Arc::new(entries.iter().map(|shown| shown.entry.at).collect::<TimestampSecondArray>())
+    ("time", DataType::Timestamp(TimeUnit::Second, None), false, |entries| {
+        Arc::new(entries.iter().map(|shown| Some(shown.entry.at)).collect::<TimestampSecondArray>())
     }),
     ("statement", DataType::Utf8, true, |entries| {
         Arc::new(entries.iter().map(|shown| shown.statement.as_deref()).collect::<StringArray>())
@@ -344,7 +344,11 @@ impl Scan {
             // By their numbers in the whole ledger: own ones do not tell whose texts they are.
             let shown = fetch.unwrap_or(usize::MAX).min(entries.len());
             let statements = match texts {
-                true => vault.statements(entries.get(..shown).unwrap_or_default(), &reader)?,
+                true => {
+                    let texts =
+                        vault.statements(entries.get(..shown).unwrap_or_default(), &reader)?;
+                    texts.into_iter().map(Some).collect()
+                }
                 false => vec![None; shown],
             };
             if let Some(own) = &mut own {
@@ -590,12 +594,12 @@ mod tests {
         let table = LedgerTable::for_reader(&vault, "lab", false).unwrap();
         let entries = vault.entries().unwrap();
         let statements = vault.statements(&entries, "lab").unwrap();
-        assert!(statements.iter().all(|text| text.as_deref() == Some("SELECT 1")));
-        let others = vault.statements(&entries[..1], "eve").unwrap().remove(0).unwrap();
+        assert!(statements.iter().all(|text| text == "SELECT 1"));
+        let others = vault.statements(&entries[..1], "eve").unwrap().remove(0);
         assert!(others.starts_with("sha256:") && others.len() == 71, "{others}");
         let shown = entries.into_iter().zip(statements);
         let shown: Vec<Shown> =
-            shown.map(|(entry, statement)| Shown { entry, statement }).collect();
+            shown.map(|(entry, text)| Shown { entry, statement: Some(text) }).collect();
         let columns = COLUMNS.iter().map(|(_, _, _, values)| values(&shown)).collect();
         let batch = RecordBatch::try_new(Arc::clone(&table.schema), columns).unwrap();
         let whole = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();

@@ -95,9 +95,9 @@ pub(crate) fn raise(
             sensitivity: String::new(),
             cost: *cost,
             plan_hash: plan_hash(&statement),
-            at: None,
+            at: 0,
             cells: None,
-            statement: Some(hash),
+            statement: hash,
             nonce: [0; 16],
             chain: [0; 32],
         });

@@ -301,9 +301,9 @@ fn price(
         sensitivity: statements::beginning(&entry.sensitivity),
         cost,
         plan_hash: request.plan_hash,
-        at: None,
+        at: 0,
         // The payment fills this in.
-        statement: None,
+        statement: [0; 32],
         cells,
         nonce: [0; 16],
         chain: [0; 32],
@@ -410,7 +410,7 @@ pub(crate) fn pay(
     let Price { mut entries, asked, budgets, charged } = price(connection, witness, request)?;
     quota::check(connection, witness, &request.analyst)?;
     let statement = statements::keep(connection, &request.statement)?;
-    entries.iter_mut().for_each(|entry| entry.statement = Some(statement));
+    entries.iter_mut().for_each(|entry| entry.statement = statement);
     let sequence = witness.append(connection, entries)?;
     for (budget, people) in &charged {
         let spent = spent_at(budget, witness, people, |_| true, None)?;

@@ -76,33 +76,6 @@ fn join(
     Ok(())
 }
 
-/// Joins the unit domains of a vault whose budgets kept the domain in which they were charged, and carries charges over.
-///
-/// # Guarantee
-/// After `Ok`, charges under a table's own name, or in the unit domain that a budget of the table kept, count for the
-/// table's present unit domain.
-///
-/// # Errors
-/// [`CatalogError::Uncarried`] if a budget could not count earlier charges. The caller rolls back.
-pub(crate) fn carried_over(
-    connection: &Connection,
-    witness: &Witness,
-    kept: &[(String, String)],
-) -> Result<(), Fault> {
-    let catalog = store::load(connection)?;
-    let own = catalog.tables().map(|table| (table.name.as_str(), table.name.as_str()));
-    let kept = kept.iter().map(|(table, unit_domain)| (table.as_str(), unit_domain.as_str()));
-    for (table, charged) in own.chain(kept) {
-        if let Some(unit_domain) =
-            catalog.unit_domain(table).filter(|unit_domain| *unit_domain != charged)
-            && witness.is_charged(&catalog.people(charged))
-        {
-            join_unit_domains(connection, charged, unit_domain)?;
-        }
-    }
-    carry(connection, witness, &store::load(connection)?)
-}
-
 /// Writes, for every budget, the amount spent on the people of its table.
 pub(crate) fn carry(
     connection: &Connection,

@@ -75,7 +75,7 @@ pub(crate) fn set(connection: &Connection, home: &Home, anchored: bool) -> Resul
 /// Refuses a vault whose home is elsewhere, and a vault with an anchor that is opened without it.
 ///
 /// # Guarantee
-/// `Ok` only if the vault was created, adopted or upgraded under this very name, file and folder, and, if it has an
+/// `Ok` only if the vault was created or adopted under this very name, file and folder, and, if it has an
 /// anchor, `anchored` says that the caller uses one.
 pub(crate) fn check(
     connection: &Connection,

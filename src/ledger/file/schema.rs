@@ -73,13 +73,12 @@ CREATE TABLE ledger (
     rho_nano INTEGER NOT NULL CHECK (rho_nano >= 0),
     rho_delta_atto INTEGER NOT NULL CHECK (rho_delta_atto >= 0),
     plan_hash BLOB NOT NULL CHECK (length(plan_hash) = 32),
-    at INTEGER,
-    statement BLOB CHECK (length(statement) = 32),
+    at INTEGER NOT NULL,
+    statement BLOB NOT NULL CHECK (length(statement) = 32),
     cells TEXT,
     nonce BLOB NOT NULL CHECK (length(nonce) = 16),
     chain BLOB NOT NULL CHECK (length(chain) = 32),
-    CONSTRAINT pair CHECK ((epsilon_nano IS NULL) = (delta_atto IS NULL)),
-    CONSTRAINT carried_over CHECK ((at IS NULL) = (statement IS NULL))
+    CONSTRAINT pair CHECK ((epsilon_nano IS NULL) = (delta_atto IS NULL))
 ) STRICT;
 
 CREATE INDEX ledger_of_analyst ON ledger (analyst, sequence);
@@ -179,33 +178,15 @@ pub(crate) fn format(connection: &Connection, path: &str) -> Result<i64, Fault> 
 pub(crate) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
     let expected = Connection::open_in_memory()?;
     create(&expected)?;
-    check_tables(connection, path, VERSION, &expected)?;
+    check_tables(connection, path, &expected)?;
     CHECKED
         .into_iter()
         .try_for_each(|table| check_sound(connection, &format!("PRAGMA quick_check({table})")))
 }
 
-/// Checks that a file is a sound vault of another format with these tables.
-pub(crate) fn check_format(
-    connection: &Connection,
-    path: &str,
-    version: i64,
-    tables: &str,
-) -> Result<(), Fault> {
-    let expected = Connection::open_in_memory()?;
-    expected.execute_batch(tables)?;
-    check_tables(connection, path, version, &expected)?;
-    check_whole(connection)
-}
-
-fn check_tables(
-    connection: &Connection,
-    path: &str,
-    version: i64,
-    expected: &Connection,
-) -> Result<(), Fault> {
+fn check_tables(connection: &Connection, path: &str, expected: &Connection) -> Result<(), Fault> {
     let found = format(connection, path)?;
-    if found != version {
+    if found != VERSION {
         let path = path.to_owned();
         return Err(VaultError::Version { path, found, known: VERSION }.into());
     }

@@ -14,8 +14,7 @@ use crate::ledger::error::{Fault, VaultError};
 
 /// Refuses a name that no analyst may have: one with other characters, or one that looks like the owner's name.
 ///
-/// People read the names beside the charges. An older vault may contain such a name: it remains in the list with its
-/// charges, but is not admitted again.
+/// People read the names beside the charges.
 pub(crate) fn admit(name: &str) -> Result<(), VaultError> {
     check(name)?;
     if skeleton(name) == OWNER {

@@ -465,8 +465,8 @@ pub(crate) fn entry(
         sensitivity: String::new(),
         cost: Cost::zero(),
         plan_hash: digest,
-        at: None,
-        statement: Some(statement),
+        at: 0,
+        statement,
         nonce: [0; 16],
         chain: [0; 32],
     })

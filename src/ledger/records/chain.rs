@@ -6,8 +6,6 @@
 //! Opening a vault follows the chain from the newest checkpoint on; earlier entries are verified when they are read, and
 //! by `hushql check`. The chain detects damage but not forgery, because it has no key.
 //!
-//! Entries from an older format lack the newer fields and keep their old hash.
-//!
 //! Each entry has a nonce. Without it, the same statement on two copies of a vault would make the same entry in both,
 //! and the hashes could not tell the copies apart.
 //!
@@ -22,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::catalog::store::{self, Fields, Kind};
 use crate::catalog::{Budget, Touched};
 use crate::ledger::error::{Fault, VaultError};
-use crate::ledger::records::checkpoint::{self, Checkpoint, Older};
+use crate::ledger::records::checkpoint::{self, Checkpoint};
 use crate::ledger::records::sums::{Place, Sum, Sums};
 use crate::ledger::records::{time, touched};
 use crate::privacy::{Cost, ParameterError, Spend};
@@ -51,10 +49,10 @@ pub struct LedgerEntry {
     pub cost: Cost,
     /// The hash of the plan.
     pub plan_hash: [u8; 32],
-    /// The time of the charge, in seconds since 1970 (UTC); unknown for a charge of an older program.
-    pub at: Option<i64>,
+    /// The time of the charge, in seconds since 1970 (UTC).
+    pub at: i64,
     /// The hash of the statement's text; see [`Vault::statement`](crate::ledger::Vault::statement).
-    pub statement: Option<[u8; 32]>,
+    pub statement: [u8; 32],
     /// The cells of people to which it was charged alone; `None` for all of them.
     pub cells: Option<Touched>,
     /// Random bytes: no two entries are equal, even in different copies of a vault.
@@ -212,42 +210,6 @@ impl Witness {
     /// # Guarantee
     /// `Ok` only if each entry is linked to the one before it, and every checkpoint on the way equals their sums.
     pub(crate) fn follow(&mut self, connection: &Connection, most: i64) -> Result<(), Fault> {
-        self.follow_with(connection, most, Checkpoint::check)
-    }
-
-    /// Follows the chain of a ledger whose checkpoints are those of an older format, from its first entry on.
-    ///
-    /// # Guarantee
-    /// As [`Witness::advance`], with the checkpoints of that format.
-    pub(crate) fn check_with_older_checkpoints(
-        connection: &Connection,
-        format: Older,
-    ) -> Result<(), Fault> {
-        let mut witness = Self::default();
-        let check = |checkpoint: &Checkpoint, connection: &Connection| {
-            checkpoint.check_older(connection, format)
-        };
-        witness.follow_with(connection, i64::MAX, check)?;
-        witness.check_end(connection)
-    }
-
-    /// Follows the chain of a ledger without checkpoints from its first entry on, and writes the checkpoints.
-    ///
-    /// # Guarantee
-    /// As [`Witness::advance`]: `Ok` only if the chain is intact from the first entry to the sealed one.
-    pub(crate) fn with_new_checkpoints(connection: &Connection) -> Result<Self, Fault> {
-        let mut witness = Self::default();
-        witness.follow_with(connection, i64::MAX, Checkpoint::write)?;
-        witness.check_end(connection)?;
-        Ok(witness)
-    }
-
-    fn follow_with(
-        &mut self,
-        connection: &Connection,
-        most: i64,
-        at_checkpoint: impl Fn(&Checkpoint, &Connection) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
         let mut statement = connection.prepare_cached(
             "SELECT * FROM ledger WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
         )?;
@@ -257,7 +219,7 @@ impl Witness {
             check_link(&Mark { sequence: self.sequence, hash: self.chain }, &entry)?;
             self.add(&entry)?;
             if checkpoint::is_due(self.sequence) {
-                at_checkpoint(&self.checkpoint(), connection)?;
+                self.checkpoint().check(connection)?;
             }
         }
         Ok(())
@@ -286,7 +248,7 @@ impl Witness {
         let now = time::now()?;
         for mut entry in entries {
             entry.charge = first;
-            entry.at = Some(now);
+            entry.at = now;
             entry.nonce = QueryRng::nonce().map_err(VaultError::Entropy)?;
             self.push(connection, entry)?;
         }
@@ -368,12 +330,7 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
         nonce,
         chain: _,
     } = entry;
-    let when = at.zip(statement.as_ref());
-    let mut fields = Fields::new(match (when, cells) {
-        (Some(_), None) => "hushql ledger 4",
-        (None, None) => "hushql ledger 3",
-        (_, Some(_)) => "hushql ledger 5",
-    });
+    let mut fields = Fields::new("hushql ledger 1");
     fields.bytes(before);
     fields.integer(*sequence);
     fields.integer(*charge);
@@ -386,10 +343,8 @@ fn link(before: &[u8; 32], entry: &LedgerEntry) -> [u8; 32] {
     cost.amounts().into_iter().for_each(|amount| fields.optional(amount));
     fields.bytes(plan_hash);
     fields.bytes(nonce);
-    if let Some((at, statement)) = when {
-        fields.integer(at);
-        fields.bytes(statement);
-    }
+    fields.integer(*at);
+    fields.bytes(statement);
     if let Some(cells) = cells {
         fields.text(&touched::text(cells));
     }

@@ -12,8 +12,6 @@
 //!                               opening reads this and entries 513 … 600; `hushql check` reads all
 //! ```
 
-use std::collections::BTreeMap;
-
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
@@ -21,7 +19,7 @@ use crate::catalog::Cell;
 use crate::catalog::store::Fields;
 use crate::ledger::error::Fault;
 use crate::ledger::records::sums::{Asked, Sum, Sums};
-use crate::privacy::{Cost, ParameterError, Tally};
+use crate::privacy::{Cost, Tally};
 
 /// The number of entries between two checkpoints.
 pub(crate) const EVERY: i64 = 256;
@@ -128,69 +126,15 @@ impl Checkpoint {
         if Self::read(connection, self.sequence)? == *self { Ok(()) } else { Err(damage()) }
     }
 
-    /// Compares it with a stored one of an older format, which had no cells, and did not always tell the analysts apart.
-    ///
-    /// # Guarantee
-    /// `Ok` only if the stored checkpoint of this number has this hash and exactly these sums.
-    pub(crate) fn check_older(&self, connection: &Connection, format: Older) -> Result<(), Fault> {
-        let mut statement = connection
-            .prepare_cached("SELECT chain, sums, digest FROM checkpoint WHERE sequence = ?1")?;
-        let row = statement.query_row([self.sequence], |row| {
-            Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, String>(1)?, row.get::<_, [u8; 32]>(2)?))
-        });
-        let stored = row.optional()?.ok_or_else(damage)?;
-        if !self.spent.narrow.is_empty() {
-            return Err(damage());
-        }
-        let (text, digest) = match format {
-            Older::WithoutNumbers => {
-                self.of_all("hushql checkpoint 1", |sum| sum.cost.amounts().to_vec())?
-            }
-            Older::WithoutAnalysts => {
-                self.of_all("hushql checkpoint 2", |sum| all(sum).to_vec())?
-            }
-            Older::OfOneCell => (wide_text(&self.spent), self.wide("hushql checkpoint 3").digest()),
-        };
-        if stored == (self.chain, text, digest) { Ok(()) } else { Err(damage()) }
-    }
-
-    /// The text and the digest of an older format that added all analysts up.
-    fn of_all(
-        &self,
-        format: &str,
-        numbers: impl Fn(&Sum) -> Vec<Option<i64>>,
-    ) -> Result<(String, [u8; 32]), Fault> {
-        let sums = together(&self.spent)?;
-        let text = text(sums.iter().map(|(names, sum)| (names, numbers(sum))));
-        let mut fields = self.fields(format);
-        for (unit_domains, sum) in &sums {
-            names_into(&mut fields, unit_domains);
-            numbers(sum).into_iter().for_each(|number| fields.optional(number));
-        }
-        Ok((text, fields.digest()))
-    }
-
-    /// The beginning of a digest.
-    fn fields(&self, format: &str) -> Fields {
-        let mut fields = Fields::new(format);
+    fn digest(&self) -> [u8; 32] {
+        let mut fields = Fields::new("hushql checkpoint 1");
         fields.integer(self.sequence);
         fields.bytes(&self.chain);
-        fields
-    }
-
-    /// The digest up to the sums for single cells.
-    fn wide(&self, format: &str) -> Fields {
-        let mut fields = self.fields(format);
         for ((unit_domains, analyst), sum) in &self.spent.wide {
             names_into(&mut fields, unit_domains);
             fields.text(analyst);
             all(sum).into_iter().for_each(|number| fields.optional(number));
         }
-        fields
-    }
-
-    fn digest(&self) -> [u8; 32] {
-        let mut fields = self.wide("hushql checkpoint 4");
         fields.text(&self.spent.wide.len().to_string());
         for (((unit_domains, analyst), since), cells) in &self.spent.narrow {
             names_into(&mut fields, unit_domains);
@@ -205,27 +149,6 @@ impl Checkpoint {
         }
         fields.digest()
     }
-}
-
-/// What the checkpoints of an older format lack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Older {
-    /// Formats 5 and 6: how many entries a sum is of, the largest ε of one of them, and the analysts.
-    WithoutNumbers,
-    /// Format 7: the analysts.
-    WithoutAnalysts,
-    /// Format 8: the cells of people.
-    OfOneCell,
-}
-
-/// The sums of all analysts together, as older formats have them.
-fn together(spent: &Sums) -> Result<BTreeMap<Vec<String>, Sum>, ParameterError> {
-    let mut sums: BTreeMap<Vec<String>, Sum> = BTreeMap::new();
-    for ((unit_domains, _), sum) in &spent.wide {
-        let known = sums.get(unit_domains).copied().unwrap_or_default();
-        sums.insert(unit_domains.clone(), known.plus(*sum)?);
-    }
-    Ok(sums)
 }
 
 fn names_into(fields: &mut Fields, unit_domains: &[String]) {

@@ -234,7 +234,7 @@ pub(crate) fn key(
     numbers: &[(&str, i64)],
     contents: &[(String, String)],
 ) -> [u8; 32] {
-    let mut fields = Fields::new("hushql key 2");
+    let mut fields = Fields::new("hushql key 1");
     fields.bytes(identity);
     fields.integer(i64::try_from(numbers.len()).unwrap_or(i64::MAX));
     for (table, number) in numbers {

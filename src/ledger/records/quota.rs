@@ -36,16 +36,16 @@ fn check_within(
     // A ledger that has not grown by that much today has nobody's entries in such a number.
     let mut of_all = connection.prepare_cached("SELECT at FROM ledger WHERE sequence = ?1")?;
     let back = witness.mark().sequence.saturating_sub(most).saturating_add(1);
-    let found: Option<Option<i64>> = of_all.query_row([back], |row| row.get(0)).optional()?;
-    if analyst == OWNER || !is_of_today(found.flatten()) {
+    let found: Option<i64> = of_all.query_row([back], |row| row.get(0)).optional()?;
+    if analyst == OWNER || !is_of_today(found) {
         return Ok(());
     }
     let mut own = connection.prepare_cached(
         "SELECT at FROM ledger WHERE analyst = ?1 ORDER BY sequence DESC LIMIT 1 OFFSET ?2",
     )?;
-    let found: Option<Option<i64>> =
+    let found: Option<i64> =
         own.query_row(params![analyst, most.saturating_sub(1)], |row| row.get(0)).optional()?;
-    match is_of_today(found.flatten()) {
+    match is_of_today(found) {
         true => Err(VaultError::EnoughToday { most }.into()),
         false => Ok(()),
     }

@@ -23,7 +23,7 @@ CREATE TABLE role (
     verifier TEXT NOT NULL,
     may_log_in INTEGER NOT NULL CHECK (may_log_in IN (0, 1)),
     valid_until INTEGER,
-    takes_defaults INTEGER NOT NULL DEFAULT 1 CHECK (takes_defaults IN (0, 1))
+    takes_defaults INTEGER NOT NULL CHECK (takes_defaults IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE log_in_secret (
@@ -193,13 +193,8 @@ fn digest(roles: &[Role], secret: Option<[u8; 32]>) -> [u8; 32] {
     for Role { name, verifier, may_log_in, valid_until, takes_defaults } in roles {
         fields.text(name);
         fields.text(verifier);
-        // The seal of a role that takes defaults is that of older formats, in which all do.
-        fields.integer(match (may_log_in, takes_defaults) {
-            (false, true) => 0,
-            (true, true) => 1,
-            (false, false) => 2,
-            (true, false) => 3,
-        });
+        fields.integer(i64::from(*may_log_in));
+        fields.integer(i64::from(*takes_defaults));
         fields.optional(*valid_until);
     }
     fields.digest()

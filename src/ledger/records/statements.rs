@@ -103,10 +103,8 @@ pub(crate) fn text(connection: &Connection, hash: &[u8; 32]) -> Result<Option<St
 /// [`Fault::Damage`] for the first text that is missing or altered.
 pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
     let damage = || Fault::Damage("a statement of its ledger is missing or altered".to_owned());
-    let mut missing = connection.prepare(
-        "SELECT 1 FROM ledger WHERE statement IS NOT NULL
-             AND statement NOT IN (SELECT hash FROM statement)",
-    )?;
+    let mut missing = connection
+        .prepare("SELECT 1 FROM ledger WHERE statement NOT IN (SELECT hash FROM statement)")?;
     if missing.exists([])? {
         return Err(damage());
     }

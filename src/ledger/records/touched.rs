@@ -18,13 +18,12 @@ pub(super) fn text(touched: &Touched) -> String {
     serde_json::json!([column, since, cells]).to_string()
 }
 
-/// The cells of an entry; those of older formats have none.
+/// The cells of an entry; `None` for all of them.
 ///
 /// # Errors
 /// [`Fault::Damage`] for what is not the text of at least one cell.
 pub(super) fn read(row: &Row<'_>) -> Result<Option<Touched>, Fault> {
-    let Ok(column) = row.as_ref().column_index("cells") else { return Ok(None) };
-    let Some(stored) = row.get::<_, Option<String>>(column)? else { return Ok(None) };
+    let Some(stored) = row.get::<_, Option<String>>("cells")? else { return Ok(None) };
     let read = of_text(&stored);
     read.map(Some).ok_or_else(|| Fault::Damage("the ledger has unreadable cells".to_owned()))
 }

@@ -242,7 +242,7 @@ fn the_file_itself_forbids_other_checkpoints() {
     }
 }
 
-/// An upgrade or a restore writes entries directly: only a verified vault opens.
+/// A restore writes entries directly: only a verified vault opens.
 #[test]
 fn pages_are_those_of_the_moment_that_was_seen() {
     let (_folder, path) = specimen();

@@ -83,11 +83,11 @@ fn a_charge_says_when_and_what() {
         assert!(vault.charge(&ask).is_ok());
     }
     let entries = vault.entries().unwrap();
-    let hash = entries[0].statement.unwrap();
-    assert_eq!(entries[1].statement, Some(hash), "one text, kept once");
+    let hash = entries[0].statement;
+    assert_eq!(entries[1].statement, hash, "one text, kept once");
     assert_eq!(vault.statement(&hash).unwrap(), Some(ask.statement));
     assert_eq!(vault.statement(&[7; 32]).unwrap(), None);
-    assert!(entries.iter().all(|entry| entry.at.unwrap() > 1_700_000_000));
+    assert!(entries.iter().all(|entry| entry.at > 1_700_000_000));
     vault.raw(|connection| {
         let altered = connection.execute_batch("UPDATE statement SET text = 'SELECT 1'");
         assert!(altered.unwrap_err().to_string().contains("never changed"));
@@ -111,7 +111,7 @@ fn of_a_long_text_its_beginning_is_kept() {
         let ask = ChargeRequest { statement: statement.clone(), ..request(1, 0, &["adult"]) };
         let _ = vault.charge(&ask).unwrap();
         let entry = vault.entries().unwrap().pop().unwrap();
-        let kept = vault.statement(&entry.statement.unwrap()).unwrap().unwrap();
+        let kept = vault.statement(&entry.statement).unwrap().unwrap();
         assert_eq!(kept == statement, is_whole, "{length}");
         assert!(kept.len() <= 4_096 && kept.starts_with(&statement[..3_000]), "{length}");
         let end = format!("… (shortened: {length} bytes in all, sha256:");

@@ -276,8 +276,7 @@ impl Vault {
         self.read(|connection, _| statements::text(connection, hash))
     }
 
-    /// The text of each entry's statement if `reader` asked it (and not one whose role of this name was dropped) or is the owner, otherwise `sha256:` and its hash; `None` for
-    /// an entry of an older program.
+    /// The text of each entry's statement if `reader` asked it (and not one whose role of this name was dropped) or is the owner, otherwise `sha256:` and its hash.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if a text was altered, or the file cannot be read.
@@ -285,17 +284,17 @@ impl Vault {
         &self,
         entries: &[LedgerEntry],
         reader: &str,
-    ) -> Result<Vec<Option<String>>, VaultError> {
+    ) -> Result<Vec<String>, VaultError> {
         self.read(|connection, _| {
             let since = answers::since(connection, reader)?;
             let shown = |entry: &LedgerEntry| {
-                let Some(hash) = &entry.statement else { return Ok(None) };
+                let hash = &entry.statement;
                 let is_own = reader == entry.analyst && entry.sequence > since;
                 let text = match reader == OWNER || is_own {
                     true => statements::text(connection, hash)?,
                     false => None,
                 };
-                Ok(text.or_else(|| Some(statements::name(hash))))
+                Ok(text.unwrap_or_else(|| statements::name(hash)))
             };
             entries.iter().map(shown).collect()
         })

@@ -27,7 +27,6 @@ use crate::ledger::records::analyst;
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::time;
 use crate::ledger::vault::Vault;
-use crate::ledger::vault::upgrade::Moved;
 
 impl Vault {
     /// Creates a vault in a new file that only its creator can read and write.
@@ -165,17 +164,6 @@ impl Vault {
         Ok(Self::over(connection, Some(place), shown))
     }
 
-    /// An unverified vault of an older format that can be upgraded; `None` for a vault of the present format.
-    pub(super) fn of_older_format(path: &Path) -> Result<Option<Self>, VaultError> {
-        let vault = Self::unverified(path, BUSY)?;
-        let format = vault.on_connection(|connection| {
-            // The upgrade drops tables and creates them anew, so SQLite must not check references in between.
-            connection.execute_batch("PRAGMA foreign_keys = OFF")?;
-            schema::format(connection, &vault.path)
-        })?;
-        Ok((format < crate::ledger::version::VERSION).then_some(vault))
-    }
-
     fn on_connection<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault>,
@@ -209,8 +197,7 @@ impl Vault {
     /// Adopts a vault that was copied, restored, renamed or moved: its present place becomes its home. Then opens it.
     ///
     /// Only its owner can know that no other copy is in use: two copies are two budgets. This verifies the whole vault and
-    /// its anchor, if there is one, first. It upgrades a vault of an older format, which [`Vault::upgrade`] would refuse in
-    /// this place.
+    /// its anchor, if there is one, first.
     ///
     /// # Errors
     /// [`VaultError::Unanchored`] if the vault has an anchor and none is given, and the errors of [`Vault::open_anchored`]
@@ -220,7 +207,6 @@ impl Vault {
         anchor: Option<impl AsRef<Path>>,
     ) -> Result<Self, VaultError> {
         let anchor = anchor.map(|anchor| Anchor::open(anchor.as_ref())).transpose()?;
-        Self::carry_over(path.as_ref(), anchor.as_ref(), Moved::Yes)?;
         let vault = Self::verified(path.as_ref(), BUSY)?;
         let held = anchor.is_some();
         let vault = match anchor {

@@ -26,8 +26,8 @@ const DAY: i64 = 86_400;
 pub(crate) struct Spent {
     /// The budget.
     pub(crate) budget: String,
-    /// The days since 1970 (UTC); `None` for charges of an older program.
-    pub(crate) day: Option<i64>,
+    /// The days since 1970 (UTC).
+    pub(crate) day: i64,
     /// The analyst.
     pub(crate) analyst: String,
     /// The amount, in the measure of the budget.
@@ -92,14 +92,14 @@ impl Vault {
         states: &[BudgetState],
         reader: &str,
     ) -> Result<Vec<Spent>, VaultError> {
-        type Of = (String, Option<i64>, String);
+        type Of = (String, i64, String);
         let mut sums: BTreeMap<Of, (Spend, BTreeSet<i64>)> = BTreeMap::new();
         self.walk(
             states,
             reader,
             |_| true,
             |account, entry, spend| {
-                let day = entry.at.map(|at| at.div_euclid(DAY));
+                let day = entry.at.div_euclid(DAY);
                 let key = (account.state.budget.name.clone(), day, entry.analyst.clone());
                 let zero = Spend { nano: 0, atto_delta: 0, ..spend };
                 let (sum, charges) = sums.entry(key).or_insert((zero, BTreeSet::new()));
@@ -131,7 +131,7 @@ impl Vault {
     ) -> Result<Vec<Spend>, VaultError> {
         let since = time::now()?.saturating_sub(days.saturating_mul(DAY));
         let mut sums: BTreeMap<String, Spend> = BTreeMap::new();
-        let is_late = |entry: &LedgerEntry| entry.at.is_some_and(|at| at > since);
+        let is_late = |entry: &LedgerEntry| entry.at > since;
         self.walk(states, reader, is_late, |account, entry, spend| {
             if is_late(entry) {
                 let zero = Spend { nano: 0, atto_delta: 0, ..spend };

@@ -21,4 +21,3 @@ mod races;
 mod served;
 mod shim;
 mod stored;
-mod upgrade;
