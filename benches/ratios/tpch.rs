@@ -60,8 +60,9 @@ pub(super) fn queries(
     if wanted.is_empty() {
         return;
     }
+    // With fewer suppliers, some questions have none in the nations that they name.
     let (usual, text) =
-        if table.size.runs > 1 { (1.0, 300 * 1024 * 1024) } else { (0.001, 30 * 1024) };
+        if table.size.runs > 1 { (1.0, 300 * 1024 * 1024) } else { (0.01, 30 * 1024) };
     let scale = scale.unwrap_or(usual);
     let engine = Engine::in_memory().unwrap();
     let plain = SessionContext::new();
