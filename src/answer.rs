@@ -13,7 +13,7 @@ use arrow::util::pretty::pretty_format_batches;
 use crate::analysis::{Compares, EndTold, Measure, Origin, PrivateAggregate};
 use crate::buckets::float_text;
 use crate::dialect::Finding;
-use crate::exec::Drawn;
+use crate::exec::{Drawn, at_end};
 use crate::privacy::Spend;
 use crate::release::cut::cut_text;
 use crate::release::mechanism::Predicted;
@@ -408,9 +408,20 @@ fn number_notes(release: &Release, drawn: &Drawn, output: usize) -> impl Iterato
         });
         let cut = cut_text(part, measure, accuracy);
         let cut = cut.map(|most| format!("{name}: counts at most {most}; the ± does not include what is cut"));
-        Some([few, cut])
+        let end = is_at_end(drawn, origin, part.measures().len()).then(|| {
+            format!("{name}: no ±, since a number is the end of its type, at which larger ones stop: SUM(CAST(x AS DECIMAL(38, 0))) has more room")
+        });
+        Some([few, cut, end])
     });
     notes.into_iter().flatten().flatten()
+}
+
+/// Whether a released number of a measure is an end of its type, at which larger ones stop.
+fn is_at_end(drawn: &Drawn, origin: Origin, measures: usize) -> bool {
+    let columns = drawn.released.get(origin.part).map_or(&[][..], RecordBatch::columns);
+    let first = columns.len().checked_sub(measures);
+    let values = first.and_then(|first| columns.get(first + origin.measure));
+    values.and_then(at_end).is_some()
 }
 
 /// Which bounds were chosen for releases that choose theirs.
@@ -484,7 +495,11 @@ fn within(
         | Predicted::Truthful(_)
         | Predicted::Nothing => return None,
     };
-    let own = release.analysis().parts().get(part)?.measures().get(measure)?;
+    let measures = release.analysis().parts().get(part)?.measures();
+    if is_at_end(drawn, origin, measures.len()) {
+        return None;
+    }
+    let own = measures.get(measure)?;
     let Some(bound) = bound_of(own, release, drawn) else { return Some(value) };
     // Back in its own unit, a sum of whole numbers is rounded to one.
     let is_whole = drawn.schema.field(output).data_type().is_integer();

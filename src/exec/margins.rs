@@ -6,10 +6,12 @@
 use std::sync::Arc;
 
 use ::datafusion::common::{Result, internal_err};
-use arrow::array::{ArrayRef, AsArray, Float64Array, RecordBatch};
-use arrow::datatypes::Float64Type;
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Float64Array, RecordBatch};
+use arrow::compute::nullif;
+use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, UInt64Type};
 
 use super::PreparedPart;
+use super::draw::MOST_DIGITS;
 use crate::analysis::{Measure, approximate};
 use crate::privacy::Rational;
 use crate::release::Release;
@@ -51,6 +53,26 @@ pub(super) fn margins(release: &Release, part: usize) -> Vec<Margin> {
     among.flat_map(of).collect()
 }
 
+/// Where released numbers are an end of their type, at which larger ones stop; `None` if none of them is.
+pub(crate) fn at_end(values: &ArrayRef) -> Option<BooleanArray> {
+    let at_end: BooleanArray = match values.data_type() {
+        DataType::Int64 => {
+            let values = values.as_primitive::<Int64Type>().iter();
+            values.map(|v| Some(matches!(v, Some(i64::MIN | i64::MAX)))).collect()
+        }
+        DataType::UInt64 => {
+            let values = values.as_primitive::<UInt64Type>().iter();
+            values.map(|v| Some(v == Some(u64::MAX))).collect()
+        }
+        DataType::Decimal128(..) => {
+            let values = values.as_primitive::<Decimal128Type>().iter();
+            values.map(|v| Some(v.is_some_and(|v| v.abs() == MOST_DIGITS))).collect()
+        }
+        _ => return None,
+    };
+    at_end.has_true().then_some(at_end)
+}
+
 /// The released columns of a part with the ± of its measures behind them; `drawn` holds what stands beside them, too, `chosen` the
 /// places of their bounds.
 pub(super) fn with_margins(
@@ -86,6 +108,12 @@ pub(super) fn with_margins(
                 | Predicted::Nothing,
                 _,
             ) => std::iter::repeat_n(None, rows).collect(),
+        };
+        let measures = released.num_columns().checked_sub(part.beside.len());
+        let values = measures.and_then(|first| released.columns().get(first + margin.measure));
+        let column = match values.and_then(at_end) {
+            Some(at_end) => nullif(&column, &at_end)?.as_primitive::<Float64Type>().clone(),
+            None => column,
         };
         if column.len() != rows {
             return internal_err!("each released number has its own margin");

@@ -40,6 +40,7 @@ pub(crate) use datafusion::planning::{Deadline, Planning};
 pub use datafusion::session::PlannedTables;
 pub use datafusion::session::session_state;
 pub(crate) use datafusion::session::{columns_of_public, exact_rows, session_state_within};
+pub(crate) use margins::at_end;
 pub(crate) use operator::look_up::KeptLookUps;
 pub use operator::private_scan::{PrivateScanExec, PrivateTable};
 pub(crate) use rehearsal::fails_on_any_row;

@@ -449,9 +449,11 @@ fn values(
     }
 }
 
+/// The largest unscaled value of a decimal.
+pub(super) const MOST_DIGITS: i128 = 99_999_999_999_999_999_999_999_999_999_999_999_999;
+
 /// Noisy integers on a grid as a SQL column; values that do not fit its type saturate.
 fn number(noisy: &[i128], grid: Grid, data_type: &DataType) -> Result<ArrayRef, DrawError> {
-    const MOST_DIGITS: i128 = 99_999_999_999_999_999_999_999_999_999_999_999_999;
     Ok(match (data_type, grid) {
         (DataType::Int64, Grid::Integer) => {
             let saturated = noisy

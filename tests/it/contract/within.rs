@@ -274,3 +274,39 @@ async fn groups_come_out_as_often_as_was_asked() {
         assert!(all >= 4 || release == "COUNT(*)", "{sql}: {all}");
     }
 }
+
+/// The noise has a scale of 4·10¹⁸, so one sum in ten is an end of BIGINT; of 200 none is with a probability of 10⁻⁹.
+#[tokio::test]
+async fn a_sum_at_the_end_of_its_type_has_no_margin() {
+    let engine = Engine::in_memory().unwrap();
+    let columns: [(&str, ArrayRef); 2] = [
+        ("id", Arc::new(Int64Array::from(vec![1, 2]))),
+        ("x", Arc::new(Int64Array::from(vec![5, 7]))),
+    ];
+    engine.register_batch("t", RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+    for sql in [
+        "ALTER TABLE t SET PRIVACY UNIT (id)",
+        "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000)",
+    ] {
+        engine.owner().execute(sql).await.unwrap();
+    }
+    let lab = engine.analyst("lab").unwrap();
+    let sum = "SUM(CLAMP(x, 0, 1000000000000))";
+    let mut ends = 0;
+    for n in 0..200 {
+        let of = format!("FRESH LAPLACE(eps=1, rows=4000000) {sum}");
+        let sql = match n % 2 {
+            0 => format!("SELECT {of} AS s FROM t"),
+            _ => format!("SELECT s, s / 2 AS half FROM (SELECT {of} AS s FROM t) q"),
+        };
+        let answer = lab.query(&sql).await.unwrap();
+        let s = answer.batches()[0].column(0).as_primitive::<Int64Type>().value(0);
+        let is_end = s == i64::MIN || s == i64::MAX;
+        assert_eq!(answer.accuracy().is_empty(), is_end, "{sql}: {:?}", answer.accuracy());
+        let said = "s: no ±, since a number is the end of its type";
+        let is_said = answer.notes().iter().any(|note| note.starts_with(said));
+        assert_eq!(is_said, is_end, "{sql}: {:?}", answer.notes());
+        ends += usize::from(is_end);
+    }
+    assert!(ends > 0);
+}
