@@ -5,6 +5,7 @@
 //! first. A `text` block is the exact output of the one command before it. In a `console` block answers are random, so
 //! digits are compared as digits, but for accuracies of choices and costs. `sql NAME` is saved as NAME. Each `rust` block is part of an example.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -36,10 +37,11 @@ fn read(document: &str) -> String {
 
 /// Every document, by its path from the root.
 fn documents() -> Vec<String> {
-    let in_docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        format!("docs/{name}")
+    let in_docs = ["docs", "docs/decisions"].into_iter().flat_map(|folder| {
+        let entries = fs::read_dir(root().join(folder)).unwrap();
+        entries.map(move |e| format!("{folder}/{}", e.unwrap().file_name().to_str().unwrap()))
     });
+    let in_docs = in_docs.filter(|name| name.ends_with(".md"));
     let mut documents: Vec<String> =
         in_docs.chain(["README.md"].into_iter().chain(OTHERS).map(str::to_owned)).collect();
     documents.sort();
@@ -348,4 +350,34 @@ fn links_lead_somewhere() {
         }
     }
     assert!(links > 40, "{links} links");
+}
+
+/// The tables of a vault as a document writes them, `table(column, …)`, each with its columns.
+fn written_tables(document: &str) -> BTreeMap<String, Vec<String>> {
+    let blocks = document.split("```").skip(1).step_by(2).filter_map(|b| b.strip_prefix("text\n"));
+    let text = blocks.collect::<Vec<_>>().join("\n");
+    let tables = text.split(')').filter_map(|one| one.split_once('('));
+    let name = |text: &str| text.split_whitespace().last().unwrap().to_owned();
+    let columns = |text: &str| text.split(',').map(|c| c.trim().to_owned()).collect();
+    tables.map(|(before, inside)| (name(before), columns(inside))).collect()
+}
+
+#[test]
+fn the_page_on_the_vault_lists_its_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.db");
+    drop(hushql::Engine::init(&path).unwrap());
+    let vault = rusqlite::Connection::open(&path).unwrap();
+    let mut found = BTreeMap::new();
+    let mut tables = vault
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+        .unwrap();
+    let names = tables.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    for name in names.map(Result::unwrap) {
+        let mut columns =
+            vault.prepare("SELECT name FROM pragma_table_info(?1) ORDER BY cid").unwrap();
+        let columns = columns.query_map([&name], |row| row.get::<_, String>(0)).unwrap();
+        found.insert(name.clone(), columns.map(Result::unwrap).collect::<Vec<_>>());
+    }
+    assert_eq!(written_tables(&read("docs/vault-format.md")), found);
 }
