@@ -21,6 +21,7 @@ use crate::refusal::{Reason, Refusal};
 use above::error_bars::with_called_ends;
 use above::failing_calls::no_failing_call;
 use above::implicit_bounds::with_bounds_found;
+use above::never_met::no_impossible_condition;
 use above::null_on_failure::{null_on_failure, without_wrapping};
 use above::subquery_semantics::only_true_joins;
 use above::unranged::no_histogram;
@@ -105,13 +106,13 @@ fn analyze_as_written(
     let context = Context { bound, catalog, lookups, tables };
     let (parts, values, steps) = (Vec::new(), Vec::new(), Vec::new());
     let mut cutter = Splitter { context, parts, values, steps, sets: None };
+    let hidden = |error: NotAnalyzed, steps: &[String]| {
+        error.said(|refusal| hiding_markers(&refusal.after(steps), bound.releases()))
+    };
     let public_plan = match cutter.public(bound.plan()) {
         Ok(public_plan) => public_plan,
         Err(error) => {
-            let steps = &cutter.steps;
-            return Err(
-                error.said(|refusal| hiding_markers(&refusal.after(steps), bound.releases()))
-            );
+            return Err(hidden(error, &cutter.steps));
         }
     };
     if has_marker(&public_plan) {
@@ -126,16 +127,18 @@ fn analyze_as_written(
     only_true_joins(&public_plan)?;
     no_histogram(&public_plan)?;
     no_failing_call(&public_plan)?;
+    no_impossible_condition(&public_plan, &cutter.parts, tables)
+        .map_err(|error| hidden(error, &cutter.steps))?;
     for value in &mut cutter.values {
         only_true_joins(&value.plan)?;
         no_failing_call(&value.plan)?;
+        no_impossible_condition(&value.plan, &cutter.parts, tables)
+            .map_err(|error| hidden(error, &cutter.steps))?;
         // It is computed after the charge, too.
         value.plan = null_on_failure(value.plan.clone())?;
     }
     let called_ends = with_called_ends(&public_plan, &cutter.parts, bound.releases());
-    let called_ends = called_ends.map_err(|error| {
-        error.said(|refusal| hiding_markers(&refusal.after(&cutter.steps), bound.releases()))
-    })?;
+    let called_ends = called_ends.map_err(|error| hidden(error, &cutter.steps))?;
     let as_written = called_ends.as_ref().map_or(public_plan, |called| called.plan.clone());
     let public_plan = as_written.clone();
     let public_plan = match cutter.parts.is_empty() {

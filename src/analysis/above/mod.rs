@@ -8,12 +8,14 @@
 //! SELECT status … ORDER BY COUNT(*) DESC LIMIT 1      plain_selection: a selection of one status
 //! n / m, with m released                              null_on_failure: NULL where m is 0
 //! date_trunc('mont', x)                               failing_calls: refused before the charge
+//! HAVING status = 'marid'                             never_met: refused, with the value that was probably meant
 //! ```
 
 pub(crate) mod error_bars;
 pub(crate) mod failing_calls;
 pub(crate) mod implicit_bounds;
 pub(crate) mod interval_ends;
+pub(crate) mod never_met;
 pub(crate) mod null_on_failure;
 mod one_row;
 pub(crate) mod origin;

@@ -7,20 +7,31 @@
 use std::sync::Arc;
 
 use datafusion::common::{Column, ScalarValue};
-use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr::{Case, InList};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use super::facts::{KeySource, Scope, constant};
 use super::shape::readable;
 use crate::refusal::{Reason, Refusal, nearest};
 
-/// Refuses `column = 'text'`, `column <> 'text'` and `column [NOT] IN ('text', …)` with a text that is not listed.
+/// Refuses `column = 'text'`, `column <> 'text'`, `column [NOT] IN ('text', …)` and `CASE column WHEN 'text' …` with a text that
+/// is not listed.
 ///
 /// # Errors
 /// The refusal.
 pub(crate) fn check_listed(whole: &Expr, scope: &Scope) -> Result<(), Refusal> {
+    if let Expr::Case(Case { expr: Some(of), when_then_expr, else_expr: _ }) = whole {
+        return when_then_expr.iter().try_for_each(|(when, _)| {
+            let equal = BinaryExpr::new(of.clone(), Operator::Eq, when.clone());
+            check_listed(&Expr::BinaryExpr(equal), scope)
+        });
+    }
     let positive = match whole {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::NotEq, right }) => {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::NotEq | Operator::IsDistinctFrom,
+            right,
+        }) => {
             let equal = BinaryExpr::new(left.clone(), Operator::Eq, right.clone());
             Expr::BinaryExpr(equal)
         }
@@ -56,10 +67,15 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// The column and the texts of `column = 'text'` and `column IN ('text', …)`.
+/// The column and the texts of `column = 'text'`, `column IS NOT DISTINCT FROM 'text'` and `column IN ('text', …)`.
 pub(crate) fn equal_to_texts(conjunct: &Expr) -> Option<(&Column, Vec<String>)> {
     let text = |value: &Expr| constant(value)?.try_as_str()?.map(str::to_owned);
-    if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = conjunct {
+    if let Expr::BinaryExpr(BinaryExpr {
+        left,
+        op: Operator::Eq | Operator::IsNotDistinctFrom,
+        right,
+    }) = conjunct
+    {
         return match (left.try_as_col(), right.try_as_col()) {
             (Some(column), None) => Some((column, vec![text(right)?])),
             (None, Some(column)) => Some((column, vec![text(left)?])),

@@ -425,6 +425,7 @@ fn like(like: &Like, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
 
 /// The union of the branches, each narrowed by its condition.
 fn case(case: &Case, scope: &Scope) -> Result<Total, Refusal> {
+    check_listed(&Expr::Case(case.clone()), scope)?;
     let base = case.expr.as_ref().map(|e| total(e, scope)).transpose()?;
     let mut branches = Vec::new();
     let mut when_then = Vec::new();
