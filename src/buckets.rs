@@ -25,6 +25,10 @@ use crate::privacy::{Rational, decimal_text};
 /// Floats have buckets for magnitudes from 2⁻³² to 2⁶⁴; all smaller ones share a bucket, and so do all larger ones.
 const FLOATS: std::ops::RangeInclusive<i32> = -32..=64;
 
+/// The power of two that stands for the outermost buckets of floats, to which larger values are cut where a bound is found:
+/// neither its square nor 2⁶³ times it is infinite.
+pub(crate) const OUTERMOST: i32 = 480;
+
 /// The buckets of a column, in ascending order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Buckets {
@@ -123,13 +127,13 @@ impl Buckets {
 }
 
 /// For the number of a DOUBLE's bucket, the smallest power of two that no value in it exceeds: 2⁻³² for the bucket of
-/// 0, and 2¹⁰²³ for the outermost ones.
+/// 0. For the outermost ones it is 2⁴⁸⁰, which larger values exceed.
 pub(crate) fn reach(bucket: Expr) -> Result<Expr> {
     let zero = FLOATS.map(|_| 1.0).sum::<f64>() + 1.0;
     let number = Expr::Cast(Cast::new(Box::new(bucket), DataType::Float64));
     let magnitude = abs(number - lit(zero));
     let least = f64::from(*FLOATS.start());
-    let exponent = when(magnitude.clone().gt_eq(lit(zero)), lit(1_023.0))
+    let exponent = when(magnitude.clone().gt_eq(lit(zero)), lit(f64::from(OUTERMOST)))
         .when(magnitude.clone().lt(lit(1.0)), lit(least))
         .otherwise(magnitude + lit(least - 1.0))?;
     Ok(power(lit(2.0), exponent))

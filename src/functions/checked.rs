@@ -1,8 +1,8 @@
-//! Arithmetic on integers and decimals that returns NULL if the result does not fit.
+//! Arithmetic that returns NULL if the result does not fit, or is no finite number.
 //!
 //! In: an operation and its operands, coerced by the planner. Out: the result in the operation's own type. In
-//! DataFusion, integers wrap around, and decimals and divisions by zero fail; noise alone can make released values
-//! large or zero.
+//! DataFusion, integers wrap around, decimals and divisions by zero fail, and floats become infinite or NaN; noise alone
+//! can make released values large or zero.
 //!
 //! ```text
 //! n * 9223372036854775807      NULL where n is 2, not -2
@@ -11,12 +11,13 @@
 //! Upstream: docs/upstream.md, 16. Keep when DataFusion fails instead of wrapping: NULL is our choice.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Datum, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, Datum, new_null_array};
 use arrow::compute::kernels::cmp::{eq, lt};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{CastOptions, cast_with_options, concat, kernels::numeric, nullif};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use arrow::error::ArrowError;
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{
@@ -182,7 +183,7 @@ impl Checked {
                 Operator::Divide => numeric::div,
                 _ => numeric::rem,
             };
-        let result = kernel(left, right)?;
+        let result = finite(kernel(left, right)?);
         if *result.data_type() == self.to {
             return Ok(result);
         }
@@ -191,12 +192,24 @@ impl Checked {
     }
 }
 
+/// The same numbers, with NULL in place of NaN and of infinite floats.
+pub(super) fn finite(numbers: ArrayRef) -> ArrayRef {
+    if let Some(floats) = numbers.as_primitive_opt::<Float64Type>() {
+        return Arc::new(floats.unary_opt::<_, Float64Type>(|x| x.is_finite().then_some(x)));
+    }
+    if let Some(floats) = numbers.as_primitive_opt::<Float32Type>() {
+        return Arc::new(floats.unary_opt::<_, Float32Type>(|x| x.is_finite().then_some(x)));
+    }
+    if let Some(floats) = numbers.as_primitive_opt::<Float16Type>() {
+        return Arc::new(floats.unary_opt::<_, Float16Type>(|x| x.is_finite().then_some(x)));
+    }
+    numbers
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{AsArray, Decimal128Array, Float64Array, Int64Array};
-    use arrow::datatypes::{Decimal128Type, Field, Float64Type, Int64Type};
+    use arrow::array::{Decimal128Array, Float64Array, Int64Array};
+    use arrow::datatypes::{Decimal128Type, Field, Int64Type};
 
     use super::*;
 
@@ -276,6 +289,36 @@ mod tests {
         let found = of(not_negative(Expr::default(), &DataType::Float64), Arc::new(floats));
         let found: Vec<_> = found.as_primitive::<Float64Type>().iter().collect();
         assert_eq!(found, [None, Some(0.0), Some(4.0), None]);
+    }
+
+    #[test]
+    fn floats_are_finite_or_null() {
+        let array =
+            |values: [f64; 4]| -> ArrayRef { Arc::new(Float64Array::from(values.to_vec())) };
+        for (op, left, right, expected) in [
+            (
+                Operator::Divide,
+                [1.0, 0.0, 6.0, -1.0],
+                [0.0, 0.0, 3.0, -0.0],
+                [None, None, Some(2.0), None],
+            ),
+            (
+                Operator::Multiply,
+                [1e200, -1e200, 2.0, 0.0],
+                [1e200, 1e200, 3.0, 1e300],
+                [None, None, Some(6.0), Some(0.0)],
+            ),
+            (
+                Operator::Modulo,
+                [1.0, 7.0, 0.0, 1.0],
+                [0.0, 4.0, 0.0, 3.0],
+                [None, Some(3.0), None, Some(1.0)],
+            ),
+        ] {
+            let found = results(op, array(left), array(right), &DataType::Float64);
+            let found: Vec<_> = found.as_primitive::<Float64Type>().iter().collect();
+            assert_eq!(found, expected, "{op}");
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! A function that is NULL for the rows on which it fails.
 //!
-//! In: a function of DataFusion. Out: the same function, with NULL where it returns an error. A released value is paid for before a
+//! In: a function of DataFusion. Out: the same function, with NULL where it returns an error, NaN, or an infinite number. A released value is paid for before a
 //! function sees it, and noise alone can move it to where the function fails: the query would be charged and not answered.
 //!
 //! ```text
 //! chr(n)      NULL where n is no code of a character, instead of a failed query
+//! ln(n)       NULL where n is 0, instead of -Infinity
 //! ```
 //!
 //! Upstream: docs/upstream.md, 17. Keep when kernels fail on fewer values: NULL is our choice.
@@ -25,7 +26,9 @@ use datafusion::logical_expr::{
     Signature,
 };
 
-/// The same function, NULL where it fails.
+use super::checked::finite;
+
+/// The same function, NULL where it fails or has no finite result.
 pub(crate) fn or_null(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     if function.inner().is::<OrNull>() {
         return function;
@@ -100,8 +103,8 @@ impl OrNull {
         });
         let part = ScalarFunctionArgs { args: part.collect(), number_rows: rows, ..args.clone() };
         match self.function.invoke_with_args(part).and_then(|made| made.to_array(rows)) {
-            Ok(made) if made.data_type() == to => Ok(made),
-            Ok(made) => Ok(cast(&made, to)?),
+            Ok(made) if made.data_type() == to => Ok(finite(made)),
+            Ok(made) => Ok(finite(cast(&made, to)?)),
             Err(_) if rows <= 1 => Ok(new_null_array(to, rows)),
             Err(_) => self.in_halves(args, from, rows),
         }
@@ -143,8 +146,13 @@ impl ScalarUDFImpl for OrNull {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let made = self.function.invoke_with_args(args.clone());
-        if let Ok(made) = made {
-            return Ok(made);
+        match made {
+            Ok(ColumnarValue::Array(made)) => return Ok(ColumnarValue::Array(finite(made))),
+            Ok(ColumnarValue::Scalar(made)) => {
+                let made = finite(made.to_array()?);
+                return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?));
+            }
+            Err(_) => {}
         }
         if args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_new_null(args.return_type())?));

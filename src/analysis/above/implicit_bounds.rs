@@ -33,7 +33,7 @@ use crate::analysis::measure::call::CallOf;
 use crate::analysis::not_analyzed::{NoRange, NotAnalyzed};
 use crate::analysis::outcome::Analysis;
 use crate::bind::{Bound, marker_function};
-use crate::buckets::{Buckets, least_kept, reach};
+use crate::buckets::{Buckets, OUTERMOST, least_kept, reach};
 use crate::dialect::{
     AggregateCall, AggregateName, Finding, MechanismName, Operand, Parameters, ReleaseClause,
 };
@@ -396,11 +396,11 @@ fn as_float(x: Expr) -> Expr {
     Expr::Cast(Cast::new(Box::new(x), DataType::Float64))
 }
 
-/// A power of two that no value of the type exceeds (for DOUBLE, no value that a sum could express).
+/// A power of two that no value of the type exceeds (for DOUBLE, the largest of which sums and squares are finite).
 fn widest(data_type: &DataType) -> Option<f64> {
     Buckets::for_type(data_type)?;
     let most = match data_type {
-        DataType::Float64 => return Some(2_f64.powi(1_023)),
+        DataType::Float64 => return Some(2_f64.powi(OUTERMOST)),
         DataType::Float32 => return Some(2_f64.powi(128)),
         DataType::Decimal128(precision, scale) => {
             let units = num_bigint::BigInt::from(10).pow(u32::from(*precision));
@@ -424,7 +424,7 @@ mod tests {
             (DataType::Decimal128(10, 2), 27),
             (DataType::Decimal128(3, 3), 0),
             (DataType::Float32, 128),
-            (DataType::Float64, 1_023),
+            (DataType::Float64, 480),
         ] {
             let power = widest(&data_type).unwrap();
             assert!((power.log2() - f64::from(bound)).abs() < 1e-9, "{data_type}: {power}");

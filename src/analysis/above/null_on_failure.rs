@@ -1,7 +1,7 @@
 //! Computations on released values: NULL instead of a failure or of a number that wraps around.
 //!
-//! In: the public plan of a query. Out: the same plan with NULL for arithmetic on integers, decimals and dates whose result
-//! does not fit or whose divisor is zero, for casts that fail, for square roots of negative numbers, and for calls of other
+//! In: the public plan of a query. Out: the same plan with NULL for arithmetic on numbers and dates whose result
+//! does not fit, is not finite, or whose divisor is zero, for casts that fail, for square roots of negative numbers, and for calls of other
 //! functions on the rows on which they fail (`functions`: `decided`); integers are added up in more digits than they have.
 //! Noise alone can make a released count large, zero or negative: the query would then fail after it was paid for, or return
 //! a wrong number.
@@ -116,8 +116,8 @@ fn null_where_it_fails(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr
             None => Transformed::no(expr),
         });
     }
-    if let Some(moved) = moved(&expr, schema) {
-        return Ok(Transformed::yes(moved));
+    if let Some(computed) = moved(&expr, schema).or_else(|| finite(&expr, schema)) {
+        return Ok(Transformed::yes(computed));
     }
     let Expr::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
     match decision(call.func.name()) {
@@ -150,6 +150,15 @@ fn moved(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
+/// Arithmetic on floats that is NULL where its result is infinite or NaN, as a quotient by zero is.
+fn finite(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return None };
+    let result = expr.get_type(schema).ok().filter(DataType::is_floating)?;
+    let is_same = |operand: &Expr| operand.get_type(schema).is_ok_and(|own| own == result);
+    let operands = is_same(left) && is_same(right);
+    operands.then(|| checked(left.as_ref().clone(), *op, right.as_ref().clone(), &result))?
+}
+
 /// Whether every value of one numeric type has an equal or close value in another.
 fn widens(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
@@ -171,8 +180,8 @@ fn rooted(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::ScalarFunction(call))
 }
 
-/// Arithmetic that is NULL if its result does not fit. Expressions without a type refer to a column of an outer
-/// query, and floats have infinities, so both stay as they are.
+/// Arithmetic on integers and decimals that is NULL if its result does not fit. Expressions without a type refer to a column of an
+/// outer query, and stay as they are.
 fn fitting(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let exact = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();
     let Some(result) = expr.get_type(schema).ok().filter(exact) else {

@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 use num_bigint::BigInt;
-use num_traits::{One, Signed};
+use num_traits::{One, Signed, ToPrimitive};
 
 use crate::analysis::expr::domain::typed;
 use crate::analysis::expr::facts::{decimal_unit, rational};
@@ -63,8 +63,8 @@ pub(crate) fn on_grid(
     text: &str,
 ) -> Result<(Grid, i128, i128), NotAnalyzed> {
     let data_type = &argument.data_type;
-    let none = || no_range(text, &argument.remedy);
-    let magnitude = range.max_abs().ok_or_else(none)?;
+    let magnitude = range.max_abs().ok_or_else(|| no_range(text, &argument.remedy))?;
+    let none = || too_wide(text, &magnitude, &argument.remedy);
     let (grid, scaled) = if data_type.is_floating() {
         if magnitude > widest() {
             return Err(none());
@@ -128,12 +128,27 @@ pub(crate) fn binary_places(magnitude: &Rational) -> i32 {
 }
 
 pub(crate) fn no_range(text: &str, remedy: &str) -> NotAnalyzed {
-    let refusal = Refusal::new(
-        Reason::NoRange,
+    without_range(
         text,
         format!("{text} has no range, so one person could change it by any amount"),
         remedy,
+    )
+}
+
+/// The refusal of a range that is declared or computed, and wider than [`widest`].
+fn too_wide(text: &str, magnitude: &Rational, remedy: &str) -> NotAnalyzed {
+    let reached = match magnitude.to_f64().filter(|reached| reached.is_finite()) {
+        Some(reached) => format!("{reached:.1e}"),
+        None => "more than a DOUBLE holds".to_owned(),
+    };
+    let why = format!(
+        "one row of {text} could add up to {reached}, and a range of more than 4.6e18 is as good as none"
     );
+    without_range(text, why, remedy)
+}
+
+fn without_range(text: &str, message: String, remedy: &str) -> NotAnalyzed {
+    let refusal = Refusal::new(Reason::NoRange, text, message, remedy);
     NotAnalyzed::NoRange(NoRange { release: None, refusal })
 }
 
