@@ -422,7 +422,7 @@ fn set_domain(
     Ok(format!("column {table}.{column} has a domain"))
 }
 
-/// The present distinct values of a public table's column, in order.
+/// The present distinct values of a public table's column, in order; NULL behind them if a row has it.
 fn referenced(
     inner: &Inner,
     catalog: &Catalog,
@@ -444,6 +444,7 @@ fn referenced(
     let arrays = columns_of_public(provider, &columns, &inner.state).map_err(|_| unread())?;
     let values = arrays.first().ok_or_else(unread)?;
     let texts = arrow::compute::cast(values, &DataType::Utf8).map_err(|_| unread())?;
+    let null = (texts.null_count() > 0).then_some(None);
     let texts: BTreeSet<&str> = texts.as_string::<i32>().iter().flatten().collect();
     if texts.len() > MOST_KEYS {
         return Err(Error::catalog(format!(
@@ -453,7 +454,7 @@ fn referenced(
     for text in &texts {
         typed(text, data_type)?;
     }
-    Ok(texts.into_iter().map(|text| Some(text.to_owned())).collect())
+    Ok(texts.into_iter().map(|text| Some(text.to_owned())).chain(null).collect())
 }
 
 /// In which zone moments are read whose files name one.
