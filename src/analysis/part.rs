@@ -33,6 +33,7 @@ use crate::analysis::measure::call::{Call, CallOf, Frame, argument, sum_raw};
 use crate::analysis::measure::joint::read_joint;
 use crate::analysis::measure::ladder;
 use crate::analysis::measure::limits::{limits, number};
+use crate::analysis::measure::public_ranges::with_public_ranges;
 use crate::analysis::measure::read::read_number;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::bind::Bound;
@@ -92,8 +93,7 @@ impl PrivateAggregate {
     /// The argument of a measure, if it is the difference of columns.
     pub(crate) fn difference_in(&self, measure: &Measure) -> Option<String> {
         let index = self.measures.iter().position(|other| other.column == measure.column)?;
-        let call = CallOf::function(self.aggregate.aggr_expr.get(index)?)?;
-        let argument = call.params.args.first()?;
+        let argument = CallOf::function(self.aggregate.aggr_expr.get(index)?)?.params.args.first()?;
         is_difference(argument).then(|| readable(argument))
     }
 
@@ -266,6 +266,7 @@ pub(crate) fn cut(
     });
     let complete: Vec<bool> = complete.collect();
     let one_group = valued.group_expr.iter().all(|key| flow.is_alike(key));
+    let flow = with_public_ranges(flow, &calls, sources.tables);
     let mut measures = {
         let mut frame = Frame {
             flow: &flow,

@@ -25,6 +25,7 @@ pub(crate) mod input_columns;
 pub(crate) mod joint;
 pub(crate) mod ladder;
 pub(crate) mod limits;
+pub(crate) mod public_ranges;
 pub(crate) mod read;
 pub(crate) mod rungs;
 pub(crate) mod sensitivity;

@@ -1,0 +1,92 @@
+//! The range of a public column that no table declares: from its least value to its greatest one.
+//!
+//! In: private rows that were joined with public ones, and the arguments of aggregates over them. Out: the same rows, with the
+//! range that their public columns have. Only public rows are read, so nothing here depends on a person.
+//!
+//! ```text
+//! SUM(o.qty * p.cost), p public      cost between 0.5 and 80, as the rows of p say
+//! ```
+
+use std::sync::Arc;
+
+use datafusion::common::{Column, ScalarValue};
+use datafusion::functions_aggregate::expr_fn::{max, min};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+
+use crate::analysis::below::relation::PrivateRelation;
+use crate::analysis::below::trace::{Definition, Trace};
+use crate::analysis::below::walk::Tables;
+use crate::analysis::expr::facts::{Scope, rational};
+use crate::analysis::expr::interval::Interval;
+use crate::analysis::expr::shape::type_of;
+use crate::analysis::expr::total;
+use crate::analysis::measure::call::Call;
+use crate::analysis::recursion::deeper;
+use crate::functions::without_nan;
+
+/// The rows, with the ranges of the public columns that the arguments and filters of some calls read, where these have none.
+///
+/// # Guarantee
+/// On every row each such column is NULL, NaN, or in its range. The ranges depend on declarations, on public rows and on the query
+/// alone. They are for releases, which clamp to them; no proof that an expression never fails uses them.
+pub(crate) fn with_public_ranges(
+    mut flow: PrivateRelation,
+    calls: &[Call],
+    tables: &dyn Tables,
+) -> PrivateRelation {
+    for call in calls {
+        for expr in call.params.args.iter().chain(call.params.filter.as_deref()) {
+            narrow(expr, &mut flow.scope, &flow.traces, tables);
+        }
+    }
+    flow
+}
+
+/// Gives the columns of an expression the ranges that follow from public rows, where they have none.
+fn narrow(expr: &Expr, scope: &mut Scope, traces: &[Trace], tables: &dyn Tables) {
+    for column in expr.column_refs() {
+        let Some(index) = scope.schema.maybe_index_of_column(column) else { continue };
+        let is_number = scope.schema.field(index).data_type().is_numeric();
+        let (Some(trace), Some(facts)) = (traces.get(index), scope.facts.get_mut(index)) else {
+            continue;
+        };
+        if !is_number || facts.is_unit || facts.range.bounds().is_some() {
+            continue;
+        }
+        let found = match (&trace.public, &trace.definition) {
+            (Some((plan, name)), _) => range_of(plan, name, tables),
+            (None, Some(definition)) => deeper(|| of_definition(definition, tables)),
+            (None, None) => None,
+        };
+        if let Some(found) = found {
+            facts.range = facts.range.intersect(&found);
+        }
+    }
+}
+
+/// The range of a computed column: that of all its branches.
+fn of_definition(definition: &Definition, tables: &dyn Tables) -> Option<Interval> {
+    let mut hull = Interval::empty();
+    for (expr, below) in &definition.branches {
+        let mut scope = below.scope.clone();
+        narrow(expr, &mut scope, &below.traces, tables);
+        hull = hull.union(&total(expr, &scope).ok()?.facts.range);
+    }
+    hull.bounds().is_some().then_some(hull)
+}
+
+/// From the least value of a public column to its greatest; `None` where it has no value, or no finite ends.
+fn range_of(plan: &Arc<LogicalPlan>, column: &Column, tables: &dyn Tables) -> Option<Interval> {
+    let of = Expr::Column(column.clone());
+    let data_type = type_of(&of, plan.schema()).ok()?;
+    // NaN would be the greatest value.
+    let number = without_nan(of, &data_type);
+    let ends = vec![min(number.clone()).alias("lo"), max(number).alias("hi")];
+    let plan = LogicalPlanBuilder::from(plan.as_ref().clone())
+        .aggregate(Vec::<Expr>::new(), ends)
+        .and_then(LogicalPlanBuilder::build)
+        .ok()?;
+    let row = tables.read(&plan)?;
+    let end = |i: usize| rational(&ScalarValue::try_from_array(row.columns().get(i)?, 0).ok()?);
+    Some(Interval::between(end(0)?, end(1)?))
+}
