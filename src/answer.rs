@@ -10,6 +10,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 
+use crate::analysis::null_keys::null_key_note;
 use crate::analysis::{Compares, EndTold, Measure, Origin, PrivateAggregate};
 use crate::buckets::float_text;
 use crate::dialect::Finding;
@@ -383,6 +384,7 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let ends = ends.iter().filter_map(EndTold::note);
     let consistent = consistent_notes(release);
     let notes = hidden
+        .chain(null_key_note(analysis.parts()))
         .chain(chosen)
         .chain(consistent)
         .chain(computed)

@@ -18,6 +18,7 @@ use arrow::error::ArrowError;
 use arrow::row::{OwnedRow, RowConverter, SortField};
 
 use crate::analysis::keys::KeySpace;
+use crate::analysis::keys::complete::Coverage;
 use crate::analysis::measure::{Input, Measure, ReleaseKind};
 use crate::analysis::not_analyzed::{NotAnalyzed, lost};
 use crate::analysis::part::PrivateAggregate;
@@ -164,7 +165,7 @@ fn tree(parts: &[PrivateAggregate], levels: &[(usize, usize)]) -> Result<Tree, N
             keys.iter().map(|key| own.iter().position(|own| own == key)).collect();
         let places = places.ok_or_else(lost)?;
         for (i, name) in lower.key_names().iter().enumerate() {
-            if !places.contains(&i) && !lower.complete.get(i).copied().unwrap_or(false) {
+            if !places.contains(&i) && lower.coverage.get(i) != Some(&Coverage::All) {
                 return Err(incomplete(name).into());
             }
         }

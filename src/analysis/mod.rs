@@ -39,6 +39,7 @@ mod hierarchies;
 mod keys;
 mod measure;
 pub(crate) mod not_analyzed;
+pub(crate) mod null_keys;
 pub(crate) mod outcome;
 mod part;
 pub(crate) mod private_rows;

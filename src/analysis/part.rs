@@ -15,7 +15,7 @@ use super::below::relation::PrivateRelation;
 use super::below::trace::Clamped;
 use super::below::unit::UnitScope;
 use super::below::walk::Walk;
-use super::keys::complete::is_complete;
+use super::keys::complete::{Coverage, coverage};
 use super::keys::joint::keys_that_occur;
 use super::keys::public_keys::Keys;
 use super::keys::unknown::UnknownPartitions;
@@ -61,8 +61,8 @@ pub struct PrivateAggregate {
     late: Vec<Option<Clamped>>,
     unknown_partitions: Option<UnknownPartitions>,
     pub(super) aggregate: Aggregate,
-    /// For each key, whether every row has a listed value of it.
-    pub(super) complete: Vec<bool>,
+    /// For each key, which rows have a listed value of it.
+    pub(super) coverage: Vec<Coverage>,
     plain: Option<Selector>,
     steps: Vec<String>,
     aggregated_above: Option<String>,
@@ -93,7 +93,8 @@ impl PrivateAggregate {
     /// The argument of a measure, if it is the difference of columns.
     pub(crate) fn difference_in(&self, measure: &Measure) -> Option<String> {
         let index = self.measures.iter().position(|other| other.column == measure.column)?;
-        let argument = CallOf::function(self.aggregate.aggr_expr.get(index)?)?.params.args.first()?;
+        let argument =
+            CallOf::function(self.aggregate.aggr_expr.get(index)?)?.params.args.first()?;
         is_difference(argument).then(|| readable(argument))
     }
 
@@ -260,11 +261,10 @@ pub(crate) fn cut(
     for (i, group) in groups.iter().enumerate() {
         columns.drop_strangers_late(group, keys.of_column(i));
     }
-    let complete = valued.group_expr.iter().zip(&groups).enumerate();
-    let complete = complete.map(|(i, (key, group))| {
-        is_complete(key, group, keys.of_column(i), &flow, sources.lookups)
-    });
-    let complete: Vec<bool> = complete.collect();
+    let covered = valued.group_expr.iter().zip(&groups).enumerate();
+    let covered = covered
+        .map(|(i, (key, group))| coverage(key, group, keys.of_column(i), &flow, sources))
+        .collect();
     let one_group = valued.group_expr.iter().all(|key| flow.is_alike(key));
     let flow = with_public_ranges(flow, &calls, sources.tables);
     let mut measures = {
@@ -323,7 +323,7 @@ pub(crate) fn cut(
         late,
         unknown_partitions,
         aggregate: aggregate.clone(),
-        complete,
+        coverage: covered,
         plain,
         steps: steps.get(before..).unwrap_or_default().to_vec(),
         aggregated_above: None,

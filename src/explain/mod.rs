@@ -300,7 +300,9 @@ fn release_lines(
                 lines.push((
                     "keys",
                     format!(
-                        "{keys}, public ({names}), all of them come out, also the empty ones{}",
+                        "{keys}, public ({names}), all of them come out, also the empty ones{}{}",
+                        part.without_null_text()
+                            .map_or_else(String::new, |text| format!("; {text}")),
                         of_the_data(part, measure, keys)
                     ),
                 ));

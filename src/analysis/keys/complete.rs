@@ -1,45 +1,101 @@
-//! Whether every row has a key that is listed.
+//! Which rows have a key that is listed.
 //!
 //! In: a GROUP BY key, what is known of it, and the keys that come out. Out: whether the rows of all groups are all rows: nothing is
 //! outside of the list, and NULL is in it, or on no row. No bound relies on it.
 //!
 //! ```text
-//! domain IN ('A', 'B')              not complete: other wards are NULL, which is not a key
-//! … OR NULL, or WHERE ward IS NOT NULL      complete
-//! ward KEYS ('A')                   not complete
+//! domain IN ('A', 'B')                      all but NULL: other wards are NULL, which is not a key
+//! … OR NULL, or WHERE ward IS NOT NULL      all
+//! ward KEYS ('A')                           some
 //! ```
 
 use datafusion::common::{HashSet, ScalarValue};
 use datafusion::logical_expr::Expr;
 
-use super::lookup::Lookups;
 use crate::analysis::below::relation::PrivateRelation;
-use crate::analysis::expr::facts::never_null;
+use crate::analysis::below::trace::Trace;
+use crate::analysis::context::Context;
+use crate::analysis::expr::facts::{Scope, never_null};
 use crate::analysis::expr::total;
 use crate::analysis::measure::input_columns::{Group, keys_of};
+use crate::analysis::recursion::deeper;
+use crate::catalog::Catalog;
 
-/// Whether each row below has one of these keys.
-pub(crate) fn is_complete(
+/// Which rows have one of the listed keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// All rows.
+    All,
+    /// Those on which the key is not NULL, where its declaration does not rule NULL out.
+    AllButNull,
+    /// Those with one of the keys that the query lists, and others of which nothing is said.
+    Some,
+}
+
+/// Which rows below have one of these keys.
+///
+/// # Guarantee
+/// Depends on the query, on declarations and on public tables alone, never on whether a private row is NULL.
+pub(crate) fn coverage(
     expr: &Expr,
     group: &Group,
     keys: &[ScalarValue],
     flow: &PrivateRelation,
-    lookups: &Lookups,
-) -> bool {
-    let Ok(known) = keys_of(group, None, lookups) else { return false };
+    context: &Context<'_>,
+) -> Coverage {
+    let Ok(known) = keys_of(group, None, context.lookups) else { return Coverage::Some };
     let listed: HashSet<&ScalarValue> = keys.iter().collect();
-    let all = known.iter().all(|key| listed.contains(key));
-    all && (keys.iter().any(ScalarValue::is_null) || !may_be_null(expr, flow))
+    if !known.iter().all(|key| listed.contains(key)) {
+        return Coverage::Some;
+    }
+    if keys.iter().any(ScalarValue::is_null) || !may_be_null(expr, &flow.scope) {
+        return Coverage::All;
+    }
+    match admits_null(expr, &flow.scope, &flow.traces, context.catalog) {
+        true => Coverage::AllButNull,
+        false => Coverage::Some,
+    }
 }
 
 /// Whether an expression is NULL on some row that meets the conditions of the query.
-fn may_be_null(expr: &Expr, flow: &PrivateRelation) -> bool {
-    let mut scope = flow.scope.clone();
-    for column in flow.scope.conditions.iter().flat_map(never_null) {
-        let index = flow.scope.schema.index_of_column(column).ok();
-        if let Some(facts) = index.and_then(|i| scope.facts.get_mut(i)) {
+fn may_be_null(expr: &Expr, scope: &Scope) -> bool {
+    let mut present = scope.clone();
+    for column in scope.conditions.iter().flat_map(never_null) {
+        let index = scope.schema.index_of_column(column).ok();
+        if let Some(facts) = index.and_then(|i| present.facts.get_mut(i)) {
             facts.nullable = false;
         }
     }
-    total(expr, &scope).map_or(true, |total| total.facts.nullable)
+    total(expr, &present).map_or(true, |total| total.facts.nullable)
+}
+
+/// Whether the declaration of a column in an expression, and the conditions of the query, let it be NULL.
+fn admits_null(expr: &Expr, scope: &Scope, traces: &[Trace], catalog: &Catalog) -> bool {
+    let is_present = |column| scope.conditions.iter().flat_map(never_null).any(|one| one == column);
+    may_be_null(expr, scope)
+        && expr.column_refs().into_iter().any(|column| {
+            let trace = scope.schema.maybe_index_of_column(column).and_then(|i| traces.get(i));
+            !is_present(column) && trace.is_none_or(|trace| is_nullable(trace, catalog))
+        })
+}
+
+/// Whether a column may be NULL by its declaration.
+fn is_nullable(trace: &Trace, catalog: &Catalog) -> bool {
+    if trace.padded {
+        return true;
+    }
+    // Where a public row has NULL, it is a key.
+    if trace.present || trace.public.is_some() {
+        return false;
+    }
+    if let Some(origin) = &trace.origin {
+        let column = catalog.table(&origin.table).and_then(|table| table.column(&origin.column));
+        return column.is_none_or(|column| column.nullable);
+    }
+    match trace.definition.as_deref().filter(|definition| definition.decides_null) {
+        Some(definition) => definition.branches.iter().any(|(expr, below)| {
+            deeper(|| admits_null(expr, &below.scope, &below.traces, catalog))
+        }),
+        None => true,
+    }
 }
