@@ -1,10 +1,12 @@
 //! Columns that a SELECT lists twice: the second one gets a name of its own.
 //!
 //! In: a query as parsed. Out: the same, in which no SELECT list holds an expression twice without an alias: the planner tells columns
-//! apart by their names, and would refuse it. The new name occurs nowhere else in the query, so nothing else changes its meaning.
+//! apart by their names, and would refuse it. It gives a cast the name of what it casts, so a column and its casts are told apart by
+//! their headings. The new name occurs nowhere else in the query, so nothing else changes its meaning.
 //!
 //! ```text
 //! SELECT sex, sex, upper(sex), upper(sex)   →   SELECT sex, sex AS "sex_1", upper(sex), upper(sex) AS "upper(sex)_1"
+//! SELECT age, CAST(age AS DOUBLE)           →   SELECT age, CAST(age AS DOUBLE) AS "CAST(age AS DOUBLE)"
 //! ```
 
 use std::collections::BTreeSet;
@@ -70,37 +72,44 @@ impl VisitorMut for Naming {
             | SelectItem::ExprWithAliases { .. }
             | SelectItem::QualifiedWildcard(..) => false,
         });
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut named) = (BTreeSet::new(), BTreeSet::new());
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             let written = folded(without_options(expr));
-            let mut text = written.to_string();
-            if let Expr::CompoundIdentifier(parts) = &written
-                && is_of_one_table
-                && let Some(last) = parts.last()
-            {
+            let text_of = |expr: &Expr| match expr {
                 // Of one table, a column is the same with and without its table.
-                text = last.to_string();
-            }
+                Expr::CompoundIdentifier(parts) if is_of_one_table => {
+                    parts.last().map_or_else(String::new, ToString::to_string)
+                }
+                other => other.to_string(),
+            };
             let is_column = matches!(written, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-            if !seen.insert(text) || (lists_all && is_column) {
-                let alias = self.another(&written);
-                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
-            }
+            let is_new = seen.insert(text_of(&written));
+            let is_named_anew = named.insert(text_of(&without_casts(&written)));
+            let alias = match (is_new && !(lists_all && is_column), is_named_anew) {
+                (false, _) => self.another(&written),
+                (true, false) => self.own(&written),
+                (true, true) => continue,
+            };
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
         ControlFlow::Continue(())
     }
 }
 
 impl Naming {
+    /// The heading of an expression as its name, or one like it if the query has that already.
+    fn own(&mut self, expr: &Expr) -> Ident {
+        let own = name_of(expr);
+        match self.0.insert(own.to_lowercase()) {
+            true => Ident::with_quote('"', own),
+            false => self.another(expr),
+        }
+    }
+
     /// A name like that of an expression, which the query does not have yet.
     fn another(&mut self, expr: &Expr) -> Ident {
-        let own = match expr {
-            Expr::Identifier(ident) => Some(ident.value.clone()),
-            Expr::CompoundIdentifier(parts) => parts.last().map(|last| last.value.clone()),
-            other => heading(other),
-        };
-        let own = own.unwrap_or_else(|| "column".to_owned());
+        let own = name_of(expr);
         let mut number = 1_usize;
         let mut name = format!("{own}_{number}");
         while !self.0.insert(name.to_lowercase()) {
@@ -109,6 +118,34 @@ impl Naming {
         }
         Ident::with_quote('"', name)
     }
+}
+
+/// What an expression is called.
+fn name_of(expr: &Expr) -> String {
+    let own = match expr {
+        Expr::Identifier(ident) => Some(ident.value.clone()),
+        Expr::CompoundIdentifier(parts) => parts.last().map(|last| last.value.clone()),
+        other => heading(other),
+    };
+    own.unwrap_or_else(|| "column".to_owned())
+}
+
+/// An expression without its casts.
+fn without_casts(expr: &Expr) -> Expr {
+    struct Casts;
+    impl VisitorMut for Casts {
+        type Break = ();
+
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let Expr::Cast { expr: inner, .. } = expr {
+                *expr = inner.as_ref().clone();
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut bare = expr.clone();
+    let _ = VisitMut::visit(&mut bare, &mut Casts);
+    bare
 }
 
 /// An expression without the mark that OPTIONS before it leave, and without brackets around it.
@@ -147,6 +184,13 @@ mod tests {
             ("SELECT a.g, * FROM a, b", "SELECT a.g AS \"g_1\", * FROM a, b"),
             ("SELECT * EXCLUDE (g), g FROM t", "SELECT * EXCLUDE (g), g FROM t"),
             ("SELECT 1 FROM (SELECT g, g) q", "SELECT 1 FROM (SELECT g, g AS \"g_1\") q"),
+            // A cast has the name of what it casts.
+            ("SELECT g, CAST(g AS INT)", "SELECT g, CAST(g AS INT) AS \"CAST(g AS INT)\""),
+            (
+                "SELECT CAST(g AS INT), g::TEXT, CAST(g AS INT) FROM t",
+                "SELECT CAST(g AS INT), g::TEXT AS \"g::TEXT\", CAST(g AS INT) AS \"CAST(g AS INT)_1\" FROM t",
+            ),
+            ("SELECT CAST(g AS INT), CAST(h AS INT)", "SELECT CAST(g AS INT), CAST(h AS INT)"),
             // Other columns, other letters, and names that are given.
             ("SELECT a.g, b.g FROM a JOIN b USING (g)", "SELECT a.g, b.g FROM a JOIN b USING(g)"),
             ("SELECT g, \"G\", g AS h FROM t", "SELECT g, \"G\", g AS h FROM t"),

@@ -32,7 +32,7 @@ use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, Scope};
 use crate::analysis::expr::interval::Interval;
-use crate::analysis::expr::shape::{Total, readable};
+use crate::analysis::expr::shape::{Total, readable, unit_of};
 use crate::analysis::expr::total;
 use crate::analysis::measure::call::CallOf;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
@@ -313,10 +313,7 @@ fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner
         ("sum", false) if asked.data_type.is_floating() => Ok(float_sum(asked)?),
         ("sum", false) => Ok(exact_sum(asked)),
         ("avg", false) if asked.data_type.is_floating() => Ok(float_mean(asked)?),
-        // Such sums of decimals cannot overflow, however many rows there are.
-        ("avg", false) if matches!(asked.data_type, DataType::Decimal128(precision, _) if precision <= 15) => {
-            Ok(decimal_mean(asked)?)
-        }
+        ("avg", false) if has_few_digits(&asked) => Ok(decimal_mean(asked)?),
         _ => Err(unknown(&asked.text).into()),
     }
 }
@@ -503,7 +500,17 @@ fn float_mean(asked: Asked<'_>) -> Result<Inner, Refusal> {
     })
 }
 
-/// A mean of decimals of few digits.
+/// Whether the values are decimals of at most 15 digits, by their type or their range: their sums do not overflow, however many rows
+/// there are.
+fn has_few_digits(asked: &Asked<'_>) -> bool {
+    const MOST: u64 = 1_000_000_000_000_000;
+    let unit = unit_of(&asked.data_type);
+    let most = asked.facts.known().max_abs().map(|most| most / unit);
+    matches!(asked.data_type, DataType::Decimal128(..))
+        && most.is_some_and(|most| most <= Rational::from_integer(MOST.into()))
+}
+
+/// A mean of decimals of few digits, which are cut to their range.
 fn decimal_mean(asked: Asked<'_>) -> Result<Inner, Refusal> {
     let facts = Facts { keys: None, is_unit: false, nullable: true, ..asked.facts };
     let facts = Facts { always: facts.known(), ..facts };

@@ -7,13 +7,17 @@
 //! ```text
 //! nations n LEFT JOIN customers c ON c.nation = n.code GROUP BY n.name
 //!   COUNT(c.id)                              0 for a nation without customers
+//!   … WHERE n.region = 'north'               the nations of the north alone
 //!   COUNT(*) FILTER (WHERE c.id IS NULL)     refused
 //! ```
+
+use std::sync::Arc;
 
 use arrow::array::{Array, AsArray};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
     Aggregate, Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder,
 };
@@ -34,7 +38,14 @@ impl Walk<'_> {
         &mut self,
         aggregate: &Aggregate,
     ) -> Result<Option<PrivateRelation>, NotAnalyzed> {
-        let LogicalPlan::Join(join) = aggregate.input.as_ref() else { return Ok(None) };
+        let (join, filters) = match aggregate.input.as_ref() {
+            LogicalPlan::Join(join) => (join, Vec::new()),
+            LogicalPlan::Filter(filter) => match filter.input.as_ref() {
+                LogicalPlan::Join(join) => (join, split_conjunction(&filter.predicate)),
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
         let (preserved, other) = match join.join_type {
             JoinType::Left => (&join.left, &join.right),
             JoinType::Right => (&join.right, &join.left),
@@ -53,6 +64,17 @@ impl Walk<'_> {
         let is_preserved = |column: &Column| preserved.schema().is_column_from_schema(column);
         let only_preserved = |e: &Expr| e.column_refs().iter().all(|column| is_preserved(column));
         let reads_preserved = |e: &Expr| e.column_refs().iter().any(|column| is_preserved(column));
+        // What WHERE says of the public rows alone is said of these before the join, too.
+        if filters.iter().any(|filter| has_subquery(filter) || !only_preserved(filter)) {
+            return Ok(None);
+        }
+        let preserved = match conjunction(filters.into_iter().cloned()) {
+            None => Arc::clone(preserved),
+            Some(filter) => {
+                let left = LogicalPlanBuilder::from(preserved.as_ref().clone()).filter(filter);
+                Arc::new(left.and_then(LogicalPlanBuilder::build).map_err(|e| internal(&e))?)
+            }
+        };
         let by_preserved =
             matches!(aggregate.group_expr.as_slice(), [Expr::Column(key)] if is_preserved(key));
         if !by_preserved || aggregate.aggr_expr.iter().any(reads_preserved) {
@@ -83,7 +105,7 @@ impl Walk<'_> {
         }
         plain(join)?;
         let mut pool = Pool { conditions: conditions.clone() };
-        let (preserved, other) = (self.rows(preserved)?, self.rows(other)?);
+        let (preserved, other) = (self.rows(&preserved)?, self.rows(other)?);
         let flow = self.with_public(other, preserved, &mut pool, JoinType::Inner)?;
         let mut flow = in_order(flow, &join.schema)?;
         // They leave out no key: public rows without a match have theirs.
@@ -151,6 +173,6 @@ fn missing() -> Refusal {
 pub(crate) fn preserved_rows() -> Refusal {
     operator(
         "an outer join that keeps public rows",
-        "it directly below GROUP BY on one of the public columns, with aggregates of private ones; or JOIN in place of LEFT JOIN",
+        "JOIN in place of LEFT JOIN, since groups of public rows come out without a match, too; or it directly below GROUP BY on one of the public columns, with aggregates of private ones, and a WHERE on public columns",
     )
 }

@@ -13,11 +13,13 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::array::AsArray;
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, TableReference};
+use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
-use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::correlation::{existing, names_outside, selected, single_row};
 use super::relation::PrivateRelation;
@@ -153,15 +155,10 @@ impl Walk<'_> {
         let (other, conditions) = renamed(other, &name, matches)?;
         let text = if negated { "Rows without" } else { "Rows with" };
         if other.is_public() {
-            if negated && is_in {
-                return Err(Refusal::new(
-                    Reason::Subquery,
-                    readable(whole),
-                    "NOT IN over public rows is no answer when one of them is NULL",
-                    "NOT EXISTS (SELECT 1 FROM … WHERE … = …)",
-                )
-                .into());
-            }
+            let flow = match negated && is_in {
+                true => self.not_among_public(flow, &other, &conditions, subquery, whole)?,
+                false => flow,
+            };
             let kind = if negated { JoinType::RightAnti } else { JoinType::RightSemi };
             let (owner, subject) = (flow.owner.clone(), flow.subject.clone());
             let names = public_names(&other);
@@ -181,6 +178,56 @@ impl Walk<'_> {
         self.step(format!("{text} a match in {tables} [{}]", because(basis)));
         let flow = combined(pair, keep, &conditions)?;
         Ok(PrivateRelation { subject, ..flow })
+    }
+}
+
+impl Walk<'_> {
+    /// The rows of which NOT IN over public rows may be true: those with a value, unless there is no public row. The public rows
+    /// are read now.
+    ///
+    /// # Errors
+    /// A refusal where one of the public rows is NULL: NOT IN is true of no row then.
+    fn not_among_public(
+        &self,
+        flow: PrivateRelation,
+        other: &PrivateRelation,
+        conditions: &[Expr],
+        subquery: &LogicalPlan,
+        whole: &Expr,
+    ) -> Result<PrivateRelation, NotAnalyzed> {
+        let [Expr::BinaryExpr(BinaryExpr { left, right, .. })] = conditions else {
+            return Err(lost());
+        };
+        let refused = |message: &str, hint: String| {
+            Err(Refusal::new(Reason::Subquery, readable(whole), message, hint).into())
+        };
+        let counts =
+            vec![count(lit(1_i64)).alias("rows"), count(right.as_ref().clone()).alias("values")];
+        let counts = LogicalPlanBuilder::from(other.plan.clone())
+            .aggregate(Vec::<Expr>::new(), counts)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|e| internal(&e))?;
+        let counts = self.tables.read(&counts);
+        let number = |i: usize| {
+            let column = counts.as_ref()?.columns().get(i)?.as_primitive_opt::<Int64Type>()?;
+            column.iter().next().flatten()
+        };
+        let (Some(rows), Some(values)) = (number(0), number(1)) else {
+            let message = "the public rows cannot be read while the query is planned";
+            return refused(message, "a simpler query of public tables".to_owned());
+        };
+        if values < rows {
+            let columns = subquery.schema().columns();
+            let named = columns.first().map(|column| readable(&Expr::Column(column.clone())));
+            let named = named.unwrap_or_default();
+            let message =
+                "NOT IN is never true where NULL is in the list, as it is in these public rows";
+            return refused(message, format!("WHERE {named} IS NOT NULL in the subquery"));
+        }
+        match rows {
+            0 => Ok(flow),
+            _ => Ok(flow.filtered(&left.as_ref().clone().is_not_null())?),
+        }
     }
 }
 
