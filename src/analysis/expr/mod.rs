@@ -315,7 +315,7 @@ fn arithmetic(
             return Err(partial(
                 whole,
                 format!("it can lie in {proven}, which does not fit {}", sql_type(&result_type)),
-                "CLAMP(x, lo, hi) for a column without a domain",
+                to_fit(whole, [&left.facts, &right.facts]),
             ));
         }
         // Decimals are first rescaled to the scale of the result.
@@ -323,7 +323,11 @@ fn arithmetic(
         let scaled = matches!(op, Operator::Plus | Operator::Minus)
             && operands.iter().any(|operand| !operand.is_within(&fits));
         if decimal && !divides && (scaled || !always.is_within(&fits)) {
-            return Err(partial(whole, "it can overflow", "CLAMP(x, lo, hi) around its operands"));
+            return Err(partial(
+                whole,
+                "it can overflow",
+                to_fit(whole, [&left.facts, &right.facts]),
+            ));
         }
         always = if always.is_within(&fits) { always } else { fits };
     } else {
@@ -349,6 +353,27 @@ fn arithmetic(
     // The kernel does not count the digits of a quotient of decimals.
     let expr = if divides && decimal { sound(expr, &result_type) } else { expr };
     Ok(Total { expr, facts })
+}
+
+/// How to write arithmetic whose result may not fit: with a range for the operand that has none, else with floats.
+fn to_fit(whole: &Expr, facts: [&Facts; 2]) -> String {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = whole else {
+        return "CLAMP(x, lo, hi) around its operands".to_owned();
+    };
+    let bare = |mut expr: &Expr| {
+        while let Expr::Cast(Cast { expr: inner, .. }) = expr {
+            expr = inner;
+        }
+        readable(expr)
+    };
+    let operands = [bare(left), bare(right)];
+    for (operand, facts) in operands.iter().zip(facts) {
+        if facts.range.bounds().is_none() {
+            return format!("CLAMP({operand}, lo, hi) in place of {operand}");
+        }
+    }
+    let [left, right] = operands;
+    format!("CAST({left} AS DOUBLE) {op} CAST({right} AS DOUBLE)")
 }
 
 /// The range of a quotient of decimals. Its last digit is rounded, and a divisor that is not 0 has at least one unit.

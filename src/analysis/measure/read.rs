@@ -1,6 +1,9 @@
 //! Decides what an aggregate reads: which rows it adds up, in which unit and within which bounds.
 
+use arrow::datatypes::DataType;
+
 use crate::analysis::below::unit::UnitScope;
+use crate::analysis::expr::facts::{decimal_unit, type_range};
 use crate::analysis::measure::Input;
 use crate::analysis::measure::count_distinct::distinct;
 use crate::analysis::measure::grid::{bad_bounds, bounds_of, on_grid, per_row};
@@ -8,7 +11,10 @@ use crate::analysis::measure::input::{Argument, Read};
 use crate::analysis::measure::variance::spread;
 use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::dialect::{AggregateCall, AggregateName, Literal, Parameters};
+use crate::grid::Grid;
+use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 
 /// Decides what an aggregate call reads. It may tighten the parameters by GoogleSQL's named bounds.
 pub(crate) fn read(
@@ -107,11 +113,14 @@ pub(crate) fn read(
 /// The largest magnitude of an integer of which millions add up to a BIGINT.
 const MOST_SUMMED: u128 = 1 << 40;
 
+/// How many values of a decimal a sum of its type holds at least.
+const FEWEST_SUMMED: u64 = 1 << 23;
+
 /// Decides what an aggregate call reads that is released as a number.
 ///
 /// # Errors
-/// As [`read`]; a refusal of a sum of integers whose range lets a few million rows exceed BIGINT, in which the sum would be released. It
-/// follows from the range, never from the rows.
+/// As [`read`]; a refusal of a sum of integers or decimals whose range lets a few million rows exceed the type in which the sum would
+/// be released. It follows from the range, never from the rows.
 pub(crate) fn read_number(
     call: &AggregateCall,
     argument: &Argument,
@@ -130,6 +139,28 @@ pub(crate) fn read_number(
             "SUM(CAST(x AS DECIMAL(38, 0))), or CLAMP(x, lo, hi) around the values that there are",
         )
         .into());
+    }
+    if let (true, DataType::Decimal128(digits, scale), Grid::Decimal { scale: places }) =
+        (is_sum, &argument.data_type, &read.grid)
+    {
+        // A sum has ten digits more than its values, and 38 at most.
+        let sum = DataType::Decimal128(digits.saturating_add(10).min(38), *scale);
+        let largest = decimal_unit(*places) * Rational::from_integer(largest.into());
+        let all = &largest * Rational::from_integer(FEWEST_SUMMED.into());
+        let most = type_range(&sum).and_then(|range| range.max_abs());
+        if most.is_some_and(|most| all > most) {
+            let largest = decimal_text(&largest, 6);
+            return Err(Refusal::new(
+                Reason::Operand,
+                text,
+                format!(
+                    "a sum of values of up to {largest} may be larger than a {}",
+                    sql_type(&sum)
+                ),
+                "SUM(CAST(x AS DOUBLE)), or a CAST to a DECIMAL with fewer places",
+            )
+            .into());
+        }
     }
     Ok(read)
 }
