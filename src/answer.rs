@@ -384,7 +384,6 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let ends = ends.iter().filter_map(EndTold::note);
     let consistent = consistent_notes(release);
     let notes = hidden
-        .chain(null_key_note(analysis.parts()))
         .chain(chosen)
         .chain(consistent)
         .chain(computed)
@@ -392,6 +391,7 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
         .chain(ends)
         .chain(bounds);
     let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
+    notes.extend(null_key_note(analysis.parts()));
     // SELECT, HAVING and ORDER BY may name one sum; each is a release, and what is said of it is the same.
     let mut said = BTreeSet::new();
     notes.retain(|note| said.insert(note.clone()));
