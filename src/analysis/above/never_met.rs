@@ -142,8 +142,8 @@ impl Known<'_> {
             LogicalPlan::TableScan(scan) => {
                 let part = self.parts.get(released_part(scan.table_name.table())?)?;
                 let fields = scan.projected_schema.fields().iter().enumerate();
-                let of = |(i, data_type)| of_keys(part.keys().of_column(i), data_type);
-                Some(fields.map(|(i, field)| of((i, field.data_type()))).collect())
+                let of = |i| part.keys().of_column(i);
+                Some(fields.map(|(i, field)| of_keys(of(i), field.data_type())).collect())
             }
             LogicalPlan::Projection(projection) => {
                 let scope = scope?;

@@ -38,13 +38,15 @@ impl Walk<'_> {
         &mut self,
         aggregate: &Aggregate,
     ) -> Result<Option<PrivateRelation>, NotAnalyzed> {
-        let (join, filters) = match aggregate.input.as_ref() {
-            LogicalPlan::Join(join) => (join, Vec::new()),
-            LogicalPlan::Filter(filter) => match filter.input.as_ref() {
-                LogicalPlan::Join(join) => (join, split_conjunction(&filter.predicate)),
-                _ => return Ok(None),
-            },
-            _ => return Ok(None),
+        let input = aggregate.input.as_ref();
+        let (join, filters) = if let LogicalPlan::Join(join) = input {
+            (join, Vec::new())
+        } else if let LogicalPlan::Filter(filter) = input
+            && let LogicalPlan::Join(join) = filter.input.as_ref()
+        {
+            (join, split_conjunction(&filter.predicate))
+        } else {
+            return Ok(None);
         };
         let (preserved, other) = match join.join_type {
             JoinType::Left => (&join.left, &join.right),

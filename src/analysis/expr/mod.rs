@@ -17,7 +17,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use crate::analysis::expr::nulls::makes_null;
 use crate::analysis::expr::shape::{
     Total, castable, is_string, is_temporal, no_operator, no_value, not_allowed, partial, readable,
-    type_of, union, unit_of,
+    to_fit, type_of, union, unit_of,
 };
 use crate::analysis::recursion::deeper;
 use crate::functions::{
@@ -353,27 +353,6 @@ fn arithmetic(
     // The kernel does not count the digits of a quotient of decimals.
     let expr = if divides && decimal { sound(expr, &result_type) } else { expr };
     Ok(Total { expr, facts })
-}
-
-/// How to write arithmetic whose result may not fit: with a range for the operand that has none, else with floats.
-fn to_fit(whole: &Expr, facts: [&Facts; 2]) -> String {
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = whole else {
-        return "CLAMP(x, lo, hi) around its operands".to_owned();
-    };
-    let bare = |mut expr: &Expr| {
-        while let Expr::Cast(Cast { expr: inner, .. }) = expr {
-            expr = inner;
-        }
-        readable(expr)
-    };
-    let operands = [bare(left), bare(right)];
-    for (operand, facts) in operands.iter().zip(facts) {
-        if facts.range.bounds().is_none() {
-            return format!("CLAMP({operand}, lo, hi) in place of {operand}");
-        }
-    }
-    let [left, right] = operands;
-    format!("CAST({left} AS DOUBLE) {op} CAST({right} AS DOUBLE)")
 }
 
 /// The range of a quotient of decimals. Its last digit is rounded, and a divisor that is not 0 has at least one unit.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, HashSet, ScalarValue};
+use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use crate::analysis::expr::facts::{Facts, KeySource, decimal_unit};
@@ -103,6 +104,27 @@ pub(crate) fn no_value(text: &str, to: &DataType, whole: &Expr) -> Refusal {
 
 pub(crate) fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
     Refusal::new(Reason::Partial, readable(expr), message, hint)
+}
+
+/// How to write arithmetic whose result may not fit: with a range for the operand that has none, else with floats.
+pub(crate) fn to_fit(whole: &Expr, facts: [&Facts; 2]) -> String {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = whole else {
+        return "CLAMP(x, lo, hi) around its operands".to_owned();
+    };
+    let bare = |mut expr: &Expr| {
+        while let Expr::Cast(Cast { expr: inner, .. }) = expr {
+            expr = inner;
+        }
+        readable(expr)
+    };
+    let operands = [bare(left), bare(right)];
+    for (operand, facts) in operands.iter().zip(facts) {
+        if facts.range.bounds().is_none() {
+            return format!("CLAMP({operand}, lo, hi) in place of {operand}");
+        }
+    }
+    let [left, right] = operands;
+    format!("CAST({left} AS DOUBLE) {op} CAST({right} AS DOUBLE)")
 }
 
 pub(crate) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, Refusal> {
