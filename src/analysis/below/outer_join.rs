@@ -19,7 +19,7 @@ use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
-    Aggregate, Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder,
+    Aggregate, Expr, ExprSchemable, Join, JoinType, LogicalPlan, LogicalPlanBuilder,
 };
 
 use super::join_conditions::{Pool, conditions_of, plain};
@@ -38,16 +38,7 @@ impl Walk<'_> {
         &mut self,
         aggregate: &Aggregate,
     ) -> Result<Option<PrivateRelation>, NotAnalyzed> {
-        let input = aggregate.input.as_ref();
-        let (join, filters) = if let LogicalPlan::Join(join) = input {
-            (join, Vec::new())
-        } else if let LogicalPlan::Filter(filter) = input
-            && let LogicalPlan::Join(join) = filter.input.as_ref()
-        {
-            (join, split_conjunction(&filter.predicate))
-        } else {
-            return Ok(None);
-        };
+        let Some((join, filters)) = joined(aggregate.input.as_ref()) else { return Ok(None) };
         let (preserved, other) = match join.join_type {
             JoinType::Left => (&join.left, &join.right),
             JoinType::Right => (&join.right, &join.left),
@@ -142,6 +133,16 @@ impl Walk<'_> {
         let told = told.as_ref().and_then(|rows| rows.columns().first()?.as_boolean_opt());
         Ok(told.is_none_or(|read| read.len() != 1 || read.is_null(0) || read.value(0)))
     }
+}
+
+/// The join at the top of some rows, and the conditions of WHERE above it.
+fn joined(plan: &LogicalPlan) -> Option<(&Join, Vec<&Expr>)> {
+    if let LogicalPlan::Join(join) = plan {
+        return Some((join, Vec::new()));
+    }
+    let LogicalPlan::Filter(filter) = plan else { return None };
+    let LogicalPlan::Join(join) = filter.input.as_ref() else { return None };
+    Some((join, split_conjunction(&filter.predicate)))
 }
 
 /// The aggregate of an output column.
