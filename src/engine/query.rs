@@ -48,6 +48,7 @@ mod cells;
 mod charge;
 pub(crate) mod choose;
 mod declared;
+mod drift;
 pub(crate) mod due;
 pub(crate) mod prepare;
 mod public_row;

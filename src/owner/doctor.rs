@@ -127,10 +127,9 @@ fn domain(column: &Column) -> Option<&'static str> {
 fn file(findings: &mut Findings, inner: &Inner, table: &Table) {
     let Source::File { format, location, options, files, .. } = &table.source else { return };
     if files.is_some()
-        && let Err(error) = inner.open_files().fits_its_declaration(table)
+        && let Err(error) = inner.open_files().check_as_owner(table)
     {
-        let remedy =
-            "put a file with the declared columns in its place: a query on it is charged and fails";
+        let remedy = "put files as they were declared in its place, or declare the table anew: a query on it is charged and fails";
         findings.add(&table.name, &error.message(), remedy);
     }
     if table.source.is_remote() {

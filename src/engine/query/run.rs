@@ -109,8 +109,15 @@ impl Session {
         // It holds plans, and would make the futures around it too large for a stack.
         let running = Box::pin(exec::run(prepared, planned.release(), charge, state)).await;
         let is_public = planned.release().analysis().parts().is_empty();
-        let Running { drawn, rows, charge } =
-            running.map_err(|error| failed(&error, is_charged, is_public))?;
+        let Running { drawn, rows, charge } = match running {
+            Ok(running) => running,
+            Err(error) => {
+                if is_charged {
+                    self.note_drift(planned.open(), planned.catalog(), &text).await;
+                }
+                return Err(failed(&error, is_charged, is_public));
+            }
+        };
         // Where somebody wrote into a file since, the claims are about other rows than these: nothing leaves.
         if !planned.open().is_unchanged() {
             return Err(Error::Execution);

@@ -116,6 +116,8 @@ pub(crate) struct PaidRows {
     declared: Declared,
     prepared: PreparedRows,
     charge: Charge,
+    /// How the statement was written.
+    text: String,
     most_rows: usize,
     /// Bytes that counts, models and rows made take.
     memory: usize,
@@ -238,6 +240,7 @@ impl Session {
                 open.check(table)?;
             }
         }
+        self.check_drift(rows.subject().tables().iter().map(String::as_str), catalog)?;
         let preparing = Box::pin(exec::prepare_rows(&due.release, state));
         let prepared = match runtime {
             Some(runtime) => runtime.block_on(preparing),
@@ -283,9 +286,10 @@ impl Session {
         let ReadyRows { due, prepared } = ready;
         let (most_rows, memory) = (due.most_rows(), due.memory());
         let DueRows { release, declared, request, cost: _ } = due;
-        let request = ChargeRequest { statement: text.trim().to_owned(), ..request };
+        let text = text.trim().to_owned();
+        let request = ChargeRequest { statement: text.clone(), ..request };
         let charge = at_vault(&self.inner.vault, move |vault| vault.charge(&request)).await?;
-        Ok(PaidRows { release, declared, prepared, charge, most_rows, memory })
+        Ok(PaidRows { release, declared, prepared, charge, text, most_rows, memory })
     }
 
     /// Stage 7: reads the private rows once, and makes new ones of noisy counts of them.
@@ -299,12 +303,15 @@ impl Session {
         state: &SessionState,
         progress: impl FnMut(Progress) + Send + 'static,
     ) -> Result<MadeRows, Error> {
-        let PaidRows { release, declared, prepared, charge, most_rows, memory } = paid;
+        let PaidRows { release, declared, prepared, charge, text, most_rows, memory } = paid;
         let named = release.rows().public().iter().filter_map(|n| declared.catalog.table(n));
         let read = ReadAsPublic::of(named, declared.catalog.version());
         let made =
             self.made_of(release, &declared, (prepared, memory), &charge, clock, state, progress);
         let made = Box::pin(made).await;
+        if made.is_err() {
+            self.note_drift(&declared.open, &declared.catalog, &text).await;
+        }
         self.still_public(&read)?;
         let (release, mut rng, made) = made?;
         let receipt = Receipt {

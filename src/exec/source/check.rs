@@ -3,7 +3,7 @@
 //! In: the files that a statement names, each opened once. Out: a refusal, before anything is charged, if a file
 //! differs from the declared one; and after its rows were read, whether the file stayed the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -43,6 +43,8 @@ struct Open {
     sets: BTreeMap<(String, Files), Arc<Set>>,
     /// The hashes of those sets on which verified constraints depend.
     verified_sets: Vec<VerifiedSet>,
+    /// The private tables of which a file was found to have other columns than were declared.
+    drifted: BTreeSet<String>,
 }
 
 /// A set, the hash of its names and bytes when constraints were verified on it, and whether only the hash counts.
@@ -256,7 +258,7 @@ impl OpenFiles {
             (FileFormat::Csv, Shape::Csv { header: true, delimiter, .. }) => {
                 let header =
                     first_cells(&held, shape, delimiter).map_err(|_| unread("cannot be read"))?;
-                has_header(&header, table)
+                header.is_some_and(|header| has_header(&header, table))
             }
             // Any line may belong to a person, so only the declaration describes these files.
             (FileFormat::Csv | FileFormat::Json, _) => true,
@@ -311,7 +313,7 @@ impl OpenFiles {
     }
 
     /// Checks that each file of a table that has several has the declared columns, for its owner, who may learn which one has
-    /// not.
+    /// not. Whether the files are those that constraints were verified on is not looked at: they are about to be verified.
     ///
     /// # Errors
     /// A refusal that names the first file that has other columns, or is not of its format.
@@ -335,8 +337,24 @@ impl OpenFiles {
         let set = self.unchanged(table)?;
         match differing(&set, table)? {
             None => Ok(set),
-            Some(_) => Err(changed_files(table, DIFFER, in_their_place(table))),
+            Some(_) => {
+                if !table.is_public() && set.is_untouched() {
+                    let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                    open.drifted.insert(table.name.clone());
+                }
+                Err(changed_files(table, DIFFER, in_their_place(table)))
+            }
         }
+    }
+
+    /// The private tables of which [`OpenFiles::checked`] found a file, whole and not written to since, with other columns than were
+    /// declared. A file that could not be read is none.
+    ///
+    /// # Guarantee
+    /// None: it depends on which files there are. Whoever asks has a charge, and has told that its statement failed.
+    pub(crate) fn drifted(&self) -> Vec<String> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.drifted.iter().cloned().collect()
     }
 
     /// The files of a table that has several, if they are those that constraints were verified on.
@@ -481,9 +499,12 @@ fn differing(set: &Set, table: &Table) -> Result<Option<(String, String)>, Error
     for ((held, shape), member) in members(set, shape, options).into_iter().zip(&set.members) {
         let other = match (format, shape) {
             (FileFormat::Csv, Shape::Csv { header: true, delimiter, .. }) => {
-                let header =
-                    first_cells(&held, shape, delimiter).map_err(|_| unread_files(table))?;
-                (!has_header(&header, table)).then(|| "header".to_owned())
+                match first_cells(&held, shape, delimiter) {
+                    // A text without a line has no rows.
+                    Ok(None) => None,
+                    Ok(Some(header)) => (!has_header(&header, table)).then(|| "header".to_owned()),
+                    Err(_) => Some(other_format(&held, *format, table)?),
+                }
             }
             // Any line may belong to a person, so only the declaration describes these files.
             (FileFormat::Csv | FileFormat::Json, _) => None,
@@ -494,7 +515,7 @@ fn differing(set: &Set, table: &Table) -> Result<Option<(String, String)>, Error
                         || "number of columns".to_owned(),
                         |column| format!("column in the place of {column}, or another type"),
                     )),
-                    Err(_) => Some(format!("format than {format}")),
+                    Err(_) => Some(other_format(&held, *format, table)?),
                 }
             }
         };
@@ -503,6 +524,28 @@ fn differing(set: &Set, table: &Table) -> Result<Option<(String, String)>, Error
         }
     }
     Ok(None)
+}
+
+/// What is said of a file that is not of its format.
+///
+/// # Errors
+/// A refusal that names no file, if its bytes cannot be read, or are being written.
+fn other_format(held: &Held, format: FileFormat, table: &Table) -> Result<String, Error> {
+    match held.is_readable() && held.is_untouched() {
+        true => Ok(format!("format than {format}")),
+        false => Err(unread_files(table)),
+    }
+}
+
+/// The refusal of a table on which a charged statement has failed, because its files do not fit its declaration.
+pub(crate) fn drifted_before(table: &Table) -> Error {
+    let name = quoted(&table.name);
+    let what = format!("{DIFFER}: a query was charged and failed on them");
+    let unit = table.unit().map_or(String::new(), Unit::declaration);
+    let write = format!(
+        "ask the owner to declare them again: ALTER TABLE {name} REFRESH, or ALTER TABLE {name} SET PRIVACY UNIT {unit}"
+    );
+    changed_files(table, &what, write)
 }
 
 /// What an owner writes for a file that was changed.

@@ -236,6 +236,8 @@ pub(super) fn common_columns(
     for (held, shape) in files {
         if let Shape::Csv { header, delimiter, .. } = shape {
             let first = first_cells(held, *shape, *delimiter).map_err(read)?;
+            // A text without a line has no rows.
+            let Some(first) = first else { continue };
             let known = cells.get_or_insert_with(|| first.clone());
             let is_same = if *header { *known == first } else { known.len() == first.len() };
             if !is_same {
@@ -252,7 +254,7 @@ pub(super) fn common_columns(
     checked(&found, format, &a_file).map(Some)
 }
 
-/// The cells of the first line of a CSV file.
+/// The cells of the first line of a CSV file; `None` if it has no line.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -260,12 +262,12 @@ pub(super) fn first_cells(
     held: &Arc<Held>,
     shape: Shape,
     delimiter: u8,
-) -> io::Result<csv::ByteRecord> {
+) -> io::Result<Option<csv::ByteRecord>> {
+    let mut lines = shape.lines(held.reader())?;
+    let Some(line) = lines.next()? else { return Ok(None) };
     let mut record = csv::ByteRecord::new();
-    if let Some(line) = shape.lines(held.reader())?.next()? {
-        read_cells(line, delimiter, &mut record);
-    }
-    Ok(record)
+    read_cells(line, delimiter, &mut record);
+    Ok(Some(record))
 }
 
 /// The complete first lines of text files; other lines are rows of NULLs and have no types. Only the first file's header is

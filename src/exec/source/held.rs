@@ -16,7 +16,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -104,6 +104,8 @@ pub(super) struct Held {
     pub(super) rows: OnceLock<usize>,
     /// The bytes that were read so far, some of them more than once.
     read: AtomicU64,
+    /// Whether a read failed.
+    failed: AtomicBool,
 }
 
 /// Paths must not appear in plans and messages.
@@ -150,7 +152,8 @@ impl Held {
         let (sha256, columns, rows) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let stored = OnceLock::new();
         let read = AtomicU64::new(0);
-        Self { number, path: None, kept, stamp, sha256, columns, stored, rows, read }
+        let failed = AtomicBool::new(false);
+        Self { number, path: None, kept, stamp, sha256, columns, stored, rows, read, failed }
     }
 
     /// Its number in the store.
@@ -184,6 +187,16 @@ impl Held {
     /// The bytes that were read so far.
     pub(super) fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
+    }
+
+    /// Whether all of its bytes that were asked for could be read.
+    pub(super) fn is_readable(&self) -> bool {
+        !self.failed.load(Ordering::Relaxed)
+    }
+
+    /// The same result; that a read failed is kept.
+    fn noted<T>(&self, read: io::Result<T>) -> io::Result<T> {
+        read.inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
     }
 
     /// What a store calls the version of an object; empty for a file, which its properties identify.
@@ -249,13 +262,12 @@ impl Held {
         let bytes = match &self.kept {
             Kept::File(file, _) => {
                 let mut bytes = vec![0_u8; usize::try_from(length).map_err(io::Error::other)?];
-                file.read_exact_at(&mut bytes, range.start)?;
-                Ok(bytes)
+                file.read_exact_at(&mut bytes, range.start).map(|()| bytes)
             }
             Kept::Object(object) => object.bytes(range),
         };
         self.read.fetch_add(length, Ordering::Relaxed);
-        bytes
+        self.noted(bytes)
     }
 
     /// What DataFusion needs to know of it.
@@ -313,7 +325,7 @@ impl Reader {
 impl Read for Reader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = match &self.held.kept {
-            Kept::File(file, _) => file.read_at(buffer, self.at)?,
+            Kept::File(file, _) => self.held.noted(file.read_at(buffer, self.at))?,
             Kept::Object(_) => self.ahead()?.read(buffer)?,
         };
         let length = u64::try_from(read).map_err(io::Error::other)?;

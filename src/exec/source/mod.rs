@@ -57,7 +57,7 @@ use datafusion::physical_plan::ExecutionPlan;
 pub(crate) use answer::{
     decoded_draw, encoded, encoded_draw, is_storable, schema_of_answer, stored, stored_rows,
 };
-pub(crate) use check::{OpenFiles, Reading, register};
+pub(crate) use check::{OpenFiles, Reading, drifted_before, register};
 pub(crate) use columns::{columns_of, hashes_content};
 use columns::{schema_of_columns, shape};
 pub(crate) use declare::{Written, declared, refuse_reserved, written_location};

@@ -25,7 +25,7 @@ use crate::catalog::{cell, numbers, slices, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::{home, wait};
 use crate::ledger::records::{
-    analyst, answers, chain, checkpoint, history, kept, roles, statements,
+    analyst, answers, chain, checkpoint, drift, history, kept, roles, statements,
 };
 use crate::ledger::version::VERSION;
 
@@ -136,6 +136,7 @@ pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
         home::SCHEMA,
         answers::SCHEMA,
         kept::SCHEMA,
+        drift::SCHEMA,
         roles::SCHEMA,
     ] {
         connection.execute_batch(schema)?;

@@ -15,13 +15,14 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::ledger::error::Fault;
 use crate::ledger::records::answers::{DROP, STORE};
 use crate::ledger::records::chain::LedgerEntry;
+use crate::ledger::records::drift::DRIFT;
 use crate::ledger::records::kept::{KEEP, REPLAY};
 
 /// The mechanism of an entry that says what was spent elsewhere.
 pub(crate) const SPENT: &str = "SPENT";
 
 /// What an entry is: a release that was `paid`, one that was `replayed`, the note of a draw that is `kept` or of a table that was
-/// `stored` or `dropped`, or an amount that was `declared` as spent.
+/// `stored` or `dropped`, or whose files have `drifted` from its declaration, or an amount that was `declared` as spent.
 pub(crate) fn kind(entry: &LedgerEntry) -> &'static str {
     if entry.mechanism == SPENT {
         return "declared";
@@ -29,7 +30,13 @@ pub(crate) fn kind(entry: &LedgerEntry) -> &'static str {
     if !entry.unit_domains.is_empty() {
         return "paid";
     }
-    let notes = [(KEEP, "kept"), (REPLAY, "replayed"), (STORE, "stored"), (DROP, "dropped")];
+    let notes = [
+        (KEEP, "kept"),
+        (REPLAY, "replayed"),
+        (STORE, "stored"),
+        (DROP, "dropped"),
+        (DRIFT, "drifted"),
+    ];
     let note = notes.into_iter().find(|(mechanism, _)| *mechanism == entry.mechanism);
     note.map_or("paid", |(_, kind)| kind)
 }

@@ -4,6 +4,7 @@ pub(crate) mod analyst;
 pub(crate) mod answers;
 pub(crate) mod chain;
 pub(crate) mod checkpoint;
+pub(crate) mod drift;
 pub(crate) mod history;
 pub(crate) mod kept;
 pub(crate) mod kinds;

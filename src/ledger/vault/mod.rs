@@ -17,6 +17,7 @@
 pub(crate) mod budgets;
 pub(crate) mod cells_of;
 pub(crate) mod declared;
+mod drift;
 pub(crate) mod kept;
 pub(crate) mod known;
 mod open;

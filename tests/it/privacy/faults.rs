@@ -10,6 +10,7 @@ mod bench;
 mod charge;
 mod check;
 mod declare;
+mod drift;
 mod home;
 mod journal;
 mod kept;

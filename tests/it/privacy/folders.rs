@@ -77,12 +77,12 @@ pub(super) fn bytes(format: &str, end: &str, rows: &RecordBatch) -> Vec<u8> {
     }
 }
 
-fn put(path: &Path, bytes: impl AsRef<[u8]>) {
+pub(super) fn put(path: &Path, bytes: impl AsRef<[u8]>) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
 }
 
-fn left(lab: &Session) -> String {
+pub(super) fn left(lab: &Session) -> String {
     lab.budgets().unwrap()[0].left.to_string()
 }
 
@@ -171,6 +171,10 @@ async fn files_are_read_together_and_known_together() {
                     noise.1 && (noise.0.is_none() || is_text && !is_verified),
                     "{what}: {noise:?}"
                 );
+                put(&path(other), &second);
+                let again = format!("ALTER TABLE t SET PRIVACY UNIT {unit}");
+                engine.owner().execute(&again).await.unwrap();
+                assert_eq!(charged(&lab).await, (two, true), "{what}: declared again");
                 fs::remove_file(path(other)).unwrap();
                 symlink(path(one), path(other)).unwrap();
                 assert_eq!(charged(&lab).await, (None, true), "{what}: a link");

@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod choices;
 pub(crate) mod coverage;
 pub(crate) mod draws;
+pub(crate) mod drift;
 #[cfg(target_os = "linux")]
 pub(crate) mod faults;
 pub(crate) mod folders;

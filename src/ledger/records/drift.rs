@@ -1,0 +1,66 @@
+//! Notes of tables whose files do not fit their declaration, as a charged statement found.
+//!
+//! In: the statement that failed, and its tables. Out: an entry of the ledger of no cost (`DRIFT`) for each of them, which has the digest
+//! of the table's name and the version of its declaration (see `catalog::numbers`). That a charged statement failed is public, so a
+//! refusal that follows from such an entry tells nothing more. A later declaration of the table has another version, and no entry.
+//!
+//! An analyst has one entry for each version of a table, behind a charge: entries do not fill the disk.
+//!
+//! ```text
+//! entry 17  LAPLACE  eps=1          the charge, whose statement failed
+//! entry 18  DRIFT    table=visits   digest(visits, version 4)
+//! ```
+
+use rusqlite::{Connection, params};
+
+use crate::catalog::store::Fields;
+use crate::ledger::error::Fault;
+use crate::ledger::records::answers;
+use crate::ledger::records::chain::Witness;
+
+/// The mechanism of an entry that notes such a table.
+pub(crate) const DRIFT: &str = "DRIFT";
+
+/// The index of the notes.
+pub(crate) const SCHEMA: &str = "
+CREATE INDEX ledger_drifts ON ledger (plan_hash, analyst) WHERE mechanism = 'DRIFT';
+";
+
+/// Whether a statement of one analyst, whose role was not dropped since, or of anybody failed on this version of a table.
+pub(crate) fn is_noted(
+    connection: &Connection,
+    (table, version): (&str, i64),
+    of: Option<&str>,
+) -> Result<bool, Fault> {
+    let since = of.map_or(Ok(0), |analyst| answers::since(connection, analyst))?;
+    let mut statement = connection.prepare_cached(
+        "SELECT 1 FROM ledger
+         WHERE mechanism = 'DRIFT' AND plan_hash = ?1 AND (?2 IS NULL OR analyst = ?2) AND sequence > ?3",
+    )?;
+    Ok(statement.exists(params![digest(table, version), of, since])?)
+}
+
+/// Notes that a charged statement of an analyst failed on this version of a table, unless another one of theirs did before; the caller
+/// holds the write lock and has followed the chain.
+pub(crate) fn note(
+    connection: &Connection,
+    witness: &mut Witness,
+    (table, version): (&str, i64),
+    analyst: &str,
+    statement: &str,
+) -> Result<(), Fault> {
+    if is_noted(connection, (table, version), Some(analyst))? {
+        return Ok(());
+    }
+    let about = (DRIFT, format!("table={table}"));
+    let entry = answers::entry(connection, about, analyst, statement, digest(table, version))?;
+    witness.append(connection, vec![entry])?;
+    Ok(())
+}
+
+fn digest(table: &str, version: i64) -> [u8; 32] {
+    let mut fields = Fields::new("hushql drift 1");
+    fields.text(table);
+    fields.integer(version);
+    fields.digest()
+}
