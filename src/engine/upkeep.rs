@@ -39,6 +39,18 @@ impl Engine {
         })
     }
 
+    /// Whether the disk failed to keep what was written to the vault: a sync failed, and what the file shows from then on may be in memory
+    /// alone. All statements fail until the program is started again, so a program that serves others ends. After any other failure, such
+    /// as a full disk, the vault is opened again by itself.
+    ///
+    /// ```
+    /// assert!(!hushql::Engine::in_memory()?.needs_restart());
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    pub fn needs_restart(&self) -> bool {
+        self.inner.vault.is_lost()
+    }
+
     /// The declarations of the vault as a script of statements that rebuilds them, with what is spent. In the vault where it
     /// is run, at least as much is spent as in this one; what is spent there already stays. Roles have no passwords in it.
     ///

@@ -88,10 +88,16 @@ const STACK: usize = 8 << 20;
 /// The pause between attempts to accept a connection where the system has none left to give.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves until the program is told to stop. `tell` gets a sentence for each place where it listens.
+/// How often the server looks whether the vault can still be used.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What is said when a server ends because of its disk.
+const LOST: &str = "the vault could not be synced to its disk, and what it shows since may be in memory alone: the server ends; look at the disk, and start the server again (a supervisor should)";
+
+/// Serves until the program is told to stop, or the vault cannot be used any more. `tell` gets a sentence for each place where it listens.
 ///
 /// # Errors
-/// A sentence, where an address, a folder or a file cannot be used.
+/// A sentence, where an address, a folder or a file cannot be used, and after a failed sync of the vault.
 pub(crate) async fn serve(
     engine: Engine,
     options: &Options,
@@ -139,8 +145,13 @@ pub(crate) async fn serve(
         let address = metrics::serve(&house, address)?;
         tell(&format!("listening on {address} for /health and /metrics"));
     }
-    told_to_stop().await;
-    tell("stopping: statements that run are answered first");
+    let ended = tokio::select! {
+        () = told_to_stop() => {
+            tell("stopping: statements that run are answered first");
+            Ok(())
+        }
+        () = lost(&house.engine) => Err(LOST.to_owned()),
+    };
     house.stop();
     let end = Instant::now() + options.grace;
     while house.connected() > 0 && Instant::now() < end {
@@ -150,7 +161,14 @@ pub(crate) async fn serve(
         // The next start removes one that is left.
         let _ = std::fs::remove_file(path);
     }
-    Ok(())
+    ended
+}
+
+/// Waits until the vault cannot be used any more: only a program that starts reads it from the disk.
+async fn lost(engine: &Engine) {
+    while !engine.needs_restart() {
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 /// Accepts connections on a thread of its own, as long as the program runs.

@@ -14,6 +14,7 @@
  *                            kill, kill-half, kill-after (before, within and after the call)
  *   SHIM_ENTROPY=fail        requests for 32 random bytes fail
  *   SHIM_FULL=/d/full        while this file exists, no write finds space
+ *   SHIM_UNSYNCED=/d/lost    while this file exists, no sync succeeds
  *   SHIM_CLOCK=-86400        the time of the day in seconds since 1970, which stands still
  *
  * Files: d the vault, j its journal, w its -wal, f its folder, a the anchor, g the anchor's folder.
@@ -195,6 +196,22 @@ static int is_full(void) {
     return sign && access(sign, F_OK) == 0;
 }
 
+static enum act syncing(int fd) {
+    char kind = kind_of(fd);
+    enum act act = gate("sync", kind, 0, NULL, 0);
+    const char *sign = getenv("SHIM_UNSYNCED");
+    if (kind && act == PASS && sign && access(sign, F_OK) == 0) return errno = EIO, FAIL;
+    return act;
+}
+
+#define SYNCING(symbol)                                                \
+    int symbol(int fd) {                                               \
+        enum act act = syncing(fd);                                    \
+        return act == FAIL ? -1 : end(act, REAL(symbol)(fd));          \
+    }
+SYNCING(fsync)
+SYNCING(fdatasync)
+
 static enum act writing(int fd, const void *from, size_t length, off_t to) {
     char kind = kind_of(fd);
     if (!kind) return PASS;
@@ -230,8 +247,6 @@ ssize_t pwrite64(int fd, const void *from, size_t length, off64_t to) {
         enum act act = gate(name, kind_of(fd), detail, NULL, 0);       \
         return act == FAIL ? -1 : end(act, REAL(symbol) arguments);    \
     }
-ON_FILE(fsync, "sync", 0, (int fd), (fd))
-ON_FILE(fdatasync, "sync", 0, (int fd), (fd))
 ON_FILE(ftruncate, "truncate", length, (int fd, off_t length), (fd, length))
 ON_FILE(ftruncate64, "truncate", length, (int fd, off64_t length), (fd, length))
 ON_FILE(fstat, "stat", 0, (int fd, struct stat *into), (fd, into))

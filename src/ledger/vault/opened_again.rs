@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A sync that failed is another matter: Linux may drop the pages that it could not write and still show them, so that a charge
-//! would be found, answered, and lost with the power. Such a vault ends with its program.
+//! would be found, answered, and lost with the power. Such a vault ends with its program: a server ends, and is started again.
 
-use std::sync::MutexGuard;
+use std::sync::{MutexGuard, TryLockError};
 
 use rusqlite::Connection;
 
@@ -50,6 +50,16 @@ impl Vault {
             (false, _) => Ok(()),
             (true, false) => self.open_again(handle),
             (true, true) => Err(self.poisoned()),
+        }
+    }
+
+    /// Whether a sync has failed, so that this program must not use the vault any more. It waits for nobody: a handle that is in use
+    /// is looked at the next time.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self.handle.try_lock() {
+            Ok(handle) => handle.poisoned && handle.unsynced,
+            Err(TryLockError::Poisoned(handle)) => handle.get_ref().unsynced,
+            Err(TryLockError::WouldBlock) => false,
         }
     }
 
@@ -121,6 +131,24 @@ mod tests {
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
         vault.create_role(&role("lab")).unwrap();
         assert_eq!(names(&vault), ["lab"]);
+    }
+
+    /// A failed sync is said once by the system, and is final here; another failure is not.
+    #[test]
+    fn a_failed_sync_is_final() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = Vault::init(folder.path().join("study.db")).unwrap();
+        vault.lock().unwrap().poisoned = true;
+        assert!(!vault.is_lost());
+        vault.create_role(&role("lab")).unwrap();
+        {
+            let mut handle = vault.lock().unwrap();
+            (handle.poisoned, handle.unsynced) = (true, true);
+            assert!(!vault.is_lost(), "it is in use");
+        }
+        assert!(vault.is_lost());
+        assert!(matches!(vault.catalog(), Err(VaultError::Poisoned { .. })));
+        assert!(vault.is_lost());
     }
 
     /// What stood in the way is said, and looked at again each time.

@@ -10,7 +10,8 @@ mod promises;
 mod psql;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use client::{Client, Refused, error_code, texts};
@@ -25,6 +26,8 @@ pub(crate) struct Served {
     process: Child,
     pub port: u16,
     metrics: Option<u16>,
+    /// The last line that it wrote, once it has ended.
+    last: Option<JoinHandle<String>>,
 }
 
 impl Served {
@@ -56,8 +59,9 @@ impl Served {
         };
         let port = listening("for roles");
         let metrics = arguments.contains(&"--metrics").then(|| listening("/health"));
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { study, process, port, metrics }
+        let last =
+            std::thread::spawn(move || lines.map_while(Result::ok).last().unwrap_or_default());
+        Self { study, process, port, metrics, last: Some(last) }
     }
 
     /// The port of `/health`.
@@ -67,6 +71,15 @@ impl Served {
 
     pub fn lab(&self) -> Client {
         Client::log_in(self.port, "lab", PASSWORD).unwrap()
+    }
+
+    /// Waits until the process ends by itself: what it served, its status, and the last line that it wrote.
+    pub fn ended(mut self) -> (Study, ExitStatus, String) {
+        let status = self.process.wait().unwrap();
+        let last = self.last.take().unwrap().join().unwrap();
+        let mut study = Study::new();
+        std::mem::swap(&mut study, &mut self.study);
+        (study, status, last)
     }
 
     /// Ends the process at once, as `kill -9` does.

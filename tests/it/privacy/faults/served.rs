@@ -1,4 +1,4 @@
-//! A server whose disk is full for a moment.
+//! A server whose disk is full for a moment, and one whose disk does not keep what it was given.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -50,4 +50,35 @@ fn a_disk_that_is_full_for_a_moment_ends_nothing() {
         assert_eq!(health(served.metrics()), "HTTP/1.1 200 OK");
     }
     served.study.run(&["check", "study.db"]).says(0, &[]);
+}
+
+/// A sync that failed may have lost what the file still shows: the server ends by itself, with a sentence and a status for its supervisor,
+/// and goes on where the disk is once it is started again.
+#[test]
+fn a_server_ends_when_a_sync_failed() {
+    let study = Study::with_people();
+    study.owner(&format!("CREATE ROLE lab LOGIN PASSWORD '{PASSWORD}'")).says(0, &[]);
+    let vault = study.path("study.db").canonicalize().unwrap();
+    let lost = study.path("lost");
+    let served = Served::started(study, &[], |command| {
+        shim::under(command, &vault, None).env("SHIM_UNSYNCED", &lost);
+    });
+    let ask = |number: usize| {
+        format!("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people WHERE id > {number}")
+    };
+    let mut lab = served.lab();
+    assert_eq!(texts(&lab.query(&ask(0))).len(), 1);
+    std::fs::write(&lost, "").unwrap();
+    let said = lab.query(&ask(1));
+    assert!(said.rows().is_empty(), "{said:?}");
+    let (study, status, last) = served.ended();
+    assert!(status.code().is_some_and(|code| code != 0), "{status:?}");
+    assert!(
+        last.contains("could not be synced") && last.contains("start the server again"),
+        "{last}"
+    );
+    std::fs::remove_file(&lost).unwrap();
+    study.run(&["check", "study.db"]).says(0, &[]);
+    let served = Served::of(study, &[]);
+    assert_eq!(texts(&served.lab().query(&ask(1))).len(), 1);
 }
