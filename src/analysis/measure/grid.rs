@@ -139,10 +139,10 @@ pub(crate) fn no_range(text: &str, remedy: &str) -> NotAnalyzed {
 fn too_wide(text: &str, magnitude: &Rational, remedy: &str) -> NotAnalyzed {
     let reached = match magnitude.to_f64().filter(|reached| reached.is_finite()) {
         Some(reached) => format!("{reached:.1e}"),
-        None => "more than a DOUBLE holds".to_owned(),
+        None => "more than DOUBLE holds".to_owned(),
     };
     let why = format!(
-        "one row of {text} could add up to {reached}, and a range of more than 4.6e18 is as good as none"
+        "{text} reads values of up to {reached}, and a range of more than 4.6e18 is as good as none"
     );
     without_range(text, why, remedy)
 }
