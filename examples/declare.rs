@@ -29,7 +29,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Another program, another day: the vault remembers everything.
     let engine = Engine::open(&vault)?;
     let lab = engine.analyst("lab")?;
-    let question = "SELECT LAPLACE(eps=0.4) AVG(age) AS age FROM people WHERE smoker = 'yes'";
+    // Without FRESH, the second time would show the first answer again, and cost nothing.
+    let question = "SELECT FRESH LAPLACE(eps=0.4) AVG(age) AS age FROM people WHERE smoker = 'yes'";
     for _ in 0..2 {
         let answer = lab.query(question).await?;
         println!(

@@ -101,13 +101,13 @@ def hushql(folder, lines, times, program, chosen=False):
         ALTER TABLE adult ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN {AGES};
         ALTER TABLE adult ALTER COLUMN hours_per_week SET PRIVACY DOMAIN BETWEEN {HOURS};
         ALTER TABLE adult ALTER COLUMN status SET PRIVACY DOMAIN IN ({quoted(STATUS)});
-        CREATE PRIVACY BUDGET adult FOR adult LIMIT (epsilon=1000000);
+        CREATE PRIVACY BUDGET adult FOR adult LIMIT (epsilon=1000000) REPLAY (OFF);
         CREATE EXTERNAL TABLE orders STORED AS PARQUET LOCATION '{folder}/orders.parquet';
         ALTER TABLE orders SET PRIVACY UNIT (user_id);
         ALTER TABLE orders ALTER COLUMN price SET PRIVACY DOMAIN BETWEEN {PRICES} STEP 0.01;
         ALTER TABLE orders ALTER COLUMN dimes SET PRIVACY DOMAIN BETWEEN (0, 1000);
         ALTER TABLE orders ALTER COLUMN city SET PRIVACY DOMAIN IN ({quoted(CITIES)});
-        CREATE PRIVACY BUDGET orders FOR orders LIMIT (epsilon=1000000);"""
+        CREATE PRIVACY BUDGET orders FOR orders LIMIT (epsilon=1000000) REPLAY (OFF);"""
 
     def statement(table, kind, column, rows):
         bound = "" if table == "adult" else ", rows=auto" if chosen else f", total={rows}"

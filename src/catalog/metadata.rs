@@ -254,6 +254,11 @@ impl Unit {
         }
     }
 
+    /// Whether `MAX ROWS` or `UNIQUE` is declared, which a file is verified for.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.max_rows().is_some() && !matches!(self, Self::Row)
+    }
+
     /// The table's own column that names the person, if there is one.
     pub fn column(&self) -> Option<&str> {
         match self {

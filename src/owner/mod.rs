@@ -121,6 +121,7 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
             let done = set_unit(inner, &open, &catalog, entry, unit, other_people)?;
             Ok(done + &unread.text(table))
         }
+        Declaration::Refresh { table } => refresh(inner, table).await,
         other => in_memory(inner, other),
     }
 }
@@ -129,7 +130,7 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
 pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
     let catalog = &*inner.vault.catalog()?;
     match declaration {
-        Declaration::CreateTable { .. } => Err(Error::Internal),
+        Declaration::CreateTable { .. } | Declaration::Refresh { .. } => Err(Error::Internal),
         Declaration::DropTable { name, if_exists } => {
             if *if_exists && catalog.table(name).is_none() && catalog.view(name).is_none() {
                 return Ok(format!("there is no table {name}"));
@@ -152,22 +153,12 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             units::nothing_leads_through(catalog, table)?;
             let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
             twins::may_be_public(&providers, catalog, known(catalog, table)?)?;
-            alter(inner, catalog, table, |entry| entry.privacy = Privacy::Public)?;
+            alter(inner, catalog, table, |entry| without_unit(entry, Privacy::Public))?;
             Ok(format!("table {table} is public: answers may show its rows to anyone"))
-        }
-        Declaration::Refresh { table } => {
-            let entry = known(catalog, table)?;
-            if matches!(entry.source, Source::File { files: Some(_), .. }) {
-                inner.open_files().check_as_owner(entry)?;
-            }
-            inner.vault.refresh(table)?;
-            Ok(format!(
-                "table {table} is refreshed: what was drawn of its rows before is not replayed any more, and what is drawn from now on is, until its next declaration"
-            ))
         }
         Declaration::DropUnit { table } => {
             units::nothing_leads_through(catalog, table)?;
-            alter(inner, catalog, table, |entry| entry.privacy = Privacy::Undeclared)?;
+            alter(inner, catalog, table, |entry| without_unit(entry, Privacy::Undeclared))?;
             let carried = carried(inner, catalog, table)?;
             Ok(format!("table {table} is undeclared: every query on it is refused{carried}"))
         }
@@ -307,8 +298,6 @@ fn set_unit(
     // Hold the lock until the unit is written, so that the compared tables remain registered.
     let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
     twins::may_be_private(&providers, catalog, entry, &unit, other_people)?;
-    let fingerprint = units::fingerprint(open, catalog, entry, &unit)?;
-    let of_target = units::fingerprint_of_target(open, catalog, &unit)?;
     let table = &entry.name;
     let shown = match &unit {
         Unit::Row => "its unit is the row".to_owned(),
@@ -318,11 +307,26 @@ fn set_unit(
             format!("its unit is that of {unit_domain}, reached through {}", link.table)
         }
     };
-    let mut changed = vec![Table { privacy: Privacy::Private(unit), ..entry.clone() }];
-    if let Some(Source::File { fingerprint: slot, .. }) = changed.first_mut().map(|t| &mut t.source)
-    {
+    keep_unit(inner, open, catalog, entry, unit)?;
+    let carried = carried(inner, catalog, table)?;
+    Ok(format!("table {table} is private; {shown}{carried}"))
+}
+
+/// Writes a unit, with the fingerprints of the files that it was declared on.
+fn keep_unit(
+    inner: &Inner,
+    open: &OpenFiles,
+    catalog: &Catalog,
+    entry: &Table,
+    unit: Unit,
+) -> Result<(), Error> {
+    let fingerprint = units::fingerprint(open, catalog, entry, &unit)?;
+    let of_target = units::fingerprint_of_target(open, catalog, &unit)?;
+    let mut table = Table { privacy: Privacy::Private(unit), ..entry.clone() };
+    if let Source::File { fingerprint: slot, .. } = &mut table.source {
         *slot = fingerprint;
     }
+    let mut changed = vec![table];
     if let Some((target, fingerprint)) = of_target {
         let mut target = known(catalog, &target)?.clone();
         if let Source::File { fingerprint: slot, .. } = &mut target.source {
@@ -330,9 +334,35 @@ fn set_unit(
         }
         changed.push(target);
     }
-    inner.vault.alter_tables(catalog, &changed)?;
-    let carried = carried(inner, catalog, table)?;
-    Ok(format!("table {table} is private; {shown}{carried}"))
+    Ok(inner.vault.alter_tables(catalog, &changed)?)
+}
+
+/// Takes the unit from a table. Its file may change from then on.
+fn without_unit(table: &mut Table, privacy: Privacy) {
+    table.privacy = privacy;
+    if let Source::File { fingerprint, .. } = &mut table.source {
+        *fingerprint = None;
+    }
+}
+
+/// Notes that the rows of a table are those of now. The unit of a single file is verified on them, as when it was declared.
+async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
+    let catalog = inner.vault.catalog()?;
+    let entry = known(&catalog, table)?;
+    let open = inner.open_files();
+    match (&entry.source, entry.unit()) {
+        (Source::File { files: Some(_), .. }, _) => open.check_as_owner(entry)?,
+        (Source::File { files: None, .. }, Some(unit)) => {
+            units::verified(inner, &open, &catalog, entry, unit).await?;
+            keep_unit(inner, &open, &catalog, entry, unit.clone())?;
+        }
+        (Source::File { files: None, .. }, None)
+        | (Source::Postgres { .. } | Source::Registered | Source::Released { .. }, _) => {}
+    }
+    inner.vault.refresh(table)?;
+    Ok(format!(
+        "table {table} is refreshed: what was drawn of its rows before is not replayed any more, and what is drawn from now on is, until its next declaration"
+    ))
 }
 
 /// The remark for an owner when a declaration joins the charges of tables.

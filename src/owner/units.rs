@@ -26,7 +26,7 @@ use crate::engine::Inner;
 use crate::engine::show::known;
 use crate::error::Error;
 use crate::exec::exact_rows;
-use crate::exec::source::{OpenFiles, hashes_content};
+use crate::exec::source::{OpenFiles, hashes_content, may_change};
 use crate::owner::columns::{column_of, data_type};
 use crate::sql_type::sql_type;
 
@@ -289,24 +289,32 @@ async fn most_alike(
     Ok(most.and_then(|most| u64::try_from(most).ok()).unwrap_or(0))
 }
 
-/// The fingerprint of a table's file, if the declaration was verified on it, the owner fixed its bytes, or its people are partitioned.
+/// The fingerprint of a table's files. A single file has one, unless it cannot be read, or its owner lets it change. A file has
+/// one in any case if the declaration was verified on it, the owner fixed its bytes, or its people are partitioned.
+///
+/// # Errors
+/// [`Error::Catalog`] when a file that needs one cannot be read, or when a file is written to meanwhile.
 pub(super) fn fingerprint(
     open: &OpenFiles,
     catalog: &Catalog,
     table: &Table,
     unit: &Unit,
 ) -> Result<Option<Fingerprint>, Error> {
-    let bounded = unit.max_rows().is_some() && !matches!(unit, Unit::Row);
+    let Source::File { options, files, .. } = &table.source else { return Ok(None) };
     let is_target = catalog.referring(&table.name).next().is_some();
-    match &table.source {
-        Source::File { options, .. } => {
-            let hashes = hashes_content(options);
-            let is_partitioned = catalog.is_partitioned(&table.name);
-            let wanted = bounded || is_target || hashes || is_partitioned;
-            wanted.then(|| open.fingerprint(&table.source)).transpose()
-        }
-        Source::Postgres { .. } | Source::Registered | Source::Released { .. } => Ok(None),
+    let is_partitioned = catalog.is_partitioned(&table.name);
+    if unit.is_bounded() || is_target || is_partitioned || hashes_content(options) {
+        return open.fingerprint(&table.source).map(Some);
     }
+    if files.is_some() || may_change(options) || !open.is_readable(&table.source) {
+        return Ok(None);
+    }
+    open.fingerprint(&table.source).map(Some).map_err(|error| {
+        Error::catalog(format!(
+            "{}; a file that is written all the time is declared with OPTIONS ('content_hash' 'false')",
+            error.message()
+        ))
+    })
 }
 
 /// The fingerprint of a link's target file, whose columns were verified to be unique. If the catalog has a fingerprint,

@@ -37,11 +37,11 @@ pub(crate) struct OpenFiles {
 #[derive(Default)]
 struct Open {
     files: BTreeMap<String, Arc<Held>>,
-    /// The files on which verified constraints depend.
+    /// The files that are held to their fingerprints.
     verified: Vec<Verified>,
     /// The files of tables that have several, by what selects them.
     sets: BTreeMap<(String, Files), Arc<Set>>,
-    /// The hashes of those sets on which verified constraints depend.
+    /// The hashes of the sets that are held to theirs.
     verified_sets: Vec<VerifiedSet>,
     /// The private tables of which a file was found to have other columns than were declared.
     drifted: BTreeSet<String>,
@@ -54,7 +54,7 @@ struct VerifiedSet {
     hashes: bool,
 }
 
-/// A file, and its properties at the time when constraints were verified on it.
+/// A file, and its properties at the time when its table's privacy unit was declared.
 #[derive(Clone, PartialEq)]
 struct Verified {
     location: String,
@@ -176,6 +176,11 @@ impl OpenFiles {
         Some(sha256)
     }
 
+    /// Whether the single file of a table can be opened.
+    pub(crate) fn is_readable(&self, source: &Source) -> bool {
+        matches!(source, Source::File { location, files: None, .. } if self.held(location).is_ok())
+    }
+
     /// The fingerprint of a table's files, which must not have changed since they were opened.
     ///
     /// # Errors
@@ -207,14 +212,14 @@ impl OpenFiles {
     /// Checks that the file of a table is still the declared one; costs nothing. The checked file is the one that is read.
     ///
     /// # Guarantee
-    /// If a file has no verified constraints, only its header or footer is read, never a row. A refusal is free, so a
-    /// refusal that a person's row can cause would reveal that row for nothing. If constraints were verified, the bytes
-    /// are those that they were verified on. The properties from the file system decide that; if they differ, or the
-    /// owner wants it so, the SHA-256 of the bytes decides. Of a private table with several files, nothing is looked at:
+    /// If a file has no fingerprint, only its header or footer is read, never a row. A refusal is free, so a refusal that a
+    /// person's row can cause would reveal that row for nothing. If it has one, the bytes are those that its privacy unit
+    /// was declared on: a refusal tells that the file was changed, and nothing of either content. The properties from the
+    /// file system decide that; if they differ, or the owner wants it so, the SHA-256 of the bytes decides. Of a private table with several files, nothing is looked at:
     /// which files there are is as private as the rows in them, and [`OpenFiles::checked`] looks after the charge.
     ///
     /// # Errors
-    /// A refusal if the file is missing, was changed since its constraints were verified, or has other columns.
+    /// A refusal if the file is missing, was changed since its privacy unit was declared, or has other columns.
     pub(crate) fn check(&self, table: &Table) -> Result<(), Error> {
         let (format, location, options, fingerprint, files) = match &table.source {
             Source::File { format, location, options, fingerprint, files } => {
@@ -247,8 +252,8 @@ impl OpenFiles {
                 true
             };
             if !same {
-                let what = "was changed since MAX ROWS or UNIQUE was verified on it";
-                return Err(changed(table, what, verified_again(table)));
+                let what = "was changed since its privacy unit was declared";
+                return Err(changed(table, what, declared_again(table)));
             }
             let (location, fingerprint) = (location.clone(), fingerprint.clone());
             self.rely_on(Verified { location, fingerprint, hashes });
@@ -548,11 +553,25 @@ pub(crate) fn drifted_before(table: &Table) -> Error {
     changed_files(table, &what, write)
 }
 
-/// What an owner writes for a file that was changed.
+/// What an owner writes for files that were changed.
 fn verified_again(table: &Table) -> String {
     let unit = table.unit().map_or(String::new(), Unit::declaration);
     let name = quoted(&table.name);
     format!("the owner verifies it again: ALTER TABLE {name} SET PRIVACY UNIT {unit}")
+}
+
+/// What an owner writes for a single file that was changed.
+fn declared_again(table: &Table) -> String {
+    let name = quoted(&table.name);
+    let refresh =
+        format!("the owner states that its rows are those of now: ALTER TABLE {name} REFRESH");
+    // A bound has to be verified on each content.
+    if table.unit().is_some_and(Unit::is_bounded) {
+        return refresh;
+    }
+    format!(
+        "{refresh}; a file that changes often is declared with OPTIONS ('content_hash' 'false')"
+    )
 }
 
 /// Whether the first line of a CSV file names the declared columns.

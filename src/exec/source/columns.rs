@@ -24,12 +24,18 @@ use crate::catalog::{Column, FileFormat, Table};
 use crate::error::Error;
 use crate::functions::{computed_type, without_offset};
 
-/// The option of a table whose file is identified by its bytes: `'true'` or `'false'`.
+/// The option of a table that says how its file is identified: by its bytes at each statement (`'true'`), or not at all (`'false'`).
+/// Without it, the bytes count where the file system shows a change.
 pub(super) const CONTENT_HASH: &str = "content_hash";
 
-/// Whether the owner wants the file to be identified by its bytes.
+/// Whether the owner wants the file to be identified by its bytes at each statement.
 pub(crate) fn hashes_content(options: &BTreeMap<String, String>) -> bool {
     options.get(CONTENT_HASH).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+/// Whether the owner lets the file change without a declaration.
+pub(crate) fn may_change(options: &BTreeMap<String, String>) -> bool {
+    options.get(CONTENT_HASH).is_some_and(|value| value.eq_ignore_ascii_case("false"))
 }
 
 /// The number of rows from which the types of a CSV or JSON file are inferred.

@@ -58,7 +58,7 @@ pub(crate) use answer::{
     decoded_draw, encoded, encoded_draw, is_storable, schema_of_answer, stored, stored_rows,
 };
 pub(crate) use check::{OpenFiles, Reading, drifted_before, register};
-pub(crate) use columns::{columns_of, hashes_content};
+pub(crate) use columns::{columns_of, hashes_content, may_change};
 use columns::{schema_of_columns, shape};
 pub(crate) use declare::{Written, declared, refuse_reserved, written_location};
 use held::Held;

@@ -218,8 +218,9 @@ impl ExternalTable {
         self.option("delimiter", delimiter.to_string())
     }
 
-    /// Whether the file is known by its bytes rather than by its size and its time of change. To compare them, each query
-    /// reads the whole file.
+    /// With `true`, each query reads the whole file and compares its bytes with those that its privacy unit was declared on;
+    /// otherwise it does so where the file system shows a change. With `false`, the file may change without a declaration, unless
+    /// `UNIQUE`, `MAX ROWS` or a link was verified on it.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -114,13 +114,14 @@ impl Study {
         (ledger[0]["rows"][0][0].as_i64().unwrap(), ledger[1]["rows"].to_string())
     }
 
-    /// A table `people` of four rows with a unit and a large budget.
+    /// A table `people` of four rows with a unit and a large budget. Its file may change, so that each question is paid.
     pub fn with_people() -> Self {
         let study = Self::new();
         study.write("people.csv", "id,age,city\n1,30,Rome\n2,41,Oslo\n3,52,Rome\n4,63,Bonn\n");
         study
             .owner(
-                "CREATE EXTERNAL TABLE people STORED AS CSV LOCATION 'people.csv';
+                "CREATE EXTERNAL TABLE people STORED AS CSV LOCATION 'people.csv'
+                     OPTIONS ('content_hash' 'false');
                  ALTER TABLE people SET PRIVACY UNIT ROW;
                  ALTER TABLE people ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (0, 100);
                  ALTER TABLE people ALTER COLUMN city SET PRIVACY DOMAIN IN ('Rome', 'Oslo');

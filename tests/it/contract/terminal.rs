@@ -222,7 +222,7 @@ fn long_files() -> Study {
         .owner(
             "CREATE EXTERNAL TABLE k STORED AS CSV LOCATION 'numbers.csv'; ALTER TABLE k SET PUBLIC;
              CREATE EXTERNAL TABLE o STORED AS CSV LOCATION 'open.csv'; ALTER TABLE o SET PUBLIC;
-             CREATE EXTERNAL TABLE p STORED AS CSV LOCATION 'rows.csv';
+             CREATE EXTERNAL TABLE p STORED AS CSV LOCATION 'rows.csv' OPTIONS ('content_hash' 'false');
              ALTER TABLE p SET PRIVACY UNIT (id);
              CREATE PRIVACY BUDGET p FOR p LIMIT (epsilon=1000)
                  PER QUERY (default=1)",

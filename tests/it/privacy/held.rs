@@ -210,12 +210,12 @@ async fn bytes_that_are_changed_in_place_answer_nothing() {
     assert_eq!(count(&lab, HOOKED).await.unwrap(), 3);
 }
 
-/// Where the owner wants it so, a file is known by its bytes also where nothing was verified on it.
+/// A file is the one that its unit was declared on, unless the owner lets it change, or says that its rows are those of now.
 #[tokio::test]
-async fn a_file_is_known_by_its_bytes_where_the_owner_wants_it() {
+async fn a_file_is_the_one_that_its_unit_was_declared_on() {
     let folder = tempfile::tempdir().unwrap();
     for (options, refused) in [
-        ("", false),
+        ("", true),
         (" OPTIONS ('content_hash' 'false')", false),
         (" OPTIONS ('content_hash' 'true')", true),
     ] {
@@ -240,10 +240,23 @@ async fn a_file_is_known_by_its_bytes_where_the_owner_wants_it() {
         fs::write(&path, "id,x\n1,1\n2,2\n3,3\n").unwrap();
         let answer = count(&lab, sql).await;
         assert_eq!(is_refused(&answer), refused, "{options}: {answer:?}");
+        if let Err(error) = answer {
+            let says = error.to_string();
+            for part in ["since its privacy unit was declared", "TABLE people REFRESH", "'false'"] {
+                assert!(says.contains(part), "{says}");
+            }
+        }
         // The same bytes in another file.
         fs::write(folder.path().join("next"), "id,x\n1,1\n2,2\n").unwrap();
         fs::rename(folder.path().join("next"), &path).unwrap();
         assert_eq!(count(&lab, sql).await.unwrap(), 2, "{options}");
+        fs::write(&path, "id,x\n1,1\n2,2\n3,3\n").unwrap();
+        engine.owner().execute("ALTER TABLE people REFRESH").await.unwrap();
+        assert_eq!(count(&lab, sql).await.unwrap(), 3, "{options}");
+        // A public file is read as it is.
+        engine.owner().execute("ALTER TABLE people SET PUBLIC").await.unwrap();
+        fs::write(&path, "id,x\n1,1\n").unwrap();
+        assert_eq!(count(&lab, "SELECT COUNT(*) AS n FROM people").await.unwrap(), 1, "{options}");
     }
     let wrong = Engine::in_memory().unwrap().owner();
     let path = folder.path().join("people.csv");

@@ -50,7 +50,7 @@ impl Bench {
         study.write("people.csv", "id,age,city\n1,30,Rome\n2,41,Oslo\n3,52,Rome\n4,63,Bonn\n");
         let location = study.path("people.csv");
         let declared = study.owner(&format!(
-            "CREATE EXTERNAL TABLE people STORED AS CSV LOCATION '{}';
+            "CREATE EXTERNAL TABLE people STORED AS CSV LOCATION '{}' OPTIONS ('content_hash' 'false');
              ALTER TABLE people SET PRIVACY UNIT ROW;
              CREATE PRIVACY BUDGET b FOR people LIMIT (epsilon=3)",
             location.display()
