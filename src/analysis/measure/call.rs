@@ -25,7 +25,7 @@ use crate::dialect::{
     AggregateCall, CandidatesClause, GroupStrategy, KeysClause, Operand, ReleaseClause,
     SelectionClause, Selector, marked,
 };
-use crate::functions::without_nan;
+use crate::functions::{temporal_limits, without_nan};
 use crate::refusal::Refusal;
 
 /// Access to the call inside an aggregate expression.
@@ -101,8 +101,8 @@ impl Call {
 }
 
 /// Lets a sum read the file's own column if the sum itself clamps to the column's range. Bounds in the query may be
-/// wider than the domain, so the enforced column is needed then. A count reads it too, except of floats, whose enforced
-/// column has NULL for NaN.
+/// wider than the domain, so the enforced column is needed then. A count reads it too, except of floats, dates and moments:
+/// their enforced column has NULL for NaN, and for what is outside of the calendar.
 pub(crate) fn sum_raw(
     input: &Input,
     aggregate: &AggregateCall,
@@ -111,8 +111,10 @@ pub(crate) fn sum_raw(
 ) {
     let bounded = aggregate.bounds_per_group.is_some() || aggregate.bounds_per_row.is_some();
     let schema = frame.flow.plan.schema();
-    let is_float = expr.and_then(|expr| expr.get_type(schema).ok()).is_none_or(|t| t.is_floating());
-    if let (Input::Values(column), Some(expr), false) = (input, expr, is_float) {
+    let makes_null = |of: &DataType| of.is_floating() || temporal_limits(of).is_some();
+    let data_type = expr.and_then(|expr| expr.get_type(schema).ok());
+    let makes_null = data_type.as_ref().is_none_or(makes_null);
+    if let (Input::Values(column), Some(expr), false) = (input, expr, makes_null) {
         frame.columns.sum_raw(*column, expr, frame.flow);
     }
     if let (

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BinaryArray, Date32Array, Decimal128Array, Int64Array, PrimitiveArray,
-    RecordBatch, StringArray, StringViewArray, new_null_array,
+    Array, ArrayRef, AsArray, BinaryArray, Date32Array, Decimal128Array, Int64Array,
+    PrimitiveArray, RecordBatch, StringArray, StringViewArray, new_null_array,
 };
 use arrow::compute::concat;
 use arrow::datatypes::{
-    ArrowTimestampType, DataType, TimestampMicrosecondType, TimestampMillisecondType,
+    ArrowTimestampType, DataType, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType,
 };
 use hushql::{Engine, Session};
@@ -283,6 +283,49 @@ async fn more_rows_than_declared_fail_nothing() {
         }
     }
     assert!(answers > 3, "{answers} were answered");
+}
+
+/// A day beyond the calendar is NULL to every aggregate and condition, with a domain, which leaves no value outside of it, and
+/// without: else a count would have more values than the conditions beside it.
+#[tokio::test]
+async fn days_beyond_the_calendar_are_counted_nowhere() {
+    let id: ArrayRef = Arc::new(Int64Array::from_iter_values(0..5));
+    let days = [719_162, 20_000, 2_932_897, 3_000_000, -719_163];
+    let micros = days.map(|day| i64::from(day) * 86_400_000_000);
+    let columns: [(&str, ArrayRef); 3] = [
+        ("id", id),
+        ("day", Arc::new(Date32Array::from_iter_values(days))),
+        ("at", Arc::new(PrimitiveArray::<TimestampMicrosecondType>::from_iter_values(micros))),
+    ];
+    let rows = RecordBatch::try_from_iter(columns).unwrap();
+    for domain in ["", "BETWEEN ('1990-01-01', '2029-12-31')"] {
+        let engine = Engine::in_memory().unwrap();
+        engine.register_batch("t", rows.clone()).unwrap();
+        let mut declared = vec![
+            "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE".to_owned(),
+            "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=1000000)".to_owned(),
+        ];
+        for column in ["day", "at"].into_iter().filter(|_| !domain.is_empty()) {
+            declared
+                .push(format!("ALTER TABLE t ALTER COLUMN {column} SET PRIVACY DOMAIN {domain}"));
+        }
+        for statement in declared {
+            engine.owner().execute(&statement).await.unwrap();
+        }
+        let lab = engine.analyst("lab").unwrap();
+        for of in ["day", "at"] {
+            for counted in [
+                format!("COUNT({of}) AS n FROM t"),
+                format!("COUNT(*) AS n FROM t WHERE {of} IS NOT NULL"),
+                format!("COUNT(CAST({of} AS DATE)) AS n FROM t"),
+            ] {
+                let answer =
+                    lab.query(&format!("SELECT LAPLACE(eps=100) {counted}")).await.unwrap();
+                let n = answer.batches()[0].column(0).as_primitive::<Int64Type>().value(0);
+                assert_eq!(n, 2, "{domain}: {counted}");
+            }
+        }
+    }
 }
 
 /// A constant that only some rows have is as long as the statement is, and 2,065 people with a megabyte are more than an
