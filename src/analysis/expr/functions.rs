@@ -19,7 +19,7 @@ use super::image::with_image;
 use super::interval::Interval;
 use super::looked_up::looked_up;
 use super::magnitude::magnitude;
-use super::periods::{bins, declared, labels, starts, undeclared};
+use super::periods::{bins, declared, first_and_last, labels, starts, undeclared};
 use super::places::{bucket, rounded};
 use super::temporal::periods;
 use crate::analysis::above::interval_ends::below_release;
@@ -261,7 +261,7 @@ fn year(moment: &Rational, ticks_a_day: i64) -> Option<i64> {
     year.as_primitive_opt::<Int32Type>()?.iter().next()?.map(i64::from)
 }
 
-/// The start of a period: not after the date itself, and at most a leap year before it. The periods of a bounded range are
+/// The start of a period: not after the moment itself, and at most a leap year before it. The periods of a bounded range are
 /// keys.
 fn truncated(
     call: &ScalarFunction,
@@ -277,9 +277,14 @@ fn truncated(
         return Ok(facts);
     };
     let back = Interval::integer_range(-366 * ticks, 0);
+    let part = call.args.first().and_then(constant);
+    let of = |range: &Interval| {
+        let exact = first_and_last(call, &[part.clone(), None], range, &data_type);
+        exact.unwrap_or_else(|| range.add(&back))
+    };
     Ok(Facts {
-        range: x.facts.range.add(&back).intersect(&facts.range),
-        always: x.facts.always.add(&back).intersect(&facts.always),
+        range: of(&x.facts.range).intersect(&facts.range),
+        always: of(&x.facts.always).intersect(&facts.always),
         keys: starts(call, &x.facts, &data_type),
         ..facts
     })
@@ -320,9 +325,13 @@ fn binned(
     let is_constant = constants.iter().skip(2).all(Option::is_some);
     let limits = unknown(whole, scope)?;
     let back = Interval::integer_range(-longest, 0);
+    let of = |range: &Interval| {
+        let exact = is_constant.then(|| first_and_last(call, &constants, range, &data_type));
+        exact.flatten().unwrap_or_else(|| range.add(&back))
+    };
     let facts = Facts {
-        range: x.facts.range.add(&back).intersect(&limits.range),
-        always: x.facts.always.add(&back).intersect(&limits.always),
+        range: of(&x.facts.range).intersect(&limits.range),
+        always: of(&x.facts.always).intersect(&limits.always),
         keys: is_constant.then(|| bins(call, stride, &constants, &x.facts, &data_type)).flatten(),
         ..limits
     };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use arrow::array::{Array, ArrayRef, Int32Array, Int64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Date32Type, Field, FieldRef};
+use arrow::datatypes::{DataType, Date32Type, Field, FieldRef, Int64Type};
 use datafusion::common::{HashSet, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
@@ -66,6 +66,31 @@ pub(crate) fn bins(
 ) -> Option<KeySource> {
     let call = OfMoments { function: &call.func, args };
     call.values(declared(x, data_type)?, stride.least_ticks(data_type)?, data_type).map(values)
+}
+
+/// The starts of the periods of the first and of the last moment of a range, by `date_trunc` or `date_bin` with these arguments;
+/// `None` where one of them is outside of the calendar, and for moments in a zone, whose clocks are turned back.
+///
+/// # Guarantee
+/// For every x of the range, the function's result is NULL or between them: it keeps the order of moments.
+pub(crate) fn first_and_last(
+    call: &ScalarFunction,
+    args: &[Option<ScalarValue>],
+    range: &Interval,
+    data_type: &DataType,
+) -> Option<Interval> {
+    let (first, last) = ends(range)?;
+    let moments = moments_of([first, last].into_iter(), data_type)?;
+    let starts = OfMoments { function: &call.func, args }.ran(&moments)?;
+    if starts.data_type() != data_type {
+        return None;
+    }
+    let ticks = cast(&starts, &DataType::Int64).ok()?;
+    let ticks = ticks.as_primitive_opt::<Int64Type>()?;
+    match ticks.iter().collect::<Option<Vec<i64>>>()?.as_slice() {
+        [first, last] => Some(Interval::integer_range(*first, *last)),
+        _ => None,
+    }
 }
 
 /// The labels that a call of a function of [`is_date_label`](crate::functions::is_date_label) has for moments of this type
@@ -320,6 +345,40 @@ mod tests {
             each.dedup();
             assert_eq!(*starts, each, "{part}");
         }
+    }
+
+    /// The range of the starts is that of each moment's own: no later start is before an earlier one.
+    #[test]
+    fn starts_are_between_those_of_the_ends() {
+        use arrow::datatypes::TimeUnit;
+        let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
+        let (lo, hi) = (-90_000_123_456_i64, 200_000_654_321_i64);
+        let range = Interval::integer_range(lo, hi);
+        for (part, first, last) in [
+            ("millisecond", -90_000_124_000, 200_000_654_000),
+            ("second", -90_001_000_000, 200_000_000_000),
+            ("day", -172_800_000_000, 172_800_000_000),
+            ("month", -2_678_400_000_000, 0),
+        ] {
+            let args = [Some(ScalarValue::from(part)), None];
+            let starts = first_and_last(&call(part), &args, &range, &micros);
+            assert_eq!(starts, Some(Interval::integer_range(first, last)), "{part}");
+            let each = moments_of((lo..=hi).step_by(777_777_777), &micros).unwrap();
+            let each = OfMoments { function: &date_trunc_function(), args: &args }.ran(&each);
+            let each = cast(&each.unwrap(), &DataType::Int64).unwrap();
+            let mut each = each.as_primitive::<Int64Type>().iter().flatten();
+            assert!(each.all(|start| (first..=last).contains(&start)), "{part}");
+        }
+        // A zone turns its clocks back, and nothing is before year 1.
+        let zoned = DataType::Timestamp(TimeUnit::Microsecond, Some("Europe/Berlin".into()));
+        let args = [Some(ScalarValue::from("hour")), None];
+        assert_eq!(first_and_last(&call("hour"), &args, &range, &zoned), None);
+        let calendar = Facts::of_type(&micros).range;
+        let args = [Some(ScalarValue::from("year")), None];
+        let years = first_and_last(&call("year"), &args, &calendar, &micros).unwrap();
+        assert!(years.is_within(&calendar), "{years:?}");
+        let before = Interval::integer_range(-719_200 * 86_400_000_000_i64, 0);
+        assert_eq!(first_and_last(&call("year"), &args, &before, &micros), None);
     }
 
     #[test]
