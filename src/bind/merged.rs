@@ -121,14 +121,16 @@ pub(super) fn without_prefixes(text: &str) -> String {
     shown
 }
 
-/// The kind of a join and its condition.
-fn kind_of(operator: sql::JoinOperator) -> Result<(JoinType, sql::JoinConstraint)> {
+/// The kind and the constraint of a join that the dialect knows.
+pub(super) fn parts(
+    operator: &mut sql::JoinOperator,
+) -> Option<(JoinType, &mut sql::JoinConstraint)> {
     use sql::JoinOperator as J;
     match operator {
-        J::Join(on) | J::Inner(on) | J::CrossJoin(on) => Ok((JoinType::Inner, on)),
-        J::Left(on) | J::LeftOuter(on) => Ok((JoinType::Left, on)),
-        J::Right(on) | J::RightOuter(on) => Ok((JoinType::Right, on)),
-        J::FullOuter(on) => Ok((JoinType::Full, on)),
+        J::Join(on) | J::Inner(on) | J::CrossJoin(on) => Some((JoinType::Inner, on)),
+        J::Left(on) | J::LeftOuter(on) => Some((JoinType::Left, on)),
+        J::Right(on) | J::RightOuter(on) => Some((JoinType::Right, on)),
+        J::FullOuter(on) => Some((JoinType::Full, on)),
         J::Semi(_)
         | J::LeftSemi(_)
         | J::RightSemi(_)
@@ -141,15 +143,15 @@ fn kind_of(operator: sql::JoinOperator) -> Result<(JoinType, sql::JoinConstraint
         | J::StraightJoin(_)
         | J::ArrayJoin
         | J::LeftArrayJoin
-        | J::InnerArrayJoin => not_impl_err!("this kind of join"),
+        | J::InnerArrayJoin => None,
     }
 }
 
 /// Whether one of the joins has a number.
 pub(super) fn merges(table: &sql::TableWithJoins) -> bool {
     table.joins.iter().any(|join| {
-        let parts = kind_of(join.join_operator.clone());
-        parts.is_ok_and(|(_, constraint)| number_of(&constraint).is_some())
+        let mut operator = join.join_operator.clone();
+        parts(&mut operator).is_some_and(|(_, constraint)| number_of(constraint).is_some())
     })
 }
 
@@ -163,9 +165,12 @@ pub(super) fn plan_joins(
     context: &mut dyn RelationPlannerContext,
 ) -> Result<LogicalPlan> {
     let mut left = context.plan(table.relation)?;
-    for join in table.joins {
+    for mut join in table.joins {
         let right = context.plan(join.relation)?;
-        let (kind, constraint) = kind_of(join.join_operator)?;
+        let Some((kind, constraint)) = parts(&mut join.join_operator) else {
+            return not_impl_err!("this kind of join");
+        };
+        let constraint = constraint.clone();
         let number = number_of(&constraint);
         left = match constraint {
             sql::JoinConstraint::On(condition) => {

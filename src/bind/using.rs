@@ -20,7 +20,7 @@ use sqlparser::ast::{
 };
 
 use super::functional_dependencies::without_dependencies;
-use super::merged::{Hidden, Joins, Written, number_of, numbered, shown};
+use super::merged::{Hidden, Joins, Written, number_of, numbered, parts, shown};
 
 /// The tree of a query, in which each join that merges columns has a number.
 #[derive(Debug)]
@@ -68,30 +68,7 @@ impl Numbered {
 
 /// The constraint of a join that the dialect knows.
 fn constraint(operator: &mut sql::JoinOperator) -> Option<&mut sql::JoinConstraint> {
-    use sql::JoinOperator as J;
-    match operator {
-        J::Join(on)
-        | J::Inner(on)
-        | J::Left(on)
-        | J::LeftOuter(on)
-        | J::Right(on)
-        | J::RightOuter(on)
-        | J::FullOuter(on)
-        | J::CrossJoin(on) => Some(on),
-        J::Semi(_)
-        | J::LeftSemi(_)
-        | J::RightSemi(_)
-        | J::Anti(_)
-        | J::LeftAnti(_)
-        | J::RightAnti(_)
-        | J::CrossApply
-        | J::OuterApply
-        | J::AsOf { .. }
-        | J::StraightJoin(_)
-        | J::ArrayJoin
-        | J::LeftArrayJoin
-        | J::InnerArrayJoin => None,
-    }
+    parts(operator).map(|(_, constraint)| constraint)
 }
 
 /// Gives each join that merges columns its number, and puts it in parentheses, where the planner asks for its plan.
