@@ -386,17 +386,15 @@ fn no_moment(x: &str, op: &str, text: &str, of: Kind) -> Option<String> {
         Kind::Number | Kind::Text | Kind::Boolean | Kind::Span => return None,
     };
     let is_moment = |text: &str| {
-        let value = ScalarValue::from(without_offset(text)).cast_to(&data_type);
+        let value = ScalarValue::from(without_offset(text).as_ref()).cast_to(&data_type);
         value.is_ok_and(|value| is_in_calendar(&value))
     };
     if is_moment(text) {
         return None;
     }
-    // A time without seconds, and blanks around a date.
-    for mended in [text.trim().to_owned(), format!("{}:00", text.trim())] {
-        if is_moment(&mended) {
-            return Some(format!("{x} {op} '{mended}'"));
-        }
+    // Blanks around a date.
+    if is_moment(text.trim()) {
+        return Some(format!("{x} {op} '{}'", text.trim()));
     }
     let digits: Vec<&str> = text.split('-').collect();
     let numbers = digits.iter().all(|part| part.parse::<u16>().is_ok());

@@ -2,7 +2,7 @@
 //!
 //! In: a plan as the planner makes it, with TIMESTAMP in microseconds ([`Types`]). Out: the plan, in which the sides of each
 //! comparison, list, CASE, COALESCE, join and union have one type if they are dates, moments and texts of these; and texts that are
-//! read as moments without their offsets, as PostgreSQL reads them. Types and literals alone decide.
+//! read as moments without their offsets, and with or without seconds, as PostgreSQL reads them. Types and literals alone decide.
 //!
 //! ```text
 //! day > ts                                        CAST(day AS TIMESTAMP) > ts
@@ -14,6 +14,7 @@
 //!
 //! Upstream: docs/upstream.md, 17. Delete when DataFusion's coercion of dates and moments loses no year.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, IntervalMonthDayNano, TimeUnit};
@@ -31,7 +32,9 @@ use datafusion::logical_expr::{
 };
 use sqlparser::ast as sql;
 
-use crate::functions::{date_trunc_function, in_utc, texts_without_offset, without_offset};
+use crate::functions::{
+    date_trunc_function, in_utc, texts_without_offset, with_seconds, without_offset,
+};
 
 /// The zone of TIMESTAMP WITH TIME ZONE until [`in_microseconds`] has read its texts. Sessions are in UTC.
 const UTC: &str = "+00:00";
@@ -219,8 +222,23 @@ fn text(expr: &Expr, moved: bool) -> Option<Expr> {
         return (!moved).then(|| texts_without_offset(expr.clone()));
     };
     let own = value.try_as_str().flatten()?;
-    let stripped = if moved { in_utc(own) } else { without_offset(own).to_owned() };
+    let stripped = if moved { in_utc(own) } else { without_offset(own).into_owned() };
     (stripped != own).then(|| Expr::Literal(ScalarValue::Utf8(Some(stripped)), metadata.clone()))
+}
+
+/// A literal text of a moment with its seconds; any other expression as it is.
+fn literal_with_seconds(expr: Expr) -> Expr {
+    match expr {
+        Expr::Literal(value, metadata) => {
+            let whole = value.try_as_str().flatten().map(with_seconds);
+            let value = match whole {
+                Some(Cow::Owned(whole)) => ScalarValue::Utf8(Some(whole)),
+                Some(Cow::Borrowed(_)) | None => value,
+            };
+            Expr::Literal(value, metadata)
+        }
+        other => other,
+    }
 }
 
 /// What one side of a comparison is.
@@ -313,7 +331,7 @@ fn rank(unit: TimeUnit) -> u8 {
 
 fn holds(value: &ScalarValue, to: &DataType) -> bool {
     let read = match value.try_as_str().flatten() {
-        Some(own) => ScalarValue::from(without_offset(own)).cast_to(to),
+        Some(own) => ScalarValue::from(without_offset(own).as_ref()).cast_to(to),
         None => value.cast_to(to),
     };
     read.is_ok_and(|read| !read.is_null())
@@ -348,7 +366,7 @@ fn into(expr: Expr, kind: &Side, to: &DataType) -> (Expr, bool) {
     match kind {
         Side::Null => (expr, false),
         // Beside a zone, an offset says which moment is meant.
-        Side::Text if has_zone => (cast(expr), true),
+        Side::Text if has_zone => (cast(literal_with_seconds(expr)), true),
         Side::Text => {
             let stripped = text(&expr, false);
             (cast(stripped.unwrap_or(expr)), true)

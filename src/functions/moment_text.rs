@@ -1,16 +1,18 @@
 //! Texts of moments, as PostgreSQL reads them: beside a type without a time zone, the offset of a text means nothing.
 //!
-//! In: texts. Out: the same texts without their offsets, for a cast to DATE or TIMESTAMP; other texts as they are. With `in_utc`, the
-//! moment of the text in UTC, for a cast to TIMESTAMP WITH TIME ZONE. Without this, Arrow moves a moment to UTC by its offset, and the
-//! texts that drivers send count other rows in every place outside of UTC.
+//! In: texts. Out: the same texts without their offsets, and with seconds, for a cast to DATE or TIMESTAMP; other texts as they are. With
+//! `in_utc`, the moment of the text in UTC, for a cast to TIMESTAMP WITH TIME ZONE. Without this, Arrow moves a moment to UTC by its
+//! offset, and the texts that drivers send count other rows in every place outside of UTC; a text without seconds it does not read.
 //!
 //! ```text
 //! 2024-01-05 10:30:00+01              2024-01-05 10:30:00
 //! 2024-01-05T10:30:00.000Z            2024-01-05T10:30:00.000
 //! 2024-01-05 10:30:00 Europe/Berlin   2024-01-05 10:30:00
 //! 2024-01-05 +00                      2024-01-05
+//! 2024-01-05 10:30                    2024-01-05 10:30:00
 //! ```
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::timezone::Tz;
@@ -26,34 +28,72 @@ use datafusion::logical_expr::{
 
 use super::any_one;
 
-/// The length of `2024-01-05`.
+/// The lengths of `2024-01-05` and of `2024-01-05 10:30`.
 const DATE: usize = 10;
+const MINUTE: usize = 16;
 
-/// A text of a date or timestamp without its offset or zone; any other text as it is.
-pub(crate) fn without_offset(text: &str) -> &str {
-    split(text).map_or(text, |(moment, _)| moment)
+/// A text of a date or timestamp without its offset or zone, and with seconds; any other text as it is.
+pub(crate) fn without_offset(text: &str) -> Cow<'_, str> {
+    match with_seconds(text) {
+        Cow::Borrowed(text) => Cow::Borrowed(split(text).map_or(text, |(moment, _)| moment)),
+        Cow::Owned(mut text) => {
+            let moment = split(&text).map_or(text.len(), |(moment, _)| moment.len());
+            text.truncate(moment);
+            Cow::Owned(text)
+        }
+    }
 }
 
-/// The moment of a text in UTC, as a text without an offset; a text that has none as it is.
+/// Whether a text of a date or timestamp has an offset or a zone.
+pub(crate) fn has_offset(text: &str) -> bool {
+    split(text).is_some()
+}
+
+/// The moment of a text in UTC, as a text without an offset; a text that has none with seconds, or as it is.
 pub(crate) fn in_utc(text: &str) -> String {
-    let shifted = split(text).and_then(|(moment, zone)| {
+    let text = with_seconds(text);
+    let shifted = split(&text).and_then(|(moment, zone)| {
         let midnight = if moment.len() == DATE { " 00:00:00" } else { "" };
         let whole = format!("{moment}{midnight}{zone}");
         let utc = string_to_datetime(&Utc, &whole).ok()?.naive_utc();
         Some(utc.format("%Y-%m-%d %H:%M:%S%.f").to_string())
     });
-    shifted.unwrap_or_else(|| text.to_owned())
+    shifted.unwrap_or_else(|| text.into_owned())
+}
+
+/// A text of a moment that ends with its minutes, with or without an offset, with seconds; any other text as it is.
+pub(crate) fn with_seconds(text: &str) -> Cow<'_, str> {
+    let Some((minute, behind)) = text.trim().split_at_checked(MINUTE) else {
+        return Cow::Borrowed(text);
+    };
+    let is_minute = match minute.as_bytes().split_at_checked(DATE) {
+        Some((date, [b'T' | b't' | b' ', a, b, b':', c, d])) => {
+            is_date(date) && [a, b, c, d].iter().all(|digit| digit.is_ascii_digit())
+        }
+        _ => false,
+    };
+    match is_minute && (behind.is_empty() || is_zone(behind.trim_start())) {
+        true => Cow::Owned(format!("{minute}:00{behind}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Whether bytes look like `2024-01-05`.
+fn is_date(bytes: &[u8]) -> bool {
+    bytes.len() == DATE
+        && bytes.iter().enumerate().all(|(i, byte)| match i {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
 }
 
 /// The moment of a text, and the offset or zone behind it; `None` without one of them.
 fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
-    let date = text.as_bytes().get(..DATE)?;
-    let is_date = date.iter().enumerate().all(|(i, byte)| match i {
-        4 | 7 => *byte == b'-',
-        _ => byte.is_ascii_digit(),
-    });
-    let rest = text.as_bytes().get(DATE..).filter(|_| is_date)?;
+    let (date, rest) = text.as_bytes().split_at_checked(DATE)?;
+    if !is_date(date) {
+        return None;
+    }
     let time = match rest {
         [b'T' | b't' | b' ', digit, ..] if digit.is_ascii_digit() => {
             let of_time = |byte: &&u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.');
@@ -144,6 +184,10 @@ mod tests {
             ("2024-01-05T10:30:00.250+0530", "2024-01-05T10:30:00.250", "2024-01-05 05:00:00.250"),
             ("2024-01-05T10:30:00.000Z", "2024-01-05T10:30:00.000", "2024-01-05 10:30:00"),
             ("2024-01-05 10:30:00 Europe/Berlin", "2024-01-05 10:30:00", "2024-01-05 09:30:00"),
+            ("2024-01-05 10:30", "2024-01-05 10:30:00", "2024-01-05 10:30:00"),
+            ("2024-01-05 10:30+01", "2024-01-05 10:30:00", "2024-01-05 09:30:00"),
+            ("2024-01-05T10:30Z", "2024-01-05T10:30:00", "2024-01-05 10:30:00"),
+            (" 2024-01-05t10:30 Europe/Berlin ", "2024-01-05t10:30:00", "2024-01-05 09:30:00"),
             ("2024-01-05 +00", "2024-01-05", "2024-01-05 00:00:00"),
             ("2024-01-05+02:00", "2024-01-05", "2024-01-04 22:00:00"),
             ("2024-01-05-05:00", "2024-01-05", "2024-01-05 05:00:00"),
@@ -164,12 +208,18 @@ mod tests {
             "2024-01-05 10:30:00 nowhere",
             "2024-01-05 10:30:00+",
             "12-01-05 10:30+01",
+            "2024-01-05 10:3",
+            "2024-01-05 10:300",
+            "2024-01-05 10:30:",
+            "2024-01-05 10:30 nowhere",
+            "2024-01-05 10:30 pm",
+            "2024-01-05 1:30:00",
             "",
             "+01",
             "ä024-01-05 10:30:00+01",
             "2024-01-05 10:30:00+01 and more",
         ] {
-            assert_eq!((without_offset(text), in_utc(text).as_str()), (text, text));
+            assert_eq!((without_offset(text).as_ref(), in_utc(text).as_str()), (text, text));
         }
     }
 

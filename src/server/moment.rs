@@ -80,7 +80,15 @@ pub(super) fn timestamp_of(micros: i64) -> Option<String> {
 
 /// The text of a moment with a zone that a client sends, in UTC and without the zone; any other text as it is.
 pub(super) fn in_utc(text: &str) -> String {
-    match string_to_datetime(&Utc, text.trim()) {
+    let text = text.trim();
+    // PostgreSQL lets out the seconds behind hours and minutes.
+    let with_seconds = || text.split_at_checked(16).map(|(to, behind)| format!("{to}:00{behind}"));
+    let read = string_to_datetime(&Utc, text);
+    let read = read.or_else(|error| match with_seconds() {
+        Some(whole) => string_to_datetime(&Utc, &whole),
+        None => Err(error),
+    });
+    match read {
         Ok(moment) => {
             let moment = moment.naive_utc();
             format!("{} {}", day_text(moment.date()), clock(moment.time()))
@@ -125,5 +133,9 @@ mod tests {
         assert_eq!(date_of(1).as_deref(), Some("2000-01-02"));
         assert_eq!(timestamp_of(1_500_000).as_deref(), Some("2000-01-01 00:00:01.5"));
         assert_eq!((date_of(i32::MAX), timestamp_of(i64::MAX)), (None, None));
+        for text in ["2024-01-05 10:30:00+01", "2024-01-05 10:30+01", "2024-01-05 09:30 "] {
+            assert_eq!(in_utc(text), "2024-01-05 09:30:00");
+        }
+        assert_eq!(in_utc("2024-01-05 10:3+01"), "2024-01-05 10:3+01");
     }
 }

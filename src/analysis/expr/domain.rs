@@ -77,7 +77,7 @@ pub fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue, DomainErro
         DataType::LargeUtf8 => return text_value(ScalarValue::LargeUtf8),
         DataType::Utf8View => return text_value(ScalarValue::Utf8View),
         moment if temporal_limits(moment).is_some() => {
-            let text = without_offset(text).to_owned();
+            let text = without_offset(text).into_owned();
             ScalarValue::try_from_string(text, data_type).map_err(|_| wrong())?
         }
         _ => ScalarValue::try_from_string(text.to_owned(), data_type).map_err(|_| wrong())?,

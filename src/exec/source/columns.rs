@@ -22,7 +22,7 @@ use super::held::{Chunks, Held, Reader};
 use super::lenient::{Shape, read_cells, read_object};
 use crate::catalog::{Column, FileFormat, Table};
 use crate::error::Error;
-use crate::functions::{computed_type, without_offset};
+use crate::functions::{computed_type, has_offset};
 
 /// The option of a table that says how its file is identified: by its bytes at each statement (`'true'`), or not at all (`'false'`).
 /// Without it, the bytes count where the file system shows a change.
@@ -171,7 +171,6 @@ const OFFSETS: &str = "offsets";
 
 /// The columns of a text file as texts, but for those in which the first rows have moments with an offset: these have a zone.
 fn with_offsets(found: &SchemaRef, text: &[u8], shape: &Shape) -> SchemaRef {
-    let is_moved = |cell: &str| without_offset(cell).len() < cell.trim().len();
     let mut moved = vec![false; found.fields().len()];
     let mut record = csv::ByteRecord::new();
     for line in text.split(|byte| *byte == b'\n') {
@@ -180,14 +179,14 @@ fn with_offsets(found: &SchemaRef, text: &[u8], shape: &Shape) -> SchemaRef {
                 read_cells(line, *delimiter, &mut record);
                 let cells = record.iter().map(std::str::from_utf8);
                 for (seen, cell) in moved.iter_mut().zip(cells) {
-                    *seen |= cell.is_ok_and(is_moved);
+                    *seen |= cell.is_ok_and(has_offset);
                 }
             }
             Shape::Json { .. } => {
                 let Some(object) = read_object(line) else { continue };
                 for (seen, field) in moved.iter_mut().zip(found.fields()) {
                     let cell = object.get(field.name()).and_then(serde_json::Value::as_str);
-                    *seen |= cell.is_some_and(is_moved);
+                    *seen |= cell.is_some_and(has_offset);
                 }
             }
         }
