@@ -33,7 +33,7 @@ use datafusion::logical_expr::{
 use sqlparser::ast as sql;
 
 use crate::functions::{
-    date_trunc_function, in_utc, texts_without_offset, with_seconds, without_offset,
+    date_trunc_function, in_utc, moved_constant, texts_without_offset, with_seconds, without_offset,
 };
 
 /// The zone of TIMESTAMP WITH TIME ZONE until [`in_microseconds`] has read its texts. Sessions are in UTC.
@@ -346,17 +346,7 @@ fn constant(expr: &Expr) -> Option<ScalarValue> {
         return constant(&cast.expr)?.cast_to(cast.field.data_type()).ok();
     }
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return None };
-    let (left, right) = (constant(left)?, constant(right)?);
-    let ScalarValue::IntervalMonthDayNano(Some(by)) = &right else { return None };
-    // So far that nothing overflows on the way.
-    let is_short = by.months.unsigned_abs() <= 100_000
-        && by.days.unsigned_abs() <= 1_000_000
-        && by.nanoseconds.unsigned_abs() <= 1 << 62;
-    match op {
-        Operator::Plus if is_short => left.add_checked(&right).ok(),
-        Operator::Minus if is_short => left.sub_checked(&right).ok(),
-        _ => None,
-    }
+    moved_constant(&constant(left)?, *op, &constant(right)?)
 }
 
 /// One side in the common type, and whether it was changed.

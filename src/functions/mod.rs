@@ -76,7 +76,9 @@ pub(crate) use micros::{computed_type, in_microseconds_function};
 pub(crate) use moment_text::{
     has_offset, in_utc, is_without_offset, texts_without_offset, with_seconds, without_offset,
 };
-pub(crate) use moments::{Period, date_diff_function, is_date_diff, moved, moved_array};
+pub(crate) use moments::{
+    Period, date_diff_function, is_date_diff, moved, moved_array, moved_constant,
+};
 pub(crate) use or_null::{is_castable, or_null, tried};
 pub(crate) use pair::pair;
 pub(crate) use places::{Direction, Rounding};

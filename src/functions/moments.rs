@@ -21,11 +21,11 @@ use arrow::datatypes::{
 };
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 
-use super::sound::{MOST_OF_A_CELL, sound_array, ticks_a_day};
+use super::sound::{MOST_OF_A_CELL, sound_array, temporal_limits, ticks_a_day};
 use super::{any_one, named};
 
 const NANOSECONDS_A_DAY: i64 = 86_400_000_000_000;
@@ -45,6 +45,30 @@ pub(crate) fn moved(x: Expr, by: IntervalMonthDayNano, data_type: &DataType) -> 
 /// What [`moved`] gives on rows. A later moment is never moved to an earlier one.
 pub(crate) fn moved_array(array: &ArrayRef, by: IntervalMonthDayNano) -> Option<ArrayRef> {
     Shift::from_interval(by, array.data_type())?.moved(array).ok()
+}
+
+/// A constant date or timestamp, plus or minus an interval; `None` for any other arithmetic.
+pub(crate) fn moved_constant(
+    left: &ScalarValue,
+    op: Operator,
+    right: &ScalarValue,
+) -> Option<ScalarValue> {
+    // At most some thousand years in either direction, so that no intermediate result overflows.
+    let is_short = |value: &ScalarValue| match value {
+        ScalarValue::IntervalMonthDayNano(Some(by)) => {
+            by.months.unsigned_abs() <= 100_000
+                && by.days.unsigned_abs() <= 1_000_000
+                && by.nanoseconds.unsigned_abs() <= 1 << 62
+        }
+        _ => false,
+    };
+    let is_date = |value: &ScalarValue| temporal_limits(&value.data_type()).is_some();
+    match op {
+        Operator::Plus if is_date(left) && is_short(right) => left.add_checked(right).ok(),
+        Operator::Plus if is_short(left) && is_date(right) => right.add_checked(left).ok(),
+        Operator::Minus if is_date(left) && is_short(right) => left.sub_checked(right).ok(),
+        _ => None,
+    }
 }
 
 /// How far a moment is moved: first by months, then by ticks of its type.

@@ -16,7 +16,7 @@ use num_bigint::BigInt;
 use num_traits::One;
 
 use super::interval::Interval;
-use crate::functions::{cast_value, temporal_limits, ticks_a_day};
+use crate::functions::{cast_value, moved_constant, temporal_limits, ticks_a_day};
 use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::ticks::Ticks;
@@ -304,28 +304,8 @@ pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
         Expr::Literal(value, _) => Some(value.clone()),
         Expr::Cast(cast) => cast_value(&constant(&cast.expr)?, cast.field.data_type()).ok(),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            moved(&constant(left)?, *op, &constant(right)?)
+            moved_constant(&constant(left)?, *op, &constant(right)?)
         }
-        _ => None,
-    }
-}
-
-/// A date or timestamp without a time zone, plus or minus an interval; `None` for any other arithmetic.
-fn moved(left: &ScalarValue, op: Operator, right: &ScalarValue) -> Option<ScalarValue> {
-    // At most some thousand years in either direction, so that no intermediate result overflows.
-    let is_short = |value: &ScalarValue| match value {
-        ScalarValue::IntervalMonthDayNano(Some(by)) => {
-            by.months.unsigned_abs() <= 100_000
-                && by.days.unsigned_abs() <= 1_000_000
-                && by.nanoseconds.unsigned_abs() <= 1 << 62
-        }
-        _ => false,
-    };
-    let is_date = |value: &ScalarValue| temporal_limits(&value.data_type()).is_some();
-    match op {
-        Operator::Plus if is_date(left) && is_short(right) => left.add_checked(right).ok(),
-        Operator::Plus if is_short(left) && is_date(right) => right.add_checked(left).ok(),
-        Operator::Minus if is_date(left) && is_short(right) => left.sub_checked(right).ok(),
         _ => None,
     }
 }
