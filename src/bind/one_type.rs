@@ -361,7 +361,7 @@ fn type_of_result(
     }
 }
 
-/// Whether every result of arithmetic is a decimal of at most 38 digits.
+/// Whether every result of arithmetic is a decimal of at most 38 digits. Other operators do not calculate with their operands.
 fn fits(a: Digits, op: Operator, b: Digits) -> bool {
     let (Digits::Exact { before, after }, Digits::Exact { before: more, after: finer }) = (a, b)
     else {
@@ -371,7 +371,45 @@ fn fits(a: Digits, op: Operator, b: Digits) -> bool {
         Operator::Divide => return false,
         Operator::Plus | Operator::Minus => before.max(more) + after.max(finer) + 1,
         Operator::Multiply => before + after + more + finer + 1,
-        _ => before.max(more) + after.max(finer),
+        Operator::Modulo => before.max(more) + after.max(finer),
+        Operator::Eq
+        | Operator::NotEq
+        | Operator::Lt
+        | Operator::LtEq
+        | Operator::Gt
+        | Operator::GtEq
+        | Operator::And
+        | Operator::Or
+        | Operator::IsDistinctFrom
+        | Operator::IsNotDistinctFrom
+        | Operator::RegexMatch
+        | Operator::RegexIMatch
+        | Operator::RegexNotMatch
+        | Operator::RegexNotIMatch
+        | Operator::LikeMatch
+        | Operator::ILikeMatch
+        | Operator::NotLikeMatch
+        | Operator::NotILikeMatch
+        | Operator::BitwiseAnd
+        | Operator::BitwiseOr
+        | Operator::BitwiseXor
+        | Operator::BitwiseShiftRight
+        | Operator::BitwiseShiftLeft
+        | Operator::StringConcat
+        | Operator::AtArrow
+        | Operator::ArrowAt
+        | Operator::Arrow
+        | Operator::LongArrow
+        | Operator::HashArrow
+        | Operator::HashLongArrow
+        | Operator::AtAt
+        | Operator::IntegerDivide
+        | Operator::HashMinus
+        | Operator::AtQuestion
+        | Operator::Question
+        | Operator::QuestionAnd
+        | Operator::QuestionPipe
+        | Operator::Colon => return true,
     };
     digits <= i16::from(DECIMAL128_MAX_PRECISION)
 }
