@@ -11,7 +11,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow::util::pretty::pretty_format_batches;
 
 use crate::analysis::null_keys::null_key_note;
-use crate::analysis::{Compares, EndTold, Measure, Origin, PrivateAggregate};
+use crate::analysis::{Compares, EndTold, Measure, Origin, PrivateAggregate, cuts_moments};
 use crate::buckets::float_text;
 use crate::dialect::Finding;
 use crate::exec::{Drawn, at_end};
@@ -319,6 +319,10 @@ fn column_without_error<'a>(
     numbers.then(|| schema.field(column).name().as_str())
 }
 
+/// What becomes of moments that an interval moves out of the calendar.
+const BEYOND_CALENDAR: &str = "dates that an interval moves out of the years 0001 to 9999 are NULL where they are a key, a text or the \
+     start of a period; compared and subtracted, they are exact";
+
 /// What the reader of the rows should know beside them.
 fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let analysis = release.analysis();
@@ -383,12 +387,15 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
     let ends = analysis.called_ends().map_or(&[][..], |called| &called.told);
     let ends = ends.iter().filter_map(EndTold::note);
     let consistent = consistent_notes(release);
+    let leaves = analysis.parts().iter().any(|part| cuts_moments(part.input()));
+    let calendar = leaves.then(|| BEYOND_CALENDAR.to_owned());
     let notes = hidden
         .chain(chosen)
         .chain(consistent)
         .chain(computed)
         .chain(numbers)
         .chain(ends)
+        .chain(calendar)
         .chain(bounds);
     let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
     notes.extend(null_key_note(analysis.parts()));

@@ -54,6 +54,7 @@ pub use below::unit::UnitScope;
 pub use below::walk::MOST_ROWS_OF_A_UNIT;
 pub use below::walk::Tables;
 pub(crate) use cells::CellsRead;
+pub(crate) use expr::calendar::cuts_moments;
 pub use expr::domain::{DomainError, typed};
 pub(crate) use expr::domain::{enforced, prunes};
 pub use hierarchies::Hierarchy;

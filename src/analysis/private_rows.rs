@@ -19,9 +19,11 @@ use super::below::refusals::not_private;
 use super::below::relation::PrivateRelation;
 use super::below::unit::UnitScope;
 use super::below::walk::{Tables, Walk};
+use super::expr::calendar::keys_in_calendar;
 use super::expr::domain::typed;
 use super::expr::facts::{Facts, KeySource, type_range};
 use super::expr::shape::unit_of;
+use super::expr::total;
 use super::keys::image::keys_that_pass;
 use super::keys::of_column::with_known_keys;
 use super::measure::input_columns::{Columns, refuse_never};
@@ -156,7 +158,8 @@ fn analyzed(
         if !codes.are_sound() {
             return Err(of_another_type(&column.name, &data_type).into());
         }
-        columns.key(without_nan(expr, &data_type));
+        let key = total(&expr, &flow.scope)?.expr;
+        columns.key(without_nan(key, &data_type));
         coded.push(CodedColumn { name: column.name, codes });
     }
     if let Some((name, _)) =
@@ -193,7 +196,7 @@ fn codes_of(
     let column = expr.try_as_col().ok_or_else(lost)?;
     let name = column.name.as_str();
     let scope = with_known_keys(expr, &flow.scope, &flow.traces, tables);
-    let facts = scope.facts_of(column).ok_or_else(lost)?;
+    let facts = &scope.facts_of(column).ok_or_else(lost)?.clone().in_calendar(data_type);
     if facts.is_unit {
         return Err(Refusal::new(
             Reason::UnitAsKey,
@@ -205,7 +208,8 @@ fn codes_of(
     }
     let listed = match &facts.keys {
         Some(KeySource::Values(values)) => {
-            Some(keys_that_pass(column, &scope, tables).unwrap_or_else(|| values.to_vec()))
+            let passing = keys_that_pass(column, &scope, tables);
+            Some(keys_in_calendar(passing.unwrap_or_else(|| values.to_vec())))
         }
         Some(KeySource::Integers(..) | KeySource::Ticks(_)) | None => None,
     };

@@ -85,8 +85,8 @@ pub(crate) use places::{Direction, Rounding};
 pub(crate) use released::{LateValue, in_values_words, is_late_value};
 pub(crate) use seen::Seen;
 pub(crate) use sound::{
-    MOST_OF_A_CELL, MOST_OF_A_CONSTANT, YEARS, ends_of_sound, is_in_calendar, is_sound, sound,
-    temporal_limits, ticks_a_day,
+    MOST_OF_A_CELL, MOST_OF_A_CONSTANT, YEARS, ends_of_sound, in_calendar, in_calendar_function,
+    is_in_calendar, is_sound, reach_of_moments, sound, temporal_limits, ticks_a_day,
 };
 pub(crate) use width_bucket::{EqualBuckets, is_width_bucket, width_bucket_function};
 pub(crate) use written::{Written, with_numbers, written};

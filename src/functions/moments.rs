@@ -1,10 +1,12 @@
 //! Functions of dates and timestamps: a moment moved by an interval, and the periods between two moments.
 //!
-//! In: dates, or timestamps without a time zone. Out: moments of the same type, or whole numbers. Neither function fails:
-//! a moment outside of the calendar, before or after the move, is NULL.
+//! In: dates, or timestamps without a time zone. Out: moments of the same type, or whole numbers. Neither function fails. A
+//! moment may leave the calendar, so that it can be compared and moved back; some 200,000 years from 1970, and where nanoseconds
+//! end, it is NULL.
 //!
 //! ```text
 //! moved(d) by 1 month                              2025-01-31  →  2025-02-28
+//! moved(d) by 1 day                                9999-12-31  →  10000-01-01
 //! date_diff('month', 2025-01-31, 2025-02-01)       1: the number of times that a month begins in between
 //! ```
 
@@ -25,13 +27,13 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 
-use super::sound::{MOST_OF_A_CELL, sound_array, temporal_limits, ticks_a_day};
+use super::sound::{MOST_OF_A_CELL, sound_array, temporal_limits, ticks_a_day, within_reach};
 use super::{any_one, named};
 
 const NANOSECONDS_A_DAY: i64 = 86_400_000_000_000;
 
-/// A moment moved by an interval, as SQL's `x + INTERVAL` moves it; NULL where it leaves the calendar. `None` for types
-/// without such sums, for more than some thousand years, and for parts of a tick of the type.
+/// A moment moved by an interval, as SQL's `x + INTERVAL` moves it; NULL beyond [`reach_of_moments`]. `None` for types without
+/// such sums, for more than some thousand years, and for parts of a tick of the type.
 pub(crate) fn moved(x: Expr, by: IntervalMonthDayNano, data_type: &DataType) -> Option<Expr> {
     let shift = Shift::from_interval(by, data_type)?;
     let name = named("moved", &(by, data_type));
@@ -93,7 +95,7 @@ impl Shift {
     }
 
     fn moved(self, array: &ArrayRef) -> Result<ArrayRef> {
-        let Moments { a_day, ticks } = Moments::from_array(array)?;
+        let Moments { a_day, ticks } = Moments::within_reach(array)?;
         let mut days = days_of(&ticks, a_day);
         if self.months != 0 {
             let months = IntervalMonthDayNano::new(self.months, 0, 0);
@@ -109,31 +111,43 @@ impl Shift {
                 i64::try_from(moved).ok()
             })
             .collect();
-        moments_from_ticks(&moved, array.data_type())
+        within_reach(&typed_ticks(&moved, array.data_type())?)
     }
 }
 
 /// Dates or timestamps of these ticks since 1970; NULL outside of the calendar.
 pub(super) fn moments_from_ticks(ticks: &Int64Array, data_type: &DataType) -> Result<ArrayRef> {
-    let moments: ArrayRef = match data_type {
-        DataType::Date32 => cast(&cast(ticks, &DataType::Int32)?, &DataType::Date32)?,
-        timestamp => cast(ticks, timestamp)?,
-    };
-    sound_array(&moments, MOST_OF_A_CELL)
+    sound_array(&typed_ticks(ticks, data_type)?, MOST_OF_A_CELL)
 }
 
-/// Moments of the calendar, as ticks since 1970.
+fn typed_ticks(ticks: &Int64Array, data_type: &DataType) -> Result<ArrayRef> {
+    Ok(match data_type {
+        DataType::Date32 => cast(&cast(ticks, &DataType::Int32)?, &DataType::Date32)?,
+        timestamp => cast(ticks, timestamp)?,
+    })
+}
+
+/// Moments as ticks since 1970.
 pub(super) struct Moments {
     pub(super) a_day: i64,
     pub(super) ticks: Int64Array,
 }
 
 impl Moments {
+    /// Those of the calendar.
     pub(super) fn from_array(array: &ArrayRef) -> Result<Self> {
-        let Some(a_day) = ticks_a_day(array.data_type()) else {
+        Self::new(sound_array(array, MOST_OF_A_CELL)?)
+    }
+
+    /// Those that can be moved and compared.
+    fn within_reach(array: &ArrayRef) -> Result<Self> {
+        Self::new(within_reach(array)?)
+    }
+
+    fn new(mut ticks: ArrayRef) -> Result<Self> {
+        let Some(a_day) = ticks_a_day(ticks.data_type()) else {
             return exec_err!("these are no dates and no timestamps");
         };
-        let mut ticks = sound_array(array, MOST_OF_A_CELL)?;
         if *ticks.data_type() == DataType::Date32 {
             ticks = cast(&ticks, &DataType::Int32)?;
         }
@@ -241,12 +255,12 @@ impl Period {
     /// For each moment the number of its period since 1970.
     ///
     /// # Guarantee
-    /// A later moment never has a smaller number. Moments outside of the calendar have none.
+    /// A later moment never has a smaller number. Moments beyond [`reach_of_moments`] have none.
     ///
     /// # Errors
     /// For types other than dates and timestamps.
     pub(crate) fn numbers(self, array: &ArrayRef) -> Result<Int64Array> {
-        let Moments { a_day, ticks } = Moments::from_array(array)?;
+        let Moments { a_day, ticks } = Moments::within_reach(array)?;
         let days = || days_of(&ticks, a_day);
         let part = |part: DatePart| -> Result<Int64Array> {
             let days: ArrayRef = Arc::new(days());
@@ -361,12 +375,12 @@ impl ScalarUDFImpl for DateDiff {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{TimestampNanosecondArray, TimestampSecondArray};
+    use arrow::array::{TimestampMicrosecondArray, TimestampNanosecondArray, TimestampSecondArray};
 
     use super::*;
     use crate::functions::temporal_limits;
 
-    fn days(days: &[i32]) -> ArrayRef {
+    fn days_of_all(days: &[i32]) -> ArrayRef {
         Arc::new(Date32Array::from(days.to_vec()))
     }
 
@@ -397,10 +411,12 @@ mod tests {
         }
     }
 
+    /// Of days, every moved moment is exact, whatever year it has. Of nanoseconds, those that leave the calendar are NULL.
     #[test]
-    fn what_leaves_the_calendar_is_null() {
+    fn what_leaves_the_calendar_is_exact() {
         let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);
         for data_type in [DataType::Date32, nanoseconds] {
+            let is_date = data_type == DataType::Date32;
             let (first, last) = temporal_limits(&data_type).unwrap();
             let ends = Int64Array::from(vec![Some(first), Some(last), None, Some(0)]);
             let ends = match data_type {
@@ -416,13 +432,53 @@ mod tests {
                 ] {
                     let moved = moved_array(&ends, by).unwrap();
                     let seen: Vec<bool> = (0..4).map(|i| moved.is_null(i)).collect();
+                    let nulls = if is_date { [false, false, true, false] } else { nulls };
                     assert_eq!(seen, nulls, "{by:?}");
                 }
             }
         }
-        assert!(moved_array(&days(&[0]), IntervalMonthDayNano::new(100_001, 0, 0)).is_none());
+        let (first, last) = (-719_162, 2_932_896);
+        let by = |months, days, moment| {
+            let moved =
+                moved_array(&days_of_all(&[moment]), IntervalMonthDayNano::new(months, days, 0));
+            moved.unwrap().as_primitive::<Date32Type>().value(0)
+        };
+        assert_eq!(by(0, 1, last), last + 1);
+        assert_eq!(by(1, 0, last), last + 31);
+        assert_eq!(by(-1, 0, first), first - 31);
+        assert_eq!(by(12, 0, last), last + 366);
+        assert_eq!(by(0, -1, first), first - 1);
+        assert_eq!(by(0, -1, by(0, 1, last)), last);
+        assert!(
+            moved_array(&days_of_all(&[0]), IntervalMonthDayNano::new(100_001, 0, 0)).is_none()
+        );
         let seconds: ArrayRef = Arc::new(TimestampSecondArray::from(vec![0]));
         assert!(moved_array(&seconds, IntervalMonthDayNano::new(0, 0, 1)).is_none());
+    }
+
+    /// No step fails, whatever a slot holds.
+    #[test]
+    fn nothing_moves_beyond_reach() {
+        let far =
+            days_of_all(&[i32::MIN, -73_000_001, -73_000_000, 73_000_000, 73_000_001, i32::MAX]);
+        for (months, days, nulls) in [
+            (100_000, 1_000_000, [true, true, false, true, true, true]),
+            (-100_000, -1_000_000, [true, true, true, false, true, true]),
+            (0, 0, [true, true, false, false, true, true]),
+        ] {
+            let by = IntervalMonthDayNano::new(months, days, i64::from(days) * 1_000_000_000);
+            let moved = moved_array(&far, by).unwrap();
+            let seen: Vec<bool> = (0..6).map(|i| moved.is_null(i)).collect();
+            assert_eq!(seen, nulls, "{by:?}");
+        }
+        let micros: ArrayRef =
+            Arc::new(TimestampMicrosecondArray::from(vec![i64::MIN, i64::MAX, 0]));
+        let moved = moved_array(
+            &micros,
+            IntervalMonthDayNano::new(100_000, 1_000_000, i64::MAX / 1000 * 1000),
+        );
+        assert_eq!(moved.unwrap().null_count(), 2);
+        assert_eq!(Period::Month.numbers(&micros).unwrap().null_count(), 2);
     }
 
     /// Numbers of periods follow each other without gaps, and never fall.
@@ -440,8 +496,8 @@ mod tests {
         let hours = Period::parse("hour").unwrap();
         let seconds: ArrayRef = Arc::new(TimestampSecondArray::from(vec![-1, 0, 3_599, 3_600]));
         assert_eq!(hours.numbers(&seconds).unwrap().values(), &[-1, 0, 0, 1]);
-        assert_eq!(hours.numbers(&days(&[-1, 2])).unwrap().values(), &[-24, 48]);
-        let monday = Period::parse("week").unwrap().numbers(&days(&[3, 4, 10, 11])).unwrap();
+        assert_eq!(hours.numbers(&days_of_all(&[-1, 2])).unwrap().values(), &[-24, 48]);
+        let monday = Period::parse("week").unwrap().numbers(&days_of_all(&[3, 4, 10, 11])).unwrap();
         assert_eq!(monday.values(), &[0, 1, 1, 2]);
         assert_eq!(Period::parse("fortnight"), None);
     }

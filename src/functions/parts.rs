@@ -31,7 +31,7 @@ use super::pair::{pair, paired};
 use super::places::{Direction, Rounding, rounding_parts};
 use super::portable;
 use super::released::{late_made, late_parts};
-use super::sound::sound_function;
+use super::sound::{in_calendar_function, sound_function};
 use super::width_bucket::width_bucket_function;
 use super::{clamp_function, members_of, only_listed};
 use crate::grid::GridRange;
@@ -134,6 +134,7 @@ fn plain() -> Vec<Arc<ScalarUDF>> {
     let mut plain = vec![
         clamp_function(),
         sound_function(),
+        in_calendar_function(),
         date_bin_function(),
         date_trunc_function(),
         without_offset_function(),

@@ -32,7 +32,21 @@ pub(crate) const MOST_OF_A_CELL: usize = 1 << 16;
 /// The most bytes of a text that is the same for every row. Window functions return larger batches.
 pub(crate) const MOST_OF_A_CONSTANT: usize = 1_000;
 
-static SOUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(Sound::new())));
+static SOUND: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(Sound::new("sound"))));
+
+static IN_CALENDAR: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::from(Sound::new("in_calendar"))));
+
+/// The function behind [`in_calendar`].
+pub(crate) fn in_calendar_function() -> Arc<ScalarUDF> {
+    Arc::clone(&IN_CALENDAR)
+}
+
+/// A moment that an interval moved, NULL outside of the calendar. Its name tells that it may be there.
+pub(crate) fn in_calendar(moment: Expr) -> Expr {
+    IN_CALENDAR.call(vec![moment])
+}
 
 /// The function behind [`sound`].
 pub(super) fn sound_function() -> Arc<ScalarUDF> {
@@ -74,6 +88,22 @@ pub(crate) fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => (-NANOSECONDS * ticks, NANOSECONDS * ticks),
         _ => (DAYS.0 * ticks, (DAYS.1 + 1) * ticks - 1),
     })
+}
+
+/// The first and last value of a temporal type on which moments are moved and compared, some 200,000 years from 1970: no step
+/// of the arithmetic of dates fails there. Nanoseconds hold no more than the calendar of their type, and moments with a zone are
+/// not moved.
+///
+/// # Guarantee
+/// Every moment of the calendar lies within.
+pub(crate) fn reach_of_moments(data_type: &DataType) -> Option<(i64, i64)> {
+    const DAYS: i64 = 73_000_000;
+    match data_type {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) | DataType::Timestamp(_, Some(_)) => {
+            temporal_limits(data_type)
+        }
+        other => ticks_a_day(other).map(|ticks| (-DAYS * ticks, DAYS * ticks)),
+    }
 }
 
 /// Whether a date or timestamp lies in the calendar; false for NULL and for values of other types.
@@ -139,18 +169,19 @@ pub(crate) fn ticks_a_day(data_type: &DataType) -> Option<i64> {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Sound {
+    name: &'static str,
     signature: Signature,
 }
 
 impl Sound {
-    fn new() -> Self {
-        Self { signature: Signature::any(1, Volatility::Immutable) }
+    fn new(name: &'static str) -> Self {
+        Self { name, signature: Signature::any(1, Volatility::Immutable) }
     }
 }
 
 impl ScalarUDFImpl for Sound {
     fn name(&self) -> &'static str {
-        "sound"
+        self.name
     }
 
     fn signature(&self) -> &Signature {
@@ -178,6 +209,30 @@ impl ScalarUDFImpl for Sound {
     }
 }
 
+/// The moments of a column that can be moved, compared and subtracted; NULL for all others.
+///
+/// # Errors
+/// For types other than dates and timestamps.
+pub(super) fn within_reach(array: &ArrayRef) -> Result<ArrayRef> {
+    let Some((first, last)) = reach_of_moments(array.data_type()) else {
+        return exec_err!("these are no dates and no timestamps");
+    };
+    let (first, last) = (first.into(), last.into());
+    Ok(match array.data_type() {
+        DataType::Date32 => within::<Date32Type>(array, first, last),
+        DataType::Timestamp(TimeUnit::Second, _) => {
+            within::<TimestampSecondType>(array, first, last)
+        }
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            within::<TimestampMillisecondType>(array, first, last)
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            within::<TimestampMicrosecondType>(array, first, last)
+        }
+        _ => within::<TimestampNanosecondType>(array, first, last),
+    })
+}
+
 /// The sound values of a column with at most `most` bytes; NULL for all others.
 ///
 /// # Errors
@@ -188,16 +243,16 @@ pub(crate) fn sound_array(array: &ArrayRef, most: usize) -> Result<ArrayRef> {
             let most = most_of_digits(*precision);
             within::<Decimal128Type>(array, -most, most)
         }
-        DataType::Date32 => in_calendar::<Date32Type>(array),
-        DataType::Timestamp(TimeUnit::Second, _) => in_calendar::<TimestampSecondType>(array),
+        DataType::Date32 => of_calendar::<Date32Type>(array),
+        DataType::Timestamp(TimeUnit::Second, _) => of_calendar::<TimestampSecondType>(array),
         DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            in_calendar::<TimestampMillisecondType>(array)
+            of_calendar::<TimestampMillisecondType>(array)
         }
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            in_calendar::<TimestampMicrosecondType>(array)
+            of_calendar::<TimestampMicrosecondType>(array)
         }
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            in_calendar::<TimestampNanosecondType>(array)
+            of_calendar::<TimestampNanosecondType>(array)
         }
         _ => match longer(array, most) {
             Some(longer) if longer.count_set_bits() > 0 => {
@@ -238,7 +293,7 @@ fn longer(array: &ArrayRef, most: usize) -> Option<BooleanBuffer> {
     }
 }
 
-fn in_calendar<T>(array: &ArrayRef) -> ArrayRef
+fn of_calendar<T>(array: &ArrayRef) -> ArrayRef
 where
     T: ArrowPrimitiveType,
     T::Native: Into<i128>,

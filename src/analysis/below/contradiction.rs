@@ -18,10 +18,10 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use num_traits::ToPrimitive;
 
 use crate::analysis::expr::constants::{equal_to_texts, listed_texts, quoted};
+use crate::analysis::expr::exact;
 use crate::analysis::expr::facts::{KeySource, Scope, constant, rational};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{readable, type_of};
-use crate::analysis::expr::total;
 use crate::bind::quoting::name_of_column;
 use crate::functions::temporal_limits;
 use crate::privacy::{Rational, decimal_text};
@@ -100,7 +100,7 @@ fn impossible(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
         return None;
     }
     let data_type = type_of(computed, &scope.schema).ok().filter(|t| *t == literal.data_type())?;
-    let facts = total(computed, scope).ok()?.facts;
+    let facts = exact(computed, scope).ok()?.facts;
     let range = match facts.keys {
         Some(KeySource::Integers(lo, hi)) => {
             facts.range.intersect(&Interval::integer_range(lo, hi))

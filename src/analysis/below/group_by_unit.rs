@@ -33,7 +33,7 @@ use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, Scope};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable, unit_of};
-use crate::analysis::expr::total;
+use crate::analysis::expr::{exact, total};
 use crate::analysis::measure::call::CallOf;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::{clamp, without_nan};
@@ -228,7 +228,7 @@ fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<Key, NotAnalyzed> {
         )
         .into());
     }
-    let Total { expr, facts } = total(key, &flow.scope)?;
+    let Total { expr, facts } = exact(key, &flow.scope)?;
     let data_type = expr.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
     let computed =
         || Trace { definition: Some(Definition::new(key, &flow.below())), ..Trace::default() };
@@ -272,7 +272,7 @@ fn asked<'a>(
         Some(filter) => (Some(total(filter, &flow.scope)?.expr), flow.scope.narrowed(filter)),
     };
     let [argument] = params.args.as_slice() else { return Err(unknown(&text).into()) };
-    let Total { expr, facts } = total(argument, &scope)?;
+    let Total { expr, facts } = exact(argument, &scope)?;
     let data_type = expr.get_type(schema).map_err(|e| internal(&e))?;
     let argument = without_nan(expr, &data_type);
     let (name, distinct) = (func.name(), params.distinct);

@@ -35,10 +35,11 @@ use super::shares::instead_of_shares;
 use super::trace::{Definition, OfUnit, Trace};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
+use crate::analysis::expr::calendar::leaves;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, rational};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, is_string, is_temporal, readable, union};
-use crate::analysis::expr::{total, types};
+use crate::analysis::expr::{exact, types};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::functions::{sound, without_nan};
 use crate::privacy::Rational;
@@ -100,10 +101,14 @@ impl Walk<'_> {
             flow.scope.schema.iter().map(|(qualifier, field)| {
                 Expr::Column(Column::new(qualifier.cloned(), field.name()))
             });
-        let new = window.schema.iter().skip(flow.scope.facts.len()).zip(values);
-        let new = new.map(|((qualifier, field), value)| {
-            // Sums of decimals wrap around.
-            named(sound(value, field.data_type()), qualifier, field.name())
+        let new = window.schema.iter().zip(&facts).skip(flow.scope.facts.len()).zip(values);
+        let new = new.map(|(((qualifier, field), facts), value)| {
+            // Sums of decimals wrap around. Moments are those of the rows.
+            let value = match leaves(&facts.always, field.data_type()) {
+                true => value,
+                false => sound(value, field.data_type()),
+            };
+            named(value, qualifier, field.name())
         });
         let carried = flow.carried();
         let carried = carried.iter().map(|name| {
@@ -414,7 +419,7 @@ fn ordered_by(
 ) -> Result<Vec<Sort>, NotAnalyzed> {
     let mut order_by = Vec::new();
     for key in written {
-        let expr = sorted.column(total(&key.expr, &flow.scope)?.expr);
+        let expr = sorted.column(exact(&key.expr, &flow.scope)?.expr);
         order_by.push(Sort { expr, ..key.clone() });
     }
     if order == Order::Total {
@@ -469,7 +474,7 @@ fn over_unit(
         )
         .into());
     }
-    let parts = params.partition_by.iter().map(|e| total(e, &flow.scope));
+    let parts = params.partition_by.iter().map(|e| exact(e, &flow.scope));
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     if !parts.iter().any(|part| part.facts.is_unit) {
         return Err(refused(format!(
@@ -480,7 +485,7 @@ fn over_unit(
     }
     let (mut args, mut shifted) = (Vec::new(), None);
     for arg in &params.args {
-        args.push(total(arg, &flow.scope)?);
+        args.push(exact(arg, &flow.scope)?);
     }
     let whole = |e: &Expr| e.get_type(flow.plan.schema()).is_ok_and(|t| !t.is_floating());
     let is_float = |e: &Expr| e.get_type(flow.plan.schema()).is_ok_and(|t| t == DataType::Float64);

@@ -10,8 +10,10 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{Case, InList};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-use super::facts::{KeySource, Scope, constant};
-use super::shape::readable;
+use super::calendar::reach;
+use super::facts::{Facts, KeySource, Scope, constant, rational, type_range};
+use super::shape::{Total, not_allowed, readable};
+use crate::functions::MOST_OF_A_CONSTANT;
 use crate::refusal::{Reason, Refusal, nearest};
 
 /// Refuses `column = 'text'`, `column <> 'text'`, `column [NOT] IN ('text', …)` and `CASE column WHEN 'text' …` with a text that
@@ -95,4 +97,45 @@ pub(crate) fn listed_texts(column: &Column, scope: &Scope) -> Option<Vec<String>
     let text = |value: &ScalarValue| value.try_as_str()?.map(str::to_owned);
     let values = Arc::clone(values);
     values.iter().filter(|value| !value.is_null()).map(text).collect()
+}
+
+/// A constant; NULL if it is a moment beyond reach, or a decimal with too many digits.
+pub(super) fn literal(value: ScalarValue) -> Result<Total, Refusal> {
+    let bytes = match &value {
+        ScalarValue::Binary(Some(bytes))
+        | ScalarValue::LargeBinary(Some(bytes))
+        | ScalarValue::BinaryView(Some(bytes))
+        | ScalarValue::FixedSizeBinary(_, Some(bytes)) => bytes.len(),
+        other => other.try_as_str().flatten().map_or(0, str::len),
+    };
+    if bytes > MOST_OF_A_CONSTANT {
+        return Err(Refusal::new(
+            Reason::TooLarge,
+            "a constant",
+            format!(
+                "a constant below a release has at most {MOST_OF_A_CONSTANT} bytes, and this one has more"
+            ),
+            "a column in its place, or its first characters: left(x, 20) = '…'",
+        ));
+    }
+    let is_kept = match (reach(&value.data_type()), rational(&value)) {
+        (Some(reach), Some(moment)) => reach.contains(&moment),
+        _ => in_range(&value),
+    };
+    let value = if is_kept {
+        value
+    } else {
+        let null = ScalarValue::try_new_null(&value.data_type());
+        null.map_err(|_| not_allowed(&Expr::Literal(value, None), "this type has no NULL"))?
+    };
+    let facts = Facts::of_literal(&value);
+    Ok(Total { expr: Expr::Literal(value, None), facts })
+}
+
+/// Whether a constant lies in the range of its type; true for types without a range.
+pub(super) fn in_range(value: &ScalarValue) -> bool {
+    match (type_range(&value.data_type()), rational(value)) {
+        (Some(limits), Some(point)) => limits.contains(&point),
+        _ => true,
+    }
 }

@@ -10,7 +10,7 @@ use arrow::compute::DatePart;
 use arrow::datatypes::{DataType, Int32Type};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, Volatility};
+use datafusion::logical_expr::{Expr, ScalarUDF, Volatility};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
@@ -35,12 +35,13 @@ use crate::functions::{
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
-/// Checks a call against the functions that are total; `total` makes its arguments total.
+/// Checks a call against the functions that are total; `total` makes its arguments total, and `exact` those of functions that take
+/// moments outside of the calendar.
 pub(crate) fn function(
     call: &ScalarFunction,
     whole: &Expr,
     scope: &Scope,
-    total: MakeTotal,
+    (total, exact): (MakeTotal, MakeTotal),
 ) -> Result<Total, Refusal> {
     if is_late_value(&call.func) {
         // It is released before the rows are read: it is the same for every row, and nothing else is known about it.
@@ -66,7 +67,8 @@ pub(crate) fn function(
     if is_date_bin(&call.func) {
         return binned(call, whole, scope, total);
     }
-    let args = call.args.iter().map(|e| total(e, scope)).collect::<Result<Vec<_>, _>>()?;
+    let argument = if takes_exact_moments(&call.func) { exact } else { total };
+    let args = call.args.iter().map(|e| argument(e, scope)).collect::<Result<Vec<_>, _>>()?;
     // Kernels are asked for a type that they have no values of.
     if let [x] = call.args.as_slice()
         && type_of(x, &scope.schema)? == DataType::Null
@@ -93,6 +95,12 @@ pub(crate) fn function(
         _ => Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args }),
     };
     Ok(with_image(Total { expr, facts }, scope))
+}
+
+/// Whether a function hands its arguments on, compares or counts them, so that moments may lie outside of the calendar.
+pub(super) fn takes_exact_moments(function: &ScalarUDF) -> bool {
+    matches!(function.name(), "coalesce" | "nullif" | "least" | "greatest" | "date_part")
+        || is_date_diff(function)
 }
 
 /// What is known of the result of a function that never fails, by its name and its arguments.

@@ -21,19 +21,19 @@ use crate::analysis::expr::shape::{
 };
 use crate::analysis::recursion::deeper;
 use crate::functions::{
-    MOST_OF_A_CONSTANT, cast_value, checked, is_clamp, joined, not_zero, rounds, sound,
-    ticks_a_day, without_nan,
+    cast_value, checked, is_clamp, joined, not_zero, rounds, sound, ticks_a_day, without_nan,
 };
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
-use constants::check_listed;
-use facts::{Facts, KeySource, Scope, constant, holds_exactly, rational, type_range};
+use constants::{check_listed, in_range, literal};
+use facts::{Facts, KeySource, Scope, constant, holds_exactly, type_range};
 use image::with_image;
 use interval::Interval;
 use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, nearest, with_slack};
 use periods::days;
 
+pub(crate) mod calendar;
 pub(crate) mod constants;
 pub(crate) mod domain;
 pub(crate) mod facts;
@@ -43,14 +43,14 @@ pub(crate) mod interval;
 mod looked_up;
 pub(crate) mod magnitude;
 pub(crate) mod margins;
-mod nulls;
+pub(crate) mod nulls;
 pub(crate) mod periods;
 pub(crate) mod places;
 pub(crate) mod shape;
 pub(crate) mod temporal;
 pub(crate) mod types;
 
-/// Makes an expression total.
+/// Makes an expression total. Moments that lie outside of the calendar are NULL.
 ///
 /// # Guarantee
 /// The result is a function of the row alone, never fails on any row, and on every row where it is neither
@@ -60,6 +60,17 @@ pub(crate) mod types;
 /// A refusal for every expression and function that is not on the allow-list, and if a failure or an overflow cannot
 /// be ruled out; also for types that have not been reviewed, see [`types`].
 pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
+    calendar::in_calendar(exact(expr, scope)?, scope)
+}
+
+/// As [`total`], but moments are exact beyond the calendar too: for what compares them, subtracts them or hands them on.
+///
+/// # Guarantee
+/// As [`total`]. Moments lie within their [reach](crate::functions::reach_of_moments).
+///
+/// # Errors
+/// As [`total`].
+pub(crate) fn exact(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     let mut total = deeper(|| made_total(expr, scope))?;
     types::check(expr, &scope.schema)?;
     if !matches!(expr, Expr::Column(_)) {
@@ -91,13 +102,13 @@ pub(super) fn carried(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     match expr {
         Expr::Alias(alias) => carried(&alias.expr, scope),
         Expr::Column(_) => made_total(expr, scope),
-        computed => total(computed, scope),
+        computed => exact(computed, scope),
     }
 }
 
 fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     match expr {
-        Expr::Alias(alias) => total(&alias.expr, scope),
+        Expr::Alias(alias) => exact(&alias.expr, scope),
         Expr::Column(column) => match scope.facts_of(column) {
             Some(facts) => Ok(Total { expr: expr.clone(), facts: facts.clone() }),
             None => Err(not_allowed(expr, "this column is out of reach")),
@@ -126,7 +137,7 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
             with_one_zero(cast(inner, field.data_type(), expr, scope)?, scope)
         }
         Expr::ScalarFunction(call) => {
-            with_one_zero(functions::function(call, expr, scope, total)?, scope)
+            with_one_zero(functions::function(call, expr, scope, (total, exact))?, scope)
         }
         Expr::InList(list) => in_list(list, scope),
         Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => Err(Refusal::new(
@@ -189,7 +200,7 @@ fn is_float_zero(value: &ScalarValue) -> bool {
 
 /// A predicate over one operand that is true or false, never NULL.
 fn boolean(inner: &Expr, scope: &Scope, build: fn(Expr) -> Expr) -> Result<Total, Refusal> {
-    let inner = total(inner, scope)?;
+    let inner = exact(inner, scope)?;
     let facts = Facts { nullable: false, ..Facts::of_type(&DataType::Boolean) };
     Ok(Total { expr: build(inner.expr), facts })
 }
@@ -201,12 +212,12 @@ fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Ref
     {
         return literal(value);
     }
-    if let Some(moments) = temporal::arithmetic(binary, whole, scope, total)? {
+    if let Some(moments) = temporal::arithmetic(binary, whole, scope, exact)? {
         return Ok(moments);
     }
-    let left = total(&binary.left, scope)?;
-    let right = total(&binary.right, scope)?;
     let op = binary.op;
+    let side = if op == Operator::StringConcat { total } else { exact };
+    let (left, right) = (side(&binary.left, scope)?, side(&binary.right, scope)?);
     match op {
         Operator::Eq
         | Operator::NotEq
@@ -391,7 +402,7 @@ fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal>
 }
 
 fn between(between: &Between, scope: &Scope) -> Result<Total, Refusal> {
-    let part = |e: &Expr| total(e, scope).map(|t| Box::new(t.expr));
+    let part = |e: &Expr| exact(e, scope).map(|t| Box::new(t.expr));
     let expr = Expr::Between(Between::new(
         part(&between.expr)?,
         between.negated,
@@ -403,9 +414,9 @@ fn between(between: &Between, scope: &Scope) -> Result<Total, Refusal> {
 
 fn in_list(list: &InList, scope: &Scope) -> Result<Total, Refusal> {
     check_listed(&Expr::InList(list.clone()), scope)?;
-    let expr = total(&list.expr, scope)?.expr;
+    let expr = exact(&list.expr, scope)?.expr;
     let items =
-        list.list.iter().map(|e| total(e, scope).map(|t| t.expr)).collect::<Result<_, _>>()?;
+        list.list.iter().map(|e| exact(e, scope).map(|t| t.expr)).collect::<Result<_, _>>()?;
     let expr = Expr::InList(InList::new(Box::new(expr), items, list.negated));
     Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
 }
@@ -430,17 +441,17 @@ fn like(like: &Like, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
 /// The union of the branches, each narrowed by its condition.
 fn case(case: &Case, scope: &Scope) -> Result<Total, Refusal> {
     check_listed(&Expr::Case(case.clone()), scope)?;
-    let base = case.expr.as_ref().map(|e| total(e, scope)).transpose()?;
+    let base = case.expr.as_ref().map(|e| exact(e, scope)).transpose()?;
     let mut branches = Vec::new();
     let mut when_then = Vec::new();
     for (when, then) in &case.when_then_expr {
-        let condition = total(when, scope)?;
+        let condition = exact(when, scope)?;
         let narrowed = if base.is_none() { scope.narrowed(when) } else { scope.clone() };
-        let then = total(then, &narrowed)?;
+        let then = exact(then, &narrowed)?;
         branches.push(then.facts);
         when_then.push((Box::new(condition.expr), Box::new(then.expr)));
     }
-    let otherwise = case.else_expr.as_ref().map(|e| total(e, scope)).transpose()?;
+    let otherwise = case.else_expr.as_ref().map(|e| exact(e, scope)).transpose()?;
     let nullable = otherwise.is_none();
     branches.extend(otherwise.iter().map(|t| t.facts.clone()));
     let mut facts = union(&branches);
@@ -457,7 +468,8 @@ fn case(case: &Case, scope: &Scope) -> Result<Total, Refusal> {
 
 /// Any cast becomes TRY_CAST; the analyzer inserts casts that can fail.
 fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
-    let inner = total(inner, scope)?;
+    let is_moment = is_temporal(to) && is_temporal(&type_of(inner, &scope.schema)?);
+    let inner = if is_moment { exact(inner, scope)? } else { total(inner, scope)? };
     let from = type_of(&inner.expr, &scope.schema)?;
     // Numbers of more than 38 digits are only compared, as what they are exactly.
     let widens_exactly = matches!(to, DataType::Decimal256(..))
@@ -480,6 +492,7 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
         {
             return Err(no_value(text, to, whole));
         }
+        let folded = folded.filter(|folded| is_moment || in_range(folded));
         let folded = folded.map_or_else(|| ScalarValue::try_new_null(to), Ok);
         return literal(folded.map_err(|_| not_allowed(whole, "this type has no NULL"))?);
     }
@@ -517,7 +530,7 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
         let carry = |range: &Interval| {
             let scaled = range.scale(&Rational::new(ticks.into(), from.into()));
             let rounded = scaled.floor().union(&scaled.ceil());
-            type_range(to).map_or(rounded.clone(), |fits| rounded.intersect(&fits))
+            calendar::reach(to).map_or(rounded.clone(), |fits| rounded.intersect(&fits))
         };
         facts.range = carry(&inner.facts.range);
         facts.always = carry(&inner.facts.always);
@@ -531,45 +544,9 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
     }
     // A cast can produce a date that no column has, so the limits are enforced here too.
     let expr = Expr::TryCast(TryCast::new(Box::new(inner.expr), to.clone()));
-    let expr = if is_temporal(to) { sound(expr, to) } else { expr };
+    let is_exact = is_moment && calendar::leaves(&facts.always, to);
+    let expr = if is_temporal(to) && !is_exact { sound(expr, to) } else { expr };
     Ok(with_image(Total { expr, facts }, scope))
-}
-
-/// A constant; NULL if it is a date that date functions do not accept, or a decimal with too many digits.
-fn literal(value: ScalarValue) -> Result<Total, Refusal> {
-    let bytes = match &value {
-        ScalarValue::Binary(Some(bytes))
-        | ScalarValue::LargeBinary(Some(bytes))
-        | ScalarValue::BinaryView(Some(bytes))
-        | ScalarValue::FixedSizeBinary(_, Some(bytes)) => bytes.len(),
-        other => other.try_as_str().flatten().map_or(0, str::len),
-    };
-    if bytes > MOST_OF_A_CONSTANT {
-        return Err(Refusal::new(
-            Reason::TooLarge,
-            "a constant",
-            format!(
-                "a constant below a release has at most {MOST_OF_A_CONSTANT} bytes, and this one has more"
-            ),
-            "a column in its place, or its first characters: left(x, 20) = '…'",
-        ));
-    }
-    let value = if in_range(&value) {
-        value
-    } else {
-        let null = ScalarValue::try_new_null(&value.data_type());
-        null.map_err(|_| not_allowed(&Expr::Literal(value, None), "this type has no NULL"))?
-    };
-    let facts = Facts::of_literal(&value);
-    Ok(Total { expr: Expr::Literal(value, None), facts })
-}
-
-/// Whether a constant lies in the range of its type; true for types without a range.
-fn in_range(value: &ScalarValue) -> bool {
-    match (type_range(&value.data_type()), rational(value)) {
-        (Some(limits), Some(point)) => limits.contains(&point),
-        _ => true,
-    }
 }
 
 /// Listed keys, cast to another type that represents the same values.

@@ -3,6 +3,7 @@
 //! In: an expression, and what is known of its columns. Out: whether the query itself may make it NULL. It decides whether
 //! NULL is a group; no bound relies on it.
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Cast, TryCast};
@@ -11,9 +12,10 @@ use num_bigint::BigInt;
 use num_traits::Zero;
 
 use super::facts::{Scope, constant, rational};
+use super::functions::takes_exact_moments;
 use super::interval::Interval;
 use super::shape::{is_string, type_of};
-use crate::functions::{temporal_limits, ticks_a_day};
+use crate::functions::{reach_of_moments, temporal_limits, ticks_a_day};
 use crate::privacy::Rational;
 
 /// Whether an expression may be NULL where none of its columns is.
@@ -21,7 +23,48 @@ use crate::privacy::Rational;
 /// # Guarantee
 /// Depends on the query and on declarations alone.
 pub(crate) fn makes_null(expr: &Expr, scope: &Scope) -> bool {
-    let of = |expr: &Expr| makes_null(expr, scope);
+    makes_null_as(expr, scope, Moments::Exact)
+}
+
+/// What becomes of moments that leave the calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moments {
+    /// They stay as they are.
+    Exact,
+    /// They are NULL.
+    Null,
+}
+
+/// What becomes of moments among the operands of an expression.
+fn of_operands(expr: &Expr, own: Moments, scope: &Scope) -> Moments {
+    let exact = |is_exact: bool| if is_exact { Moments::Exact } else { Moments::Null };
+    let is_moment = |expr: &Expr| {
+        let data_type = type_of(expr, &scope.schema);
+        data_type.is_ok_and(|own| temporal_limits(&own).is_some())
+    };
+    if let Expr::ScalarFunction(call) = expr {
+        return match call.func.name() {
+            "coalesce" | "nullif" | "least" | "greatest" => own,
+            _ => exact(takes_exact_moments(&call.func)),
+        };
+    }
+    if let Expr::Cast(Cast { expr: inner, .. }) | Expr::TryCast(TryCast { expr: inner, .. }) = expr
+    {
+        return if is_moment(inner) && is_moment(expr) { own } else { Moments::Null };
+    }
+    if let Expr::BinaryExpr(BinaryExpr { op, .. }) = expr {
+        let moves = matches!(op, Operator::Plus | Operator::Minus) && is_moment(expr);
+        return if moves { own } else { exact(*op != Operator::StringConcat) };
+    }
+    match matches!(expr, Expr::Alias(_) | Expr::Case(_)) {
+        true => own,
+        false => exact(!matches!(expr, Expr::Like(_))),
+    }
+}
+
+fn makes_null_as(expr: &Expr, scope: &Scope, moments: Moments) -> bool {
+    let operands = of_operands(expr, moments, scope);
+    let of = |expr: &Expr| makes_null_as(expr, scope, operands);
     // These are never NULL.
     let is_decided = matches!(
         expr,
@@ -62,7 +105,7 @@ pub(crate) fn makes_null(expr: &Expr, scope: &Scope) -> bool {
             return false;
         }
         let moves = matches!(op, Operator::Plus | Operator::Minus);
-        if moves && leaves_calendar(expr, scope) {
+        if moves && is_cut(expr, scope, moments) && leaves_calendar(expr, scope) {
             return true;
         }
         let divides = matches!(op, Operator::Divide | Operator::Modulo);
@@ -84,6 +127,12 @@ pub(crate) fn makes_null(expr: &Expr, scope: &Scope) -> bool {
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     walked.is_ok() && found
+}
+
+/// Whether a moment that an interval moves is NULL outside of the calendar: it is, where nanoseconds end with theirs.
+fn is_cut(expr: &Expr, scope: &Scope, moments: Moments) -> bool {
+    let ends = |own: DataType| reach_of_moments(&own) == temporal_limits(&own);
+    moments == Moments::Null || type_of(expr, &scope.schema).is_ok_and(ends)
 }
 
 /// Whether the intervals of an expression may move a column out of the calendar, where there is NULL.

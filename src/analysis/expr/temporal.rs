@@ -1,7 +1,7 @@
 //! Arithmetic of dates and timestamps below a release: days between two dates, and moments moved by an interval.
 //!
 //! In: total operands with their facts. Out: a total expression with its range, or nothing where an operator is not
-//! arithmetic of moments. Moments that leave the calendar are NULL; no expression fails.
+//! arithmetic of moments. Moments may leave the calendar, and are exact there; of nanoseconds, they are NULL. No expression fails.
 //!
 //! ```text
 //! discharged - admitted                 [0, 730] - [0, 600]       days in [-600, 730]
@@ -18,11 +18,14 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use num_traits::ToPrimitive;
 
+use super::calendar::reach;
 use super::facts::{Facts, KeySource, Scope, constant};
 use super::interval::Interval;
 use super::periods::{declared, undeclared};
 use crate::analysis::expr::shape::{MakeTotal, Total, is_temporal, partial, readable, type_of};
-use crate::functions::{Period, moved, moved_array};
+use crate::functions::{
+    Period, moved, moved_array, reach_of_moments, temporal_limits, ticks_a_day,
+};
 use crate::refusal::Refusal;
 
 /// `date - date`, and a moment plus or minus an interval; `None` for anything else.
@@ -54,37 +57,49 @@ pub(crate) fn arithmetic(
     if type_of(whole, &scope.schema)? != data_type {
         return Ok(None);
     }
-    let Some(expr) = moved(moment.expr, by, &data_type) else {
-        return Err(partial(
-            whole,
-            "the interval is too long, or too fine for the moments that it moves",
-            "at most 8,000 years, in whole ticks of the column",
-        ));
+    let Some(expr) = moved(moment.expr, by, &data_type) else { return Err(too_far(whole)) };
+    let image = |range: &Interval| moved_range(range, by, &data_type);
+    let leaves = || {
+        let reach = reach(&data_type)?;
+        let days = Interval::integer_range(-FARTHEST, FARTHEST);
+        let ticks = crate::privacy::Rational::from_integer(ticks_a_day(&data_type)?.into());
+        let inside = moment.facts.always.add(&days.scale(&ticks)).is_within(&reach);
+        // Nanoseconds end with their calendar.
+        Some(!inside && temporal_limits(&data_type) != reach_of_moments(&data_type))
     };
-    let limits = Facts::of_type(&data_type).always;
-    let image = |range: &Interval| {
-        ends(range, &data_type, |ends| {
-            let moved = moved_array(ends, by)?;
-            // An end that leaves the calendar is moved to its limit; the moments beyond it are NULL.
-            let ticks = cast_to_ticks(&moved)?;
-            Some((
-                ticks.is_valid(0).then(|| ticks.value(0)),
-                ticks.is_valid(1).then(|| ticks.value(1)),
-            ))
-        })
-        .map_or_else(
-            || limits.clone(),
-            |(lo, hi)| {
-                let integer = |end: i64| crate::privacy::Rational::from_integer(end.into());
-                Interval::new(lo.map(integer), hi.map(integer)).intersect(&limits)
-            },
-        )
-    };
+    if leaves().unwrap_or(false) {
+        return Err(too_far(whole));
+    }
     let facts = Facts {
         always: image(&moment.facts.always),
         ..Facts::ranged(image(&moment.facts.known()), true)
     };
     Ok(Some(Total { expr, facts }))
+}
+
+/// An interval moves a moment by less than so many days.
+const FARTHEST: i64 = 5_000_000;
+
+fn too_far(whole: &Expr) -> Refusal {
+    partial(
+        whole,
+        "the interval is too long, or too fine for the moments that it moves",
+        "at most 8,000 years, in whole ticks of the column",
+    )
+}
+
+/// Where an interval moves a range of moments.
+fn moved_range(range: &Interval, by: IntervalMonthDayNano, data_type: &DataType) -> Interval {
+    let reach = reach(data_type).unwrap_or_else(Interval::everything);
+    let moved = ends(range, data_type, |ends| {
+        let moved = moved_array(ends, by)?;
+        // An end that leaves what nanoseconds hold is moved to the limit; the moments beyond it are NULL.
+        let ticks = cast_to_ticks(&moved)?;
+        Some((ticks.is_valid(0).then(|| ticks.value(0)), ticks.is_valid(1).then(|| ticks.value(1))))
+    });
+    let Some((lo, hi)) = moved else { return reach };
+    let integer = |end: i64| crate::privacy::Rational::from_integer(end.into());
+    Interval::new(lo.map(integer), hi.map(integer)).intersect(&reach)
 }
 
 /// Days between two dates.

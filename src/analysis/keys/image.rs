@@ -29,9 +29,9 @@ use datafusion::logical_expr::{
 use super::grain::{Grain, Moments, grain_of, grain_of_condition};
 use super::{MOST_KEYS, known_keys, possible};
 use crate::analysis::below::walk::Tables;
+use crate::analysis::expr::exact;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, constant};
 use crate::analysis::expr::shape::{Total, is_string, parts_of, type_of};
-use crate::analysis::expr::total;
 use crate::catalog::RESERVED;
 use crate::functions::{is_late_value, without_nan};
 
@@ -54,8 +54,8 @@ const MAKE_TEXTS: [&str; 8] =
 /// The keys of an expression, if it has finitely many: those that a row can have which meets the conditions.
 ///
 /// # Guarantee
-/// On every row of the scope the expression is NULL, NaN, or one of the keys. They depend on declarations and on the
-/// query alone.
+/// On every row of the scope the expression is NULL, NaN, or one of the keys, be they moments outside of the calendar. They
+/// depend on declarations and on the query alone.
 pub(crate) fn key_image(expr: &Expr, scope: &Scope, tables: &dyn Tables) -> Option<KeySource> {
     if expr.try_as_col().is_some() || parts_of(expr) > MOST_PARTS {
         return None;
@@ -218,7 +218,7 @@ fn moments_of(
     column: &Expr,
     scope: &Scope,
 ) -> Option<(ArrayRef, Grain)> {
-    let facts = total(column, scope).ok()?.facts;
+    let facts = exact(column, scope).ok()?.facts;
     let data_type = type_of(column, &scope.schema).ok()?;
     let needed = || about.iter().filter_map(|(_, needs)| *needs);
     let all = needed().fold(own, Grain::and);
@@ -251,7 +251,7 @@ fn says_more(condition: &Expr, column: &Column) -> bool {
 
 /// The atom that a column of moments is, of which these are tried.
 fn atom_of_moments(column: &Expr, values: &ArrayRef, scope: &Scope) -> Option<Atom> {
-    let Total { expr: made, facts } = total(column, scope).ok()?;
+    let Total { expr: made, facts } = exact(column, scope).ok()?;
     if facts.is_unit {
         return None;
     }
@@ -400,7 +400,7 @@ fn combinations(atoms: &[Atom]) -> Option<usize> {
 
 /// The atom that an expression is, if its own values are known to be few.
 fn atom(expr: &Expr, scope: &Scope) -> Option<Atom> {
-    let Total { expr: made, facts } = total(expr, scope).ok()?;
+    let Total { expr: made, facts } = exact(expr, scope).ok()?;
     if facts.is_unit {
         return None;
     }
@@ -459,7 +459,7 @@ impl<'a> Trial<'a> {
                 None => Transformed::no(e),
             })
         });
-        total(&rewritten.ok()?.data, &self.scope).ok().map(|total| total.expr)
+        exact(&rewritten.ok()?.data, &self.scope).ok().map(|total| total.expr)
     }
 
     /// The combinations that meet the conditions, and whether no atom is NULL in one of them that has no such key, unless a

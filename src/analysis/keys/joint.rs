@@ -20,6 +20,7 @@ use super::together::Together;
 use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::walk::Tables;
 use crate::analysis::context::Context;
+use crate::analysis::expr::calendar::key_in_calendar;
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::measure::input_columns::{Asked, Group, keys_of, keys_together};
 
@@ -72,7 +73,8 @@ fn jointly(
         let rows = joint_keys(&own, &null_keys, &scope, tables)?;
         let types = places.iter().map(listed).collect::<Option<Vec<_>>>()?;
         let typed = |row: Vec<ScalarValue>| {
-            let values = row.iter().zip(&types).map(|(value, to)| value.cast_to(to).ok());
+            let values = row.iter().zip(&types);
+            let values = values.map(|(value, to)| key_in_calendar(value.cast_to(to).ok()?));
             values.collect::<Option<Vec<_>>>()
         };
         let rows = rows.into_iter().map(typed).collect::<Option<Vec<_>>>()?;

@@ -16,9 +16,9 @@ use super::{MOST_KEYS, known_keys};
 use crate::analysis::below::public_side::public_keys;
 use crate::analysis::below::trace::{Below, Definition, Trace};
 use crate::analysis::below::walk::Tables;
+use crate::analysis::expr::exact;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, never_null};
 use crate::analysis::expr::shape::{is_string, type_of};
-use crate::analysis::expr::total;
 
 /// A scope in which the columns of an expression have the keys that their public rows have, or that are computed for them.
 ///
@@ -127,7 +127,7 @@ fn keys_of(definition: &Definition, tables: &dyn Tables) -> Option<KeySource> {
 /// The keys of an expression over some rows.
 fn of_branch(expr: &Expr, below: &Below, tables: &dyn Tables) -> Option<KeySource> {
     let scope = with_known_keys(expr, &below.scope, &below.traces, tables);
-    let known = || total(expr, &scope).ok()?.facts.keys;
+    let known = || exact(expr, &scope).ok()?.facts.keys;
     key_image(expr, &scope, tables).or_else(known)
 }
 

@@ -10,7 +10,7 @@ use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::shape::{Total, readable};
-use crate::analysis::expr::total;
+use crate::analysis::expr::{exact, total};
 use crate::analysis::keys::lookup::Lookups;
 use crate::analysis::measure::input::{Argument, Read};
 use crate::analysis::measure::input_columns::Columns;
@@ -22,8 +22,8 @@ use crate::analysis::selection::choice::Choice;
 use crate::bind::quoting::name_of_column;
 use crate::catalog::quoted;
 use crate::dialect::{
-    AggregateCall, CandidatesClause, GroupStrategy, KeysClause, Operand, ReleaseClause,
-    SelectionClause, Selector, marked,
+    AggregateCall, AggregateName, CandidatesClause, GroupStrategy, KeysClause, Operand,
+    ReleaseClause, SelectionClause, Selector, marked,
 };
 use crate::functions::{temporal_limits, without_nan};
 use crate::refusal::Refusal;
@@ -147,7 +147,9 @@ pub(crate) fn argument_of(
 ) -> Result<Argument, NotAnalyzed> {
     let Some(expr) = expr.filter(|_| !aggregate.star) else { return Ok(Argument::none()) };
     let remedy = remedy(expr, frame.flow);
-    let Total { expr, facts } = total(expr, scope)?;
+    // A count tells only whether there is a value.
+    let is_counted = aggregate.function == AggregateName::Count && !aggregate.distinct;
+    let Total { expr, facts } = if is_counted { exact(expr, scope)? } else { total(expr, scope)? };
     let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
     let column = frame.columns.argument(without_nan(expr, &data_type));
     let is_listed = facts.keys.is_some();

@@ -16,6 +16,7 @@ use crate::analysis::below::public_side::public_rows;
 use crate::analysis::below::relation::{PrivateRelation, unit_name};
 use crate::analysis::below::trace::Clamped;
 use crate::analysis::below::walk::Tables;
+use crate::analysis::expr::calendar::keys_in_calendar;
 use crate::analysis::expr::facts::{Facts, KeySource};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable};
@@ -228,6 +229,9 @@ pub(crate) fn group_keys(
         }
         if !facts.is_unit && !states_delta {
             (facts, passing) = narrowed(expr, facts, listed, flow, tables);
+            let data_type = key.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
+            facts = facts.in_calendar(&data_type);
+            passing = passing.map(keys_in_calendar);
             let none = |keys: &[ScalarValue]| keys.is_empty();
             let image = matches!(&facts.keys, Some(KeySource::Values(keys)) if none(keys));
             if image && !facts.null_key || passing.as_deref().is_some_and(none) {
