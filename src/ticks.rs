@@ -74,6 +74,37 @@ impl Ticks {
         (most <= EXACT_IN_FLOAT.unsigned_abs()).then_some(ticks)
     }
 
+    /// The same as values of a decimal type: whole numbers of its last digit.
+    ///
+    /// # Guarantee
+    /// As that of [`Ticks::decimal`]. `None` too, when the lower end or the step has more places than the type.
+    pub fn of_scale(lo: &Rational, hi: &Rational, step: &Rational, scale: i8) -> Option<Self> {
+        let unit = Rational::from_integer(BigInt::from(10).pow(u8::try_from(scale).ok()?.into()));
+        let [first, width] = [lo, step].map(|end| end * &unit);
+        if !step.is_positive() || !first.is_integer() || !width.is_integer() {
+            return None;
+        }
+        let units = |x: &Rational| x.floor().to_integer().to_i128();
+        let grid = decimal_grid(u32::try_from(scale).ok()?);
+        let ticks = Self::new(grid, units(&first)?, units(&width)?, units(&(hi * &unit))?)?;
+        let most = ticks.unit(ticks.count - 1).unsigned_abs().max(ticks.first.unsigned_abs());
+        (most <= EXACT_IN_FLOAT.unsigned_abs()).then_some(ticks)
+    }
+
+    /// The tick nearest to a number of grid units, in grid units; halves go to the even tick.
+    pub fn nearest_unit(&self, units: i128) -> i128 {
+        let last = self.unit(self.count - 1);
+        let above = units.clamp(self.first, last) - self.first;
+        let (lower, rest) = (above / self.step, above % self.step);
+        // Doubled: a step has at most half the bits of an integer.
+        let is_upper = match (2 * rest).cmp(&self.step) {
+            Ordering::Less => false,
+            Ordering::Equal => lower % 2 == 1,
+            Ordering::Greater => true,
+        };
+        self.first + (lower + i128::from(is_upper)) * self.step
+    }
+
     /// A grid of 2^−k for a continuous range.
     ///
     /// # Guarantee
@@ -372,5 +403,23 @@ mod tests {
             let values = days.values(&[0, 10], &data_type).unwrap();
             assert_eq!((values.data_type(), values.len()), (&data_type, 2));
         }
+    }
+
+    /// The nearest tick, by comparing with all of them.
+    #[test]
+    fn decimals_go_to_their_nearest_tick() {
+        let ticks = |lo, hi, step| Ticks::of_scale(&number(lo), &number(hi), &number(step), 2);
+        let quarters = ticks("-1", "2.1", "0.25").unwrap();
+        assert_eq!((quarters.count(), quarters.unit(12)), (13, 200));
+        for units in -150..300_i128 {
+            let all = (0..quarters.count()).map(|i| (i, quarters.unit(i)));
+            let nearest = all.min_by_key(|(i, unit)| ((unit - units).abs(), i % 2));
+            assert_eq!(quarters.nearest_unit(units), nearest.unwrap().1, "{units}");
+        }
+        assert_eq!(quarters.nearest_unit(i128::MIN), -100);
+        assert_eq!(quarters.nearest_unit(i128::MAX), 200);
+        assert_eq!(ticks("0", "1", "0.001"), None);
+        assert_eq!(ticks("0.005", "1", "0.01"), None);
+        assert_eq!(ticks("0", "1", "0"), None);
     }
 }

@@ -23,7 +23,7 @@ use super::{named, of_numbers};
 use crate::grid::{Grid, GridRange, present};
 use crate::ticks::{TickFloats, Ticks};
 
-/// The tick nearest to a float, as a `Float64`; halves go to the even tick.
+/// The tick nearest to a float or to a decimal of the ticks' scale, as a value of its type; halves go to the even tick.
 pub(crate) fn snap(x: Expr, ticks: Ticks) -> Expr {
     ScalarUDF::from(Line::new("snap", OnLine::Nearest(ticks))).call(vec![x])
 }
@@ -155,7 +155,9 @@ impl ScalarUDFImpl for Line {
 
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
         match (&self.on, arg_types) {
-            (OnLine::Nearest(_), [DataType::Float64]) => Ok(DataType::Float64),
+            (OnLine::Nearest(_), [x @ (DataType::Float64 | DataType::Decimal128(..))]) => {
+                Ok(x.clone())
+            }
             (OnLine::Place(_), [_]) => Ok(DataType::Int64),
             _ => plan_err!("the function takes one column of numbers"),
         }
@@ -165,6 +167,13 @@ impl ScalarUDFImpl for Line {
         let [x] = args.args.as_slice() else { return exec_err!("the function takes one column") };
         let array = x.to_array(args.number_rows)?;
         Ok(ColumnarValue::Array(match &self.on {
+            OnLine::Nearest(ticks) if array.data_type().is_decimal() => {
+                let decimals = array.as_primitive_opt::<Decimal128Type>();
+                let Some(decimals) = decimals else { return exec_err!("the ticks are decimals") };
+                let snapped: PrimitiveArray<Decimal128Type> =
+                    decimals.unary(|units| ticks.nearest_unit(units));
+                Arc::new(snapped.with_data_type(array.data_type().clone()))
+            }
             OnLine::Nearest(ticks) => {
                 let floats = array.as_primitive_opt::<Float64Type>();
                 let Some(floats) = floats else { return exec_err!("the ticks are floats") };

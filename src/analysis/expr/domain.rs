@@ -15,11 +15,13 @@ use datafusion::logical_expr::{Expr, Operator};
 
 use super::facts::{Facts, KeySource, is_discrete, rational};
 use super::interval::Interval;
+use super::shape::unit_of;
 use crate::catalog::Domain;
 use crate::functions::{
     MOST_OF_A_CELL, YEARS, clamp, ends_of_sound, is_sound, only_listed, snap, sound,
     temporal_limits, without_nan, without_offset,
 };
+use crate::privacy::{Rational, decimal_text};
 use crate::sql_type::sql_type;
 use crate::ticks::Ticks;
 
@@ -199,9 +201,13 @@ fn stepped(
     step: &str,
 ) -> Result<(Expr, Facts), DomainError> {
     let is_number = data_type.is_integer() && is_discrete(data_type);
-    if !is_number && *data_type != DataType::Float64 {
+    let scale = match data_type {
+        DataType::Decimal128(_, scale) => Some(*scale),
+        _ => None,
+    };
+    if !is_number && scale.is_none() && *data_type != DataType::Float64 {
         return Err(DomainError(format!(
-            "STEP is for integers and DOUBLE, not for {}",
+            "STEP is for integers, DECIMAL and DOUBLE, not for {}",
             sql_type(data_type)
         )));
     }
@@ -210,16 +216,34 @@ fn stepped(
             .ok_or_else(|| DomainError(format!("'{text}' is not a number")))
     };
     let (low, high, width) = (exact(lo)?, exact(hi)?, exact(step)?);
-    if width <= crate::privacy::Rational::from_integer(0.into()) || low > high {
+    if width <= Rational::from_integer(0.into()) || low > high {
         return Err(DomainError("STEP must be positive, and the bounds in order".to_owned()));
     }
     if is_number && !(low.is_integer() && width.is_integer()) {
         return Err(DomainError("an integer column steps by whole numbers".to_owned()));
     }
-    let ticks = Ticks::decimal(&low, &high, &width)
+    let unit = unit_of(data_type);
+    if scale.is_some() && ![&low, &width].iter().all(|end| (*end / &unit).is_integer()) {
+        return Err(DomainError(format!(
+            "a column of type {} steps by multiples of {}",
+            sql_type(data_type),
+            decimal_text(&unit, 38)
+        )));
+    }
+    let ticks = match scale {
+        Some(scale) => Ticks::of_scale(&low, &high, &width, scale),
+        None => Ticks::decimal(&low, &high, &width),
+    };
+    let ticks = ticks
         .ok_or_else(|| DomainError("the domain has too many ticks, or too fine ones".to_owned()))?;
     let (low_value, high_value) = ends(data_type, lo, hi)?;
     let clamped = clamp(column, low_value, high_value);
+    if scale.is_some() {
+        let end = |i: u64| Rational::from_integer(ticks.unit(i).into()) * &unit;
+        let range = Interval::between(end(0), end(ticks.count() - 1));
+        let facts = Facts { keys: Some(KeySource::Ticks(ticks)), ..Facts::ranged(range, true) };
+        return Ok((snap(clamped, ticks), facts));
+    }
     let as_float = Expr::TryCast(TryCast::new(Box::new(clamped), DataType::Float64));
     let snapped = snap(as_float, ticks);
     let range = Interval::from_f64_bounds(ticks.float(0), ticks.float(ticks.count() - 1));
