@@ -197,7 +197,10 @@ pub(crate) fn holds_exactly(wider: &DataType, own: &DataType) -> bool {
 }
 
 /// The column that an expression is, or that it is in a wider type; and how many units of that type its own unit is.
-fn same_column<'a>(expr: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, Rational)> {
+pub(crate) fn same_column<'a>(
+    expr: &'a Expr,
+    schema: &DFSchemaRef,
+) -> Option<(&'a Column, Rational)> {
     let Expr::Cast(Cast { expr: inner, field }) = expr else {
         return expr.try_as_col().map(|column| (column, Rational::one()));
     };

@@ -132,37 +132,9 @@ fn cycle_of(has_days: bool, a_day: i64) -> (i64, i64) {
     (DAY * a_day, (DAY + days) * a_day - 1)
 }
 
-/// The first moment of x's range, and every later one of it at which a period of so many ticks begins; `None` for too many, and where
-/// nobody declared or asked for a range.
-///
-/// # Guarantee
-/// For every moment of the range, the last of these that is not after it lies in the same period.
-pub(crate) fn begins(x: &Facts, step: i64, data_type: &DataType, most: i64) -> Option<ArrayRef> {
-    begins_between(declared(x, data_type)?, step, data_type, most)
-}
-
-/// The same for 28 years, or for one day: all kinds of years, and of times of a day.
-pub(crate) fn begins_in_cycle(
-    has_days: bool,
-    step: i64,
-    data_type: &DataType,
-    most: i64,
-) -> Option<ArrayRef> {
-    begins_between(cycle_of(has_days, ticks_a_day(data_type)?), step, data_type, most)
-}
-
-fn begins_between(
-    (lo, hi): (i64, i64),
-    step: i64,
-    data_type: &DataType,
-    most: i64,
-) -> Option<ArrayRef> {
-    if step < 1 || hi.checked_sub(lo)? / step >= most.saturating_sub(2) {
-        return None;
-    }
-    let next = lo.div_euclid(step).checked_add(1)?.checked_mul(step)?;
-    let later = (next..=hi).step_by(usize::try_from(step).ok()?);
-    moments_of(std::iter::once(lo).chain(later), data_type)
+/// The first and the last day of 28 years in which every kind of year begins on every weekday.
+pub(crate) fn every_kind_of_year() -> (i64, i64) {
+    cycle_of(true, 1)
 }
 
 fn values(values: Vec<ScalarValue>) -> KeySource {
@@ -204,24 +176,34 @@ pub(crate) fn days(x: &Facts, from: &DataType) -> Option<KeySource> {
     }
 }
 
-/// The first and the last moment of a range that somebody declared or asked for: one that is narrower than the calendar on both
-/// sides, or that of a domain, by a thousand years on one side. Of the calendar's own ends, nothing was declared, and hardly any of its periods has a row.
+/// The first and the last moment of a range that somebody declared or asked for, see [`is_asked`].
 pub(crate) fn declared(x: &Facts, data_type: &DataType) -> Option<(i64, i64)> {
-    let (first, last) = temporal_limits(data_type)?;
-    let a_day = i128::from(ticks_a_day(data_type)?);
+    let asked = ends(&x.range)?;
+    is_asked(x, data_type, asked).then_some(asked)
+}
+
+/// Whether somebody declared or asked for moments from one to another: for some that are within the calendar on both sides, a few
+/// years at one of its ends, or those of a domain that leaves out a thousand years on one side. Of the calendar's own ends, nothing
+/// was declared, and hardly any of its periods has a row.
+pub(crate) fn is_asked(x: &Facts, data_type: &DataType, (lo, hi): (i64, i64)) -> bool {
+    let Some(((first, last), a_day)) = temporal_limits(data_type).zip(ticks_a_day(data_type))
+    else {
+        return false;
+    };
+    let a_day = i128::from(a_day);
     // How many ticks lie between the calendar's ends and those of a range.
     let beside = |(lo, hi): (i64, i64)| {
         (i128::from(lo) - i128::from(first), i128::from(last) - i128::from(hi))
     };
-    let asked = ends(&x.range)?;
     // A range that was moved, or is that of periods, may end a little within.
-    let (before, after) = beside(asked);
+    let (before, after) = beside((lo, hi));
     let is_narrow = before.min(after) > 1_000 * a_day;
+    let is_short = i128::from(hi) - i128::from(lo) <= 1_000 * a_day;
     // A domain may end with the calendar on one side: 9999-12-31 is the open end of many registers.
     let in_domain = ends(&x.always)
         .map(beside)
         .is_some_and(|(before, after)| before.max(after) > 366_000 * a_day);
-    (is_narrow || in_domain).then_some(asked)
+    is_narrow || is_short || in_domain
 }
 
 /// What is claimed of numbers of periods between moments of which nothing was declared, in place of the calendar's own.

@@ -9,7 +9,7 @@ use datafusion::common::{DFSchema, HashSet, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use crate::analysis::expr::facts::{Facts, KeySource, decimal_unit};
+use crate::analysis::expr::facts::{Facts, KeySource, constant, decimal_unit};
 use crate::analysis::expr::interval::Interval;
 use crate::bind::quoting::as_sql;
 use crate::functions::{YEARS, in_values_words, is_without_offset};
@@ -27,11 +27,17 @@ pub(crate) struct Total {
     pub(crate) facts: Facts,
 }
 
-/// How many parts an expression has.
+/// How many parts an expression has. The constants of a list are none.
 pub(crate) fn parts_of(expr: &Expr) -> usize {
-    let mut parts = 0;
-    let counted = expr.apply(|_| {
-        parts += 1;
+    let mut parts = 0_usize;
+    let counted = expr.apply(|part| {
+        parts = parts.saturating_add(1);
+        if let Expr::InList(list) = part
+            && list.list.iter().all(|item| constant(item).is_some())
+        {
+            parts = parts.saturating_add(parts_of(&list.expr));
+            return Ok(TreeNodeRecursion::Jump);
+        }
         Ok(TreeNodeRecursion::Continue)
     });
     counted.map_or(usize::MAX, |_| parts)

@@ -1,31 +1,30 @@
 //! On what of a moment an expression depends: its day, its hour, its minute or its second.
 //!
-//! In: an expression over a column of dates or timestamps. Out: its [`Grain`], and moments among which there is one for each
-//! value that the expression has. Columns of timestamps have too many values to try each; of their days, there are few.
+//! In: an expression over a column of dates or timestamps. Out: its [`Grain`], and where comparisons with constants cut the column: in
+//! each piece, the expression has one value on a period. Columns of timestamps have too many values to try each; of their days,
+//! there are few. Of a column of numbers, each is a period of its own.
 //!
 //! ```text
 //! date_trunc('month', ts)                     the day
 //! EXTRACT(HOUR FROM ts) < 9                   the hour; of every day the same
-//! CASE WHEN ts::date > … THEN … END           the day
+//! CASE WHEN ts > … THEN … END                 nothing, on either side of the cut
 //! ts::text                                    the moment itself: no grain
 //! ```
 
-use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchemaRef, ScalarValue};
-use datafusion::logical_expr::expr::{Between, Cast, ScalarFunction, TryCast};
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
-use num_bigint::BigInt;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
 use num_traits::ToPrimitive;
 
-use crate::analysis::expr::facts::{Facts, constant, rational};
-use crate::analysis::expr::periods::{begins, begins_in_cycle};
+use super::cuts::{Cut, Values, cuts_of, cuts_of_base};
+use crate::analysis::expr::facts::{constant, rational};
+use crate::analysis::expr::periods::every_kind_of_year;
 use crate::analysis::expr::shape::type_of;
 use crate::functions::{
     Finest, LabelFormat, Stride, is_date_bin, is_date_label, temporal_limits, ticks_a_day,
 };
-use crate::privacy::Rational;
 
 /// On what of a moment an expression depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,16 +37,9 @@ pub(crate) struct Grain {
     has_days: bool,
 }
 
-/// A column, and what it is compared in.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Moments<'a> {
-    pub(crate) column: &'a Column,
-    pub(crate) schema: &'a DFSchemaRef,
-}
-
 impl Grain {
-    /// That of an expression without the column.
-    const NOTHING: Self = Self { finest: Finest::Day, is_cyclic: true, has_days: false };
+    /// That of an expression that is the same on all of them.
+    pub(crate) const NOTHING: Self = Self { finest: Finest::Day, is_cyclic: true, has_days: false };
 
     fn of(finest: Finest, is_cyclic: bool, has_days: bool) -> Self {
         Self { finest: finest.max(Finest::Day), is_cyclic, has_days }
@@ -72,19 +64,40 @@ impl Grain {
         self.is_cyclic
     }
 
-    /// Moments of this type and in the range of x; where nobody declared one and every year is alike, those of 28 years, or of one
-    /// day. `None` for too many.
+    /// How many units of a type lie between two values that it may tell apart: `Some(None)` for all of them. `None` for a type of
+    /// other values.
+    pub(crate) fn step(self, data_type: &DataType) -> Option<Option<i128>> {
+        if self == Self::NOTHING {
+            return Some(None);
+        }
+        let Some(a_day) = ticks_a_day(data_type) else { return Some(Some(1)) };
+        // Of a date, the parts of a day are always the same.
+        let step = (a_day / per_day(self.finest)).max(i64::from(*data_type == DataType::Date32));
+        (step > 0).then(|| Some(step.into()))
+    }
+
+    /// A part of a piece of moments that has all of its values, where they come again: a day, 28 years, or 400; `None` where they
+    /// do not.
     ///
     /// # Guarantee
-    /// Whatever has this grain has one of its values on these moments wherever it has it on a moment of the range. Each moment is
-    /// the first one of its period in the range.
-    pub(crate) fn moments(self, x: &Facts, data_type: &DataType, most: usize) -> Option<ArrayRef> {
-        let step = ticks_a_day(data_type)? / per_day(self.finest);
-        // Of a date, the parts of a day are always the same.
-        let step = if *data_type == DataType::Date32 { step.max(1) } else { step };
-        let most = i64::try_from(most).ok()?;
-        let in_cycle = || begins_in_cycle(self.has_days, step, data_type, most);
-        begins(x, step, data_type, most).or_else(|| self.is_cyclic.then(in_cycle).flatten())
+    /// Whatever has this grain has the same values on both, if it has one result for each moment of a period in the piece.
+    pub(crate) fn cycle(
+        self,
+        (lo, hi): (i128, i128),
+        data_type: &DataType,
+    ) -> Option<(i128, i128)> {
+        /// The days after which the calendar begins anew.
+        const CENTURIES: i128 = 146_097;
+        let a_day = i128::from(ticks_a_day(data_type).filter(|_| self.is_cyclic)?);
+        if !self.has_days {
+            return Some((lo, hi.min(lo + a_day)));
+        }
+        let (first, last) = every_kind_of_year();
+        let (first, last) = (i128::from(first) * a_day, i128::from(last + 1) * a_day - 1);
+        match lo <= first && last <= hi {
+            true => Some((first, last)),
+            false => Some((lo, hi.min(lo + CENTURIES * a_day))),
+        }
     }
 }
 
@@ -97,103 +110,79 @@ fn per_day(finest: Finest) -> i64 {
     }
 }
 
-/// The grain of an expression; `None` if it depends on the moment itself, or in a way that is not known.
-pub(crate) fn grain_of(expr: &Expr, moments: Moments<'_>) -> Option<Grain> {
-    if !expr.column_refs().contains(moments.column) {
+/// The grain of an expression, in the pieces between cuts that are added; `None` if it depends on the moment itself, or in a way that
+/// is not known.
+///
+/// # Guarantee
+/// Between two neighbouring cuts, the expression has one value on all moments of a period.
+pub(crate) fn grain_of(expr: &Expr, values: Values<'_>, cuts: &mut Vec<Cut>) -> Option<Grain> {
+    if !expr.column_refs().contains(values.column) {
         return Some(Grain::NOTHING);
     }
-    if is_moment(expr, moments) {
-        let own = type_of(&Expr::Column(moments.column.clone()), moments.schema).ok()?;
+    if let Some(found) = cuts_of(expr, values) {
+        cuts.extend(found);
+        return Some(Grain::NOTHING);
+    }
+    if is_moment(expr, values) {
+        let own = type_of(&Expr::Column(values.column.clone()), values.schema).ok()?;
         return (own == DataType::Date32).then(|| Grain::of(Finest::Day, false, true));
+    }
+    if expr.try_as_col() == Some(values.column) {
+        // Each number by itself.
+        return Some(Grain::of(Finest::Day, false, true));
     }
     if let Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field }) =
         expr
         && *field.data_type() == DataType::Date32
-        && is_moment(inner, moments)
+        && is_moment(inner, values)
     {
         return Some(Grain::of(Finest::Day, false, true));
     }
     if let Expr::ScalarFunction(call) = expr
-        && let Some(grain) = of_call(call, moments)
+        && let Some(grain) = of_call(call, values)
     {
         return Some(grain);
     }
+    if let Expr::Case(case) = expr
+        && let Some(found) = cuts_of_base(case, values)
+    {
+        cuts.extend(found);
+        let thens = case.when_then_expr.iter().map(|(_, then)| then);
+        let mut results = thens.chain(&case.else_expr);
+        return results
+            .try_fold(Grain::NOTHING, |all, one| Some(all.and(grain_of(one, values, cuts)?)));
+    }
     let mut grain = Some(Grain::NOTHING);
     let walked = expr.apply_children(|child| {
-        grain = grain.zip(grain_of(child, moments)).map(|(all, one)| all.and(one));
+        grain = grain.zip(grain_of(child, values, cuts)).map(|(all, one)| all.and(one));
         Ok(if grain.is_some() { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     });
     walked.ok().and(grain)
 }
 
-/// The grain that moments must have so that a condition is true on the first moment of a period if it is true on one of them;
-/// `None` if no grain is known to suffice.
-///
-/// # Guarantee
-/// No moment on which the condition holds lies in a period of this grain on whose first moment it does not hold.
-pub(crate) fn grain_of_condition(condition: &Expr, moments: Moments<'_>) -> Option<Grain> {
-    if let Some(grain) = grain_of(condition, moments) {
-        return Some(grain);
-    }
-    if let Expr::Between(Between { expr, negated: false, low, high }) = condition {
-        let is_between = is_moment(expr, moments) && constant(high).is_some();
-        return is_between.then(|| compared(expr, Operator::GtEq, low, moments)).flatten();
-    }
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = condition else { return None };
-    if matches!(op, Operator::And | Operator::Or) {
-        let side = |one: &Expr| grain_of_condition(one, moments);
-        return Some(side(left)?.and(side(right)?));
-    }
-    match (is_moment(left, moments), is_moment(right, moments)) {
-        (true, false) => compared(left, *op, right, moments),
-        (false, true) => compared(right, op.swap()?, left, moments),
-        (true, true) | (false, false) => None,
-    }
-}
-
-/// The grain of a comparison of a moment with a constant: the first moment of a period is before the constant if any of it is; it
-/// is after one where a period begins there.
-fn compared(moment: &Expr, op: Operator, other: &Expr, moments: Moments<'_>) -> Option<Grain> {
-    let literal = constant(other)?;
-    let a_day = |data_type: &DataType| Some(Rational::from_integer(ticks_a_day(data_type)?.into()));
-    let days = rational(&literal)? / a_day(&literal.data_type())?;
-    let tick = a_day(&type_of(moment, moments.schema).ok()?)?.recip();
-    let first = match op {
-        Operator::Lt | Operator::LtEq => return Some(Grain::of(Finest::Day, false, true)),
-        Operator::GtEq => days,
-        Operator::Gt => days + tick,
-        _ => return None,
-    };
-    let begins = |finest: &Finest| {
-        (&first * Rational::from_integer(BigInt::from(per_day(*finest)))).is_integer()
-    };
-    let finest = [Finest::Day, Finest::Hour, Finest::Minute, Finest::Second];
-    finest.into_iter().find(begins).map(|finest| Grain::of(finest, false, true))
-}
-
 /// Whether an expression is the column, perhaps in a finer type.
-fn is_moment(expr: &Expr, moments: Moments<'_>) -> bool {
+fn is_moment(expr: &Expr, values: Values<'_>) -> bool {
     let local = |data_type: &DataType| temporal_limits(data_type).and(ticks_a_day(data_type));
     if let Expr::Alias(alias) = expr {
-        return is_moment(&alias.expr, moments);
+        return is_moment(&alias.expr, values);
     }
     if let Expr::Cast(Cast { expr: inner, field }) = expr {
-        let from = type_of(inner, moments.schema).ok();
+        let from = type_of(inner, values.schema).ok();
         let ticks = from.as_ref().and_then(local).zip(local(field.data_type()));
-        return ticks.is_some_and(|(own, finer)| finer % own == 0) && is_moment(inner, moments);
+        return ticks.is_some_and(|(own, finer)| finer % own == 0) && is_moment(inner, values);
     }
-    expr.try_as_col() == Some(moments.column)
-        && type_of(expr, moments.schema).is_ok_and(|own| local(&own).is_some())
+    expr.try_as_col() == Some(values.column)
+        && type_of(expr, values.schema).is_ok_and(|own| local(&own).is_some())
 }
 
 /// The grain of a function of moments.
-fn of_call(call: &ScalarFunction, moments: Moments<'_>) -> Option<Grain> {
+fn of_call(call: &ScalarFunction, values: Values<'_>) -> Option<Grain> {
     let literal = |expr: &Expr| {
         let Expr::Literal(value, _) = expr else { return None };
         Some(value.clone())
     };
     match (call.func.name(), call.args.as_slice()) {
-        ("date_part", [part, x]) if is_moment(x, moments) => {
+        ("date_part", [part, x]) if is_moment(x, values) => {
             let (finest, is_cyclic, has_days) = match text_of(part)?.as_str() {
                 "year" => (Finest::Year, false, true),
                 "quarter" | "month" | "week" | "day" | "doy" | "dow" => (Finest::Day, true, true),
@@ -204,7 +193,7 @@ fn of_call(call: &ScalarFunction, moments: Moments<'_>) -> Option<Grain> {
             };
             Some(Grain::of(finest, is_cyclic, has_days))
         }
-        ("date_trunc", [part, x]) if is_moment(x, moments) => {
+        ("date_trunc", [part, x]) if is_moment(x, values) => {
             let finest = match text_of(part)?.as_str() {
                 "year" | "quarter" | "month" | "week" | "day" => Finest::Day,
                 "hour" => Finest::Hour,
@@ -214,12 +203,12 @@ fn of_call(call: &ScalarFunction, moments: Moments<'_>) -> Option<Grain> {
             };
             Some(Grain::of(finest, false, true))
         }
-        (name, [x, format]) if is_date_label(&call.func) && is_moment(x, moments) => {
+        (name, [x, format]) if is_date_label(&call.func) && is_moment(x, values) => {
             let format = LabelFormat::parse(name, &literal(format)?)?;
             Some(Grain::of(format.finest(), format.is_cyclic(), format.has_days()))
         }
-        (_, [stride, x, origin @ ..]) if is_date_bin(&call.func) && is_moment(x, moments) => {
-            let data_type = type_of(x, moments.schema).ok()?;
+        (_, [stride, x, origin @ ..]) if is_date_bin(&call.func) && is_moment(x, values) => {
+            let data_type = type_of(x, values.schema).ok()?;
             let origin = match origin {
                 [] => 0,
                 [one] => ticks_of(&constant(one)?.cast_to(&data_type).ok()?)?,
@@ -256,7 +245,7 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::datatypes::{Field, Schema, TimeUnit};
-    use datafusion::common::DFSchema;
+    use datafusion::common::{Column, DFSchema};
     use datafusion::functions::expr_fn::{date_part, date_trunc};
     use datafusion::logical_expr::{cast, col, lit, not};
 
@@ -268,12 +257,14 @@ mod tests {
         lit(ScalarValue::Utf8(Some(text.to_owned())).cast_to(&SECONDS).unwrap())
     }
 
-    fn asked(expr: &Expr) -> (Option<Grain>, Option<Grain>) {
+    fn asked(expr: &Expr) -> (Option<Grain>, usize) {
         let fields = vec![Field::new("ts", SECONDS, true), Field::new("x", DataType::Int64, true)];
         let schema = Arc::new(DFSchema::try_from(Schema::new(fields)).unwrap());
         let column = Column::from_name("ts");
-        let moments = Moments { column: &column, schema: &schema };
-        (grain_of(expr, moments), grain_of_condition(expr, moments))
+        let values = Values { column: &column, schema: &schema };
+        let mut cuts = Vec::new();
+        let grain = grain_of(expr, values, &mut cuts);
+        (grain, cuts.len())
     }
 
     #[test]
@@ -293,29 +284,49 @@ mod tests {
         ] {
             assert_eq!(asked(&expr).0, grain, "{expr}");
         }
+        let whole = (-719_162 * 86_400, 2_932_897 * 86_400 - 1);
+        let cycle = |expr: &Expr, piece| asked(expr).0.unwrap().cycle(piece, &SECONDS);
         // Years that are not alike are no cycle.
-        let year = asked(&date_part(lit("year"), col("ts"))).0.unwrap();
-        assert!(year.moments(&Facts::of_type(&SECONDS), &SECONDS, 1_000_000).is_none());
-        let month = asked(&date_part(lit("month"), col("ts"))).0.unwrap();
-        let moments = month.moments(&Facts::of_type(&SECONDS), &SECONDS, 1_000_000).unwrap();
-        assert_eq!(moments.len(), 28 * 365 + 7);
+        assert_eq!(cycle(&date_part(lit("year"), col("ts")), whole), None);
+        let month = date_part(lit("month"), col("ts"));
+        let (lo, hi) = cycle(&month, whole).unwrap();
+        assert_eq!(hi + 1 - lo, (28 * 365 + 7) * 86_400);
+        assert_eq!(cycle(&month, (5, 86_400)), Some((5, 86_400)));
+        let since_2001 = 978_307_200;
+        let centuries = (since_2001, since_2001 + 146_097 * 86_400);
+        assert_eq!(cycle(&month, (since_2001, whole.1)), Some(centuries));
+        let hour = date_part(lit("hour"), col("ts"));
+        assert_eq!(cycle(&hour, (5, whole.1)), Some((5, 86_405)));
     }
 
     #[test]
-    fn a_condition_begins_where_a_period_does() {
-        let (day, second) = (Finest::Day, Finest::Second);
+    fn comparisons_cut_and_need_no_grain() {
+        let nothing = Some(Grain::NOTHING);
         let evening = || col("ts").gt_eq(seconds("2025-11-30T18:00:00"));
+        let day = || cast(col("ts"), DataType::Date32);
         for (condition, grain) in [
-            (col("ts").lt(seconds("2025-11-30T18:30:07")), Some(Grain::of(day, false, true))),
-            (col("ts").gt_eq(seconds("2025-11-30T00:00:00")), Some(Grain::of(day, false, true))),
-            (col("ts").gt(seconds("2025-11-29T23:59:59")), Some(Grain::of(day, false, true))),
-            (col("ts").gt(seconds("2025-11-30T00:00:00")), Some(Grain::of(second, false, true))),
-            (evening(), Some(Grain::of(Finest::Hour, false, true))),
-            (evening().or(col("x").eq(lit(1))), Some(Grain::of(Finest::Hour, false, true))),
-            (not(evening()), None),
-            (col("ts").eq(seconds("2025-11-30T18:00:00")), None),
+            (col("ts").lt(seconds("2025-11-30T18:30:07")), (nothing, 1)),
+            (col("ts").eq(seconds("2025-11-30T18:30:07")), (nothing, 1)),
+            (not(evening()).or(col("x").eq(lit(1))), (nothing, 1)),
+            (evening().is_not_true().and(col("ts").is_null()), (nothing, 2)),
+            (col("ts").in_list(vec![seconds("2025-11-30T18:30:07"); 3], true), (nothing, 3)),
+            (
+                col("ts").between(seconds("2025-11-30T00:00:00"), seconds("2025-12-01T00:00:00")),
+                (nothing, 2),
+            ),
+            (date_part(lit("year"), col("ts")).eq(lit(2024)), (nothing, 1)),
+            (
+                date_trunc(lit("month"), col("ts")).lt_eq(seconds("2025-11-30T00:00:00")),
+                (nothing, 1),
+            ),
+            (
+                date_part(lit("month"), col("ts")).eq(lit(3)),
+                (Some(Grain::of(Finest::Day, true, true)), 0),
+            ),
+            (day().eq(day()), (Some(Grain::of(Finest::Day, false, true)), 0)),
+            (col("ts").eq(col("ts")), (None, 0)),
         ] {
-            assert_eq!(asked(&condition).1, grain, "{condition}");
+            assert_eq!(asked(&condition), grain, "{condition}");
         }
     }
 }

@@ -15,41 +15,34 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array, new_null_array};
-use arrow::compute::{concat, partition, sort, take};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::{partition, sort};
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, HashSet, ScalarValue, TableReference};
-use datafusion::functions::string::expr_fn::octet_length;
-use datafusion::logical_expr::expr::{Cast, TryCast};
-use datafusion::logical_expr::{
-    BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit, when,
-};
+use datafusion::common::{Column, HashSet, ScalarValue};
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlanBuilder, Operator};
 
-use super::grain::{Grain, Moments, grain_of, grain_of_condition};
+use super::cuts::Values;
+use super::grain::{Grain, grain_of};
+use super::pieces::Line;
+use super::trial::{
+    Atom, MOST_IN_DOMAIN_ORDER, MOST_PARTS, MOST_TRIED, Trial, Tried, atom, combinations, is_late,
+    makes_texts, tried,
+};
 use super::{MOST_KEYS, known_keys, possible};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::exact;
-use crate::analysis::expr::facts::{Facts, KeySource, Scope, constant};
+use crate::analysis::expr::facts::{KeySource, Scope, constant};
+use crate::analysis::expr::nulls::makes_null;
 use crate::analysis::expr::shape::{Total, is_string, parts_of, type_of};
-use crate::catalog::RESERVED;
 use crate::functions::{is_late_value, without_nan};
 
-/// The most combinations of columns' values that are tried.
-const MOST_TRIED: usize = 1_000_000;
+/// A column of whose values there are no more is tried with each of them.
+const FEW: usize = 4_096;
 
-/// The most parts of an expression that is tried: each of them may be looked at once for each that is around it.
-const MOST_PARTS: usize = 64;
-
-/// The most bytes of the texts that are tried, all together: `a || b || …` makes long texts of short ones.
-const MOST_BYTES: usize = 64 << 20;
-
-/// Of fewer texts, keys come in the order of the domain; of more, in their own order.
-const MOST_IN_DOMAIN_ORDER: usize = 4_096;
-
-/// Functions whose texts may be longer than those that they are made of.
-const MAKE_TEXTS: [&str; 8] =
-    ["concat", "concat_ws", "lpad", "overlay", "repeat", "replace", "rpad", "translate"];
+/// The most values of columns that are tried where no condition says more of them than a range.
+const MOST_UNASKED: usize = 50_000;
 
 /// The keys of an expression, if it has finitely many: those that a row can have which meets the conditions.
 ///
@@ -63,13 +56,66 @@ pub(crate) fn key_image(expr: &Expr, scope: &Scope, tables: &dyn Tables) -> Opti
     let by_day = |expr: &Expr| by_day(expr, scope);
     let conditions: Vec<Expr> = scope.conditions.iter().map(by_day).collect();
     let expr = &by_day(expr);
-    let Tried { values, has_null } = by_moments(expr, &conditions, scope, tables)
-        .or_else(|| by_atoms(expr, &conditions, scope, tables))?;
-    let mut keys = distinct(&values)?;
-    if has_null {
-        keys.push(ScalarValue::try_new_null(values.data_type()).ok()?);
-    }
+    let listed = |Tried { values, has_null }: Tried| {
+        let mut keys = distinct(&values)?;
+        if has_null {
+            keys.push(ScalarValue::try_new_null(values.data_type()).ok()?);
+        }
+        Some(keys)
+    };
+    let keys = match by_columns(expr, &conditions, scope, tables) {
+        Some(tried) => listed(tried)?,
+        None => match by_pieces(expr, &conditions, scope, tables) {
+            Some(keys) => keys,
+            None => listed(by_atoms(expr, &conditions, scope, tables)?)?,
+        },
+    };
     (keys.len() <= MOST_KEYS).then(|| KeySource::Values(Arc::new(keys)))
+}
+
+/// The keys that are known of an expression over one column, whose values are too many to try, in each of the pieces that meet the
+/// conditions; `None` where the conditions leave all of them.
+fn by_pieces(
+    expr: &Expr,
+    conditions: &[Expr],
+    scope: &Scope,
+    tables: &dyn Tables,
+) -> Option<Vec<ScalarValue>> {
+    const MOST_PIECES: usize = 64;
+    let columns = expr.column_refs();
+    let column = columns.iter().next().filter(|_| columns.len() == 1)?;
+    if atom(&Expr::Column((*column).clone()), scope).is_some() {
+        return None;
+    }
+    let values = Values { column, schema: &scope.schema };
+    let (mut cuts, mut settled) = (Vec::new(), Vec::new());
+    for condition in conditions.iter().filter(|one| one.column_refs() == columns) {
+        let mut own = Vec::new();
+        if grain_of(condition, values, &mut own) == Some(Grain::NOTHING) {
+            cuts.extend(own);
+            settled.push(condition.clone());
+        }
+    }
+    let line = Line::new(column, scope, tables)?.cut(&cuts)?;
+    let all = line.len();
+    let line = line.meeting(&settled)?;
+    if line.len() == all || line.len() > MOST_PIECES || line.null_passes() {
+        return None;
+    }
+    let mut keys = Vec::new();
+    for scope in line.scopes() {
+        let Total { expr: made, facts } = exact(expr, &scope).ok()?;
+        let data_type = type_of(&made, &scope.schema).ok()?;
+        keys.extend(possible(known_keys(&facts, &data_type, "", false).ok()?, &facts));
+    }
+    let mut seen = HashSet::new();
+    keys.retain(|key| seen.insert(key.clone()));
+    // What the expression makes NULL; no row has NULL in the column.
+    if makes_null(expr, scope) && !keys.iter().any(ScalarValue::is_null) {
+        let data_type = type_of(expr, &scope.schema).ok()?;
+        keys.push(ScalarValue::try_new_null(&data_type).ok()?);
+    }
+    Some(keys)
 }
 
 /// The values of an expression for those of its atoms.
@@ -86,16 +132,17 @@ fn by_atoms(expr: &Expr, conditions: &[Expr], scope: &Scope, tables: &dyn Tables
     tried(expr, &atoms, conditions, tables)
 }
 
-/// The values of an expression for moments of which there are too many to try each, but few days, hours, minutes or seconds. `None`
-/// where the conditions say no more of them than a range.
-fn by_moments(
+/// The values of an expression for those of its columns, where some have too many to try each. `None` where conditions say too
+/// little of them.
+fn by_columns(
     expr: &Expr,
     conditions: &[Expr],
     scope: &Scope,
     tables: &dyn Tables,
 ) -> Option<Tried> {
-    let tries = columns_of(std::slice::from_ref(expr), conditions, scope)?;
-    if !tries.says_more {
+    let tries = columns_of(std::slice::from_ref(expr), conditions, scope, tables)?;
+    let most = if tries.says_more { MOST_TRIED } else { MOST_UNASKED };
+    if !tries.has_lines || combinations(&tries.atoms)? > most {
         return None;
     }
     tried(expr, &tries.atoms, &tries.decided, tables)
@@ -105,43 +152,89 @@ fn by_moments(
 struct Tries {
     atoms: Vec<Atom>,
     decided: Vec<Expr>,
-    /// Whether a condition says something of a column of moments but a range.
+    /// Whether not all values of some column are tried.
+    has_lines: bool,
+    /// Whether a condition says something of such a column but a range.
     says_more: bool,
 }
 
-/// The columns of expressions as atoms: all values of each, or moments that tell the expressions apart. `None` where they are too
+/// The columns of expressions as atoms: all values of each, or values that tell the expressions apart. `None` where they are too
 /// many.
-fn columns_of(exprs: &[Expr], conditions: &[Expr], scope: &Scope) -> Option<Tries> {
+fn columns_of(
+    exprs: &[Expr],
+    conditions: &[Expr],
+    scope: &Scope,
+    tables: &dyn Tables,
+) -> Option<Tries> {
     let mut atoms = Vec::new();
     let mut decided: Vec<&Expr> = conditions.iter().collect();
-    let mut any = false;
+    let (mut has_lines, mut any) = (false, false);
     let columns: BTreeSet<&Column> = exprs.iter().flat_map(Expr::column_refs).collect();
     for column in columns {
-        let own = Expr::Column(column.clone());
-        if let Some(atom) = atom(&own, scope) {
-            atoms.push(atom);
+        let all = atom(&Expr::Column(column.clone()), scope);
+        if let Some(few) = all.as_ref().filter(|all| all.values.len() <= FEW) {
+            atoms.push(few.clone());
             continue;
         }
-        let moments = Moments { column, schema: &scope.schema };
-        let grains = exprs.iter().map(|expr| grain_of(expr, moments));
-        let grain = grains.reduce(|all, one| all.zip(one).map(|(all, one)| all.and(one)))??;
-        let about: Vec<(&Expr, Option<Grain>)> = decided
+        let about: Vec<&Expr> = decided
             .iter()
+            .copied()
             .filter(|condition| condition.column_refs().contains(column))
-            .map(|condition| (*condition, grain_of_condition(condition, moments)))
             .collect();
-        let (values, grain) = moments_of(grain, &about, &own, scope)?;
-        let left_out = |condition: &Expr| {
-            let found = about.iter().find(|(one, _)| *one == condition);
-            found.is_some_and(|(_, needs)| needs.is_none_or(|needs| !grain.decides(needs)))
+        let Some(Told { atom, left_out }) = told(column, exprs, &about, scope, tables) else {
+            atoms.push(all?);
+            continue;
         };
-        any |= about.iter().any(|(one, _)| !left_out(one) && says_more(one, column));
-        decided.retain(|condition| !left_out(condition));
-        atoms.push(atom_of_moments(&own, &values, scope)?);
+        has_lines = true;
+        any |= about.iter().any(|one| !left_out.contains(one) && says_more(one, column));
+        decided.retain(|condition| !left_out.contains(condition));
+        atoms.push(atom);
     }
     combinations(&atoms)?;
     let decided = decided.into_iter().cloned().collect();
-    Some(Tries { atoms, decided, says_more: any })
+    Some(Tries { atoms, decided, has_lines, says_more: any })
+}
+
+/// Values of a column that tell expressions apart.
+struct Told<'a> {
+    atom: Atom,
+    /// The conditions on the column that they do not decide.
+    left_out: Vec<&'a Expr>,
+}
+
+/// Values of a column among which there is one for each result of some expressions, and of as many conditions as possible.
+fn told<'a>(
+    column: &Column,
+    exprs: &[Expr],
+    about: &[&'a Expr],
+    scope: &Scope,
+    tables: &dyn Tables,
+) -> Option<Told<'a>> {
+    let values = Values { column, schema: &scope.schema };
+    let mut cuts = Vec::new();
+    let grains = exprs.iter().map(|expr| grain_of(expr, values, &mut cuts));
+    let own = grains.reduce(|all, one| all.zip(one).map(|(all, one)| all.and(one)))??;
+    let mut needs = Vec::with_capacity(about.len());
+    for condition in about {
+        let mut more = Vec::new();
+        let needed = grain_of(condition, values, &mut more);
+        needs.push((*condition, needed));
+        cuts.extend(more.into_iter().filter(|_| needed.is_some()));
+    }
+    let is_settled = |(condition, needed): &&(&Expr, Option<Grain>)| {
+        *needed == Some(Grain::NOTHING) && condition.column_refs().len() == 1
+    };
+    let settled = needs.iter().filter(is_settled).map(|(condition, _)| (*condition).clone());
+    let line =
+        Line::new(column, scope, tables)?.cut(&cuts)?.meeting(&settled.collect::<Vec<_>>())?;
+    let needed = || needs.iter().filter_map(|(_, needed)| *needed);
+    let all = needed().fold(own, Grain::and);
+    let every_year = needed().filter(|needed| needed.is_cyclic()).fold(own, Grain::and);
+    let mut grains = [all, every_year, own].into_iter();
+    let (atom, grain) = grains.find_map(|grain| Some((line.tried(grain, MOST_TRIED)?, grain)))?;
+    let is_left_out = |needed: &Option<Grain>| needed.is_none_or(|needed| !grain.decides(needed));
+    let left_out = needs.iter().filter(|(_, needed)| is_left_out(needed));
+    Some(Told { atom, left_out: left_out.map(|(condition, _)| *condition).collect() })
 }
 
 /// The combinations of values that expressions can have together on a row that meets the conditions, each once; `None` where they
@@ -162,7 +255,7 @@ pub(crate) fn joint_keys(
     if exprs.iter().any(|expr| parts_of(expr) > MOST_PARTS || makes_texts(expr) || is_late(expr)) {
         return None;
     }
-    let tries = columns_of(&exprs, &conditions, scope)
+    let tries = columns_of(&exprs, &conditions, scope, tables)
         .or_else(|| atoms_of_all(&exprs, conditions, scope))?;
     let trial = Trial::new(&tries.atoms, tables)?;
     let (passing, named) = trial.passing(&tries.decided)?;
@@ -208,25 +301,7 @@ fn atoms_of_all(exprs: &[Expr], decided: Vec<Expr>, scope: &Scope) -> Option<Tri
         }
     }
     combinations(&atoms)?;
-    Some(Tries { atoms, decided, says_more: false })
-}
-
-/// Moments of a grain that tells an expression and as many of the conditions as possible.
-fn moments_of(
-    own: Grain,
-    about: &[(&Expr, Option<Grain>)],
-    column: &Expr,
-    scope: &Scope,
-) -> Option<(ArrayRef, Grain)> {
-    let facts = exact(column, scope).ok()?.facts;
-    let data_type = type_of(column, &scope.schema).ok()?;
-    let needed = || about.iter().filter_map(|(_, needs)| *needs);
-    let all = needed().fold(own, Grain::and);
-    let every_year = needed().filter(|needs| needs.is_cyclic()).fold(own, Grain::and);
-    [all, every_year, own].into_iter().find_map(|grain| {
-        let moments = grain.moments(&facts, &data_type, MOST_TRIED)?;
-        Some((moments, grain))
-    })
+    Some(Tries { atoms, decided, has_lines: false, says_more: false })
 }
 
 /// Whether a condition says something else of a column than which range it is in, which is known.
@@ -249,18 +324,6 @@ fn says_more(condition: &Expr, column: &Column) -> bool {
     between.negated || !is_column(&between.expr)
 }
 
-/// The atom that a column of moments is, of which these are tried.
-fn atom_of_moments(column: &Expr, values: &ArrayRef, scope: &Scope) -> Option<Atom> {
-    let Total { expr: made, facts } = exact(column, scope).ok()?;
-    if facts.is_unit {
-        return None;
-    }
-    let data_type = type_of(&made, &scope.schema).ok()?;
-    let null = new_null_array(&data_type, 1);
-    let values = concat(&[values.as_ref(), null.as_ref()]).ok()?;
-    Some(Atom { expr: column.clone(), null_key: facts.null_key, facts, data_type, values })
-}
-
 /// The keys of a column that a row can have which meets the conditions; `None` if no condition is about the column alone.
 ///
 /// # Guarantee
@@ -278,8 +341,19 @@ pub(crate) fn keys_that_pass(
     if conditions.is_empty() {
         return None;
     }
+    let conditions: Vec<Expr> = conditions.iter().map(|one| by_day(one, scope)).collect();
     let expr = Expr::Column(column.clone());
-    let Tried { values, has_null } = tried(&expr, &[atom(&expr, scope)?], &conditions, tables)?;
+    let few = atom(&expr, scope);
+    let Tried { values, has_null } = match few {
+        Some(few) => tried(&expr, &[few], &conditions, tables)?,
+        None => {
+            let about: Vec<&Expr> = conditions.iter().collect();
+            let Told { atom, left_out } =
+                told(column, std::slice::from_ref(&expr), &about, scope, tables)?;
+            let decided = conditions.iter().filter(|condition| !left_out.contains(condition));
+            tried(&expr, &[atom], &decided.cloned().collect::<Vec<_>>(), tables)?
+        }
+    };
     let mut keys = distinct(&values)?;
     if has_null {
         keys.push(ScalarValue::try_new_null(values.data_type()).ok()?);
@@ -346,17 +420,6 @@ fn whole(expr: &Expr) -> Option<i64> {
     whole
 }
 
-/// A part of an expression with finitely many values: a column, or the least that is around one with too many.
-struct Atom {
-    expr: Expr,
-    facts: Facts,
-    data_type: DataType,
-    /// Its values, and NULL.
-    values: ArrayRef,
-    /// Whether NULL is one of its keys. It is tried anyway, since any row may have it.
-    null_key: bool,
-}
-
 /// The atoms of an expression; `None` where a column has too many values, and so has everything around it.
 fn atoms_of(expr: &Expr, scope: &Scope) -> Option<Vec<Atom>> {
     if let Expr::Alias(alias) = expr {
@@ -390,169 +453,6 @@ fn atoms_of(expr: &Expr, scope: &Scope) -> Option<Vec<Atom>> {
         Some(atoms) if combinations(&atoms).is_some() => Some(atoms),
         _ => atom(expr, scope).map(|one| vec![one]),
     }
-}
-
-/// How many combinations of values there are to try; `None` for too many.
-fn combinations(atoms: &[Atom]) -> Option<usize> {
-    let count = atoms.iter().try_fold(1_usize, |n, atom| n.checked_mul(atom.values.len()));
-    count.filter(|n| *n <= MOST_TRIED)
-}
-
-/// The atom that an expression is, if its own values are known to be few.
-fn atom(expr: &Expr, scope: &Scope) -> Option<Atom> {
-    let Total { expr: made, facts } = exact(expr, scope).ok()?;
-    if facts.is_unit {
-        return None;
-    }
-    let data_type = type_of(&made, &scope.schema).ok()?;
-    let mut values = possible(known_keys(&facts, &data_type, "", false).ok()?, &facts);
-    let null_key = facts.null_key || values.iter().any(ScalarValue::is_null);
-    if !values.iter().any(ScalarValue::is_null) {
-        values.push(ScalarValue::try_new_null(&data_type).ok()?);
-    }
-    let values =
-        values.iter().map(|value| value.cast_to(&data_type)).collect::<Result<Vec<_>, _>>();
-    let values = ScalarValue::iter_to_array(values.ok()?).ok()?;
-    Some(Atom { expr: expr.clone(), facts, data_type, values, null_key })
-}
-
-/// What an expression is for every combination of its atoms' values.
-struct Tried {
-    values: ArrayRef,
-    /// Whether it is NULL for some combination in which no atom is NULL that has no such key, unless a condition is about it.
-    has_null: bool,
-}
-
-/// Every combination of the values of atoms, as rows that are read while the query is planned.
-struct Trial<'a> {
-    atoms: &'a [Atom],
-    scan: LogicalPlan,
-    scope: Scope,
-    tries: usize,
-}
-
-impl<'a> Trial<'a> {
-    fn new(atoms: &'a [Atom], tables: &dyn Tables) -> Option<Self> {
-        let fields = atoms.iter().enumerate();
-        let fields = fields.map(|(i, atom)| Field::new(atom_name(i), atom.data_type.clone(), true));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let rows = RecordBatch::try_new(schema, combined(atoms)?).ok()?;
-        let table = TableReference::bare(format!("{RESERVED}_atoms"));
-        let scan = LogicalPlanBuilder::scan(table, tables.pinned(rows)?, None);
-        let scan = scan.and_then(LogicalPlanBuilder::build).ok()?;
-        let facts = atoms.iter().map(|atom| Facts { nullable: true, ..atom.facts.clone() });
-        let scope = Scope::new(Arc::clone(scan.schema()), facts.collect());
-        Some(Self { atoms, scan, scope, tries: combinations(atoms)?.max(1) })
-    }
-
-    /// The column of an atom.
-    fn column(&self, i: usize) -> Option<Expr> {
-        self.scope.schema.columns().into_iter().nth(i).map(Expr::Column)
-    }
-
-    /// An expression over the atoms; `None` if it names anything else.
-    fn over_atoms(&self, expr: &Expr) -> Option<Expr> {
-        let rewritten = expr.clone().transform_down(|e| {
-            let place = self.atoms.iter().position(|atom| atom.expr == e);
-            Ok(match place.and_then(|i| self.column(i)) {
-                Some(column) => Transformed::new(column, true, TreeNodeRecursion::Jump),
-                None => Transformed::no(e),
-            })
-        });
-        exact(&rewritten.ok()?.data, &self.scope).ok().map(|total| total.expr)
-    }
-
-    /// The combinations that meet the conditions, and whether no atom is NULL in one of them that has no such key, unless a
-    /// condition is about it: NULL is a key where a condition on it lets NULL pass, such as IS NULL. Conditions that the atoms do not
-    /// decide are ignored.
-    fn passing(&self, conditions: &[Expr]) -> Option<(LogicalPlanBuilder, Expr)> {
-        let is_decided = |condition: &&Expr| {
-            parts_of(condition) <= MOST_PARTS
-                && !is_late(condition)
-                && (self.tries <= MOST_IN_DOMAIN_ORDER || !makes_texts(condition))
-        };
-        let mut passing = LogicalPlanBuilder::from(self.scan.clone());
-        let mut said = BTreeSet::new();
-        let decided = conditions.iter().filter(is_decided);
-        for condition in decided.filter_map(|condition| self.over_atoms(condition)) {
-            said.extend(condition.column_refs().into_iter().map(|column| column.name.clone()));
-            passing = passing.filter(condition).ok()?;
-        }
-        let is_unnamed =
-            |(i, atom): &(usize, &Atom)| !atom.null_key && !said.contains(&atom_name(*i));
-        let unnamed = self.atoms.iter().enumerate().filter(is_unnamed);
-        let named = unnamed
-            .filter_map(|(i, _)| self.column(i))
-            .map(Expr::is_not_null)
-            .reduce(Expr::and)
-            .unwrap_or_else(|| lit(true));
-        Some((passing, named))
-    }
-}
-
-fn atom_name(i: usize) -> String {
-    format!("atom{i}")
-}
-
-/// The values of an expression for every combination of its atoms' values that meets the conditions.
-fn tried(expr: &Expr, atoms: &[Atom], conditions: &[Expr], tables: &dyn Tables) -> Option<Tried> {
-    let trial = Trial::new(atoms, tables)?;
-    let made = trial.over_atoms(expr)?;
-    let data_type = type_of(&made, &trial.scope.schema).ok()?;
-    let (passing, named) = trial.passing(conditions)?;
-    let value = without_nan(made, &data_type);
-    let mut columns = match is_string(&data_type) {
-        true => {
-            let most = i64::try_from(MOST_BYTES / trial.tries).ok()?;
-            let bytes = TryCast::new(Box::new(octet_length(value.clone())), DataType::Int64);
-            let is_long = Expr::TryCast(bytes).gt(lit(most));
-            let null = lit(ScalarValue::try_new_null(&data_type).ok()?);
-            let short = when(is_long.clone(), null).otherwise(value).ok()?;
-            vec![short.alias("value"), is_long.alias("is_long")]
-        }
-        false => vec![value.alias("value")],
-    };
-    columns.push(named.alias("named"));
-    let rows = tables.read(&passing.project(columns).ok()?.build().ok()?)?;
-    let (values, named) = match rows.columns() {
-        [values, named] => (values, named),
-        // A text that is too long is not listed, and neither are the others.
-        [values, is_long, named] if is_long.as_boolean_opt()?.true_count() == 0 => (values, named),
-        _ => return None,
-    };
-    let named = named.as_boolean_opt()?;
-    let has_null = (0..values.len()).any(|i| values.is_null(i) && named.value(i));
-    Some(Tried { values: Arc::clone(values), has_null })
-}
-
-/// Whether an expression joins or replaces texts, which may become long.
-fn makes_texts(expr: &Expr) -> bool {
-    let makes = |part: &Expr| {
-        let joins = matches!(part, Expr::BinaryExpr(BinaryExpr { op: Operator::StringConcat, .. }));
-        let called =
-            matches!(part, Expr::ScalarFunction(call) if MAKE_TEXTS.contains(&call.func.name()));
-        Ok(joins || called)
-    };
-    expr.exists(makes).unwrap_or(true)
-}
-
-/// Whether the value of an expression is not known while the query is planned.
-fn is_late(expr: &Expr) -> bool {
-    expr.exists(|part| Ok(matches!(part, Expr::ScalarFunction(call) if is_late_value(&call.func))))
-        .unwrap_or(true)
-}
-
-/// Every combination of the atoms' values, the last atom fastest.
-fn combined(atoms: &[Atom]) -> Option<Vec<ArrayRef>> {
-    let count = u32::try_from(combinations(atoms)?).ok()?;
-    let (mut columns, mut repeats) = (Vec::new(), count);
-    for atom in atoms {
-        let own = u32::try_from(atom.values.len()).ok()?;
-        repeats /= own;
-        let rows = (0..count).map(|row| row / repeats % own);
-        columns.push(take(&atom.values, &UInt32Array::from_iter_values(rows), None).ok()?);
-    }
-    Some(columns)
 }
 
 /// The values of a column that are not NULL, each once.

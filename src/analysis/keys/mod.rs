@@ -5,16 +5,19 @@
 //! reveals nothing.
 
 pub(crate) mod complete;
+pub(crate) mod cuts;
 pub(crate) mod equal;
 pub(crate) mod grain;
 pub(crate) mod image;
 pub(crate) mod joint;
 pub(crate) mod lookup;
 pub(crate) mod of_column;
+pub(crate) mod pieces;
 pub(crate) mod public_keys;
 pub(crate) mod siblings;
 pub(crate) mod target;
 pub(crate) mod together;
+pub(crate) mod trial;
 pub(crate) mod unknown;
 
 use std::collections::HashSet;

@@ -22,6 +22,7 @@ pub(crate) mod object_layouts;
 pub(crate) mod objects;
 pub(crate) mod one_group;
 pub(crate) mod paid;
+pub(crate) mod possible_keys;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 pub(crate) mod rare;

@@ -1,0 +1,240 @@
+//! Expressions tried on values of what they are made of, while a query is planned, by the functions that run on rows.
+//!
+//! In: atoms, each a column or an expression with some values. Out: what other expressions are for each combination of these values
+//! that meets the conditions.
+//!
+//! ```text
+//! a: 1, 2, NULL   b: 'x', NULL   WHERE a > 1      a || b: '2x', NULL
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array, new_null_array};
+use arrow::compute::{concat, take};
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{ScalarValue, TableReference};
+use datafusion::functions::string::expr_fn::octet_length;
+use datafusion::logical_expr::expr::TryCast;
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit, when,
+};
+
+use super::{known_keys, possible};
+use crate::analysis::below::walk::Tables;
+use crate::analysis::expr::exact;
+use crate::analysis::expr::facts::{Facts, Scope};
+use crate::analysis::expr::shape::{Total, is_string, parts_of, type_of};
+use crate::catalog::RESERVED;
+use crate::functions::{is_late_value, without_nan};
+
+/// The most combinations of columns' values that are tried.
+pub(super) const MOST_TRIED: usize = 1_000_000;
+
+/// The most parts of an expression that is tried: each of them may be looked at once for each that is around it.
+pub(super) const MOST_PARTS: usize = 64;
+
+/// The most bytes of the texts that are tried, all together: `a || b || …` makes long texts of short ones.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Of fewer texts, keys come in the order of the domain; of more, in their own order.
+pub(super) const MOST_IN_DOMAIN_ORDER: usize = 4_096;
+
+/// Functions whose texts may be longer than those that they are made of.
+const MAKE_TEXTS: [&str; 8] =
+    ["concat", "concat_ws", "lpad", "overlay", "repeat", "replace", "rpad", "translate"];
+
+/// A part of an expression with finitely many values: a column, or the least that is around one with too many.
+#[derive(Clone)]
+pub(super) struct Atom {
+    pub(super) expr: Expr,
+    pub(super) facts: Facts,
+    pub(super) data_type: DataType,
+    /// Its values, and NULL.
+    pub(super) values: ArrayRef,
+    /// Whether NULL is one of its keys. It is tried anyway, since any row may have it.
+    pub(super) null_key: bool,
+}
+
+impl Atom {
+    /// The atom that an expression is, of which these values are tried.
+    pub(super) fn of_values(expr: &Expr, values: &ArrayRef, scope: &Scope) -> Option<Self> {
+        let Total { expr: made, facts } = exact(expr, scope).ok()?;
+        if facts.is_unit {
+            return None;
+        }
+        let data_type = type_of(&made, &scope.schema).ok()?;
+        let null = new_null_array(&data_type, 1);
+        let values = concat(&[values.as_ref(), null.as_ref()]).ok()?;
+        Some(Self { expr: expr.clone(), null_key: facts.null_key, facts, data_type, values })
+    }
+}
+
+/// How many combinations of values there are to try; `None` for too many.
+pub(super) fn combinations(atoms: &[Atom]) -> Option<usize> {
+    let count = atoms.iter().try_fold(1_usize, |n, atom| n.checked_mul(atom.values.len()));
+    count.filter(|n| *n <= MOST_TRIED)
+}
+
+/// The atom that an expression is, if its own values are known to be few.
+pub(super) fn atom(expr: &Expr, scope: &Scope) -> Option<Atom> {
+    let Total { expr: made, facts } = exact(expr, scope).ok()?;
+    if facts.is_unit {
+        return None;
+    }
+    let data_type = type_of(&made, &scope.schema).ok()?;
+    let mut values = possible(known_keys(&facts, &data_type, "", false).ok()?, &facts);
+    let null_key = facts.null_key || values.iter().any(ScalarValue::is_null);
+    if !values.iter().any(ScalarValue::is_null) {
+        values.push(ScalarValue::try_new_null(&data_type).ok()?);
+    }
+    let values =
+        values.iter().map(|value| value.cast_to(&data_type)).collect::<Result<Vec<_>, _>>();
+    let values = ScalarValue::iter_to_array(values.ok()?).ok()?;
+    Some(Atom { expr: expr.clone(), facts, data_type, values, null_key })
+}
+
+/// What an expression is for every combination of its atoms' values.
+pub(super) struct Tried {
+    pub(super) values: ArrayRef,
+    /// Whether it is NULL for some combination in which no atom is NULL that has no such key, unless a condition is about it.
+    pub(super) has_null: bool,
+}
+
+/// Every combination of the values of atoms, as rows that are read while the query is planned.
+pub(super) struct Trial<'a> {
+    pub(super) atoms: &'a [Atom],
+    pub(super) scan: LogicalPlan,
+    pub(super) scope: Scope,
+    pub(super) tries: usize,
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn new(atoms: &'a [Atom], tables: &dyn Tables) -> Option<Self> {
+        let fields = atoms.iter().enumerate();
+        let fields = fields.map(|(i, atom)| Field::new(atom_name(i), atom.data_type.clone(), true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let rows = RecordBatch::try_new(schema, combined(atoms)?).ok()?;
+        let table = TableReference::bare(format!("{RESERVED}_atoms"));
+        let scan = LogicalPlanBuilder::scan(table, tables.pinned(rows)?, None);
+        let scan = scan.and_then(LogicalPlanBuilder::build).ok()?;
+        let facts = atoms.iter().map(|atom| Facts { nullable: true, ..atom.facts.clone() });
+        let scope = Scope::new(Arc::clone(scan.schema()), facts.collect());
+        Some(Self { atoms, scan, scope, tries: combinations(atoms)?.max(1) })
+    }
+
+    /// The column of an atom.
+    pub(super) fn column(&self, i: usize) -> Option<Expr> {
+        self.scope.schema.columns().into_iter().nth(i).map(Expr::Column)
+    }
+
+    /// An expression over the atoms; `None` if it names anything else.
+    pub(super) fn over_atoms(&self, expr: &Expr) -> Option<Expr> {
+        let rewritten = expr.clone().transform_down(|e| {
+            let place = self.atoms.iter().position(|atom| atom.expr == e);
+            Ok(match place.and_then(|i| self.column(i)) {
+                Some(column) => Transformed::new(column, true, TreeNodeRecursion::Jump),
+                None => Transformed::no(e),
+            })
+        });
+        exact(&rewritten.ok()?.data, &self.scope).ok().map(|total| total.expr)
+    }
+
+    /// The combinations that meet the conditions, and whether no atom is NULL in one of them that has no such key, unless a
+    /// condition is about it: NULL is a key where a condition on it lets NULL pass, such as IS NULL. Conditions that the atoms do not
+    /// decide are ignored.
+    pub(super) fn passing(&self, conditions: &[Expr]) -> Option<(LogicalPlanBuilder, Expr)> {
+        let is_decided = |condition: &&Expr| {
+            parts_of(condition) <= MOST_PARTS
+                && !is_late(condition)
+                && (self.tries <= MOST_IN_DOMAIN_ORDER || !makes_texts(condition))
+        };
+        let mut passing = LogicalPlanBuilder::from(self.scan.clone());
+        let mut said = BTreeSet::new();
+        let decided = conditions.iter().filter(is_decided);
+        for condition in decided.filter_map(|condition| self.over_atoms(condition)) {
+            said.extend(condition.column_refs().into_iter().map(|column| column.name.clone()));
+            passing = passing.filter(condition).ok()?;
+        }
+        let is_unnamed =
+            |(i, atom): &(usize, &Atom)| !atom.null_key && !said.contains(&atom_name(*i));
+        let unnamed = self.atoms.iter().enumerate().filter(is_unnamed);
+        let named = unnamed
+            .filter_map(|(i, _)| self.column(i))
+            .map(Expr::is_not_null)
+            .reduce(Expr::and)
+            .unwrap_or_else(|| lit(true));
+        Some((passing, named))
+    }
+}
+
+fn atom_name(i: usize) -> String {
+    format!("atom{i}")
+}
+
+/// The values of an expression for every combination of its atoms' values that meets the conditions.
+pub(super) fn tried(
+    expr: &Expr,
+    atoms: &[Atom],
+    conditions: &[Expr],
+    tables: &dyn Tables,
+) -> Option<Tried> {
+    let trial = Trial::new(atoms, tables)?;
+    let made = trial.over_atoms(expr)?;
+    let data_type = type_of(&made, &trial.scope.schema).ok()?;
+    let (passing, named) = trial.passing(conditions)?;
+    let value = without_nan(made, &data_type);
+    let mut columns = match is_string(&data_type) {
+        true => {
+            let most = i64::try_from(MOST_BYTES / trial.tries).ok()?;
+            let bytes = TryCast::new(Box::new(octet_length(value.clone())), DataType::Int64);
+            let is_long = Expr::TryCast(bytes).gt(lit(most));
+            let null = lit(ScalarValue::try_new_null(&data_type).ok()?);
+            let short = when(is_long.clone(), null).otherwise(value).ok()?;
+            vec![short.alias("value"), is_long.alias("is_long")]
+        }
+        false => vec![value.alias("value")],
+    };
+    columns.push(named.alias("named"));
+    let rows = tables.read(&passing.project(columns).ok()?.build().ok()?)?;
+    let (values, named) = match rows.columns() {
+        [values, named] => (values, named),
+        // A text that is too long is not listed, and neither are the others.
+        [values, is_long, named] if is_long.as_boolean_opt()?.true_count() == 0 => (values, named),
+        _ => return None,
+    };
+    let named = named.as_boolean_opt()?;
+    let has_null = (0..values.len()).any(|i| values.is_null(i) && named.value(i));
+    Some(Tried { values: Arc::clone(values), has_null })
+}
+
+/// Whether an expression joins or replaces texts, which may become long.
+pub(super) fn makes_texts(expr: &Expr) -> bool {
+    let makes = |part: &Expr| {
+        let joins = matches!(part, Expr::BinaryExpr(BinaryExpr { op: Operator::StringConcat, .. }));
+        let called =
+            matches!(part, Expr::ScalarFunction(call) if MAKE_TEXTS.contains(&call.func.name()));
+        Ok(joins || called)
+    };
+    expr.exists(makes).unwrap_or(true)
+}
+
+/// Whether the value of an expression is not known while the query is planned.
+pub(super) fn is_late(expr: &Expr) -> bool {
+    expr.exists(|part| Ok(matches!(part, Expr::ScalarFunction(call) if is_late_value(&call.func))))
+        .unwrap_or(true)
+}
+
+/// Every combination of the atoms' values, the last atom fastest.
+fn combined(atoms: &[Atom]) -> Option<Vec<ArrayRef>> {
+    let count = u32::try_from(combinations(atoms)?).ok()?;
+    let (mut columns, mut repeats) = (Vec::new(), count);
+    for atom in atoms {
+        let own = u32::try_from(atom.values.len()).ok()?;
+        repeats /= own;
+        let rows = (0..count).map(|row| row / repeats % own);
+        columns.push(take(&atom.values, &UInt32Array::from_iter_values(rows), None).ok()?);
+    }
+    Some(columns)
+}
