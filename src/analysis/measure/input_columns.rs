@@ -16,7 +16,7 @@ use crate::analysis::below::public_side::public_rows;
 use crate::analysis::below::relation::{PrivateRelation, unit_name};
 use crate::analysis::below::trace::Clamped;
 use crate::analysis::below::walk::Tables;
-use crate::analysis::expr::calendar::keys_in_calendar;
+use crate::analysis::expr::calendar::{key_in_calendar, keys_in_calendar};
 use crate::analysis::expr::facts::{Facts, KeySource};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable};
@@ -219,6 +219,8 @@ pub(crate) fn group_keys(
                 return Err(no_public_key(&short).into());
             }
         }
+        let data_type = key.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
+        facts = facts.in_calendar(&data_type);
         // An interval of whole numbers or days holds the keys, and perhaps others that no row can have.
         let listed = matches!(facts.keys, Some(KeySource::Values(_) | KeySource::Ticks(_)));
         let mut passing = None;
@@ -229,8 +231,9 @@ pub(crate) fn group_keys(
         }
         if !facts.is_unit && !states_delta {
             (facts, passing) = narrowed(expr, facts, listed, flow, tables);
-            let data_type = key.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
-            facts = facts.in_calendar(&data_type);
+            if !computed || !*of_the_data {
+                facts = facts.in_calendar(&data_type);
+            }
             passing = passing.map(keys_in_calendar);
             let none = |keys: &[ScalarValue]| keys.is_empty();
             let image = matches!(&facts.keys, Some(KeySource::Values(keys)) if none(keys));
@@ -247,7 +250,6 @@ pub(crate) fn group_keys(
             )
             .into());
         }
-        let data_type = key.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
         let (column, raw) = (columns.expressions.len(), flow.raw_of_listed(expr));
         columns.key(without_nan(key, &data_type));
         let clamped = flow.raw_of_clamped(expr).filter(|_| data_type.is_integer());
@@ -424,8 +426,9 @@ pub(crate) fn keys_together(
     }
     let several = sources.into_iter().filter(|(_, places, _)| places.len() > 1);
     let together = several.filter_map(|(plan, columns, names)| {
-        let rows = public_rows(tables, &plan, &names, MOST_KEYS)?;
-        Some(Together { columns, rows })
+        let rows = public_rows(tables, &plan, &names, MOST_KEYS)?.into_iter();
+        let rows = rows.map(|row| row.into_iter().map(key_in_calendar).collect());
+        Some(Together { columns, rows: rows.collect::<Option<_>>()? })
     });
     together.collect()
 }
