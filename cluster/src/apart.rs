@@ -30,7 +30,7 @@ use datafusion_distributed::{
     DistributedExec, DistributedLeafExec, NetworkBoundaryExt, NetworkCoalesceExec,
     NetworkShuffleExec, Stage,
 };
-use hushql::exec::elsewhere::bounded_unit;
+use hushql::exec::distributed::bounded_unit;
 
 use crate::carried::Carried;
 use crate::codec::goes_by_name;

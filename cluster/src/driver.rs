@@ -32,7 +32,7 @@ use datafusion_distributed::{
     ScaleUpLeafNodeEventResponse, SessionStateBuilderExt, WorkerResolver,
 };
 use futures::{StreamExt, TryStreamExt, future, stream};
-use hushql::exec::elsewhere::{BoundingKey, CannotRunThere, Part, Site};
+use hushql::exec::distributed::{BoundingKey, CannotRunThere, Part, Site};
 use hushql::{Engine, Error};
 use url::{Host, Url};
 

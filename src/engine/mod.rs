@@ -25,7 +25,7 @@ use crate::catalog::{Privacy, Source, Table, quoted};
 use crate::dialect::{ScriptStatement, Statement, split};
 use crate::engine::progress::Watched;
 use crate::error::Error;
-use crate::exec::elsewhere::Site;
+use crate::exec::distributed::Site;
 use crate::exec::source as files;
 use crate::ledger::{OWNER, Vault};
 use crate::owner as declare;

@@ -12,7 +12,7 @@ use datafusion::execution::SessionState;
 use crate::catalog::{Source, Table};
 use crate::engine::repeats::Repeats;
 use crate::error::Error;
-use crate::exec::elsewhere::{Site, place};
+use crate::exec::distributed::{Site, place};
 use crate::exec::source as files;
 use crate::exec::source::{HeldFiles, OpenFiles};
 use crate::exec::{KeptLookUps, KeptPublic};

@@ -7,7 +7,7 @@ use datafusion::common::DataFusionError;
 
 use crate::bind::of_a_constant;
 use crate::error::Error;
-use crate::exec::elsewhere::refused_by_site;
+use crate::exec::distributed::refused_by_site;
 use crate::exec::fails_on_any_row;
 use crate::refusal::{Reason, Refusal};
 use crate::release::Release;

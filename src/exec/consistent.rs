@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use num_traits::ToPrimitive;
 
 use super::PreparedPart;
-use super::margins::with_margins;
+use super::error_columns::with_margins;
 use crate::grid::failed;
 use crate::release::Release;
 

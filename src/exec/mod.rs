@@ -16,16 +16,16 @@
 //! ```
 
 mod aggregate;
-mod beside;
-mod coded;
 mod consistent;
 mod datafusion;
+pub mod distributed;
 mod draw;
-pub mod elsewhere;
-mod margins;
+mod encoded_rows;
+mod error_columns;
 mod operator;
 mod plan;
 mod rehearsal;
+mod side_columns;
 pub(crate) mod source;
 pub(crate) mod target;
 mod testing;
@@ -33,14 +33,14 @@ mod testing;
 mod tests;
 mod verify;
 
-pub(crate) use coded::{PreparedRows, ReadingLimits, prepare_rows, read_rows};
 pub(crate) use datafusion::collected::Collected;
 pub(crate) use datafusion::kept_public::KeptPublic;
 pub(crate) use datafusion::planning::{Deadline, Planning};
 pub use datafusion::session::PlannedTables;
 pub use datafusion::session::session_state;
 pub(crate) use datafusion::session::{columns_of_public, exact_rows, session_state_within};
-pub(crate) use margins::at_end;
+pub(crate) use encoded_rows::{PreparedRows, ReadingLimits, prepare_rows, read_rows};
+pub(crate) use error_columns::at_end;
 pub(crate) use operator::look_up::KeptLookUps;
 pub use operator::private_scan::{PrivateScanExec, PrivateTable};
 pub(crate) use rehearsal::fails_on_any_row;
@@ -70,19 +70,19 @@ use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::Release;
 use crate::sampler::QueryRng;
 use crate::visible::heading;
-use beside::{Beside, split, with_columns_beside};
 use consistent::{DrawnPart, Waiting};
 use datafusion::memory::Advance;
 use datafusion::sizes::PaidFor;
+use distributed::site_of;
 use draw::plan::{DrawPlan, Specification};
-use elsewhere::site_of;
-use margins::{Margin, margins};
+use error_columns::{Margin, margins};
 use operator::bound_contributions::{HashKey, LateKey};
 use operator::privatize::{Permit, PrivatizeExec};
 use operator::released_table::ReleasedTable;
 use plan::unknown_groups::extra_columns;
 use plan::{BoundedInput, bounded_inputs};
 use rehearsal::rehearse;
+use side_columns::{Beside, split, with_columns_beside};
 use verify::{Expected, verify, verify_public};
 
 /// A query that is planned and verified, and waits to be paid for.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hushql::Error;
-use hushql::exec::elsewhere::Site;
+use hushql::exec::distributed::Site;
 use hushql_cluster::{Cluster, Workers};
 
 use crate::keys::{enrolled, free, started_with};

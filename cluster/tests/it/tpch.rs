@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::WriterProperties;
-use hushql::exec::elsewhere::Site;
+use hushql::exec::distributed::Site;
 use hushql::{Engine, split_statements};
 use hushql_cluster::Workers;
 

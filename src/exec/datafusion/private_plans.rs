@@ -46,7 +46,7 @@ use super::opaque::HideProperties;
 use super::sizes::Sizes;
 use super::split_filters::SplitFilters;
 use super::{PhysicalRule, Rule};
-use crate::exec::elsewhere::site_of;
+use crate::exec::distributed::site_of;
 
 /// Optimizes and plans private rows.
 ///

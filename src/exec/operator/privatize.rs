@@ -22,10 +22,10 @@ use datafusion::physical_plan::{
 };
 use futures::stream;
 
+use crate::exec::distributed::site_of;
 use crate::exec::draw::draw;
 use crate::exec::draw::gather::gather;
 use crate::exec::draw::plan::Specification;
-use crate::exec::elsewhere::site_of;
 use crate::grid::failed;
 use crate::sampler::QueryRng;
 

@@ -13,7 +13,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 
 use crate::analysis::{Input, InputShape, JointMoments, Measure, Moments, PrivateAggregate};
 use crate::exec::datafusion::private_plans::planned;
-use crate::exec::elsewhere::site_of;
+use crate::exec::distributed::site_of;
 use crate::exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
 use crate::functions::{clamp, only_listed};
 

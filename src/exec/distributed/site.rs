@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
     use crate::Engine;
-    use crate::exec::elsewhere::BoundingKey;
+    use crate::exec::distributed::BoundingKey;
 
     const DECLARED: [&str; 4] = [
         "ALTER TABLE visits SET PRIVACY UNIT (patient) MAX ROWS 4",
