@@ -36,46 +36,28 @@ use futures::stream;
 use crate::exec::aggregate::fixed_sum::SUM_TYPE;
 use task::Task;
 
-pub(crate) use arrived::OUTSIDE;
-pub(crate) use columns::{Columns, is_sum_of_rows};
-pub(crate) use counting::Counting;
-pub(crate) use crowded::{Crowded, RowCounts};
-pub(crate) use grouped::{BUCKETS, Row, Units, place_of};
-pub(crate) use keys::{KeyIndex, KeySpace};
-pub(crate) use keys::{canonical, is_float};
-pub(crate) use lanes::Sources;
-pub(crate) use order::{HashKey, LateKey};
-pub(crate) use partial::{AggregateInput, EnforcedBounds, InputKind};
+pub(crate) use self::columns::column_sums::{Columns, is_sum_of_rows};
+pub(crate) use self::columns::grid_values::Sources;
+pub(crate) use self::exact::keyed_order::{HashKey, LateKey};
+pub(crate) use self::exact::rows_by_unit::{BUCKETS, Row, Units, place_of};
+pub(crate) use self::exact::unit_contribution::{AggregateInput, EnforcedBounds, InputKind};
+pub(crate) use self::keys::discovered_keys::OUTSIDE;
+pub(crate) use self::keys::key_space::{KeyIndex, KeySpace};
+pub(crate) use self::keys::key_space::{canonical, is_float};
+pub(crate) use self::keys::unit_codes::{HeldUnits, UnitCodes, UnitNames, ordered};
+pub(crate) use self::screen::partitioned_counting::Counting;
+pub(crate) use self::screen::row_count_filter::{Crowded, RowCounts};
 pub(crate) use run::{at_once, with_keys};
-pub(crate) use units::{HeldUnits, UnitCodes, UnitNames, ordered};
 
-mod arrived;
-mod bucket;
-mod collect;
-mod columns;
-mod counting;
-mod crowded;
-mod few;
-mod grouped;
-mod hold;
-mod keys;
-mod lanes;
-mod listed;
-mod lists;
-mod order;
-mod pack;
-mod partial;
-mod payload;
 mod run;
-mod rungs;
-mod share;
-mod split;
+
+mod columns;
+mod exact;
+mod keys;
+mod screen;
 mod task;
 #[cfg(test)]
 mod tests;
-mod together;
-mod totals;
-mod units;
 
 /// The parameters of the operator, except the hash key, which is set when the query is paid for.
 #[derive(Debug)]
@@ -98,7 +80,7 @@ pub(crate) struct BoundContributionsExec {
 impl BoundContributionsExec {
     /// Checks the columns and builds the operator.
     ///
-    /// `unit` and `keys` are positions in the input; `keys` correspond to the columns of `space` one by one.
+    /// `unit` and `self::keys::key_space` are positions in the input; `self::keys::key_space` correspond to the columns of `space` one by one.
     ///
     /// # Guarantee
     /// With b the largest magnitude of a value (1 for counts), the outputs of an aggregate with limits M, m and C change by at

@@ -23,18 +23,22 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 
-use super::bucket::Waited;
-use super::collect::Collector;
-use super::counting::Counting;
-use super::crowded::RowCounts;
-use super::grouped::BUCKETS;
-use super::hold::Holder;
-use super::keys::KeySpace;
-use super::pack;
-use super::split::{Apart, By, Least, Split, Suspects, Ways};
 use super::task::Task;
-use super::together::{Names, Part, balance, close_units, together};
-use super::totals::{Shape, Totals, add};
+use crate::exec::operator::bound_contributions::columns::held_batches::Holder;
+use crate::exec::operator::bound_contributions::columns::spill_format;
+use crate::exec::operator::bound_contributions::exact::collect::Collector;
+use crate::exec::operator::bound_contributions::exact::merge_partitions::{
+    Names, Part, balance, close_units, together,
+};
+use crate::exec::operator::bound_contributions::exact::rows_by_unit::BUCKETS;
+use crate::exec::operator::bound_contributions::exact::totals::{Shape, Totals, add};
+use crate::exec::operator::bound_contributions::exact::unit_buckets::Waited;
+use crate::exec::operator::bound_contributions::keys::key_space::KeySpace;
+use crate::exec::operator::bound_contributions::screen::over_bound::{
+    Apart, By, Least, Split, Suspects, Ways,
+};
+use crate::exec::operator::bound_contributions::screen::partitioned_counting::Counting;
+use crate::exec::operator::bound_contributions::screen::row_count_filter::RowCounts;
 use crate::exec::operator::shelf::{Shelf, room, turns};
 use crate::grid::failed;
 
@@ -53,7 +57,7 @@ pub(super) async fn run(
         let consumer = MemoryConsumer::new(format!("BoundContributionsExec[{partition}]"));
         let reservation = consumer.register(context.memory_pool());
         let rows = input.execute(partition, Arc::clone(&context))?;
-        let shelf = Shelf::new(&context, pack::schema(&task.sources), partitions);
+        let shelf = Shelf::new(&context, spill_format::schema(&task.sources), partitions);
         let holder = Holder::new(Arc::clone(&task), space.index()?, &unit_type, shelf)?;
         reservation.try_resize(holder.size()).map_err(|_| failed())?;
         readers.push((rows, holder, reservation));

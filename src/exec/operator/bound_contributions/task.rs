@@ -1,8 +1,8 @@
 //! What all phases of the operator read: positions, aggregates, and the key of its hashes.
 
-use super::lanes::Sources;
-use super::order::HashKey;
-use super::partial::AggregateInput;
+use crate::exec::operator::bound_contributions::columns::grid_values::Sources;
+use crate::exec::operator::bound_contributions::exact::keyed_order::HashKey;
+use crate::exec::operator::bound_contributions::exact::unit_contribution::AggregateInput;
 
 /// The constant state that all phases of the operator read.
 #[derive(Debug)]

@@ -481,7 +481,9 @@ async fn units_within_and_beyond_their_bounds_agree_with_the_rules() {
         }
         // All aggregates, one, or those that are sums of rows.
         match dice.roll(3) {
-            0 => inputs.retain(super::columns::is_sum_of_rows),
+            0 => inputs.retain(
+                crate::exec::operator::bound_contributions::columns::column_sums::is_sum_of_rows,
+            ),
             1 => inputs = vec![dice.pick(&inputs)],
             _ => {}
         }

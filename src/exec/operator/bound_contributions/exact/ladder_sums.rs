@@ -11,13 +11,13 @@
 use datafusion::common::Result;
 use num_bigint::BigUint;
 
-use super::partial::InputKind;
-use super::share::Share;
+use super::kept_share::Share;
+use super::unit_contribution::InputKind;
 use crate::grid::failed;
 
 /// What a unit adds to one group without a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Own {
+pub(in crate::exec::operator::bound_contributions) struct Own {
     /// The place of the key.
     key: usize,
     /// The outputs.
@@ -31,7 +31,7 @@ impl Own {
     ///
     /// # Errors
     /// A constant text for an aggregate without a ladder.
-    pub(super) fn new(
+    pub(in crate::exec::operator::bound_contributions) fn new(
         (kind, by_rows): (&InputKind, bool),
         key: usize,
         parts: [i128; 3],
@@ -55,7 +55,7 @@ impl Own {
 
 /// What a unit adds to all of its groups without a bound.
 #[derive(Debug, Default)]
-pub(super) struct Rungs {
+pub(in crate::exec::operator::bound_contributions) struct Rungs {
     own: Vec<Own>,
     /// The sum of what they use up.
     used: u128,
@@ -66,7 +66,10 @@ impl Rungs {
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice.
-    pub(super) fn fill(&mut self, own: impl Iterator<Item = Result<Own>>) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn fill(
+        &mut self,
+        own: impl Iterator<Item = Result<Own>>,
+    ) -> Result<()> {
         self.own.clear();
         self.used = 0;
         for one in own {
@@ -78,7 +81,7 @@ impl Rungs {
     }
 
     /// Whether the unit is beyond a bound.
-    pub(super) fn is_beyond(&self, bound: u128) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn is_beyond(&self, bound: u128) -> bool {
         self.used > bound
     }
 
@@ -93,7 +96,7 @@ impl Rungs {
     ///
     /// # Errors
     /// A constant text for an aggregate without a ladder, and where 128 bits do not suffice.
-    pub(super) fn under(
+    pub(in crate::exec::operator::bound_contributions) fn under(
         &self,
         (kind, by_rows): (&InputKind, bool),
         bound: u128,

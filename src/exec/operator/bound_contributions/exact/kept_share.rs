@@ -14,13 +14,13 @@ use crate::grid::failed;
 
 /// The count and sums of a unit's rows in one group, before bounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Tally {
+pub(in crate::exec::operator::bound_contributions) struct Tally {
     /// Rows that pass the filter and, if a column is read, hold a value.
-    pub(super) count: u64,
+    pub(in crate::exec::operator::bound_contributions) count: u64,
     /// Their values on the grid; for variances, their distances X from the lower end.
-    pub(super) sum: i128,
+    pub(in crate::exec::operator::bound_contributions) sum: i128,
     /// For variances, the sum of X².
-    pub(super) squares: i128,
+    pub(in crate::exec::operator::bound_contributions) squares: i128,
 }
 
 /// The share of a group that counts: so many rows' worth of the rows that hold a value, each row alike.
@@ -28,7 +28,7 @@ pub(super) struct Tally {
 /// It is what a uniform sample of so many rows has on average, without the sample's own error. What is no whole number is
 /// rounded up with a chance of its fraction, by a hash of the unit and the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Share {
+pub(in crate::exec::operator::bound_contributions) enum Share {
     /// All rows count.
     Whole,
     /// `kept` of `count` rows' worth, 0 < kept < count; a fraction f is rounded up if 1 − f is at most point/2⁶⁴.
@@ -40,7 +40,7 @@ impl Share {
     ///
     /// # Errors
     /// Those of `point`.
-    pub(super) fn new(
+    pub(in crate::exec::operator::bound_contributions) fn new(
         kept: u64,
         [rows, count]: [u64; 2],
         point: impl FnOnce() -> Result<u64>,
@@ -60,7 +60,7 @@ impl Share {
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice.
-    pub(super) fn of(self, sum: i128) -> Result<i128> {
+    pub(in crate::exec::operator::bound_contributions) fn of(self, sum: i128) -> Result<i128> {
         let Self::Part { kept, count, point } = self else { return Ok(sum) };
         let of_count = i128::from(count);
         let (whole, rest) = (sum.div_euclid(of_count), sum.rem_euclid(of_count));
@@ -82,7 +82,10 @@ impl Share {
     ///
     /// # Errors
     /// As [`Share::of`].
-    pub(super) fn of_parts(self, parts: &mut [i128]) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn of_parts(
+        self,
+        parts: &mut [i128],
+    ) -> Result<()> {
         let (mut sum, mut before) = (0_i128, 0);
         for part in parts {
             sum = sum.checked_add(*part).ok_or_else(failed)?;
@@ -101,7 +104,10 @@ impl Share {
 ///
 /// # Errors
 /// A constant text if 128 bits do not suffice.
-pub(super) fn distances(tally: Tally, [lo, hi]: [i128; 2]) -> Result<[i128; 2]> {
+pub(in crate::exec::operator::bound_contributions) fn distances(
+    tally: Tally,
+    [lo, hi]: [i128; 2],
+) -> Result<[i128; 2]> {
     let Tally { count, sum, .. } = tally;
     let above = gap(sum, lo, count).ok_or_else(failed)?;
     let below = gap(sum, hi, count).and_then(i128::checked_neg).ok_or_else(failed)?;
@@ -109,7 +115,12 @@ pub(super) fn distances(tally: Tally, [lo, hi]: [i128; 2]) -> Result<[i128; 2]> 
 }
 
 /// Σ(w − X)² and Σ2X(w − X) of `count` values with these ΣX and ΣX².
-pub(super) fn far_squares(sum: i128, squares: i128, count: u64, width: i128) -> Option<[i128; 2]> {
+pub(in crate::exec::operator::bound_contributions) fn far_squares(
+    sum: i128,
+    squares: i128,
+    count: u64,
+    width: i128,
+) -> Option<[i128; 2]> {
     let cross = width.checked_mul(sum)?;
     let all = width.checked_mul(width)?.checked_mul(i128::from(count))?;
     let both = cross.checked_sub(squares)?.checked_mul(2)?;
@@ -130,7 +141,10 @@ fn times(end: i128, count: u64) -> Option<i128> {
 }
 
 /// sum/count rounded to the nearest integer, halves to the even neighbour; count ≥ 1.
-pub(super) fn mean_half_even(sum: i128, count: u64) -> i128 {
+pub(in crate::exec::operator::bound_contributions) fn mean_half_even(
+    sum: i128,
+    count: u64,
+) -> i128 {
     let count = i128::from(count);
     let (down, rest) = (sum.div_euclid(count), sum.rem_euclid(count));
     match (rest * 2).cmp(&count) {

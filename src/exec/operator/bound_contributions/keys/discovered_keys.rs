@@ -28,7 +28,7 @@ use crate::grid::failed;
 pub(crate) const OUTSIDE: u32 = u32::MAX;
 
 /// The keys that have arrived.
-pub(super) struct Arrived {
+pub(in crate::exec::operator::bound_contributions) struct Arrived {
     columns: Vec<Column>,
     /// One for each column but the first.
     pairs: Vec<Pairs>,
@@ -74,7 +74,7 @@ fn next_number(len: usize) -> Result<u32> {
 
 impl Arrived {
     /// For columns of these types.
-    pub(super) fn new(types: &[DataType]) -> Result<Self> {
+    pub(in crate::exec::operator::bound_contributions) fn new(types: &[DataType]) -> Result<Self> {
         let columns = types.iter().map(Column::new).collect::<Result<_>>()?;
         let pairs = types.iter().skip(1).map(|_| Pairs::default()).collect();
         Ok(Self { columns, pairs, seen: Seen::new(OUTSIDE), codes: Vec::new() })
@@ -84,7 +84,11 @@ impl Arrived {
     ///
     /// # Errors
     /// A constant text for other columns, and for more keys than 32 bits can count.
-    pub(super) fn locate(&mut self, columns: &[ArrayRef], places: &mut Vec<u32>) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn locate(
+        &mut self,
+        columns: &[ArrayRef],
+        places: &mut Vec<u32>,
+    ) -> Result<()> {
         let Self { columns: own, pairs, seen, codes } = self;
         let mut all = own.iter_mut().zip(columns);
         let (own, column) = all.next().ok_or_else(failed)?;
@@ -97,13 +101,13 @@ impl Arrived {
     }
 
     /// The number of keys.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn len(&self) -> usize {
         let of_column = || self.columns.first().map_or(0, Column::len);
         self.pairs.last().map_or_else(of_column, |pairs| pairs.pairs.len())
     }
 
     /// The bytes in use, accurate enough for a memory limit.
-    pub(super) fn size(&self) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn size(&self) -> usize {
         let columns: usize = self.columns.iter().map(Column::size).sum();
         columns + self.pairs.iter().map(Pairs::size).sum::<usize>()
     }
@@ -112,7 +116,7 @@ impl Arrived {
     ///
     /// # Errors
     /// A constant text if they cannot be put together.
-    pub(super) fn finish(self) -> Result<Vec<ArrayRef>> {
+    pub(in crate::exec::operator::bound_contributions) fn finish(self) -> Result<Vec<ArrayRef>> {
         let mut numbers: Vec<u32> = (0..next_number(self.len())?).collect();
         let mut columns = Vec::with_capacity(self.columns.len());
         let mut pairs = self.pairs.into_iter().rev();

@@ -10,7 +10,7 @@
 
 use datafusion::common::Result;
 
-use super::order::HashKey;
+use super::keyed_order::HashKey;
 use crate::grid::failed;
 
 /// The number of buckets over which rows are distributed: one for each value of a byte.
@@ -22,28 +22,30 @@ const EMPTY: u32 = u32::MAX;
 /// What is kept of a row where it is so little that the row itself has room for it: a number of at most 16 bits, and before it whether
 /// the row passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Inside(pub(super) u32);
+pub(in crate::exec::operator::bound_contributions) struct Inside(
+    pub(in crate::exec::operator::bound_contributions) u32,
+);
 
 impl Inside {
     /// Its bits.
-    pub(super) const BITS: u32 = 17;
+    pub(in crate::exec::operator::bound_contributions) const BITS: u32 = 17;
 
-    pub(super) fn new(passes: bool, number: i16) -> Self {
+    pub(in crate::exec::operator::bound_contributions) fn new(passes: bool, number: i16) -> Self {
         Self(u32::from(passes) << 16 | u32::from(number.cast_unsigned()))
     }
 
     /// What the last bits of a word are.
     #[expect(clippy::cast_possible_truncation, reason = "the last bits of the word")]
-    pub(super) fn last(word: u64) -> Self {
+    pub(in crate::exec::operator::bound_contributions) fn last(word: u64) -> Self {
         Self(word as u32 & ((1 << Self::BITS) - 1))
     }
 
-    pub(super) fn passes(self) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn passes(self) -> bool {
         self.0 >> 16 == 1
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the last 16 bits")]
-    pub(super) fn number(self) -> i16 {
+    pub(in crate::exec::operator::bound_contributions) fn number(self) -> i16 {
         (self.0 as u16).cast_signed()
     }
 }
@@ -59,9 +61,9 @@ pub(crate) struct Row {
 /// Units that are close to each other: each is at most `span` above the least one. A unit is found by its bucket and its number in
 /// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Close {
-    pub(super) least: u64,
-    pub(super) span: u32,
+pub(in crate::exec::operator::bound_contributions) struct Close {
+    pub(in crate::exec::operator::bound_contributions) least: u64,
+    pub(in crate::exec::operator::bound_contributions) span: u32,
 }
 
 impl Close {
@@ -70,7 +72,10 @@ impl Close {
     /// # Guarantee
     /// No two units have the same bucket and number: the number is what is above their last byte, and units with one number are
     /// in the bucket of that byte, each shifted alike.
-    pub(super) fn place(self, unit: u64) -> Option<(u8, u32)> {
+    pub(in crate::exec::operator::bound_contributions) fn place(
+        self,
+        unit: u64,
+    ) -> Option<(u8, u32)> {
         let above = u32::try_from(unit.checked_sub(self.least)?).ok()?;
         let [.., last] = above.to_be_bytes();
         let number = above >> 8;
@@ -78,7 +83,11 @@ impl Close {
     }
 
     /// The unit that has this place.
-    pub(super) fn unit(self, bucket: u8, number: u32) -> u64 {
+    pub(in crate::exec::operator::bound_contributions) fn unit(
+        self,
+        bucket: u8,
+        number: u32,
+    ) -> u64 {
         self.least + u64::from(number << 8 | u32::from(bucket ^ shifted(number)))
     }
 
@@ -88,7 +97,7 @@ impl Close {
     }
 
     /// Whether a bucket with so many rows may have a counter for each number.
-    pub(super) fn is_dense(self, rows: usize) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn is_dense(self, rows: usize) -> bool {
         self.numbers() / 8 <= rows
     }
 }
@@ -150,7 +159,7 @@ impl Units {
 
     /// Groups the rows of a bucket of close units. Each is a word, whose parts are the number of its unit, its key, and perhaps what is
     /// inside; otherwise, the values of all rows are side by side, in the order of the rows. There are fewer than 2³².
-    pub(super) fn group_close(
+    pub(in crate::exec::operator::bound_contributions) fn group_close(
         &mut self,
         of_parts: &[&[u64]],
         close: Close,
@@ -193,7 +202,9 @@ impl Units {
     }
 
     /// Each unit with its rows, whose order may be changed.
-    pub(super) fn each_mut(&mut self) -> impl Iterator<Item = (u64, &mut [u64])> {
+    pub(in crate::exec::operator::bound_contributions) fn each_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (u64, &mut [u64])> {
         let mut rest = &mut self.rows[..];
         self.codes.iter().zip(&self.counts).map(move |(code, count)| {
             let (own, after) = std::mem::take(&mut rest).split_at_mut(*count);

@@ -22,14 +22,14 @@ use arrow::datatypes::{
 };
 use datafusion::common::Result;
 
-use super::hold::{Held, Places};
-use super::lanes::{Lane, Numbers, Sources, Width};
-use super::units::HeldUnits;
+use super::grid_values::{Lane, Numbers, Sources, Width};
+use super::held_batches::{Held, Places};
 use crate::exec::aggregate::fixed_sum::SUM_TYPE;
+use crate::exec::operator::bound_contributions::keys::unit_codes::HeldUnits;
 use crate::grid::failed;
 
 /// The schema of packed batches.
-pub(super) fn schema(sources: &Sources) -> SchemaRef {
+pub(in crate::exec::operator::bound_contributions) fn schema(sources: &Sources) -> SchemaRef {
     let fixed =
         [Field::new("unit", DataType::UInt64, false), Field::new("place", DataType::UInt32, false)];
     let lanes = sources.list.iter().enumerate().map(|(i, source)| {
@@ -51,7 +51,10 @@ impl Held {
     ///
     /// # Errors
     /// A constant text if the lanes are not those of `sources`.
-    pub(super) fn pack(self, sources: &Sources) -> Result<RecordBatch> {
+    pub(in crate::exec::operator::bound_contributions) fn pack(
+        self,
+        sources: &Sources,
+    ) -> Result<RecordBatch> {
         let (mut units, mut places) = (Vec::new(), Vec::new());
         self.units.codes(&mut units);
         match &self.places {
@@ -82,7 +85,9 @@ impl Held {
     ///
     /// # Errors
     /// A constant text for a batch of another form.
-    pub(super) fn unpack(batch: &RecordBatch) -> Result<Self> {
+    pub(in crate::exec::operator::bound_contributions) fn unpack(
+        batch: &RecordBatch,
+    ) -> Result<Self> {
         let [units, places, lanes @ ..] = batch.columns() else { return Err(failed()) };
         let units = units.as_primitive_opt::<UInt64Type>().ok_or_else(failed)?;
         let places = places.as_primitive_opt::<UInt32Type>().ok_or_else(failed)?;

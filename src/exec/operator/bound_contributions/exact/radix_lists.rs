@@ -12,7 +12,7 @@
 
 use std::mem::size_of;
 
-use super::grouped::BUCKETS;
+use super::rows_by_unit::BUCKETS;
 
 /// So many entries of a bucket wait.
 const TOGETHER: usize = 8;
@@ -22,14 +22,14 @@ const MANY: usize = 64;
 
 /// What a list is expected to get.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Expected {
-    pub(super) entries: usize,
+pub(in crate::exec::operator::bound_contributions) struct Expected {
+    pub(in crate::exec::operator::bound_contributions) entries: usize,
     /// Whether most lists get nothing instead.
-    pub(super) in_few: bool,
+    pub(in crate::exec::operator::bound_contributions) in_few: bool,
 }
 
 /// One list for each bucket.
-pub(super) struct Lists<T> {
+pub(in crate::exec::operator::bound_contributions) struct Lists<T> {
     full: Vec<Vec<T>>,
     waiting: Option<Box<Waiting<T>>>,
     /// The entries that a list is expected to get.
@@ -45,7 +45,7 @@ struct Waiting<T> {
 
 impl<T: Copy + Default> Lists<T> {
     /// Without entries.
-    pub(super) fn new(expected: Expected) -> Self {
+    pub(in crate::exec::operator::bound_contributions) fn new(expected: Expected) -> Self {
         let Expected { entries, in_few } = expected;
         let waiting =
             || Waiting { entries: [[T::default(); TOGETHER]; BUCKETS], counts: [0; BUCKETS] };
@@ -55,7 +55,7 @@ impl<T: Copy + Default> Lists<T> {
 
     /// Adds an entry.
     #[inline]
-    pub(super) fn push(&mut self, bucket: u8, entry: T) {
+    pub(in crate::exec::operator::bound_contributions) fn push(&mut self, bucket: u8, entry: T) {
         let at = usize::from(bucket);
         let Some(waiting) = &mut self.waiting else {
             return append(&mut self.full[at], &[entry], self.expected);
@@ -70,19 +70,19 @@ impl<T: Copy + Default> Lists<T> {
     }
 
     /// The bytes in use, if each entry takes so many.
-    pub(super) fn bytes(&self, of_entry: usize) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn bytes(&self, of_entry: usize) -> usize {
         let full: usize = self.full.iter().map(Vec::capacity).sum();
         let waiting = if self.waiting.is_some() { BUCKETS * TOGETHER } else { 0 };
         (full + waiting) * of_entry
     }
 
     /// The bytes in use.
-    pub(super) fn size(&self) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn size(&self) -> usize {
         self.bytes(size_of::<T>())
     }
 
     /// The entries of each bucket.
-    pub(super) fn into_lists(mut self) -> Vec<Vec<T>> {
+    pub(in crate::exec::operator::bound_contributions) fn into_lists(mut self) -> Vec<Vec<T>> {
         if let Some(waiting) = self.waiting {
             let Waiting { entries, counts } = *waiting;
             for ((list, entries), count) in self.full.iter_mut().zip(&entries).zip(counts) {

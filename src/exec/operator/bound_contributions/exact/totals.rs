@@ -13,20 +13,20 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 
-use super::bucket::{Bucket, Waited};
-use super::few::{sort, sort_by_key};
-use super::grouped::{Units, key_of};
-use super::partial::{AggregateInput, InputKind};
-use super::payload::Kept;
-use super::rungs::{Own, Rungs};
-use super::share::{Share, distances};
-use super::task::Task;
-use super::together::{KeyNames, Names};
+use super::kept_share::{Share, distances};
+use super::ladder_sums::{Own, Rungs};
+use super::merge_partitions::{KeyNames, Names};
+use super::rows_by_unit::{Units, key_of};
+use super::small_sorts::{sort, sort_by_key};
+use super::unit_buckets::{Bucket, Waited};
+use super::unit_contribution::{AggregateInput, InputKind};
+use crate::exec::operator::bound_contributions::columns::kept_values::Kept;
+use crate::exec::operator::bound_contributions::task::Task;
 use crate::grid::failed;
 
 /// Aggregates for which the same rows are collected.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(in crate::exec::operator::bound_contributions) struct Shape {
     /// The aggregates, each with the number of its first output.
     inputs: Vec<(usize, usize)>,
     /// The order of a unit's groups does not matter if it has at most so many rows; `None` if it never does.
@@ -35,7 +35,10 @@ pub(super) struct Shape {
 
 impl Shape {
     /// For aggregates, each with the number of its first output; `None` if there are none.
-    pub(super) fn new(task: &Task, inputs: Vec<(usize, usize)>) -> Option<Arc<Self>> {
+    pub(in crate::exec::operator::bound_contributions) fn new(
+        task: &Task,
+        inputs: Vec<(usize, usize)>,
+    ) -> Option<Arc<Self>> {
         let most = |(i, _): &(usize, usize)| match &task.inputs[*i] {
             AggregateInput { ladder: Some(_), .. } => Some(1),
             input => input.effective_limits().in_any_order(),
@@ -45,13 +48,15 @@ impl Shape {
     }
 
     /// The numbers of the aggregates.
-    pub(super) fn aggregates(&self) -> impl Iterator<Item = usize> {
+    pub(in crate::exec::operator::bound_contributions) fn aggregates(
+        &self,
+    ) -> impl Iterator<Item = usize> {
         self.inputs.iter().map(|(i, _)| *i)
     }
 }
 
 /// The last pass: bounds unit by unit and adds up.
-pub(super) struct Totals {
+pub(in crate::exec::operator::bound_contributions) struct Totals {
     names: Arc<Names>,
     sums: Vec<Vec<i128>>,
     /// What is left to bound: all that was collected in one bucket, by several parts.
@@ -62,7 +67,7 @@ pub(super) struct Totals {
 
 impl Totals {
     /// For buckets, each with what all parts collected in it; `outputs` numbers for each key.
-    pub(super) fn new(
+    pub(in crate::exec::operator::bound_contributions) fn new(
         names: Arc<Names>,
         outputs: usize,
         buckets: Vec<(Arc<Shape>, Vec<Waited>)>,
@@ -73,7 +78,7 @@ impl Totals {
     }
 
     /// Processes one bucket; false if none is left.
-    pub(super) fn next_bucket(&mut self) -> Result<bool> {
+    pub(in crate::exec::operator::bound_contributions) fn next_bucket(&mut self) -> Result<bool> {
         let Some((shape, parts)) = self.buckets.pop() else { return Ok(false) };
         let Self { names, sums, bucket, rungs, .. } = self;
         let task = &names.task;
@@ -101,7 +106,7 @@ impl Totals {
     }
 
     /// The totals: for every output, one number for each key.
-    pub(super) fn into_sums(self) -> Vec<Vec<i128>> {
+    pub(in crate::exec::operator::bound_contributions) fn into_sums(self) -> Vec<Vec<i128>> {
         self.sums
     }
 }
@@ -271,7 +276,10 @@ impl Names {
 }
 
 /// Adds, unless 128 bits do not suffice.
-pub(super) fn add(sum: &mut i128, part: i128) -> Result<()> {
+pub(in crate::exec::operator::bound_contributions) fn add(
+    sum: &mut i128,
+    part: i128,
+) -> Result<()> {
     *sum = sum.checked_add(part).ok_or_else(failed)?;
     Ok(())
 }

@@ -14,19 +14,19 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::grouped::{Close, Inside, Row, Units};
-use super::hold::Held;
-use super::lists::{Expected, Lists};
-use super::order::HashKey;
-use super::payload::Kept;
-use super::task::Task;
+use super::keyed_order::HashKey;
+use super::radix_lists::{Expected, Lists};
+use super::rows_by_unit::{Close, Inside, Row, Units};
+use crate::exec::operator::bound_contributions::columns::held_batches::Held;
+use crate::exec::operator::bound_contributions::columns::kept_values::Kept;
+use crate::exec::operator::bound_contributions::task::Task;
 use crate::grid::failed;
 
 /// The most bytes of a row that waits.
-pub(super) const OF_A_ROW: usize = size_of::<[u32; 3]>();
+pub(in crate::exec::operator::bound_contributions) const OF_A_ROW: usize = size_of::<[u32; 3]>();
 
 /// The rows that one part collects: one list for each bucket.
-pub(super) enum Buckets {
+pub(in crate::exec::operator::bound_contributions) enum Buckets {
     /// In a word: the number of each unit in its bucket, the key, and perhaps what is kept of it.
     Close(Words, Lists<u64>),
     /// Both halves of each unit, and the key.
@@ -35,7 +35,7 @@ pub(super) enum Buckets {
 
 /// How the rows of close units are words.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Words {
+pub(in crate::exec::operator::bound_contributions) struct Words {
     close: Close,
     /// Whether what is kept of a row is [inside](Inside).
     has_inside: bool,
@@ -46,7 +46,8 @@ impl Words {
     const OF_UNIT: u32 = 40;
 
     /// The most keys, if something is inside.
-    pub(super) const MOST_KEYS: usize = 1 << (Self::OF_UNIT - Inside::BITS);
+    pub(in crate::exec::operator::bound_contributions) const MOST_KEYS: usize =
+        1 << (Self::OF_UNIT - Inside::BITS);
 
     fn word(self, number: u32, key: u32, inside: Inside) -> u64 {
         let last = match self.has_inside {
@@ -59,7 +60,10 @@ impl Words {
 
     /// The number of a row's unit, its key, and what is inside.
     #[expect(clippy::cast_possible_truncation, reason = "the key was made of 32 bits")]
-    pub(super) fn parts(self, word: u64) -> (usize, u32, Option<Inside>) {
+    pub(in crate::exec::operator::bound_contributions) fn parts(
+        self,
+        word: u64,
+    ) -> (usize, u32, Option<Inside>) {
         let last = word & ((1 << Self::OF_UNIT) - 1);
         let number = (word >> Self::OF_UNIT) as usize;
         match self.has_inside {
@@ -71,7 +75,7 @@ impl Words {
 
 impl Buckets {
     /// Without rows; `close` if it has all units. What is kept of a row can be inside then, of at most [`Words::MOST_KEYS`] keys.
-    pub(super) fn new(
+    pub(in crate::exec::operator::bound_contributions) fn new(
         close: Option<Close>,
         has_inside: bool,
         hash: HashKey,
@@ -85,7 +89,7 @@ impl Buckets {
 
     /// Adds those rows of a batch that are wanted, each with what is inside of it, to the bucket of its unit, and notes in `added` which
     /// bucket it is. False if one of their units is not among those that are close to each other.
-    pub(super) fn push(
+    pub(in crate::exec::operator::bound_contributions) fn push(
         &mut self,
         held: &Held,
         mut is_wanted: impl FnMut(u32, u64, u32) -> bool,
@@ -126,7 +130,7 @@ impl Buckets {
 
     /// The bytes in use, or more, if what is inside of a row took so many by itself: one unit far from all others decides what a row
     /// takes, and must not decide whether there is memory for all of them.
-    pub(super) fn size(&self, of_inside: usize) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn size(&self, of_inside: usize) -> usize {
         match self {
             Self::Close(_, lists) => lists.bytes(OF_A_ROW + of_inside),
             Self::Wide(_, lists) => lists.bytes(OF_A_ROW + of_inside),
@@ -134,7 +138,7 @@ impl Buckets {
     }
 
     /// The rows of each bucket.
-    pub(super) fn into_waiting(self) -> Vec<Waiting> {
+    pub(in crate::exec::operator::bound_contributions) fn into_waiting(self) -> Vec<Waiting> {
         match self {
             Self::Close(words, lists) => {
                 let waiting = |(rows, bucket)| Waiting::Close { words, bucket, rows };
@@ -146,7 +150,7 @@ impl Buckets {
 }
 
 /// The rows of one bucket that wait.
-pub(super) enum Waiting {
+pub(in crate::exec::operator::bound_contributions) enum Waiting {
     Close { words: Words, bucket: u8, rows: Vec<u64> },
     Wide(Vec<[u32; 3]>),
 }
@@ -181,21 +185,21 @@ fn halves(unit: u64) -> [u32; 2] {
 }
 
 /// What one part collected in a bucket, with the values of each source that is read.
-pub(super) struct Waited {
-    pub(super) rows: Waiting,
-    pub(super) kept: Vec<Option<Kept>>,
+pub(in crate::exec::operator::bound_contributions) struct Waited {
+    pub(in crate::exec::operator::bound_contributions) rows: Waiting,
+    pub(in crate::exec::operator::bound_contributions) kept: Vec<Option<Kept>>,
 }
 
 impl Waited {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn is_empty(&self) -> bool {
         self.rows.len() == 0
     }
 }
 
 /// All rows of a bucket.
 #[derive(Default)]
-pub(super) struct Bucket {
-    pub(super) units: Units,
+pub(in crate::exec::operator::bound_contributions) struct Bucket {
+    pub(in crate::exec::operator::bound_contributions) units: Units,
     kept: Vec<Option<Kept>>,
     scratch: Vec<Row>,
 }
@@ -205,7 +209,11 @@ impl Bucket {
     ///
     /// # Errors
     /// A constant text for 2³² rows, and for the rows of another bucket or the values of other sources.
-    pub(super) fn fill(&mut self, parts: Vec<Waited>, hash: HashKey) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn fill(
+        &mut self,
+        parts: Vec<Waited>,
+        hash: HashKey,
+    ) -> Result<()> {
         let rows = parts.iter().map(|part| part.rows.len()).sum();
         u32::try_from(rows).map_err(|_| failed())?;
         match parts.first().map(|part| &part.rows) {
@@ -247,7 +255,11 @@ impl Bucket {
     }
 
     /// What was kept of the rows for an aggregate.
-    pub(super) fn kept(&self, task: &Task, input: usize) -> Result<&Kept> {
+    pub(in crate::exec::operator::bound_contributions) fn kept(
+        &self,
+        task: &Task,
+        input: usize,
+    ) -> Result<&Kept> {
         let at = task.sources.of.get(input).ok_or_else(failed)?;
         self.kept.get(*at).and_then(Option::as_ref).ok_or_else(failed)
     }
@@ -258,9 +270,9 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::exec::operator::bound_contributions::grouped::{key_of, place_of};
-    use crate::exec::operator::bound_contributions::hold::Places;
-    use crate::exec::operator::bound_contributions::units::HeldUnits;
+    use crate::exec::operator::bound_contributions::columns::held_batches::Places;
+    use crate::exec::operator::bound_contributions::exact::rows_by_unit::{key_of, place_of};
+    use crate::exec::operator::bound_contributions::keys::unit_codes::HeldUnits;
 
     fn hash() -> HashKey {
         HashKey::new([1, 2, 3, 4])

@@ -2,7 +2,7 @@
 //!
 //! In: the batches of one partition. Out: for each of them the units, the places of the keys, and the lanes of numbers. A
 //! row without a unit, or with a key that is not asked for, is [`OUTSIDE`]. Meanwhile [`Columns`] adds all rows up. What exceeds
-//! the memory is [packed](super::pack) into a file. It assumes nothing about the order of rows, nor about what other partitions
+//! the memory is [packed](super::spill_format) into a file. It assumes nothing about the order of rows, nor about what other partitions
 //! have.
 //!
 //! ```text
@@ -19,30 +19,33 @@ use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 
-use super::arrived::OUTSIDE;
-use super::columns::Columns;
-use super::keys::KeyIndex;
-use super::lanes::Lane;
-use super::partial::AggregateInput;
-use super::task::Task;
-use super::units::{HeldUnits, UnitCodes};
+use super::column_sums::Columns;
+use super::grid_values::Lane;
+use crate::exec::operator::bound_contributions::exact::unit_contribution::AggregateInput;
+use crate::exec::operator::bound_contributions::keys::discovered_keys::OUTSIDE;
+use crate::exec::operator::bound_contributions::keys::key_space::KeyIndex;
+use crate::exec::operator::bound_contributions::keys::unit_codes::{HeldUnits, UnitCodes};
+use crate::exec::operator::bound_contributions::task::Task;
 use crate::exec::operator::shelf::Shelf;
 use crate::grid::failed;
 
 /// A batch, as far as it is needed.
-pub(super) struct Held {
-    pub(super) units: HeldUnits,
+pub(in crate::exec::operator::bound_contributions) struct Held {
+    pub(in crate::exec::operator::bound_contributions) units: HeldUnits,
     /// The place of each row's key; `None` if there is one key and all rows count.
-    pub(super) places: Option<Places>,
-    pub(super) lanes: Vec<Lane>,
-    pub(super) rows: usize,
+    pub(in crate::exec::operator::bound_contributions) places: Option<Places>,
+    pub(in crate::exec::operator::bound_contributions) lanes: Vec<Lane>,
+    pub(in crate::exec::operator::bound_contributions) rows: usize,
     /// The bytes in use.
-    pub(super) bytes: usize,
+    pub(in crate::exec::operator::bound_contributions) bytes: usize,
 }
 
 impl Held {
     /// Visits each row that counts: its number, its unit, and the place of its key.
-    pub(super) fn each(&self, visit: impl FnMut(u32, u64, u32)) {
+    pub(in crate::exec::operator::bound_contributions) fn each(
+        &self,
+        visit: impl FnMut(u32, u64, u32),
+    ) {
         match &self.units {
             HeldUnits::Close { least, above, .. } => {
                 self.each_of(above.iter().map(|above| least + u64::from(*above)), visit);
@@ -52,7 +55,7 @@ impl Held {
     }
 
     /// Whether a row counts.
-    pub(super) fn has_key(&self, row: usize) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn has_key(&self, row: usize) -> bool {
         match &self.places {
             None => true,
             Some(Places::Byte(places)) => places.get(row).is_some_and(|place| *place != u8::MAX),
@@ -86,14 +89,14 @@ fn each_inside<T: Copy + PartialEq + Into<u32>>(
 }
 
 /// The first pass: reads the batches of one partition.
-pub(super) struct Holder {
-    pub(super) task: Arc<Task>,
-    pub(super) index: KeyIndex,
-    pub(super) codes: UnitCodes,
-    pub(super) shelf: Shelf<Held>,
-    pub(super) rows: usize,
+pub(in crate::exec::operator::bound_contributions) struct Holder {
+    pub(in crate::exec::operator::bound_contributions) task: Arc<Task>,
+    pub(in crate::exec::operator::bound_contributions) index: KeyIndex,
+    pub(in crate::exec::operator::bound_contributions) codes: UnitCodes,
+    pub(in crate::exec::operator::bound_contributions) shelf: Shelf<Held>,
+    pub(in crate::exec::operator::bound_contributions) rows: usize,
     /// The totals of all rows, for the aggregates that are sums of rows.
-    pub(super) columns: Option<Columns>,
+    pub(in crate::exec::operator::bound_contributions) columns: Option<Columns>,
     bytes: usize,
     /// The bytes of the totals of known keys, which rows that are bounded need later. They are reserved from the start, so that no
     /// row decides whether there is memory for them.
@@ -102,7 +105,7 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    pub(super) fn new(
+    pub(in crate::exec::operator::bound_contributions) fn new(
         task: Arc<Task>,
         index: KeyIndex,
         unit_type: &DataType,
@@ -117,7 +120,10 @@ impl Holder {
     }
 
     /// Holds one batch. Rows without a unit, and rows whose key is not in the key space, are marked.
-    pub(super) fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn push(
+        &mut self,
+        batch: &RecordBatch,
+    ) -> Result<()> {
         let rows = batch.num_rows();
         if rows == 0 {
             return Ok(());
@@ -155,7 +161,10 @@ impl Holder {
     ///
     /// # Errors
     /// A constant text if there is too little memory, and no folder for files.
-    pub(super) fn make_room(&mut self, reservation: &MemoryReservation) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn make_room(
+        &mut self,
+        reservation: &MemoryReservation,
+    ) -> Result<()> {
         if self.shelf.fits(reservation, self.size()) {
             return Ok(());
         }
@@ -167,7 +176,7 @@ impl Holder {
     }
 
     /// The bytes in use, accurate enough for a memory limit.
-    pub(super) fn size(&self) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn size(&self) -> usize {
         self.bytes
             + self.totals
             + self.shelf.held.capacity() * size_of::<Held>()
@@ -178,7 +187,7 @@ impl Holder {
 }
 
 /// The places of a batch, in as few bytes as all keys so far need. The largest number stands for [`OUTSIDE`].
-pub(super) enum Places {
+pub(in crate::exec::operator::bound_contributions) enum Places {
     Byte(Vec<u8>),
     Short(Vec<u16>),
     Wide(Vec<u32>),
@@ -190,7 +199,7 @@ impl Places {
         clippy::cast_possible_truncation,
         reason = "what is not OUTSIDE is less than the keys"
     )]
-    pub(super) fn new(places: &[u32], keys: usize) -> Self {
+    pub(in crate::exec::operator::bound_contributions) fn new(places: &[u32], keys: usize) -> Self {
         if keys <= usize::from(u8::MAX) {
             Self::Byte(places.iter().map(|place| *place as u8).collect())
         } else if keys <= usize::from(u16::MAX) {
@@ -201,7 +210,7 @@ impl Places {
     }
 
     /// Replaces `places` by these.
-    pub(super) fn read(&self, places: &mut Vec<u32>) {
+    pub(in crate::exec::operator::bound_contributions) fn read(&self, places: &mut Vec<u32>) {
         places.clear();
         match self {
             Self::Byte(own) => places.extend(own.iter().map(|place| match *place {
@@ -216,7 +225,7 @@ impl Places {
         }
     }
 
-    pub(super) fn size(&self) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn size(&self) -> usize {
         match self {
             Self::Byte(own) => own.len(),
             Self::Short(own) => own.len() * size_of::<u16>(),

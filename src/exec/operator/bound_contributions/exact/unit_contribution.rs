@@ -14,7 +14,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
 use serde::{Deserialize, Serialize};
 
-use super::share::{Share, Tally, distances, far_squares, mean_half_even};
+use super::kept_share::{Share, Tally, distances, far_squares, mean_half_even};
 use crate::grid::pairs::Pairs;
 use crate::grid::{Grid, GridRange, coarse_width, failed};
 
@@ -34,7 +34,7 @@ pub(crate) struct EnforcedBounds {
 
 impl EnforcedBounds {
     /// So many rows of a unit, or fewer, are kept alike in any order of its groups, whatever these are; `None` if all are.
-    pub(super) fn in_any_order(self) -> Option<u64> {
+    pub(in crate::exec::operator::bound_contributions) fn in_any_order(self) -> Option<u64> {
         [self.total, self.l0].into_iter().flatten().min()
     }
 
@@ -105,18 +105,20 @@ impl AggregateInput {
     }
 
     /// Whether the order of a unit's groups may matter, which needs the unit's name.
-    pub(super) fn is_bounded(&self) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn is_bounded(&self) -> bool {
         self.ladder.is_some() || self.limits != EnforcedBounds::default()
     }
 
     /// Whether what a unit adds needs the number of rows that pass, and some may not: a sum needs it for the share of few rows.
-    pub(super) fn reads_flags(&self) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn reads_flags(&self) -> bool {
         let is_shared = matches!(self.kind, InputKind::Sum { .. }) && self.is_bounded();
         is_shared || self.kind.reads_flags()
     }
 
     /// The bounds as enforced: an aggregate that counts a unit once per group uses one row of each group.
-    pub(super) fn effective_limits(&self) -> EnforcedBounds {
+    pub(in crate::exec::operator::bound_contributions) fn effective_limits(
+        &self,
+    ) -> EnforcedBounds {
         if self.ladder.is_some() {
             return EnforcedBounds::default();
         }
@@ -256,7 +258,7 @@ impl InputKind {
     }
 
     /// The column that is counted or summed.
-    pub(super) fn column(&self) -> Option<usize> {
+    pub(in crate::exec::operator::bound_contributions) fn column(&self) -> Option<usize> {
         match self {
             Self::CountRows { .. } | Self::CountUnits { .. } => None,
             Self::CountValues { column, .. }
@@ -270,7 +272,7 @@ impl InputKind {
     }
 
     /// The FILTER column.
-    pub(super) fn filter(&self) -> Option<usize> {
+    pub(in crate::exec::operator::bound_contributions) fn filter(&self) -> Option<usize> {
         match self {
             Self::CountRows { filter }
             | Self::CountValues { filter, .. }
@@ -299,7 +301,7 @@ impl InputKind {
     }
 
     /// For squared values: how coarsely they are rounded before.
-    pub(super) fn shift(&self) -> Option<u32> {
+    pub(in crate::exec::operator::bound_contributions) fn shift(&self) -> Option<u32> {
         match self {
             Self::Moments { shift, .. } => Some(*shift),
             Self::CountRows { .. }
@@ -317,7 +319,9 @@ impl InputKind {
     ///
     /// # Errors
     /// A planning error for an empty or too wide interval, including that of a unit's sum.
-    pub(super) fn range(&self) -> Result<Option<GridRange>> {
+    pub(in crate::exec::operator::bound_contributions) fn range(
+        &self,
+    ) -> Result<Option<GridRange>> {
         match *self {
             Self::CountRows { .. } | Self::CountValues { .. } | Self::CountUnits { .. } => Ok(None),
             Self::Sum { grid, lo, hi, .. } | Self::Mean { grid, lo, hi, .. } => {
@@ -346,7 +350,10 @@ impl InputKind {
     ///
     /// # Errors
     /// A planning error for a missing column, a filter that is not Boolean, or a column that does not fit the grid.
-    pub(super) fn check(&self, types: &[&DataType]) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn check(
+        &self,
+        types: &[&DataType],
+    ) -> Result<()> {
         if let Some(filter) = self.filter()
             && types.get(filter) != Some(&&DataType::Boolean)
         {
@@ -364,7 +371,7 @@ impl InputKind {
     }
 
     /// The pairs whose products are added up, if that is what it computes.
-    pub(super) fn pairs(&self) -> Option<&Pairs> {
+    pub(in crate::exec::operator::bound_contributions) fn pairs(&self) -> Option<&Pairs> {
         match self {
             Self::Products { pairs, .. } => Some(pairs),
             Self::CountRows { .. }
@@ -391,7 +398,7 @@ impl InputKind {
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows, and for products; those of `point`.
-    pub(super) fn partial(
+    pub(in crate::exec::operator::bound_contributions) fn partial(
         &self,
         tally: Tally,
         rows: u64,

@@ -13,15 +13,15 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::grouped::{BUCKETS, Inside, place_of};
-use super::lanes::{Lane, Numbers, Source, Width};
-use super::lists::{Expected, Lists};
-use super::share::Tally;
+use super::grid_values::{Lane, Numbers, Source, Width};
+use crate::exec::operator::bound_contributions::exact::kept_share::Tally;
+use crate::exec::operator::bound_contributions::exact::radix_lists::{Expected, Lists};
+use crate::exec::operator::bound_contributions::exact::rows_by_unit::{BUCKETS, Inside, place_of};
 use crate::grid::failed;
 use crate::grid::pairs::Pairs;
 
 /// The values of one source, one entry for each row that counts, distributed over buckets like the rows themselves.
-pub(super) struct Payload {
+pub(in crate::exec::operator::bound_contributions) struct Payload {
     flags: Option<Lists<bool>>,
     /// Whether values are squared, which are distances of at most 2⁴⁰ then.
     squared: bool,
@@ -48,7 +48,11 @@ impl<T: Copy + Default> Lists<T> {
 
 impl Payload {
     /// For a source; `flagged` if an aggregate needs the number of rows that pass.
-    pub(super) fn new(source: &Source, flagged: bool, expected: Expected) -> Self {
+    pub(in crate::exec::operator::bound_contributions) fn new(
+        source: &Source,
+        flagged: bool,
+        expected: Expected,
+    ) -> Self {
         let values = match source.width() {
             None => Values::None,
             Some(Width::Byte) => Values::Byte(Lists::new(expected)),
@@ -62,12 +66,12 @@ impl Payload {
     }
 
     /// Whether anything is kept.
-    pub(super) fn reads(&self) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn reads(&self) -> bool {
         self.flags.is_some() || !matches!(self.values, Values::None)
     }
 
     /// Whether what is kept of a row fits into [`Inside`].
-    pub(super) fn fits_inside(&self) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn fits_inside(&self) -> bool {
         match self.values {
             Values::None | Values::Byte(_) | Values::Half(_) => true,
             Values::Short(_) | Values::Narrow(_) | Values::Wide(_) => false,
@@ -75,7 +79,7 @@ impl Payload {
     }
 
     /// What each bucket has if all that is kept is inside of the rows.
-    pub(super) fn inside(&self) -> Vec<Kept> {
+    pub(in crate::exec::operator::bound_contributions) fn inside(&self) -> Vec<Kept> {
         let kept = || Kept { flags: None, squared: self.squared, values: KeptValues::Inside };
         (0..BUCKETS).map(|_| kept()).collect()
     }
@@ -84,7 +88,11 @@ impl Payload {
     ///
     /// # Errors
     /// A constant text for the lane of another source.
-    pub(super) fn push(&mut self, lane: &Lane, kept: &[(u32, u8)]) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn push(
+        &mut self,
+        lane: &Lane,
+        kept: &[(u32, u8)],
+    ) -> Result<()> {
         if let Some(flags) = &mut self.flags {
             flags.add(kept, |row| lane.passes(row));
         }
@@ -100,7 +108,7 @@ impl Payload {
         Ok(())
     }
 
-    pub(super) fn size(&self) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn size(&self) -> usize {
         let values = match &self.values {
             Values::None => 0,
             Values::Byte(values) => values.size(),
@@ -113,7 +121,7 @@ impl Payload {
     }
 
     /// The bytes of one row.
-    pub(super) fn of_row(&self) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn of_row(&self) -> usize {
         let value = match &self.values {
             Values::None => 0,
             Values::Byte(_) => size_of::<i8>(),
@@ -126,7 +134,7 @@ impl Payload {
     }
 
     /// The values of each bucket.
-    pub(super) fn into_buckets(self) -> Vec<Kept> {
+    pub(in crate::exec::operator::bound_contributions) fn into_buckets(self) -> Vec<Kept> {
         let Self { flags, squared, values } = self;
         let numbers: Vec<Numbers> = match values {
             Values::None => (0..BUCKETS).map(|_| Numbers::None).collect(),
@@ -147,7 +155,7 @@ impl Payload {
 }
 
 /// The values of one source in one bucket. They are read in no particular order.
-pub(super) struct Kept {
+pub(in crate::exec::operator::bound_contributions) struct Kept {
     flags: Option<Vec<bool>>,
     squared: bool,
     values: KeptValues,
@@ -165,7 +173,10 @@ impl Kept {
     ///
     /// # Errors
     /// A constant text for the values of another source.
-    pub(super) fn append(&mut self, other: Self) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn append(
+        &mut self,
+        other: Self,
+    ) -> Result<()> {
         match (&mut self.flags, other.flags) {
             (None, None) => {}
             (Some(flags), Some(others)) => flags.extend(others),
@@ -182,7 +193,10 @@ impl Kept {
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice.
-    pub(super) fn tally(&self, rows: &[u64]) -> Result<Tally> {
+    pub(in crate::exec::operator::bound_contributions) fn tally(
+        &self,
+        rows: &[u64],
+    ) -> Result<Tally> {
         let count = match (&self.flags, &self.values) {
             (_, KeptValues::Inside) => {
                 rows.iter().filter(|row| Inside::last(**row).passes()).count()
@@ -200,7 +214,12 @@ impl Kept {
     }
 
     /// The sum of one product of the pairs of one unit and one key; rows that do not pass add 0.
-    pub(super) fn product(&self, rows: &[u64], pairs: &Pairs, which: usize) -> Result<i128> {
+    pub(in crate::exec::operator::bound_contributions) fn product(
+        &self,
+        rows: &[u64],
+        pairs: &Pairs,
+        which: usize,
+    ) -> Result<i128> {
         let (Some(flags), KeptValues::Listed(numbers)) = (&self.flags, &self.values) else {
             return Err(failed());
         };
@@ -219,7 +238,7 @@ impl Kept {
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice.
-    pub(super) fn sum(&self, rows: &[u64]) -> Result<i128> {
+    pub(in crate::exec::operator::bound_contributions) fn sum(&self, rows: &[u64]) -> Result<i128> {
         let numbers = match &self.values {
             KeptValues::Inside => {
                 let number = |row: &u64| i64::from(Inside::last(*row).number());

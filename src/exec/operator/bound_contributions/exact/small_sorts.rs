@@ -11,7 +11,7 @@
 
 use std::cmp::Ordering;
 
-use super::grouped::key_of;
+use super::rows_by_unit::key_of;
 
 /// The most rows that are sorted by comparing all pairs. Fewer are filled up, so that a processor compares four at a time.
 const FEW: usize = 16;
@@ -36,7 +36,7 @@ const FILLED: [i32; FEW] = {
 ///
 /// # Guarantee
 /// The rows of a key are side by side, even where neither tells keys apart.
-pub(super) fn sort(
+pub(in crate::exec::operator::bound_contributions) fn sort(
     rows: &mut [u64],
     rank: impl Fn(u32) -> u64,
     otherwise: impl Fn(u32, u32) -> Ordering,
@@ -129,7 +129,7 @@ fn first_bits(rank: u64) -> i32 {
 }
 
 /// Sorts rows by their keys.
-pub(super) fn sort_by_key(rows: &mut [u64]) {
+pub(in crate::exec::operator::bound_contributions) fn sort_by_key(rows: &mut [u64]) {
     if rows.len() > FEW || !sort_few(rows, first_keys) {
         rows.sort_unstable_by_key(|row| key_of(*row));
     }

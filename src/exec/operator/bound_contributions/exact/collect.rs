@@ -10,17 +10,17 @@
 
 use datafusion::common::Result;
 
-use super::bucket::{Buckets, OF_A_ROW, Waited, Words};
-use super::grouped::{BUCKETS, Close, Inside};
-use super::hold::Held;
-use super::lists::Expected;
-use super::payload::Payload;
-use super::task::Task;
+use super::radix_lists::Expected;
+use super::rows_by_unit::{BUCKETS, Close, Inside};
 use super::totals::Shape;
+use super::unit_buckets::{Buckets, OF_A_ROW, Waited, Words};
+use crate::exec::operator::bound_contributions::columns::held_batches::Held;
+use crate::exec::operator::bound_contributions::columns::kept_values::Payload;
+use crate::exec::operator::bound_contributions::task::Task;
 use crate::grid::failed;
 
 /// Distributes rows over buckets, for some of the aggregates.
-pub(super) struct Collector {
+pub(in crate::exec::operator::bound_contributions) struct Collector {
     /// The payload of each source that one of them reads.
     payloads: Vec<Option<Payload>>,
     /// The source of which all that is kept is inside of the rows, and what is inside of those of a batch.
@@ -34,19 +34,23 @@ pub(super) struct Collector {
 
 /// What is known of the rows of a collector before they come.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Known {
+pub(in crate::exec::operator::bound_contributions) struct Known {
     /// About so many.
-    pub(super) rows: usize,
-    pub(super) keys: usize,
+    pub(in crate::exec::operator::bound_contributions) rows: usize,
+    pub(in crate::exec::operator::bound_contributions) keys: usize,
     /// Where all units are, if they are close to each other.
-    pub(super) close: Option<Close>,
+    pub(in crate::exec::operator::bound_contributions) close: Option<Close>,
     /// Whether only some buckets have rows.
-    pub(super) in_turns: bool,
+    pub(in crate::exec::operator::bound_contributions) in_turns: bool,
 }
 
 impl Collector {
     /// For rows of which so much is known.
-    pub(super) fn new(task: &Task, shape: &Shape, known: Known) -> Self {
+    pub(in crate::exec::operator::bound_contributions) fn new(
+        task: &Task,
+        shape: &Shape,
+        known: Known,
+    ) -> Self {
         let Known { rows, keys, close, in_turns } = known;
         let sources = &task.sources;
         // Units with several rows make some buckets larger than others.
@@ -80,7 +84,7 @@ impl Collector {
     ///
     /// # Errors
     /// A constant text for the lanes of other sources, and for a unit that is not close to the others, as was said.
-    pub(super) fn add(
+    pub(in crate::exec::operator::bound_contributions) fn add(
         &mut self,
         held: &Held,
         is_wanted: impl FnMut(u32, u64, u32) -> bool,
@@ -106,7 +110,7 @@ impl Collector {
     }
 
     /// The bytes in use, accurate enough for a memory limit.
-    pub(super) fn size(&self) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn size(&self) -> usize {
         let (mut listed, mut of_inside) = (0, 0);
         for (at, payload) in self.payloads.iter().enumerate() {
             match (payload, self.inside == Some(at)) {
@@ -119,13 +123,16 @@ impl Collector {
     }
 
     /// The bytes of one row.
-    pub(super) fn of_row(task: &Task, shape: &Shape) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn of_row(
+        task: &Task,
+        shape: &Shape,
+    ) -> usize {
         let payloads = Self::new(task, shape, Known::default()).payloads;
         OF_A_ROW + payloads.iter().flatten().map(Payload::of_row).sum::<usize>()
     }
 
     /// The rows of each bucket, with their values.
-    pub(super) fn into_buckets(self) -> Vec<Waited> {
+    pub(in crate::exec::operator::bound_contributions) fn into_buckets(self) -> Vec<Waited> {
         let inside = self.inside;
         let payloads = self.payloads.into_iter().enumerate();
         let mut payloads: Vec<_> = payloads
@@ -148,13 +155,15 @@ impl Collector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::operator::bound_contributions::hold::Places;
-    use crate::exec::operator::bound_contributions::lanes::{Lane, Numbers, Sources};
-    use crate::exec::operator::bound_contributions::order::HashKey;
-    use crate::exec::operator::bound_contributions::partial::{
+    use crate::exec::operator::bound_contributions::columns::grid_values::{
+        Lane, Numbers, Sources,
+    };
+    use crate::exec::operator::bound_contributions::columns::held_batches::Places;
+    use crate::exec::operator::bound_contributions::exact::keyed_order::HashKey;
+    use crate::exec::operator::bound_contributions::exact::unit_contribution::{
         AggregateInput, EnforcedBounds, InputKind,
     };
-    use crate::exec::operator::bound_contributions::units::HeldUnits;
+    use crate::exec::operator::bound_contributions::keys::unit_codes::HeldUnits;
     use crate::grid::Grid;
 
     fn task(hi: i128) -> Task {

@@ -16,42 +16,44 @@ use arrow::buffer::NullBuffer;
 use datafusion::common::Result;
 use num_traits::AsPrimitive;
 
-use super::grouped::Inside;
-use super::partial::{AggregateInput, InputKind};
+use crate::exec::operator::bound_contributions::exact::rows_by_unit::Inside;
+use crate::exec::operator::bound_contributions::exact::unit_contribution::{
+    AggregateInput, InputKind,
+};
 use crate::grid::pairs::Pairs;
 use crate::grid::{GridRange, coarse_width, failed, passing, present};
 
 /// What is read of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Source {
+pub(in crate::exec::operator::bound_contributions) struct Source {
     column: Option<usize>,
     filter: Option<usize>,
     range: Option<GridRange>,
     /// Values to be squared are read as their distance from the lower end, in steps of 2^shift.
-    pub(super) shift: Option<u32>,
+    pub(in crate::exec::operator::bound_contributions) shift: Option<u32>,
     /// The pairs whose codes are read.
-    pub(super) pairs: Option<Pairs>,
+    pub(in crate::exec::operator::bound_contributions) pairs: Option<Pairs>,
 }
 
 /// The sources of some aggregates.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    pub(super) list: Vec<Source>,
+    pub(in crate::exec::operator::bound_contributions) list: Vec<Source>,
     /// The source of each aggregate.
-    pub(super) of: Vec<usize>,
+    pub(in crate::exec::operator::bound_contributions) of: Vec<usize>,
     /// For each source, whether an aggregate needs to know which rows pass.
-    pub(super) flagged: Vec<bool>,
+    pub(in crate::exec::operator::bound_contributions) flagged: Vec<bool>,
 }
 
 /// The numbers of one source in one batch.
 pub(crate) struct Lane {
     /// The rows that pass the filter and hold a value; `None` if all do, or no aggregate asks.
-    pub(super) passing: Option<NullBuffer>,
-    pub(super) numbers: Numbers,
+    pub(in crate::exec::operator::bound_contributions) passing: Option<NullBuffer>,
+    pub(in crate::exec::operator::bound_contributions) numbers: Numbers,
 }
 
 /// A number for every row, if numbers are read.
-pub(super) enum Numbers {
+pub(in crate::exec::operator::bound_contributions) enum Numbers {
     None,
     Byte(Vec<i8>),
     Half(Vec<i16>),
@@ -62,7 +64,7 @@ pub(super) enum Numbers {
 
 /// How many bits the numbers of a source need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Width {
+pub(in crate::exec::operator::bound_contributions) enum Width {
     Byte,
     Half,
     Short,
@@ -113,7 +115,7 @@ impl Source {
     }
 
     /// The width of the numbers; `None` if only rows are counted.
-    pub(super) fn width(&self) -> Option<Width> {
+    pub(in crate::exec::operator::bound_contributions) fn width(&self) -> Option<Width> {
         let range = self.range?;
         let ends = match self.shift {
             None => Some((range.lo(), range.hi())),
@@ -187,7 +189,7 @@ impl Source {
 
 impl Lane {
     /// Whether a row passes the filter and holds a value.
-    pub(super) fn passes(&self, row: usize) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn passes(&self, row: usize) -> bool {
         self.passing.as_ref().is_none_or(|passing| passing.is_valid(row))
     }
 
@@ -195,7 +197,11 @@ impl Lane {
     ///
     /// # Errors
     /// A constant text for wider numbers.
-    pub(super) fn add_inside(&self, rows: usize, inside: &mut Vec<Inside>) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn add_inside(
+        &self,
+        rows: usize,
+        inside: &mut Vec<Inside>,
+    ) -> Result<()> {
         let with = |number: i16, row| Inside::new(self.passes(row), number);
         match &self.numbers {
             Numbers::None => inside.extend((0..rows).map(|row| with(0, row))),
@@ -213,7 +219,7 @@ impl Lane {
     }
 
     /// The bytes in use.
-    pub(super) fn size(&self) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn size(&self) -> usize {
         let numbers = match &self.numbers {
             Numbers::None => 0,
             Numbers::Byte(numbers) => numbers.len(),
@@ -228,7 +234,7 @@ impl Lane {
 
 impl Width {
     /// Whether the sum of 2³¹ of them fits 64 bits.
-    pub(super) fn is_short(self) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn is_short(self) -> bool {
         match self {
             Self::Byte | Self::Half | Self::Short => true,
             Self::Narrow | Self::Wide => false,
@@ -238,7 +244,7 @@ impl Width {
 
 impl Numbers {
     /// Whether they may be the codes of pairs, which fit 64 bits.
-    pub(super) fn are_codes(&self) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn are_codes(&self) -> bool {
         match self {
             Self::Byte(_) | Self::Half(_) | Self::Short(_) | Self::Narrow(_) => true,
             Self::None | Self::Wide(_) => false,
@@ -246,7 +252,7 @@ impl Numbers {
     }
 
     /// The number of a row; 0 if none are read.
-    pub(super) fn at(&self, row: usize) -> i128 {
+    pub(in crate::exec::operator::bound_contributions) fn at(&self, row: usize) -> i128 {
         match self {
             Self::None => 0,
             Self::Byte(numbers) => numbers[row].into(),

@@ -21,8 +21,8 @@ use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::GroupValues;
 
-use super::arrived::{Arrived, OUTSIDE, interner};
-use super::listed::{Listed, Scratch};
+use super::dense_keys::{Listed, Scratch};
+use super::discovered_keys::{Arrived, OUTSIDE, interner};
 use crate::grid::failed;
 
 /// How many unknown keys are remembered before the index is rebuilt, so that memory depends on the key space alone.
@@ -207,7 +207,10 @@ impl KeyIndex {
 
     /// Takes the keys of another partition's index in. The result has its own place for each place of that index; `None` if
     /// these are the same.
-    pub(super) fn absorb(&mut self, other: Self) -> Result<Option<Vec<u32>>> {
+    pub(in crate::exec::operator::bound_contributions) fn absorb(
+        &mut self,
+        other: Self,
+    ) -> Result<Option<Vec<u32>>> {
         if !self.space.of_the_data {
             return Ok(None);
         }
@@ -248,15 +251,15 @@ impl KeyIndex {
 
 /// The keys of all places.
 pub(crate) struct Located {
-    pub(super) columns: Vec<ArrayRef>,
-    pub(super) len: usize,
+    pub(in crate::exec::operator::bound_contributions) columns: Vec<ArrayRef>,
+    pub(in crate::exec::operator::bound_contributions) len: usize,
     /// Whether places were assigned in order of arrival.
     of_the_data: bool,
 }
 
 impl Located {
     /// The keys as bytes, if their places were assigned in order of arrival: an order of such keys may use only these bytes.
-    pub(super) fn names(&self) -> Result<Option<Rows>> {
+    pub(in crate::exec::operator::bound_contributions) fn names(&self) -> Result<Option<Rows>> {
         if !self.of_the_data {
             return Ok(None);
         }

@@ -13,8 +13,8 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
 use datafusion::common::{HashMap, Result, plan_err};
 
-use super::arrived::OUTSIDE;
-use super::units::{each_ordered, ordered};
+use super::discovered_keys::OUTSIDE;
+use super::unit_codes::{each_ordered, ordered};
 use crate::functions::Seen;
 use crate::grid::failed;
 
@@ -23,14 +23,14 @@ const ENTRIES_OF_A_KEY: usize = 8;
 
 /// The listed keys.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(in crate::exec::operator::bound_contributions) struct Listed {
     columns: Vec<Column>,
     /// The place of each combination of numbers.
     places: Vec<u32>,
 }
 
 /// What is used while rows are located.
-pub(super) struct Scratch {
+pub(in crate::exec::operator::bound_contributions) struct Scratch {
     seen: Seen<u32>,
     codes: Vec<u32>,
 }
@@ -72,7 +72,9 @@ impl Listed {
     ///
     /// # Errors
     /// A planning error if a key occurs twice.
-    pub(super) fn new(columns: &[ArrayRef]) -> Result<Option<Self>> {
+    pub(in crate::exec::operator::bound_contributions) fn new(
+        columns: &[ArrayRef],
+    ) -> Result<Option<Self>> {
         if columns.is_empty() || !columns.iter().all(|column| is_numbered(column.data_type())) {
             return Ok(None);
         }
@@ -104,7 +106,7 @@ impl Listed {
     ///
     /// # Errors
     /// A constant text for columns of other types.
-    pub(super) fn locate(
+    pub(in crate::exec::operator::bound_contributions) fn locate(
         &self,
         columns: &[ArrayRef],
         places: &mut Vec<u32>,

@@ -66,14 +66,18 @@ impl HashKey {
     }
 
     /// Numbers for codes, whose `bits` last bits, at most 63, choose a counter.
-    pub(super) fn spread(self, bits: u32) -> Spread {
+    pub(in crate::exec::operator::bound_contributions) fn spread(self, bits: u32) -> Spread {
         Spread { hash: self, bits, block: 0, of_block: self.scatter(0) }
     }
 
     /// A scattering of pairs of a unit's code and the place of a key: equal pairs have equal results.
     ///
     /// Places may depend on the order of arrival, so this may decide how a sum is computed, never what it is.
-    pub(super) fn scatter_pair(&self, code: u64, place: u32) -> u64 {
+    pub(in crate::exec::operator::bound_contributions) fn scatter_pair(
+        &self,
+        code: u64,
+        place: u32,
+    ) -> u64 {
         mix(self.scatter(code).wrapping_add(STEP.wrapping_mul(u64::from(place).wrapping_add(1))))
     }
 
@@ -95,13 +99,17 @@ impl HashKey {
     }
 
     /// The hash of a group, given as canonical bytes, for [`named_rank`](Self::named_rank).
-    pub(super) fn group_name(&self, group: &[u8]) -> u64 {
+    pub(in crate::exec::operator::bound_contributions) fn group_name(&self, group: &[u8]) -> u64 {
         let [.., k2, k3] = self.0;
         sip([k2, k3], &[GROUP], group)
     }
 
     /// The rank of a group, given as its hash, among the groups of its unit: smaller ranks first.
-    pub(super) fn named_rank(&self, unit: u64, group: u64) -> u64 {
+    pub(in crate::exec::operator::bound_contributions) fn named_rank(
+        &self,
+        unit: u64,
+        group: u64,
+    ) -> u64 {
         mix(mix(unit.wrapping_add(group) ^ self.0[2]).wrapping_add(group ^ self.0[3]))
     }
 
@@ -122,12 +130,12 @@ impl HashKey {
     /// The point at which shares of a unit or of one of its groups are rounded up, from the unit's hash or the group's rank.
     ///
     /// Groups are served by their ranks, so that a point that grew with the rank would round most groups that are served alike.
-    pub(super) fn point(&self, rank: u64) -> u64 {
+    pub(in crate::exec::operator::bound_contributions) fn point(&self, rank: u64) -> u64 {
         mix(mix(rank ^ self.0[3]).wrapping_add(self.0[2]))
     }
 
     /// The rank of a group among the groups of its unit: smaller ranks are served first.
-    pub(super) fn rank(&self, unit: u64, key: u32) -> u64 {
+    pub(in crate::exec::operator::bound_contributions) fn rank(&self, unit: u64, key: u32) -> u64 {
         let step = STEP.wrapping_mul(u64::from(key).wrapping_add(1));
         mix(mix(unit.wrapping_add(step) ^ self.0[2]).wrapping_add(self.0[3]))
     }
@@ -136,7 +144,7 @@ impl HashKey {
 /// Chooses counters for codes that are often close to the one before.
 ///
 /// It may decide how a sum is computed, never what it is.
-pub(super) struct Spread {
+pub(in crate::exec::operator::bound_contributions) struct Spread {
     hash: HashKey,
     bits: u32,
     /// All but the last bits of the last code, and their hash.
@@ -151,7 +159,7 @@ impl Spread {
     /// Two codes that agree in all bits before the last `bits` ones never share a counter; any other two do as often as if
     /// counters were drawn for them. So units that are numbered one after the other share few, and none decides where
     /// another one is counted.
-    pub(super) fn of(&mut self, code: u64) -> u64 {
+    pub(in crate::exec::operator::bound_contributions) fn of(&mut self, code: u64) -> u64 {
         let block = code >> self.bits;
         if block != self.block {
             (self.block, self.of_block) = (block, self.hash.scatter(block));
@@ -160,7 +168,11 @@ impl Spread {
     }
 
     /// What is added to each of the codes from `least` to `most`, if that is the same for all of them.
-    pub(super) fn added(&mut self, least: u64, most: u64) -> Option<u64> {
+    pub(in crate::exec::operator::bound_contributions) fn added(
+        &mut self,
+        least: u64,
+        most: u64,
+    ) -> Option<u64> {
         let is_one_block = least >> self.bits == most >> self.bits;
         is_one_block.then(|| self.of(least).wrapping_sub(least))
     }

@@ -104,23 +104,26 @@ impl RowCounts {
     }
 
     /// Whether only a share of the units is counted: those of numbers with [`ends_as_share`].
-    pub(super) fn is_of_a_share(&self) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn is_of_a_share(&self) -> bool {
         self.of_a_share
     }
 
     /// The number of counters.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn len(&self) -> usize {
         self.counters.len()
     }
 
     /// The counter that counts this number; `None` if its unit does not belong to the share.
-    pub(super) fn position(&self, number: u64) -> Option<usize> {
+    pub(in crate::exec::operator::bound_contributions) fn position(
+        &self,
+        number: u64,
+    ) -> Option<usize> {
         let at = position(number, self.bits);
         if self.of_a_share { in_share(at) } else { Some(at) }
     }
 
     /// Counts the rows of these numbers.
-    pub(super) fn add_all(&mut self, numbers: &[u64]) {
+    pub(in crate::exec::operator::bound_contributions) fn add_all(&mut self, numbers: &[u64]) {
         let all = numbers.iter().map(|number| position(*number, self.bits));
         self.more += either!(&mut self.counters, counts => match self.of_a_share {
             true => count(counts, all.filter_map(in_share)),
@@ -129,7 +132,11 @@ impl RowCounts {
     }
 
     /// Counts rows whose counters are so far behind the `first` one.
-    pub(super) fn add_behind(&mut self, first: usize, rows: &[u16]) {
+    pub(in crate::exec::operator::bound_contributions) fn add_behind(
+        &mut self,
+        first: usize,
+        rows: &[u16],
+    ) {
         let all = rows.iter().map(|at| usize::from(*at));
         self.more += either!(&mut self.counters, counts => count(&mut counts[first..], all));
     }
@@ -298,7 +305,7 @@ impl Crowded {
 }
 
 /// Whether the unit of a number with these last bits belongs to the share.
-pub(super) fn ends_as_share(last_bits: u32) -> bool {
+pub(in crate::exec::operator::bound_contributions) fn ends_as_share(last_bits: u32) -> bool {
     last_bits & ((1 << SHARE_BITS) - 1) == 0
 }
 

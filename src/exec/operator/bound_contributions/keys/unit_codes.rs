@@ -21,8 +21,8 @@ use datafusion::common::Result;
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::GroupValues;
 
-use super::arrived::interner;
-use super::order::HashKey;
+use super::discovered_keys::interner;
+use crate::exec::operator::bound_contributions::exact::keyed_order::HashKey;
 use crate::grid::failed;
 
 /// Does something with the codes of integers and dates, which are their own value; a constant text for other types.
@@ -133,7 +133,7 @@ pub(crate) fn ordered(values: &ArrayRef) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// As [`ordered`].
-pub(super) fn each_ordered<T>(
+pub(in crate::exec::operator::bound_contributions) fn each_ordered<T>(
     values: &ArrayRef,
     of: impl Fn(u64) -> T,
     all: &mut Vec<T>,
@@ -180,7 +180,7 @@ impl HeldUnits {
     }
 
     /// The least and the largest code, where all are close to each other.
-    pub(super) fn ends(&self) -> Option<(u64, u64)> {
+    pub(in crate::exec::operator::bound_contributions) fn ends(&self) -> Option<(u64, u64)> {
         match self {
             Self::Close { least, most, .. } => Some((*least, *most)),
             Self::Codes(_) => None,

@@ -16,9 +16,11 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::lanes::{Lane, Numbers, Source, Sources};
-use super::partial::{AggregateInput, InputKind};
-use super::share::Tally;
+use super::grid_values::{Lane, Numbers, Source, Sources};
+use crate::exec::operator::bound_contributions::exact::kept_share::Tally;
+use crate::exec::operator::bound_contributions::exact::unit_contribution::{
+    AggregateInput, InputKind,
+};
 use crate::grid::failed;
 use crate::grid::pairs::Pairs;
 
@@ -37,9 +39,9 @@ pub(crate) struct Columns {
 
 /// A row that is taken away again, and the place of its key.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Away {
-    pub(super) row: u32,
-    pub(super) key: u32,
+pub(in crate::exec::operator::bound_contributions) struct Away {
+    pub(in crate::exec::operator::bound_contributions) row: u32,
+    pub(in crate::exec::operator::bound_contributions) key: u32,
 }
 
 /// The totals of one source.
@@ -83,7 +85,7 @@ fn is_counted(kind: &InputKind) -> bool {
     kind.pairs().is_none() && !matches!(kind, InputKind::Sum { .. })
 }
 
-/// The entry of a place: the first one for [`OUTSIDE`](super::keys::OUTSIDE), which is the largest number.
+/// The entry of a place: the first one for [`OUTSIDE`](crate::exec::operator::bound_contributions::keys::key_space::OUTSIDE), which is the largest number.
 fn slot(place: u32) -> usize {
     place.wrapping_add(1) as usize
 }
@@ -162,7 +164,11 @@ impl Columns {
     ///
     /// # Errors
     /// As [`Columns::add`].
-    pub(super) fn remove(&mut self, lanes: &[Lane], rows: &[Away]) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn remove(
+        &mut self,
+        lanes: &[Lane],
+        rows: &[Away],
+    ) -> Result<()> {
         if let Some(all) = &mut self.rows {
             rows.iter().for_each(|one| all[slot(one.key)] -= 1);
         }
@@ -178,7 +184,11 @@ impl Columns {
     ///
     /// # Errors
     /// A constant text for a key without a place.
-    pub(super) fn renumber(&mut self, places: &[u32], keys: usize) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn renumber(
+        &mut self,
+        places: &[u32],
+        keys: usize,
+    ) -> Result<()> {
         if let Some(rows) = &mut self.rows {
             renumber(rows, places, keys)?;
         }

@@ -16,53 +16,53 @@ use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::spill_file::SpillFile;
 
-use super::arrived::OUTSIDE;
-use super::columns::Columns;
-use super::grouped::Close;
-use super::hold::{Held, Holder, Places};
-use super::keys::Located;
-use super::partial::AggregateInput;
-use super::task::Task;
-use super::units::UnitNames;
+use super::rows_by_unit::Close;
+use super::unit_contribution::AggregateInput;
+use crate::exec::operator::bound_contributions::columns::column_sums::Columns;
+use crate::exec::operator::bound_contributions::columns::held_batches::{Held, Holder, Places};
+use crate::exec::operator::bound_contributions::keys::discovered_keys::OUTSIDE;
+use crate::exec::operator::bound_contributions::keys::key_space::Located;
+use crate::exec::operator::bound_contributions::keys::unit_codes::UnitNames;
+use crate::exec::operator::bound_contributions::task::Task;
 use crate::exec::operator::shelf::{Shelf, Written};
 use crate::grid::failed;
 
 /// What is the same for all parts.
-pub(super) struct Names {
-    pub(super) task: Arc<Task>,
-    pub(super) units: UnitNames,
-    pub(super) keys: Located,
+pub(in crate::exec::operator::bound_contributions) struct Names {
+    pub(in crate::exec::operator::bound_contributions) task: Arc<Task>,
+    pub(in crate::exec::operator::bound_contributions) units: UnitNames,
+    pub(in crate::exec::operator::bound_contributions) keys: Located,
     /// The keys by their own bytes, where they are not listed.
-    pub(super) of_keys: Option<KeyNames>,
+    pub(in crate::exec::operator::bound_contributions) of_keys: Option<KeyNames>,
 }
 
 /// Keys that only the rows know.
-pub(super) struct KeyNames {
+pub(in crate::exec::operator::bound_contributions) struct KeyNames {
     /// See [`Located::names`].
-    pub(super) bytes: Rows,
+    pub(in crate::exec::operator::bound_contributions) bytes: Rows,
     /// The hash of each.
-    pub(super) hashes: Vec<u64>,
+    pub(in crate::exec::operator::bound_contributions) hashes: Vec<u64>,
 }
 
 /// What was held of one partition, and the memory that is reserved for it.
-pub(super) struct Part {
-    pub(super) shelf: Shelf<Held>,
-    pub(super) rows: usize,
-    pub(super) columns: Option<Columns>,
-    pub(super) reservation: MemoryReservation,
-    pub(super) bytes: usize,
+pub(in crate::exec::operator::bound_contributions) struct Part {
+    pub(in crate::exec::operator::bound_contributions) shelf: Shelf<Held>,
+    pub(in crate::exec::operator::bound_contributions) rows: usize,
+    pub(in crate::exec::operator::bound_contributions) columns: Option<Columns>,
+    pub(in crate::exec::operator::bound_contributions) reservation: MemoryReservation,
+    pub(in crate::exec::operator::bound_contributions) bytes: usize,
     /// The new number of each unit and of each key, where they have one.
     units: Option<Vec<u64>>,
     keys: Option<Vec<u32>>,
     /// The rows that are bounded one by one, where they do not fit into memory together: each file has all rows of its units.
-    pub(super) dealt: Option<Vec<Arc<dyn SpillFile>>>,
+    pub(in crate::exec::operator::bound_contributions) dealt: Option<Vec<Arc<dyn SpillFile>>>,
 }
 
 /// Puts all parts together.
 ///
 /// # Errors
 /// A constant text if nothing was held, and for more keys than 32 bits can count.
-pub(super) fn together(
+pub(in crate::exec::operator::bound_contributions) fn together(
     holders: Vec<(Holder, MemoryReservation)>,
 ) -> Result<(Arc<Names>, Vec<Part>)> {
     let (mut parts, mut all) = (Vec::new(), None);
@@ -90,7 +90,7 @@ pub(super) fn together(
 }
 
 /// The units of all parts, if each is less than 2³² above the least one, and all are in memory.
-pub(super) fn close_units(parts: &[Part]) -> Option<Close> {
+pub(in crate::exec::operator::bound_contributions) fn close_units(parts: &[Part]) -> Option<Close> {
     let (mut least, mut most) = (u64::MAX, 0);
     for part in parts {
         if part.shelf.is_in_file() {
@@ -108,7 +108,7 @@ pub(super) fn close_units(parts: &[Part]) -> Option<Close> {
 /// Moves batches in memory from parts with many rows to parts with few, so that all are done at about the same time.
 ///
 /// Only the rows move, and not what was added up of them.
-pub(super) fn balance(parts: &mut [Part]) {
+pub(in crate::exec::operator::bound_contributions) fn balance(parts: &mut [Part]) {
     loop {
         let by_rows = |at: &usize| parts[*at].rows;
         let (Some(few), Some(many)) =
@@ -141,7 +141,10 @@ impl Part {
     ///
     /// # Errors
     /// A constant text for one without a number, and if there is not enough memory.
-    pub(super) fn renumber(&mut self, names: &Names) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn renumber(
+        &mut self,
+        names: &Names,
+    ) -> Result<()> {
         let mut held = std::mem::take(&mut self.shelf.held);
         for held in &mut held {
             let before = held.bytes;
@@ -181,7 +184,10 @@ impl Part {
     ///
     /// # Errors
     /// A constant text without a folder for it, or if it is full.
-    pub(super) fn write_out(&mut self, task: &Task) -> Result<()> {
+    pub(in crate::exec::operator::bound_contributions) fn write_out(
+        &mut self,
+        task: &Task,
+    ) -> Result<()> {
         let bytes: usize = self.shelf.held.iter().map(|held| held.bytes).sum();
         self.shelf.write_out(|held| held.pack(&task.sources))?;
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -192,7 +198,11 @@ impl Part {
     ///
     /// # Errors
     /// A constant text if the file cannot be read.
-    pub(super) async fn read(&mut self, file: &mut Written, names: &Names) -> Result<Option<Held>> {
+    pub(in crate::exec::operator::bound_contributions) async fn read(
+        &mut self,
+        file: &mut Written,
+        names: &Names,
+    ) -> Result<Option<Held>> {
         let Some(batch) = file.next().await? else { return Ok(None) };
         let mut held = Held::unpack(&batch)?;
         if file.own_numbers {

@@ -17,33 +17,37 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 
-use super::collect::{Collector, Known};
-use super::columns::{Away, is_sum_of_rows};
-use super::counting::Counting;
-use super::crowded::{Crowded, ends_as_share};
-use super::grouped::Close;
-use super::hold::Held;
-use super::order::{HashKey, Spread};
-use super::partial::EnforcedBounds;
-use super::task::Task;
-use super::together::{Names, Part};
-use super::totals::Shape;
-use super::units::HeldUnits;
+use super::partitioned_counting::Counting;
+use super::row_count_filter::{Crowded, ends_as_share};
+use crate::exec::operator::bound_contributions::columns::column_sums::{Away, is_sum_of_rows};
+use crate::exec::operator::bound_contributions::columns::held_batches::Held;
+use crate::exec::operator::bound_contributions::exact::collect::{Collector, Known};
+use crate::exec::operator::bound_contributions::exact::keyed_order::{HashKey, Spread};
+use crate::exec::operator::bound_contributions::exact::merge_partitions::{Names, Part};
+use crate::exec::operator::bound_contributions::exact::rows_by_unit::Close;
+use crate::exec::operator::bound_contributions::exact::totals::Shape;
+use crate::exec::operator::bound_contributions::exact::unit_contribution::EnforcedBounds;
+use crate::exec::operator::bound_contributions::keys::unit_codes::HeldUnits;
+use crate::exec::operator::bound_contributions::task::Task;
 use crate::exec::operator::shelf::{Dealt, Written};
 use crate::grid::failed;
 
 /// Bounds that all aggregates obey which are sums of rows.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Least {
+pub(in crate::exec::operator::bound_contributions) struct Least {
     /// The most rows with which a unit obeys M and C, whatever its groups are.
-    pub(super) of_unit: Option<u64>,
+    pub(in crate::exec::operator::bound_contributions) of_unit: Option<u64>,
     /// m: the most rows of a unit in a group.
-    pub(super) of_group: Option<u64>,
+    pub(in crate::exec::operator::bound_contributions) of_group: Option<u64>,
 }
 
 impl Least {
     /// The least bounds of the aggregates that are sums of rows, as far as `rows` rows of `keys` keys can exceed them.
-    pub(super) fn new(task: &Task, keys: usize, rows: usize) -> Self {
+    pub(in crate::exec::operator::bound_contributions) fn new(
+        task: &Task,
+        keys: usize,
+        rows: usize,
+    ) -> Self {
         let mut least = Self::default();
         let lower = |least: &mut Option<u64>, most: u64| {
             *least = Some(least.map_or(most, |least| least.min(most)));
@@ -67,7 +71,7 @@ const TOGETHER: usize = 32;
 
 /// Of what rows are counted, and by which numbers.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum By {
+pub(in crate::exec::operator::bound_contributions) enum By {
     /// Units that are numbered one after the other share few counters.
     Unit(HashKey),
     /// Each pair of units shares a counter as often as any other one.
@@ -77,7 +81,11 @@ pub(super) enum By {
 
 impl By {
     /// Counts the rows of a batch.
-    pub(super) fn count(self, held: &Held, counts: &mut Counting) {
+    pub(in crate::exec::operator::bound_contributions) fn count(
+        self,
+        held: &Held,
+        counts: &mut Counting,
+    ) {
         // One loop for each kind of number.
         match self.numbers(counts.bits()) {
             Numbers::Unit(mut spread) => {
@@ -140,14 +148,14 @@ impl Numbers {
 
 /// Whether a row may belong to a unit that does not keep all rows.
 #[derive(Default)]
-pub(super) struct Suspects {
-    pub(super) units: Option<(By, Crowded)>,
-    pub(super) groups: Option<(By, Crowded)>,
+pub(in crate::exec::operator::bound_contributions) struct Suspects {
+    pub(in crate::exec::operator::bound_contributions) units: Option<(By, Crowded)>,
+    pub(in crate::exec::operator::bound_contributions) groups: Option<(By, Crowded)>,
 }
 
 impl Suspects {
     /// Whether most units are among them.
-    pub(super) fn are_usual(&self) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn are_usual(&self) -> bool {
         self.units.as_ref().is_some_and(|(_, units)| units.is_usual())
     }
 
@@ -185,23 +193,27 @@ impl Look<'_> {
 }
 
 /// Which aggregates take which way.
-pub(super) struct Ways {
+pub(in crate::exec::operator::bound_contributions) struct Ways {
     suspects: Suspects,
     /// Those that are added by column; of these, the rows of suspects are collected.
-    pub(super) beyond: Option<Arc<Shape>>,
+    pub(in crate::exec::operator::bound_contributions) beyond: Option<Arc<Shape>>,
     /// All others, for which all rows are collected.
-    pub(super) bounded: Option<Arc<Shape>>,
+    pub(in crate::exec::operator::bound_contributions) bounded: Option<Arc<Shape>>,
     /// Whether anything is added by column.
-    pub(super) by_column: bool,
+    pub(in crate::exec::operator::bound_contributions) by_column: bool,
     /// The number of outputs of all aggregates.
-    pub(super) outputs: usize,
-    /// See [`close_units`](super::together::close_units).
+    pub(in crate::exec::operator::bound_contributions) outputs: usize,
+    /// See [`close_units`](crate::exec::operator::bound_contributions::exact::merge_partitions::close_units).
     close: Option<Close>,
 }
 
 impl Ways {
     /// At most so many bytes are collected of `rows` rows.
-    pub(super) fn collected(&self, task: &Task, rows: usize) -> usize {
+    pub(in crate::exec::operator::bound_contributions) fn collected(
+        &self,
+        task: &Task,
+        rows: usize,
+    ) -> usize {
         let suspects = self.suspects.rows(rows);
         let sizes = [(&self.beyond, suspects), (&self.bounded, rows)].map(|(shape, rows)| {
             let of_row = shape.as_ref().map_or(0, |shape| Collector::of_row(task, shape));
@@ -210,7 +222,11 @@ impl Ways {
         sizes.into_iter().fold(0, usize::saturating_add)
     }
 
-    pub(super) fn new(task: &Task, mut suspects: Suspects, close: Option<Close>) -> Self {
+    pub(in crate::exec::operator::bound_contributions) fn new(
+        task: &Task,
+        mut suspects: Suspects,
+        close: Option<Close>,
+    ) -> Self {
         // Where most units are suspects, a closer look at the others does not pay off.
         let by_column = !suspects.are_usual() && task.inputs.iter().any(is_sum_of_rows);
         let (mut beyond, mut bounded) = (Vec::new(), Vec::new());
@@ -233,7 +249,7 @@ impl Ways {
 }
 
 /// The third pass over one part: collects rows, and takes those away that were added too early.
-pub(super) struct Split {
+pub(in crate::exec::operator::bound_contributions) struct Split {
     names: Arc<Names>,
     ways: Arc<Ways>,
     part: Part,
@@ -245,15 +261,19 @@ pub(super) struct Split {
 }
 
 /// What was collected of one part.
-pub(super) struct Apart {
-    pub(super) beyond: Option<Collector>,
-    pub(super) bounded: Option<Collector>,
+pub(in crate::exec::operator::bound_contributions) struct Apart {
+    pub(in crate::exec::operator::bound_contributions) beyond: Option<Collector>,
+    pub(in crate::exec::operator::bound_contributions) bounded: Option<Collector>,
     /// Holds the memory of the collected rows.
-    pub(super) part: Part,
+    pub(in crate::exec::operator::bound_contributions) part: Part,
 }
 
 impl Split {
-    pub(super) fn new(names: Arc<Names>, ways: Arc<Ways>, mut part: Part) -> Self {
+    pub(in crate::exec::operator::bound_contributions) fn new(
+        names: Arc<Names>,
+        ways: Arc<Ways>,
+        mut part: Part,
+    ) -> Self {
         // Files were dealt by the hash of the unit: in a turn, few buckets have rows if these follow from it, too.
         let in_turns = part.dealt.is_some();
         let close = ways.close.filter(|_| !in_turns);
@@ -276,7 +296,10 @@ impl Split {
     ///
     /// # Errors
     /// A constant text without a folder for files, or if one cannot be written or read.
-    pub(super) async fn deal(mut self, turns: usize) -> Result<Part> {
+    pub(in crate::exec::operator::bound_contributions) async fn deal(
+        mut self,
+        turns: usize,
+    ) -> Result<Part> {
         let mut dealt = self.part.shelf.deal(turns)?;
         while let Some(held) = self.next_held()? {
             self.deal_one(held, &mut dealt)?;
@@ -317,7 +340,10 @@ impl Split {
     ///
     /// # Errors
     /// A constant text if there is too little memory, or a file cannot be read.
-    pub(super) async fn run(mut self, turn: usize) -> Result<Apart> {
+    pub(in crate::exec::operator::bound_contributions) async fn run(
+        mut self,
+        turn: usize,
+    ) -> Result<Apart> {
         if self.beyond.is_some() || self.bounded.is_some() {
             let files = match &self.part.dealt {
                 Some(files) => {
@@ -379,10 +405,10 @@ impl Split {
 
 #[cfg(test)]
 mod tests {
-    use super::super::arrived::OUTSIDE;
-    use super::super::crowded::RowCounts;
-    use super::super::hold::Places;
     use super::*;
+    use crate::exec::operator::bound_contributions::columns::held_batches::Places;
+    use crate::exec::operator::bound_contributions::keys::discovered_keys::OUTSIDE;
+    use crate::exec::operator::bound_contributions::screen::row_count_filter::RowCounts;
 
     /// The rows of a share are counted as if each were looked at by itself; those without a key are not.
     #[test]

@@ -15,7 +15,7 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::crowded::RowCounts;
+use super::row_count_filter::RowCounts;
 
 /// More counters than these do not fit the processor's cache. Fewer in unit tests, so that small tables take this way too.
 const MANY: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
@@ -104,12 +104,12 @@ impl Counting {
     }
 
     /// So many last bits of a number choose a counter.
-    pub(super) fn bits(&self) -> u32 {
+    pub(in crate::exec::operator::bound_contributions) fn bits(&self) -> u32 {
         self.counts.bits()
     }
 
     /// Whether only the units of a share are counted.
-    pub(super) fn is_of_a_share(&self) -> bool {
+    pub(in crate::exec::operator::bound_contributions) fn is_of_a_share(&self) -> bool {
         self.counts.is_of_a_share()
     }
 
