@@ -16,7 +16,7 @@ use crate::catalog::{
     Budget, Catalog, Column, Domain, FileFormat, PerQuery, Privacy, Replay, Slice, Source, Table,
     quoted, quoted_analyst,
 };
-use crate::exec::source::server::Relation;
+use crate::exec::source::server_location::Relation;
 use crate::exec::source::written_location;
 use crate::ledger::{Elsewhere, Spending};
 use crate::privacy::{Notion, Spend};

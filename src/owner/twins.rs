@@ -18,8 +18,8 @@ use datafusion::catalog::TableProvider;
 
 use crate::catalog::{Catalog, Privacy, Source, Table, Unit, quoted};
 use crate::error::Error;
-use crate::exec::source::same::{Same, same_rows};
-use crate::exec::source::server::is_same_table;
+use crate::exec::source::duplicate_tables::{Same, same_rows};
+use crate::exec::source::server_location::is_same_table;
 
 /// The registered tables of a program, by name.
 pub(super) type Providers = HashMap<String, Arc<dyn TableProvider>>;

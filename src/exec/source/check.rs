@@ -17,10 +17,10 @@ use super::columns::{
     first_cells, hashes_content, other_column, plain_columns, same_columns, shape,
 };
 use super::declare::members;
-use super::held::{Held, HeldFiles, STORE, Stamp};
+use super::file_set::Set;
 use super::lenient::Shape;
+use super::open_files::{Held, HeldFiles, STORE, Stamp};
 use super::postgres::Servers;
-use super::set::Set;
 use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table, Unit, quoted};
 use crate::error::Error;
 use crate::exec::operator::look_up::Pinned;

@@ -18,8 +18,8 @@ use datafusion::datasource::physical_plan::parquet::Int96Coercer;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::compressed::Compression;
-use super::held::{Chunks, Held, Reader};
 use super::lenient::{Shape, read_cells, read_object};
+use super::open_files::{Chunks, Held, Reader};
 use crate::catalog::{Column, FileFormat, Table};
 use crate::error::Error;
 use crate::functions::{computed_type, has_offset};

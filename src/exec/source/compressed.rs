@@ -14,7 +14,7 @@ use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
 
-use super::held::Reader;
+use super::open_files::Reader;
 use crate::error::Error;
 
 /// The option that names how a text file is compressed.

@@ -23,13 +23,13 @@ use sqlparser::ast as sql;
 
 use super::columns::{CONTENT_HASH, columns_of, common_columns, is_true, plain_columns, shape};
 use super::compressed::{COMPRESSION, Compression};
-use super::held::{Held, HeldFiles};
+use super::file_discovery::{Selected, is_pattern};
+use super::file_set::Set;
 use super::lenient::Shape;
 use super::location::{Place, Scheme};
+use super::open_files::{Held, HeldFiles};
 use super::remote::{IS_BUILT_IN, list};
-use super::server::is_server;
-use super::set::Set;
-use super::walk::{Selected, is_pattern};
+use super::server_location::is_server;
 use crate::catalog::{Column, FileFormat, Files, Privacy, RESERVED, Source, Table, quoted};
 use crate::error::Error;
 
@@ -191,7 +191,7 @@ pub(super) fn members(
     options: &BTreeMap<String, String>,
 ) -> Vec<(Arc<Held>, Shape)> {
     let is_named = !options.contains_key(COMPRESSION);
-    let member = |member: &super::set::Member| {
+    let member = |member: &super::file_set::Member| {
         let compression = match (is_named, member.ends_with(".gz"), member.ends_with(".zst")) {
             (true, true, _) => Some(Compression::Gzip),
             (true, false, true) => Some(Compression::Zstd),

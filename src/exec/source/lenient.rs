@@ -19,7 +19,7 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 
 use super::compressed::Compression;
-use super::held::{Held, Reader};
+use super::open_files::{Held, Reader};
 
 /// Rows in a batch.
 const BATCH: usize = 8_192;

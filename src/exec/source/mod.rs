@@ -3,7 +3,7 @@
 //! In: a declared file, or the files below a folder. Out: a [`TableProvider`] with the declared columns. CSV and JSON are read
 //! leniently: a cell that does not parse is NULL and a malformed line is a row of NULLs, so that no person's row can make a query
 //! fail. The columns are fixed when the table is created. A statement opens each file once, and reads the file that it checked:
-//! see [`held`]. Which files a private table has is found out behind the charge: see [`many`].
+//! see [`open_files`]. Which files a private table has is found out behind the charge: see [`multi_file_scan`].
 
 pub(crate) mod ledger;
 
@@ -12,10 +12,13 @@ mod check;
 mod columns;
 mod compressed;
 mod declare;
-mod held;
+pub(crate) mod duplicate_tables;
+mod file_discovery;
+mod file_set;
 mod lenient;
 mod location;
-mod many;
+mod multi_file_scan;
+mod open_files;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(not(feature = "postgres"))]
@@ -26,14 +29,11 @@ mod remote;
 #[cfg(not(feature = "objects"))]
 #[path = "no_remote.rs"]
 mod remote;
-pub(crate) mod same;
-mod served;
-pub(crate) mod server;
-mod set;
-mod shipped;
+mod remote_handles;
+pub(crate) mod server_location;
+mod server_tables;
+mod skipped_lines;
 mod units;
-mod unread;
-mod walk;
 
 use std::fmt;
 use std::sync::Arc;
@@ -61,16 +61,16 @@ pub(crate) use check::{OpenFiles, Reading, drifted_before, register};
 pub(crate) use columns::{columns_of, hashes_content, may_change};
 use columns::{schema_of_columns, shape};
 pub(crate) use declare::{Written, declared, refuse_reserved, written_location};
-use held::Held;
-pub(crate) use held::HeldFiles;
 use lenient::{LenientFiles, Shape, TextFile};
-use many::{ManyFiles, options_of};
-use served::ServedTable;
-pub(crate) use served::{Served, served};
-pub(crate) use shipped::is_read_elsewhere;
-pub use shipped::{READS_OBJECTS, ReceivedFiles, ShippedFile};
+use multi_file_scan::{ManyFiles, options_of};
+use open_files::Held;
+pub(crate) use open_files::HeldFiles;
+pub(crate) use remote_handles::is_read_elsewhere;
+pub use remote_handles::{READS_OBJECTS, ReceivedFiles, ShippedFile};
+use server_tables::ServedTable;
+pub(crate) use server_tables::{Served, served};
+pub(crate) use skipped_lines::Unread;
 use units::{as_declared, as_stored};
-pub(crate) use unread::Unread;
 
 use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;

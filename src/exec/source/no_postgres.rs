@@ -7,7 +7,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 
-use super::server::{Address, Relation};
+use super::server_location::{Address, Relation};
 use crate::catalog::{Column, Table};
 use crate::error::Error;
 use crate::refusal::{Reason, Refusal};

@@ -8,8 +8,8 @@ use std::convert::Infallible;
 use std::io;
 use std::ops::Range;
 
+use super::file_discovery::Selected;
 use super::location::ObjectVersion;
-use super::walk::Selected;
 
 /// What is built in, for messages.
 pub(super) const IS_BUILT_IN: bool = false;

@@ -31,8 +31,8 @@ use datafusion::object_store::{
 use futures::TryStreamExt;
 use tokio::runtime::{Builder, Runtime};
 
+use super::file_discovery::Selected;
 use super::location::{ObjectVersion, Place, Scheme};
-use super::walk::Selected;
 
 /// How long a request may take, with all of its retries.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -18,7 +18,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use super::held::Held;
+use super::open_files::Held;
 use crate::functions::{computed_type, in_microseconds_function};
 
 /// The first of the declared columns as a file stores them: with its own types of dates and moments.

@@ -24,7 +24,7 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, Config, Error, NoTls};
 
 use super::tls::Verified;
-use crate::exec::source::server::Address;
+use crate::exec::source::server_location::Address;
 
 /// How long the beginning of a connection may take.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -33,7 +33,7 @@ use self::decode::Decoder;
 use self::snapshot::{ReadColumn, Snapshot};
 use self::types::{Found, Kind, ServerColumn};
 use super::columns::schema_of_columns;
-use super::server::{Address, Relation, place};
+use super::server_location::{Address, Relation, place};
 use crate::catalog::{Column, Table, quoted};
 use crate::error::Error;
 use crate::refusal::{Reason, Refusal};

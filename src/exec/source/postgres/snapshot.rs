@@ -20,7 +20,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::connect::{Connected, Trouble, connect};
 use super::types::{Found, Kind, ServerColumn, found};
-use crate::exec::source::server::{Address, Relation, identifier};
+use crate::exec::source::server_location::{Address, Relation, identifier};
 
 /// How long the server's catalog may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);

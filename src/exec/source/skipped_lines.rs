@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::check::OpenFiles;
 use super::columns::shape;
 use super::declare::members;
-use super::held::Held;
 use super::lenient::{Shape, read_cells, read_object};
+use super::open_files::Held;
 use crate::catalog::{FileFormat, Source, Table};
 
 /// Lines that are not read as their author meant them.

@@ -21,8 +21,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use serde::{Deserialize, Serialize};
 
 use super::check::register;
-use super::held::{Held, HeldFiles, STORE};
 use super::location::ObjectVersion;
+use super::open_files::{Held, HeldFiles, STORE};
 use super::remote::{IS_BUILT_IN, Stores};
 use crate::catalog::{FileFormat, Source, Table};
 

@@ -37,9 +37,9 @@ use tokio::task::spawn_blocking;
 
 use super::check::OpenFiles;
 use super::declare::members;
-use super::held::STORE;
+use super::file_set::{Member, Set};
 use super::lenient::{LenientFiles, Shape, TextFile};
-use super::set::{Member, Set};
+use super::open_files::STORE;
 use super::units::{as_declared, as_stored};
 use crate::catalog::{FileFormat, Source, Table};
 

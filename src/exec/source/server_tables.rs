@@ -22,7 +22,7 @@ use sqlparser::ast as sql;
 use super::check::OpenFiles;
 use super::declare::{Partition, column, refuse_reserved};
 use super::postgres;
-use super::server::{Address, Relation};
+use super::server_location::{Address, Relation};
 use crate::catalog::{Privacy, Source, Table};
 use crate::error::Error;
 

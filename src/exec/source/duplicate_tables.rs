@@ -16,8 +16,8 @@ use std::os::unix::fs::MetadataExt;
 
 use sha2::{Digest, Sha256};
 
+use super::file_discovery::{Selected, walk};
 use super::remote::list;
-use super::walk::{Selected, walk};
 use crate::catalog::Source;
 
 /// What two files have in common.

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::held::{Held, HeldFiles, Stamp};
+use super::file_discovery::{Found, Selected, walk};
 use super::location::Place;
+use super::open_files::{Held, HeldFiles, Stamp};
 use super::remote::{FoundObject, list};
-use super::walk::{Found, Selected, walk};
 use crate::catalog::{Files, Fingerprint};
 
 /// The name of a folder whose rows have no value, as Hive writes it.
