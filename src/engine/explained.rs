@@ -4,10 +4,10 @@ use datafusion::execution::SessionState;
 
 use crate::answer::Answer;
 use crate::dialect::QueryStatement;
+use crate::engine::planning_errors::unplanned;
 use crate::engine::query::attempts::Attempts;
-use crate::engine::query::due::Due;
+use crate::engine::query::request::Due;
 use crate::engine::session::Session;
-use crate::engine::unplanned::unplanned;
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::ledger::BudgetQuote;

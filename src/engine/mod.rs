@@ -34,9 +34,9 @@ use crate::resources::Resources;
 pub(crate) use session::Session;
 
 mod accounts;
-pub(crate) mod apart;
 mod columns;
 pub(crate) mod copy;
+pub(crate) mod entry_numbers;
 mod explained;
 pub(crate) mod forecast;
 pub(crate) mod log_in;
@@ -50,19 +50,19 @@ pub(crate) mod show;
 mod sources;
 pub(crate) mod spending;
 
-pub(crate) use state::{Inner, Registered};
+pub(crate) use instance::{Inner, Registered};
 
+mod answer_cache;
+mod instance;
+mod maintenance;
+mod planning_errors;
 pub(crate) mod prepared;
 mod query;
 mod release_tables;
-mod repeats;
-mod state;
 pub(crate) mod stream;
 mod synthetic;
 mod synthetic_about;
-mod unplanned;
-mod upkeep;
-mod visit;
+mod vault_thread;
 
 /// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
 ///

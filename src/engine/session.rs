@@ -1,6 +1,6 @@
 //! An analyst's session: what it asks, what it may know beforehand, and what it has left.
 
-use crate::engine::state::Inner;
+use crate::engine::instance::Inner;
 use std::sync::Arc;
 
 use crate::answer::Answer;

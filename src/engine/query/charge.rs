@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use super::choose::Planned;
-use super::due::ToKeep;
 use super::prepare::{Quote, Ready};
+use super::request::ToKeep;
 use crate::engine::session::Session;
-use crate::engine::visit::at_vault;
+use crate::engine::vault_thread::at_vault;
 use crate::error::Error;
 use crate::exec::Prepared;
 use crate::ledger::{Charge, ChargeRequest, Vault};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::catalog::{Catalog, Source};
 use crate::engine::session::Session;
-use crate::engine::visit::at_vault;
+use crate::engine::vault_thread::at_vault;
 use crate::error::Error;
 use crate::exec::source::{OpenFiles, drifted_before};
 use crate::ledger::Vault;

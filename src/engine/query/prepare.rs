@@ -11,9 +11,9 @@ use datafusion::execution::SessionState;
 use tokio::runtime::{Builder, Handle};
 
 use super::choose::Planned;
-use super::due::Due;
+use super::request::Due;
+use crate::engine::planning_errors::unplanned;
 use crate::engine::session::Session;
-use crate::engine::unplanned::unplanned;
 use crate::error::Error;
 use crate::exec::{self, Prepared};
 use crate::ledger::ChargeEntry;

@@ -5,7 +5,7 @@
 
 use super::choose::Planned;
 use crate::catalog::{Source, Table};
-use crate::engine::state::Inner;
+use crate::engine::instance::Inner;
 use crate::exec::source::OpenFiles;
 use crate::ledger::AskedDraw;
 use crate::release::unit::Unit;

@@ -16,13 +16,13 @@ use futures::StreamExt;
 
 use super::charge::Paid;
 use super::choose::Planned;
-use super::due::ToKeep;
 use super::public_row::on_a_public_row;
+use super::request::ToKeep;
 use super::rows::RowsOf;
 use crate::answer::Receipt;
 use crate::catalog::{CatalogVersion, Source, Table};
 use crate::engine::session::Session;
-use crate::engine::visit::at_vault;
+use crate::engine::vault_thread::at_vault;
 use crate::error::Error;
 use crate::exec::source::{Reading, encoded_draw};
 use crate::exec::{self, Collected, Drawn, Running};

@@ -26,9 +26,9 @@ use crate::analysis::private_rows::private_rows;
 use crate::answer::Receipt;
 use crate::codes::Codes;
 use crate::dialect::SyntheticStatement;
+use crate::engine::planning_errors::unplanned_rows;
 use crate::engine::session::Session;
-use crate::engine::unplanned::unplanned_rows;
-use crate::engine::visit::at_vault;
+use crate::engine::vault_thread::at_vault;
 use crate::error::Error;
 use crate::exec::{self, PlannedTables, PreparedRows, ReadingLimits};
 use crate::ledger::{

@@ -10,7 +10,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 
 use crate::catalog::{Source, Table};
-use crate::engine::repeats::Repeats;
+use crate::engine::answer_cache::Repeats;
 use crate::error::Error;
 use crate::exec::distributed::{Site, place};
 use crate::exec::source as files;

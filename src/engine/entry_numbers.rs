@@ -5,8 +5,8 @@
 //! of their own analyst then, as `hushql.ledger` shows them. The owner sees the whole ledger.
 
 use crate::catalog::Catalog;
+use crate::engine::instance::Inner;
 use crate::engine::session::Session;
-use crate::engine::state::Inner;
 use crate::error::Error;
 use crate::ledger::OWNER;
 
