@@ -16,7 +16,7 @@ use crate::buckets::float_text;
 use crate::dialect::Finding;
 use crate::exec::{Drawn, at_end};
 use crate::privacy::Spend;
-use crate::release::cut::cut_text;
+use crate::release::bounds_that_cut::cut_text;
 use crate::release::mechanism::Predicted;
 use crate::release::mostly_noise::{FEW_ROWS, mostly_noise_below};
 use crate::release::text::{bound_note, steps_text};

@@ -6,7 +6,7 @@
 
 use super::ladder;
 use crate::analysis::{Input, Measure, PrivateAggregate};
-use crate::release::cut::{is_of_values, may_cut};
+use crate::release::bounds_that_cut::{is_of_values, may_cut};
 
 /// The lines about bounds; none where every row is a unit.
 pub(super) fn bounds_lines(

@@ -8,12 +8,12 @@ use crate::mechanism::{
 use crate::privacy::{Delta, Epsilon, Loss, Selecting};
 use crate::refusal::{Reason, Refusal};
 use crate::release::cost::{Accounts, Fallback, StatedCost};
+use crate::release::generalized_choice::{by_own_sizes, or_by_own_sizes};
 use crate::release::mechanism::{
     Instead, Mechanism, Mechanized, Predicted, not_mechanized, too_noisy, unused,
 };
 use crate::release::noisy_scores::noisy_scores;
 use crate::release::number::size;
-use crate::release::own_sizes::{by_own_sizes, or_by_own_sizes};
 use crate::release::shortfall::predicted;
 use crate::release::unknown_keys::or_noisy_keys;
 

@@ -9,8 +9,8 @@ use crate::mechanism::{
 use crate::privacy::Loss;
 use crate::refusal::{Reason, Refusal};
 
-pub use super::together::Together;
-pub(crate) use super::together::{Part, Vector};
+pub use super::shared_vector::Together;
+pub(crate) use super::shared_vector::{Part, Vector};
 
 /// A measure's mechanism, cost and accuracy.
 #[derive(Debug, Clone)]

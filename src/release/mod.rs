@@ -14,39 +14,39 @@ use crate::privacy::{Delta, Loss, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::calibrate::mechanize;
 use accuracy::{accuracies_under_bounds, accuracy_among, error_bars, without_bound, without_error};
-use apart::Apart;
 use consistent::{Fit, FittedLevel, fits};
 use cost::{Accounts, default_cost};
+use draw_set::{DrawSet, Draws, Of};
 use goal::{Groups, priced};
 use mechanism::is_bare;
 use number::follow_choices;
-use shown::{PaidBy, Shown, drawn_by};
-use together::{draw_together, losses};
-use unit::{Draws, Of, Unit};
+use replay::{PaidBy, Shown, drawn_by};
+use shared_vector::{draw_together, losses};
+use split_vector::Apart;
 
 pub(crate) mod accuracy;
-mod apart;
+pub(crate) mod bounds_that_cut;
 pub(crate) mod calibrate;
 mod complete;
 pub(crate) mod consistent;
 mod cost;
-pub(crate) mod cut;
+pub(crate) mod draw_set;
+mod generalized_choice;
 mod goal;
 pub(crate) mod identity;
 pub(crate) mod mechanism;
 pub(crate) mod mostly_noise;
 mod noisy_scores;
 pub(crate) mod number;
-mod own_sizes;
 mod partition_selection;
 pub(crate) mod record;
+pub(crate) mod replay;
+pub(crate) mod shared_vector;
 mod shortfall;
-pub(crate) mod shown;
+mod split_vector;
 pub(crate) mod synthetic;
 pub(crate) mod text;
 mod threshold;
-pub(crate) mod together;
-pub(crate) mod unit;
 mod unknown_keys;
 
 pub use mechanism::{Instead, Mechanism, Mechanized, Predicted, Together};
@@ -123,7 +123,7 @@ impl Release {
     /// changes, if that is not what the unit draws.
     pub(crate) fn show(
         &mut self,
-        unit: &Unit,
+        unit: &DrawSet,
         paid: PaidBy,
         drawn: Vec<RecordBatch>,
     ) -> Option<()> {
@@ -170,7 +170,7 @@ impl Release {
     }
 
     /// Whether all draws of a unit are shown again.
-    pub(crate) fn shows(&self, unit: &Unit) -> bool {
+    pub(crate) fn shows(&self, unit: &DrawSet) -> bool {
         unit.draws.iter().all(|Draws { part, of }| match of {
             Of::All => self.is_shown(*part),
             Of::Measures { measures, .. } => {
@@ -195,7 +195,7 @@ impl Release {
     }
 
     /// What a unit drew, out of what all private aggregates of the release drew; `None` if it is not there.
-    pub(crate) fn drawn_by(&self, unit: &Unit, all: &[RecordBatch]) -> Option<Vec<RecordBatch>> {
+    pub(crate) fn drawn_by(&self, unit: &DrawSet, all: &[RecordBatch]) -> Option<Vec<RecordBatch>> {
         drawn_by(self.analysis.parts(), unit, all)
     }
 

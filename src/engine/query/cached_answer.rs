@@ -28,8 +28,8 @@ use crate::engine::session::Session;
 use crate::engine::vault_thread::at_vault;
 use crate::exec::source::OpenFiles;
 use crate::ledger::{AskedDraw, Noted, Vault, VaultError};
+use crate::release::draw_set::DrawSet;
 use crate::release::identity::units;
-use crate::release::unit::Unit;
 use crate::views;
 
 /// What an answer that is being made will follow from.
@@ -96,7 +96,7 @@ impl Session {
         names.extend(planned.public_tables().map(|table| table.name.clone()));
         let known = |name: &String| catalog.table(name).filter(|table| is_still(table)).cloned();
         let tables = names.iter().map(known).collect::<Option<Vec<Table>>>()?;
-        let asked = |unit: &Unit| Some(RowsOf::unit(&self.inner, planned, unit)?.asked(unit));
+        let asked = |unit: &DrawSet| Some(RowsOf::unit(&self.inner, planned, unit)?.asked(unit));
         Some(Followed {
             query: query.clone(),
             contents: contents(&self.inner, &tables, open)?,

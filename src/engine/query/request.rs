@@ -15,10 +15,10 @@ use crate::explain::threshold_ledger_texts;
 use crate::ledger::{BudgetQuote, ChargeEntry, ChargeRequest, plan_hash};
 use crate::privacy::{Cost, Loss, Notion};
 use crate::release::Drawn;
+use crate::release::draw_set::DrawSet;
 use crate::release::identity::units;
 use crate::release::record::ledger_texts;
-use crate::release::shown::PaidBy;
-use crate::release::unit::Unit;
+use crate::release::replay::PaidBy;
 
 /// A query with its request to the ledger; only [`Session::asked`] makes one.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Due {
 #[derive(Debug)]
 pub(crate) struct ToKeep {
     pub(super) key: [u8; 32],
-    pub(super) unit: Unit,
+    pub(super) unit: DrawSet,
     pub(super) rows: RowsOf,
 }
 

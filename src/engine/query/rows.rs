@@ -8,7 +8,7 @@ use crate::catalog::{Source, Table};
 use crate::engine::instance::Inner;
 use crate::exec::source::OpenFiles;
 use crate::ledger::AskedDraw;
-use crate::release::unit::Unit;
+use crate::release::draw_set::DrawSet;
 
 /// What is known of the rows that draws read, beside the versions of their tables.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,7 +24,7 @@ impl RowsOf {
     ///
     /// # Guarantee
     /// Contents of private tables stay out of it: a key that followed from them would tell whether anybody joined.
-    pub(super) fn unit(inner: &Inner, planned: &Planned, unit: &Unit) -> Option<Self> {
+    pub(super) fn unit(inner: &Inner, planned: &Planned, unit: &DrawSet) -> Option<Self> {
         let tables: Option<Vec<&Table>> =
             unit.tables.iter().map(|name| planned.catalog().table(name)).collect();
         Self::of(inner, tables?, planned.open())
@@ -61,7 +61,7 @@ impl RowsOf {
     }
 
     /// The question for the draw of a unit that reads these rows.
-    pub(super) fn asked(&self, unit: &Unit) -> AskedDraw {
+    pub(super) fn asked(&self, unit: &DrawSet) -> AskedDraw {
         AskedDraw {
             identity: unit.body.clone(),
             tables: unit.tables.clone(),

@@ -1,6 +1,6 @@
 //! What a release draws, so that the same release can be recognised when it is asked again.
 //!
-//! In: a calibrated [`Release`]. Out: its [`Unit`]s: draws that are replayed together or not at all, each with bytes that are equal
+//! In: a calibrated [`Release`]. Out: its [`DrawSet`]s: draws that are replayed together or not at all, each with bytes that are equal
 //! only for equal draws, whatever aliases, views and orders of conditions they are written with; and the tables whose versions
 //! belong to them. What is not understood has none, and is drawn each time. Nothing here was measured on private rows.
 //!
@@ -25,8 +25,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use crate::analysis::outcome::released_parts;
 use crate::analysis::{KeySpace, PrivateAggregate, ReleaseKind, Source, UnknownPartitions};
 use crate::functions::is_late_value;
+use crate::release::draw_set::{DrawSet, Draws, Of};
 use crate::release::mechanism::Vector;
-use crate::release::unit::{Draws, Of, Unit};
 use crate::release::{PartitionSelection, Release};
 use encoded::Encoded;
 use measure::of_measure;
@@ -42,7 +42,7 @@ const RULES: &str = concat!("hushql ", env!("CARGO_PKG_VERSION"), " rules 4");
 
 /// The units of a release. A release in none of them is drawn each time; so is one that is asked for with FRESH, and what is
 /// recognised with it.
-pub(crate) fn units(release: &Release) -> Vec<Unit> {
+pub(crate) fn units(release: &Release) -> Vec<DrawSet> {
     let mut occurrences: BTreeMap<Encoded, u64> = BTreeMap::new();
     let mut units = Vec::new();
     for group in groups(release) {
@@ -63,7 +63,7 @@ pub(crate) fn units(release: &Release) -> Vec<Unit> {
         unit_domains.sort();
         unit_domains.dedup();
         let tables = tables.into_iter().collect();
-        units.push(Unit { body: all.into_bytes(), tables, unit_domains, draws });
+        units.push(DrawSet { body: all.into_bytes(), tables, unit_domains, draws });
     }
     units
 }

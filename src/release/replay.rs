@@ -1,6 +1,6 @@
 //! Draws that were paid for before, and are shown again.
 //!
-//! In: the private aggregates of a release, and for some of its [`Unit`]s what they drew. Out: what is not drawn again. Whether a measure is
+//! In: the private aggregates of a release, and for some of its [`DrawSet`]s what they drew. Out: what is not drawn again. Whether a measure is
 //! charged and whether it is drawn follow from the one record that is kept here.
 //!
 //! ```text
@@ -14,7 +14,7 @@ use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Schema};
 
-use super::unit::{Draws, Of, Unit};
+use super::draw_set::{DrawSet, Draws, Of};
 use crate::analysis::{Measure, PrivateAggregate, ReleaseKind};
 
 /// The charge that paid for what is shown again.
@@ -58,7 +58,7 @@ impl Shown {
     pub(super) fn show(
         &mut self,
         parts: &[PrivateAggregate],
-        unit: &Unit,
+        unit: &DrawSet,
         paid: PaidBy,
         drawn: Vec<RecordBatch>,
     ) -> Option<()> {
@@ -126,7 +126,7 @@ impl Shown {
 /// What a unit drew, out of what all private aggregates drew; `None` if it is not there.
 pub(super) fn drawn_by(
     parts: &[PrivateAggregate],
-    unit: &Unit,
+    unit: &DrawSet,
     all: &[RecordBatch],
 ) -> Option<Vec<RecordBatch>> {
     let draws = unit.draws.iter().map(|Draws { part, of }| {

@@ -10,7 +10,7 @@
 
 use super::cost::OneDraw;
 use super::mechanism::Mechanized;
-use super::together::draw_together;
+use super::shared_vector::draw_together;
 use crate::analysis::PrivateAggregate;
 
 /// The mechanisms of a private aggregate with public groups, each drawn for itself.

@@ -4,7 +4,7 @@
 
 /// Draws that are shown again together, or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unit {
+pub(crate) struct DrawSet {
     /// Equal only for equal draws of equal tables.
     pub(crate) body: Vec<u8>,
     /// The tables that are read, private and public ones, each once, in order.
