@@ -32,7 +32,7 @@ use crate::analysis::below::relation::scanned;
 use crate::analysis::expr::domain::typed;
 use crate::analysis::expr::facts::constant;
 use crate::analysis::measure::{InputShape, ReleaseKind};
-use crate::analysis::part::PrivateAggregate;
+use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::catalog::cells::Cells;
 use crate::catalog::{Catalog, Cell, Touched};
 use crate::dialect::marked;

@@ -21,7 +21,7 @@ use crate::analysis::keys::KeySpace;
 use crate::analysis::keys::complete::Coverage;
 use crate::analysis::measure::{Input, Measure, ReleaseKind};
 use crate::analysis::not_analyzed::{NotAnalyzed, lost};
-use crate::analysis::part::PrivateAggregate;
+use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::dialect::Consistent;
 use crate::hierarchy::Tree;
 use crate::refusal::{Reason, Refusal};

@@ -41,7 +41,7 @@ mod measure;
 pub(crate) mod not_analyzed;
 pub(crate) mod null_keys;
 pub(crate) mod outcome;
-mod part;
+mod private_aggregate;
 pub(crate) mod private_rows;
 pub(crate) mod recursion;
 mod selection;
@@ -62,13 +62,13 @@ pub use keys::lookup::{Lookup, Lookups};
 pub use keys::public_keys::Keys;
 pub use keys::unknown::{Compares, Payer, UnknownPartitions};
 pub use keys::{KeySpace, MOST_KEYS};
-pub use measure::rungs::Ladder;
+pub use measure::ladder_rungs::Ladder;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
 pub use measure::{Input, InputShape, Measure, ReleaseKind, TermColumns};
 pub use measure::{JointMoments, Moments};
 pub use not_analyzed::{Fault, NoRange, NotAnalyzed};
 pub use outcome::{Analysis, Value, released_name, released_part};
-pub use part::PrivateAggregate;
+pub use private_aggregate::PrivateAggregate;
 pub use selection::choice::{
     CandidateAxis, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows, Source,
 };

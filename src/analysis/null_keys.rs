@@ -10,7 +10,7 @@
 //! ```
 
 use crate::analysis::keys::complete::Coverage;
-use crate::analysis::part::PrivateAggregate;
+use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::dialect::Finding;
 
 impl PrivateAggregate {

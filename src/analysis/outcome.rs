@@ -8,7 +8,7 @@ use datafusion::logical_expr::LogicalPlan;
 use crate::analysis::above::interval_ends::CalledEnds;
 use crate::analysis::hierarchies::Hierarchy;
 use crate::analysis::keys::unknown::UnknownPartitions;
-use crate::analysis::part::PrivateAggregate;
+use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::catalog::RESERVED;
 use crate::functions::LateValue;
 

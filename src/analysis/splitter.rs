@@ -18,7 +18,7 @@ use crate::analysis::keys::unknown::asks_for_threshold;
 use crate::analysis::measure::call::CallOf;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::outcome::{Value, released_name, released_part};
-use crate::analysis::part::{PrivateAggregate, cut};
+use crate::analysis::private_aggregate::{PrivateAggregate, cut};
 use crate::analysis::recursion::deeper;
 use crate::bind::grouping_sets::set_of;
 use crate::bind::sources::is_ledger;

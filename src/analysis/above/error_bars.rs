@@ -25,7 +25,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 
 use crate::analysis::above::null_on_failure::null_on_failure;
 use crate::analysis::outcome::Analysis;
-use crate::analysis::part::PrivateAggregate;
+use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::catalog::RESERVED;
 pub(crate) use called::with_called_ends;
 use node::{Carrier, Known, nth, with_errors};

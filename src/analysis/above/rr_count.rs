@@ -17,7 +17,7 @@ use num_traits::ToPrimitive;
 use super::origin::origin;
 use crate::analysis::expr::facts::constant;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
-use crate::analysis::part::PrivateAggregate;
+use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::analysis::{CandidateAxis, Measure, ReleaseKind, Source};
 use crate::bind::RR_COUNT;
 use crate::dialect::MechanismName;

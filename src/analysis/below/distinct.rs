@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
+use super::column_origin::Trace;
 use super::relation::{Owner, PrivateRelation, named};
-use super::trace::Trace;
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::types;

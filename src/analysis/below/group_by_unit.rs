@@ -25,9 +25,9 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
+use super::column_origin::{Definition, OfUnit, Trace};
 use super::float_grid::{clamped, ends, grid_of, grid_of_sums, no_grid, summed};
 use super::relation::{Owner, PrivateRelation, named};
-use super::trace::{Definition, OfUnit, Trace};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::facts::{Facts, Scope};

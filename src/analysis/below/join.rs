@@ -17,12 +17,12 @@ use datafusion::common::Column;
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan};
 
+use super::column_origin::Origin;
 use super::join_conditions::{Pool, conditions_of, equal_columns, factored, on_text, plain};
 use super::outer_join::preserved_rows;
 use super::public_conditions::restated;
 use super::public_side::Multiplicity;
 use super::relation::{Owner, PrivateRelation, told};
-use super::trace::Origin;
 use super::unit::UnitScope;
 use crate::analysis::below::pair::{Basis, Pair, combined, in_order};
 use crate::analysis::below::refusals::operator;

@@ -21,6 +21,7 @@ use crate::dialect::marked;
 use relation::{PrivateRelation, has_subquery, scanned, told};
 use walk::Walk;
 
+pub(crate) mod column_origin;
 pub(crate) mod contradiction;
 mod correlation;
 mod distinct;
@@ -42,7 +43,6 @@ pub(crate) mod scan;
 pub(crate) mod semi_join;
 mod shares;
 mod subquery_values;
-pub(crate) mod trace;
 pub(crate) mod union;
 pub(crate) mod unit;
 pub(crate) mod walk;

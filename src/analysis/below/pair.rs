@@ -6,9 +6,9 @@ use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::{Column, DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{BinaryExpr, Expr, JoinType, LogicalPlanBuilder};
 
+use crate::analysis::below::column_origin::{OfUnit, Trace};
 use crate::analysis::below::join_conditions::equal_columns;
 use crate::analysis::below::relation::{PrivateRelation, equal, without_null};
-use crate::analysis::below::trace::{OfUnit, Trace};
 use crate::analysis::expr::facts::{Facts, Scope};
 use crate::analysis::expr::total;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};

@@ -12,9 +12,9 @@ use datafusion::common::{Column, ScalarValue, TableReference};
 use datafusion::functions_aggregate::expr_fn::{count, max};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
+use super::column_origin::Trace;
 use super::join_conditions::equal_columns;
 use super::relation::{Owner, PrivateRelation, named};
-use super::trace::Trace;
 use super::unit::UnitScope;
 use crate::analysis::above::subquery_semantics::only_true_joins;
 use crate::analysis::below::refusals::several;

@@ -26,7 +26,7 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
-use super::trace::{Below, Clamped, Definition, OfRow, OfUnit, Raw, Trace};
+use super::column_origin::{Below, Clamped, Definition, OfRow, OfUnit, Raw, Trace};
 use super::unit::UnitScope;
 use crate::analysis::below::contradiction;
 use crate::analysis::expr::domain::{Change, SameOfRaw};

@@ -9,8 +9,8 @@
 
 use datafusion::logical_expr::Expr;
 
+use super::column_origin::Origin;
 use super::relation::PrivateRelation;
-use super::trace::Origin;
 use crate::analysis::below::walk::Walk;
 use crate::catalog::Unit;
 

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
 
+use super::column_origin::{OfUnit, Origin, Raw, Trace};
 use super::relation::{Owner, Pending, PrivateRelation, scanned};
-use super::trace::{OfUnit, Origin, Raw, Trace};
 use super::unit::UnitScope;
 use crate::analysis::below::refusals::{not_private, undeclared};
 use crate::analysis::below::relation::equal;

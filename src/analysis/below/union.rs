@@ -9,8 +9,8 @@ use std::sync::Arc;
 use datafusion::common::{Column, Result as Planned};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union};
 
+use super::column_origin::{Definition, Trace};
 use super::relation::{Owner, PrivateRelation, named};
-use super::trace::{Definition, Trace};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr;

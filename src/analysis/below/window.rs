@@ -28,11 +28,11 @@ use datafusion::logical_expr::{
 };
 use num_traits::ToPrimitive;
 
+use super::column_origin::{Definition, OfUnit, Trace};
 use super::float_grid::{clamped, ends, grid_of_sums, summed};
 use super::frame::{all_rows, frame_error, may_be_empty};
 use super::relation::{PrivateRelation, named};
 use super::shares::instead_of_shares;
-use super::trace::{Definition, OfUnit, Trace};
 use crate::analysis::below::refusals::operator;
 use crate::analysis::below::walk::Walk;
 use crate::analysis::expr::calendar::leaves;

@@ -20,7 +20,7 @@ use super::interval::Interval;
 use super::looked_up::looked_up;
 use super::magnitude::magnitude;
 use super::periods::{bins, declared, first_and_last, labels, starts, undeclared};
-use super::places::{bucket, rounded};
+use super::rounding::{bucket, rounded};
 use super::temporal::periods;
 use crate::analysis::above::interval_ends::below_release;
 use crate::analysis::expr::shape::{

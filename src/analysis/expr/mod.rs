@@ -45,7 +45,7 @@ pub(crate) mod magnitude;
 pub(crate) mod margins;
 pub(crate) mod nulls;
 pub(crate) mod periods;
-pub(crate) mod places;
+pub(crate) mod rounding;
 pub(crate) mod shape;
 pub(crate) mod temporal;
 pub(crate) mod types;

@@ -12,8 +12,8 @@
 use datafusion::common::{HashSet, ScalarValue};
 use datafusion::logical_expr::Expr;
 
+use crate::analysis::below::column_origin::Trace;
 use crate::analysis::below::relation::PrivateRelation;
-use crate::analysis::below::trace::Trace;
 use crate::analysis::context::Context;
 use crate::analysis::expr::facts::{Scope, never_null};
 use crate::analysis::expr::total;

@@ -13,8 +13,8 @@ use datafusion::logical_expr::Expr;
 
 use super::image::key_image;
 use super::{MOST_KEYS, known_keys};
+use crate::analysis::below::column_origin::{Below, Definition, Trace};
 use crate::analysis::below::public_side::public_keys;
-use crate::analysis::below::trace::{Below, Definition, Trace};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::exact;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, never_null};

@@ -16,7 +16,7 @@ use datafusion::logical_expr::Expr;
 
 use super::image::{key_image, keys_that_pass};
 use super::of_column::with_known_keys;
-use crate::analysis::below::trace::{Below, OfRow, Trace};
+use crate::analysis::below::column_origin::{Below, OfRow, Trace};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{KeySource, Scope};
 

@@ -12,9 +12,9 @@ use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 
+use crate::analysis::below::column_origin::Clamped;
 use crate::analysis::below::public_side::public_rows;
 use crate::analysis::below::relation::{PrivateRelation, unit_name};
-use crate::analysis::below::trace::Clamped;
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::calendar::{key_in_calendar, keys_in_calendar};
 use crate::analysis::expr::facts::{Facts, KeySource};

@@ -14,7 +14,7 @@ use crate::grid::pairs::{Axis, Pairs};
 use crate::grid::{Grid, coarse_width};
 use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal};
-use rungs::Ladder;
+use ladder_rungs::Ladder;
 use sensitivity::{ContributionBounds, Sensitivity};
 
 pub(crate) mod call;
@@ -23,11 +23,11 @@ pub(crate) mod grid;
 pub(crate) mod input;
 pub(crate) mod input_columns;
 pub(crate) mod joint;
-pub(crate) mod ladder;
+pub(crate) mod ladder_rungs;
 pub(crate) mod limits;
 pub(crate) mod public_ranges;
 pub(crate) mod read;
-pub(crate) mod rungs;
+pub(crate) mod row_bound_ladder;
 pub(crate) mod sensitivity;
 pub(crate) mod variance;
 

@@ -13,8 +13,8 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::functions_aggregate::expr_fn::{max, min};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
+use crate::analysis::below::column_origin::{Definition, Trace};
 use crate::analysis::below::relation::PrivateRelation;
-use crate::analysis::below::trace::{Definition, Trace};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{Scope, rational};
 use crate::analysis::expr::interval::Interval;

@@ -30,7 +30,7 @@ use crate::analysis::above::interval_ends::{
 };
 use crate::analysis::above::origin::{Field, deciding, noisy};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
-use crate::analysis::part::PrivateAggregate;
+use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::analysis::recursion::deeper;
 use crate::dialect::{ReleaseClause, in_releases_words};
 use crate::functions::IntervalEnd;

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 use super::interval::{Ends, Reads, Span, as_float, ends};
 use crate::analysis::measure::ReleaseKind;
 use crate::analysis::outcome::{released_name, released_part};
-use crate::analysis::part::PrivateAggregate;
+use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::catalog::RESERVED;
 
 /// What is known of a column of a carried plan.

@@ -10,9 +10,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 
+use super::below::column_origin::Clamped;
 use super::below::mentioned::Mentioned;
 use super::below::relation::PrivateRelation;
-use super::below::trace::Clamped;
 use super::below::unit::UnitScope;
 use super::below::walk::Walk;
 use super::keys::complete::{Coverage, coverage};
@@ -31,10 +31,10 @@ use crate::analysis::context::Context;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::measure::call::{Call, CallOf, Frame, argument, sum_raw};
 use crate::analysis::measure::joint::read_joint;
-use crate::analysis::measure::ladder;
 use crate::analysis::measure::limits::{limits, number};
 use crate::analysis::measure::public_ranges::with_public_ranges;
 use crate::analysis::measure::read::read_number;
+use crate::analysis::measure::row_bound_ladder;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::bind::Bound;
 use crate::dialect::aggregate::instead_of;
@@ -299,7 +299,7 @@ pub(crate) fn cut(
     let moved = columns.dedup();
     measures.iter_mut().for_each(|measure| measure.renumber(&moved));
     let input = columns.build(&flow)?;
-    ladder::share_choices(&mut measures, input.schema());
+    row_bound_ladder::share_choices(&mut measures, input.schema());
     steps.push(format!(
         "Aggregate{}{}{}: {}",
         if groups.is_empty() { "" } else { " by " },
@@ -489,7 +489,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
 /// What a release measures, with its argument and FILTER put into the input's columns.
 fn measure(call: &Call, frame: &mut Frame<'_>, keys: &Keys) -> Result<Measure, NotAnalyzed> {
     check_unit_column(&call.clause, &frame.flow.subject)?;
-    ladder::check(&call.clause, &frame.flow.subject, keys.are_unknown())?;
+    row_bound_ladder::check(&call.clause, &frame.flow.subject, keys.are_unknown())?;
     match &call.clause.operand {
         Operand::Selection(clause) if clause.named => named(call, clause, frame),
         Operand::Selection(clause) => {
@@ -549,12 +549,13 @@ fn numeric(
     };
     let subject = &frame.flow.subject;
     let (limits, release_kind, ladder) = if clause.parameters.rows_auto {
-        ladder::ladder(subject, &clause, &read, frame.outer)?
+        row_bound_ladder::ladder(subject, &clause, &read, frame.outer)?
     } else {
         let groups = frame.outer_of_unit();
-        let proposed = ladder::proposed(&clause, aggregate, frame.outer).filter(|_| !are_unknown);
+        let proposed =
+            row_bound_ladder::proposed(&clause, aggregate, frame.outer).filter(|_| !are_unknown);
         let limits = limits(subject, &clause.parameters, &read, groups, false, text)
-            .map_err(|refusal| ladder::proposing(refusal, proposed))?;
+            .map_err(|refusal| row_bound_ladder::proposing(refusal, proposed))?;
         (limits, number(&read, &limits, text)?, None)
     };
     Ok(Measure {

@@ -15,7 +15,7 @@ use datafusion::common::DFSchema;
 use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::input::Read;
-use crate::analysis::measure::rungs::{Ladder, MOST_ROWS};
+use crate::analysis::measure::ladder_rungs::{Ladder, MOST_ROWS};
 use crate::analysis::measure::sensitivity::{ContributionBounds, Sensitivity};
 use crate::analysis::measure::{Input, Measure, ReleaseKind, weight};
 use crate::dialect::{
