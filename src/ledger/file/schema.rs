@@ -25,7 +25,7 @@ use crate::catalog::{cell, numbers, slices, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::{home, wait};
 use crate::ledger::records::{
-    analyst, answers, chain, checkpoint, drift, history, kept, roles, statements,
+    analyst, answers, chain, checkpoint, draw_records, drift, history, roles, statements,
 };
 use crate::ledger::version::VERSION;
 
@@ -135,7 +135,7 @@ pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
         history::SCHEMA,
         home::SCHEMA,
         answers::SCHEMA,
-        kept::SCHEMA,
+        draw_records::SCHEMA,
         drift::SCHEMA,
         roles::SCHEMA,
     ] {

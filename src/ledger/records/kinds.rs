@@ -15,8 +15,8 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::ledger::error::Fault;
 use crate::ledger::records::answers::{DROP, STORE};
 use crate::ledger::records::chain::LedgerEntry;
+use crate::ledger::records::draw_records::{KEEP, REPLAY};
 use crate::ledger::records::drift::DRIFT;
-use crate::ledger::records::kept::{KEEP, REPLAY};
 
 /// The mechanism of an entry that says what was spent elsewhere.
 pub(crate) const SPENT: &str = "SPENT";

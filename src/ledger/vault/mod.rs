@@ -15,11 +15,11 @@
 //! ```
 
 pub(crate) mod budgets;
-pub(crate) mod cells_of;
+pub(crate) mod cache;
 pub(crate) mod declared;
+pub(crate) mod declared_cells;
 mod drift;
-pub(crate) mod kept;
-pub(crate) mod known;
+pub(crate) mod kept_draws;
 mod open;
 mod opened_again;
 pub(crate) mod pages;
@@ -41,15 +41,15 @@ use crate::ledger::charging::moves;
 use crate::ledger::charging::queue::{Group, Queue};
 use crate::ledger::charging::slices::SliceState;
 use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::cached_read::Known;
 use crate::ledger::file::handle::{Handle, in_snapshot};
 use crate::ledger::file::home;
-use crate::ledger::file::known::Known;
 use crate::ledger::file::place::Place;
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::answers::ReleaseTable;
 use crate::ledger::records::chain::{LedgerEntry, Witness};
+use crate::ledger::records::draw_records::Waiting;
 use crate::ledger::records::history::{self, Declared};
-use crate::ledger::records::kept::Waiting;
 use crate::ledger::records::roles::Roles;
 use crate::ledger::records::{analyst, answers, statements, time};
 use crate::privacy::Spend;

@@ -15,7 +15,7 @@ use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::schema;
 use crate::ledger::records::analyst;
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::{answers, history, kept, roles, statements};
+use crate::ledger::records::{answers, draw_records, history, roles, statements};
 use crate::ledger::vault::Vault;
 use crate::ledger::vault::pages::PAGE;
 
@@ -66,7 +66,7 @@ impl Vault {
                 history::all(connection)?;
                 statements::check(connection)?;
                 answers::check(connection)?;
-                kept::check(connection)?;
+                draw_records::check(connection)?;
                 roles::all(connection)?;
                 let catalog = store::load(connection)?;
                 let budgets = charge::accounts(connection, &witness, &catalog)?.len();

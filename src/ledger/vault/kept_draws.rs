@@ -1,6 +1,6 @@
 //! The kept draws of a vault: found, kept, and replayed.
 //!
-//! In: identities of releases. Out: what [`kept`](crate::ledger::records::kept) keeps. Each method is one transaction.
+//! In: identities of releases. Out: what [`draw_records`](crate::ledger::records::draw_records) keeps. Each method is one transaction.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -9,9 +9,9 @@ use rusqlite::Connection;
 
 use crate::catalog::{Catalog, Replay, alter, numbers, store};
 use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::cached_read::Moment;
 use crate::ledger::file::handle::Handle;
-use crate::ledger::file::known::Moment;
-use crate::ledger::records::kept::{self, KeptDraw, Waiting};
+use crate::ledger::records::draw_records::{self, KeptDraw, Waiting};
 use crate::ledger::vault::Vault;
 
 /// A draw that may be kept.
@@ -202,7 +202,7 @@ impl Vault {
             is_as_planned(connection)?;
             witness.advance(connection)?;
             charges.iter().try_for_each(|charge| {
-                kept::replayed(connection, witness, analyst, statement, *charge)
+                draw_records::replayed(connection, witness, analyst, statement, *charge)
             })
         })
     }
@@ -233,8 +233,8 @@ fn kept_for(
         }
         let numbers: Vec<(&str, i64)> =
             tables.iter().map(|table| (table.as_str(), numbers.of(table))).collect();
-        let key = kept::key(identity, &numbers, contents);
-        Ok(Some(Kept { key, draw: kept::find(connection, &key, of)? }))
+        let key = draw_records::key(identity, &numbers, contents);
+        Ok(Some(Kept { key, draw: draw_records::find(connection, &key, of)? }))
     };
     asked.iter().map(one).collect()
 }
@@ -242,7 +242,7 @@ fn kept_for(
 /// Whether the ledger has the notes of today for all of these charges.
 fn are_noted(connection: &Connection, analyst: &str, charges: &[i64]) -> Result<bool, Fault> {
     for charge in charges {
-        if !kept::is_noted(connection, analyst, *charge)? {
+        if !draw_records::is_noted(connection, analyst, *charge)? {
             return Ok(false);
         }
     }

@@ -15,9 +15,9 @@ use std::sync::{Arc, TryLockError};
 use rusqlite::Connection;
 
 use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::cached_read::{Known, Moment};
 use crate::ledger::file::handle::{Handle, in_snapshot};
 use crate::ledger::file::journal::State;
-use crate::ledger::file::known::{Known, Moment};
 use crate::ledger::records::time;
 use crate::ledger::vault::Vault;
 
