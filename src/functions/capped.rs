@@ -28,7 +28,7 @@ use datafusion::logical_expr::{
 };
 
 use super::growth::{Argument, Growth, length};
-use super::sound::MOST_OF_A_CELL;
+use super::null_unsupported::MOST_OF_A_CELL;
 
 /// The most bytes that one call of the inner function may produce, estimated from its arguments.
 const MOST_AT_A_TIME: usize = 16 << 20;

@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
 };
 
 use super::moments::{Moments, Period, days_of, is_local_moment, moments_from_ticks};
-use super::sound::ticks_a_day;
+use super::null_unsupported::ticks_a_day;
 
 const NANOSECONDS_A_DAY: i64 = 86_400_000_000_000;
 

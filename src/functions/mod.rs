@@ -7,33 +7,33 @@
 //!
 //! In every float column NaN becomes NULL and −0.0 becomes 0.0, because one NaN would make a sum NaN.
 
+mod axis;
 mod capped;
 mod cast;
 mod checked;
-mod corners;
+mod concat;
 mod date_bin;
 mod date_label;
 mod date_trunc;
 mod decided;
+pub(crate) mod function_parts;
 mod gathered;
 mod growth;
 mod histogram;
 mod interval_end;
-mod joined;
-mod line;
+mod interval_product;
+mod late_value;
 mod magnitude;
 mod matched;
 mod micros;
 mod moment_text;
 mod moments;
+mod null_unsupported;
 mod or_null;
 mod pair;
-pub(crate) mod parts;
-mod places;
-pub(crate) mod portable;
-mod released;
-mod seen;
-mod sound;
+mod round;
+pub(crate) mod travelling_values;
+mod view_cache;
 mod width_bucket;
 mod written;
 
@@ -57,10 +57,11 @@ use datafusion::logical_expr::{
 };
 use sha2::{Digest, Sha256};
 
+pub(crate) use axis::{Place, is_countable, place, snap};
 pub(crate) use capped::capped;
 pub(crate) use cast::{cast_value, opaque_cast, rounds};
 pub(crate) use checked::{checked, checked_abs, not_negative, not_zero};
-pub(crate) use corners::{Corner, corners};
+pub(crate) use concat::joined;
 pub(crate) use date_bin::{Stride, date_bin_function, is_date_bin};
 pub(crate) use date_label::{Finest, LabelFormat, date_label_functions, is_date_label};
 pub(crate) use date_trunc::{date_trunc_function, is_date_trunc};
@@ -68,8 +69,8 @@ pub(crate) use decided::{Decision, decision};
 pub(crate) use gathered::{bytes_of_column, gathered};
 pub(crate) use histogram::{Classes, histogram_function, is_histogram};
 pub(crate) use interval_end::{IntervalEnd, interval_end, interval_end_functions};
-pub(crate) use joined::joined;
-pub(crate) use line::{Place, is_countable, place, snap};
+pub(crate) use interval_product::{Corner, corners};
+pub(crate) use late_value::{LateValue, in_values_words, is_late_value};
 pub(crate) use magnitude::{is_magnitude, magnitude_function};
 pub(crate) use matched::{matched, matching};
 pub(crate) use micros::{computed_type, in_microseconds_function};
@@ -79,15 +80,14 @@ pub(crate) use moment_text::{
 pub(crate) use moments::{
     Period, date_diff_function, is_date_diff, moved, moved_array, moved_constant,
 };
-pub(crate) use or_null::{is_castable, or_null, tried};
-pub(crate) use pair::pair;
-pub(crate) use places::{Direction, Rounding};
-pub(crate) use released::{LateValue, in_values_words, is_late_value};
-pub(crate) use seen::Seen;
-pub(crate) use sound::{
+pub(crate) use null_unsupported::{
     MOST_OF_A_CELL, MOST_OF_A_CONSTANT, YEARS, ends_of_sound, in_calendar, in_calendar_function,
     is_in_calendar, is_sound, reach_of_moments, sound, temporal_limits, ticks_a_day,
 };
+pub(crate) use or_null::{is_castable, or_null, tried};
+pub(crate) use pair::pair;
+pub(crate) use round::{Direction, Rounding};
+pub(crate) use view_cache::Seen;
 pub(crate) use width_bucket::{EqualBuckets, is_width_bucket, width_bucket_function};
 pub(crate) use written::{Written, with_numbers, written};
 

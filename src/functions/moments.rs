@@ -27,7 +27,9 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 
-use super::sound::{MOST_OF_A_CELL, sound_array, temporal_limits, ticks_a_day, within_reach};
+use super::null_unsupported::{
+    MOST_OF_A_CELL, sound_array, temporal_limits, ticks_a_day, within_reach,
+};
 use super::{any_one, named};
 
 const NANOSECONDS_A_DAY: i64 = 86_400_000_000_000;

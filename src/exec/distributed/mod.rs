@@ -16,7 +16,7 @@ mod operators;
 mod site;
 
 pub use crate::exec::source::{READS_OBJECTS, ReceivedFiles, ShippedFile};
-pub use crate::functions::parts::Function;
+pub use crate::functions::function_parts::Function;
 pub use functions::Aggregate;
 pub use key::BoundingKey;
 pub use limits::limited;

@@ -45,7 +45,7 @@ use crate::exec::operator::private_scan::PrivateScanExec;
 use crate::exec::operator::sample_rows::SampleContributionsExec;
 use crate::exec::operator::sum_by_key::SumByKeyExec;
 use crate::exec::source::{HeldFiles, ReceivedFiles, ShippedFile};
-use crate::functions::portable;
+use crate::functions::travelling_values;
 
 /// What to do about a table that only this process can read.
 const AS_FILES: &str = "store its rows as Parquet or Arrow files in a folder or an object store that all workers see, or run without workers";
@@ -107,7 +107,7 @@ enum Described {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Space {
     /// Those of the keys, or empty ones of their types.
-    #[serde(with = "portable::columns")]
+    #[serde(with = "travelling_values::columns")]
     columns: Vec<ArrayRef>,
     /// Whether only the data know the keys.
     of_the_data: bool,

@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use super::sound::MOST_OF_A_CELL;
+use super::null_unsupported::MOST_OF_A_CELL;
 
 /// `left || right`, a text of type `to`.
 pub(crate) fn joined(left: Expr, right: Expr, to: &DataType) -> Expr {

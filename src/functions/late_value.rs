@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::sound::{MOST_OF_A_CONSTANT, sound_array};
+use super::null_unsupported::{MOST_OF_A_CONSTANT, sound_array};
 use crate::catalog::RESERVED;
 
 /// A value that is released later. Each place that uses it has a copy.

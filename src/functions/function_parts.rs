@@ -14,24 +14,24 @@ use datafusion::common::{Column, Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{Expr, Operator, ScalarUDF};
 use serde::{Deserialize, Serialize};
 
+use super::axis::{OnLine, Place, on_line, place, snap};
 use super::capped::{capped, is_capped};
 use super::cast::{cast_parts, opaque_cast};
 use super::checked::{checked, checked_abs, checked_to, not_negative, not_zero};
+use super::concat::{joined, joined_to};
 use super::date_bin::date_bin_function;
 use super::date_label::date_label_functions;
 use super::date_trunc::date_trunc_function;
 use super::histogram::{classes_made, classes_parts};
-use super::joined::{joined, joined_to};
-use super::line::{OnLine, Place, on_line, place, snap};
+use super::late_value::{late_made, late_parts};
 use super::magnitude::magnitude_function;
 use super::micros::in_microseconds_function;
 use super::moment_text::without_offset_function;
 use super::moments::{date_diff_function, moved_made, moved_parts};
+use super::null_unsupported::{in_calendar_function, sound_function};
 use super::pair::{pair, paired};
-use super::places::{Direction, Rounding, rounding_parts};
-use super::portable;
-use super::released::{late_made, late_parts};
-use super::sound::{in_calendar_function, sound_function};
+use super::round::{Direction, Rounding, rounding_parts};
+use super::travelling_values;
 use super::width_bucket::width_bucket_function;
 use super::{clamp_function, members_of, only_listed};
 use crate::grid::GridRange;
@@ -47,22 +47,22 @@ enum Parts {
     /// One without parameters, by its name.
     Plain(String),
     /// The values of a list, and NULL for others.
-    Listed(#[serde(with = "portable::values")] Vec<ScalarValue>),
+    Listed(#[serde(with = "travelling_values::values")] Vec<ScalarValue>),
     /// Arithmetic that yields NULL where it fails, by its name.
     Checked {
         name: String,
-        #[serde(with = "portable::data_type")]
+        #[serde(with = "travelling_values::data_type")]
         to: DataType,
     },
     /// A cast; what does not fit becomes NULL if it is safe.
     Cast {
-        #[serde(with = "portable::data_type")]
+        #[serde(with = "travelling_values::data_type")]
         to: DataType,
         safe: bool,
     },
     /// Two texts, one behind the other.
     Joined {
-        #[serde(with = "portable::data_type")]
+        #[serde(with = "travelling_values::data_type")]
         to: DataType,
     },
     /// A function of DataFusion whose results may be long, by its name.
@@ -71,9 +71,9 @@ enum Parts {
     Rounded {
         direction: String,
         places: i32,
-        #[serde(with = "portable::data_type")]
+        #[serde(with = "travelling_values::data_type")]
         from: DataType,
-        #[serde(with = "portable::data_type")]
+        #[serde(with = "travelling_values::data_type")]
         to: DataType,
     },
     /// A moment moved by months and ticks.
@@ -81,7 +81,7 @@ enum Parts {
         name: String,
         months: i32,
         ticks: i128,
-        #[serde(with = "portable::data_type")]
+        #[serde(with = "travelling_values::data_type")]
         of: DataType,
     },
     /// Classes of numbers: where each but the first begins, and their names.
@@ -92,9 +92,9 @@ enum Parts {
     /// A value that was released before the rows are read: none before it is drawn, and otherwise one.
     Late {
         name: String,
-        #[serde(with = "portable::data_type")]
+        #[serde(with = "travelling_values::data_type")]
         of: DataType,
-        #[serde(with = "portable::values")]
+        #[serde(with = "travelling_values::values")]
         value: Vec<ScalarValue>,
     },
     /// The codes of pairs.
@@ -351,7 +351,7 @@ mod tests {
     /// A released value comes back as itself: before it is drawn, and afterwards.
     #[test]
     fn released_values_come_back_as_they_were() {
-        use crate::functions::released::LateValue;
+        use crate::functions::late_value::LateValue;
         let late = LateValue::new(3, DataType::Float64);
         for drawn in [None, Some(ScalarValue::from(0.1))] {
             if let Some(drawn) = &drawn {
