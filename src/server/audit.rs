@@ -20,7 +20,7 @@ use hushql::Receipt;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::words::holds_password;
+use super::statement_kind::holds_password;
 
 /// The log.
 #[derive(Debug)]

@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use hushql::{Error, Session};
 
 use super::catalog::DATABASE;
-use super::desk::Desk;
+use super::client::Desk;
+use super::connections::{House, Seat, count};
 use super::extended;
 use super::failure::{hinted, said};
-use super::house::{House, Seat, count};
 use super::message::{self, Broken, Message, Startup, first_of_log_in};
 use super::reply::{Reply, Said};
 use super::simple::{self, said_of};
 use super::socket::{Channel, Socket};
-use super::words::{Kind, SETTINGS, kind};
+use super::statement_kind::{Kind, SETTINGS, kind};
 
 /// The time in which somebody has to have logged in.
 const TO_LOG_IN: Duration = Duration::from_secs(15);

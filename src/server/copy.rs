@@ -6,7 +6,7 @@
 
 use super::encode::{self, Table, Unencoded, texts};
 use super::reply::Reply;
-use super::words::Copied;
+use super::statement_kind::Copied;
 
 /// Writes all lines, and ends the copy.
 pub(super) fn write(table: &Table, how: Copied, reply: &mut Reply) -> Result<(), Unencoded> {

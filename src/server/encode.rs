@@ -19,9 +19,9 @@ use arrow::datatypes::{
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use hushql::{Answer, Receipt};
 
-use super::moment;
 use super::numeric;
 use super::reply::{Column, Reply};
+use super::timestamp;
 
 /// Why an answer cannot be encoded. It is a bug; whoever asked learns what they learn of every failure after a charge.
 #[derive(Debug)]
@@ -330,7 +330,7 @@ impl Cells {
             }
             DataType::Date32 => {
                 let days = column.as_primitive::<Date32Type>().value(row);
-                put(to, moment::date(days).to_be_bytes());
+                put(to, timestamp::date(days).to_be_bytes());
             }
             DataType::Time64(_) => {
                 let micros = column.as_primitive::<Time64MicrosecondType>().value(row);
@@ -338,7 +338,7 @@ impl Cells {
             }
             DataType::Timestamp(..) => {
                 let micros = column.as_primitive::<TimestampMicrosecondType>().value(row);
-                put(to, moment::timestamp(micros).to_be_bytes());
+                put(to, timestamp::timestamp(micros).to_be_bytes());
             }
             DataType::LargeBinary => {
                 to.extend_from_slice(column.as_binary::<i64>().value(row));
@@ -363,13 +363,15 @@ impl Cells {
                 let value = column.as_primitive::<Float64Type>().value(row);
                 float(value, &value.to_string(), &format!("{value:e}"))
             }
-            DataType::Date32 => moment::date_text(column.as_primitive::<Date32Type>().value(row)),
+            DataType::Date32 => {
+                timestamp::date_text(column.as_primitive::<Date32Type>().value(row))
+            }
             DataType::Time64(_) => {
-                moment::time_text(column.as_primitive::<Time64MicrosecondType>().value(row))
+                timestamp::time_text(column.as_primitive::<Time64MicrosecondType>().value(row))
             }
             DataType::Timestamp(_, zone) => {
                 let micros = column.as_primitive::<TimestampMicrosecondType>().value(row);
-                moment::timestamp_text(micros, zone.is_some())
+                timestamp::timestamp_text(micros, zone.is_some())
             }
             DataType::LargeBinary => {
                 let bytes = column.as_binary::<i64>().value(row);

@@ -13,7 +13,7 @@
 use hushql::{Error, Value, split_statements};
 
 use super::catalog;
-use super::desk::{Desk, Failed, MOST_STATEMENTS, Portal, Source, Statement, Stored};
+use super::client::{Desk, Failed, MOST_STATEMENTS, Portal, Source, Statement, Stored};
 use super::encode::{self, kinds, shown};
 use super::example::{examples, nearer};
 use super::failure::{after_charge, said};
@@ -21,8 +21,8 @@ use super::message::{Bind, Named};
 use super::parameters;
 use super::run::{Outcome, may_hold, may_store, run};
 use super::simple::{answered, complete};
+use super::statement_kind::{self, Kind, kind};
 use super::types;
-use super::words::{self, Kind, kind};
 
 /// The most bytes of a prepared statement, and of all that a connection has.
 const MOST_BYTES: usize = 1 << 20;
@@ -55,7 +55,7 @@ pub(super) fn parse(
     if desk.statements.len() >= MOST_STATEMENTS {
         return Err(said("54000", "a connection has at most 1000 prepared statements").into());
     }
-    let count = words::parameters(&sql);
+    let count = statement_kind::parameters(&sql);
     if count > 1_000 {
         return Err(said("54023", "a statement has at most 1000 parameters").into());
     }

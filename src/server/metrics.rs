@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::house::House;
+use super::connections::House;
 
 /// The longest head of a request, and the time for it.
 const LONGEST: usize = 4_096;

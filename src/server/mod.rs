@@ -22,35 +22,35 @@ use tokio::runtime::Handle;
 
 use self::audit::Audit;
 use self::connection::From;
-use self::house::{House, Limits};
+use self::connections::{House, Limits};
 use self::socket::Socket;
 use self::tls::Tls;
 
 mod audit;
 mod catalog;
+mod client;
 mod connection;
+mod connections;
 mod copy;
-mod desk;
 mod encode;
 mod example;
 mod extended;
 mod failure;
-mod house;
 mod message;
 mod metrics;
-mod moment;
 mod numeric;
 mod parameters;
 mod reply;
 mod run;
 mod run_texts;
-mod self_made;
+mod self_signed;
 mod simple;
 mod socket;
+mod statement_kind;
+mod timestamp;
 mod tls;
 mod turns;
 mod types;
-mod words;
 
 /// Where a server listens, and what it allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub(crate) async fn serve(
     let tls = match &options.tls {
         Some(Certificate::Given { certificate, key }) => Some(Tls::read(certificate, key)?),
         Some(Certificate::SelfMade(folder)) => {
-            let (certificate, key) = self_made::files(folder, options.listen.ip(), &tell)?;
+            let (certificate, key) = self_signed::files(folder, options.listen.ip(), &tell)?;
             Some(Tls::read(&certificate, &key)?)
         }
         None => None,

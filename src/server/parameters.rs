@@ -10,7 +10,7 @@
 use hushql::Value;
 
 use super::encode::kinds;
-use super::{moment, numeric};
+use super::{numeric, timestamp};
 
 /// A parameter as a value; `None` for bytes that are not of this type.
 ///
@@ -44,7 +44,7 @@ fn text(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
         kinds::FLOAT4 | kinds::FLOAT8 => text.trim().parse().map(Value::Float).map_err(|_| WRONG),
         kinds::NUMERIC => decimal(text.trim()),
         kinds::BYTEA => Err("bytea is not a type of parameters"),
-        kinds::TIMESTAMPTZ => Ok(Value::Text(moment::in_utc(text))),
+        kinds::TIMESTAMPTZ => Ok(Value::Text(timestamp::in_utc(text))),
         // Whatever else it is, it is a text, as a literal in single quotes is.
         _ => Ok(Value::Text(text.to_owned())),
     }
@@ -77,11 +77,11 @@ fn binary(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
         kinds::FLOAT8 => Ok(Value::Float(f64::from_be_bytes(of_size(bytes)?))),
         kinds::NUMERIC => decimal(&numeric::read(bytes, 64).ok_or(WRONG)?),
         kinds::DATE => {
-            let date = moment::date_of(i32::from_be_bytes(of_size(bytes)?));
+            let date = timestamp::date_of(i32::from_be_bytes(of_size(bytes)?));
             date.map(Value::Text).ok_or(WRONG)
         }
         kinds::TIMESTAMP | kinds::TIMESTAMPTZ => {
-            let moment = moment::timestamp_of(i64::from_be_bytes(of_size(bytes)?));
+            let moment = timestamp::timestamp_of(i64::from_be_bytes(of_size(bytes)?));
             moment.map(Value::Text).ok_or(WRONG)
         }
         kinds::TEXT | kinds::VARCHAR | kinds::BPCHAR | kinds::NAME | kinds::UNKNOWN | 0 => {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use hushql::{Answer, Explanation, Output};
 
 use super::catalog;
-use super::desk::{Desk, Failed, MOST_HELD, MOST_PORTALS, Portal, Source, Stored};
+use super::client::{Desk, Failed, MOST_HELD, MOST_PORTALS, Portal, Source, Stored};
 use super::encode::{self, Table};
 use super::failure::{after_charge, hinted, said};
 use super::run_texts::texts;
-use super::words::{Copied, Kind, SETTINGS, kind};
+use super::statement_kind::{Copied, Kind, SETTINGS, kind};
 
 /// The result of a statement.
 #[derive(Debug)]
@@ -159,8 +159,8 @@ fn tag(sql: &str) -> &'static str {
 
 /// The first two words of a statement.
 fn words(sql: &str) -> String {
-    let words = super::words::tokens(sql).into_iter().map_while(|token| match token {
-        super::words::Token::Word(word) => Some(word.to_uppercase()),
+    let words = super::statement_kind::tokens(sql).into_iter().map_while(|token| match token {
+        super::statement_kind::Token::Word(word) => Some(word.to_uppercase()),
         _ => None,
     });
     words.take(2).collect::<Vec<_>>().join(" ")

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 
-use super::desk::Failed;
+use super::client::Failed;
 use super::encode::Table;
 use super::failure::said;
 

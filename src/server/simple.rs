@@ -6,8 +6,8 @@ use std::io::{self, Write};
 
 use hushql::split_statements;
 
+use super::client::{Desk, Failed};
 use super::copy;
-use super::desk::{Desk, Failed};
 use super::encode;
 use super::failure::{after_charge, said, told};
 use super::reply::Said;

@@ -10,7 +10,7 @@
 use hushql::TableSchema;
 
 use super::encode::{kind, kinds};
-use super::words::{Token, tokens};
+use super::statement_kind::{Token, tokens};
 
 /// The types of parameters, as far as they are seen.
 pub(super) fn inferred(sql: &str, tables: &[TableSchema]) -> Vec<Option<u32>> {

@@ -31,9 +31,9 @@ use self::node::{Env, Rows, Steps};
 use self::plan::Plan;
 use self::relations::World;
 use self::select::Within;
-use super::desk::{Desk, Failed};
+use super::client::{Desk, Failed};
 use super::encode::Table;
-use super::words::{SETTINGS, VERSION};
+use super::statement_kind::{SETTINGS, VERSION};
 
 mod compile;
 mod datum;

@@ -12,11 +12,11 @@ use futures::FutureExt;
 use hushql::{Answer, Error, PreparedQuery, Session, Value};
 use tokio::task::JoinHandle;
 
+use super::connections::{House, Seat, count};
 use super::encode::{Encoded, Table};
 use super::failure::said;
-use super::house::{House, Seat, count};
 use super::reply::{Reply, Said};
-use super::words::SETTINGS;
+use super::statement_kind::SETTINGS;
 
 /// Why a statement has no result.
 #[derive(Debug)]
