@@ -8,8 +8,8 @@ use std::fmt;
 use datafusion::common::{DataFusionError, SchemaError, Span};
 
 use crate::bind::merged::without_prefixes;
+use crate::bind::planner_messages;
 use crate::bind::sources::Sources;
-use crate::bind::words;
 use crate::catalog::{RESERVED, quoted};
 use crate::dialect::{MechanismName, ReleaseClause, in_releases_words};
 use crate::refusal::{Refusal, nearest};
@@ -386,8 +386,8 @@ fn plan_error(error: DataFusionError, releases: &[ReleaseClause]) -> BindError {
             "the name before a dot in this query is not a table and has no fields".to_owned()
         }
         // DataFusion's own message asks for a bug report.
-        DataFusionError::Internal(_) => words::UNFIT.to_owned(),
-        _ => words::said(&without_prefixes(&sentence)),
+        DataFusionError::Internal(_) => planner_messages::UNFIT.to_owned(),
+        _ => planner_messages::said(&without_prefixes(&sentence)),
     };
     BindError::Plan { message: in_releases_words(&sentence, releases), source: Box::new(error) }
 }

@@ -65,6 +65,7 @@ mod merged;
 mod moment;
 pub(crate) mod names;
 mod one_type;
+mod planner_messages;
 mod points;
 pub(crate) mod quoting;
 pub(crate) mod sources;
@@ -72,13 +73,12 @@ mod temporal;
 mod union;
 mod using;
 mod wide_types;
-mod words;
 
 pub use error::{BindError, Unbound};
 pub(crate) use marker::marker_function;
+pub(crate) use planner_messages::of_a_constant;
 pub(crate) use sources::is_ledger;
 pub use sources::{LEDGER, Sources};
-pub(crate) use words::of_a_constant;
 
 /// A query with its names and types resolved.
 #[derive(Debug)]

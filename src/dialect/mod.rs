@@ -40,6 +40,7 @@ mod implied;
 mod literal;
 mod lower;
 mod markers;
+mod markers_as_written;
 mod mode;
 mod parameters;
 mod parser;
@@ -65,7 +66,6 @@ mod twice;
 mod value;
 mod view;
 mod windows;
-mod words;
 
 pub use ast::AggregateCall;
 pub use ast::AggregateName;
@@ -105,9 +105,9 @@ pub use value::Value;
 pub(crate) use value::decimal;
 
 pub(crate) use domain_query::magnitude_name;
+pub(crate) use markers_as_written::{hiding_markers, in_releases_words};
 pub(crate) use thresholded::thresholded;
 pub(crate) use view::view_query;
-pub(crate) use words::{hiding_markers, in_releases_words};
 
 pub use declaration::{
     Accountant, Allowance, Declaration, DomainClause, LimitClause, PerQueryClause,

@@ -10,10 +10,10 @@ use crate::dialect::clauses::{Clauses, numbered};
 use crate::dialect::error::DialectError;
 use crate::dialect::headings::headings;
 use crate::dialect::lower::lower;
+use crate::dialect::markers_as_written::hiding_markers;
 use crate::dialect::parser::HushDialect;
 use crate::dialect::twice::name_repeated;
 use crate::dialect::value::{Value, substitute};
-use crate::dialect::words::hiding_markers;
 
 /// How deeply expressions and queries may nest.
 pub(crate) const RECURSION_LIMIT: usize = 50;
