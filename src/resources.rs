@@ -21,7 +21,7 @@ use datafusion::execution::SessionState;
 
 use crate::analysis::outcome::Analysis;
 use crate::analysis::{
-    CandidateAxis, Choice, MOST_KEYS, MOST_ROWS_OF_A_UNIT, PrivateAggregate, Source,
+    CandidateAxis, CandidateSource, Choice, MOST_KEYS, MOST_ROWS_OF_A_UNIT, PrivateAggregate,
 };
 use crate::dialect::Size;
 use crate::error::Error;
@@ -307,10 +307,11 @@ fn candidates(part: &PrivateAggregate) -> impl Iterator<Item = usize> {
     let choices = part.measures().iter().filter_map(|measure| measure.choice());
     choices.filter_map(|choice: &Choice| {
         let each = match &choice.source {
-            Source::Keys(candidates) => candidates.len(),
-            Source::Each(axis) => usize::try_from(axis.count()).unwrap_or(usize::MAX),
-            Source::Line { axis: CandidateAxis::Listed(values), .. } => values.len(),
-            Source::Line { axis: CandidateAxis::Ticks(_), .. } | Source::Unknown { .. } => {
+            CandidateSource::Keys(candidates) => candidates.len(),
+            CandidateSource::Each(axis) => usize::try_from(axis.count()).unwrap_or(usize::MAX),
+            CandidateSource::Line { axis: CandidateAxis::Listed(values), .. } => values.len(),
+            CandidateSource::Line { axis: CandidateAxis::Ticks(_), .. }
+            | CandidateSource::Unknown { .. } => {
                 return None;
             }
         };

@@ -68,7 +68,7 @@ impl PrivateAggregate {
             return all(HIDDEN);
         }
         let Ok(data_type) = DataType::from_str(cells.data_type) else { return all(NOT_SHOWN) };
-        let reader = Reader { cells, data_type, catalog };
+        let reader = CellReader { cells, data_type, catalog };
         let by_rows = reader.rows(&self.aggregate.input);
         let Some(read) = smaller(by_rows, self.by_keys(&reader)) else { return all(NOT_SHOWN) };
         let every = cells.all();
@@ -84,7 +84,7 @@ impl PrivateAggregate {
     }
 
     /// The cells of its groups, if they are groups of cells: rows of other keys are dropped before anything is added up.
-    fn by_keys(&self, reader: &Reader<'_>) -> Option<BTreeSet<Cell>> {
+    fn by_keys(&self, reader: &CellReader<'_>) -> Option<BTreeSet<Cell>> {
         let only_adds = self.measures().iter().all(|measure| match &measure.release_kind {
             ReleaseKind::Number(_) => {
                 measure.ladder.is_none() && measure.input_shape() == InputShape::Sums
@@ -110,13 +110,13 @@ fn smaller(one: Option<BTreeSet<Cell>>, other: Option<BTreeSet<Cell>>) -> Option
 }
 
 /// Reads plans of rows of people who have cells.
-struct Reader<'a> {
+struct CellReader<'a> {
     cells: Cells<'a>,
     data_type: DataType,
     catalog: &'a Catalog,
 }
 
-impl Reader<'_> {
+impl CellReader<'_> {
     /// The cells whose units have rows in a plan; `None` for all, and for rows of no unit.
     fn rows(&self, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
         match plan {

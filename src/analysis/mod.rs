@@ -65,12 +65,12 @@ pub use keys::{KeySpace, MOST_KEYS};
 pub use measure::ladder_rungs::Ladder;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
 pub use measure::{Input, InputShape, Measure, ReleaseKind, TermColumns};
-pub use measure::{JointMoments, Moments};
+pub use measure::{JointMoments, VarianceMoments};
 pub use not_analyzed::{Fault, NoRange, NotAnalyzed};
 pub use outcome::{Analysis, Value, released_name, released_part};
 pub use private_aggregate::PrivateAggregate;
 pub use selection::choice::{
-    CandidateAxis, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows, Source,
+    CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows,
 };
 pub use selection::limits::MOST_TERMS;
 

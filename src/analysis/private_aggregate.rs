@@ -19,17 +19,17 @@ use super::keys::complete::{Coverage, coverage};
 use super::keys::joint::keys_that_occur;
 use super::keys::public_keys::Keys;
 use super::keys::unknown::UnknownPartitions;
-use super::measure::input_columns::{Asked, Columns, group_keys, key_text, refuse_never};
+use super::measure::input_columns::{InputColumns, KeyRequest, group_keys, key_text, refuse_never};
 use super::measure::{InputShape, Measure, ReleaseKind, same_rows};
 use super::selection::by_group::named;
-use super::selection::choice::Source;
+use super::selection::choice::CandidateSource;
 use super::selection::of_keys;
 use super::selection::quantile::quantile;
 use super::selection::randomized_response::{check_roster, responds, response};
 use crate::analysis::below::refusals::not_private;
 use crate::analysis::context::Context;
 use crate::analysis::expr::shape::readable;
-use crate::analysis::measure::call::{Call, CallOf, Frame, argument, sum_raw};
+use crate::analysis::measure::call::{Call, CallOf, MeasureFrame, argument, sum_raw};
 use crate::analysis::measure::joint::read_joint;
 use crate::analysis::measure::limits::{limits, number};
 use crate::analysis::measure::public_ranges::with_public_ranges;
@@ -164,7 +164,9 @@ impl PrivateAggregate {
         }
         let per_group = match &self.measures.first()?.release_kind {
             ReleaseKind::Number(_) => 1,
-            ReleaseKind::Choice(choice) if matches!(choice.source, Source::Unknown { .. }) => {
+            ReleaseKind::Choice(choice)
+                if matches!(choice.source, CandidateSource::Unknown { .. }) =>
+            {
                 return None;
             }
             ReleaseKind::Choice(choice) => choice.rounds,
@@ -244,7 +246,7 @@ pub(crate) fn cut(
     if flow.is_public() {
         return Err(not_private("the rows", true).into());
     }
-    let mut columns = Columns::new(&flow);
+    let mut columns = InputColumns::new(&flow);
     let roster = calls.iter().any(responds);
     let states_delta = calls.iter().any(|call| call.clause.parameters.delta.is_some());
     let of_the_data = calls.iter().any(|call| {
@@ -252,7 +254,7 @@ pub(crate) fn cut(
         clause.mechanism == MechanismName::Laplace && clause.parameters.delta.is_some()
     });
     let names = aggregate.group_expr.iter().map(key_text).collect();
-    let asked = Asked { roster, states_delta, of_the_data, names };
+    let asked = KeyRequest { roster, states_delta, of_the_data, names };
     let groups = group_keys(&valued, &asked, &flow, &mut columns, sources.tables)?;
     refuse_never(&flow, sources.tables)?;
     check_roster(&calls, &groups)?;
@@ -268,7 +270,7 @@ pub(crate) fn cut(
     let one_group = valued.group_expr.iter().all(|key| flow.is_alike(key));
     let flow = with_public_ranges(flow, &calls, sources.tables);
     let mut measures = {
-        let mut frame = Frame {
+        let mut frame = MeasureFrame {
             flow: &flow,
             columns: &mut columns,
             lookups: sources.lookups,
@@ -487,7 +489,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
 }
 
 /// What a release measures, with its argument and FILTER put into the input's columns.
-fn measure(call: &Call, frame: &mut Frame<'_>, keys: &Keys) -> Result<Measure, NotAnalyzed> {
+fn measure(call: &Call, frame: &mut MeasureFrame<'_>, keys: &Keys) -> Result<Measure, NotAnalyzed> {
     check_unit_column(&call.clause, &frame.flow.subject)?;
     row_bound_ladder::check(&call.clause, &frame.flow.subject, keys.are_unknown())?;
     match &call.clause.operand {
@@ -517,7 +519,7 @@ fn measure(call: &Call, frame: &mut Frame<'_>, keys: &Keys) -> Result<Measure, N
 fn numeric(
     call: &Call,
     aggregate: &AggregateCall,
-    frame: &mut Frame<'_>,
+    frame: &mut MeasureFrame<'_>,
     are_unknown: bool,
 ) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.as_str();

@@ -26,7 +26,7 @@ use super::expr::shape::unit_of;
 use super::expr::total;
 use super::keys::image::keys_that_pass;
 use super::keys::of_column::with_known_keys;
-use super::measure::input_columns::{Columns, refuse_never};
+use super::measure::input_columns::{InputColumns, refuse_never};
 use super::not_analyzed::{NotAnalyzed, lost};
 use super::splitter::has_marker;
 use crate::bind::Bound;
@@ -144,7 +144,7 @@ fn analyzed(
         return Err(not_private("the table", true).into());
     }
     refuse_never(&flow, tables)?;
-    let mut columns = Columns::new(&flow);
+    let mut columns = InputColumns::new(&flow);
     let weighed = weighed && !flow.subject.is_row();
     if weighed {
         columns.key(Expr::Column(flow.unit_column().ok_or_else(lost)?));

@@ -20,7 +20,7 @@ use super::operator::bound_contributions::{BoundContributionsExec, HashKey, Late
 use super::plan::bounded_inputs;
 use super::verify::{Expected, verify_feed};
 use super::{single, specification, width};
-use crate::analysis::{InputShape, Keys, Measure, PrivateAggregate, Source};
+use crate::analysis::{CandidateSource, InputShape, Keys, Measure, PrivateAggregate};
 use crate::exec::draw::gathered::Gathered;
 use crate::exec::draw::plan::Specification;
 use crate::grid::failed;
@@ -235,7 +235,7 @@ fn exact(
             }
             Ok(Exact::Groups(groups))
         }
-        (Some(choice), gathered) if matches!(&choice.source, Source::Line { axis, .. } if axis.count() > MOST_LISTED) => {
+        (Some(choice), gathered) if matches!(&choice.source, CandidateSource::Line { axis, .. } if axis.count() > MOST_LISTED) => {
             (0..keys.outer().len())
                 .map(|group| exact_runs(choice, gathered, keys, group, rank))
                 .collect::<Result<_, _>>()

@@ -8,8 +8,8 @@
 //! ```
 
 use crate::analysis::{
-    ContributionBounds, Input, LineScore, Measure, PrivateAggregate, ReleaseKind, Sharing, Source,
-    approximate, of_sums,
+    CandidateSource, ContributionBounds, Input, LineScore, Measure, PrivateAggregate, ReleaseKind,
+    Sharing, approximate, of_sums,
 };
 use crate::privacy::{Epsilon, Rational};
 use crate::release::mechanism::{Mechanism, Mechanized};
@@ -122,7 +122,7 @@ fn tightened(measure: &Measure, mechanized: &Mechanized, to: &ContributionBounds
             })
         }
         ReleaseKind::Choice(choice) => {
-            let Source::Line { score, .. } = &choice.source else { return Some(1.0) };
+            let CandidateSource::Line { score, .. } = &choice.source else { return Some(1.0) };
             let grows = match score {
                 LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest => true,
                 LineScore::Revenue { .. }

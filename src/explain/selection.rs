@@ -7,8 +7,8 @@ use num_traits::ToPrimitive;
 use serde_json::{Value, json};
 
 use crate::analysis::{
-    CandidateAxis, Choice, Input, LineScore, Measure, Prior, PrivateAggregate, Sharing,
-    SizesOfRows, Source, approximate,
+    CandidateAxis, CandidateSource, Choice, Input, LineScore, Measure, Prior, PrivateAggregate,
+    Sharing, SizesOfRows, approximate,
 };
 use crate::dialect::{MechanismName, Operand, PriorClause};
 use crate::explain::text::{at_most, equal_to, exact_rate, number};
@@ -138,13 +138,13 @@ pub(super) fn instead_text(measure: &Measure, mechanized: &Mechanized) -> Option
 fn score_text<'a>(measure: &'a Measure, choice: &Choice) -> &'a str {
     match (&choice.source, clause(measure)) {
         (_, Some(selection)) => &selection.by,
-        (Source::Line { score: LineScore::Smallest, .. }, _) => {
+        (CandidateSource::Line { score: LineScore::Smallest, .. }, _) => {
             "minus the distance from the r-th smallest, in rows"
         }
-        (Source::Line { score: LineScore::Largest, .. }, _) => {
+        (CandidateSource::Line { score: LineScore::Largest, .. }, _) => {
             "minus the distance from the r-th largest, in rows"
         }
-        (Source::Line { score: LineScore::Exactly, .. }, _) => {
+        (CandidateSource::Line { score: LineScore::Exactly, .. }, _) => {
             "1 for one's own value, 0 for the others"
         }
         (_, None) => "minus the distance from the wanted rank, in rows",
@@ -153,7 +153,7 @@ fn score_text<'a>(measure: &'a Measure, choice: &Choice) -> &'a str {
 
 /// What one row, and one unit, does to one score.
 fn change_text(measure: &Measure, choice: &Choice, is_row: bool) -> String {
-    if let Source::Line { score, .. } = &choice.source {
+    if let CandidateSource::Line { score, .. } = &choice.source {
         let (who, rows) = if is_row { ("row", 1) } else { ("unit", measure.limits.per_partition) };
         let most = score_units(choice, choice.largest);
         return match score {
@@ -205,7 +205,7 @@ fn one_way(measure: &Measure, choice: &Choice) -> &'static str {
     }
     let counts = !matches!(
         choice.source,
-        Source::Line {
+        CandidateSource::Line {
             score: LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest,
             ..
         }
@@ -220,7 +220,7 @@ fn one_way(measure: &Measure, choice: &Choice) -> &'static str {
 fn candidates_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) -> String {
     let prior = prior_text(measure, choice);
     let Some(count) = choice.candidates() else {
-        let Source::Unknown { per_unit } = &choice.source else { return String::new() };
+        let CandidateSource::Unknown { per_unit } = &choice.source else { return String::new() };
         if let Mechanism::NoisyKeys(_) = mechanized.mechanism {
             let none = if choice.rounds > 1 { "the list ends" } else { "NULL is the answer" };
             return format!(
@@ -235,7 +235,7 @@ fn candidates_text(measure: &Measure, choice: &Choice, mechanized: &Mechanized) 
         );
     };
     let grid = match &choice.source {
-        Source::Line { axis: CandidateAxis::Ticks(ticks), .. } => match ticks.grid() {
+        CandidateSource::Line { axis: CandidateAxis::Ticks(ticks), .. } => match ticks.grid() {
             Grid::Binary { log2 } if log2 >= 0 => format!(", a grid of 2^-{log2}"),
             Grid::Binary { log2 } => format!(", a grid of 2^{}", log2.unsigned_abs()),
             Grid::Integer | Grid::Decimal { .. } => String::new(),
@@ -288,7 +288,7 @@ fn prior_name(measure: &Measure, choice: &Choice) -> String {
 fn rank_text(choice: &Choice, mechanized: &Mechanized) -> Option<String> {
     let r = mechanized.rank?;
     let end = match &choice.source {
-        Source::Line { score: LineScore::Largest, .. } => "largest",
+        CandidateSource::Line { score: LineScore::Largest, .. } => "largest",
         _ => "smallest",
     };
     Some(match r {
@@ -488,7 +488,7 @@ pub(super) fn winner_by_size_text(measure: &Measure, rows: f64) -> String {
 
 pub(super) fn winner_text(measure: &Measure, worst: f64, average: f64) -> String {
     let unit = match (&measure.input, measure.choice().map(|c| &c.source)) {
-        (_, Some(Source::Line { score: LineScore::Revenue { .. }, .. })) => "",
+        (_, Some(CandidateSource::Line { score: LineScore::Revenue { .. }, .. })) => "",
         (Input::Terms { kind, .. }, _) => counted(kind),
         (input, _) => counted(input),
     };

@@ -1,6 +1,6 @@
 //! Calibration: the mechanism of a measure, with the noise that its cost requires.
 
-use crate::analysis::{Choice, LineScore, MOST_KEYS, Measure, Prior, ReleaseKind, Source};
+use crate::analysis::{CandidateSource, Choice, LineScore, MOST_KEYS, Measure, Prior, ReleaseKind};
 use crate::dialect::{MechanismName, Operand};
 use crate::mechanism::{
     Exponential, MechanismError, NoisyMax, PermuteAndFlip, Unknown, UnknownRule, rank_for,
@@ -129,7 +129,7 @@ pub(crate) fn selection(
     let parameters = &measure.clause.parameters;
     let is_aggregate = matches!(measure.clause.operand, Operand::Aggregate(_));
     let responds = measure.clause.operand == Operand::Response;
-    if let Source::Unknown { per_unit } = choice.source {
+    if let CandidateSource::Unknown { per_unit } = choice.source {
         return among_unknown(measure, choice, per_unit, name, epsilon, delta, rule);
     }
     // The delta of OPTIONS applies only to releases that need one.
@@ -184,10 +184,13 @@ pub(crate) fn selection(
         _ => predicted(choice, &mechanism, is_aggregate).unwrap_or(Predicted::Nothing),
     };
     let rank = match &choice.source {
-        Source::Line { axis, score: LineScore::Smallest | LineScore::Largest } => {
+        CandidateSource::Line { axis, score: LineScore::Smallest | LineScore::Largest } => {
             Some(rank_for(range, epsilon, axis.count()))
         }
-        Source::Line { .. } | Source::Keys(_) | Source::Each(_) | Source::Unknown { .. } => None,
+        CandidateSource::Line { .. }
+        | CandidateSource::Keys(_)
+        | CandidateSource::Each(_)
+        | CandidateSource::Unknown { .. } => None,
     };
     let loss = Loss::choice(epsilon, None, choice.draws_of_unit(), rule);
     let chosen = Mechanized { mechanism, loss, accuracy, rank, instead: None, together: None };

@@ -9,7 +9,7 @@
 //! ```
 
 use crate::analysis::outcome::Analysis;
-use crate::analysis::{Choice, Measure, Prior, Source};
+use crate::analysis::{CandidateSource, Choice, Measure, Prior};
 use crate::catalog::{Budget, Catalog};
 use crate::dialect::{MechanismName, Parameters};
 use crate::privacy::{Delta, Epsilon, Notion, Rational, Rho, Selecting, Spend, decimal_text};
@@ -160,8 +160,8 @@ impl Accounts {
             | MechanismName::GeneralizedExponential
             | MechanismName::RandomizedResponse => Selecting::BoundedRange,
             MechanismName::Auto | MechanismName::Default => {
-                let only_exponential =
-                    matches!(choice.source, Source::Line { .. }) || choice.prior != Prior::Uniform;
+                let only_exponential = matches!(choice.source, CandidateSource::Line { .. })
+                    || choice.prior != Prior::Uniform;
                 let by_rho = self.concentrated() || matches!(cost, StatedCost::Rho(_));
                 if only_exponential || by_rho { Selecting::BoundedRange } else { Selecting::Pure }
             }

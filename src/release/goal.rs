@@ -17,7 +17,7 @@ use num_traits::One;
 
 use super::cost::Accounts;
 use super::shortfall::shortfall;
-use crate::analysis::{Measure, ReleaseKind, Source};
+use crate::analysis::{CandidateSource, Measure, ReleaseKind};
 use crate::dialect::{MechanismName, Operand, Parameters, ReleaseClause};
 use crate::privacy::enclosure::{exp_neg, ln};
 use crate::privacy::{Epsilon, Rational, Rho, Spend};
@@ -127,10 +127,14 @@ fn may_ask(measure: &Measure) -> Result<(), Refusal> {
         );
     }
     match &measure.release_kind {
-        ReleaseKind::Choice(choice) if matches!(choice.source, Source::Unknown { .. }) => without(
-            "nothing is known of the error of a choice among candidates that only the data know: it would tell how many there are",
-            format!("{name}(eps=1, delta=1e-6) {text}, or the candidates after it: IN ('a', 'b')"),
-        ),
+        ReleaseKind::Choice(choice) if matches!(choice.source, CandidateSource::Unknown { .. }) => {
+            without(
+                "nothing is known of the error of a choice among candidates that only the data know: it would tell how many there are",
+                format!(
+                    "{name}(eps=1, delta=1e-6) {text}, or the candidates after it: IN ('a', 'b')"
+                ),
+            )
+        }
         ReleaseKind::Number(_)
             if measure.is_mean() || measure.moments().is_some() || measure.joint().is_some() =>
         {

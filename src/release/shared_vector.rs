@@ -22,7 +22,9 @@
 
 use num_traits::ToPrimitive;
 
-use crate::analysis::{ContributionBounds, Input, Measure, Moments, PrivateAggregate, ReleaseKind};
+use crate::analysis::{
+    ContributionBounds, Input, Measure, PrivateAggregate, ReleaseKind, VarianceMoments,
+};
 use crate::dialect::MechanismName;
 use crate::grid::Grid;
 use crate::hierarchy::tail;
@@ -210,7 +212,7 @@ struct Shared {
 /// budget counts coupons, its ε is at most that of one.
 /// Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0 to hi·COUNT − SUM, w in all, since COUNT and SUM have the same rows: COUNT(x) reads the very column that SUM(x) reads, which
 /// holds no floats. COUNT(*) will not do: a NULL in a column that promised none would be counted and not summed.
-/// The vector of a variance is that which it would have alone, with the sensitivity of [`Moments::weight`], at the sum of the ε; the others are functions of
+/// The vector of a variance is that which it would have alone, with the sensitivity of [`VarianceMoments::weight`], at the sum of the ε; the others are functions of
 /// it: the values are not rounded before they are squared, so that w² of S is one row, and (B + 2C)/2w the sum of X.
 /// Of groups that only the data know, those of one unit alone come out with the probability that their threshold has, which is
 /// compared with another draw; in all others the vector is as private as the numbers that are read of it would be.
@@ -250,7 +252,7 @@ pub(super) fn draw_together(
 fn shared(measure: &Measure) -> Option<Shared> {
     let (Input::Sum(column)
     | Input::Mean(column)
-    | Input::Moments(Moments { column, shift: 0, .. })) = measure.input
+    | Input::Moments(VarianceMoments { column, shift: 0, .. })) = measure.input
     else {
         return None;
     };

@@ -10,7 +10,7 @@
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use crate::analysis::{CandidateAxis, Choice, Prior, Source};
+use crate::analysis::{CandidateAxis, CandidateSource, Choice, Prior};
 use crate::mechanism::{NoisyMax, PriceGrid};
 use crate::privacy::Rational;
 use crate::release::mechanism::{Mechanism, Predicted};
@@ -91,7 +91,7 @@ pub(super) fn predicted(
 /// One more than the pairs of candidates of which noise on all scores can put the wrong one first; `None` if it is not drawn
 /// on scores of listed candidates. [`NoisyMax`] bounds errors by the number of candidates besides the best; here, of pairs.
 pub(super) fn among_pairs(choice: &Choice) -> Option<usize> {
-    let Source::Keys(candidates) = &choice.source else { return None };
+    let CandidateSource::Keys(candidates) = &choice.source else { return None };
     let others = candidates.len().checked_sub(1)?;
     usize::try_from(choice.rounds).ok()?.checked_mul(others)?.checked_add(1)
 }
@@ -106,7 +106,8 @@ fn weights(choice: &Choice) -> Option<(f64, f64)> {
             Some((total, least))
         }
         Prior::LogUniform => {
-            let Source::Line { axis: CandidateAxis::Ticks(ticks), .. } = &choice.source else {
+            let CandidateSource::Line { axis: CandidateAxis::Ticks(ticks), .. } = &choice.source
+            else {
                 return None;
             };
             let grid = PriceGrid::new(ticks.first(), ticks.step(), ticks.count()).ok()?;

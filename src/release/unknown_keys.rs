@@ -11,7 +11,7 @@
 use num_traits::ToPrimitive;
 
 use super::cost::{Accounts, StatedCost};
-use crate::analysis::{Choice, Measure, Source, of_sums};
+use crate::analysis::{CandidateSource, Choice, Measure, of_sums};
 use crate::dialect::MechanismName;
 use crate::mechanism::{Alone, NoisyKeys, ScoreNoise};
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho};
@@ -72,7 +72,7 @@ fn noisy(
     accounts: &Accounts,
     delta: &Delta,
 ) -> Vec<(NoisyKeys, Loss)> {
-    let Source::Unknown { per_unit } = choice.source else { return Vec::new() };
+    let CandidateSource::Unknown { per_unit } = choice.source else { return Vec::new() };
     let sensitivity = measure.weight().and_then(|weight| of_sums(&measure.limits, weight));
     let of_row = u64::try_from(measure.hi.max(1)).ok();
     let (Some(sensitivity), Some(of_row)) = (sensitivity, of_row) else { return Vec::new() };

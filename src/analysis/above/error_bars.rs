@@ -28,7 +28,7 @@ use crate::analysis::outcome::Analysis;
 use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::catalog::RESERVED;
 pub(crate) use called::with_called_ends;
-use node::{Carrier, Known, nth, with_errors};
+use node::{Carrier, ColumnError, nth, with_errors};
 
 /// The public plan with the errors of its numbers behind its columns.
 #[derive(Debug, Clone)]
@@ -74,8 +74,8 @@ impl ErrorBars {
                 let carried =
                     Carrier::new(parts, &first, "end").carry(public_plan, &[(*output, 1)])?;
                 match carried.known.first()? {
-                    Some(Known::Within { numbers, .. }) => Some((*output, *numbers)),
-                    Some(Known::Exact) | None => None,
+                    Some(ColumnError::Within { numbers, .. }) => Some((*output, *numbers)),
+                    Some(ColumnError::Exact) | None => None,
                 }
             })
             .collect();
@@ -92,7 +92,7 @@ impl ErrorBars {
             let mut columns: Vec<Expr> = own.map(Expr::Column).collect();
             let mut places = vec![None; outputs];
             for ((output, _), known) in counted.iter().zip(&carried.known) {
-                let Some(Known::Within { lo, hi, .. }) = known else { continue };
+                let Some(ColumnError::Within { lo, hi, .. }) = known else { continue };
                 let column = |i: usize| Some(Expr::Column(nth(&carried.plan, i)?));
                 let value = interval::as_float(column(*output)?, carried.plan.schema())?;
                 let ends = [column(*lo)?, column(*hi)?];

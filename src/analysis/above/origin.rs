@@ -147,7 +147,7 @@ pub(crate) fn noisy(parts: &[PrivateAggregate], expr: &Expr, input: &LogicalPlan
     noisy_among(parts, sources(expr, input))
 }
 
-fn noisy_among(parts: &[PrivateAggregate], sources: Vec<Read>) -> Vec<Field> {
+fn noisy_among(parts: &[PrivateAggregate], sources: Vec<ReadOfReleased>) -> Vec<Field> {
     let mut fields = Path { parts, readers: Vec::new() }.fields(sources);
     fields.retain(|(part, field)| {
         let Some(own) = parts.get(*part) else { return true };
@@ -233,15 +233,15 @@ impl Path<'_> {
         }
     }
 
-    fn fields(&self, sources: Vec<Read>) -> Vec<Field> {
+    fn fields(&self, sources: Vec<ReadOfReleased>) -> Vec<Field> {
         let all = |part: usize| {
             let measures = self.parts.get(part).map_or(0, |own| own.measures().len());
             let keys = self.parts.get(part).map_or(0, |own| own.key_names().len());
             (0..keys + measures).map(move |field| (part, field))
         };
         let each = sources.into_iter().map(|read| match read {
-            Read::Field(field) => vec![field],
-            Read::PrivateAggregate(part) => all(part).collect(),
+            ReadOfReleased::Field(field) => vec![field],
+            ReadOfReleased::PrivateAggregate(part) => all(part).collect(),
         });
         each.flatten().collect()
     }
@@ -273,7 +273,7 @@ impl Path<'_> {
 
 /// What an expression reads of released tables.
 #[derive(Debug, Clone, Copy)]
-enum Read {
+enum ReadOfReleased {
     /// One column.
     Field(Field),
     /// All columns of a part.
@@ -297,11 +297,13 @@ fn directly(plan: &LogicalPlan, output: usize) -> Option<Field> {
 }
 
 /// What an expression over a plan depends on, including computed columns and subqueries.
-fn sources(expr: &Expr, input: &LogicalPlan) -> Vec<Read> {
+fn sources(expr: &Expr, input: &LogicalPlan) -> Vec<ReadOfReleased> {
     let mut columns: Vec<Column> = expr.column_refs().into_iter().cloned().collect();
     let mut found = Vec::new();
     let mut within = |subquery: &Subquery| {
-        found.extend(released_parts(&subquery.subquery).into_iter().map(Read::PrivateAggregate));
+        found.extend(
+            released_parts(&subquery.subquery).into_iter().map(ReadOfReleased::PrivateAggregate),
+        );
         for outer in &subquery.outer_ref_columns {
             if let Expr::OuterReferenceColumn(_, column) = outer {
                 columns.push(column.clone());
@@ -319,19 +321,20 @@ fn sources(expr: &Expr, input: &LogicalPlan) -> Vec<Read> {
         Ok(TreeNodeRecursion::Continue)
     });
     if walked.is_err() {
-        found.extend(released_parts(input).into_iter().map(Read::PrivateAggregate));
+        found.extend(released_parts(input).into_iter().map(ReadOfReleased::PrivateAggregate));
     }
     for column in columns {
         match input.schema().maybe_index_of_column(&column) {
             Some(i) => found.extend(sources_of(input, i)),
-            None => found.extend(released_parts(input).into_iter().map(Read::PrivateAggregate)),
+            None => found
+                .extend(released_parts(input).into_iter().map(ReadOfReleased::PrivateAggregate)),
         }
     }
     found
 }
 
 /// What a plan's output depends on.
-fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<Read> {
+fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<ReadOfReleased> {
     match plan {
         LogicalPlan::Projection(projection) => {
             let expr = projection.expr.get(output);
@@ -343,7 +346,7 @@ fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<Read> {
         LogicalPlan::SubqueryAlias(alias) => sources_of(&alias.input, output),
         LogicalPlan::TableScan(scan) => {
             let part = released_part(scan.table_name.table());
-            part.map(|part| Read::Field((part, output))).into_iter().collect()
+            part.map(|part| ReadOfReleased::Field((part, output))).into_iter().collect()
         }
         // Its own columns come behind those that pass through it. They depend on what their calls read, in all rows; which rows there
         // are is decided by keys, and by conditions that are noted where they stand.
@@ -361,6 +364,6 @@ fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<Read> {
         LogicalPlan::Union(union) => {
             union.inputs.iter().flat_map(|input| sources_of(input, output)).collect()
         }
-        other => released_parts(other).into_iter().map(Read::PrivateAggregate).collect(),
+        other => released_parts(other).into_iter().map(ReadOfReleased::PrivateAggregate).collect(),
     }
 }

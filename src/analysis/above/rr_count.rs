@@ -18,7 +18,7 @@ use super::origin::origin;
 use crate::analysis::expr::facts::constant;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::private_aggregate::PrivateAggregate;
-use crate::analysis::{CandidateAxis, Measure, ReleaseKind, Source};
+use crate::analysis::{CandidateAxis, CandidateSource, Measure, ReleaseKind};
 use crate::bind::RR_COUNT;
 use crate::dialect::MechanismName;
 use crate::refusal::{Reason, Refusal};
@@ -66,7 +66,7 @@ fn call(expr: &Expr) -> Option<&AggregateFunction> {
 
 /// Whether a value is one of those that a response has; they are public.
 fn is_answer(measure: &Measure, value: &ScalarValue) -> bool {
-    let Some(Source::Line { axis: CandidateAxis::Listed(values), .. }) =
+    let Some(CandidateSource::Line { axis: CandidateAxis::Listed(values), .. }) =
         measure.choice().map(|c| &c.source)
     else {
         return false;

@@ -76,7 +76,8 @@ impl Walk<'_> {
         let written = aggregate;
         let (flow, aggregate) = self.valued_aggregate(flow, aggregate)?;
         let keys = aggregate.group_expr.iter();
-        let keys: Vec<Key> = keys.map(|key| key_of(&flow, key)).collect::<Result<_, _>>()?;
+        let keys: Vec<UnitGroupKey> =
+            keys.map(|key| key_of(&flow, key)).collect::<Result<_, _>>()?;
         if !keys.iter().any(|key| key.is_unit || self.leads_to_unit(&flow, key)) {
             return Err(NotAnalyzed::ManyUnits(Refusal::new(
                 Reason::Operator,
@@ -144,7 +145,7 @@ impl Walk<'_> {
     }
 
     /// Whether a key is a column that leads to the unit.
-    fn leads_to_unit(&self, flow: &PrivateRelation, key: &Key) -> bool {
+    fn leads_to_unit(&self, flow: &PrivateRelation, key: &UnitGroupKey) -> bool {
         // The rows without a match are one group in SQL, whoever they belong to.
         let Some(origin) = key.trace.origin.as_ref().filter(|_| !key.trace.padded) else {
             return false;
@@ -163,7 +164,7 @@ impl Walk<'_> {
         &mut self,
         flow: &PrivateRelation,
         unit: Column,
-        keys: &[Key],
+        keys: &[UnitGroupKey],
         calls: &[Inner],
         aggregate: &Aggregate,
     ) -> Result<(LogicalPlan, Owner), NotAnalyzed> {
@@ -213,14 +214,14 @@ impl Walk<'_> {
 }
 
 /// A key of a per-unit GROUP BY.
-struct Key {
+struct UnitGroupKey {
     expr: Expr,
     facts: Facts,
     trace: Trace,
     is_unit: bool,
 }
 
-fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<Key, NotAnalyzed> {
+fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<UnitGroupKey, NotAnalyzed> {
     if matches!(key, Expr::GroupingSet(_)) {
         return Err(operator(
             "ROLLUP, CUBE or GROUPING SETS",
@@ -235,11 +236,11 @@ fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<Key, NotAnalyzed> {
     let trace = flow.trace(key).cloned().unwrap_or_else(computed);
     let is_unit = facts.is_unit;
     let trace = Trace { raw: None, size: 1, ..trace };
-    Ok(Key { expr: without_nan(expr, &data_type), facts, trace, is_unit })
+    Ok(UnitGroupKey { expr: without_nan(expr, &data_type), facts, trace, is_unit })
 }
 
 /// A call below a release, taken apart.
-struct Asked<'a> {
+struct InnerCall<'a> {
     name: &'a str,
     distinct: bool,
     text: String,
@@ -258,7 +259,7 @@ fn asked<'a>(
     call: &'a Expr,
     flow: &PrivateRelation,
     rows: Option<u64>,
-) -> Result<Asked<'a>, NotAnalyzed> {
+) -> Result<InnerCall<'a>, NotAnalyzed> {
     let text = call.schema_name().to_string();
     let Some(AggregateFunction { func, params }) = CallOf::function(call) else {
         return Err(unknown(&text).into());
@@ -286,7 +287,7 @@ fn asked<'a>(
         .into());
     }
     let result_type = call.get_type(schema).map_err(|e| internal(&e))?;
-    Ok(Asked { name, distinct, text, argument, facts, data_type, filter, result_type, rows })
+    Ok(InnerCall { name, distinct, text, argument, facts, data_type, filter, result_type, rows })
 }
 
 /// The aggregates that are functions of a multiset of rows, exactly.
@@ -331,7 +332,7 @@ fn only(mut results: Vec<Expr>) -> Expr {
     results.pop().unwrap_or_else(|| lit(ScalarValue::Null))
 }
 
-fn counted(asked: Asked<'_>) -> Inner {
+fn counted(asked: InnerCall<'_>) -> Inner {
     let most = asked.rows.and_then(|rows| i64::try_from(rows).ok());
     let always = Interval::integer_range(0, most.unwrap_or(i64::MAX));
     let range = match most {
@@ -354,7 +355,7 @@ fn counted(asked: Asked<'_>) -> Inner {
 }
 
 /// The least or greatest of the values of a unit: one of them, so that it has their domain.
-fn extreme(asked: Asked<'_>) -> Inner {
+fn extreme(asked: InnerCall<'_>) -> Inner {
     let null_key = asked.facts.null_key || asked.filter.is_some();
     Inner {
         argument: Some(asked.argument),
@@ -366,7 +367,7 @@ fn extreme(asked: Asked<'_>) -> Inner {
 }
 
 /// Whether a condition holds on some row, or on every row.
-fn condition(asked: Asked<'_>) -> Inner {
+fn condition(asked: InnerCall<'_>) -> Inner {
     Inner {
         argument: Some(asked.argument),
         filter: asked.filter,
@@ -377,7 +378,7 @@ fn condition(asked: Asked<'_>) -> Inner {
 }
 
 /// The value in the middle, or halfway between the two of them.
-fn middle(asked: Asked<'_>) -> Inner {
+fn middle(asked: InnerCall<'_>) -> Inner {
     let bounds = ends(&asked.facts.known(), &asked.result_type);
     Inner {
         argument: Some(asked.argument),
@@ -396,7 +397,7 @@ fn middle(asked: Asked<'_>) -> Inner {
 ///
 /// Each value is within w/2 of the middle of a range of width w. So a variance is at most w²/4, and at most w²/2 where the
 /// divisor is one less than the number of values.
-fn spread(asked: Asked<'_>) -> Result<Inner, Refusal> {
+fn spread(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
     let known = asked.facts.known();
     let none = || no_grid(&asked.text);
     let (lo, hi) = known.bounds().ok_or_else(none)?;
@@ -451,7 +452,7 @@ fn spread(asked: Asked<'_>) -> Result<Inner, Refusal> {
 }
 
 /// A sum of floats, on a grid.
-fn float_sum(asked: Asked<'_>) -> Result<Inner, Refusal> {
+fn float_sum(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
     let grid = grid_of_sums(&asked.facts, &asked.text)?;
     let facts = summed(&asked.facts, asked.rows, &asked.result_type);
     let bounds = ends(&facts.always, &asked.result_type);
@@ -465,7 +466,7 @@ fn float_sum(asked: Asked<'_>) -> Result<Inner, Refusal> {
 }
 
 /// A sum of whole numbers or decimals.
-fn exact_sum(asked: Asked<'_>) -> Inner {
+fn exact_sum(asked: InnerCall<'_>) -> Inner {
     let facts = summed(&asked.facts, asked.rows, &asked.result_type);
     let bounds = ends(&facts.always, &asked.result_type);
     Inner {
@@ -478,7 +479,7 @@ fn exact_sum(asked: Asked<'_>) -> Inner {
 }
 
 /// A mean of floats: a sum on a grid, over a count.
-fn float_mean(asked: Asked<'_>) -> Result<Inner, Refusal> {
+fn float_mean(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
     let grid = grid_of_sums(&asked.facts, &asked.text)?;
     let facts = Facts { keys: None, is_unit: false, nullable: true, ..asked.facts };
     let bounds = ends(&facts.known(), &asked.result_type);
@@ -502,7 +503,7 @@ fn float_mean(asked: Asked<'_>) -> Result<Inner, Refusal> {
 
 /// Whether the values are decimals of at most 15 digits, by their type or their range: their sums do not overflow, however many rows
 /// there are.
-fn has_few_digits(asked: &Asked<'_>) -> bool {
+fn has_few_digits(asked: &InnerCall<'_>) -> bool {
     const MOST: u64 = 1_000_000_000_000_000;
     let unit = unit_of(&asked.data_type);
     let most = asked.facts.known().max_abs().map(|most| most / unit);
@@ -511,7 +512,7 @@ fn has_few_digits(asked: &Asked<'_>) -> bool {
 }
 
 /// A mean of decimals of few digits, which are cut to their range.
-fn decimal_mean(asked: Asked<'_>) -> Result<Inner, Refusal> {
+fn decimal_mean(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
     let facts = Facts { keys: None, is_unit: false, nullable: true, ..asked.facts };
     let facts = Facts { always: facts.known(), ..facts };
     let bounds = ends(&facts.always, &asked.result_type);

@@ -30,7 +30,7 @@ pub(super) fn restated(conditions: &mut Vec<Expr>, leaves: &[PrivateRelation]) {
     let classes = classes(conditions, leaves);
     let mut found = Vec::new();
     for class in &classes {
-        let public: Vec<&Place> = class.iter().filter(|place| place.is_public).collect();
+        let public: Vec<&ColumnOfRelation> = class.iter().filter(|place| place.is_public).collect();
         for condition in conditions.iter().filter(|condition| !has_subquery(condition)) {
             let columns = condition.column_refs();
             let (Some(column), 1) = (columns.iter().next(), columns.len()) else { continue };
@@ -58,14 +58,14 @@ fn is_known_now(condition: &Expr) -> bool {
 
 /// A column of one of the relations.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct ColumnOfRelation {
     leaf: usize,
     column: Column,
     is_public: bool,
 }
 
 /// Columns of one type that conditions equate, directly or by others.
-fn classes(conditions: &[Expr], leaves: &[PrivateRelation]) -> Vec<BTreeSet<Place>> {
+fn classes(conditions: &[Expr], leaves: &[PrivateRelation]) -> Vec<BTreeSet<ColumnOfRelation>> {
     let place = |expr: &Expr| {
         let column = expr.try_as_col()?;
         let is_here = |flow: &PrivateRelation| flow.scope.schema.is_column_from_schema(column);
@@ -73,10 +73,10 @@ fn classes(conditions: &[Expr], leaves: &[PrivateRelation]) -> Vec<BTreeSet<Plac
         let flow = leaves.get(leaf)?;
         let data_type = type_of(expr, &flow.scope.schema).ok()?;
         // Floats that are equal may differ: -0.0 and 0.0.
-        let place = Place { leaf, column: column.clone(), is_public: flow.is_public() };
+        let place = ColumnOfRelation { leaf, column: column.clone(), is_public: flow.is_public() };
         (!data_type.is_floating()).then_some((place, data_type))
     };
-    let mut classes: Vec<BTreeSet<Place>> = Vec::new();
+    let mut classes: Vec<BTreeSet<ColumnOfRelation>> = Vec::new();
     for condition in conditions {
         let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else {
             continue;
@@ -85,9 +85,10 @@ fn classes(conditions: &[Expr], leaves: &[PrivateRelation]) -> Vec<BTreeSet<Plac
         if from != to {
             continue;
         }
-        let touches = |class: &BTreeSet<Place>| class.contains(&left) || class.contains(&right);
+        let touches =
+            |class: &BTreeSet<ColumnOfRelation>| class.contains(&left) || class.contains(&right);
         let (joined, rest): (Vec<_>, Vec<_>) = classes.into_iter().partition(touches);
-        let mut all: BTreeSet<Place> = joined.into_iter().flatten().collect();
+        let mut all: BTreeSet<ColumnOfRelation> = joined.into_iter().flatten().collect();
         all.extend([left, right]);
         classes = rest;
         classes.push(all);

@@ -50,7 +50,7 @@ impl Walk<'_> {
             Privacy::Public => None,
             Privacy::Undeclared => return Err(not_private(&name, false).into()),
         };
-        let own = Columns { table, scan: &scan.table_name };
+        let own = ScanColumns { table, scan: &scan.table_name };
         let mut expressions = Vec::new();
         let (mut facts, mut traces) = (Vec::new(), Vec::new());
         let mut hidden = Vec::new();
@@ -233,7 +233,7 @@ impl Walk<'_> {
         }
         tables.push(link.table.clone());
         let name = TableReference::bare(link.table.as_str());
-        let own = Columns { table, scan: &name };
+        let own = ScanColumns { table, scan: &name };
         let mut scan =
             LogicalPlanBuilder::scan(name.clone(), source, None).map_err(|e| internal(&e))?;
         for column in link.references.iter().chain(unit.columns()) {
@@ -278,12 +278,12 @@ fn led(chain: Chain, own: Vec<Expr>, rows: LogicalPlan) -> Result<LogicalPlan, N
 }
 
 /// The columns of a table in its scan.
-struct Columns<'a> {
+struct ScanColumns<'a> {
     table: &'a Table,
     scan: &'a TableReference,
 }
 
-impl Columns<'_> {
+impl ScanColumns<'_> {
     fn column(&self, name: &str) -> Expr {
         debug_assert!(self.table.column(name).is_some(), "declared columns exist");
         Expr::Column(Column::new(Some(self.scan.clone()), name))

@@ -15,14 +15,14 @@ use datafusion::logical_expr::{Aggregate, Expr};
 use super::image::joint_keys;
 use super::lookup::Lookups;
 use super::of_column::with_known_keys;
-use super::siblings::Source;
+use super::siblings::SiblingRows;
 use super::together::Together;
 use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::walk::Tables;
 use crate::analysis::context::Context;
 use crate::analysis::expr::calendar::key_in_calendar;
 use crate::analysis::expr::facts::Scope;
-use crate::analysis::measure::input_columns::{Asked, Group, keys_of, keys_together};
+use crate::analysis::measure::input_columns::{Group, KeyRequest, keys_of, keys_together};
 
 /// The combinations of keys that can occur, for keys of which more is known together than of each.
 ///
@@ -31,7 +31,7 @@ use crate::analysis::measure::input_columns::{Asked, Group, keys_of, keys_togeth
 pub(crate) fn keys_that_occur(
     aggregate: &Aggregate,
     groups: &[Group],
-    asked: &Asked,
+    asked: &KeyRequest,
     flow: &PrivateRelation,
     sources: &Context<'_>,
 ) -> Vec<Together> {
@@ -61,8 +61,8 @@ fn jointly(
     let places: Vec<usize> = places.collect();
     let written = places.iter().filter_map(|place| aggregate.group_expr.get(*place)).cloned();
     let (scope, traces) = (flow.scope.clone(), flow.traces.clone());
-    let source = Source { exprs: written.collect(), scope, traces };
-    let Source { exprs, scope, traces } = source.at_the_bottom();
+    let source = SiblingRows { exprs: written.collect(), scope, traces };
+    let SiblingRows { exprs, scope, traces } = source.at_the_bottom();
     let exprs: BTreeMap<usize, Expr> = places.into_iter().zip(exprs).collect();
     let jointly = components(&exprs, &scope.conditions).into_iter().filter_map(|places| {
         let own = places.iter().filter_map(|place| exprs.get(place)).cloned();

@@ -16,7 +16,7 @@ use super::lookup::Lookups;
 use super::together::Together;
 use super::unknown::{accept_unknown, refuse_idle_options};
 use super::{KeySpace, key_list};
-use crate::analysis::keys::target::Target;
+use crate::analysis::keys::target::ChoiceTarget;
 use crate::analysis::measure::call::Call;
 use crate::analysis::measure::input_columns::{Group, keys_of};
 use crate::analysis::selection::candidates::of_key;
@@ -167,7 +167,7 @@ impl Keys {
         &self,
         clause: &SelectionClause,
         lookups: &Lookups,
-    ) -> Result<Target<'_>, Refusal> {
+    ) -> Result<ChoiceTarget<'_>, Refusal> {
         let Some(target) = &self.target else {
             return Err(Refusal::new(Reason::Target, "", "a selection has a target", ""));
         };
@@ -178,7 +178,7 @@ impl Keys {
             true => of_key(clause, &target.group, lookups, false)?.unwrap_or_default(),
             false => Vec::new(),
         };
-        Ok(Target {
+        Ok(ChoiceTarget {
             values: target.known.then_some(values),
             own: own.iter().filter_map(|v| places.get(v).copied()).collect(),
             data_type: &target.group.data_type,

@@ -68,13 +68,13 @@ pub(crate) fn keys_by_siblings(
 }
 
 /// Some expressions over rows, and what is known of these.
-pub(crate) struct Source {
+pub(crate) struct SiblingRows {
     pub(crate) exprs: Vec<Expr>,
     pub(crate) scope: Scope,
     pub(crate) traces: Vec<Trace>,
 }
 
-impl Source {
+impl SiblingRows {
     /// The same expressions over the rows below, as far as the columns of all of them are computed of one row there.
     ///
     /// # Guarantee

@@ -4,7 +4,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 
 /// A group key whose values are the candidates.
-pub(crate) struct Target<'a> {
+pub(crate) struct ChoiceTarget<'a> {
     /// All candidates of the private aggregate; `None` if only the data contain them.
     pub(crate) values: Option<&'a [ScalarValue]>,
     /// The candidates of this selection, by their position among all.

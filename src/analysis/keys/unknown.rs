@@ -17,7 +17,7 @@
 use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::call::Call;
 use crate::analysis::measure::sensitivity::ContributionBounds;
-use crate::analysis::measure::{Input, Measure, Moments};
+use crate::analysis::measure::{Input, Measure, VarianceMoments};
 use crate::dialect::{AggregateName, GroupStrategy, GroupingClause, MechanismName, Operand};
 use crate::refusal::{Reason, Refusal};
 
@@ -235,7 +235,7 @@ fn reads(measure: &Measure, own: usize) -> bool {
         Input::Sum(column)
         | Input::Values(column)
         | Input::Mean(column)
-        | Input::Moments(Moments { column, .. }) => column == own,
+        | Input::Moments(VarianceMoments { column, .. }) => column == own,
         Input::Rows
         | Input::Units
         | Input::Distinct(_)

@@ -12,11 +12,11 @@ use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::{exact, total};
 use crate::analysis::keys::lookup::Lookups;
-use crate::analysis::measure::input::{Argument, Read};
-use crate::analysis::measure::input_columns::Columns;
+use crate::analysis::measure::input::{AggregateRead, Argument};
+use crate::analysis::measure::input_columns::InputColumns;
 use crate::analysis::measure::limits::limits;
 use crate::analysis::measure::sensitivity::ContributionBounds;
-use crate::analysis::measure::{Input, Measure, Moments, ReleaseKind};
+use crate::analysis::measure::{Input, Measure, ReleaseKind, VarianceMoments};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::selection::choice::Choice;
 use crate::bind::quoting::name_of_column;
@@ -107,7 +107,7 @@ pub(crate) fn sum_raw(
     input: &Input,
     aggregate: &AggregateCall,
     expr: Option<&Expr>,
-    frame: &mut Frame<'_>,
+    frame: &mut MeasureFrame<'_>,
 ) {
     let bounded = aggregate.bounds_per_group.is_some() || aggregate.bounds_per_row.is_some();
     let schema = frame.flow.plan.schema();
@@ -118,7 +118,7 @@ pub(crate) fn sum_raw(
         frame.columns.sum_raw(*column, expr, frame.flow);
     }
     if let (
-        Input::Sum(column) | Input::Mean(column) | Input::Moments(Moments { column, .. }),
+        Input::Sum(column) | Input::Mean(column) | Input::Moments(VarianceMoments { column, .. }),
         Some(expr),
         false,
     ) = (input, expr, bounded)
@@ -131,7 +131,7 @@ pub(crate) fn sum_raw(
 pub(crate) fn argument(
     call: &Call,
     aggregate: &AggregateCall,
-    frame: &mut Frame<'_>,
+    frame: &mut MeasureFrame<'_>,
     scope: &Scope,
 ) -> Result<Argument, NotAnalyzed> {
     let skip = usize::from(matches!(call.clause.operand, Operand::Selection(_)));
@@ -142,7 +142,7 @@ pub(crate) fn argument(
 pub(crate) fn argument_of(
     expr: Option<&Expr>,
     aggregate: &AggregateCall,
-    frame: &mut Frame<'_>,
+    frame: &mut MeasureFrame<'_>,
     scope: &Scope,
 ) -> Result<Argument, NotAnalyzed> {
     let Some(expr) = expr.filter(|_| !aggregate.star) else { return Ok(Argument::none()) };
@@ -197,9 +197,9 @@ pub(crate) fn remedy(expr: &Expr, flow: &PrivateRelation) -> String {
 
 /// The frame in which a release is measured: the rows, the columns being built, the public tables and the outer
 /// groups.
-pub(crate) struct Frame<'a> {
+pub(crate) struct MeasureFrame<'a> {
     pub(crate) flow: &'a PrivateRelation,
-    pub(crate) columns: &'a mut Columns,
+    pub(crate) columns: &'a mut InputColumns,
     pub(crate) lookups: &'a Lookups,
     /// The number of outer groups; each has one selection.
     pub(crate) outer: usize,
@@ -209,7 +209,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) tables: &'a dyn Tables,
 }
 
-impl Frame<'_> {
+impl MeasureFrame<'_> {
     /// The FILTER of a call as a column, and what is known about the rows that pass it.
     pub(crate) fn filter(
         &mut self,
@@ -236,7 +236,7 @@ impl Frame<'_> {
     pub(crate) fn limits(
         &self,
         call: &Call,
-        read: &Read,
+        read: &AggregateRead,
         keys: usize,
     ) -> Result<ContributionBounds, Refusal> {
         let (parameters, text) = (&call.clause.parameters, call.clause.text.as_str());
@@ -246,7 +246,7 @@ impl Frame<'_> {
     pub(crate) fn measure(
         &self,
         call: &Call,
-        read: Read,
+        read: AggregateRead,
         limits: ContributionBounds,
         choice: Choice,
     ) -> Measure {

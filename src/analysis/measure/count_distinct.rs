@@ -11,7 +11,7 @@
 use arrow::datatypes::DataType;
 
 use super::Input;
-use crate::analysis::measure::input::{Argument, Read};
+use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::dialect::AggregateCall;
 use crate::refusal::{Reason, Refusal};
 
@@ -29,7 +29,7 @@ pub(crate) fn distinct(
     call: &AggregateCall,
     argument: &Argument,
     text: &str,
-) -> Result<Read, Refusal> {
+) -> Result<AggregateRead, Refusal> {
     if call.bounds_per_group.is_some() || call.bounds_per_row.is_some() {
         return Err(Refusal::new(
             Reason::BadValue,
@@ -67,5 +67,5 @@ pub(crate) fn distinct(
             ));
         }
     }
-    Ok(Read::count(Input::Distinct(argument.column)))
+    Ok(AggregateRead::count(Input::Distinct(argument.column)))
 }

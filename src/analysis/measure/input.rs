@@ -35,14 +35,14 @@ impl Argument {
 
 /// The aggregate that is read, on its grid, with the bounds of one row.
 #[derive(Debug, Clone)]
-pub(crate) struct Read {
+pub(crate) struct AggregateRead {
     pub(crate) input: Input,
     pub(crate) grid: Grid,
     pub(crate) lo: i128,
     pub(crate) hi: i128,
 }
 
-impl Read {
+impl AggregateRead {
     pub(crate) fn count(input: Input) -> Self {
         Self { input, grid: Grid::Integer, lo: 0, hi: 1 }
     }

@@ -56,12 +56,12 @@ pub(crate) struct Group {
 }
 
 /// The input columns of a private aggregate, in the order in which its operators read them.
-pub(crate) struct Columns {
+pub(crate) struct InputColumns {
     expressions: Vec<Expr>,
     first_argument: usize,
 }
 
-impl Columns {
+impl InputColumns {
     pub(crate) fn new(flow: &PrivateRelation) -> Self {
         let unit: Vec<_> = flow
             .unit_column()
@@ -169,7 +169,7 @@ fn key_name(column: usize) -> String {
 
 /// What is asked of the keys.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct KeyRequest {
     /// Whether a roster lists the entries that answer.
     pub(crate) roster: bool,
     /// Whether δ is stated.
@@ -200,12 +200,12 @@ pub(crate) fn key_text(expr: &Expr) -> String {
 /// expression are computed from its columns' domains, unless δ is stated: that asks for the groups that the data have.
 pub(crate) fn group_keys(
     aggregate: &Aggregate,
-    asked: &Asked,
+    asked: &KeyRequest,
     flow: &PrivateRelation,
-    columns: &mut Columns,
+    columns: &mut InputColumns,
     tables: &dyn Tables,
 ) -> Result<Vec<Group>, NotAnalyzed> {
-    let Asked { roster, states_delta, of_the_data, names } = asked;
+    let KeyRequest { roster, states_delta, of_the_data, names } = asked;
     let mut groups = Vec::new();
     for (expr, short) in aggregate.group_expr.iter().zip(names) {
         let short = short.clone();

@@ -41,9 +41,9 @@ use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::Total;
 use crate::analysis::expr::total;
 use crate::analysis::measure::JointMoments;
-use crate::analysis::measure::call::{Call, Frame, remedy};
+use crate::analysis::measure::call::{Call, MeasureFrame, remedy};
 use crate::analysis::measure::grid::{bad_bounds, on_grid};
-use crate::analysis::measure::input::{Argument, Read};
+use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::dialect::{AggregateCall, Joint};
 use crate::functions::{pair, without_nan};
@@ -66,9 +66,9 @@ pub(crate) fn read_joint(
     call: &Call,
     aggregate: &AggregateCall,
     joint: Joint,
-    frame: &mut Frame<'_>,
+    frame: &mut MeasureFrame<'_>,
     scope: &Scope,
-) -> Result<Read, NotAnalyzed> {
+) -> Result<AggregateRead, NotAnalyzed> {
     let text = call.clause.text.as_str();
     if aggregate.distinct {
         return Err(Refusal::new(
@@ -98,14 +98,14 @@ pub(crate) fn read_joint(
         .ok_or_else(|| bad_bounds(text, "the ranges are too wide"))?;
     let column = frame.columns.argument(pair(x, y, pairs));
     let input = Input::Joint(JointMoments { column, pairs, joint });
-    Ok(Read { input, grid: Grid::Integer, lo: 0, hi: pairs.last() })
+    Ok(AggregateRead { input, grid: Grid::Integer, lo: 0, hi: pairs.last() })
 }
 
 /// One of the two columns, made total, with its interval on the grid of its type.
 fn one(
     expr: &Expr,
     text: &str,
-    frame: &Frame<'_>,
+    frame: &MeasureFrame<'_>,
     scope: &Scope,
 ) -> Result<(Expr, GridRange), NotAnalyzed> {
     let remedy = remedy(expr, frame.flow);

@@ -3,7 +3,7 @@
 
 use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::grid::too_large;
-use crate::analysis::measure::input::Read;
+use crate::analysis::measure::input::AggregateRead;
 use crate::analysis::measure::sensitivity::{ContributionBounds, of_sums};
 use crate::analysis::measure::{ReleaseKind, weight};
 use crate::dialect::Parameters;
@@ -16,7 +16,7 @@ use crate::refusal::{Reason, Refusal};
 pub(crate) fn limits(
     subject: &UnitScope,
     parameters: &Parameters,
-    read: &Read,
+    read: &AggregateRead,
     keys: usize,
     is_score: bool,
     text: &str,
@@ -56,7 +56,7 @@ pub(crate) fn unbounded(text: &str, what: &str, parameter: &str) -> Refusal {
 
 /// The sensitivity of a numeric release.
 pub(crate) fn number(
-    read: &Read,
+    read: &AggregateRead,
     limits: &ContributionBounds,
     text: &str,
 ) -> Result<ReleaseKind, Refusal> {

@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive};
 
-use super::selection::choice::{Choice, Source};
+use super::selection::choice::{CandidateSource, Choice};
 use crate::analysis::expr::facts::grid_unit;
 use crate::dialect::{Joint, MechanismName, Operand, ReleaseClause, Spread};
 use crate::grid::pairs::{Axis, Pairs};
@@ -47,7 +47,7 @@ pub enum Input {
     /// AVG(x), as the vector (Σ(x − lo), Σ(hi − x)).
     Mean(usize),
     /// A variance or standard deviation, as a vector of three sums.
-    Moments(Moments),
+    Moments(VarianceMoments),
     /// A statistic of two columns, as a vector of sums of products.
     Joint(JointMoments),
     /// SUM(x) with the unit's sum in a group clamped to the measure's bounds.
@@ -146,7 +146,7 @@ impl Input {
             | Self::Distinct(column)
             | Self::Sum(column)
             | Self::Mean(column)
-            | Self::Moments(Moments { column, .. })
+            | Self::Moments(VarianceMoments { column, .. })
             | Self::Joint(JointMoments { column, .. })
             | Self::SumPerUnit(column)
             | Self::MeanPerUnit(column) => to(column),
@@ -234,9 +234,9 @@ impl Measure {
     /// How the measure's integers are computed from its rows.
     pub fn input_shape(&self) -> InputShape {
         match self.choice().map(|choice| &choice.source) {
-            Some(Source::Line { .. }) => InputShape::Places,
-            Some(Source::Unknown { .. }) => InputShape::Keys,
-            Some(Source::Keys(_) | Source::Each(_)) | None => match self.input {
+            Some(CandidateSource::Line { .. }) => InputShape::Places,
+            Some(CandidateSource::Unknown { .. }) => InputShape::Keys,
+            Some(CandidateSource::Keys(_) | CandidateSource::Each(_)) | None => match self.input {
                 Input::Distinct(_) => InputShape::Distinct,
                 Input::Rows
                 | Input::Values(_)
@@ -291,7 +291,7 @@ impl Measure {
     }
 
     /// The moments of a variance or standard deviation.
-    pub fn moments(&self) -> Option<&Moments> {
+    pub fn moments(&self) -> Option<&VarianceMoments> {
         if let Input::Moments(moments) = &self.input { Some(moments) } else { None }
     }
 
@@ -309,7 +309,7 @@ impl Measure {
     ///
     /// # Guarantee
     /// max(|lo|, |hi|) for counts and sums; hi − lo for means, whose two parts together change by exactly that; for
-    /// variances see [`Moments::weight`], for statistics of two columns `Pairs::weight`.
+    /// variances see [`VarianceMoments::weight`], for statistics of two columns `Pairs::weight`.
     pub fn weight(&self) -> Option<u128> {
         weight(&self.input, self.lo, self.hi)
     }
@@ -341,7 +341,7 @@ pub(crate) fn approximate(value: &Rational) -> f64 {
 
 /// The column of a variance, and the rounding of its values before they are squared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Moments {
+pub struct VarianceMoments {
     /// The column.
     pub column: usize,
     /// Values are rounded to 2^shift grid units, counted from the lower end.
@@ -350,7 +350,7 @@ pub struct Moments {
     pub spread: Spread,
 }
 
-impl Moments {
+impl VarianceMoments {
     /// What one row adds to all three sums together, in squared steps.
     ///
     /// # Guarantee
@@ -407,7 +407,7 @@ pub(crate) fn ends_text(axis: &Axis) -> String {
 pub(crate) fn same_rows(measures: &[Measure]) -> Result<(), Refusal> {
     let rows = |measure: &Measure| match &measure.release_kind {
         ReleaseKind::Choice(choice) => {
-            (choice.rounds, matches!(choice.source, Source::Unknown { .. }))
+            (choice.rounds, matches!(choice.source, CandidateSource::Unknown { .. }))
         }
         ReleaseKind::Number(_) => (1, false),
     };

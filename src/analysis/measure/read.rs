@@ -7,7 +7,7 @@ use crate::analysis::expr::facts::{decimal_unit, type_range};
 use crate::analysis::measure::Input;
 use crate::analysis::measure::count_distinct::distinct;
 use crate::analysis::measure::grid::{bad_bounds, bounds_of, on_grid, per_row};
-use crate::analysis::measure::input::{Argument, Read};
+use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::analysis::measure::variance::spread;
 use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::dialect::{AggregateCall, AggregateName, Literal, Parameters};
@@ -23,7 +23,7 @@ pub(crate) fn read(
     subject: &UnitScope,
     parameters: &mut Parameters,
     text: &str,
-) -> Result<Read, NotAnalyzed> {
+) -> Result<AggregateRead, NotAnalyzed> {
     let is_row = subject.is_row();
     match call.function {
         AggregateName::Unsupported(name) => Err(unsupported(name, text).into()),
@@ -48,7 +48,7 @@ pub(crate) fn read(
             "BY SUM(x), COUNT(*) or COUNT(DISTINCT unit)",
         )
         .into()),
-        AggregateName::Count if call.distinct && argument.is_unit => Ok(Read::count(Input::Units)),
+        AggregateName::Count if call.distinct && argument.is_unit => Ok(AggregateRead::count(Input::Units)),
         AggregateName::Count if call.distinct => Ok(distinct(call, argument, text)?),
         AggregateName::Spread(of) => spread(call, of, argument, text),
         AggregateName::Sum | AggregateName::Avg if call.distinct => Err(Refusal::new(
@@ -74,7 +74,7 @@ pub(crate) fn read(
                     most.ok_or_else(|| bad_bounds(text, "the bounds of COUNT are (0, n)"))?;
                 parameters.rows = Some(parameters.rows.map_or(most, |rows| rows.min(most)));
             }
-            Ok(Read::count(if call.star { Input::Rows } else { Input::Values(argument.column) }))
+            Ok(AggregateRead::count(if call.star { Input::Rows } else { Input::Values(argument.column) }))
         }
         AggregateName::Sum => {
             let column = argument.column;
@@ -87,10 +87,10 @@ pub(crate) fn read(
                 let bounds = bounds_of(bounds, &argument.data_type, text)?;
                 let (grid, lo, hi) = on_grid(argument, &bounds, text)?;
                 let input = if is_row { Input::Sum(column) } else { Input::SumPerUnit(column) };
-                return Ok(Read { input, grid, lo, hi });
+                return Ok(AggregateRead { input, grid, lo, hi });
             }
             let (grid, lo, hi) = on_grid(argument, &per_row(call, argument, text)?, text)?;
-            Ok(Read { input: Input::Sum(column), grid, lo, hi })
+            Ok(AggregateRead { input: Input::Sum(column), grid, lo, hi })
         }
         AggregateName::Avg => {
             let column = argument.column;
@@ -105,7 +105,7 @@ pub(crate) fn read(
             };
             let (grid, lo, hi) = on_grid(argument, &bounds, text)?;
             let input = if once { Input::MeanPerUnit(column) } else { Input::Mean(column) };
-            Ok(Read { input, grid, lo, hi })
+            Ok(AggregateRead { input, grid, lo, hi })
         }
     }
 }
@@ -127,7 +127,7 @@ pub(crate) fn read_number(
     subject: &UnitScope,
     parameters: &mut Parameters,
     text: &str,
-) -> Result<Read, NotAnalyzed> {
+) -> Result<AggregateRead, NotAnalyzed> {
     let read = read(call, argument, subject, parameters, text)?;
     let is_sum = matches!(read.input, Input::Sum(_) | Input::SumPerUnit(_));
     let largest = read.lo.unsigned_abs().max(read.hi.unsigned_abs());

@@ -14,7 +14,7 @@ use datafusion::common::DFSchema;
 
 use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::grid::too_large;
-use crate::analysis::measure::input::Read;
+use crate::analysis::measure::input::AggregateRead;
 use crate::analysis::measure::ladder_rungs::{Ladder, MOST_ROWS};
 use crate::analysis::measure::sensitivity::{ContributionBounds, Sensitivity};
 use crate::analysis::measure::{Input, Measure, ReleaseKind, weight};
@@ -37,7 +37,7 @@ use crate::refusal::{Reason, Refusal};
 pub(crate) fn ladder(
     subject: &UnitScope,
     clause: &ReleaseClause,
-    read: &Read,
+    read: &AggregateRead,
     groups: usize,
 ) -> Result<(ContributionBounds, ReleaseKind, Option<Ladder>), Refusal> {
     let (parameters, text) = (&clause.parameters, clause.text.as_str());

@@ -10,9 +10,9 @@
 //! ```
 
 use super::Input;
-use crate::analysis::measure::Moments;
+use crate::analysis::measure::VarianceMoments;
 use crate::analysis::measure::grid::{bad_bounds, on_grid, per_row};
-use crate::analysis::measure::input::{Argument, Read};
+use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::dialect::{AggregateCall, Spread};
 use crate::grid::coarse_width;
@@ -34,7 +34,7 @@ pub(crate) fn spread(
     spread: Spread,
     argument: &Argument,
     text: &str,
-) -> Result<Read, NotAnalyzed> {
+) -> Result<AggregateRead, NotAnalyzed> {
     if call.distinct {
         return Err(Refusal::new(
             Reason::Operand,
@@ -56,8 +56,8 @@ pub(crate) fn spread(
     let (grid, lo, hi) = on_grid(argument, &per_row(call, argument, text)?, text)?;
     let fits = |shift: &u32| coarse_width(lo, hi, *shift).is_some_and(|w| w <= MOST_STEPS);
     let shift = (0..=64).find(fits).ok_or_else(|| bad_bounds(text, "the range is too wide"))?;
-    let input = Input::Moments(Moments { column: argument.column, shift, spread });
-    Ok(Read { input, grid, lo, hi })
+    let input = Input::Moments(VarianceMoments { column: argument.column, shift, spread });
+    Ok(AggregateRead { input, grid, lo, hi })
 }
 
 #[cfg(test)]
@@ -65,8 +65,8 @@ mod tests {
     use super::*;
     use crate::privacy::Rational;
 
-    fn moments(shift: u32) -> Moments {
-        Moments { column: 0, shift, spread: Spread::VarPop }
+    fn moments(shift: u32) -> VarianceMoments {
+        VarianceMoments { column: 0, shift, spread: Spread::VarPop }
     }
 
     /// Every row's vector: never negative, its L1 norm exactly w², its L2 norm at most that, and reached.

@@ -10,7 +10,7 @@
 use super::by_rank::{on_line, revenue, threshold};
 use super::candidates::of_name;
 use crate::analysis::measure::Measure;
-use crate::analysis::measure::call::{Call, Frame};
+use crate::analysis::measure::call::{Call, MeasureFrame};
 use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::analysis::selection::candidate_expr::mentions;
 use crate::analysis::selection::each::each;
@@ -21,7 +21,7 @@ use crate::refusal::{Reason, Refusal};
 pub(crate) fn named(
     call: &Call,
     clause: &SelectionClause,
-    frame: &mut Frame<'_>,
+    frame: &mut MeasureFrame<'_>,
 ) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.clone();
     if frame.flow.scope.schema.fields().iter().any(|field| *field.name() == text) {

@@ -16,15 +16,17 @@ use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::candidates::{axis_values, listed_numbers, prior, unit_of};
-use super::choice::{CandidateAxis, Choice, LineScore, Prices, Prior, Sizes, SizesOfRows, Source};
+use super::choice::{
+    CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sizes, SizesOfRows,
+};
 use crate::analysis::expr::facts::{grid_unit, rational};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
 use crate::analysis::keys::MOST_KEYS;
-use crate::analysis::measure::call::{Call, Frame, argument, remedy};
+use crate::analysis::measure::call::{Call, MeasureFrame, argument, remedy};
 use crate::analysis::measure::grid::{on_grid, too_large};
-use crate::analysis::measure::input::{Argument, Read};
+use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::analysis::measure::read::read;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure};
@@ -48,7 +50,7 @@ pub(crate) struct CandidateComparison {
 /// A predicate that only compares an expression of the row with the candidate.
 pub(crate) fn threshold(
     predicate: &Expr,
-    frame: &Frame<'_>,
+    frame: &MeasureFrame<'_>,
 ) -> Result<Option<CandidateComparison>, NotAnalyzed> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = predicate else { return Ok(None) };
     let bare = |expr: &Expr| match expr {
@@ -107,7 +109,7 @@ pub(crate) fn place_column(
     data_type: &DataType,
     of: Place,
     filter: Option<&Expr>,
-    frame: &mut Frame<'_>,
+    frame: &mut MeasureFrame<'_>,
 ) -> Result<usize, Refusal> {
     let placed = place(without_nan(x.expr, data_type), of);
     let placed = match filter {
@@ -127,7 +129,7 @@ pub(crate) fn on_line(
     clause: &SelectionClause,
     axis: CandidateAxis,
     threshold: &CandidateComparison,
-    frame: &mut Frame<'_>,
+    frame: &mut MeasureFrame<'_>,
 ) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.clone();
     let x = total(&threshold.x, &frame.flow.scope)?;
@@ -169,7 +171,7 @@ pub(crate) fn on_line(
         Operator::GtEq | Operator::Gt => LineScore::Above,
         _ => LineScore::Below,
     };
-    let read = Read { input: Input::Places { place, weight }, ..summed };
+    let read = AggregateRead { input: Input::Places { place, weight }, ..summed };
     let limits = frame.limits(&call, &read, frame.outer_of_unit())?;
     // A row changes all candidates on one side of it by the same amount.
     let row = read.lo.unsigned_abs().max(read.hi.unsigned_abs());
@@ -178,7 +180,7 @@ pub(crate) fn on_line(
     Ok(line_choice(
         &call,
         clause,
-        Line { axis, score, unit, row, largest: row, range, prices_times: None },
+        ScoredAxis { axis, score, unit, row, largest: row, range, prices_times: None },
         read,
         limits,
         frame,
@@ -186,7 +188,7 @@ pub(crate) fn on_line(
 }
 
 /// An axis with its scores, and how much one row changes them.
-pub(crate) struct Line {
+pub(crate) struct ScoredAxis {
     pub(crate) axis: CandidateAxis,
     pub(crate) score: LineScore,
     pub(crate) unit: Rational,
@@ -203,10 +205,10 @@ pub(crate) struct Line {
 pub(crate) fn line_choice(
     call: &Call,
     clause: &SelectionClause,
-    line: Line,
-    read: Read,
+    line: ScoredAxis,
+    read: AggregateRead,
     limits: ContributionBounds,
-    frame: &Frame<'_>,
+    frame: &MeasureFrame<'_>,
 ) -> Result<Measure, Refusal> {
     let text = call.clause.text.as_str();
     let count = line.axis.count();
@@ -234,7 +236,7 @@ pub(crate) fn line_choice(
         outer: frame.outer(),
         selector: clause.selector,
         rounds: rounds(clause.selector, usize::try_from(count).ok(), &prior),
-        source: Source::Line { axis: line.axis, score: line.score },
+        source: CandidateSource::Line { axis: line.axis, score: line.score },
         prior,
         range: line.range,
         largest: largest.ok_or_else(|| too_large(text))?,
@@ -253,7 +255,7 @@ pub(crate) fn revenue(
     call: &Call,
     clause: &SelectionClause,
     axis: CandidateAxis,
-    frame: &mut Frame<'_>,
+    frame: &mut MeasureFrame<'_>,
 ) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.clone();
     let [_, bid, price, rest @ ..] = call.params.args.as_slice() else {
@@ -322,7 +324,7 @@ pub(crate) fn revenue(
     // The revenue of 2⁴⁶ rows must fit the scores, whatever the data are.
     let largest = most.checked_mul(quantity).filter(|revenue| *revenue <= 1 << 80);
     let largest = largest.ok_or_else(|| too_large(&text))?;
-    let read = Read { input: Input::Places { place, weight }, grid, lo: 0, hi };
+    let read = AggregateRead { input: Input::Places { place, weight }, grid, lo: 0, hi };
     let limits = frame.limits(call, &read, frame.outer_of_unit())?;
     let range = row.checked_mul(limits.per_partition.into()).ok_or_else(|| too_large(&text))?;
     let unit = price_unit * grid_unit(grid);
@@ -330,7 +332,7 @@ pub(crate) fn revenue(
     Ok(line_choice(
         call,
         clause,
-        Line { axis, score, unit, row, largest, range, prices_times: Some(quantity) },
+        ScoredAxis { axis, score, unit, row, largest, range, prices_times: Some(quantity) },
         read,
         limits,
         frame,
@@ -341,7 +343,7 @@ pub(crate) fn revenue(
 fn quantity_column(
     quantity: &Expr,
     text: &str,
-    frame: &mut Frame<'_>,
+    frame: &mut MeasureFrame<'_>,
 ) -> Result<(usize, Grid, i128), NotAnalyzed> {
     let Total { expr, facts } = total(quantity, &frame.flow.scope)?;
     let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;

@@ -89,7 +89,7 @@ pub enum Prices {
 
 /// The origin of candidates and their scores.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum CandidateSource {
     /// Values of a group key, each scored by the sum of its group; given by their positions among the key's values.
     Keys(Vec<usize>),
     /// Named candidates, each with its own sum.
@@ -161,7 +161,7 @@ pub struct Choice {
     /// The number of outer groups; each has one selection.
     pub outer: u64,
     /// The candidates.
-    pub source: Source,
+    pub source: CandidateSource,
     /// The base measure.
     pub prior: Prior,
     /// The range R of the scores of one selection, in units of the score.
@@ -192,9 +192,9 @@ impl Choice {
     /// The number of candidates; `None` if only the data know it.
     pub fn candidates(&self) -> Option<u64> {
         match &self.source {
-            Source::Keys(candidates) => u64::try_from(candidates.len()).ok(),
-            Source::Each(axis) | Source::Line { axis, .. } => Some(axis.count()),
-            Source::Unknown { .. } => None,
+            CandidateSource::Keys(candidates) => u64::try_from(candidates.len()).ok(),
+            CandidateSource::Each(axis) | CandidateSource::Line { axis, .. } => Some(axis.count()),
+            CandidateSource::Unknown { .. } => None,
         }
     }
 
@@ -272,7 +272,7 @@ impl Choice {
             (SizesOfRows::Listed(sizes), _) => sizes.get(at).copied(),
             (
                 SizesOfRows::Prices(quantity),
-                Source::Line { axis, score: LineScore::Revenue { prices } },
+                CandidateSource::Line { axis, score: LineScore::Revenue { prices } },
             ) => {
                 let price = match prices {
                     Prices::Ticks(ticks) if candidate < axis.count() => ticks.unit(candidate),
@@ -283,7 +283,10 @@ impl Choice {
             }
             (
                 SizesOfRows::Prices(_),
-                Source::Line { .. } | Source::Keys(_) | Source::Each(_) | Source::Unknown { .. },
+                CandidateSource::Line { .. }
+                | CandidateSource::Keys(_)
+                | CandidateSource::Each(_)
+                | CandidateSource::Unknown { .. },
             ) => None,
         }
     }

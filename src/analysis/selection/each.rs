@@ -5,9 +5,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::Expr;
 
 use crate::analysis::expr::facts::grid_unit;
-use crate::analysis::measure::call::{Call, Frame, argument_of};
+use crate::analysis::measure::call::{Call, MeasureFrame, argument_of};
 use crate::analysis::measure::grid::too_large;
-use crate::analysis::measure::input::Read;
+use crate::analysis::measure::input::AggregateRead;
 use crate::analysis::measure::read::read;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure, TermColumns};
@@ -15,7 +15,7 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::selection::candidate_expr::{is_candidate, mentions};
 use crate::analysis::selection::candidates::{axis_values, prior};
 use crate::analysis::selection::choice::{
-    CandidateAxis, Choice, Prior, Sizes, SizesOfRows, Source,
+    CandidateAxis, CandidateSource, Choice, Prior, Sizes, SizesOfRows,
 };
 use crate::analysis::selection::limits::{MOST_TERMS, log_uniform, rounds, shared, worthwhile};
 use crate::analysis::selection::oscillation::{Oscillation, Scored, oscillation};
@@ -28,7 +28,7 @@ pub(crate) fn each(
     call: &Call,
     clause: &SelectionClause,
     axis: &CandidateAxis,
-    frame: &mut Frame<'_>,
+    frame: &mut MeasureFrame<'_>,
 ) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.clone();
     let most = MOST_TERMS / frame.outer.max(1);
@@ -44,7 +44,7 @@ pub(crate) fn each(
     let mut call = call.clone();
     let mut terms = Vec::with_capacity(values.len());
     let mut scored = Vec::with_capacity(values.len());
-    let mut hull: Option<Read> = None;
+    let mut hull: Option<AggregateRead> = None;
     let (mut shared_filter, mut shared_argument) = (None, None);
     for value in &values {
         let literal = |expr: &Expr| with_candidate(expr, value);
@@ -75,7 +75,7 @@ pub(crate) fn each(
         hull = Some(match hull {
             None => one,
             Some(before) if before.grid == one.grid => {
-                Read { lo: before.lo.min(one.lo), hi: before.hi.max(one.hi), ..before }
+                AggregateRead { lo: before.lo.min(one.lo), hi: before.hi.max(one.hi), ..before }
             }
             Some(before) => coarser(before, one, &text)?,
         });
@@ -91,7 +91,7 @@ pub(crate) fn each(
     let columns: Vec<TermColumns> = terms.into_iter().map(on_grid).collect();
     let own = columns.iter().map(|term| term.lo.unsigned_abs().max(term.hi.unsigned_abs()));
     let own: Vec<u128> = own.collect();
-    let read = Read { input: Input::Terms { kind: Box::new(kind), columns }, ..read };
+    let read = AggregateRead { input: Input::Terms { kind: Box::new(kind), columns }, ..read };
     let keys = frame.outer;
     let mut limits = frame.limits(&call, &read, keys)?;
     if once {
@@ -114,7 +114,7 @@ pub(crate) fn each(
         selector: clause.selector,
         rounds: rounds(clause.selector, Some(values.len()), &prior),
         prior,
-        source: Source::Each(axis.clone()),
+        source: CandidateSource::Each(axis.clone()),
         range,
         largest: largest.ok_or_else(|| too_large(&text))?,
         l1: None,
@@ -132,7 +132,12 @@ pub(crate) fn each(
 /// # Guarantee
 /// Rows are added up one by one where they are units. The rows of a unit that has several are bounded score by score, by the range of each: a
 /// sum that is cut at one bound and another that is not are not those of the same rows, so there the range of the score remains.
-fn narrower(scored: &[Scored], read: &Read, row: u128, frame: &Frame<'_>) -> Option<Oscillation> {
+fn narrower(
+    scored: &[Scored],
+    read: &AggregateRead,
+    row: u128,
+    frame: &MeasureFrame<'_>,
+) -> Option<Oscillation> {
     let Input::Terms { kind, .. } = &read.input else { return None };
     if !frame.flow.subject.is_row() {
         return None;
@@ -182,7 +187,11 @@ fn column_of(input: &Input, by: &str, text: &str) -> Result<Option<usize>, Refus
 }
 
 /// Two ranges of float expressions on the coarser of their grids.
-pub(crate) fn coarser(a: Read, b: Read, text: &str) -> Result<Read, Refusal> {
+pub(crate) fn coarser(
+    a: AggregateRead,
+    b: AggregateRead,
+    text: &str,
+) -> Result<AggregateRead, Refusal> {
     let (Grid::Binary { log2: x }, Grid::Binary { log2: y }) = (a.grid, b.grid) else {
         return Err(too_large(text));
     };
@@ -191,7 +200,7 @@ pub(crate) fn coarser(a: Read, b: Read, text: &str) -> Result<Read, Refusal> {
     let steps = 1_i128.checked_shl(shift.unsigned_abs()).filter(|s| *s > 0);
     let steps = steps.unwrap_or(i128::MAX);
     let (lo, hi) = (fine.lo.div_euclid(steps), -(-fine.hi).div_euclid(steps));
-    Ok(Read { lo: coarse.lo.min(lo), hi: coarse.hi.max(hi), ..coarse })
+    Ok(AggregateRead { lo: coarse.lo.min(lo), hi: coarse.hi.max(hi), ..coarse })
 }
 
 /// The expression for one candidate: its name replaced by its value.

@@ -1,7 +1,7 @@
 //! The limits of a selection: its number of rounds, how selections share the cost, and which selections are refused.
 
 use crate::analysis::keys::MOST_KEYS;
-use crate::analysis::measure::call::Frame;
+use crate::analysis::measure::call::MeasureFrame;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::selection::choice::{Choice, Prior, Sharing, sharing};
 use crate::dialect::Selector;
@@ -32,7 +32,7 @@ pub(crate) fn rounds(selector: Selector, candidates: Option<usize>, prior: &Prio
 /// How the selections of the outer groups share the cost; a refusal if nothing bounds the groups of a unit.
 pub(crate) fn shared(
     limits: &ContributionBounds,
-    frame: &Frame<'_>,
+    frame: &MeasureFrame<'_>,
     range: u128,
     all_rows: Option<(u64, u128)>,
     text: &str,

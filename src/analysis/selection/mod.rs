@@ -16,17 +16,17 @@ use datafusion::common::ScalarValue;
 use super::measure::sensitivity::{ContributionBounds, of_sums, range_of_scores};
 use super::measure::{Input, Measure};
 use crate::analysis::expr::facts::grid_unit;
-use crate::analysis::keys::target::Target;
-use crate::analysis::measure::call::{Call, Frame, argument, sum_raw};
+use crate::analysis::keys::target::ChoiceTarget;
+use crate::analysis::measure::call::{Call, MeasureFrame, argument, sum_raw};
 use crate::analysis::measure::grid::too_large;
-use crate::analysis::measure::input::Read;
+use crate::analysis::measure::input::AggregateRead;
 use crate::analysis::measure::read::read;
 use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::analysis::selection::limits::{log_uniform, rounds, shared, worthwhile};
 use crate::dialect::{SelectionClause, Selector};
 use crate::refusal::{Reason, Refusal};
 use candidates::prior;
-use choice::{Choice, Prior, Source};
+use choice::{CandidateSource, Choice, Prior};
 
 pub(crate) mod by_group;
 pub(crate) mod by_rank;
@@ -43,8 +43,8 @@ pub(crate) mod randomized_response;
 pub(crate) fn of_keys(
     call: &Call,
     clause: &SelectionClause,
-    target: &Target<'_>,
-    frame: &mut Frame<'_>,
+    target: &ChoiceTarget<'_>,
+    frame: &mut MeasureFrame<'_>,
 ) -> Result<Measure, NotAnalyzed> {
     let mut call = call.clone();
     let text = call.clause.text.clone();
@@ -92,7 +92,7 @@ pub(crate) fn of_keys(
             if prior == Prior::LogUniform {
                 return Err(log_uniform(&text).into());
             }
-            (Source::Keys(target.own.clone()), prior)
+            (CandidateSource::Keys(target.own.clone()), prior)
         }
         None => (unknown(&call, clause, &read, filter, &limits, frame)?, Prior::Uniform),
     };
@@ -120,11 +120,11 @@ pub(crate) fn of_keys(
 fn unknown(
     call: &Call,
     clause: &SelectionClause,
-    read: &Read,
+    read: &AggregateRead,
     filter: Option<usize>,
     limits: &ContributionBounds,
-    frame: &Frame<'_>,
-) -> Result<Source, Refusal> {
+    frame: &MeasureFrame<'_>,
+) -> Result<CandidateSource, Refusal> {
     let text = call.clause.text.as_str();
     let refuse = |message: &str| {
         let hint = format!("{text} IN ('a', 'b'), or a declared domain, and no delta");
@@ -153,5 +153,5 @@ fn unknown(
             "groups=C among the mechanism's parameters, or declare the unit with MAX ROWS n",
         )
     })?;
-    Ok(Source::Unknown { per_unit })
+    Ok(CandidateSource::Unknown { per_unit })
 }

@@ -11,14 +11,14 @@ use arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use num_traits::{One, Signed, ToPrimitive};
 
-use super::by_rank::{Line, line_choice, place_column};
+use super::by_rank::{ScoredAxis, line_choice, place_column};
 use super::choice::{CandidateAxis, LineScore};
 use crate::analysis::expr::facts::{Facts, KeySource, Scope};
 use crate::analysis::expr::shape::is_temporal;
 use crate::analysis::expr::total;
-use crate::analysis::measure::call::{Call, Frame, remedy};
+use crate::analysis::measure::call::{Call, MeasureFrame, remedy};
 use crate::analysis::measure::grid::{no_range, on_grid, per_row, too_large};
-use crate::analysis::measure::input::{Argument, Read};
+use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::analysis::measure::{Input, Measure};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::dialect::{AggregateCall, AggregateName, Literal, SelectionClause, Selector};
@@ -35,7 +35,7 @@ use crate::ticks::Ticks;
 pub(crate) fn quantile(
     call: &Call,
     aggregate: &AggregateCall,
-    frame: &mut Frame<'_>,
+    frame: &mut MeasureFrame<'_>,
 ) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.clone();
     if aggregate.distinct {
@@ -58,8 +58,12 @@ pub(crate) fn quantile(
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
     let (ticks, of) = line_of(&x.facts, &data_type, aggregate, &text, remedy)?;
     let place = place_column(x, &data_type, of, filter, frame)?;
-    let read =
-        Read { input: Input::Places { place, weight: None }, grid: Grid::Integer, lo: 0, hi: 1 };
+    let read = AggregateRead {
+        input: Input::Places { place, weight: None },
+        grid: Grid::Integer,
+        lo: 0,
+        hi: 1,
+    };
     let limits = frame.limits(call, &read, frame.outer_of_unit())?;
     let (row, unit) = match score {
         LineScore::Quantile { num, den } => {
@@ -83,7 +87,7 @@ pub(crate) fn quantile(
         prior: None,
     };
     let axis = CandidateAxis::Ticks(ticks);
-    let line = Line { axis, score, unit, row, largest: row, range, prices_times: None };
+    let line = ScoredAxis { axis, score, unit, row, largest: row, range, prices_times: None };
     Ok(line_choice(call, &clause, line, read, limits, frame)?)
 }
 

@@ -12,11 +12,11 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use super::candidates::listed;
-use super::choice::{Choice, LineScore, Prior, Sharing, Source};
+use super::choice::{CandidateSource, Choice, LineScore, Prior, Sharing};
 use crate::analysis::expr::total;
 use crate::analysis::keys::known_keys;
-use crate::analysis::measure::call::{Call, Frame};
-use crate::analysis::measure::input::Read;
+use crate::analysis::measure::call::{Call, MeasureFrame};
+use crate::analysis::measure::input::AggregateRead;
 use crate::analysis::measure::input_columns::Group;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure};
@@ -59,7 +59,7 @@ pub(crate) fn check_roster(calls: &[Call], groups: &[Group]) -> Result<(), Refus
 ///
 /// # Guarantee
 /// A unit has one row at most, in the one group that it names, and moves one score there by 1: R = 1.
-pub(crate) fn response(call: &Call, frame: &mut Frame<'_>) -> Result<Measure, NotAnalyzed> {
+pub(crate) fn response(call: &Call, frame: &mut MeasureFrame<'_>) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.as_str();
     let Some(column) = call.params.args.first() else { return Err(no_domain(text).into()) };
     if call.params.filter.is_some() {
@@ -87,14 +87,18 @@ pub(crate) fn response(call: &Call, frame: &mut Frame<'_>) -> Result<Measure, No
     });
     let case = datafusion::logical_expr::expr::Case::new(None, when.collect(), None);
     let place = frame.columns.argument(Expr::Case(case));
-    let read =
-        Read { input: Input::Places { place, weight: None }, grid: Grid::Integer, lo: 0, hi: 1 };
+    let read = AggregateRead {
+        input: Input::Places { place, weight: None },
+        grid: Grid::Integer,
+        lo: 0,
+        hi: 1,
+    };
     let limits = ContributionBounds { total: Some(1), per_partition: 1, l0: Some(1) };
     let choice = Choice {
         outer: frame.outer(),
         selector: Selector::ArgMax,
         rounds: 1,
-        source: Source::Line { axis: listed(values, text)?, score: LineScore::Exactly },
+        source: CandidateSource::Line { axis: listed(values, text)?, score: LineScore::Exactly },
         prior: Prior::Uniform,
         range: 1,
         largest: 1,

@@ -15,7 +15,8 @@ use datafusion::common::Result;
 use num_traits::ToPrimitive;
 
 use crate::analysis::{
-    Choice, JointMoments, Keys, Ladder, Measure, Moments, PrivateAggregate, ReleaseKind, Source,
+    CandidateSource, Choice, JointMoments, Keys, Ladder, Measure, PrivateAggregate, ReleaseKind,
+    VarianceMoments,
 };
 use crate::exec::draw::plan::{DrawError, DrawPlan};
 use crate::grid::{Grid, failed};
@@ -349,7 +350,7 @@ fn under_bound(
 /// A function of the drawn integers and public numbers; NULL if they say that there are too few rows.
 fn spreads(
     draw_plan: &DrawPlan,
-    moments: &Moments,
+    moments: &VarianceMoments,
     noisy: impl Iterator<Item = Result<[i128; 3], DrawError>>,
 ) -> Result<(ArrayRef, ArrayRef), DrawError> {
     let Measure { lo, hi, grid, .. } = draw_plan.measure;
@@ -429,7 +430,7 @@ fn values(
         Ok::<_, DrawError>(arrow::compute::take(values, &UInt64Array::from(indices), None)?)
     };
     match (&choice.source, gathered) {
-        (Source::Keys(candidates), _) => {
+        (CandidateSource::Keys(candidates), _) => {
             let position = keys.target_position().ok_or_else(failed)?;
             let column = keys.all().columns().get(position).ok_or_else(failed)?;
             let row = |candidate: Option<u64>| {
@@ -438,14 +439,16 @@ fn values(
             };
             taken(column, flat.into_iter().map(row).collect())
         }
-        (Source::Each(axis) | Source::Line { axis, .. }, _) => {
+        (CandidateSource::Each(axis) | CandidateSource::Line { axis, .. }, _) => {
             let flat: Option<Vec<u64>> = flat.into_iter().collect();
             Ok(axis.values(&flat.ok_or_else(failed)?, data_type)?)
         }
-        (Source::Unknown { .. }, Gathered::Keys { values: Some(values), .. }) => {
+        (CandidateSource::Unknown { .. }, Gathered::Keys { values: Some(values), .. }) => {
             taken(values, flat)
         }
-        (Source::Unknown { .. }, _) => Ok(arrow::array::new_null_array(data_type, flat.len())),
+        (CandidateSource::Unknown { .. }, _) => {
+            Ok(arrow::array::new_null_array(data_type, flat.len()))
+        }
     }
 }
 

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef};
 use arrow::row::{RowConverter, SortField};
 
-use crate::analysis::{CandidateAxis, Choice, Keys, LineScore, MOST_KEYS, Prices, Prior, Source};
+use crate::analysis::{
+    CandidateAxis, CandidateSource, Choice, Keys, LineScore, MOST_KEYS, Prices, Prior,
+};
 use crate::exec::draw::gathered::{Gathered, Histogram};
 use crate::exec::draw::plan::{DrawError, DrawPlan};
 use crate::grid::failed;
@@ -35,7 +37,9 @@ pub(crate) fn choose(
     rng: &mut QueryRng,
 ) -> Result<Vec<Vec<Option<u64>>>, DrawError> {
     let rounds = usize::try_from(choice.rounds).map_err(|_| failed())?;
-    if let (Source::Unknown { .. }, Gathered::Keys { values, sums }) = (&choice.source, gathered) {
+    if let (CandidateSource::Unknown { .. }, Gathered::Keys { values, sums }) =
+        (&choice.source, gathered)
+    {
         return match &draw_plan.mechanism {
             Mechanism::Unknown(mechanism, rule) => {
                 let draw = |scores: &[i128]| mechanism.choose(scores, *rule, rng);
@@ -88,7 +92,8 @@ fn at_rank(
     else {
         return Ok(None);
     };
-    let (Source::Line { axis, score }, Gathered::Places(places)) = (&choice.source, gathered)
+    let (CandidateSource::Line { axis, score }, Gathered::Places(places)) =
+        (&choice.source, gathered)
     else {
         return Ok(None);
     };
@@ -191,17 +196,17 @@ fn scores(
     rank: Option<u64>,
 ) -> Result<TickRuns, DrawError> {
     let mut runs = match (&choice.source, gathered) {
-        (Source::Keys(candidates), Gathered::Sums(sums)) => {
+        (CandidateSource::Keys(candidates), Gathered::Sums(sums)) => {
             let sums = sums.get(first).ok_or_else(failed)?;
             let of = |candidate: &usize| sums.get(keys.row(group, *candidate)).copied();
             single(candidates.iter().map(of))?
         }
-        (Source::Each(axis), Gathered::Sums(sums)) => {
+        (CandidateSource::Each(axis), Gathered::Sums(sums)) => {
             let n = usize::try_from(axis.count()).map_err(|_| failed())?;
             let of = |i: usize| sums.get(first + i)?.get(group).copied();
             single((0..n).map(of))?
         }
-        (Source::Line { axis, score }, Gathered::Places(places)) => {
+        (CandidateSource::Line { axis, score }, Gathered::Places(places)) => {
             let places = places.get(group).ok_or_else(failed)?;
             on_axis(score, axis.count(), &places.points(), rank)?
         }
@@ -329,7 +334,9 @@ fn among(
     for _ in 0..rounds {
         let (run, within) = match (mechanism, &choice.prior) {
             (Mechanism::Exponential(mechanism), Prior::LogUniform) => {
-                let Source::Line { axis: CandidateAxis::Ticks(ticks), .. } = &choice.source else {
+                let CandidateSource::Line { axis: CandidateAxis::Ticks(ticks), .. } =
+                    &choice.source
+                else {
                     return Err(failed().into());
                 };
                 let grid = PriceGrid::new(ticks.first(), ticks.step(), ticks.count())?;

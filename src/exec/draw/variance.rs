@@ -1,6 +1,6 @@
 //! From three noisy sums to a variance or standard deviation, and the error that the noise may have caused.
 //!
-//! In: the drawn integers A, B, C of every group (see [`Moments`]), the public range, and the size t that no noise exceeds with
+//! In: the drawn integers A, B, C of every group (see [`VarianceMoments`]), the public range, and the size t that no noise exceeds with
 //! 95 %. Out: the released column, and its own ±. Everything here is a function of drawn integers and public numbers.
 //!
 //! With S = A + B + C, a variance is v·w² with v = (4AC − B²)/4S², and n = S/w². If every noise is within t, then
@@ -20,7 +20,7 @@
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use crate::analysis::Moments;
+use crate::analysis::VarianceMoments;
 use crate::dialect::Spread;
 use crate::privacy::Rational;
 
@@ -52,7 +52,13 @@ pub(crate) struct Scale {
 
 impl Scale {
     /// The scale of a measure: `unit` is the value of a grid step.
-    pub(crate) fn new(moments: &Moments, lo: i128, hi: i128, unit: f64, noise: f64) -> Self {
+    pub(crate) fn new(
+        moments: &VarianceMoments,
+        lo: i128,
+        hi: i128,
+        unit: f64,
+        noise: f64,
+    ) -> Self {
         let float = |x: i128| x.to_f64().unwrap_or(0.0);
         let weight = moments.weight(lo, hi).and_then(|w| w.to_f64()).unwrap_or(1.0).max(1.0);
         let step = float(1_i128.checked_shl(moments.shift).unwrap_or(1)) * unit;

@@ -24,7 +24,7 @@ use super::operator::bound_contributions::{BoundContributionsExec, EnforcedBound
 use super::operator::count_places::CountPlacesExec;
 use super::operator::sample_rows::SampleContributionsExec;
 use super::operator::sum_by_key::SumByKeyExec;
-use crate::analysis::{Input, InputShape, KeySpace, Measure, PrivateAggregate, Source};
+use crate::analysis::{CandidateSource, Input, InputShape, KeySpace, Measure, PrivateAggregate};
 use crate::exec::datafusion::private_plans::planned;
 use crate::exec::plan::rows::{
     aggregate_inputs, column, conditions, in_partitions, spread, with_clamped_keys,
@@ -201,8 +201,11 @@ async fn rows(
 /// The number of places on the axis of a choice on a line.
 fn places_of(measure: &Measure) -> Option<u64> {
     match measure.choice().map(|choice| &choice.source) {
-        Some(Source::Line { axis, .. }) => Some(axis.count()),
-        Some(Source::Keys(_) | Source::Each(_) | Source::Unknown { .. }) | None => None,
+        Some(CandidateSource::Line { axis, .. }) => Some(axis.count()),
+        Some(
+            CandidateSource::Keys(_) | CandidateSource::Each(_) | CandidateSource::Unknown { .. },
+        )
+        | None => None,
     }
 }
 

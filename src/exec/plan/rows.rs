@@ -11,7 +11,9 @@ use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
-use crate::analysis::{Input, InputShape, JointMoments, Measure, Moments, PrivateAggregate};
+use crate::analysis::{
+    Input, InputShape, JointMoments, Measure, PrivateAggregate, VarianceMoments,
+};
 use crate::exec::datafusion::private_plans::planned;
 use crate::exec::distributed::site_of;
 use crate::exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
@@ -80,7 +82,7 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
             (Input::Units, _) => InputKind::CountUnits { filter },
             (Input::Sum(_), Some(column)) => InputKind::Sum { column, filter, grid, lo, hi },
             (Input::Mean(_), Some(column)) => InputKind::Mean { column, filter, grid, lo, hi },
-            (Input::Moments(Moments { shift, .. }), Some(column)) => {
+            (Input::Moments(VarianceMoments { shift, .. }), Some(column)) => {
                 InputKind::Moments { column, filter, grid, lo, hi, shift: *shift }
             }
             (Input::Joint(joint), Some(column)) => {
@@ -115,7 +117,7 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
         Input::Values(c)
         | Input::Sum(c)
         | Input::Mean(c)
-        | Input::Moments(Moments { column: c, .. })
+        | Input::Moments(VarianceMoments { column: c, .. })
         | Input::Joint(JointMoments { column: c, .. })
         | Input::MeanPerUnit(c) => {
             vec![simple(&measure.input, Some(*c))?]

@@ -24,7 +24,7 @@ use datafusion::physical_expr::expressions::{Column as PhysicalColumn, Literal};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 
-use crate::analysis::{Input, JointMoments, Measure, Moments, TermColumns};
+use crate::analysis::{Input, JointMoments, Measure, TermColumns, VarianceMoments};
 use crate::exec::aggregate::fixed_sum::{FixedSum, Measured};
 use crate::grid::Grid;
 
@@ -66,7 +66,7 @@ impl Term {
             Input::Mean(column) => {
                 vec![sum(*column, Measured::AboveLow), sum(*column, Measured::BelowHigh)]
             }
-            Input::Moments(Moments { column, shift, .. }) => {
+            Input::Moments(VarianceMoments { column, shift, .. }) => {
                 let shift = *shift;
                 vec![
                     sum(*column, Measured::BelowHighSquared { shift }),

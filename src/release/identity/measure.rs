@@ -5,8 +5,8 @@
 
 use super::encoded::Encoded;
 use crate::analysis::{
-    CandidateAxis, Choice, Input, JointMoments, Ladder, Measure, Moments, ReleaseKind, Source,
-    TermColumns,
+    CandidateAxis, CandidateSource, Choice, Input, JointMoments, Ladder, Measure, ReleaseKind,
+    TermColumns, VarianceMoments,
 };
 use crate::dialect::MechanismName;
 use crate::release::mechanism::{Mechanized, Together, Vector};
@@ -81,7 +81,7 @@ fn of_input(input: &Input, column: &dyn Fn(usize) -> Option<Encoded>) -> Option<
         Input::Mean(at) => of("mean", *at),
         Input::SumPerUnit(at) => of("sum per unit", *at),
         Input::MeanPerUnit(at) => of("mean per unit", *at),
-        Input::Moments(Moments { column: at, shift, spread }) => {
+        Input::Moments(VarianceMoments { column: at, shift, spread }) => {
             let mut all = of("moments", *at)?;
             all.debug(&(shift, spread));
             Some(all)
@@ -129,20 +129,20 @@ fn of_choice(choice: &Choice) -> Option<Encoded> {
     all.debug(&(selector, rounds, outer, prior));
     all.debug(&(range, largest, l1, sizes, sharing, unit, tried));
     match source {
-        Source::Keys(candidates) => {
+        CandidateSource::Keys(candidates) => {
             all.text("keys");
             all.debug(candidates);
         }
-        Source::Each(axis) => {
+        CandidateSource::Each(axis) => {
             all.text("each");
             all.nested(&of_axis(axis)?);
         }
-        Source::Line { axis, score } => {
+        CandidateSource::Line { axis, score } => {
             all.text("line");
             all.nested(&of_axis(axis)?);
             all.debug(score);
         }
-        Source::Unknown { per_unit } => {
+        CandidateSource::Unknown { per_unit } => {
             all.text("unknown");
             all.debug(per_unit);
         }

@@ -23,7 +23,9 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::analysis::outcome::released_parts;
-use crate::analysis::{KeySpace, PrivateAggregate, ReleaseKind, Source, UnknownPartitions};
+use crate::analysis::{
+    CandidateSource, KeySpace, PrivateAggregate, ReleaseKind, UnknownPartitions,
+};
 use crate::functions::is_late_value;
 use crate::release::draw_set::{DrawSet, Draws, Of};
 use crate::release::mechanism::Vector;
@@ -137,8 +139,8 @@ fn is_whole(release: &Release, at: usize, part: &PrivateAggregate) -> bool {
     let is_unknown = |measure: &crate::analysis::Measure| match &measure.release_kind {
         ReleaseKind::Number(_) => false,
         ReleaseKind::Choice(choice) => match choice.source {
-            Source::Keys(_) | Source::Unknown { .. } => true,
-            Source::Each(_) | Source::Line { .. } => false,
+            CandidateSource::Keys(_) | CandidateSource::Unknown { .. } => true,
+            CandidateSource::Each(_) | CandidateSource::Line { .. } => false,
         },
     };
     release.partition_selection(at).is_some()

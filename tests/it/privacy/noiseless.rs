@@ -13,7 +13,7 @@ use datafusion::optimizer::Optimizer;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use hushql::analysis::{
-    Analysis, Measure, PrivateAggregate, ReleaseKind, Source as Candidates, released_part,
+    Analysis, CandidateSource as Candidates, Measure, PrivateAggregate, ReleaseKind, released_part,
 };
 use hushql::exec::{Exact, ExactSums};
 use hushql::grid::Grid;

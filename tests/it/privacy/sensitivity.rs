@@ -20,8 +20,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
 use hushql::analysis::{
-    Analysis, Choice, LineScore, PrivateAggregate, ReleaseKind, Sharing, Source as Candidates,
-    analyze,
+    Analysis, CandidateSource as Candidates, Choice, LineScore, PrivateAggregate, ReleaseKind,
+    Sharing, analyze,
 };
 use hushql::bind::{Sources, bind};
 use hushql::catalog::{Catalog, Domain, Privacy, Table, Unit};

@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
     Aggregate, Expr, ExprSchemable, Filter, LogicalPlan, Projection, Sort, Window,
 };
 
-use super::interval::{Ends, Span};
+use super::interval::{IntervalEnds, Span};
 use super::node::{Carried, Carrier, Want, ends_over, in_order};
 use crate::analysis::above::interval_ends::{
     CalledEnds, EndCall, EndTold, EndWorth, calls_in, decided, has_calls, is_end, misplaced,
@@ -217,11 +217,11 @@ impl Replacing<'_> {
         wants: &[Want],
     ) -> std::result::Result<Span, NotAnalyzed> {
         match ends_over(&self.carrier, carried, wants, &call.of, level) {
-            Some(Ends::Within(span)) => {
+            Some(IntervalEnds::Within(span)) => {
                 self.numbers.push(span.numbers);
                 Ok(*span)
             }
-            Some(Ends::Exact) => Err(no_number(call, "it is public: it has no noise, or what is known of its noise was stored with its table (DESCRIBE table)").into()),
+            Some(IntervalEnds::Exact) => Err(no_number(call, "it is public: it has no noise, or what is known of its noise was stored with its table (DESCRIBE table)").into()),
             None => Err(no_number(call, UNFOLLOWED).into()),
         }
     }

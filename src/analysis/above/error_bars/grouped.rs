@@ -12,8 +12,8 @@ use std::sync::Arc;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Window};
 
-use super::interval::{Ends, Span, as_float};
-use super::node::{Carried, Carrier, Known, Want, ends_over, in_order, shifted};
+use super::interval::{IntervalEnds, Span, as_float};
+use super::node::{Carried, Carrier, ColumnError, Want, ends_over, in_order, shifted};
 
 impl Carrier<'_> {
     /// Window functions over public partitions and orders, of which the result never falls where an argument grows.
@@ -58,15 +58,17 @@ impl Carrier<'_> {
             let orders = params.order_by.iter().map(|sort| &sort.expr);
             let public = params.partition_by.iter().chain(orders);
             let public = public.chain(params.args.iter().skip(1));
-            let is_public = public.into_iter().all(|e| matches!(over(e), Some(Ends::Exact)));
+            let is_public =
+                public.into_iter().all(|e| matches!(over(e), Some(IntervalEnds::Exact)));
             let times = match call.fun.name() {
                 "sum" | "avg" | "min" | "max" => rows,
                 "lag" | "lead" | "first_value" | "last_value" => Some(1),
                 _ => None,
             };
-            let filtered = params.filter.iter().all(|e| matches!(over(e), Some(Ends::Exact)));
+            let filtered =
+                params.filter.iter().all(|e| matches!(over(e), Some(IntervalEnds::Exact)));
             let first = params.args.first().filter(|_| is_public && filtered);
-            let Some((Ends::Within(span), times)) = first.and_then(over).zip(times) else {
+            let Some((IntervalEnds::Within(span), times)) = first.and_then(over).zip(times) else {
                 known.push(None);
                 continue;
             };
@@ -81,7 +83,7 @@ impl Carrier<'_> {
                 more.push(Expr::WindowFunction(Box::new(call)).alias(self.name()));
             }
             let numbers = numbers.checked_mul(times)?;
-            known.push(Some(Known::Within { lo: place, hi: place + 1, numbers }));
+            known.push(Some(ColumnError::Within { lo: place, hi: place + 1, numbers }));
         }
         let calls = window.window_expr.iter().cloned().chain(more).collect::<Vec<_>>();
         let all = inputs + hidden + calls.len();
@@ -119,18 +121,19 @@ impl Carrier<'_> {
         for (i, numbers) in wants {
             let over = |e: &Expr| ends_over(self, &below, &below_wants, e, *numbers);
             let is_public =
-                aggregate.group_expr.iter().all(|e| matches!(over(e), Some(Ends::Exact)));
+                aggregate.group_expr.iter().all(|e| matches!(over(e), Some(IntervalEnds::Exact)));
             let Some(call) = call(*i) else {
-                known.push(is_public.then_some(Known::Exact));
+                known.push(is_public.then_some(ColumnError::Exact));
                 continue;
             };
             let params = &call.params;
-            let filtered = params.filter.iter().all(|e| matches!(over(e), Some(Ends::Exact)));
+            let filtered =
+                params.filter.iter().all(|e| matches!(over(e), Some(IntervalEnds::Exact)));
             let plain = !params.distinct && filtered && params.order_by.is_empty();
             let read = params.args.iter().chain(params.filter.as_deref());
-            let is_exact = |e: &Expr| matches!(over(e), Some(Ends::Exact));
+            let is_exact = |e: &Expr| matches!(over(e), Some(IntervalEnds::Exact));
             if is_public && params.order_by.is_empty() && read.into_iter().all(is_exact) {
-                known.push(Some(Known::Exact));
+                known.push(Some(ColumnError::Exact));
                 continue;
             }
             let grows = matches!(call.func.name(), "sum" | "avg" | "min" | "max");
@@ -138,7 +141,7 @@ impl Carrier<'_> {
                 known.push(None);
                 continue;
             };
-            let (true, Some(Ends::Within(span)), Some(rows)) =
+            let (true, Some(IntervalEnds::Within(span)), Some(rows)) =
                 (is_public && plain && grows, over(arg), rows)
             else {
                 known.push(None);
@@ -152,7 +155,7 @@ impl Carrier<'_> {
                 more.push(Expr::AggregateFunction(call).alias(self.name()));
             }
             let numbers = numbers.checked_mul(rows)?;
-            known.push(Some(Known::Within { lo: place, hi: place + 1, numbers }));
+            known.push(Some(ColumnError::Within { lo: place, hi: place + 1, numbers }));
         }
         let calls = aggregate.aggr_expr.iter().cloned().chain(more).collect();
         let groups = aggregate.group_expr.clone();

@@ -14,7 +14,7 @@ use crate::functions::{Corner, corners};
 
 /// What is known of an expression.
 #[derive(Debug, Clone)]
-pub(super) enum Ends {
+pub(super) enum IntervalEnds {
     /// No noise is in it.
     Exact,
     /// With the noise in its ±, it lies between two ends.
@@ -29,7 +29,7 @@ pub(super) struct Span {
     pub(super) numbers: u64,
 }
 
-impl Ends {
+impl IntervalEnds {
     pub(super) fn within(lo: Expr, hi: Expr, numbers: u64) -> Self {
         Self::Within(Box::new(Span { lo, hi, numbers }))
     }
@@ -63,9 +63,9 @@ pub(super) fn as_float(expr: Expr, schema: &DFSchema) -> Option<Expr> {
 /// What is known of what an expression reads.
 pub(super) trait Reads {
     /// What is known of a column.
-    fn column(&self, column: &Column) -> Option<Ends>;
+    fn column(&self, column: &Column) -> Option<IntervalEnds>;
     /// What is known of a subquery as a value.
-    fn value(&self, subquery: &Subquery) -> Option<Ends>;
+    fn value(&self, subquery: &Subquery) -> Option<IntervalEnds>;
 }
 
 /// The ends of an expression, from what is known of its columns; `None` where they cannot be told.
@@ -73,16 +73,18 @@ pub(super) trait Reads {
 /// # Guarantee
 /// Wherever each column is within its ends, so is the expression, up to the rounding of floats. An end is NULL where it is not
 /// known. Ends of more than [`MOST_PARTS`] parts are not told.
-pub(super) fn ends(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Ends> {
+pub(super) fn ends(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<IntervalEnds> {
     let told = ends_of(expr, schema, known)?;
     let is_short = match &told {
-        Ends::Exact => true,
-        Ends::Within(span) => parts_of(&span.lo).saturating_add(parts_of(&span.hi)) <= MOST_PARTS,
+        IntervalEnds::Exact => true,
+        IntervalEnds::Within(span) => {
+            parts_of(&span.lo).saturating_add(parts_of(&span.hi)) <= MOST_PARTS
+        }
     };
     is_short.then_some(told)
 }
 
-fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Ends> {
+fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<IntervalEnds> {
     let mut values: Vec<&Subquery> = Vec::new();
     let walked = expr.apply(|e| {
         if let Expr::ScalarSubquery(subquery) = e {
@@ -102,9 +104,9 @@ fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Ends> {
     }
     let columns = expr.column_refs().into_iter().map(|column| known.column(column));
     let values = values.into_iter().map(|subquery| known.value(subquery));
-    let read: Option<Vec<Ends>> = columns.chain(values).collect();
-    if read?.iter().all(|one| matches!(one, Ends::Exact)) {
-        return Some(Ends::Exact);
+    let read: Option<Vec<IntervalEnds>> = columns.chain(values).collect();
+    if read?.iter().all(|one| matches!(one, IntervalEnds::Exact)) {
+        return Some(IntervalEnds::Exact);
     }
     let of = |e: &Expr| ends(e, schema, known);
     let both = |e: &Expr| of(e)?.both(e, schema);
@@ -120,7 +122,7 @@ fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Ends> {
     if let Expr::Negative(inner) = expr {
         let Span { lo, hi, numbers } = both(inner)?;
         let negative = |e: Expr| Expr::Negative(Box::new(e));
-        return Some(Ends::within(negative(hi), negative(lo), numbers));
+        return Some(IntervalEnds::within(negative(hi), negative(lo), numbers));
     }
     if let Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field }) =
         expr
@@ -133,12 +135,12 @@ fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Ends> {
         // A cast to fewer digits goes to a neighbour.
         let whole = inner.get_type(schema).ok()?.is_integer();
         return Some(match to.is_integer() && !whole {
-            true => Ends::within(floor(lo), ceil(hi), numbers),
-            false if to.is_floating() || to.is_integer() => Ends::within(lo, hi, numbers),
-            false if whole => Ends::within(lo, hi, numbers),
+            true => IntervalEnds::within(floor(lo), ceil(hi), numbers),
+            false if to.is_floating() || to.is_integer() => IntervalEnds::within(lo, hi, numbers),
+            false if whole => IntervalEnds::within(lo, hi, numbers),
             false => {
                 let unit = lit(unit_of(to).to_f64()?);
-                Ends::within(lo - unit.clone(), hi + unit, numbers)
+                IntervalEnds::within(lo - unit.clone(), hi + unit, numbers)
             }
         });
     }
@@ -149,8 +151,8 @@ fn ends_of(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<Ends> {
         let [lo, hi] = sum_or_corner(*op, [l.lo, l.hi], [r.lo, r.hi])?;
         // A quotient of whole numbers is cut.
         return Some(match *op == Operator::Divide && whole {
-            true => Ends::within(floor(lo), ceil(hi), numbers),
-            false => Ends::within(lo, hi, numbers),
+            true => IntervalEnds::within(floor(lo), ceil(hi), numbers),
+            false => IntervalEnds::within(lo, hi, numbers),
         });
     }
     if let Expr::Case(case) = expr {
@@ -176,11 +178,11 @@ fn sum_or_corner(op: Operator, [a, b]: [Expr; 2], [c, d]: [Expr; 2]) -> Option<[
 /// NULL has no value to be off from.
 fn branches(
     case: &Case,
-    of: &dyn Fn(&Expr) -> Option<Ends>,
+    of: &dyn Fn(&Expr) -> Option<IntervalEnds>,
     both: &dyn Fn(&Expr) -> Option<Span>,
-) -> Option<Ends> {
+) -> Option<IntervalEnds> {
     let conditions = case.expr.iter().chain(case.when_then_expr.iter().map(|(when, _)| when));
-    let is_public = conditions.into_iter().all(|e| matches!(of(e), Some(Ends::Exact)));
+    let is_public = conditions.into_iter().all(|e| matches!(of(e), Some(IntervalEnds::Exact)));
     if !is_public {
         let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
         let results: Vec<&Expr> = results.map(AsRef::as_ref).filter(|e| !is_null(e)).collect();
@@ -192,7 +194,7 @@ fn branches(
         let (lows, highs): (Vec<Expr>, Vec<Expr>) =
             spans.into_iter().map(|span| (span.lo, span.hi)).unzip();
         let ends: Vec<Expr> = lows.iter().chain(&highs).cloned().collect();
-        return Some(Ends::within(
+        return Some(IntervalEnds::within(
             where_known(&ends, least(lows)),
             where_known(&ends, greatest(highs)),
             numbers,
@@ -212,7 +214,7 @@ fn branches(
         most = most.max(numbers);
     }
     let case = |branches, otherwise| Expr::Case(Case::new(case.expr.clone(), branches, otherwise));
-    Some(Ends::within(case(lows, low), case(highs, high), most))
+    Some(IntervalEnds::within(case(lows, low), case(highs, high), most))
 }
 
 /// Whether an expression is NULL as it is written, in whatever type.
@@ -239,33 +241,37 @@ fn where_positive(number: Expr, of: &dyn Fn(Expr) -> Expr) -> Expr {
 /// Functions that never fall, and those that choose among their arguments.
 fn called(
     call: &ScalarFunction,
-    of: &dyn Fn(&Expr) -> Option<Ends>,
+    of: &dyn Fn(&Expr) -> Option<IntervalEnds>,
     both: &dyn Fn(&Expr) -> Option<Span>,
-) -> Option<Ends> {
+) -> Option<IntervalEnds> {
     let (first, rest) = call.args.split_first()?;
     let with = |first: Expr| {
         let args = std::iter::once(first).chain(rest.iter().cloned()).collect();
         Expr::ScalarFunction(ScalarFunction { func: call.func.clone(), args })
     };
-    let rest_is_exact = rest.iter().all(|arg| matches!(of(arg), Some(Ends::Exact)));
+    let rest_is_exact = rest.iter().all(|arg| matches!(of(arg), Some(IntervalEnds::Exact)));
     match call.func.name() {
         "round" | "floor" | "ceil" | "trunc" if rest_is_exact => {
             let Span { lo, hi, numbers } = both(first)?;
-            Some(Ends::within(with(lo), with(hi), numbers))
+            Some(IntervalEnds::within(with(lo), with(hi), numbers))
         }
         "exp" | "cbrt" if rest.is_empty() => {
             let Span { lo, hi, numbers } = both(first)?;
-            Some(Ends::within(with(lo), with(hi), numbers))
+            Some(IntervalEnds::within(with(lo), with(hi), numbers))
         }
         // A root is not below zero, and no number below zero has one.
         "sqrt" if rest.is_empty() => {
             let Span { lo, hi, numbers } = both(first)?;
             let low = where_known(std::slice::from_ref(&lo), greatest(vec![lo.clone(), lit(0.0)]));
-            Some(Ends::within(with(low), with(hi), numbers))
+            Some(IntervalEnds::within(with(low), with(hi), numbers))
         }
         "ln" | "log2" | "log10" if rest.is_empty() => {
             let Span { lo, hi, numbers } = both(first)?;
-            Some(Ends::within(where_positive(lo, &with), where_positive(hi, &with), numbers))
+            Some(IntervalEnds::within(
+                where_positive(lo, &with),
+                where_positive(hi, &with),
+                numbers,
+            ))
         }
         "abs" if rest.is_empty() => {
             let Span { lo, hi, numbers } = both(first)?;
@@ -273,7 +279,7 @@ fn called(
             let ends = [lo.clone(), hi.clone()];
             let low = greatest(vec![lo.clone(), negative(&hi), lit(0.0)]);
             let high = greatest(vec![negative(&lo), hi]);
-            Some(Ends::within(where_known(&ends, low), where_known(&ends, high), numbers))
+            Some(IntervalEnds::within(where_known(&ends, low), where_known(&ends, high), numbers))
         }
         // NULL arguments are passed over, in both functions.
         name @ ("greatest" | "least") => {
@@ -287,7 +293,7 @@ fn called(
                 let branch = (Box::new(told.clone()), Box::new(pick(ends)));
                 Expr::Case(Case::new(None, vec![branch], None))
             };
-            Some(Ends::within(known(lows), known(highs), all))
+            Some(IntervalEnds::within(known(lows), known(highs), all))
         }
         // NULL where the value is: it has no ± then.
         "nullif" if rest_is_exact => of(first),
@@ -299,7 +305,7 @@ fn called(
                 let branches = there.zip(ends.into_iter().map(Box::new)).collect();
                 Expr::Case(Case::new(None, branches, None))
             };
-            Some(Ends::within(taken(lows), taken(highs), all))
+            Some(IntervalEnds::within(taken(lows), taken(highs), all))
         }
         _ => None,
     }

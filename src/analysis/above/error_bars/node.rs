@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     SubqueryAlias, Union,
 };
 
-use super::interval::{Ends, Reads, Span, as_float, ends};
+use super::interval::{IntervalEnds, Reads, Span, as_float, ends};
 use crate::analysis::measure::ReleaseKind;
 use crate::analysis::outcome::{released_name, released_part};
 use crate::analysis::private_aggregate::PrivateAggregate;
@@ -20,7 +20,7 @@ use crate::catalog::RESERVED;
 
 /// What is known of a column of a carried plan.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Known {
+pub(super) enum ColumnError {
     /// No noise is in it.
     Exact,
     /// It lies between two other columns of the plan.
@@ -30,7 +30,7 @@ pub(super) enum Known {
 /// A plan whose first columns are those of the original, and what is known of the wanted ones.
 pub(super) struct Carried {
     pub(super) plan: LogicalPlan,
-    pub(super) known: Vec<Option<Known>>,
+    pub(super) known: Vec<Option<ColumnError>>,
 }
 
 /// A column, and how many released numbers the result depends on for which its ends are wanted.
@@ -47,7 +47,7 @@ pub(super) struct Carrier<'a> {
 
 /// Columns to add to a plan.
 struct Added<'c> {
-    known: Vec<Option<Known>>,
+    known: Vec<Option<ColumnError>>,
     columns: Vec<Expr>,
     carrier: &'c Carrier<'c>,
     first: usize,
@@ -55,17 +55,17 @@ struct Added<'c> {
 
 impl Added<'_> {
     /// Adds the ends of one wanted column.
-    fn push(&mut self, ends: Option<Ends>) {
+    fn push(&mut self, ends: Option<IntervalEnds>) {
         let known = match ends {
             None => None,
-            Some(Ends::Exact) => Some(Known::Exact),
-            Some(Ends::Within(span)) => {
+            Some(IntervalEnds::Exact) => Some(ColumnError::Exact),
+            Some(IntervalEnds::Within(span)) => {
                 let Span { lo, hi, numbers } = *span;
                 let place = self.first + self.columns.len();
                 for end in [lo, hi] {
                     self.columns.push(end.alias(self.carrier.name()));
                 }
-                Some(Known::Within { lo: place, hi: place + 1, numbers })
+                Some(ColumnError::Within { lo: place, hi: place + 1, numbers })
             }
         };
         self.known.push(known);
@@ -92,21 +92,21 @@ impl<'a> Carrier<'a> {
     }
 
     /// What is known of a subquery as a value.
-    fn value(&self, subquery: &Subquery, numbers: u64) -> Option<Ends> {
+    fn value(&self, subquery: &Subquery, numbers: u64) -> Option<IntervalEnds> {
         if !subquery.outer_ref_columns.is_empty() {
             return None;
         }
         let carried = self.carry(&subquery.subquery, &[(0, numbers)])?;
         Some(match carried.known.first().copied().flatten()? {
-            Known::Exact => Ends::Exact,
-            Known::Within { lo, hi, numbers } => {
+            ColumnError::Exact => IntervalEnds::Exact,
+            ColumnError::Within { lo, hi, numbers } => {
                 let end = |place| {
                     let column = Expr::Column(nth(&carried.plan, place)?).alias(self.name());
                     let plan = Projection::try_new(vec![column], Arc::new(carried.plan.clone()));
                     let plan = Arc::new(LogicalPlan::Projection(plan.ok()?));
                     Some(Expr::ScalarSubquery(Subquery { subquery: plan, ..subquery.clone() }))
                 };
-                Ends::within(end(lo)?, end(hi)?, numbers)
+                IntervalEnds::within(end(lo)?, end(hi)?, numbers)
             }
         })
     }
@@ -167,7 +167,7 @@ impl<'a> Carrier<'a> {
 
     /// Public rows have no noise.
     fn exact(plan: &LogicalPlan, wants: &[Want]) -> Carried {
-        Carried { plan: plan.clone(), known: vec![Some(Known::Exact); wants.len()] }
+        Carried { plan: plan.clone(), known: vec![Some(ColumnError::Exact); wants.len()] }
     }
 
     /// A released table of which the plan reads the first columns: each number within its ± at the wanted confidence.
@@ -185,7 +185,7 @@ impl<'a> Carrier<'a> {
         let mut added = self.added(all.len());
         for (column, numbers) in wants {
             let Some(measure) = column.checked_sub(keys) else {
-                added.push(own.keys().target_position().is_none().then_some(Ends::Exact));
+                added.push(own.keys().target_position().is_none().then_some(IntervalEnds::Exact));
                 continue;
             };
             let is_number = own
@@ -197,7 +197,7 @@ impl<'a> Carrier<'a> {
             let value = as_float(Expr::Column(columns.get(*column)?.clone()), &schema);
             let within = |value: Expr| {
                 let off = || Expr::Column(off.clone());
-                Ends::within(value.clone() - off(), value + off(), 1)
+                IntervalEnds::within(value.clone() - off(), value + off(), 1)
             };
             added.push(value.filter(|_| is_number).map(within));
         }
@@ -279,7 +279,7 @@ impl<'a> Carrier<'a> {
         let right = self.carry(&join.right, &right_wants)?;
         let (left_known, right_known) = (left.known.iter(), right.known.iter());
         let mut on = left_known.clone().take(compared).chain(right_known.clone().take(also));
-        let is_public = on.all(|known| matches!(known, Some(Known::Exact)));
+        let is_public = on.all(|known| matches!(known, Some(ColumnError::Exact)));
         let left_all = left.plan.schema().fields().len();
         let right_all = right.plan.schema().fields().len();
         let (mut lefts, mut rights) = (left_known.skip(compared), right_known.skip(also));
@@ -316,13 +316,13 @@ impl<'a> Carrier<'a> {
         for (w, (column, _)) in wants.iter().enumerate() {
             let each: Vec<_> =
                 carried.iter().map(|one| one.known.get(w).copied().flatten()).collect();
-            let noisy = each.iter().any(|known| matches!(known, Some(Known::Within { .. })));
+            let noisy = each.iter().any(|known| matches!(known, Some(ColumnError::Within { .. })));
             if each.iter().any(Option::is_none) {
                 known.push(None);
                 continue;
             }
             if !noisy {
-                known.push(Some(Known::Exact));
+                known.push(Some(ColumnError::Exact));
                 continue;
             }
             let place = own + ends_of.first().map_or(0, Vec::len);
@@ -330,17 +330,17 @@ impl<'a> Carrier<'a> {
             for ((one, known), ends) in carried.iter().zip(each).zip(&mut ends_of) {
                 let at = |i: usize| Some(Expr::Column(nth(&one.plan, i)?));
                 match known? {
-                    Known::Exact => {
+                    ColumnError::Exact => {
                         let value = as_float(at(*column)?, one.plan.schema())?;
                         ends.extend([value.clone(), value]);
                     }
-                    Known::Within { lo, hi, numbers } => {
+                    ColumnError::Within { lo, hi, numbers } => {
                         most = most.max(numbers);
                         ends.extend([at(lo)?, at(hi)?]);
                     }
                 }
             }
-            known.push(Some(Known::Within { lo: place, hi: place + 1, numbers: most }));
+            known.push(Some(ColumnError::Within { lo: place, hi: place + 1, numbers: most }));
         }
         let more = ends_of.first().map_or(0, Vec::len);
         let names: Vec<String> = (0..more).map(|_| self.name()).collect();
@@ -398,19 +398,19 @@ struct Over<'a> {
 }
 
 impl Reads for Over<'_> {
-    fn column(&self, column: &Column) -> Option<Ends> {
+    fn column(&self, column: &Column) -> Option<IntervalEnds> {
         let i = self.below.plan.schema().maybe_index_of_column(column)?;
         let place = self.wants.iter().position(|want| *want == (i, self.numbers))?;
         Some(match self.below.known.get(place).copied().flatten()? {
-            Known::Exact => Ends::Exact,
-            Known::Within { lo, hi, numbers } => {
+            ColumnError::Exact => IntervalEnds::Exact,
+            ColumnError::Within { lo, hi, numbers } => {
                 let end = |place| Some(Expr::Column(nth(&self.below.plan, place)?));
-                Ends::within(end(lo)?, end(hi)?, numbers)
+                IntervalEnds::within(end(lo)?, end(hi)?, numbers)
             }
         })
     }
 
-    fn value(&self, subquery: &Subquery) -> Option<Ends> {
+    fn value(&self, subquery: &Subquery) -> Option<IntervalEnds> {
         self.carrier.value(subquery, self.numbers)
     }
 }
@@ -422,15 +422,17 @@ pub(super) fn ends_over(
     wants: &[Want],
     expr: &Expr,
     numbers: u64,
-) -> Option<Ends> {
+) -> Option<IntervalEnds> {
     ends(expr, below.plan.schema(), &Over { carrier, below, wants, numbers })
 }
 
 /// The ends behind further columns.
-pub(super) fn shifted(known: Known, by: usize) -> Known {
+pub(super) fn shifted(known: ColumnError, by: usize) -> ColumnError {
     match known {
-        Known::Exact => Known::Exact,
-        Known::Within { lo, hi, numbers } => Known::Within { lo: lo + by, hi: hi + by, numbers },
+        ColumnError::Exact => ColumnError::Exact,
+        ColumnError::Within { lo, hi, numbers } => {
+            ColumnError::Within { lo: lo + by, hi: hi + by, numbers }
+        }
     }
 }
 

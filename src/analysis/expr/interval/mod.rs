@@ -440,12 +440,12 @@ impl Interval {
         self.union(&zero).intersect(&by_divisor)
     }
 
-    fn ends(&self) -> Option<(End, End)> {
+    fn ends(&self) -> Option<(ExtendedEnd, ExtendedEnd)> {
         if self.empty {
             return None;
         }
-        let lo = self.lo.clone().map_or(End::MinusInfinity, End::At);
-        let hi = self.hi.clone().map_or(End::PlusInfinity, End::At);
+        let lo = self.lo.clone().map_or(ExtendedEnd::MinusInfinity, ExtendedEnd::At);
+        let hi = self.hi.clone().map_or(ExtendedEnd::PlusInfinity, ExtendedEnd::At);
         Some((lo, hi))
     }
 }
@@ -464,13 +464,13 @@ impl fmt::Display for Interval {
 
 /// An end of an interval on the extended line, in its order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
+enum ExtendedEnd {
     MinusInfinity,
     At(Rational),
     PlusInfinity,
 }
 
-impl End {
+impl ExtendedEnd {
     fn times(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::At(a), Self::At(b)) => Self::At(a * b),

@@ -3,7 +3,7 @@
 use num_traits::ToPrimitive;
 
 use super::{Scale, Spread};
-use crate::analysis::Moments;
+use crate::analysis::VarianceMoments;
 
 fn float(x: i128) -> f64 {
     x.to_f64().unwrap()
@@ -14,7 +14,7 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 fn scale(spread: Spread, lo: i128, hi: i128, noise: f64) -> Scale {
-    Scale::new(&Moments { column: 0, shift: 0, spread }, lo, hi, 1.0, noise)
+    Scale::new(&VarianceMoments { column: 0, shift: 0, spread }, lo, hi, 1.0, noise)
 }
 
 fn sums(values: &[i128], lo: i128, hi: i128) -> [i128; 3] {
@@ -133,7 +133,7 @@ fn the_bound_holds_for_vectors_that_are_no_rows() {
 /// Steps of 4 grid units: the result is that of the rounded values, clamped to the range before rounding.
 #[test]
 fn coarse_steps_are_worth_their_width() {
-    let moments = Moments { column: 0, shift: 2, spread: Spread::VarPop };
+    let moments = VarianceMoments { column: 0, shift: 2, spread: Spread::VarPop };
     let scale = Scale::new(&moments, 0, 6, 0.5, 0.0);
     // w = 2 steps; one row at each end gives a variance of 1 step², limited to (6·0.5)²/4 units².
     let got = scale.of([4, 0, 4]).unwrap();

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use futures::FutureExt;
-use hushql::analysis::{Analysis, ReleaseKind, Source};
+use hushql::analysis::{Analysis, CandidateSource, ReleaseKind};
 use hushql::exec::Exact;
 use num_traits::ToPrimitive;
 
@@ -373,7 +373,7 @@ async fn key_scores(analysis: &Analysis) -> Answer {
     let exact = planned.exact().await;
     let [Exact::Vectors(scores)] = exact.as_slice() else { panic!("{exact:?}") };
     let ReleaseKind::Choice(choice) = &part.measures()[0].release_kind else { panic!("a choice") };
-    let Source::Keys(candidates) = &choice.source else { panic!("{choice:?}") };
+    let CandidateSource::Keys(candidates) = &choice.source else { panic!("{choice:?}") };
     let target = &part.keys().all().columns()[part.keys().target_position().unwrap()];
     let unit = choice.unit.to_f64().unwrap();
     let each = candidates.iter().zip(&scores[0]).map(|(candidate, score)| {
