@@ -27,7 +27,7 @@ use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
 };
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
-use hushql::exec::distributed::{Aggregate, Function, Operator, Part};
+use hushql::exec::distributed::{Aggregate, Function, InputOperator, Operator};
 
 use crate::beside::Beside;
 use crate::carried::Carried;
@@ -182,7 +182,9 @@ impl PhysicalExtensionCodec for PlanCodec {
             return Ok(());
         }
         if let Some(opened) = node.downcast_ref::<Opened>() {
-            let Part::Own(files) = Part::of(opened.scan(), &self.config).map_err(external)? else {
+            let InputOperator::Own(files) =
+                InputOperator::of(opened.scan(), &self.config).map_err(external)?
+            else {
                 return internal_err!("files are described");
             };
             let text = serde_json::to_vec(&files).map_err(external)?;
@@ -192,13 +194,13 @@ impl PhysicalExtensionCodec for PlanCodec {
             buf.extend(self.bytes(opened.scan())?);
             return Ok(());
         }
-        match Part::of(&node, &self.config).map_err(external)? {
-            Part::Own(operator) if operator.is_complete() => {
+        match InputOperator::of(&node, &self.config).map_err(external)? {
+            InputOperator::Own(operator) if operator.is_complete() => {
                 buf.push(OWN);
                 serde_json::to_writer(buf, &operator).map_err(external)
             }
-            Part::Own(_) => internal_err!("a plan is sent after the charge"),
-            Part::DataFusions => {
+            InputOperator::Own(_) => internal_err!("a plan is sent after the charge"),
+            InputOperator::DataFusions => {
                 internal_err!("DataFusion has no description of its own {}", node.name())
             }
         }

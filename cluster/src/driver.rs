@@ -32,7 +32,7 @@ use datafusion_distributed::{
     ScaleUpLeafNodeEventResponse, SessionStateBuilderExt, WorkerResolver,
 };
 use futures::{StreamExt, TryStreamExt, future, stream};
-use hushql::exec::distributed::{BoundingKey, CannotRunThere, Part, Site};
+use hushql::exec::distributed::{BoundingKey, CannotRunThere, InputOperator, Site};
 use hushql::{Engine, Error};
 use url::{Host, Url};
 
@@ -256,22 +256,23 @@ impl Site for Cluster {
             return Err(CannotRunThere::new("there are no workers", "start one, or run without"));
         }
         let mut refused = None;
-        let described = Arc::clone(plan).transform_down(|node| match Part::of(&node, config) {
-            // The files of some tables are listed after the charge.
-            Ok(Part::Own(operator)) if !operator.is_complete() => {
-                let empty = Arc::new(EmptyExec::new(node.schema()));
-                Ok(Transformed::new(empty, true, TreeNodeRecursion::Jump))
-            }
-            // What reads a table was described with it.
-            Ok(Part::Own(operator)) if operator.is_scan() => {
-                Ok(Transformed::new(node, false, TreeNodeRecursion::Jump))
-            }
-            Ok(Part::Own(_) | Part::DataFusions) => Ok(Transformed::no(node)),
-            Err(error) => {
-                refused = Some(error);
-                Ok(Transformed::new(node, false, TreeNodeRecursion::Stop))
-            }
-        });
+        let described =
+            Arc::clone(plan).transform_down(|node| match InputOperator::of(&node, config) {
+                // The files of some tables are listed after the charge.
+                Ok(InputOperator::Own(operator)) if !operator.is_complete() => {
+                    let empty = Arc::new(EmptyExec::new(node.schema()));
+                    Ok(Transformed::new(empty, true, TreeNodeRecursion::Jump))
+                }
+                // What reads a table was described with it.
+                Ok(InputOperator::Own(operator)) if operator.is_scan() => {
+                    Ok(Transformed::new(node, false, TreeNodeRecursion::Jump))
+                }
+                Ok(InputOperator::Own(_) | InputOperator::DataFusions) => Ok(Transformed::no(node)),
+                Err(error) => {
+                    refused = Some(error);
+                    Ok(Transformed::new(node, false, TreeNodeRecursion::Stop))
+                }
+            });
         let cannot = || {
             CannotRunThere::new(
                 "a function in this query does not run on workers yet",

@@ -21,8 +21,8 @@ use crate::dialect::{CopyFormat, QueryStatement};
 use crate::engine::query::attempts::Attempts;
 use crate::engine::session::Session;
 use crate::error::Error;
-use crate::exec::target::folder::Folder;
-use crate::exec::target::{Target, unknown_to};
+use crate::exec::target::folder::TargetFolder;
+use crate::exec::target::{TargetFile, unknown_to};
 use crate::owner::exports::overlap;
 use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
@@ -101,7 +101,7 @@ impl Session {
     }
 
     /// A new file; `example` names one that an analyst may write.
-    fn target(&self, path: &str, example: &str) -> Result<Target, Error> {
+    fn target(&self, path: &str, example: &str) -> Result<TargetFile, Error> {
         match self.is_owner() {
             true => anywhere(path),
             false => self.in_export_folder(path, example),
@@ -109,7 +109,7 @@ impl Session {
     }
 
     /// A new file in the analyst's export folder.
-    fn in_export_folder(&self, name: &str, example: &str) -> Result<Target, Error> {
+    fn in_export_folder(&self, name: &str, example: &str) -> Result<TargetFile, Error> {
         let catalog = self.inner.vault.catalog()?;
         let refuse = |why: &str, instead: &str| Refusal::new(Reason::Statement, name, why, instead);
         let Some(folder) = catalog.export_folder(&self.analyst) else {
@@ -132,9 +132,9 @@ impl Session {
                 "the export folder cannot be used as it is: its owner has to declare it again",
             )
         };
-        let opened = Folder::open(path).map_err(|_| unusable())?;
+        let opened = TargetFolder::open(path).map_err(|_| unusable())?;
         match overlap(&self.inner, &catalog, &opened, path) {
-            Ok(None) => Target::create(opened, name).map_err(|error| unmade(name, &error)),
+            Ok(None) => TargetFile::create(opened, name).map_err(|error| unmade(name, &error)),
             Ok(Some(_)) | Err(_) => Err(unusable()),
         }
     }
@@ -143,7 +143,7 @@ impl Session {
 /// A new file for answers, made by [`Session::create_file`]. It is removed when it is dropped, unless something was written.
 #[derive(Debug)]
 pub struct AnswerFile {
-    target: Target,
+    target: TargetFile,
     path: String,
     session: Session,
 }
@@ -230,15 +230,15 @@ fn unwritten(path: &str, charged: &str, error: io::Error) -> Error {
 }
 
 /// A new file of an owner.
-fn anywhere(path: &str) -> Result<Target, Error> {
+fn anywhere(path: &str) -> Result<TargetFile, Error> {
     let cannot = |e| Error::catalog_from(format!("`{path}` cannot be created"), e);
     let whole = std::path::absolute(path).map_err(cannot)?;
     let (folder, name) = (whole.parent(), whole.file_name().and_then(|name| name.to_str()));
     let (Some(folder), Some(name)) = (folder, name) else {
         return Err(cannot(io::ErrorKind::InvalidInput.into()));
     };
-    let folder = fs::canonicalize(folder).and_then(|folder| Folder::open(&folder));
-    Target::create(folder.map_err(cannot)?, name).map_err(|error| unmade(path, &error))
+    let folder = fs::canonicalize(folder).and_then(|folder| TargetFolder::open(&folder));
+    TargetFile::create(folder.map_err(cannot)?, name).map_err(|error| unmade(path, &error))
 }
 
 fn unmade(name: &str, error: &io::Error) -> Error {

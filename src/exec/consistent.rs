@@ -37,9 +37,9 @@ impl DrawnPart {
 
 /// The private aggregates that wait for others of their hierarchies.
 #[derive(Default)]
-pub(super) struct Waiting(Vec<DrawnPart>);
+pub(super) struct WaitingParts(Vec<DrawnPart>);
 
-impl Waiting {
+impl WaitingParts {
     /// Hands over what has drawn; the numbers of a hierarchy once all of them have.
     ///
     /// # Guarantee

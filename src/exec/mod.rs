@@ -70,7 +70,7 @@ use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::Release;
 use crate::sampler::QueryRng;
 use crate::visible::heading;
-use consistent::{DrawnPart, Waiting};
+use consistent::{DrawnPart, WaitingParts};
 use datafusion::memory::Advance;
 use datafusion::sizes::PaidFor;
 use distributed::site_of;
@@ -523,7 +523,7 @@ pub(crate) async fn run(
     let entropy = |e| DataFusionError::External(Box::new(e));
     let mut hash = None;
     let mut all = Vec::new();
-    let mut waiting = Waiting::default();
+    let mut waiting = WaitingParts::default();
     for (i, part) in parts.into_iter().enumerate() {
         let needed = values.iter().zip(&mut numbers);
         for ((value, plan), number) in needed.filter(|((value, _), _)| value.before() == i) {

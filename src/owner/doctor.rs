@@ -158,7 +158,7 @@ fn file(findings: &mut Findings, inner: &Inner, table: &Table) {
             let (columns, partitioned_by, format) = (&[], &[], *format);
             let options = &options;
             let written =
-                files::Written { name, columns, format, partitioned_by, location, options };
+                files::WrittenTable { name, columns, format, partitioned_by, location, options };
             files::declared(&written).map(Some).ok()
         }
         false => fs::File::open(location).map(|_| None).ok(),

@@ -14,7 +14,7 @@ use std::{fs, io};
 use crate::catalog::{Catalog, Source};
 use crate::engine::Inner;
 use crate::error::Error;
-use crate::exec::target::folder::Folder;
+use crate::exec::target::folder::TargetFolder;
 
 /// Declares the export folder of an analyst, or that there is none.
 ///
@@ -29,7 +29,7 @@ pub(super) fn set(inner: &Inner, analyst: &str, folder: Option<&str>) -> Result<
     let path = fs::canonicalize(folder).map_err(cannot)?;
     let shown =
         path.to_str().ok_or_else(|| Error::catalog("the path of a folder is valid UTF-8"))?;
-    let opened = Folder::open(&path).map_err(cannot)?;
+    let opened = TargetFolder::open(&path).map_err(cannot)?;
     let found = overlap(inner, &*inner.vault.catalog()?, &opened, &path).map_err(cannot)?;
     if let Some(found) = found {
         return Err(Error::catalog(format!(
@@ -47,7 +47,7 @@ pub(super) fn set(inner: &Inner, analyst: &str, folder: Option<&str>) -> Result<
 pub(crate) fn overlap(
     inner: &Inner,
     catalog: &Catalog,
-    folder: &Folder,
+    folder: &TargetFolder,
     path: &Path,
 ) -> io::Result<Option<String>> {
     for table in catalog.tables() {
@@ -77,7 +77,7 @@ pub(crate) fn overlap(
     }
     if let Some(spill) = &inner.resources.spill {
         let spill = fs::canonicalize(spill)?;
-        if folder.contains(&spill)? || Folder::open(&spill)?.contains(path)? {
+        if folder.contains(&spill)? || TargetFolder::open(&spill)?.contains(path)? {
             return Ok(Some("it overlaps with the folder to spill to".to_owned()));
         }
     }
@@ -85,7 +85,7 @@ pub(crate) fn overlap(
 }
 
 /// Whether the files of a table may be in a folder, or the folder among them: whoever writes into it would add rows.
-fn overlaps(folder: &Folder, path: &Path, source: &Source) -> io::Result<bool> {
+fn overlaps(folder: &TargetFolder, path: &Path, source: &Source) -> io::Result<bool> {
     match source {
         Source::Postgres { .. } | Source::Registered | Source::Released { .. } => Ok(false),
         remote if remote.is_remote() => Ok(false),
@@ -93,7 +93,7 @@ fn overlaps(folder: &Folder, path: &Path, source: &Source) -> io::Result<bool> {
         Source::File { location, files: Some(_), .. } => {
             let table = Path::new(location);
             Ok(folder.contains(table)?
-                || match Folder::open(table) {
+                || match TargetFolder::open(table) {
                     Ok(table) => table.contains(path)?,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => false,
                     Err(error) => return Err(error),
@@ -110,7 +110,7 @@ pub(super) fn not_in_one(catalog: &Catalog, source: &Source) -> Result<(), Error
     for export in catalog.exports() {
         // Nothing is written into a folder that cannot be opened.
         let path = Path::new(&export.export_folder);
-        let Ok(folder) = Folder::open(path) else { continue };
+        let Ok(folder) = TargetFolder::open(path) else { continue };
         if overlaps(&folder, path, source).unwrap_or(true) {
             let what = match source {
                 Source::File { files: Some(_), .. } => "the folder of the files overlaps with",

@@ -86,8 +86,14 @@ async fn attempt(inner: &Inner, declaration: &Declaration) -> Result<String, Err
                 }
                 format => {
                     let format = file_format(format)?;
-                    let written =
-                        files::Written { name, columns, format, partitioned_by, location, options };
+                    let written = files::WrittenTable {
+                        name,
+                        columns,
+                        format,
+                        partitioned_by,
+                        location,
+                        options,
+                    };
                     files::declared(&written)?
                 }
             };

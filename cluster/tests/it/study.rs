@@ -24,7 +24,7 @@ use datafusion::prelude::SessionConfig;
 use futures::{StreamExt, TryStreamExt, stream};
 use hushql::Engine;
 pub(crate) use hushql::exec::distributed::Here;
-use hushql::exec::distributed::{BoundingKey, CannotRunThere, Part, Site, bounded_unit};
+use hushql::exec::distributed::{BoundingKey, CannotRunThere, InputOperator, Site, bounded_unit};
 
 /// Rows of the table of visits.
 pub(crate) const ROWS: i64 = 20_000;
@@ -342,7 +342,9 @@ pub(crate) fn with_key(
             if bounded_unit(&node).is_none() {
                 return Ok(Transformed::no(node));
             }
-            let Ok(Part::Own(operator)) = Part::of(&node, context.session_config()) else {
+            let Ok(InputOperator::Own(operator)) =
+                InputOperator::of(&node, context.session_config())
+            else {
                 panic!("{} is described", node.name());
             };
             let inputs: Vec<_> = node.children().into_iter().cloned().collect();

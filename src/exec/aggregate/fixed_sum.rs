@@ -83,12 +83,12 @@ impl Measured {
 
 /// A row's term: the clamped value, or its distance from an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Term {
+struct RowTerm {
     range: GridRange,
     measured: Measured,
 }
 
-impl Term {
+impl RowTerm {
     fn width(&self, shift: u32) -> i128 {
         coarse_width(self.range.lo(), self.range.hi(), shift).unwrap_or(0)
     }
@@ -145,7 +145,7 @@ impl Term {
 /// functions, so that no optimizer replaces one by the other.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FixedSum {
-    term: Term,
+    term: RowTerm,
     name: String,
     signature: Signature,
 }
@@ -179,7 +179,7 @@ impl FixedSum {
             Grid::Binary { log2 } => format!("binary {log2}"),
         };
         Ok(Self {
-            term: Term { range, measured },
+            term: RowTerm { range, measured },
             name: format!("fixed_sum[{grid}, {lo}, {hi}, {measured:?}]"),
             signature: Signature::any(1, Volatility::Immutable),
         })
@@ -235,7 +235,7 @@ impl AggregateUDFImpl for FixedSum {
         arguments: AccumulatorArgs,
     ) -> Result<Box<dyn GroupsAccumulator>> {
         refuse_distinct(&arguments)?;
-        Ok(Box::new(Totals { term: self.term, sums: Vec::new() }))
+        Ok(Box::new(GroupSums { term: self.term, sums: Vec::new() }))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -258,7 +258,7 @@ fn refuse_distinct(arguments: &AccumulatorArgs) -> Result<()> {
 /// The sum of an ungrouped query.
 #[derive(Debug)]
 struct Total {
-    term: Term,
+    term: RowTerm,
     sum: i128,
 }
 
@@ -296,12 +296,12 @@ impl Accumulator for Total {
 
 /// The sums of a grouped query, one for each group.
 #[derive(Debug)]
-struct Totals {
-    term: Term,
+struct GroupSums {
+    term: RowTerm,
     sums: Vec<i128>,
 }
 
-impl GroupsAccumulator for Totals {
+impl GroupsAccumulator for GroupSums {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],

@@ -21,7 +21,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 
 use super::memory::width;
-use super::sizes::{Estimate, Sizes};
+use super::sizes::{RowEstimate, Sizes};
 
 /// Rows that are always kept once for all partitions.
 const FEW: f64 = 1e5;
@@ -117,7 +117,7 @@ fn is_built_once(kind: JoinType) -> bool {
 }
 
 /// Whether it takes less time to build one hash table of these rows than to distribute both sides and build several.
-fn is_worth_it(built: Estimate, other: Estimate, partitions: usize) -> bool {
+fn is_worth_it(built: RowEstimate, other: RowEstimate, partitions: usize) -> bool {
     let others = f64::from(u32::try_from(partitions).unwrap_or(u32::MAX)) - 1.0;
     built.rows <= FEW || MOVED * built.rows * others <= built.rows + other.rows
 }

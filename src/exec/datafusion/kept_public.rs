@@ -29,7 +29,7 @@ const MOST: usize = 64;
 
 /// What an engine keeps, the most recently used one last.
 #[derive(Default)]
-pub(crate) struct KeptPublic(Mutex<Vec<(Key, RecordBatch)>>);
+pub(crate) struct KeptPublic(Mutex<Vec<(PlanKey, RecordBatch)>>);
 
 impl fmt::Debug for KeptPublic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,13 +42,13 @@ impl fmt::Debug for KeptPublic {
 /// # Guarantee
 /// If two are equal, they stand for the same expressions over the same columns of the same files.
 #[derive(PartialEq)]
-struct Key {
+struct PlanKey {
     /// The plan, without the sources that it was bound to: they hold the files of a whole statement open.
     plan: LogicalPlan,
     files: Vec<Pinned>,
 }
 
-impl Key {
+impl PlanKey {
     /// The key of a plan over public files, none of which was written to since its statement opened it; `None` for another plan.
     fn of(plan: &LogicalPlan) -> Option<Self> {
         if !is_timeless(plan).ok()? {
@@ -85,7 +85,7 @@ fn is_timeless(plan: &LogicalPlan) -> Result<bool> {
 }
 
 impl KeptPublic {
-    fn all(&self) -> MutexGuard<'_, Vec<(Key, RecordBatch)>> {
+    fn all(&self) -> MutexGuard<'_, Vec<(PlanKey, RecordBatch)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,12 +96,12 @@ impl KeptPublic {
         plan: &LogicalPlan,
         read: impl FnOnce() -> Option<RecordBatch>,
     ) -> Option<RecordBatch> {
-        let Some(key) = Key::of(plan) else { return read() };
+        let Some(key) = PlanKey::of(plan) else { return read() };
         if let Some(rows) = self.find(&key) {
             return Some(rows);
         }
         let rows = read()?;
-        if rows.get_array_memory_size() <= MOST_BYTES && Key::of(plan).as_ref() == Some(&key) {
+        if rows.get_array_memory_size() <= MOST_BYTES && PlanKey::of(plan).as_ref() == Some(&key) {
             let mut all = self.all();
             all.retain(|(kept, _)| *kept != key);
             if all.len() >= MOST {
@@ -112,7 +112,7 @@ impl KeptPublic {
         Some(rows)
     }
 
-    fn find(&self, key: &Key) -> Option<RecordBatch> {
+    fn find(&self, key: &PlanKey) -> Option<RecordBatch> {
         let mut all = self.all();
         let at = all.iter().position(|(kept, _)| kept == key)?;
         let found = all.remove(at);

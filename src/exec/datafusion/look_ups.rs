@@ -31,7 +31,7 @@ use super::memory::width;
 use super::opaque::OpaqueExec;
 use super::sizes::{PaidFor, Sizes, column};
 use crate::exec::operator::look_up::{
-    By, Columns, Identity, KeptLookUps, LookUp, LookUpExec, OF_A_ROW,
+    By, KeptLookUps, LookUp, LookUpColumns, LookUpExec, OF_A_ROW, RowsIdentity,
 };
 use crate::exec::operator::private_scan::PrivateScanExec;
 
@@ -112,21 +112,21 @@ fn in_place(join: &HashJoinExec, kept: &Arc<KeptLookUps>, sizes: Sizes) -> Optio
     };
     let (rows, table, by) = match join.join_type() {
         JoinType::Inner => {
-            let first = by(right, left, Columns::TableThenRows, join.left());
+            let first = by(right, left, LookUpColumns::TableThenRows, join.left());
             let first = first.filter(|by| is_worth_it(join.left(), by, join.right(), sizes));
             match first {
                 Some(by) => (join.right(), join.left(), by),
                 None => {
-                    let by = by(left, right, Columns::RowsThenTable, join.right())?;
+                    let by = by(left, right, LookUpColumns::RowsThenTable, join.right())?;
                     (join.left(), join.right(), by)
                 }
             }
         }
         JoinType::LeftSemi => {
-            (join.left(), join.right(), by(left, right, Columns::Rows, join.right())?)
+            (join.left(), join.right(), by(left, right, LookUpColumns::Rows, join.right())?)
         }
         JoinType::RightSemi => {
-            (join.right(), join.left(), by(right, left, Columns::Rows, join.left())?)
+            (join.right(), join.left(), by(right, left, LookUpColumns::Rows, join.left())?)
         }
         JoinType::Left
         | JoinType::Right
@@ -166,12 +166,12 @@ fn is_worth_it(
 }
 
 /// Which rows a plan yields, if that follows from the plan alone.
-fn identity(plan: &Arc<dyn ExecutionPlan>) -> Option<Identity> {
+fn identity(plan: &Arc<dyn ExecutionPlan>) -> Option<RowsIdentity> {
     if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
         let schema = scan.schema();
         let columns = schema.fields().iter().map(|field| (field.name(), field.data_type()));
         let columns: Vec<_> = columns.collect();
-        return Some(Identity::of_file(scan.pinned()?.clone(), &format!("{columns:?}")));
+        return Some(RowsIdentity::of_file(scan.pinned()?.clone(), &format!("{columns:?}")));
     }
     if plan.is::<OpaqueExec>() {
         return plan.children().into_iter().next().and_then(identity);

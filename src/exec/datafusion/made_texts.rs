@@ -52,7 +52,7 @@ pub(crate) struct MadeTexts {
 impl MadeTexts {
     /// What the expressions of a plan make of one row.
     pub(crate) fn of_plan(plan: &Arc<dyn ExecutionPlan>) -> Self {
-        Self { bytes: Walk::default().plan(plan).bytes }
+        Self { bytes: TextWalk::default().plan(plan).bytes }
     }
 
     /// The rows of a batch, of at most so many.
@@ -113,14 +113,14 @@ impl PhysicalOptimizerRule for SmallBatches {
 
 /// A walk over a plan.
 #[derive(Debug, Default, Clone, Copy)]
-struct Walk {
+struct TextWalk {
     /// The bytes so far.
     bytes: usize,
     /// Whether a join below may have multiplied rows.
     is_joined: bool,
 }
 
-impl Walk {
+impl TextWalk {
     /// Adds what a plan makes.
     fn plan(self, plan: &Arc<dyn ExecutionPlan>) -> Self {
         let mut walk = self;

@@ -50,9 +50,9 @@ impl OptimizerRule for NoMoreKeys {
 
 /// Puts a projection between joins that match NULLs and other joins, which prevents merging.
 #[derive(Debug)]
-pub(super) struct Apart;
+pub(super) struct NullKeyBarrier;
 
-impl OptimizerRule for Apart {
+impl OptimizerRule for NullKeyBarrier {
     fn name(&self) -> &str {
         "null_keys_apart"
     }

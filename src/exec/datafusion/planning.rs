@@ -66,18 +66,18 @@ impl Deadline {
 pub(crate) struct Planning {
     deadline: Deadline,
     rows_of_a_unit: u64,
-    read: Mutex<HashMap<Read, Option<RecordBatch>>>,
+    read: Mutex<HashMap<PlanWithSources, Option<RecordBatch>>>,
 }
 
 /// A plan with the sources of its tables, because names alone do not identify them.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Read {
+struct PlanWithSources {
     plan: LogicalPlan,
     /// The addresses of the sources; the plan keeps them alive.
     sources: Vec<usize>,
 }
 
-impl Read {
+impl PlanWithSources {
     fn from_plan(plan: &LogicalPlan) -> Option<Self> {
         let mut sources = Vec::new();
         let walked = plan.apply_with_subqueries(|node| {
@@ -131,7 +131,7 @@ impl Planning {
         plan: &LogicalPlan,
         read: impl FnOnce() -> Option<RecordBatch>,
     ) -> Option<RecordBatch> {
-        let key = Read::from_plan(plan)?;
+        let key = PlanWithSources::from_plan(plan)?;
         let known = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rows) = known().get(&key) {
             return rows.clone();

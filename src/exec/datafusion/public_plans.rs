@@ -18,7 +18,7 @@ use super::dependencies::Forget;
 use super::limited_joins::LimitJoins;
 use super::lossy_casts::HideCasts;
 use super::made_texts::SmallBatches;
-use super::null_keys::{Apart, NoMoreKeys};
+use super::null_keys::{NoMoreKeys, NullKeyBarrier};
 use super::opaque::HideProperties;
 use super::wide_keys::NoWideKeys;
 use super::{PhysicalRule, Rule};
@@ -47,7 +47,7 @@ pub(super) fn rules() -> Vec<Rule> {
             rules.push(Arc::new(Forget));
         }
         if rule.name() == MERGES {
-            rules.push(Arc::new(Apart));
+            rules.push(Arc::new(NullKeyBarrier));
             rules.push(Arc::new(NoWideKeys));
         }
         rules.push(match rule.name() == MAKES_KEYS {

@@ -1,6 +1,6 @@
 //! Estimates how many rows a plan yields, to decide which rows of a join are kept in memory.
 //!
-//! In: a physical plan before its rows are distributed. Out: an [`Estimate`]. Public tables tell their numbers of rows at any
+//! In: a physical plan before its rows are distributed. Out: an [`RowEstimate`]. Public tables tell their numbers of rows at any
 //! time. Private tables tell nothing before the charge: the declared rows of a unit stand for their size. Once a charge is
 //! durable, [`PaidFor`] allows the numbers of rows that files and tables in memory know of themselves.
 //!
@@ -104,40 +104,40 @@ impl Sizes {
     }
 
     /// The estimated rows of a plan.
-    pub(super) fn estimate(self, plan: &Arc<dyn ExecutionPlan>) -> Estimate {
+    pub(super) fn estimate(self, plan: &Arc<dyn ExecutionPlan>) -> RowEstimate {
         if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
             let known = if self == Self::Read { rows_of(scan.unprotected()) } else { None };
-            return Estimate::all(match known {
+            return RowEstimate::all(match known {
                 Some(rows) => number(rounded(rows)),
                 None => UNITS * f64::from(scan.rows_of_a_unit()),
             });
         }
-        let children: Vec<Estimate> =
+        let children: Vec<RowEstimate> =
             plan.children().into_iter().map(|child| self.estimate(child)).collect();
         if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-            let input = Estimate::sum(&children);
-            return Estimate { rows: input.rows * share_of_filter(filter), ..input };
+            let input = RowEstimate::sum(&children);
+            return RowEstimate { rows: input.rows * share_of_filter(filter), ..input };
         }
         match (plan.downcast_ref::<HashJoinExec>(), children.as_slice()) {
-            (Some(join), [left, right]) => Estimate::joined(*left, *right, *join.join_type()),
+            (Some(join), [left, right]) => RowEstimate::joined(*left, *right, *join.join_type()),
             (None, [rows, table]) if plan.is::<LookUpExec>() => {
-                Estimate::joined(*rows, *table, JoinType::Inner)
+                RowEstimate::joined(*rows, *table, JoinType::Inner)
             }
-            (_, []) => Estimate::all(rows_of(plan).map_or(PUBLIC, number)),
-            (_, children) => Estimate::sum(children),
+            (_, []) => RowEstimate::all(rows_of(plan).map_or(PUBLIC, number)),
+            (_, children) => RowEstimate::sum(children),
         }
     }
 }
 
 /// The approximate number of rows of a plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Estimate {
+pub(super) struct RowEstimate {
     pub(super) rows: f64,
     /// How many they were without conditions.
     all: f64,
 }
 
-impl Estimate {
+impl RowEstimate {
     fn all(rows: f64) -> Self {
         Self { rows, all: rows }
     }

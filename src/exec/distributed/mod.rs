@@ -20,6 +20,6 @@ pub use crate::functions::function_parts::Function;
 pub use functions::Aggregate;
 pub use key::BoundingKey;
 pub use limits::limited;
-pub use operators::{MOST_BYTES_OF_ROWS, Operator, Part, bounded_unit};
+pub use operators::{InputOperator, MOST_BYTES_OF_ROWS, Operator, bounded_unit};
 pub use site::{CannotRunThere, Here, Site};
 pub(crate) use site::{place, refused_by_site, site_of};

@@ -2,7 +2,7 @@
 //!
 //! In: an operator of the engine below the privatizing one. Out: an [`Operator`], which holds everything that the operator is made
 //! of except its inputs and the key of its bounds. DataFusion's own operators have no description here: DataFusion has one for each.
-//! [`Part`] says of every operator of a bounded input which of the two it is, or that it cannot be sent.
+//! [`InputOperator`] says of every operator of a bounded input which of the two it is, or that it cannot be sent.
 //!
 //! ```text
 //! BoundContributionsExec   ─▶ Part::Own(Operator)        unit 0, keys [1], the key space, the aggregates and their bounds
@@ -55,7 +55,7 @@ pub const MOST_BYTES_OF_ROWS: usize = 2 << 20;
 
 /// An operator of a bounded input, as it is sent.
 #[derive(Debug, Clone)]
-pub enum Part {
+pub enum InputOperator {
     /// One of the engine.
     Own(Operator),
     /// One of DataFusion, which describes itself.
@@ -126,7 +126,7 @@ impl Space {
     }
 }
 
-impl Part {
+impl InputOperator {
     /// What an operator of a bounded input is, for a session of this configuration. Before the charge, the files of some tables
     /// are not known, and none of what is described may be sent.
     ///

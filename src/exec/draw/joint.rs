@@ -42,7 +42,7 @@ mod tests;
 
 /// One group's released statistic.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Estimate {
+pub(crate) struct JointEstimate {
     /// The value, in the columns' own units.
     pub(crate) value: f64,
     /// With 95 %, the bounded statistic is within this distance of the value; infinite if nothing bounds it.
@@ -51,13 +51,13 @@ pub(crate) struct Estimate {
 
 /// A column: the number of its factors, and its interval in its own unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Side {
+struct JointColumn {
     degree: i32,
     lo: f64,
     width: f64,
 }
 
-impl Side {
+impl JointColumn {
     fn new(axis: &Axis) -> Self {
         let float = |value: &Rational| value.to_f64().unwrap_or(0.0);
         let step = step(axis);
@@ -86,8 +86,8 @@ impl Side {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct JointScale {
     joint: Joint,
-    x: Side,
-    y: Side,
+    x: JointColumn,
+    y: JointColumn,
     /// What one row adds to all entries together.
     weight: f64,
     /// t over the weight: the size that no noise exceeds with 95 %, in rows.
@@ -112,8 +112,8 @@ impl JointScale {
     pub(crate) fn new(moments: &JointMoments, noise: f64) -> Self {
         Self {
             joint: moments.joint,
-            x: Side::new(moments.pairs.x()),
-            y: Side::new(moments.pairs.y()),
+            x: JointColumn::new(moments.pairs.x()),
+            y: JointColumn::new(moments.pairs.y()),
             weight: moments.pairs.weight().to_f64().unwrap_or(1.0).max(1.0),
             noise,
         }
@@ -127,7 +127,7 @@ impl JointScale {
     /// correlation lies in [−1, 1], its square in [0, 1], a covariance within a quarter of the product of the ranges (half
     /// of it over n − 1). With 95 %, the statistic without noise, if it has a value, is within `within` of the value.
     /// Source: the argument above.
-    pub(crate) fn of(&self, sums: &[i128]) -> Option<Estimate> {
+    pub(crate) fn of(&self, sums: &[i128]) -> Option<JointEstimate> {
         let moments = self.moments(sums)?;
         let area = self.x.width * self.y.width;
         match self.joint {
@@ -161,7 +161,7 @@ impl JointScale {
             Joint::RegrSlope => {
                 let (slope, off) = self.slope(&moments)?;
                 let unit = self.y.width / self.x.width;
-                Some(Estimate { value: slope * unit, within: off * unit })
+                Some(JointEstimate { value: slope * unit, within: off * unit })
             }
             Joint::RegrIntercept => {
                 let (slope, off) = self.slope(&moments)?;
@@ -173,7 +173,7 @@ impl JointScale {
                     let means = self.all(|u, v| (v - s) - slope * (u - r));
                     tau * means + off * ((zero - r).abs() + tau * self.all(|u, _| u - r))
                 });
-                Some(Estimate { value, within: within * self.y.width })
+                Some(JointEstimate { value, within: within * self.y.width })
             }
         }
     }
@@ -303,6 +303,6 @@ impl JointScale {
 }
 
 /// A value with the ends of what it may be.
-fn estimate(value: f64, low: f64, high: f64) -> Estimate {
-    Estimate { value, within: (value - low).max(high - value).max(0.0) }
+fn estimate(value: f64, low: f64, high: f64) -> JointEstimate {
+    JointEstimate { value, within: (value - low).max(high - value).max(0.0) }
 }

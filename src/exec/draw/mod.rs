@@ -78,7 +78,7 @@ fn drawn(
     let mut mean_rows: Vec<ArrayRef> = Vec::new();
     let mut rungs: Vec<ArrayRef> = Vec::new();
     let mut rows: Option<Vec<usize>> = None;
-    let mut vectors = together::Drawn::new();
+    let mut vectors = together::DrawnVectors::new();
     let mut bounds = BTreeMap::new();
     let deciding = specification.hidden.as_ref().and_then(|(hidden, _)| hidden.counter());
     let mut compared: Option<Vec<i128>> = None;
@@ -188,7 +188,7 @@ fn drawn(
 fn of_vector(
     draw_plan: &DrawPlan,
     together: &Together,
-    vector: &[together::Parts],
+    vector: &[together::NoisyVector],
 ) -> Result<(ArrayRef, Option<ArrayRef>), DrawError> {
     let measure = &draw_plan.measure;
     if measure.is_mean() {

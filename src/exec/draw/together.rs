@@ -17,10 +17,10 @@ use crate::release::mechanism::{Part, Together, Vector};
 use crate::sampler::QueryRng;
 
 /// The noisy vectors that were drawn, each as (A, B) or (A, B, C) by key; without a third, C is 0.
-pub(super) type Drawn = BTreeMap<Vector, Vec<Parts>>;
+pub(super) type DrawnVectors = BTreeMap<Vector, Vec<NoisyVector>>;
 
 /// A vector of one key.
-pub(super) type Parts = [i128; 3];
+pub(super) type NoisyVector = [i128; 3];
 
 /// The vector that a measure reads, drawn when the first one reads it.
 ///
@@ -31,9 +31,9 @@ pub(super) fn vector<'a>(
     draw_plan: &DrawPlan,
     specification: &Specification,
     gathered: &[Gathered],
-    known: &'a mut Drawn,
+    known: &'a mut DrawnVectors,
     rng: &mut QueryRng,
-) -> Result<&'a [Parts], DrawError> {
+) -> Result<&'a [NoisyVector], DrawError> {
     let entry = match known.entry(together.vector) {
         Entry::Occupied(known) => return Ok(known.into_mut()),
         Entry::Vacant(entry) => entry,
@@ -52,7 +52,7 @@ fn exact(
     together: &Together,
     specification: &Specification,
     gathered: &[Gathered],
-) -> Result<Vec<Parts>, DrawError> {
+) -> Result<Vec<NoisyVector>, DrawError> {
     let sums = |measure: usize, place: usize| {
         let plan = specification.draw_plans.get(measure)?;
         match gathered.get(plan.bounded_input)? {
@@ -94,7 +94,7 @@ fn pair_of(together: &Together, count: i128, sum: i128) -> Option<(i128, i128)> 
 
 /// COUNT = (A + B)/w, or SUM = lo·COUNT + A in steps of the grid, rounded to a whole number; a half to the even one, which favours
 /// neither side. Of the vector of a variance, COUNT = S/w² and SUM = lo·COUNT + (B + 2C)/2w.
-pub(super) fn whole(together: &Together, [a, b, c]: Parts) -> i128 {
+pub(super) fn whole(together: &Together, [a, b, c]: NoisyVector) -> i128 {
     let [a, b, c] = [a, b, c].map(BigInt::from);
     let width = BigInt::from(together.width);
     let of = |numerator: BigInt, denominator: &BigInt| {
@@ -123,7 +123,7 @@ pub(super) fn whole(together: &Together, [a, b, c]: Parts) -> i128 {
 ///
 /// # Guarantee
 /// The mean is lo + w·above/(above + below). `None` if a number does not fit.
-pub(super) fn around_mean(together: &Together, [a, b, c]: Parts) -> Option<(i128, i128)> {
+pub(super) fn around_mean(together: &Together, [a, b, c]: NoisyVector) -> Option<(i128, i128)> {
     match together.of_moments() {
         false => Some((a, b)),
         true => {

@@ -12,7 +12,7 @@ use arrow::row::{RowConverter, SortField};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::memory_pool::MemoryReservation;
 
-use super::column::Column;
+use super::column::ColumnCodes;
 use crate::codes::Encoder;
 use crate::exec::operator::bound_contributions::canonical;
 
@@ -21,7 +21,7 @@ use crate::exec::operator::bound_contributions::canonical;
 pub(super) struct Chunk {
     pub(super) rows: usize,
     /// For each column the code of each row.
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<ColumnCodes>,
     /// The unit of each row, by its number; empty where rows are not weighed.
     pub(super) units: Vec<u32>,
     /// The units in the order of their numbers.
@@ -36,14 +36,14 @@ pub(super) const OF_A_NAME: usize = 64;
 impl Chunk {
     /// The bytes that it takes.
     fn bytes(&self) -> usize {
-        let codes: usize = self.columns.iter().map(Column::bytes).sum();
+        let codes: usize = self.columns.iter().map(ColumnCodes::bytes).sum();
         let names = self.names.capacity() * OF_A_NAME + self.of_names;
         codes + self.units.capacity() * 4 + names
     }
 }
 
 /// Gives codes to the rows of one partition.
-pub(super) struct Reader {
+pub(super) struct CodingReader {
     encoders: Arc<Vec<Encoder>>,
     /// The place of the first coded column.
     first: usize,
@@ -55,7 +55,7 @@ pub(super) struct Reader {
     reserved: MemoryReservation,
 }
 
-impl Reader {
+impl CodingReader {
     /// A reader of rows whose coded columns begin at `first`; before them stands the unit, if it is of a type.
     pub(super) fn new(
         encoders: Arc<Vec<Encoder>>,
@@ -67,7 +67,7 @@ impl Reader {
             Some(unit) => Some(RowConverter::new(vec![SortField::new(unit.clone())])?),
             None => None,
         };
-        let columns = encoders.iter().map(|encoder| Column::new(encoder.len())).collect();
+        let columns = encoders.iter().map(|encoder| ColumnCodes::new(encoder.len())).collect();
         let chunk = Chunk { columns, ..Chunk::default() };
         Ok(Self { encoders, first, units, chunk, codes: Vec::new(), reserved })
     }

@@ -10,7 +10,7 @@
 
 /// The codes of a column, row by row.
 #[derive(Debug)]
-pub(super) enum Column {
+pub(super) enum ColumnCodes {
     /// Below 256.
     Bytes(Vec<u8>),
     /// All others.
@@ -21,7 +21,7 @@ pub(super) enum Column {
 #[derive(Debug)]
 pub(super) struct Beyond;
 
-impl Column {
+impl ColumnCodes {
     /// A column without rows, of so many codes.
     pub(super) fn new(size: usize) -> Self {
         if size <= 1 << u8::BITS { Self::Bytes(Vec::new()) } else { Self::Wide(Vec::new()) }

@@ -15,7 +15,7 @@ use std::thread;
 use datafusion::execution::memory_pool::MemoryReservation;
 use num_traits::{AsPrimitive, WrappingAdd, WrappingMul};
 
-use super::column::Column;
+use super::column::ColumnCodes;
 use super::joint::{Joint, joint};
 use super::weigh::Weighed;
 use crate::exec::Deadline;
@@ -82,8 +82,8 @@ impl CodedRows {
     }
 
     /// Counts the rows into these tables, and adds the tables up for their sets.
-    fn count_into(&self, tables: &mut [Table<'_>]) -> Result<(), CountError> {
-        let mut places = Places::default();
+    fn count_into(&self, tables: &mut [CountTable<'_>]) -> Result<(), CountError> {
+        let mut places = BlockCells::default();
         let mut since = 0_usize;
         for chunk in &self.chunks {
             let mut first = 0;
@@ -112,13 +112,13 @@ impl CodedRows {
 
 /// The cells of the rows of a block.
 #[derive(Default)]
-struct Places {
+struct BlockCells {
     small: Vec<u16>,
     large: Vec<u32>,
 }
 
 /// The cells that are counted.
-enum Cells {
+enum CountedCells {
     /// Rows, since they were last added up.
     Rows(Vec<u32>),
     /// What rows weigh.
@@ -126,13 +126,13 @@ enum Cells {
 }
 
 /// Columns that are counted together, and the counts of the sets that follow.
-struct Table<'s> {
+struct CountTable<'s> {
     columns: Columns,
-    cells: Cells,
+    cells: CountedCells,
     sets: Vec<(&'s Columns, usize, Vec<i64>)>,
 }
 
-impl Table<'_> {
+impl CountTable<'_> {
     /// Counts the rows of a block; `None` if a code has no cell.
     fn count(
         &mut self,
@@ -140,7 +140,7 @@ impl Table<'_> {
         sizes: &[usize],
         first: usize,
         last: usize,
-        places: &mut Places,
+        places: &mut BlockCells,
     ) -> Option<()> {
         let columns = self.columns.as_slice();
         let columns = || columns.iter().map(|at| Some((chunk.columns.get(*at)?, *sizes.get(*at)?)));
@@ -160,13 +160,15 @@ impl Table<'_> {
         for (set, _, counts) in &mut self.sets {
             let to = onto(&self.columns, set, sizes);
             match &self.cells {
-                Cells::Rows(cells) => add_up(cells.iter().copied().map(i64::from), &to, counts),
-                Cells::Weights(cells) => add_up(cells.iter().copied(), &to, counts),
+                CountedCells::Rows(cells) => {
+                    add_up(cells.iter().copied().map(i64::from), &to, counts)
+                }
+                CountedCells::Weights(cells) => add_up(cells.iter().copied(), &to, counts),
             }
         }
         match &mut self.cells {
-            Cells::Rows(cells) => cells.fill(0),
-            Cells::Weights(cells) => cells.fill(0),
+            CountedCells::Rows(cells) => cells.fill(0),
+            CountedCells::Weights(cells) => cells.fill(0),
         }
     }
 }
@@ -185,7 +187,7 @@ fn add_up(cells: impl Iterator<Item = i64>, to: &[u32], counts: &mut [i64]) {
 fn place<'c, P>(
     places: &mut Vec<P>,
     rows: usize,
-    columns: impl Iterator<Item = Option<(&'c Column, usize, std::ops::Range<usize>)>>,
+    columns: impl Iterator<Item = Option<(&'c ColumnCodes, usize, std::ops::Range<usize>)>>,
 ) -> Option<()>
 where
     P: Copy + Default + WrappingAdd + WrappingMul + From<u8> + From<u16> + TryFrom<usize> + 'static,
@@ -197,8 +199,8 @@ where
         // A column of all 2¹⁶ places is alone, and everything before it is 0.
         let size = P::try_from(size).unwrap_or_default();
         match column {
-            Column::Bytes(codes) => next(places, codes.get(block)?, size),
-            Column::Wide(codes) => next(places, codes.get(block)?, size),
+            ColumnCodes::Bytes(codes) => next(places, codes.get(block)?, size),
+            ColumnCodes::Wide(codes) => next(places, codes.get(block)?, size),
         }
     }
     Some(())
@@ -215,7 +217,7 @@ where
     }
 }
 
-impl Cells {
+impl CountedCells {
     /// Counts one row for each place, or what it weighs; `None` if a place has no cell, or weights are missing.
     fn add<P: Copy + AsPrimitive<usize>>(
         &mut self,
@@ -263,12 +265,12 @@ impl Count for CodedRows {
         for Joint { columns, sets: own } in together {
             let cells = columns.cells(&self.sizes);
             let cells = match is_weighed {
-                true => Cells::Weights(vec![0; cells]),
-                false => Cells::Rows(vec![0; cells]),
+                true => CountedCells::Weights(vec![0; cells]),
+                false => CountedCells::Rows(vec![0; cells]),
             };
             let own = own.into_iter().filter_map(|at| Some((sets.get(at)?, at)));
             let own = own.map(|(set, at)| (set, at, vec![0; set.cells(&self.sizes)])).collect();
-            tables.push(Table { columns, cells, sets: own });
+            tables.push(CountTable { columns, cells, sets: own });
         }
         let threads = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = threads.min(tables.len()).max(1);
@@ -306,7 +308,7 @@ mod tests {
 
     fn rows(rng: &mut QueryRng, sizes: &[usize], rows: usize, weighed: bool) -> Weighed {
         let columns = sizes.iter().map(|size| {
-            let mut column = Column::new(*size);
+            let mut column = ColumnCodes::new(*size);
             let codes: Vec<u16> =
                 (0..rows).map(|_| u16::try_from(rng.below_u64(*size as u64)).unwrap()).collect();
             column.extend(&codes).unwrap();
@@ -318,10 +320,10 @@ mod tests {
         Weighed { rows, columns, weights }
     }
 
-    fn code(column: &Column, row: usize) -> usize {
+    fn code(column: &ColumnCodes, row: usize) -> usize {
         match column {
-            Column::Bytes(codes) => usize::from(codes[row]),
-            Column::Wide(codes) => usize::from(codes[row]),
+            ColumnCodes::Bytes(codes) => usize::from(codes[row]),
+            ColumnCodes::Wide(codes) => usize::from(codes[row]),
         }
     }
 
@@ -418,9 +420,9 @@ mod tests {
     fn tables_are_added_up_in_between() {
         let sizes = [2, 3];
         let (first, both) = (Columns::new([0]), Columns::new([0, 1]));
-        let cells = Cells::Rows(vec![1, 2, 3, 4, 5, u32::MAX]);
+        let cells = CountedCells::Rows(vec![1, 2, 3, 4, 5, u32::MAX]);
         let sets = vec![(&first, 0, vec![0; 2]), (&both, 1, vec![7; 6])];
-        let mut table = Table { columns: both.clone(), cells, sets };
+        let mut table = CountTable { columns: both.clone(), cells, sets };
         table.settle(&sizes);
         table.settle(&sizes);
         assert_eq!(table.sets[0].2, [6, 9 + i64::from(u32::MAX)]);
@@ -430,7 +432,7 @@ mod tests {
     #[test]
     fn codes_and_columns_that_do_not_exist_are_errors() {
         let coded = |code: u16, rows: usize, sizes: Vec<usize>| {
-            let mut column = Column::new(2);
+            let mut column = ColumnCodes::new(2);
             column.extend(&[code]).unwrap();
             let chunk = Weighed { rows, columns: vec![column], weights: None };
             CodedRows::new(vec![chunk], sizes, Deadline::default(), Vec::new())
@@ -441,8 +443,8 @@ mod tests {
         let sound = coded(1, 1, vec![2]).unwrap();
         assert_eq!(sound.count(&[Columns::new([0])]).unwrap(), [[0, 1]]);
         assert!(sound.count(&[Columns::new([1])]).is_err());
-        assert!(Column::new(256).extend(&[256]).is_err());
-        assert!(Column::new(257).extend(&[256]).is_ok());
+        assert!(ColumnCodes::new(256).extend(&[256]).is_err());
+        assert!(ColumnCodes::new(257).extend(&[256]).is_ok());
         assert_eq!(format!("{sound:?}"), "CodedRows { .. }");
     }
 

@@ -30,7 +30,7 @@ use crate::codes::Encoder;
 use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::synthetic::SyntheticRelease;
 use crate::sampler::QueryRng;
-use chunk::{Chunk, Reader};
+use chunk::{Chunk, CodingReader};
 
 mod chunk;
 mod column;
@@ -188,7 +188,7 @@ async fn collected(
     for partition in 0..plan.output_partitioning().partition_count() {
         let rows = plan.execute(partition, Arc::clone(context))?;
         let reserved = MemoryConsumer::new(format!("coded rows[{partition}]")).register(pool);
-        let reader = Reader::new(Arc::clone(&encoders), first, unit.as_ref(), reserved)?;
+        let reader = CodingReader::new(Arc::clone(&encoders), first, unit.as_ref(), reserved)?;
         readers.push((rows, reader));
     }
     // Codes, too, count as memory of the statement, as rows do that operators keep.

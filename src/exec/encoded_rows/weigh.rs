@@ -11,14 +11,14 @@ use std::collections::HashMap;
 use datafusion::common::{Result, internal_err};
 
 use super::chunk::{Chunk, OF_A_NAME};
-use super::column::Column;
+use super::column::ColumnCodes;
 use crate::synthetic::Sensitivity;
 
 /// Rows as codes, and what they weigh in grid units.
 #[derive(Debug)]
 pub(super) struct Weighed {
     pub(super) rows: usize,
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<ColumnCodes>,
     /// The weight of each row; `None` where each weighs 1.
     pub(super) weights: Option<Vec<i64>>,
 }

@@ -200,7 +200,7 @@ impl ExecutionPlan for CountPlacesExec {
     ) -> Result<SendableRecordBatchStream> {
         let reservation = MemoryConsumer::new(format!("CountPlacesExec[{partition}]"))
             .register(context.memory_pool());
-        let counts = Counts::new(&self.space, self.places, self.filter)?;
+        let counts = PartitionCounts::new(&self.space, self.places, self.filter)?;
         reservation.try_resize(counts.numbers.size()).map_err(|_| failed())?;
         // What the rows below need has precedence.
         let partitions = self.properties.partitioning.partition_count();
@@ -217,10 +217,10 @@ impl ExecutionPlan for CountPlacesExec {
 }
 
 /// The counts of one partition. The number of a group and place is the group's times the width, and the place.
-struct Counts {
+struct PartitionCounts {
     columns: Vec<ArrayRef>,
     index: KeyIndex,
-    numbers: Numbers,
+    numbers: PlaceNumbers,
     /// How many numbers there are.
     all: u64,
     /// The places of the axis, and one for all beyond it.
@@ -232,7 +232,7 @@ struct Counts {
 }
 
 /// What is known of the numbers of groups and places.
-enum Numbers {
+enum PlaceNumbers {
     /// How many rows have each number.
     Counted(Vec<u32>),
     /// The number of each row, less the group's; a list for each group.
@@ -241,7 +241,7 @@ enum Numbers {
     Listed(Vec<u64>),
 }
 
-impl Numbers {
+impl PlaceNumbers {
     /// None, for so many groups and places of each; `few` if they may all have counters.
     fn new(groups: usize, width: u64, few: Option<usize>) -> Self {
         if let Some(few) = few {
@@ -324,7 +324,7 @@ impl Numbers {
     }
 }
 
-impl Counts {
+impl PartitionCounts {
     fn new(space: &KeySpace, places: u64, filter: Option<usize>) -> Result<Self> {
         let all = numbered(space.len(), places).ok_or_else(failed)?;
         let few = usize::try_from(all).ok().filter(|numbers| *numbers <= MANY);
@@ -332,7 +332,7 @@ impl Counts {
         Ok(Self {
             columns: space.columns().to_vec(),
             index: space.index()?,
-            numbers: Numbers::new(space.len(), width, few),
+            numbers: PlaceNumbers::new(space.len(), width, few),
             all,
             width,
             filter,
@@ -357,19 +357,19 @@ impl Counts {
     fn count_listed(&mut self) -> Result<()> {
         let mut counts = vec![0; usize::try_from(self.all).map_err(|_| failed())?];
         match &self.numbers {
-            Numbers::Counted(_) => return Ok(()),
-            Numbers::Places(lists) => {
+            PlaceNumbers::Counted(_) => return Ok(()),
+            PlaceNumbers::Places(lists) => {
                 for (group, list) in (0_u64..).zip(lists) {
                     let first = group * self.width;
                     let mut numbers = list.iter().map(|place| first + u64::from(*place));
                     numbers.try_for_each(|number| count_one(&mut counts, number))?;
                 }
             }
-            Numbers::Listed(listed) => {
+            PlaceNumbers::Listed(listed) => {
                 listed.iter().try_for_each(|number| count_one(&mut counts, *number))?;
             }
         }
-        self.numbers = Numbers::Counted(counts);
+        self.numbers = PlaceNumbers::Counted(counts);
         Ok(())
     }
 
@@ -402,12 +402,12 @@ impl Counts {
     /// The first group and place from `next` on that a row has, how many rows have them, and where to look for those behind them.
     fn count(&self, (mut list, mut next): (usize, usize)) -> Option<(u64, u64, u64, Next)> {
         match &self.numbers {
-            Numbers::Counted(counts) => {
+            PlaceNumbers::Counted(counts) => {
                 let at = next + counts.get(next..)?.iter().position(|count| *count > 0)?;
                 let (group, place) = u64::try_from(at).ok()?.div_rem(&self.width);
                 Some((group, place, counts[at].into(), (list, at + 1)))
             }
-            Numbers::Places(sorted) => {
+            PlaceNumbers::Places(sorted) => {
                 while sorted.get(list)?.len() == next {
                     (list, next) = (list + 1, 0);
                 }
@@ -416,7 +416,7 @@ impl Counts {
                 let group = u64::try_from(list).ok()?;
                 Some((group, equal[0].into(), rows, (list, next + equal.len())))
             }
-            Numbers::Listed(sorted) => {
+            PlaceNumbers::Listed(sorted) => {
                 let equal = sorted.get(next..)?.chunk_by(u64::eq).next()?;
                 let (group, place) = equal[0].div_rem(&self.width);
                 let rows = u64::try_from(equal.len()).ok()?;
@@ -441,7 +441,7 @@ fn count_one(counts: &mut [u32], number: u64) -> Result<()> {
 struct Counted {
     /// What is not counted yet.
     rows: Option<SendableRecordBatchStream>,
-    counts: Counts,
+    counts: PartitionCounts,
     schema: SchemaRef,
     next: Next,
     /// The memory of the counts, until all have come out.
@@ -477,9 +477,9 @@ impl Counted {
                 }
             }
             let is_full = match self.counts.numbers {
-                Numbers::Counted(_) if !fits => return Err(failed()),
-                Numbers::Counted(_) => false,
-                Numbers::Places(_) | Numbers::Listed(_) => {
+                PlaceNumbers::Counted(_) if !fits => return Err(failed()),
+                PlaceNumbers::Counted(_) => false,
+                PlaceNumbers::Places(_) | PlaceNumbers::Listed(_) => {
                     !fits || self.counts.numbers.size() > self.most
                 }
             };
@@ -507,7 +507,7 @@ impl Counted {
             count.push(i64::try_from(rows).map_err(|_| failed())?);
             self.next = next;
         }
-        if let Numbers::Places(lists) = &mut self.counts.numbers {
+        if let PlaceNumbers::Places(lists) = &mut self.counts.numbers {
             lists[before..self.next.0].fill(Vec::new());
         }
         if count.is_empty() {

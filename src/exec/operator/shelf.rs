@@ -44,7 +44,7 @@ const MOST_FILES: usize = 256;
 pub(crate) struct Shelf<T> {
     /// Those in memory.
     pub(crate) held: Vec<T>,
-    folder: Folder,
+    folder: ShelfFolder,
     open: Option<Open>,
     written: Vec<Arc<dyn SpillFile>>,
     /// The files that were written before what is in memory was numbered anew.
@@ -55,7 +55,7 @@ pub(crate) struct Shelf<T> {
 
 /// Where batches of one schema are written.
 #[derive(Clone)]
-struct Folder {
+struct ShelfFolder {
     disk: Arc<DiskManager>,
     schema: SchemaRef,
 }
@@ -66,7 +66,7 @@ struct Open {
     file: Arc<dyn SpillFile>,
 }
 
-impl Folder {
+impl ShelfFolder {
     fn open(&self) -> Result<Open> {
         let file = self.disk.create_tmp_file("rows").map_err(|_| failed())?;
         let writer = file.open_writer().map_err(|_| failed())?;
@@ -99,7 +99,7 @@ impl<T> Shelf<T> {
             }
             MemoryLimit::Finite(_) | MemoryLimit::Infinite | MemoryLimit::Unknown => None,
         };
-        let folder = Folder { disk, schema };
+        let folder = ShelfFolder { disk, schema };
         Self { held: Vec::new(), folder, open: None, written: Vec::new(), own_numbers: 0, share }
     }
 
@@ -158,10 +158,10 @@ impl<T> Shelf<T> {
     ///
     /// # Errors
     /// A constant text if a file cannot be finished or opened.
-    pub(crate) fn written(&mut self) -> Result<Vec<Written>> {
+    pub(crate) fn written(&mut self) -> Result<Vec<SpilledFile>> {
         self.close()?;
         let files = self.written.iter().enumerate();
-        files.map(|(i, file)| Written::new(file.as_ref(), i < self.own_numbers)).collect()
+        files.map(|(i, file)| SpilledFile::new(file.as_ref(), i < self.own_numbers)).collect()
     }
 
     /// Files to which the rows of one of `readers` partitions are dealt, at most `turns`.
@@ -231,7 +231,7 @@ impl Dealt {
 }
 
 /// The batches of one file.
-pub(crate) struct Written {
+pub(crate) struct SpilledFile {
     bytes: Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>,
     left: Buffer,
     decoder: StreamDecoder,
@@ -239,7 +239,7 @@ pub(crate) struct Written {
     pub(crate) own_numbers: bool,
 }
 
-impl Written {
+impl SpilledFile {
     /// The batches of a finished file.
     ///
     /// # Errors

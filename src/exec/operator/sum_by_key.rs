@@ -30,8 +30,8 @@ use datafusion::physical_plan::{
 use futures::{StreamExt, stream};
 
 use super::bound_contributions::{
-    AggregateInput, Columns, KeyIndex, KeySpace, Sources, check, is_sum_of_rows, output_schema,
-    reserved, with_keys,
+    AggregateInput, ColumnSums, KeyIndex, KeySpace, ValueSources, check, is_sum_of_rows,
+    output_schema, reserved, with_keys,
 };
 use crate::grid::failed;
 
@@ -44,7 +44,7 @@ pub(crate) struct SumByKeyExec {
     input: Arc<dyn ExecutionPlan>,
     space: KeySpace,
     inputs: Arc<Vec<AggregateInput>>,
-    sources: Arc<Sources>,
+    sources: Arc<ValueSources>,
     properties: Arc<PlanProperties>,
     /// The memory of all partitions, which the first one takes for all: rows of one must not decide whether there is memory for
     /// another.
@@ -81,7 +81,7 @@ impl SumByKeyExec {
             return plan_err!("a row that is a unit of its own is only added up");
         }
         let schema = output_schema(&schema, &keys, &inputs)?;
-        let sources = Arc::new(Sources::new(&inputs)?);
+        let sources = Arc::new(ValueSources::new(&inputs)?);
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
@@ -183,7 +183,7 @@ impl ExecutionPlan for SumByKeyExec {
         self.reserve(&context)?;
         let mut rows = self.input.execute(partition, context)?;
         let (inputs, sources) = (Arc::clone(&self.inputs), Arc::clone(&self.sources));
-        let mut totals = Totals::new(self.space.clone(), inputs, sources)?;
+        let mut totals = PartitionTotals::new(self.space.clone(), inputs, sources)?;
         let schema = self.schema();
         let summed = async move {
             while let Some(batch) = rows.next().await {
@@ -196,23 +196,23 @@ impl ExecutionPlan for SumByKeyExec {
 }
 
 /// The totals of one partition.
-struct Totals {
+struct PartitionTotals {
     space: KeySpace,
     inputs: Arc<Vec<AggregateInput>>,
-    sources: Arc<Sources>,
+    sources: Arc<ValueSources>,
     index: KeyIndex,
-    columns: Option<Columns>,
+    columns: Option<ColumnSums>,
     places: Vec<u32>,
 }
 
-impl Totals {
+impl PartitionTotals {
     fn new(
         space: KeySpace,
         inputs: Arc<Vec<AggregateInput>>,
-        sources: Arc<Sources>,
+        sources: Arc<ValueSources>,
     ) -> Result<Self> {
         let index = space.index()?;
-        let columns = Columns::new(&inputs, &sources, space.len());
+        let columns = ColumnSums::new(&inputs, &sources, space.len());
         Ok(Self { space, inputs, sources, index, columns, places: Vec::new() })
     }
 

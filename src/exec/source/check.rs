@@ -17,9 +17,9 @@ use super::columns::{
     first_cells, hashes_content, other_column, plain_columns, same_columns, shape,
 };
 use super::declare::members;
-use super::file_set::Set;
-use super::lenient::Shape;
-use super::open_files::{Held, HeldFiles, STORE, Stamp};
+use super::file_set::FileSet;
+use super::lenient::TextFormat;
+use super::open_files::{HeldFiles, OpenFile, STORE, Stamp};
 use super::postgres::Servers;
 use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table, Unit, quoted};
 use crate::error::Error;
@@ -36,11 +36,11 @@ pub(crate) struct OpenFiles {
 
 #[derive(Default)]
 struct Open {
-    files: BTreeMap<String, Arc<Held>>,
+    files: BTreeMap<String, Arc<OpenFile>>,
     /// The files that are held to their fingerprints.
-    verified: Vec<Verified>,
+    verified: Vec<VerifiedFile>,
     /// The files of tables that have several, by what selects them.
-    sets: BTreeMap<(String, Files), Arc<Set>>,
+    sets: BTreeMap<(String, Files), Arc<FileSet>>,
     /// The hashes of the sets that are held to theirs.
     verified_sets: Vec<VerifiedSet>,
     /// The private tables of which a file was found to have other columns than were declared.
@@ -49,27 +49,27 @@ struct Open {
 
 /// A set, the hash of its names and bytes when constraints were verified on it, and whether only the hash counts.
 struct VerifiedSet {
-    set: Arc<Set>,
+    set: Arc<FileSet>,
     sha256: String,
     hashes: bool,
 }
 
 /// A file, and its properties at the time when its table's privacy unit was declared.
 #[derive(Clone, PartialEq)]
-struct Verified {
+struct VerifiedFile {
     location: String,
     fingerprint: Fingerprint,
     hashes: bool,
 }
 
 /// How much of a statement's files was read since some moment.
-pub(crate) struct Reading(Vec<(Arc<Held>, u64)>);
+pub(crate) struct Reading(Vec<(Arc<OpenFile>, u64)>);
 
 impl Reading {
     /// The percentage, at most 99, because there is work after the last byte; `None` where there are no bytes to read. A file
     /// that is read twice counts as read after the first time, and one that is read in part never counts as read.
     pub(crate) fn percent(&self) -> Option<u8> {
-        let size = |held: &Held| u128::from(held.stamp().size);
+        let size = |held: &OpenFile| u128::from(held.stamp().size);
         let all: u128 = self.0.iter().map(|(held, _)| size(held)).sum();
         let read: u128 = self
             .0
@@ -111,7 +111,7 @@ impl OpenFiles {
     ///
     /// # Errors
     /// If the file cannot be opened.
-    pub(super) fn held(&self, location: &str) -> io::Result<Arc<Held>> {
+    pub(super) fn held(&self, location: &str) -> io::Result<Arc<OpenFile>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(held) = open.files.get(location) {
             return Ok(Arc::clone(held));
@@ -139,13 +139,13 @@ impl OpenFiles {
     ///
     /// # Errors
     /// If one of them cannot be opened.
-    fn set(&self, location: &str, files: &Files) -> io::Result<Arc<Set>> {
+    fn set(&self, location: &str, files: &Files) -> io::Result<Arc<FileSet>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let selected = (location.to_owned(), files.clone());
         if let Some(set) = open.sets.get(&selected) {
             return Ok(Arc::clone(set));
         }
-        let set = Arc::new(Set::open(&self.store, location, files)?);
+        let set = Arc::new(FileSet::open(&self.store, location, files)?);
         open.sets.insert(selected, Arc::clone(&set));
         Ok(set)
     }
@@ -256,11 +256,11 @@ impl OpenFiles {
                 return Err(changed(table, what, declared_again(table)));
             }
             let (location, fingerprint) = (location.clone(), fingerprint.clone());
-            self.rely_on(Verified { location, fingerprint, hashes });
+            self.rely_on(VerifiedFile { location, fingerprint, hashes });
         }
         let shape = shape(*format, options)?;
         let named = match (format, shape) {
-            (FileFormat::Csv, Shape::Csv { header: true, delimiter, .. }) => {
+            (FileFormat::Csv, TextFormat::Csv { header: true, delimiter, .. }) => {
                 let header =
                     first_cells(&held, shape, delimiter).map_err(|_| unread("cannot be read"))?;
                 header.is_some_and(|header| has_header(&header, table))
@@ -338,7 +338,7 @@ impl OpenFiles {
     /// # Errors
     /// A refusal that names no file if one of them cannot be read or has other columns, or if the files differ from those that
     /// constraints were verified on. For a private table, it depends on its rows, and must not reach an analyst.
-    pub(super) fn checked(&self, table: &Table) -> Result<Arc<Set>, Error> {
+    pub(super) fn checked(&self, table: &Table) -> Result<Arc<FileSet>, Error> {
         let set = self.unchanged(table)?;
         match differing(&set, table)? {
             None => Ok(set),
@@ -366,7 +366,7 @@ impl OpenFiles {
     ///
     /// # Errors
     /// As [`OpenFiles::checked`], but for files with other columns.
-    fn unchanged(&self, table: &Table) -> Result<Arc<Set>, Error> {
+    fn unchanged(&self, table: &Table) -> Result<Arc<FileSet>, Error> {
         let Source::File { location, options, fingerprint, files: Some(files), .. } = &table.source
         else {
             return Err(Error::Internal);
@@ -395,7 +395,7 @@ impl OpenFiles {
         self.servers.rows(table, schema)
     }
 
-    fn rely_on(&self, verified: Verified) {
+    fn rely_on(&self, verified: VerifiedFile) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if !open.verified.contains(&verified) {
             open.verified.push(verified);
@@ -410,7 +410,7 @@ impl OpenFiles {
     /// system; or it was, and its bytes are still those that were verified. The result depends on files alone, never on a row.
     pub(crate) fn is_unchanged(&self) -> bool {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_verified = |set: &Arc<Set>| {
+        let is_verified = |set: &Arc<FileSet>| {
             let mut known = open.verified_sets.iter().filter(|known| Arc::ptr_eq(&known.set, set));
             let is_same = |known: &VerifiedSet| {
                 (set.is_untouched() && !known.hashes)
@@ -424,7 +424,7 @@ impl OpenFiles {
         if !open.sets.values().all(is_verified) {
             return false;
         }
-        open.verified.iter().all(|Verified { location, fingerprint, hashes }| {
+        open.verified.iter().all(|VerifiedFile { location, fingerprint, hashes }| {
             let Some(held) = open.files.get(location) else { return false };
             (held.is_untouched() && !hashes)
                 || held.sha256_now().is_ok_and(|hash| hash == fingerprint.sha256)
@@ -437,7 +437,7 @@ fn read_as(
     table: &Table,
     format: FileFormat,
     options: &BTreeMap<String, String>,
-    held: Arc<Held>,
+    held: Arc<OpenFile>,
 ) -> Option<Pinned> {
     let stamp = held.stamp();
     // An object has a version instead.
@@ -498,12 +498,12 @@ fn drifted(table: &Table, file: &str, other: &str) -> Error {
 ///
 /// # Errors
 /// A refusal that names no file, if one of them cannot be read.
-fn differing(set: &Set, table: &Table) -> Result<Option<(String, String)>, Error> {
+fn differing(set: &FileSet, table: &Table) -> Result<Option<(String, String)>, Error> {
     let Source::File { format, options, .. } = &table.source else { return Err(Error::Internal) };
     let shape = shape(*format, options)?;
     for ((held, shape), member) in members(set, shape, options).into_iter().zip(&set.members) {
         let other = match (format, shape) {
-            (FileFormat::Csv, Shape::Csv { header: true, delimiter, .. }) => {
+            (FileFormat::Csv, TextFormat::Csv { header: true, delimiter, .. }) => {
                 match first_cells(&held, shape, delimiter) {
                     // A text without a line has no rows.
                     Ok(None) => None,
@@ -535,7 +535,7 @@ fn differing(set: &Set, table: &Table) -> Result<Option<(String, String)>, Error
 ///
 /// # Errors
 /// A refusal that names no file, if its bytes cannot be read, or are being written.
-fn other_format(held: &Held, format: FileFormat, table: &Table) -> Result<String, Error> {
+fn other_format(held: &OpenFile, format: FileFormat, table: &Table) -> Result<String, Error> {
     match held.is_readable() && held.is_untouched() {
         true => Ok(format!("format than {format}")),
         false => Err(unread_files(table)),

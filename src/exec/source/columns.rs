@@ -18,8 +18,8 @@ use datafusion::datasource::physical_plan::parquet::Int96Coercer;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::compressed::Compression;
-use super::lenient::{Shape, read_cells, read_object};
-use super::open_files::{Chunks, Held, Reader};
+use super::lenient::{TextFormat, read_cells, read_object};
+use super::open_files::{Chunks, FileReader, OpenFile};
 use crate::catalog::{Column, FileFormat, Table};
 use crate::error::Error;
 use crate::functions::{computed_type, has_offset};
@@ -76,7 +76,7 @@ pub(super) fn is_true(value: Option<&String>, option: &str, unless: bool) -> Res
 pub(super) fn shape(
     format: FileFormat,
     options: &BTreeMap<String, String>,
-) -> Result<Shape, Error> {
+) -> Result<TextFormat, Error> {
     let header = is_true(options.get("has_header"), "has_header", true)?;
     let delimiter = match options.get("delimiter").map(String::as_bytes) {
         None => b',',
@@ -85,9 +85,9 @@ pub(super) fn shape(
     };
     let compression = Compression::of_options(options)?;
     Ok(match format {
-        FileFormat::Json => Shape::Json { compression },
+        FileFormat::Json => TextFormat::Json { compression },
         FileFormat::Csv | FileFormat::Parquet | FileFormat::Arrow => {
-            Shape::Csv { header, delimiter, compression }
+            TextFormat::Csv { header, delimiter, compression }
         }
     })
 }
@@ -97,9 +97,9 @@ pub(super) fn shape(
 /// # Errors
 /// [`Error::Catalog`] when it cannot be read or is not in its format.
 pub(super) fn plain_columns(
-    held: &Arc<Held>,
+    held: &Arc<OpenFile>,
     format: FileFormat,
-    shape: &Shape,
+    shape: &TextFormat,
     shown: &str,
 ) -> Result<SchemaRef, Error> {
     match held.columns.get() {
@@ -112,9 +112,9 @@ pub(super) fn plain_columns(
 }
 
 fn schema_of(
-    held: &Arc<Held>,
+    held: &Arc<OpenFile>,
     format: FileFormat,
-    shape: &Shape,
+    shape: &TextFormat,
     shown: &str,
 ) -> Result<SchemaRef, Error> {
     let wrong = |e: arrow::error::ArrowError| {
@@ -153,16 +153,16 @@ fn schema_of(
 }
 
 /// The columns that text seems to have.
-fn inferred(text: &[u8], shape: &Shape) -> Result<SchemaRef, arrow::error::ArrowError> {
+fn inferred(text: &[u8], shape: &TextFormat) -> Result<SchemaRef, arrow::error::ArrowError> {
     Ok(Arc::new(match shape {
-        Shape::Csv { header, delimiter, .. } => {
+        TextFormat::Csv { header, delimiter, .. } => {
             let format = arrow::csv::reader::Format::default()
                 .with_header(*header)
                 .with_delimiter(*delimiter)
                 .with_truncated_rows(true);
             format.infer_schema(text, None)?.0
         }
-        Shape::Json { .. } => arrow::json::reader::infer_json_schema(text, None)?.0,
+        TextFormat::Json { .. } => arrow::json::reader::infer_json_schema(text, None)?.0,
     }))
 }
 
@@ -170,19 +170,19 @@ fn inferred(text: &[u8], shape: &Shape) -> Result<SchemaRef, arrow::error::Arrow
 const OFFSETS: &str = "offsets";
 
 /// The columns of a text file as texts, but for those in which the first rows have moments with an offset: these have a zone.
-fn with_offsets(found: &SchemaRef, text: &[u8], shape: &Shape) -> SchemaRef {
+fn with_offsets(found: &SchemaRef, text: &[u8], shape: &TextFormat) -> SchemaRef {
     let mut moved = vec![false; found.fields().len()];
     let mut record = csv::ByteRecord::new();
     for line in text.split(|byte| *byte == b'\n') {
         match shape {
-            Shape::Csv { delimiter, .. } => {
+            TextFormat::Csv { delimiter, .. } => {
                 read_cells(line, *delimiter, &mut record);
                 let cells = record.iter().map(std::str::from_utf8);
                 for (seen, cell) in moved.iter_mut().zip(cells) {
                     *seen |= cell.is_ok_and(has_offset);
                 }
             }
-            Shape::Json { .. } => {
+            TextFormat::Json { .. } => {
                 let Some(object) = read_object(line) else { continue };
                 for (seen, field) in moved.iter_mut().zip(found.fields()) {
                     let cell = object.get(field.name()).and_then(serde_json::Value::as_str);
@@ -214,7 +214,7 @@ fn checked(schema: &SchemaRef, format: FileFormat, shown: &str) -> Result<Schema
 /// # Errors
 /// [`Error::Catalog`] for a file that cannot be read, is not in its format, or has other columns than the one before it.
 pub(super) fn common_columns(
-    files: &[(Arc<Held>, Shape)],
+    files: &[(Arc<OpenFile>, TextFormat)],
     format: FileFormat,
     shown: &str,
 ) -> Result<Option<SchemaRef>, Error> {
@@ -239,7 +239,7 @@ pub(super) fn common_columns(
     let mut sample = Sample::default();
     let mut cells: Option<csv::ByteRecord> = None;
     for (held, shape) in files {
-        if let Shape::Csv { header, delimiter, .. } = shape {
+        if let TextFormat::Csv { header, delimiter, .. } = shape {
             let first = first_cells(held, *shape, *delimiter).map_err(read)?;
             // A text without a line has no rows.
             let Some(first) = first else { continue };
@@ -264,8 +264,8 @@ pub(super) fn common_columns(
 /// # Errors
 /// If the file cannot be read.
 pub(super) fn first_cells(
-    held: &Arc<Held>,
-    shape: Shape,
+    held: &Arc<OpenFile>,
+    shape: TextFormat,
     delimiter: u8,
 ) -> io::Result<Option<csv::ByteRecord>> {
     let mut lines = shape.lines(held.reader())?;
@@ -285,26 +285,26 @@ struct Sample {
 }
 
 impl Sample {
-    fn add(&mut self, file: Reader, shape: &Shape) -> io::Result<()> {
+    fn add(&mut self, file: FileReader, shape: &TextFormat) -> io::Result<()> {
         let mut record = csv::ByteRecord::new();
         let mut lines = shape.lines(file)?;
-        if self.rows > 0 && matches!(shape, Shape::Csv { header: true, .. }) {
+        if self.rows > 0 && matches!(shape, TextFormat::Csv { header: true, .. }) {
             lines.next()?;
         }
         while self.rows < INFERRED_ROWS {
             let Some(line) = lines.next()? else { break };
             let whole = match shape {
-                Shape::Csv { delimiter, .. } => {
+                TextFormat::Csv { delimiter, .. } => {
                     read_cells(line, *delimiter, &mut record)
                         && std::str::from_utf8(line).is_ok()
                         && *self.width.get_or_insert(record.len()) == record.len()
                 }
-                Shape::Json { .. } => read_object(line).is_some(),
+                TextFormat::Json { .. } => read_object(line).is_some(),
             };
             if whole {
                 self.text.extend_from_slice(line);
                 self.text.push(b'\n');
-            } else if self.rows == 0 && matches!(shape, Shape::Csv { .. }) {
+            } else if self.rows == 0 && matches!(shape, TextFormat::Csv { .. }) {
                 // Without a first line, the number of columns is unknown.
                 return Ok(());
             }

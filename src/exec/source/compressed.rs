@@ -14,7 +14,7 @@ use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
 
-use super::open_files::Reader;
+use super::open_files::FileReader;
 use crate::error::Error;
 
 /// The option that names how a text file is compressed.
@@ -62,7 +62,7 @@ impl Compression {
     ///
     /// # Errors
     /// If the memory for expanding it cannot be had.
-    pub(super) fn text(self, file: Reader) -> io::Result<Box<dyn Read + Send>> {
+    pub(super) fn text(self, file: FileReader) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Self::Uncompressed => Box::new(file),
             Self::Gzip => Box::new(MultiGzDecoder::new(file)),

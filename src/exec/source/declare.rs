@@ -24,10 +24,10 @@ use sqlparser::ast as sql;
 use super::columns::{CONTENT_HASH, columns_of, common_columns, is_true, plain_columns, shape};
 use super::compressed::{COMPRESSION, Compression};
 use super::file_discovery::{Selected, is_pattern};
-use super::file_set::Set;
-use super::lenient::Shape;
-use super::location::{Place, Scheme};
-use super::open_files::{Held, HeldFiles};
+use super::file_set::FileSet;
+use super::lenient::TextFormat;
+use super::location::{Scheme, StoreLocation};
+use super::open_files::{HeldFiles, OpenFile};
 use super::remote::{IS_BUILT_IN, list};
 use super::server_location::is_server;
 use crate::catalog::{Column, FileFormat, Files, Privacy, RESERVED, Source, Table, quoted};
@@ -38,7 +38,7 @@ pub(crate) type Partition = (String, Option<sql::DataType>);
 
 /// What the owner wrote of a table.
 #[derive(Debug)]
-pub(crate) struct Written<'a> {
+pub(crate) struct WrittenTable<'a> {
     pub(crate) name: &'a str,
     pub(crate) columns: &'a [(String, sql::DataType)],
     pub(crate) format: FileFormat,
@@ -51,8 +51,8 @@ pub(crate) struct Written<'a> {
 ///
 /// # Errors
 /// [`Error::Catalog`] when a file is missing, empty or not in its format, or files differ in their columns.
-pub(crate) fn declared(written: &Written<'_>) -> Result<Table, Error> {
-    let Written { name, format, location, options, .. } = *written;
+pub(crate) fn declared(written: &WrittenTable<'_>) -> Result<Table, Error> {
+    let WrittenTable { name, format, location, options, .. } = *written;
     let mut known = BTreeMap::new();
     for (key, value) in options {
         let key = key.trim_start_matches("format.");
@@ -86,11 +86,11 @@ pub(crate) fn declared(written: &Written<'_>) -> Result<Table, Error> {
 }
 
 fn of_one(
-    written: &Written<'_>,
+    written: &WrittenTable<'_>,
     path: &str,
     options: &mut BTreeMap<String, String>,
 ) -> Result<Vec<Column>, Error> {
-    let Written { format, location, columns, partitioned_by, .. } = *written;
+    let WrittenTable { format, location, columns, partitioned_by, .. } = *written;
     if !partitioned_by.is_empty() {
         return Err(Error::catalog(format!(
             "`{location}` is one file, and PARTITIONED BY is for folders whose names hold values: leave it out, or name the folder above them"
@@ -103,7 +103,7 @@ fn of_one(
     }
     let shape = shape(format, options)?;
     let read = |e| Error::catalog_from(format!("`{path}` cannot be read"), e);
-    let held = Arc::new(Held::open(path, 0).map_err(read)?);
+    let held = Arc::new(OpenFile::open(path, 0).map_err(read)?);
     let inferred = plain_columns(&held, format, &shape, &format!("`{path}`"))?;
     let found = match columns {
         [] => columns_of(&inferred),
@@ -113,7 +113,7 @@ fn of_one(
 }
 
 /// The columns with the zones that a file names for its moments.
-fn with_zones(columns: Vec<Column>, held: &Held) -> Vec<Column> {
+fn with_zones(columns: Vec<Column>, held: &OpenFile) -> Vec<Column> {
     let Some(stored) = held.stored.get() else { return columns };
     let zones = stored.fields().iter().map(|field| match field.data_type() {
         DataType::Timestamp(_, zone) => zone.as_ref().map(ToString::to_string),
@@ -129,23 +129,23 @@ fn with_zones(columns: Vec<Column>, held: &Held) -> Vec<Column> {
 }
 
 fn of_several(
-    written: &Written<'_>,
+    written: &WrittenTable<'_>,
     folder: &str,
     pattern: Option<String>,
     options: &BTreeMap<String, String>,
 ) -> Result<(Files, Vec<Column>), Error> {
-    let Written { format, location, columns, partitioned_by, .. } = *written;
+    let WrittenTable { format, location, columns, partitioned_by, .. } = *written;
     let names: Vec<String> = partitioned_by.iter().map(|(name, _)| name.clone()).collect();
     let files = Files { pattern, partitioned_by: names };
     let shape = shape(format, options)?;
     let unread = |e: io::Error| match e.kind() {
-        _ if Place::new(folder).is_some() => in_no_store(location, &e),
+        _ if StoreLocation::new(folder).is_some() => in_no_store(location, &e),
         io::ErrorKind::InvalidInput => Error::catalog(format!(
             "below `{location}` is a link, a pipe or a device, which is not followed: a table has files and folders only"
         )),
         _ => Error::catalog_from(format!("the files of `{location}` cannot be read"), e),
     };
-    let set = Set::open(&HeldFiles::default(), folder, &files).map_err(unread)?;
+    let set = FileSet::open(&HeldFiles::default(), folder, &files).map_err(unread)?;
     has_these_keys(&set, &files.partitioned_by)?;
     // A column may be listed with its type, and be one of the folders' names.
     let is_partition = |name: &String| files.partitioned_by.contains(name);
@@ -186,10 +186,10 @@ fn of_several(
 
 /// The files of a set, and how each is read: an option says how they are compressed, or else the end of each name.
 pub(super) fn members(
-    set: &Set,
-    shape: Shape,
+    set: &FileSet,
+    shape: TextFormat,
     options: &BTreeMap<String, String>,
-) -> Vec<(Arc<Held>, Shape)> {
+) -> Vec<(Arc<OpenFile>, TextFormat)> {
     let is_named = !options.contains_key(COMPRESSION);
     let member = |member: &super::file_set::Member| {
         let compression = match (is_named, member.ends_with(".gz"), member.ends_with(".zst")) {
@@ -205,7 +205,7 @@ pub(super) fn members(
 
 /// Refuses folders whose names hold other keys than PARTITIONED BY names: a key becomes a column, and the names of columns are
 /// public, so the owner says them.
-fn has_these_keys(set: &Set, declared: &[String]) -> Result<(), Error> {
+fn has_these_keys(set: &FileSet, declared: &[String]) -> Result<(), Error> {
     let mut found = BTreeSet::new();
     for member in &set.members {
         let keys = member.keys();
@@ -237,7 +237,7 @@ enum Located {
 }
 
 fn located(location: &str) -> Result<Located, Error> {
-    if let Some(place) = Place::new(location) {
+    if let Some(place) = StoreLocation::new(location) {
         place.checked(location)?;
         return in_store(location, &place);
     }
@@ -274,7 +274,7 @@ fn located(location: &str) -> Result<Located, Error> {
 }
 
 /// What is in a store: an object, a folder of objects, or what a pattern selects below one.
-fn in_store(location: &str, place: &Place) -> Result<Located, Error> {
+fn in_store(location: &str, place: &StoreLocation) -> Result<Located, Error> {
     let (above, pattern) = split(location, &place.path)?;
     let root = |path: &[String]| format!("{}/{}", place.root(), path.join("/"));
     if place.scheme == Scheme::Http {
@@ -357,7 +357,9 @@ fn literal(part: &str) -> Option<String> {
 pub(crate) fn written_location(location: &str, files: Option<&Files>) -> String {
     match files.and_then(|files| files.pattern.as_deref()) {
         // A folder of a store is no object, whatever objects there will be.
-        None if Place::new(location).is_some() => format!("{}/", location.trim_end_matches('/')),
+        None if StoreLocation::new(location).is_some() => {
+            format!("{}/", location.trim_end_matches('/'))
+        }
         None => location.to_owned(),
         Some("") => location.to_owned(),
         Some(pattern) => {

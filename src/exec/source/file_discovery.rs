@@ -29,7 +29,7 @@ const DEEPEST: usize = 64;
 
 /// A file, and its name below the folder where the walk began.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundFile {
     pub(super) name: Vec<u8>,
     pub(super) file: File,
 }
@@ -81,13 +81,13 @@ impl Selected {
 /// # Errors
 /// If the folder is missing, the pattern is none, or something that it selects is a link, cannot be opened, or is neither
 /// file nor folder.
-pub(super) fn walk(folder: &str, pattern: Option<&str>) -> io::Result<Vec<Found>> {
+pub(super) fn walk(folder: &str, pattern: Option<&str>) -> io::Result<Vec<FoundFile>> {
     let steps = steps(pattern)?;
     let root = File::open(folder)?;
     if !root.metadata()?.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }
-    let mut walk = Walk { steps: &steps, found: Vec::new() };
+    let mut walk = FolderWalk { steps: &steps, found: Vec::new() };
     walk.folder(root.into(), &[], &closed(&steps, vec![0]), 0)?;
     let mut found = walk.found;
     found.sort_by(|one, other| one.name.cmp(&other.name));
@@ -126,12 +126,12 @@ fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(b".") || is_marked || name.ends_with(b".tmp") || name.ends_with(b"._COPYING_")
 }
 
-struct Walk<'a> {
+struct FolderWalk<'a> {
     steps: &'a [Step],
-    found: Vec<Found>,
+    found: Vec<FoundFile>,
 }
 
-impl Walk<'_> {
+impl FolderWalk<'_> {
     fn folder(
         &mut self,
         folder: OwnedFd,
@@ -163,7 +163,7 @@ impl Walk<'_> {
             } else if !metadata.is_file() {
                 return Err(io::ErrorKind::InvalidInput.into());
             } else if reached.contains(&self.steps.len()) {
-                self.found.push(Found { name: path, file });
+                self.found.push(FoundFile { name: path, file });
             }
         }
         Ok(())

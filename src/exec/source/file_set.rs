@@ -1,6 +1,6 @@
 //! The files of a table that has several: opened together, and identified together.
 //!
-//! In: a folder and what is selected below it. Out: a [`Set`], whose files stay open, with the values that the names of their
+//! In: a folder and what is selected below it. Out: a [`FileSet`], whose files stay open, with the values that the names of their
 //! folders give to columns. Names are as private as rows: no text that leaves this file contains one, and what identifies a
 //! set is a hash over the sorted list of names, sizes and versions.
 //!
@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::file_discovery::{Found, Selected, walk};
-use super::location::Place;
-use super::open_files::{Held, HeldFiles, Stamp};
+use super::file_discovery::{FoundFile, Selected, walk};
+use super::location::StoreLocation;
+use super::open_files::{HeldFiles, OpenFile, Stamp};
 use super::remote::{FoundObject, list};
 use crate::catalog::{Files, Fingerprint};
 
@@ -27,7 +27,7 @@ const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 /// One file of a set.
 pub(super) struct Member {
     name: Vec<u8>,
-    pub(super) held: Arc<Held>,
+    pub(super) held: Arc<OpenFile>,
     /// The values of the columns that the names of folders give, in the order of the columns.
     pub(super) values: Vec<Option<String>>,
 }
@@ -50,35 +50,35 @@ impl Member {
 }
 
 /// The open files of a table, by name.
-pub(super) struct Set {
+pub(super) struct FileSet {
     pub(super) members: Vec<Member>,
 }
 
 /// Names must not appear in plans and messages.
-impl fmt::Debug for Set {
+impl fmt::Debug for FileSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Set").finish_non_exhaustive()
     }
 }
 
-impl Set {
+impl FileSet {
     /// Opens the files that are selected below a folder.
     ///
     /// # Errors
     /// As [`walk`].
     pub(super) fn open(store: &HeldFiles, folder: &str, files: &Files) -> io::Result<Self> {
-        let member = |name: Vec<u8>, held: Arc<Held>| {
+        let member = |name: Vec<u8>, held: Arc<OpenFile>| {
             let values = values(&name, &files.partitioned_by);
             Member { name, held, values }
         };
         let pattern = files.pattern.as_deref();
         let mut members = Vec::new();
-        if Place::new(folder).is_some() {
+        if StoreLocation::new(folder).is_some() {
             for FoundObject { name, object } in list(folder, &Selected::new(pattern)?)? {
                 members.push(member(name, store.hold_object(object)?));
             }
         } else {
-            for Found { name, file } in walk(folder, pattern)? {
+            for FoundFile { name, file } in walk(folder, pattern)? {
                 let path = std::str::from_utf8(&name).ok().map(|name| format!("{folder}/{name}"));
                 members.push(member(name, store.hold(file, path)?));
             }
@@ -122,11 +122,11 @@ impl Set {
     /// # Errors
     /// If a file cannot be read.
     pub(super) fn sha256_now(&self) -> io::Result<String> {
-        self.content(Held::sha256_now)
+        self.content(OpenFile::sha256_now)
     }
 
     /// The files, open.
-    pub(super) fn held(&self) -> impl Iterator<Item = &Arc<Held>> {
+    pub(super) fn held(&self) -> impl Iterator<Item = &Arc<OpenFile>> {
         self.members.iter().map(|member| &member.held)
     }
 
@@ -151,7 +151,7 @@ impl Set {
         hexadecimal(&hash.finalize())
     }
 
-    fn content(&self, of: impl Fn(&Arc<Held>) -> io::Result<String>) -> io::Result<String> {
+    fn content(&self, of: impl Fn(&Arc<OpenFile>) -> io::Result<String>) -> io::Result<String> {
         let mut hash = Sha256::new();
         for Member { name, held, .. } in &self.members {
             named(&mut hash, name);
@@ -253,12 +253,13 @@ mod tests {
         write("k=1/a", "id\n1\n");
         write("b", "id\n2\n");
         let files = Files { pattern: None, partitioned_by: Vec::new() };
-        let open =
-            || Set::open(&HeldFiles::default(), folder.path().to_str().unwrap(), &files).unwrap();
+        let open = || {
+            FileSet::open(&HeldFiles::default(), folder.path().to_str().unwrap(), &files).unwrap()
+        };
         let before = open();
         let fingerprint = before.fingerprint().unwrap();
         assert!(open().has_list_of(&fingerprint));
-        let same = |set: &Set| {
+        let same = |set: &FileSet| {
             (set.has_list_of(&fingerprint), set.sha256().unwrap() == fingerprint.sha256)
         };
         write("c", "id\n3\n");

@@ -44,10 +44,10 @@ use crate::privacy::{Notion, Spend};
 const SEQUENCE: &str = "sequence";
 
 /// A column of the table: its name, its type, whether it may be NULL, and its values.
-type LedgerColumn = (&'static str, DataType, bool, fn(&[Shown]) -> ArrayRef);
+type LedgerColumn = (&'static str, DataType, bool, fn(&[ShownEntry]) -> ArrayRef);
 
 /// An entry, and the part of its statement that the reader may see.
-struct Shown {
+struct ShownEntry {
     entry: LedgerEntry,
     statement: Option<String>,
 }
@@ -92,15 +92,15 @@ fn cost(entry: &LedgerEntry) -> String {
     entry.cost.parts().next().unwrap_or_default().to_string()
 }
 
-fn numbers(entries: &[Shown], of: fn(&LedgerEntry) -> i64) -> ArrayRef {
+fn numbers(entries: &[ShownEntry], of: fn(&LedgerEntry) -> i64) -> ArrayRef {
     Arc::new(entries.iter().map(|shown| Some(of(&shown.entry))).collect::<Int64Array>())
 }
 
-fn texts(entries: &[Shown], of: fn(&LedgerEntry) -> String) -> ArrayRef {
+fn texts(entries: &[ShownEntry], of: fn(&LedgerEntry) -> String) -> ArrayRef {
     Arc::new(entries.iter().map(|shown| Some(of(&shown.entry))).collect::<StringArray>())
 }
 
-fn amounts(entries: &[Shown], notion: Notion, of: fn(&Spend) -> String) -> ArrayRef {
+fn amounts(entries: &[ShownEntry], notion: Notion, of: fn(&Spend) -> String) -> ArrayRef {
     let amounts =
         entries.iter().map(|shown| shown.entry.cost.within(notion).map(|spend| of(&spend)));
     Arc::new(amounts.collect::<StringArray>())
@@ -370,8 +370,8 @@ impl Scan {
             self.range.first = read.saturating_add(1);
         }
         let shown = entries.into_iter().zip(statements);
-        let shown: Vec<Shown> =
-            shown.map(|(entry, statement)| Shown { entry, statement }).collect();
+        let shown: Vec<ShownEntry> =
+            shown.map(|(entry, statement)| ShownEntry { entry, statement }).collect();
         self.batch(shown.len(), |(_, _, _, values)| values(&shown))
     }
 
@@ -598,8 +598,8 @@ mod tests {
         let others = vault.statements(&entries[..1], "eve").unwrap().remove(0);
         assert!(others.starts_with("sha256:") && others.len() == 71, "{others}");
         let shown = entries.into_iter().zip(statements);
-        let shown: Vec<Shown> =
-            shown.map(|(entry, text)| Shown { entry, statement: Some(text) }).collect();
+        let shown: Vec<ShownEntry> =
+            shown.map(|(entry, text)| ShownEntry { entry, statement: Some(text) }).collect();
         let columns = COLUMNS.iter().map(|(_, _, _, values)| values(&shown)).collect();
         let batch = RecordBatch::try_new(Arc::clone(&table.schema), columns).unwrap();
         let whole = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();

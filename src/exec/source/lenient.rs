@@ -19,7 +19,7 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 
 use super::compressed::Compression;
-use super::open_files::{Held, Reader};
+use super::open_files::{FileReader, OpenFile};
 
 /// Rows in a batch.
 const BATCH: usize = 8_192;
@@ -29,7 +29,7 @@ const BATCH_BYTES: usize = 16 << 20;
 
 /// The text format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum TextFormat {
     /// Comma-separated values.
     Csv {
         /// Whether the first line names the columns.
@@ -46,7 +46,7 @@ pub(super) enum Shape {
     },
 }
 
-impl Shape {
+impl TextFormat {
     /// The same, but for how the file is compressed.
     pub(super) fn compressed(self, compression: Compression) -> Self {
         match self {
@@ -64,16 +64,16 @@ impl Shape {
     ///
     /// # Errors
     /// If the memory for expanding a compressed file cannot be had.
-    pub(super) fn lines(self, file: Reader) -> io::Result<Lines> {
+    pub(super) fn lines(self, file: FileReader) -> io::Result<LineReader> {
         let (Self::Csv { compression, .. } | Self::Json { compression }) = self;
-        Ok(Lines::new(compression.text(file)?))
+        Ok(LineReader::new(compression.text(file)?))
     }
 }
 
 /// One text file, and the cells that each of its rows has behind its own: those of the last columns.
 pub(super) struct TextFile {
-    pub(super) held: Arc<Held>,
-    pub(super) shape: Shape,
+    pub(super) held: Arc<OpenFile>,
+    pub(super) shape: TextFormat,
     pub(super) behind: Vec<Option<String>>,
 }
 
@@ -108,7 +108,7 @@ impl PartitionStream for LenientFiles {
         let files = files.map(|file| (file.held.reader(), file.shape, file.behind.clone()));
         let (files, schema) = (files.collect::<Vec<_>>(), Arc::clone(&self.schema));
         builder.spawn_blocking(move || {
-            let mut rows = Rows::new(&schema);
+            let mut rows = TextRows::new(&schema);
             let mut emit = |batch: RecordBatch| output.blocking_send(Ok(batch)).is_ok();
             for (file, shape, behind) in files {
                 if output.is_closed() {
@@ -117,10 +117,10 @@ impl PartitionStream for LenientFiles {
                 rows.behind = behind;
                 let lines = shape.lines(file)?;
                 match shape {
-                    Shape::Csv { header, delimiter, .. } => {
+                    TextFormat::Csv { header, delimiter, .. } => {
                         csv_rows(lines, header, delimiter, &mut rows, &mut emit)?;
                     }
-                    Shape::Json { .. } => json_rows(lines, &mut rows, &mut emit)?,
+                    TextFormat::Json { .. } => json_rows(lines, &mut rows, &mut emit)?,
                 }
             }
             if rows.len > 0 {
@@ -133,7 +133,7 @@ impl PartitionStream for LenientFiles {
 }
 
 /// Cells as text, collected until a batch is full.
-struct Rows {
+struct TextRows {
     schema: SchemaRef,
     columns: Vec<StringBuilder>,
     /// The cells of the last columns, in every row.
@@ -142,7 +142,7 @@ struct Rows {
     bytes: usize,
 }
 
-impl Rows {
+impl TextRows {
     fn new(schema: &SchemaRef) -> Self {
         let columns = schema.fields().iter().map(|_| StringBuilder::new()).collect();
         Self { schema: Arc::clone(schema), columns, behind: Vec::new(), len: 0, bytes: 0 }
@@ -186,10 +186,10 @@ impl Rows {
 }
 
 fn csv_rows(
-    mut lines: Lines,
+    mut lines: LineReader,
     header: bool,
     delimiter: u8,
-    rows: &mut Rows,
+    rows: &mut TextRows,
     emit: &mut dyn FnMut(RecordBatch) -> bool,
 ) -> Result<()> {
     if header {
@@ -211,13 +211,13 @@ fn csv_rows(
 }
 
 /// The lines of a text file without their line endings; skips empty lines and a byte order mark.
-pub(super) struct Lines {
+pub(super) struct LineReader {
     reader: BufReader<Box<dyn Read + Send>>,
     line: Vec<u8>,
     first: bool,
 }
 
-impl Lines {
+impl LineReader {
     fn new(text: Box<dyn Read + Send>) -> Self {
         let reader = BufReader::with_capacity(1 << 20, text);
         Self { reader, line: Vec::new(), first: true }
@@ -268,8 +268,8 @@ pub(super) fn read_cells(line: &[u8], delimiter: u8, record: &mut csv::ByteRecor
 }
 
 fn json_rows(
-    mut lines: Lines,
-    rows: &mut Rows,
+    mut lines: LineReader,
+    rows: &mut TextRows,
     emit: &mut dyn FnMut(RecordBatch) -> bool,
 ) -> Result<()> {
     let own = rows.schema.fields().iter().take(rows.own());
@@ -307,17 +307,17 @@ mod tests {
     use super::*;
 
     /// The first cells of all rows, which are numbers.
-    fn first_cells(shape: Shape, text: &'static str) -> Vec<Option<i64>> {
+    fn first_cells(shape: TextFormat, text: &'static str) -> Vec<Option<i64>> {
         let fields = [("id", DataType::Int64), ("note", DataType::Utf8View)];
         let fields = fields.map(|(name, data_type)| Field::new(name, data_type, true));
-        let mut rows = Rows::new(&Arc::new(Schema::new(fields.to_vec())));
-        let lines = Lines::new(Box::new(text.as_bytes()));
+        let mut rows = TextRows::new(&Arc::new(Schema::new(fields.to_vec())));
+        let lines = LineReader::new(Box::new(text.as_bytes()));
         let mut emit = |_: RecordBatch| panic!("the batch is full");
         match shape {
-            Shape::Csv { header, delimiter, .. } => {
+            TextFormat::Csv { header, delimiter, .. } => {
                 csv_rows(lines, header, delimiter, &mut rows, &mut emit).unwrap();
             }
-            Shape::Json { .. } => json_rows(lines, &mut rows, &mut emit).unwrap(),
+            TextFormat::Json { .. } => json_rows(lines, &mut rows, &mut emit).unwrap(),
         }
         let batch = rows.batch().unwrap();
         assert_eq!(batch.column(1).len(), batch.num_rows());
@@ -327,8 +327,11 @@ mod tests {
     /// Where each row is a unit, a record over two lines was two people: each half was a row of NULLs.
     #[test]
     fn a_line_that_cannot_be_read_is_no_row() {
-        let csv =
-            Shape::Csv { header: true, delimiter: b',', compression: Compression::Uncompressed };
+        let csv = TextFormat::Csv {
+            header: true,
+            delimiter: b',',
+            compression: Compression::Uncompressed,
+        };
         for (text, expected) in [
             ("id,note\n1,one\n2,\"two\nlines\"\n3,three\n", vec![Some(1), Some(3)]),
             ("id,note\n1,one\n2,\"two\n\nmore, lines\"\n3,three\n", vec![Some(1), Some(3)]),
@@ -339,7 +342,7 @@ mod tests {
         ] {
             assert_eq!(first_cells(csv, text), expected, "{text}");
         }
-        let json = Shape::Json { compression: Compression::Uncompressed };
+        let json = TextFormat::Json { compression: Compression::Uncompressed };
         let text = "{\"id\": 1}\n[2]\n{\"id\"\n\n{\"note\": \"x\"}\n4\nnull\n{\"id\": 5, \"note\": \"a\\nb\"}\n";
         assert_eq!(first_cells(json, text), [Some(1), None, Some(5)]);
     }

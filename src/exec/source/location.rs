@@ -42,7 +42,7 @@ pub(super) enum Scheme {
 
 /// A place in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct StoreLocation {
     pub(super) scheme: Scheme,
     /// `s3://bucket`.
     root: String,
@@ -50,7 +50,7 @@ pub(super) struct Place {
     pub(super) path: String,
 }
 
-impl Place {
+impl StoreLocation {
     /// The place that a location names, if it is not a path.
     pub(super) fn new(location: &str) -> Option<Self> {
         let (name, rest) = location.split_once("://")?;
@@ -122,12 +122,12 @@ mod tests {
             ),
             ("https://host:8443/a/b.parquet", "https://host:8443", "a/b.parquet"),
         ] {
-            let place = Place::new(location).unwrap();
+            let place = StoreLocation::new(location).unwrap();
             assert_eq!((place.root(), place.path.as_str()), (root, path));
             assert!(place.checked(location).is_ok(), "{location}");
         }
         for path in ["/srv/a", "a/b://c", "ftp://host/a", "file:///a", "s3:/b"] {
-            assert_eq!(Place::new(path), None, "{path}");
+            assert_eq!(StoreLocation::new(path), None, "{path}");
         }
         for location in [
             "s3://key:secret@b/a",
@@ -141,7 +141,8 @@ mod tests {
             "https://host/a/*.csv",
             "s3://b/a\n",
         ] {
-            let error = Place::new(location).unwrap().checked(location).unwrap_err().to_string();
+            let error =
+                StoreLocation::new(location).unwrap().checked(location).unwrap_err().to_string();
             assert!(!error.contains("secret") && !error.contains("abc"), "{error}");
         }
     }

@@ -60,11 +60,11 @@ pub(crate) use answer::{
 pub(crate) use check::{OpenFiles, Reading, drifted_before, register};
 pub(crate) use columns::{columns_of, hashes_content, may_change};
 use columns::{schema_of_columns, shape};
-pub(crate) use declare::{Written, declared, refuse_reserved, written_location};
-use lenient::{LenientFiles, Shape, TextFile};
+pub(crate) use declare::{WrittenTable, declared, refuse_reserved, written_location};
+use lenient::{LenientFiles, TextFile, TextFormat};
 use multi_file_scan::{ManyFiles, options_of};
-use open_files::Held;
 pub(crate) use open_files::HeldFiles;
+use open_files::OpenFile;
 pub(crate) use remote_handles::is_read_elsewhere;
 pub use remote_handles::{READS_OBJECTS, ReceivedFiles, ShippedFile};
 use server_tables::ServedTable;
@@ -137,7 +137,7 @@ pub(crate) fn pinned_public(provider: &dyn TableProvider) -> Option<Pinned> {
 struct FileTable {
     table: Arc<Table>,
     schema: SchemaRef,
-    shape: Shape,
+    shape: TextFormat,
     open: Arc<OpenFiles>,
 }
 
@@ -228,7 +228,7 @@ impl TableProvider for FileTable {
 
 /// A file that DataFusion reads.
 fn listing(
-    held: &Held,
+    held: &OpenFile,
     format: Arc<dyn datafusion::datasource::file_format::FileFormat>,
     schema: SchemaRef,
 ) -> datafusion::common::Result<Arc<dyn TableProvider>> {

@@ -37,8 +37,8 @@ use tokio::task::spawn_blocking;
 
 use super::check::OpenFiles;
 use super::declare::members;
-use super::file_set::{Member, Set};
-use super::lenient::{LenientFiles, Shape, TextFile};
+use super::file_set::{FileSet, Member};
+use super::lenient::{LenientFiles, TextFile, TextFormat};
 use super::open_files::STORE;
 use super::units::{as_declared, as_stored};
 use crate::catalog::{FileFormat, Source, Table};
@@ -48,7 +48,7 @@ use crate::catalog::{FileFormat, Source, Table};
 pub(super) struct ManyFiles {
     table: Arc<Table>,
     schema: SchemaRef,
-    shape: Shape,
+    shape: TextFormat,
     open: Arc<OpenFiles>,
 }
 
@@ -63,7 +63,7 @@ impl ManyFiles {
     pub(super) fn new(
         table: Arc<Table>,
         schema: SchemaRef,
-        shape: Shape,
+        shape: TextFormat,
         open: Arc<OpenFiles>,
     ) -> Self {
         Self { table, schema, shape, open }
@@ -138,7 +138,7 @@ impl ManyFiles {
     /// The rows of files that store their columns: one scan for all of those that have the same units of dates and moments.
     fn stored(
         &self,
-        set: &Set,
+        set: &FileSet,
         format: FileFormat,
         projection: Option<&Vec<usize>>,
         groups: usize,

@@ -1,6 +1,6 @@
 //! Keeps files open, and reads them through the handle that was checked; objects of a store are kept by their version.
 //!
-//! In: a path, an open file or an object, once. Out: a [`Held`] file, in which every reader has its own position, and [`HeldFiles`], where
+//! In: a path, an open file or an object, once. Out: a [`OpenFile`] file, in which every reader has its own position, and [`HeldFiles`], where
 //! DataFusion finds it by a random number instead of its path. If another file is put in its place afterwards, the bytes still
 //! come from the opened file. Its [`Stamp`] reveals whether it was written to.
 //!
@@ -83,17 +83,17 @@ impl Stamp {
 }
 
 /// Where bytes are.
-enum Kept {
+enum ByteSource {
     File(File, Metadata),
     Object(Object),
 }
 
 /// An open file, or a version of an object.
-pub(super) struct Held {
+pub(super) struct OpenFile {
     number: u64,
     /// Where it was opened, for processes that open it once more; `None` for an object and for a name that is not text.
     path: Option<String>,
-    kept: Kept,
+    kept: ByteSource,
     stamp: Stamp,
     sha256: OnceLock<String>,
     /// The columns that the file itself describes, once they were read.
@@ -109,13 +109,13 @@ pub(super) struct Held {
 }
 
 /// Paths must not appear in plans and messages.
-impl fmt::Debug for Held {
+impl fmt::Debug for OpenFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held").field("number", &self.number).finish_non_exhaustive()
     }
 }
 
-impl Held {
+impl OpenFile {
     /// Opens a file.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl Held {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let stamp = Stamp::from_metadata(&metadata);
-        Ok(Self { path, ..Self::new(number, Kept::File(file, metadata), stamp) })
+        Ok(Self { path, ..Self::new(number, ByteSource::File(file, metadata), stamp) })
     }
 
     fn of_object(object: Object, number: u64) -> Self {
@@ -145,10 +145,10 @@ impl Held {
             modified_nanos: object.modified_nanos(),
             changed_nanos: 0,
         };
-        Self::new(number, Kept::Object(object), stamp)
+        Self::new(number, ByteSource::Object(object), stamp)
     }
 
-    fn new(number: u64, kept: Kept, stamp: Stamp) -> Self {
+    fn new(number: u64, kept: ByteSource, stamp: Stamp) -> Self {
         let (sha256, columns, rows) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let stored = OnceLock::new();
         let read = AtomicU64::new(0);
@@ -169,8 +169,8 @@ impl Held {
     /// The version of an object, for another process; `None` for a file.
     pub(super) fn object_version(&self) -> Option<ObjectVersion> {
         match &self.kept {
-            Kept::File(..) => None,
-            Kept::Object(object) => Some(object.description()),
+            ByteSource::File(..) => None,
+            ByteSource::Object(object) => Some(object.description()),
         }
     }
 
@@ -202,8 +202,8 @@ impl Held {
     /// What a store calls the version of an object; empty for a file, which its properties identify.
     pub(super) fn version(&self) -> String {
         match &self.kept {
-            Kept::File(..) => String::new(),
-            Kept::Object(object) => object.version(),
+            ByteSource::File(..) => String::new(),
+            ByteSource::Object(object) => object.version(),
         }
     }
 
@@ -211,20 +211,20 @@ impl Held {
     /// read of it is unchanged.
     pub(super) fn is_untouched(&self) -> bool {
         match &self.kept {
-            Kept::File(file, _) => {
+            ByteSource::File(file, _) => {
                 file.metadata().is_ok_and(|metadata| Stamp::from_metadata(&metadata) == self.stamp)
             }
-            Kept::Object(_) => true,
+            ByteSource::Object(_) => true,
         }
     }
 
     /// A reader that starts at the beginning.
-    pub(super) fn reader(self: &Arc<Self>) -> Reader {
+    pub(super) fn reader(self: &Arc<Self>) -> FileReader {
         self.reader_at(0)
     }
 
-    fn reader_at(self: &Arc<Self>, at: u64) -> Reader {
-        Reader { held: Arc::clone(self), at, ahead: Vec::new(), ahead_at: 0 }
+    fn reader_at(self: &Arc<Self>, at: u64) -> FileReader {
+        FileReader { held: Arc::clone(self), at, ahead: Vec::new(), ahead_at: 0 }
     }
 
     /// The SHA-256 of its bytes, in hexadecimal, computed at the first call.
@@ -260,11 +260,11 @@ impl Held {
     fn bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let length = range.end.saturating_sub(range.start);
         let bytes = match &self.kept {
-            Kept::File(file, _) => {
+            ByteSource::File(file, _) => {
                 let mut bytes = vec![0_u8; usize::try_from(length).map_err(io::Error::other)?];
                 file.read_exact_at(&mut bytes, range.start).map(|()| bytes)
             }
-            Kept::Object(object) => object.bytes(range),
+            ByteSource::Object(object) => object.bytes(range),
         };
         self.read.fetch_add(length, Ordering::Relaxed);
         self.noted(bytes)
@@ -282,8 +282,8 @@ impl Held {
         Ok(ObjectMeta {
             location: location.clone(),
             last_modified: match &self.kept {
-                Kept::File(_, metadata) => metadata.modified().map_err(failed)?.into(),
-                Kept::Object(object) => {
+                ByteSource::File(_, metadata) => metadata.modified().map_err(failed)?.into(),
+                ByteSource::Object(object) => {
                     chrono::DateTime::from_timestamp_nanos(object.modified_nanos())
                 }
             },
@@ -296,15 +296,15 @@ impl Held {
 
 /// A reader of a held file, with its own position.
 #[derive(Debug)]
-pub(super) struct Reader {
-    held: Arc<Held>,
+pub(super) struct FileReader {
+    held: Arc<OpenFile>,
     at: u64,
     /// Bytes of an object, which are asked for in blocks, and where they begin.
     ahead: Vec<u8>,
     ahead_at: u64,
 }
 
-impl Reader {
+impl FileReader {
     /// The bytes of an object from here on, as many as are there already, or in the next block.
     fn ahead(&mut self) -> io::Result<&[u8]> {
         let known = |reader: &Self| {
@@ -322,11 +322,11 @@ impl Reader {
     }
 }
 
-impl Read for Reader {
+impl Read for FileReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = match &self.held.kept {
-            Kept::File(file, _) => self.held.noted(file.read_at(buffer, self.at))?,
-            Kept::Object(_) => self.ahead()?.read(buffer)?,
+            ByteSource::File(file, _) => self.held.noted(file.read_at(buffer, self.at))?,
+            ByteSource::Object(_) => self.ahead()?.read(buffer)?,
         };
         let length = u64::try_from(read).map_err(io::Error::other)?;
         self.held.read.fetch_add(length, Ordering::Relaxed);
@@ -335,7 +335,7 @@ impl Read for Reader {
     }
 }
 
-impl Seek for Reader {
+impl Seek for FileReader {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = match to {
             SeekFrom::Start(at) => Some(at),
@@ -348,7 +348,7 @@ impl Seek for Reader {
 }
 
 /// A held file as the reader of Parquet footers takes it.
-pub(super) struct Chunks(pub(super) Arc<Held>);
+pub(super) struct Chunks(pub(super) Arc<OpenFile>);
 
 impl Length for Chunks {
     fn len(&self) -> u64 {
@@ -357,9 +357,9 @@ impl Length for Chunks {
 }
 
 impl ChunkReader for Chunks {
-    type T = Reader;
+    type T = FileReader;
 
-    fn get_read(&self, start: u64) -> ParquetResult<Reader> {
+    fn get_read(&self, start: u64) -> ParquetResult<FileReader> {
         Ok(self.0.reader_at(start))
     }
 
@@ -373,16 +373,16 @@ impl ChunkReader for Chunks {
 /// The held files of an engine by their numbers, as long as a statement holds them.
 #[derive(Default)]
 pub(crate) struct HeldFiles {
-    known: Mutex<Known>,
+    known: Mutex<KnownFiles>,
     /// The SHA-256 of files in the state of a stamp.
     sha256: Mutex<HashMap<Stamp, String>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownFiles {
     /// How many files were opened; only for clearing up.
     opened: u64,
-    files: HashMap<u64, Weak<Held>>,
+    files: HashMap<u64, Weak<OpenFile>>,
 }
 
 /// The most hashes that are kept.
@@ -406,33 +406,33 @@ impl HeldFiles {
     /// Opens a file and keeps it open until its last user drops it.
     ///
     /// # Errors
-    /// As [`Held::open`].
-    pub(super) fn open(&self, location: &str) -> io::Result<Arc<Held>> {
-        self.keep(|number| Held::open(location, number))
+    /// As [`OpenFile::open`].
+    pub(super) fn open(&self, location: &str) -> io::Result<Arc<OpenFile>> {
+        self.keep(|number| OpenFile::open(location, number))
     }
 
     /// Keeps an open file until its last user drops it; `path` says where it was opened.
     ///
     /// # Errors
     /// If it is not a file.
-    pub(super) fn hold(&self, file: File, path: Option<String>) -> io::Result<Arc<Held>> {
-        self.keep(|number| Held::of_file(file, path, number))
+    pub(super) fn hold(&self, file: File, path: Option<String>) -> io::Result<Arc<OpenFile>> {
+        self.keep(|number| OpenFile::of_file(file, path, number))
     }
 
     /// Opens a file under the number that another process gave it, and keeps it until its last user drops it.
     ///
     /// # Errors
-    /// As [`Held::open`].
-    pub(super) fn open_as(&self, location: &str, number: u64) -> io::Result<Arc<Held>> {
-        Ok(self.keep_as(Held::open(location, number)?))
+    /// As [`OpenFile::open`].
+    pub(super) fn open_as(&self, location: &str, number: u64) -> io::Result<Arc<OpenFile>> {
+        Ok(self.keep_as(OpenFile::open(location, number)?))
     }
 
     /// Keeps a version of an object under the number that another process gave it, until its last user drops it.
-    pub(super) fn hold_object_as(&self, object: Object, number: u64) -> Arc<Held> {
-        self.keep_as(Held::of_object(object, number))
+    pub(super) fn hold_object_as(&self, object: Object, number: u64) -> Arc<OpenFile> {
+        self.keep_as(OpenFile::of_object(object, number))
     }
 
-    fn keep_as(&self, held: Held) -> Arc<Held> {
+    fn keep_as(&self, held: OpenFile) -> Arc<OpenFile> {
         let held = Arc::new(held);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.files.insert(held.number, Arc::downgrade(&held));
@@ -440,7 +440,7 @@ impl HeldFiles {
     }
 
     /// The file of this number, if it is still held.
-    pub(super) fn numbered(&self, location: &Path) -> Option<Arc<Held>> {
+    pub(super) fn numbered(&self, location: &Path) -> Option<Arc<OpenFile>> {
         self.find(location).ok()
     }
 
@@ -448,8 +448,8 @@ impl HeldFiles {
     ///
     /// # Errors
     /// Never.
-    pub(super) fn hold_object(&self, object: Object) -> io::Result<Arc<Held>> {
-        self.keep(|number| Ok(Held::of_object(object, number)))
+    pub(super) fn hold_object(&self, object: Object) -> io::Result<Arc<OpenFile>> {
+        self.keep(|number| Ok(OpenFile::of_object(object, number)))
     }
 
     /// Keeps a file under a new number.
@@ -457,7 +457,7 @@ impl HeldFiles {
     /// # Guarantee
     /// The number is random. A number that counts files would tell whoever sees it how many files other statements opened,
     /// and so how many files a private folder has.
-    fn keep(&self, open: impl FnOnce(u64) -> io::Result<Held>) -> io::Result<Arc<Held>> {
+    fn keep(&self, open: impl FnOnce(u64) -> io::Result<OpenFile>) -> io::Result<Arc<OpenFile>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // Looking at all of them at every file would take long where a table has many.
         if known.opened.is_multiple_of(64) {
@@ -475,7 +475,7 @@ impl HeldFiles {
         Ok(held)
     }
 
-    fn find(&self, location: &Path) -> Result<Arc<Held>> {
+    fn find(&self, location: &Path) -> Result<Arc<OpenFile>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let number = location.as_ref().parse().ok();
         let held = number.and_then(|number: u64| known.files.get(&number)?.upgrade());
@@ -512,7 +512,7 @@ fn read_only<T>() -> Result<T> {
 }
 
 /// The bytes of a range, block by block.
-fn blocks(held: Arc<Held>, range: Range<u64>) -> GetResultPayload {
+fn blocks(held: Arc<OpenFile>, range: Range<u64>) -> GetResultPayload {
     let Range { start, end } = range;
     let blocks = stream::try_unfold(start, move |at| {
         let held = Arc::clone(&held);
@@ -595,7 +595,7 @@ mod tests {
         std::fs::write(&path, "rows").unwrap();
         let store = HeldFiles::default();
         let open = || store.open(path.to_str().unwrap()).unwrap();
-        let held: Vec<Arc<Held>> = (0..20).map(|_| open()).collect();
+        let held: Vec<Arc<OpenFile>> = (0..20).map(|_| open()).collect();
         for file in &held {
             let location = file.object().unwrap().location;
             assert_eq!(store.numbered(&location).unwrap().number(), file.number());

@@ -32,7 +32,7 @@ use futures::TryStreamExt;
 use tokio::runtime::{Builder, Runtime};
 
 use super::file_discovery::Selected;
-use super::location::{ObjectVersion, Place, Scheme};
+use super::location::{ObjectVersion, Scheme, StoreLocation};
 
 /// How long a request may take, with all of its retries.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -151,7 +151,7 @@ impl Stores {
     /// If the environment has no credentials for its store, or the description lacks a strong ETag or a valid path.
     pub(super) fn object(&self, version: &ObjectVersion) -> io::Result<Object> {
         let ObjectVersion { root, path, size, modified_nanos, e_tag, version } = version;
-        let place = Place::new(root).ok_or(io::ErrorKind::InvalidInput)?;
+        let place = StoreLocation::new(root).ok_or(io::ErrorKind::InvalidInput)?;
         let meta = ObjectMeta {
             location: Path::parse(path).map_err(|_| io::ErrorKind::InvalidInput)?,
             last_modified: DateTime::from_timestamp_nanos(*modified_nanos),
@@ -162,7 +162,7 @@ impl Stores {
         Object::pinned(&self.store(&place)?, meta)
     }
 
-    fn store(&self, place: &Place) -> io::Result<Store> {
+    fn store(&self, place: &StoreLocation) -> io::Result<Store> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = known.get(place.root()) {
             return Ok(store.clone());
@@ -178,7 +178,7 @@ impl Stores {
 /// # Errors
 /// If the environment has no credentials, or the store cannot be read, or does not tell versions of an object apart.
 pub(super) fn list(location: &str, selected: &Selected) -> io::Result<Vec<FoundObject>> {
-    let place = Place::new(location).ok_or(io::ErrorKind::InvalidInput)?;
+    let place = StoreLocation::new(location).ok_or(io::ErrorKind::InvalidInput)?;
     let store = store(&place)?;
     let root = Path::parse(&place.path).map_err(|_| io::ErrorKind::InvalidInput)?;
     if selected.is_location() {
@@ -219,11 +219,11 @@ fn above_of(path: &Path) -> Vec<String> {
 }
 
 /// A store, with the credentials of the environment.
-fn store(place: &Place) -> io::Result<Store> {
+fn store(place: &StoreLocation) -> io::Result<Store> {
     Ok(Store { root: place.root().into(), client: client(place)? })
 }
 
-fn client(place: &Place) -> io::Result<Arc<dyn ObjectStore>> {
+fn client(place: &StoreLocation) -> io::Result<Arc<dyn ObjectStore>> {
     let is_set = |names: &[&str]| names.iter().any(|name| std::env::var_os(name).is_some());
     let needs = |names: &[&str]| match is_set(names) {
         true => Ok(()),

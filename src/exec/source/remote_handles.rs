@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::register;
 use super::location::ObjectVersion;
-use super::open_files::{Held, HeldFiles, STORE};
+use super::open_files::{HeldFiles, OpenFile, STORE};
 use super::remote::{IS_BUILT_IN, Stores};
 use crate::catalog::{FileFormat, Source, Table};
 
@@ -81,7 +81,7 @@ impl HeldFiles {
     }
 }
 
-fn described(held: &Held) -> Option<ShippedFile> {
+fn described(held: &OpenFile) -> Option<ShippedFile> {
     let kept = match held.object_version() {
         Some(version) => Shipped::Object(version),
         None => {
@@ -102,7 +102,7 @@ fn described(held: &Held) -> Option<ShippedFile> {
 pub struct ReceivedFiles {
     store: Arc<HeldFiles>,
     objects: Stores,
-    open: Mutex<Vec<Arc<Held>>>,
+    open: Mutex<Vec<Arc<OpenFile>>>,
 }
 
 /// Paths must not appear in messages.

@@ -122,25 +122,25 @@ impl TableProvider for ServedTable {
             None => Arc::clone(&self.schema),
         };
         let (table, open) = (Arc::clone(&self.table), Arc::clone(&self.open));
-        let rows = Arc::new(Rows { table, schema: Arc::clone(&schema), open });
+        let rows = Arc::new(ServerRows { table, schema: Arc::clone(&schema), open });
         Ok(Arc::new(StreamingTableExec::try_new(schema, vec![rows], None, [], false, None)?))
     }
 }
 
 /// The rows of a table, with some of its columns.
-struct Rows {
+struct ServerRows {
     table: Arc<Table>,
     schema: SchemaRef,
     open: Arc<OpenFiles>,
 }
 
-impl fmt::Debug for Rows {
+impl fmt::Debug for ServerRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rows").field("name", &self.table.name).finish_non_exhaustive()
     }
 }
 
-impl PartitionStream for Rows {
+impl PartitionStream for ServerRows {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::check::OpenFiles;
 use super::columns::shape;
 use super::declare::members;
-use super::lenient::{Shape, read_cells, read_object};
-use super::open_files::Held;
+use super::lenient::{TextFormat, read_cells, read_object};
+use super::open_files::OpenFile;
 use crate::catalog::{FileFormat, Source, Table};
 
 /// Lines that are not read as their author meant them.
@@ -49,10 +49,10 @@ impl Unread {
         Some(found)
     }
 
-    fn add(&mut self, held: &Arc<Held>, shape: Shape, columns: usize) -> io::Result<()> {
+    fn add(&mut self, held: &Arc<OpenFile>, shape: TextFormat, columns: usize) -> io::Result<()> {
         let mut lines = shape.lines(held.reader())?;
         match shape {
-            Shape::Csv { header, delimiter, .. } => {
+            TextFormat::Csv { header, delimiter, .. } => {
                 if header {
                     lines.next()?;
                 }
@@ -66,7 +66,7 @@ impl Unread {
                     }
                 }
             }
-            Shape::Json { .. } => {
+            TextFormat::Json { .. } => {
                 while let Some(line) = lines.next()? {
                     let is_blank = line.trim_ascii().is_empty();
                     self.lines += u64::from(!is_blank && read_object(line).is_none());

@@ -18,11 +18,11 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use super::open_files::Held;
+use super::open_files::OpenFile;
 use crate::functions::{computed_type, in_microseconds_function};
 
 /// The first of the declared columns as a file stores them: with its own types of dates and moments.
-pub(super) fn as_stored(declared: &SchemaRef, held: &Held) -> SchemaRef {
+pub(super) fn as_stored(declared: &SchemaRef, held: &OpenFile) -> SchemaRef {
     let Some(stored) = held.stored.get() else { return Arc::clone(declared) };
     let types = stored.fields().iter().map(|field| Some(field.data_type()));
     let types = types.chain(std::iter::repeat(None));

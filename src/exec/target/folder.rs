@@ -33,7 +33,7 @@ const LOOK_UP: OFlag = OFlag::O_RDONLY;
 
 /// An open folder.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct TargetFolder {
     #[cfg(unix)]
     handle: OwnedFd,
     #[cfg(not(unix))]
@@ -41,10 +41,10 @@ pub(crate) struct Folder {
 }
 
 /// What tells a folder from all others: its device and its inode.
-type Identity = (u64, u64);
+type FolderIdentity = (u64, u64);
 
 #[cfg(unix)]
-impl Folder {
+impl TargetFolder {
     /// Opens a folder by an absolute path, from the root on.
     ///
     /// # Guarantee
@@ -91,7 +91,7 @@ impl Folder {
         Ok(unlinkat(&self.handle, name, UnlinkatFlags::NoRemoveDir)?)
     }
 
-    fn identity(&self) -> io::Result<Identity> {
+    fn identity(&self) -> io::Result<FolderIdentity> {
         let metadata = File::from(self.handle.try_clone()?).metadata()?;
         Ok((metadata.dev(), metadata.ino()))
     }
@@ -119,7 +119,7 @@ impl Folder {
 }
 
 #[cfg(not(unix))]
-impl Folder {
+impl TargetFolder {
     /// Opens a folder. This system has no handles of folders, so its path must not change.
     ///
     /// # Errors

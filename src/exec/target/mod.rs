@@ -21,20 +21,20 @@ use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::errors::ParquetError;
 
 use crate::dialect::CopyFormat;
-use crate::exec::target::folder::Folder;
+use crate::exec::target::folder::TargetFolder;
 use crate::exec::target::text::{csv, json};
 
 /// A new file for an answer, or for texts one after another; it is removed unless something was written.
 #[derive(Debug)]
-pub(crate) struct Target {
-    folder: Folder,
+pub(crate) struct TargetFile {
+    folder: TargetFolder,
     name: String,
     file: Option<File>,
     /// The bytes of the texts in it.
     length: u64,
 }
 
-impl Target {
+impl TargetFile {
     /// Creates the file.
     ///
     /// # Guarantee
@@ -42,7 +42,7 @@ impl Target {
     ///
     /// # Errors
     /// Those of the file system; [`io::ErrorKind::AlreadyExists`] if the name is taken.
-    pub(crate) fn create(folder: Folder, name: &str) -> io::Result<Self> {
+    pub(crate) fn create(folder: TargetFolder, name: &str) -> io::Result<Self> {
         let file = folder.create(name)?;
         Ok(Self { folder, name: name.to_owned(), file: Some(file), length: 0 })
     }
@@ -94,7 +94,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for TargetFile {
     fn drop(&mut self) {
         if self.file.take().is_some() && self.length == 0 {
             // Nothing more can be done about a file that cannot be removed; it is empty or a part of an answer.

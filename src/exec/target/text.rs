@@ -35,7 +35,7 @@ pub(super) fn csv(
     writeln!(to, "{}", names.collect::<Vec<_>>().join(","))?;
     let options = FormatOptions::default().with_null("NULL").with_display_error(false);
     for batch in batches {
-        let columns = batch.columns().iter().map(|column| Column::of(column, &options));
+        let columns = batch.columns().iter().map(|column| TextColumn::of(column, &options));
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         for row in 0..batch.num_rows() {
             let cells = columns.iter().map(|column| column.cell(row));
@@ -46,12 +46,12 @@ pub(super) fn csv(
 }
 
 /// A column whose cells are written one by one.
-struct Column<'a> {
+struct TextColumn<'a> {
     texts: ArrayFormatter<'a>,
     nulls: Option<NullBuffer>,
 }
 
-impl<'a> Column<'a> {
+impl<'a> TextColumn<'a> {
     fn of(column: &'a ArrayRef, options: &FormatOptions<'a>) -> Result<Self, ArrowError> {
         // Those of a column without a type, and of a dictionary, are not in its own buffer.
         let (texts, nulls) = (ArrayFormatter::try_new(column, options)?, column.logical_nulls());

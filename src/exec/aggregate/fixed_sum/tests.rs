@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::{SessionConfig, SessionContext, col, lit};
 
-use super::{FixedSum, Grid, GridRange, Measured, Pairs, Term, Total, Totals};
+use super::{FixedSum, Grid, GridRange, GroupSums, Measured, Pairs, RowTerm, Total};
 
 fn raw(column: &ArrayRef) -> Vec<i128> {
     assert_eq!(column.data_type(), &DataType::Decimal128(38, 0));
@@ -20,9 +20,9 @@ fn raw(column: &ArrayRef) -> Vec<i128> {
     column.as_primitive::<Decimal128Type>().values().to_vec()
 }
 
-fn totals(grid: Grid, lo: i128, hi: i128) -> Totals {
+fn totals(grid: Grid, lo: i128, hi: i128) -> GroupSums {
     let range = GridRange::new(grid, lo, hi).unwrap();
-    Totals { term: Term { range, measured: Measured::Value }, sums: Vec::new() }
+    GroupSums { term: RowTerm { range, measured: Measured::Value }, sums: Vec::new() }
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn distances_from_both_ends_add_up() {
     let values: Vec<ArrayRef> =
         vec![Arc::new(Int64Array::from(vec![Some(-9), None, Some(0), Some(5), Some(99)]))];
     let sum = |measured| {
-        let mut sums = Totals { term: Term { range, measured }, sums: Vec::new() };
+        let mut sums = GroupSums { term: RowTerm { range, measured }, sums: Vec::new() };
         sums.update_batch(&values, &[0, 0, 0, 1, 1], None, 2).unwrap();
         sums.sums
     };
@@ -222,7 +222,7 @@ fn squared_distances_add_up() {
     let values: Vec<ArrayRef> =
         vec![Arc::new(Int64Array::from(vec![Some(-9), None, Some(0), Some(5), Some(99)]))];
     let sum = |measured| {
-        let mut sums = Totals { term: Term { range, measured }, sums: Vec::new() };
+        let mut sums = GroupSums { term: RowTerm { range, measured }, sums: Vec::new() };
         sums.update_batch(&values, &[0, 0, 0, 1, 1], None, 2).unwrap();
         sums.sums
     };

@@ -2,7 +2,7 @@
 
 use num_traits::ToPrimitive;
 
-use super::{Estimate, Joint, JointScale};
+use super::{Joint, JointEstimate, JointScale};
 use crate::analysis::JointMoments;
 use crate::grid::pairs::Pairs;
 use crate::grid::{Grid, GridRange};
@@ -52,7 +52,7 @@ fn textbook(joint: Joint, rows: &[(i128, i128)]) -> f64 {
     }
 }
 
-fn of(joint: Joint, noise: f64, sums: &[i128]) -> Option<Estimate> {
+fn of(joint: Joint, noise: f64, sums: &[i128]) -> Option<JointEstimate> {
     JointScale::new(&moments(joint), noise).of(sums)
 }
 

@@ -34,12 +34,12 @@ use datafusion::physical_plan::{
 use futures::stream;
 
 use crate::exec::aggregate::fixed_sum::SUM_TYPE;
-use task::Task;
+use task::BoundingTask;
 
-pub(crate) use self::columns::column_sums::{Columns, is_sum_of_rows};
-pub(crate) use self::columns::grid_values::Sources;
+pub(crate) use self::columns::column_sums::{ColumnSums, is_sum_of_rows};
+pub(crate) use self::columns::grid_values::ValueSources;
 pub(crate) use self::exact::keyed_order::{HashKey, LateKey};
-pub(crate) use self::exact::rows_by_unit::{BUCKETS, Row, Units, place_of};
+pub(crate) use self::exact::rows_by_unit::{BUCKETS, UnitRow, Units, place_of};
 pub(crate) use self::exact::unit_contribution::{AggregateInput, EnforcedBounds, InputKind};
 pub(crate) use self::keys::discovered_keys::OUTSIDE;
 pub(crate) use self::keys::key_space::{KeyIndex, KeySpace};
@@ -61,7 +61,7 @@ mod tests;
 
 /// The parameters of the operator, except the hash key, which is set when the query is paid for.
 #[derive(Debug)]
-struct Plan {
+struct BoundingPlan {
     unit: usize,
     keys: Vec<usize>,
     inputs: Vec<AggregateInput>,
@@ -73,7 +73,7 @@ struct Plan {
 pub(crate) struct BoundContributionsExec {
     input: Arc<dyn ExecutionPlan>,
     space: KeySpace,
-    plan: Arc<Plan>,
+    plan: Arc<BoundingPlan>,
     properties: Arc<PlanProperties>,
 }
 
@@ -104,13 +104,13 @@ impl BoundContributionsExec {
         check(&schema, &keys, &space, &inputs)?;
         let schema = output_schema(&schema, &keys, &inputs)?;
         let properties = Arc::new(properties(schema));
-        let plan = Arc::new(Plan { unit, keys, inputs, hash });
+        let plan = Arc::new(BoundingPlan { unit, keys, inputs, hash });
         Ok(Self { input, space, plan, properties })
     }
 
     /// The position of the unit and of the keys, the key space, and the aggregates.
     pub(crate) fn parts(&self) -> (usize, &[usize], &KeySpace, &[AggregateInput]) {
-        let Plan { unit, keys, inputs, hash: _ } = self.plan.as_ref();
+        let BoundingPlan { unit, keys, inputs, hash: _ } = self.plan.as_ref();
         (*unit, keys, &self.space, inputs)
     }
 
@@ -128,8 +128,8 @@ impl BoundContributionsExec {
 /// The bytes of the totals of known keys.
 pub(crate) fn reserved(inputs: &[AggregateInput], space: &KeySpace) -> usize {
     let outputs = inputs.iter().map(AggregateInput::outputs).sum::<usize>() * size_of::<i128>();
-    let columns = Sources::new(inputs).ok();
-    let columns = columns.and_then(|sources| Columns::new(inputs, &sources, 0));
+    let columns = ValueSources::new(inputs).ok();
+    let columns = columns.and_then(|sources| ColumnSums::new(inputs, &sources, 0));
     let of_a_key = outputs + columns.map_or(0, |one| one.size());
     space.len().saturating_add(1).saturating_mul(of_a_key)
 }
@@ -238,7 +238,7 @@ impl ExecutionPlan for BoundContributionsExec {
         let (Some(input), true) = (children.pop(), children.is_empty()) else {
             return internal_err!("BoundContributionsExec has one input");
         };
-        let Plan { unit, keys, inputs, hash } = self.plan.as_ref();
+        let BoundingPlan { unit, keys, inputs, hash } = self.plan.as_ref();
         let space = self.space.clone();
         Ok(Arc::new(Self::new(input, *unit, keys.clone(), space, inputs.clone(), hash.clone())?))
     }
@@ -271,9 +271,10 @@ impl ExecutionPlan for BoundContributionsExec {
         let Some(hash) = self.plan.hash.key() else {
             return internal_err!("contributions are bounded after the query is charged");
         };
-        let Plan { unit, keys, inputs, hash: _ } = self.plan.as_ref();
-        let sources = Sources::new(inputs)?;
-        let task = Task { unit: *unit, keys: keys.clone(), inputs: inputs.clone(), sources, hash };
+        let BoundingPlan { unit, keys, inputs, hash: _ } = self.plan.as_ref();
+        let sources = ValueSources::new(inputs)?;
+        let task =
+            BoundingTask { unit: *unit, keys: keys.clone(), inputs: inputs.clone(), sources, hash };
         let (space, task) = (self.space.clone(), Arc::new(task));
         let batch = run::run(Arc::clone(&self.input), context, space, task, self.schema());
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream::once(batch))))

@@ -23,19 +23,19 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 
-use super::task::Task;
+use super::task::BoundingTask;
 use crate::exec::operator::bound_contributions::columns::held_batches::Holder;
 use crate::exec::operator::bound_contributions::columns::spill_format;
 use crate::exec::operator::bound_contributions::exact::collect::Collector;
 use crate::exec::operator::bound_contributions::exact::merge_partitions::{
-    Names, Part, balance, close_units, together,
+    HeldPartition, PartitionNames, balance, close_units, together,
 };
 use crate::exec::operator::bound_contributions::exact::rows_by_unit::BUCKETS;
-use crate::exec::operator::bound_contributions::exact::totals::{Shape, Totals, add};
+use crate::exec::operator::bound_contributions::exact::totals::{CollectedShape, Totals, add};
 use crate::exec::operator::bound_contributions::exact::unit_buckets::Waited;
 use crate::exec::operator::bound_contributions::keys::key_space::KeySpace;
 use crate::exec::operator::bound_contributions::screen::over_bound::{
-    Apart, By, Least, Split, Suspects, Ways,
+    By, CollectedPart, Least, Split, Suspects, Ways,
 };
 use crate::exec::operator::bound_contributions::screen::partitioned_counting::Counting;
 use crate::exec::operator::bound_contributions::screen::row_count_filter::RowCounts;
@@ -47,7 +47,7 @@ pub(super) async fn run(
     input: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
     space: KeySpace,
-    task: Arc<Task>,
+    task: Arc<BoundingTask>,
     schema: SchemaRef,
 ) -> Result<RecordBatch> {
     let unit_type = input.schema().field(task.unit).data_type().clone();
@@ -144,9 +144,9 @@ async fn hold(
 /// Which units may exceed a bound.
 async fn suspects(
     context: &TaskContext,
-    names: &Arc<Names>,
-    mut parts: Vec<Part>,
-) -> Result<(Vec<Part>, Suspects)> {
+    names: &Arc<PartitionNames>,
+    mut parts: Vec<HeldPartition>,
+) -> Result<(Vec<HeldPartition>, Suspects)> {
     // Each part counts, and all together.
     let room = room(context) / (parts.len() + 1);
     let rows = parts.iter().map(|part| part.rows).sum();
@@ -194,10 +194,10 @@ fn few(rows: usize) -> u64 {
 /// Counts the rows of all parts, each starting from `empty`.
 async fn counted_by(
     by: By,
-    names: &Arc<Names>,
-    parts: Vec<Part>,
+    names: &Arc<PartitionNames>,
+    parts: Vec<HeldPartition>,
     empty: RowCounts,
-) -> Result<(Vec<Part>, RowCounts)> {
+) -> Result<(Vec<HeldPartition>, RowCounts)> {
     let empty = Arc::new(empty);
     let counted = at_once(parts, |mut part| {
         let (names, empty) = (Arc::clone(names), Arc::clone(&empty));
@@ -232,10 +232,10 @@ async fn counted_by(
 /// turn are brought into files of their own.
 async fn dealt(
     context: &TaskContext,
-    names: &Arc<Names>,
+    names: &Arc<PartitionNames>,
     ways: &Arc<Ways>,
-    mut parts: Vec<Part>,
-) -> Result<(usize, Vec<Part>)> {
+    mut parts: Vec<HeldPartition>,
+) -> Result<(usize, Vec<HeldPartition>)> {
     let collected = ways.collected(&names.task, parts.iter().map(|part| part.rows).sum());
     let readers = parts.len();
     if turns(context, collected, readers) == 1 || !parts.iter().all(|p| p.shelf.has_folder()) {
@@ -256,11 +256,11 @@ async fn dealt(
 
 /// Bounds what was collected of all parts, and adds it up.
 async fn bounded(
-    names: &Arc<Names>,
+    names: &Arc<PartitionNames>,
     ways: &Ways,
-    apart: Vec<Apart>,
+    apart: Vec<CollectedPart>,
     sums: &mut [Vec<i128>],
-) -> Result<Vec<Part>> {
+) -> Result<Vec<HeldPartition>> {
     let tasks = apart.len();
     let (mut beyond, mut bounded, mut parts) = (Vec::new(), Vec::new(), Vec::new());
     for one in apart {
@@ -268,7 +268,7 @@ async fn bounded(
         bounded.extend(one.bounded);
         parts.push(one.part);
     }
-    let mut dealt: Vec<Vec<(Arc<Shape>, Vec<Waited>)>> = Vec::new();
+    let mut dealt: Vec<Vec<(Arc<CollectedShape>, Vec<Waited>)>> = Vec::new();
     dealt.resize_with(tasks, Vec::new);
     for (shape, collectors) in [(&ways.beyond, beyond), (&ways.bounded, bounded)] {
         let Some(shape) = shape else { continue };

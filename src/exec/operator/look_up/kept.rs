@@ -63,12 +63,12 @@ impl Pinned {
 /// # Guarantee
 /// If two are equal, they stand for the same columns of the same rows, in some order.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Identity {
+pub(crate) struct RowsIdentity {
     rows: String,
     files: Vec<Pinned>,
 }
 
-impl Identity {
+impl RowsIdentity {
     /// Columns of a file; their description has their names and types.
     pub(crate) fn of_file(file: Pinned, columns: &str) -> Self {
         Self { rows: columns.to_owned(), files: vec![file] }
@@ -104,7 +104,7 @@ pub(super) type InUse = OnceCell<Arc<LookUp>>;
 
 /// The look-ups that an engine keeps, the most recently used one last.
 pub(crate) struct KeptLookUps {
-    kept: Mutex<Vec<(Identity, Arc<LookUp>)>>,
+    kept: Mutex<Vec<(RowsIdentity, Arc<LookUp>)>>,
     /// Those that running statements use or make, by name. Their files are held open by the plans of these statements.
     in_use: Mutex<Vec<(String, Weak<InUse>)>>,
     /// The bytes of all of them, at most.
@@ -153,7 +153,7 @@ impl KeptLookUps {
         self.most
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<(Identity, Arc<LookUp>)>> {
+    fn all(&self) -> MutexGuard<'_, Vec<(RowsIdentity, Arc<LookUp>)>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -163,7 +163,7 @@ impl KeptLookUps {
 
     /// Where statements that run at the same time find the look-up of these rows: the first one makes it. If that one fails or
     /// ends before, the next one does.
-    pub(super) fn in_use(&self, wanted: &Identity) -> Arc<InUse> {
+    pub(super) fn in_use(&self, wanted: &RowsIdentity) -> Arc<InUse> {
         let mut all = self.all_in_use();
         // What no plan holds any more may stand for other files of the same name.
         all.retain(|(_, one)| one.strong_count() > 0);
@@ -177,7 +177,7 @@ impl KeptLookUps {
     }
 
     /// The look-up of these rows, if it is kept.
-    pub(super) fn find(&self, wanted: &Identity) -> Option<Arc<LookUp>> {
+    pub(super) fn find(&self, wanted: &RowsIdentity) -> Option<Arc<LookUp>> {
         let mut all = self.all();
         let at = all.iter().position(|(identity, _)| identity == wanted)?;
         let found = all.remove(at);
@@ -188,7 +188,7 @@ impl KeptLookUps {
 
     /// Keeps a look-up, and forgets those that were not used for longest if they are too large together. One that is too large
     /// alone is not kept.
-    pub(super) fn keep(&self, identity: Identity, look_up: &Arc<LookUp>) {
+    pub(super) fn keep(&self, identity: RowsIdentity, look_up: &Arc<LookUp>) {
         if look_up.size() > self.most {
             return;
         }

@@ -51,14 +51,14 @@ mod tests;
 
 pub(crate) use index::{LookUp, OF_A_ROW};
 use kept::InUse;
-pub(crate) use kept::{Identity, KeptLookUps, Pinned};
+pub(crate) use kept::{KeptLookUps, Pinned, RowsIdentity};
 
 /// How long a statement waits for the index that another one makes. Then it makes one for itself.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 20_000 });
 
 /// Which columns come out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Columns {
+pub(crate) enum LookUpColumns {
     /// Those of the rows.
     Rows,
     /// Those of the rows, then those of the table.
@@ -74,10 +74,10 @@ pub(crate) struct By {
     pub(crate) of_rows: usize,
     /// The key's column in the table.
     pub(crate) of_table: usize,
-    pub(crate) columns: Columns,
+    pub(crate) columns: LookUpColumns,
     pub(crate) kept: Arc<KeptLookUps>,
     /// What tells the index from others: the rows of the table, and which of their columns is the key.
-    pub(crate) identity: Identity,
+    pub(crate) identity: RowsIdentity,
 }
 
 /// The operator.
@@ -85,7 +85,7 @@ pub(crate) struct LookUpExec {
     rows: Arc<dyn ExecutionPlan>,
     table: Arc<dyn ExecutionPlan>,
     by: By,
-    index: Arc<OnceCell<Index>>,
+    index: Arc<OnceCell<ReservedIndex>>,
     properties: Arc<PlanProperties>,
 }
 
@@ -203,7 +203,7 @@ impl ExecutionPlan for LookUpExec {
 }
 
 /// An index, and the memory that it takes of the statement.
-struct Index {
+struct ReservedIndex {
     look_up: Arc<LookUp>,
     /// Where statements that begin meanwhile find it, and the memory; nothing if the engine set memory aside.
     _in_use: Option<(Arc<InUse>, Arc<MemoryReservation>)>,
@@ -211,7 +211,7 @@ struct Index {
 
 /// The index of a table, made by the first partition that needs it.
 async fn indexed(
-    once: Arc<OnceCell<Index>>,
+    once: Arc<OnceCell<ReservedIndex>>,
     table: Arc<dyn ExecutionPlan>,
     by: By,
     context: Arc<TaskContext>,
@@ -225,16 +225,16 @@ async fn index(
     table: &Arc<dyn ExecutionPlan>,
     by: &By,
     context: &Arc<TaskContext>,
-) -> Result<Index> {
+) -> Result<ReservedIndex> {
     if let Some(look_up) = by.kept.find(&by.identity) {
-        return Ok(Index { look_up, _in_use: None });
+        return Ok(ReservedIndex { look_up, _in_use: None });
     }
     let pool = context.memory_pool();
     let memory = Arc::new(MemoryConsumer::new("LookUpExec").register(pool));
     let in_use = by.kept.in_use(&by.identity);
     let look_up = shared(&in_use, table, by, context, &memory).await?;
     memory.try_resize(look_up.most())?;
-    Ok(Index { look_up, _in_use: Some((in_use, memory)) })
+    Ok(ReservedIndex { look_up, _in_use: Some((in_use, memory)) })
 }
 
 /// The index that another statement makes now, or the one that this statement makes for all.
@@ -318,9 +318,9 @@ struct Matches {
 
 impl Matches {
     /// The next rows, at most `most`, each with a place; all rows of the batch at once if each has one.
-    fn pairs(&mut self, most: usize) -> Result<(Found, Vec<u32>)> {
+    fn pairs(&mut self, most: usize) -> Result<(FoundRows, Vec<u32>)> {
         if self.row == 0 && self.each_has_one() {
-            return Ok((Found::Every, std::mem::take(&mut self.last)));
+            return Ok((FoundRows::Every, std::mem::take(&mut self.last)));
         }
         let likely = most.min(self.last.len());
         let (mut rows, mut places) = (Vec::with_capacity(likely), Vec::with_capacity(likely));
@@ -337,7 +337,7 @@ impl Matches {
             places.push(place);
             self.next = Some(self.look_up.before(place));
         }
-        Ok((Found::These(rows), places))
+        Ok((FoundRows::These(rows), places))
     }
 
     /// Whether each row of a batch has one place.
@@ -346,23 +346,23 @@ impl Matches {
     }
 
     /// All rows that have a place, each once.
-    fn found(&mut self) -> Found {
+    fn found(&mut self) -> FoundRows {
         let last = std::mem::take(&mut self.last);
         if !last.is_empty() && !last.contains(&NONE) {
-            return Found::Every;
+            return FoundRows::Every;
         }
         let found = (0..).zip(last).filter(|(_, place)| *place != NONE).map(|(row, _)| row);
-        Found::These(found.collect())
+        FoundRows::These(found.collect())
     }
 }
 
 /// Rows of a batch.
-enum Found {
+enum FoundRows {
     Every,
     These(Vec<u32>),
 }
 
-impl Found {
+impl FoundRows {
     /// These rows of each column.
     fn of(self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         let Self::These(rows) = self else { return Ok(columns.to_vec()) };
@@ -375,7 +375,7 @@ impl Found {
 #[derive(Clone)]
 struct Make {
     schema: SchemaRef,
-    columns: Columns,
+    columns: LookUpColumns,
     of_rows: usize,
     most: usize,
 }
@@ -397,20 +397,20 @@ impl Make {
     fn batch(&self, mut matches: Matches) -> Result<Option<(RecordBatch, Matches)>> {
         let most = if matches.look_up.is_unique() { usize::MAX } else { self.most };
         let (found, places) = match self.columns {
-            Columns::Rows => (matches.found(), Vec::new()),
-            Columns::RowsThenTable | Columns::TableThenRows => matches.pairs(most)?,
+            LookUpColumns::Rows => (matches.found(), Vec::new()),
+            LookUpColumns::RowsThenTable | LookUpColumns::TableThenRows => matches.pairs(most)?,
         };
-        if matches!(&found, Found::These(rows) if rows.is_empty()) {
+        if matches!(&found, FoundRows::These(rows) if rows.is_empty()) {
             return Ok(None);
         }
         let own = found.of(matches.batch.columns())?;
         let columns = match self.columns {
-            Columns::Rows => own,
-            Columns::RowsThenTable => {
+            LookUpColumns::Rows => own,
+            LookUpColumns::RowsThenTable => {
                 let table = self.of_places(&matches.look_up, places, &own)?;
                 own.into_iter().chain(table).collect()
             }
-            Columns::TableThenRows => {
+            LookUpColumns::TableThenRows => {
                 let mut table = self.of_places(&matches.look_up, places, &own)?;
                 table.extend(own);
                 table

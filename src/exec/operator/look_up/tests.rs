@@ -72,8 +72,8 @@ async fn rows(plan: Arc<dyn ExecutionPlan>, state: &SessionState) -> Vec<String>
     rows
 }
 
-fn identity() -> Identity {
-    Identity::of_file(Pinned::new("a file".to_owned(), 100, Arc::new(())), "a table")
+fn identity() -> RowsIdentity {
+    RowsIdentity::of_file(Pinned::new("a file".to_owned(), 100, Arc::new(())), "a table")
 }
 
 /// Each kind of join that is replaced yields the rows of the hash join, with a new index and with the one that was kept.
@@ -88,9 +88,9 @@ async fn a_look_up_yields_the_rows_of_a_join() {
         let own = random(&mut dice, "l", keys, most);
         let table = random(&mut dice, "r", keys, most);
         for (kind, columns) in [
-            (JoinType::Inner, Columns::RowsThenTable),
-            (JoinType::Inner, Columns::TableThenRows),
-            (JoinType::LeftSemi, Columns::Rows),
+            (JoinType::Inner, LookUpColumns::RowsThenTable),
+            (JoinType::Inner, LookUpColumns::TableThenRows),
+            (JoinType::LeftSemi, LookUpColumns::Rows),
         ] {
             let (left, right) = (scan(&own, &state).await, scan(&table, &state).await);
             let on = |name: &str, of: &Arc<dyn ExecutionPlan>| col(name, &of.schema()).unwrap();
@@ -106,8 +106,8 @@ async fn a_look_up_yields_the_rows_of_a_join() {
             };
             let (l, r) = (gathered(&left), gathered(&right));
             let join = match columns {
-                Columns::TableThenRows => join(&r, &l, (on("r_k", &r), on("l_k", &l))),
-                Columns::Rows | Columns::RowsThenTable => {
+                LookUpColumns::TableThenRows => join(&r, &l, (on("r_k", &r), on("l_k", &l))),
+                LookUpColumns::Rows | LookUpColumns::RowsThenTable => {
                     join(&l, &r, (on("l_k", &l), on("r_k", &r)))
                 }
             };
@@ -135,7 +135,7 @@ async fn a_look_up_yields_the_rows_of_a_join() {
 fn an_index_is_found_by_its_files_and_what_is_made_of_them() {
     let kept = KeptLookUps::default();
     let file = |stamp: &str| Pinned::new(stamp.to_owned(), 100, Arc::new(()));
-    let of = |stamp: &str, columns: &str| Identity::of_file(file(stamp), columns);
+    let of = |stamp: &str, columns: &str| RowsIdentity::of_file(file(stamp), columns);
     let batch = random(&mut ChaCha20Rng::seed_from_u64(1), "t", 5, 5)[0][0].clone();
     let look_up = Arc::new(LookUp::new(&batch.schema(), &[batch], 1).unwrap());
     let identities = [
@@ -175,7 +175,7 @@ fn what_is_kept_is_limited() {
     let look_up = Arc::new(LookUp::new(&batch.schema(), &[batch], 0).unwrap());
     let fit = kept.most() / look_up.size();
     assert!(fit >= 2, "{fit}");
-    let of = |i: usize| Identity::of_file(Pinned::new(i.to_string(), 100, Arc::new(())), "k");
+    let of = |i: usize| RowsIdentity::of_file(Pinned::new(i.to_string(), 100, Arc::new(())), "k");
     for i in 0..fit {
         kept.keep(of(i), &look_up);
     }
@@ -197,7 +197,7 @@ fn what_does_not_fit_leaves_the_others() {
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let look_up = Arc::new(LookUp::new(&batch.schema(), &[batch], 0).unwrap());
         let file = Pinned::new(name.to_owned(), 100, Arc::new(()));
-        kept.keep(Identity::of_file(file, "k"), &look_up);
+        kept.keep(RowsIdentity::of_file(file, "k"), &look_up);
         look_up.size()
     };
     assert!(of(10, "small") < kept.most());
@@ -246,7 +246,7 @@ fn by_keys_of(
     let table: Arc<dyn PartitionStream> = Arc::clone(table) as _;
     let schema = Arc::clone(table.schema());
     let table = StreamingTableExec::try_new(schema, vec![table], None, [], false, None).unwrap();
-    let (kept, columns) = (Arc::clone(kept), Columns::Rows);
+    let (kept, columns) = (Arc::clone(kept), LookUpColumns::Rows);
     let by = By { of_rows: 1, of_table: 1, columns, kept, identity: identity() };
     Arc::new(LookUpExec::new(Arc::clone(rows), Arc::new(table), by, rows.schema()))
 }
@@ -343,7 +343,8 @@ async fn no_filter_passes_through_the_operator() {
     let rows = random(&mut ChaCha20Rng::seed_from_u64(3), "l", 5, 5);
     let (rows, table) = (scan(&rows, &state).await, scan(&rows, &state).await);
     let kept = Arc::<KeptLookUps>::default();
-    let by = By { of_rows: 1, of_table: 1, columns: Columns::Rows, kept, identity: identity() };
+    let by =
+        By { of_rows: 1, of_table: 1, columns: LookUpColumns::Rows, kept, identity: identity() };
     let schema = rows.schema();
     let look_up = LookUpExec::new(rows, table, by, schema);
     for phase in [FilterPushdownPhase::Pre, FilterPushdownPhase::Post] {

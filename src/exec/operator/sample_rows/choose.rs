@@ -19,19 +19,19 @@ use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 
-use super::collect::{BATCH, Task, bytes_of};
-use super::hold::Names;
-use crate::exec::operator::bound_contributions::{Row, Units, place_of};
+use super::collect::{BATCH, SamplingTask, bytes_of};
+use super::hold::SharedNames;
+use crate::exec::operator::bound_contributions::{UnitRow, Units, place_of};
 use crate::grid::failed;
 
 /// The second pass.
 pub(super) struct Chooser {
-    names: Arc<Names>,
+    names: Arc<SharedNames>,
     suspects: Arc<Suspects>,
-    buckets: Vec<Vec<Row>>,
+    buckets: Vec<Vec<UnitRow>>,
     reservation: MemoryReservation,
     units: Units,
-    choice: Choice,
+    choice: RowChoice,
     ready: VecDeque<RecordBatch>,
 }
 
@@ -45,9 +45,9 @@ pub(super) struct Suspects {
 type Ranked = (u64, usize);
 
 /// The rows of a bucket as bytes, and which of them stay.
-struct Choice {
-    groups: Encoded,
-    others: Encoded,
+struct RowChoice {
+    groups: EncodedBucket,
+    others: EncodedBucket,
     kept: Vec<bool>,
     by_group: Vec<Ranked>,
     by_row: Vec<Ranked>,
@@ -57,15 +57,15 @@ struct Choice {
 impl Chooser {
     /// Chooses among the rows of these buckets.
     pub(super) fn new(
-        names: Arc<Names>,
+        names: Arc<SharedNames>,
         suspects: Arc<Suspects>,
-        buckets: Vec<Vec<Row>>,
+        buckets: Vec<Vec<UnitRow>>,
         reservation: MemoryReservation,
     ) -> Result<Self> {
         let task = &names.task;
-        let choice = Choice {
-            groups: Encoded::new(task, task.group.clone())?,
-            others: Encoded::new(task, task.other.clone())?,
+        let choice = RowChoice {
+            groups: EncodedBucket::new(task, task.group.clone())?,
+            others: EncodedBucket::new(task, task.other.clone())?,
             kept: Vec::new(),
             by_group: Vec::new(),
             by_row: Vec::new(),
@@ -133,7 +133,7 @@ impl Chooser {
     /// One unit may have all rows; its bucket is then as large as the partition.
     fn account(&mut self, rows: usize, gathered: &[RecordBatch]) -> Result<()> {
         let left: usize = self.buckets.iter().map(Vec::capacity).sum();
-        let left = left.saturating_add(rows.saturating_mul(3)) * size_of::<Row>();
+        let left = left.saturating_add(rows.saturating_mul(3)) * size_of::<UnitRow>();
         let bucket = gathered.iter().map(|batch| bytes_of(batch.columns()));
         let bucket = bucket.sum::<Result<usize>>()?;
         let held = left + bucket + self.choice.size();
@@ -141,7 +141,7 @@ impl Chooser {
     }
 }
 
-impl Choice {
+impl RowChoice {
     /// Loads a bucket; encodes its rows only if a unit may lose rows.
     fn load(&mut self, gathered: &[RecordBatch], rows: usize, encode: bool) -> Result<()> {
         self.kept.clear();
@@ -159,7 +159,7 @@ impl Choice {
     /// For all rows of a unit: at most M are marked, at most m of them in one group, and they lie in at most C groups.
     /// The marked rows are as a multiset a function of the unit, its multiset of rows and the key. Source: the rule of
     /// contribution bounding by hash order.
-    fn choose(&mut self, task: &Task, unit: u64, rows: &[u64]) -> Result<()> {
+    fn choose(&mut self, task: &SamplingTask, unit: u64, rows: &[u64]) -> Result<()> {
         let mut by_group = std::mem::take(&mut self.by_group);
         by_group.clear();
         by_group.extend(rows.iter().map(|row| {
@@ -189,9 +189,9 @@ impl Choice {
     /// Marks the distinct rows that one unit keeps. It marks one of several equal rows, and it does not matter which.
     ///
     /// # Guarantee
-    /// As [`Choice::choose`], with rows_j the number of distinct rows of group j; which of them stay is a function of
+    /// As [`RowChoice::choose`], with rows_j the number of distinct rows of group j; which of them stay is a function of
     /// the unit, the set of its rows and the key.
-    fn choose_distinct(&mut self, task: &Task, groups: &[&[Ranked]]) {
+    fn choose_distinct(&mut self, task: &SamplingTask, groups: &[&[Ranked]]) {
         let others = &self.others;
         let mut different: Vec<Vec<usize>> = Vec::with_capacity(groups.len());
         for group in groups {
@@ -213,7 +213,7 @@ impl Choice {
     }
 
     /// Marks `quota` of one group's rows; the group has more, and `quota` is at least one.
-    fn choose_in_group(&mut self, task: &Task, group: &[Ranked], quota: usize) {
+    fn choose_in_group(&mut self, task: &SamplingTask, group: &[Ranked], quota: usize) {
         let others = &self.others;
         let ranked = group.iter();
         let ranked =
@@ -241,14 +241,14 @@ impl Choice {
 }
 
 /// Some columns of a bucket's rows, as bytes that are equal exactly if the values are equal.
-struct Encoded {
+struct EncodedBucket {
     columns: Vec<usize>,
     converter: RowConverter,
     rows: Rows,
 }
 
-impl Encoded {
-    fn new(task: &Task, columns: Vec<usize>) -> Result<Self> {
+impl EncodedBucket {
+    fn new(task: &SamplingTask, columns: Vec<usize>) -> Result<Self> {
         let field = |column: &usize| SortField::new(task.schema.field(*column).data_type().clone());
         let converter = RowConverter::new(columns.iter().map(field).collect())?;
         let rows = converter.empty_rows(0, 0);
@@ -272,7 +272,7 @@ impl Encoded {
         if self.columns.is_empty() { &[] } else { self.rows.row(place).data() }
     }
 
-    /// Sorts in the order of [`Encoded::compare`]. If ranks are equal, values nearly always are equal too; this is
+    /// Sorts in the order of [`EncodedBucket::compare`]. If ranks are equal, values nearly always are equal too; this is
     /// checked once for each row instead of in every comparison.
     fn sort(&self, ranked: &mut [Ranked]) {
         ranked.sort_unstable_by_key(|(rank, _)| *rank);
@@ -304,9 +304,9 @@ mod tests {
     fn equal_ranks_are_ordered_by_value_in_any_order_of_the_rows() {
         let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, true)]));
         let hash = HashKey::new([1, 2, 3, 4]);
-        let task = Task::new(1, &[], EnforcedBounds::default(), hash, Arc::clone(&schema));
+        let task = SamplingTask::new(1, &[], EnforcedBounds::default(), hash, Arc::clone(&schema));
         let values = [Some(3), None, Some(-2), Some(3), Some(9), None, Some(-2), Some(3)];
-        let mut encoded = Encoded::new(&task, vec![0]).unwrap();
+        let mut encoded = EncodedBucket::new(&task, vec![0]).unwrap();
         let column: ArrayRef = Arc::new(Int64Array::from(values.to_vec()));
         encoded.load(&[RecordBatch::try_new(schema, vec![column]).unwrap()]).unwrap();
         let mut turned: Vec<Ranked> = (0..8).map(|i| (u64::from(i == 4) ^ 1, i)).collect();

@@ -17,7 +17,7 @@ use arrow::compute::BatchCoalescer;
 use arrow::datatypes::{BinaryViewType, ByteViewType, DataType, SchemaRef, StringViewType};
 use datafusion::common::Result;
 
-use crate::exec::operator::bound_contributions::{BUCKETS, EnforcedBounds, HashKey, Row};
+use crate::exec::operator::bound_contributions::{BUCKETS, EnforcedBounds, HashKey, UnitRow};
 use crate::grid::failed;
 
 /// Rows of a batch: few enough that every offset of an array stays small.
@@ -25,7 +25,7 @@ pub(super) const BATCH: usize = 8_192;
 
 /// The constant state that all phases of the operator read.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct SamplingTask {
     /// The unit column of the input.
     pub(super) unit: usize,
     /// The group columns of the output.
@@ -39,7 +39,7 @@ pub(super) struct Task {
     pub(super) schema: SchemaRef,
 }
 
-impl Task {
+impl SamplingTask {
     /// `group` holds positions in the input, which still has the unit column.
     pub(super) fn new(
         unit: usize,
@@ -56,12 +56,12 @@ impl Task {
 
 /// Collects rows, and distributes their units over buckets.
 pub(super) struct Collector {
-    task: Arc<Task>,
+    task: Arc<SamplingTask>,
     coalescer: BatchCoalescer,
     batches: Vec<RecordBatch>,
     bytes: usize,
     rows: usize,
-    buckets: Vec<Vec<Row>>,
+    buckets: Vec<Vec<UnitRow>>,
 }
 
 /// The collected rows, of one partition or of all.
@@ -69,7 +69,7 @@ pub(super) struct Collector {
 pub(super) struct Collected {
     pub(super) batches: Vec<RecordBatch>,
     /// `key` is the number of a batch, `place` is the row in it.
-    pub(super) buckets: Vec<Vec<Row>>,
+    pub(super) buckets: Vec<Vec<UnitRow>>,
     /// The bytes of the batches, accurate enough for a memory limit.
     pub(super) bytes: usize,
 }
@@ -85,7 +85,7 @@ impl Collected {
         for (own, rows) in self.buckets.iter_mut().zip(other.buckets) {
             for row in rows {
                 let key = row.key.checked_add(before).ok_or_else(failed)?;
-                own.push(Row { key, ..row });
+                own.push(UnitRow { key, ..row });
             }
         }
         self.batches.append(&mut other.batches);
@@ -95,7 +95,7 @@ impl Collected {
 }
 
 impl Collector {
-    pub(super) fn new(task: Arc<Task>) -> Self {
+    pub(super) fn new(task: Arc<SamplingTask>) -> Self {
         Self {
             coalescer: BatchCoalescer::new(Arc::clone(&task.schema), BATCH),
             task,
@@ -116,7 +116,7 @@ impl Collector {
             let key = u32::try_from(self.rows / BATCH).map_err(|_| failed())?;
             let place = u32::try_from(self.rows % BATCH).map_err(|_| failed())?;
             let [bucket, ..] = self.task.hash.scatter(*unit).to_be_bytes();
-            self.buckets[usize::from(bucket)].push(Row { unit: *unit, key, place });
+            self.buckets[usize::from(bucket)].push(UnitRow { unit: *unit, key, place });
             self.rows += 1;
         }
         // Batches on their way may share their memory with others, which they would count as their own.
@@ -135,7 +135,7 @@ impl Collector {
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
         let rows: usize = self.buckets.iter().map(Vec::capacity).sum();
-        rows * size_of::<Row>() + self.bytes
+        rows * size_of::<UnitRow>() + self.bytes
     }
 
     /// All rows that were collected.

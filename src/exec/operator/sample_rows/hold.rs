@@ -25,16 +25,16 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::spill_file::SpillFile;
 
-use super::collect::{Collected, Collector, Task, bytes_of};
+use super::collect::{Collected, Collector, SamplingTask, bytes_of};
 use super::packed::{Packed, Packer};
 use crate::exec::operator::bound_contributions::{
-    Counting, Crowded, HeldUnits, Row, RowCounts, UnitCodes, UnitNames, canonical,
+    Counting, Crowded, HeldUnits, RowCounts, UnitCodes, UnitNames, UnitRow, canonical,
 };
-use crate::exec::operator::shelf::{Dealt, Shelf, Written, room};
+use crate::exec::operator::shelf::{Dealt, Shelf, SpilledFile, room};
 use crate::grid::failed;
 
 /// The rows of a batch that have a unit, and their units.
-pub(super) struct Held {
+pub(super) struct HeldRows {
     units: HeldUnits,
     rows: Packed,
     /// The bytes in use.
@@ -47,7 +47,7 @@ pub(super) fn packed_schema(rows: &Schema) -> SchemaRef {
     Arc::new(Schema::new(rows.fields().iter().cloned().chain([unit]).collect::<Vec<_>>()))
 }
 
-impl Held {
+impl HeldRows {
     /// The batch as it is written into a file.
     fn pack(self) -> Result<RecordBatch> {
         let mut units = Vec::new();
@@ -71,7 +71,7 @@ fn with_units(rows: &RecordBatch, units: Vec<u64>) -> Result<RecordBatch> {
 }
 
 /// The codes of the units of a packed batch, and its rows.
-pub(super) fn unpack(task: &Task, batch: &RecordBatch) -> Result<(Vec<u64>, RecordBatch)> {
+pub(super) fn unpack(task: &SamplingTask, batch: &RecordBatch) -> Result<(Vec<u64>, RecordBatch)> {
     let Some((units, columns)) = batch.columns().split_last() else { return Err(failed()) };
     let units = units.as_primitive_opt::<UInt64Type>().ok_or_else(failed)?.values().to_vec();
     let options = RecordBatchOptions::new().with_row_count(Some(units.len()));
@@ -82,10 +82,10 @@ pub(super) fn unpack(task: &Task, batch: &RecordBatch) -> Result<(Vec<u64>, Reco
 
 /// The first pass: reads batches.
 pub(super) struct Holder {
-    task: Arc<Task>,
+    task: Arc<SamplingTask>,
     codes: UnitCodes,
     packer: Packer,
-    shelf: Shelf<Held>,
+    shelf: Shelf<HeldRows>,
     rows: usize,
     /// The bytes of the batches in memory, and of the rows of all.
     bytes: usize,
@@ -93,7 +93,11 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    pub(super) fn new(task: Arc<Task>, unit_type: &DataType, shelf: Shelf<Held>) -> Result<Self> {
+    pub(super) fn new(
+        task: Arc<SamplingTask>,
+        unit_type: &DataType,
+        shelf: Shelf<HeldRows>,
+    ) -> Result<Self> {
         let codes = UnitCodes::new(unit_type)?;
         let packer = Packer::new(Arc::clone(&task.schema));
         Ok(Self { task, codes, packer, shelf, rows: 0, bytes: 0, all_bytes: 0 })
@@ -108,7 +112,7 @@ impl Holder {
             return Ok(());
         }
         if self.shelf.has_folder() {
-            self.shelf.write_out(Held::pack)?;
+            self.shelf.write_out(HeldRows::pack)?;
             self.bytes = 0;
         }
         reservation.try_resize(self.size()).map_err(|_| failed())
@@ -146,26 +150,26 @@ impl Holder {
         let bytes = units.size() + rows.size()?;
         self.rows += rows.num_rows();
         self.bytes += bytes;
-        self.shelf.held.push(Held { units, rows, bytes });
+        self.shelf.held.push(HeldRows { units, rows, bytes });
         Ok(())
     }
 
     /// The bytes in use, accurate enough for a memory limit.
     pub(super) fn size(&self) -> usize {
-        let batches = self.bytes + self.shelf.held.capacity() * size_of::<Held>();
+        let batches = self.bytes + self.shelf.held.capacity() * size_of::<HeldRows>();
         batches + self.codes.size() + self.packer.size()
     }
 }
 
 /// What is the same for all partitions.
-pub(super) struct Names {
-    pub(super) task: Arc<Task>,
+pub(super) struct SharedNames {
+    pub(super) task: Arc<SamplingTask>,
     pub(super) units: UnitNames,
 }
 
 /// What was held of one partition, and the memory that is reserved for it.
-pub(super) struct Part {
-    pub(super) shelf: Shelf<Held>,
+pub(super) struct SampledPartition {
+    pub(super) shelf: Shelf<HeldRows>,
     rows: usize,
     bytes: usize,
     all_bytes: usize,
@@ -180,7 +184,7 @@ pub(super) struct Part {
 /// A constant text if there is no partition.
 pub(super) fn together(
     holders: Vec<(Holder, MemoryReservation)>,
-) -> Result<(Arc<Names>, Vec<Part>)> {
+) -> Result<(Arc<SharedNames>, Vec<SampledPartition>)> {
     let (mut parts, mut all) = (Vec::new(), None);
     for (holder, reservation) in holders {
         let Holder { task, codes, packer: _, shelf, rows, bytes, all_bytes } = holder;
@@ -192,18 +196,22 @@ pub(super) fn together(
             Some((_, all)) => all.absorb(codes)?,
         };
         let units = units.map(Arc::new);
-        parts.push(Part { shelf, rows, bytes, all_bytes, reservation, units });
+        parts.push(SampledPartition { shelf, rows, bytes, all_bytes, reservation, units });
     }
     let (task, codes) = all.ok_or_else(failed)?;
     // The names of units take about as much as their codes did.
     if let Some(first) = parts.first_mut() {
         first.bytes += codes.size();
     }
-    Ok((Arc::new(Names { task, units: codes.finish(true)? }), parts))
+    Ok((Arc::new(SharedNames { task, units: codes.finish(true)? }), parts))
 }
 
 /// Counters for the rows of each unit; `None` if no unit can exceed a bound.
-pub(super) fn counters(context: &TaskContext, task: &Task, parts: &[Part]) -> Option<RowCounts> {
+pub(super) fn counters(
+    context: &TaskContext,
+    task: &SamplingTask,
+    parts: &[SampledPartition],
+) -> Option<RowCounts> {
     let rows = parts.iter().map(|part| part.rows).sum();
     let most = task.limits.spared(!task.group.is_empty());
     // Rows within the bound have no unit beyond it.
@@ -214,15 +222,15 @@ pub(super) fn counters(context: &TaskContext, task: &Task, parts: &[Part]) -> Op
 }
 
 /// At most so many bytes are collected of all parts.
-pub(super) fn collected(parts: &[Part], crowded: &Crowded) -> usize {
+pub(super) fn collected(parts: &[SampledPartition], crowded: &Crowded) -> usize {
     let rows: usize = parts.iter().map(|part| part.rows).sum();
     let bytes: usize = parts.iter().map(|part| part.all_bytes).sum();
     let own = crowded.rows().and_then(|own| usize::try_from(own).ok());
     let own = own.map_or(rows, |own| own.min(rows));
-    own.saturating_mul(bytes.div_ceil(rows.max(1)) + size_of::<Row>())
+    own.saturating_mul(bytes.div_ceil(rows.max(1)) + size_of::<UnitRow>())
 }
 
-impl Part {
+impl SampledPartition {
     /// Gives units in memory the codes that they have in all partitions.
     ///
     /// # Errors
@@ -249,7 +257,7 @@ impl Part {
     /// A constant text without a folder for it, or if it is full.
     pub(super) fn write_out(&mut self) -> Result<()> {
         let bytes: usize = self.shelf.held.iter().map(|held| held.bytes).sum();
-        self.shelf.write_out(Held::pack)?;
+        self.shelf.write_out(HeldRows::pack)?;
         self.bytes = self.bytes.saturating_sub(bytes);
         self.reserve(0)
     }
@@ -264,7 +272,7 @@ impl Part {
     /// A constant text if there is not enough memory, or a file cannot be read.
     pub(super) async fn counted(
         mut self,
-        task: &Task,
+        task: &SamplingTask,
         counts: RowCounts,
     ) -> Result<(Self, RowCounts)> {
         let mut counts = Counting::new(counts, |bytes| self.reserve(bytes))?;
@@ -283,7 +291,7 @@ impl Part {
         Ok((self, counts.finish()))
     }
 
-    fn file(&self, batches: Written) -> HeldFile {
+    fn file(&self, batches: SpilledFile) -> HeldFile {
         HeldFile { batches, units: self.units.clone() }
     }
 
@@ -293,10 +301,10 @@ impl Part {
     /// A constant text if there is not enough memory, for too many rows, or if a file cannot be written or read.
     pub(super) async fn split(
         mut self,
-        task: Arc<Task>,
+        task: Arc<SamplingTask>,
         crowded: Option<Arc<Crowded>>,
         turns: usize,
-    ) -> Result<Apart> {
+    ) -> Result<SeparatedRows> {
         let own = crowded.as_ref().map_or(0, |crowded| crowded.size());
         let collector = Collector::new(Arc::clone(&task));
         let (whole, scratch) = (Vec::new(), Vec::new());
@@ -325,7 +333,7 @@ impl Part {
         self.reservation.try_resize(bytes).map_err(|_| failed())?;
         let files = self.shelf.written()?.into_iter().map(|file| self.file(file)).collect();
         let dealt = dealt.map_or(Ok(Vec::new()), Dealt::close)?;
-        Ok(Apart { whole, files, reservation: self.reservation, collected, dealt })
+        Ok(SeparatedRows { whole, files, reservation: self.reservation, collected, dealt })
     }
 }
 
@@ -334,7 +342,7 @@ fn deal(
     units: Vec<u64>,
     rows: &RecordBatch,
     crowded: &Crowded,
-    task: &Task,
+    task: &SamplingTask,
     dealt: &mut Dealt,
 ) -> Result<()> {
     let bucket = |unit: &u64| {
@@ -348,7 +356,7 @@ fn deal(
 
 /// Held batches in a file.
 pub(super) struct HeldFile {
-    batches: Written,
+    batches: SpilledFile,
     units: Option<Arc<Vec<u64>>>,
 }
 
@@ -357,7 +365,7 @@ impl HeldFile {
     ///
     /// # Errors
     /// A constant text if the file cannot be read, and for a unit without a code.
-    async fn next(&mut self, task: &Task) -> Result<Option<(Vec<u64>, RecordBatch)>> {
+    async fn next(&mut self, task: &SamplingTask) -> Result<Option<(Vec<u64>, RecordBatch)>> {
         let Some(batch) = self.batches.next().await? else { return Ok(None) };
         let (mut units, rows) = unpack(task, &batch)?;
         if let Some(codes) = self.units.as_ref().filter(|_| self.batches.own_numbers) {
@@ -375,7 +383,7 @@ impl HeldFile {
     /// A constant text if the file cannot be read.
     pub(super) async fn next_whole(
         &mut self,
-        task: &Task,
+        task: &SamplingTask,
         crowded: Option<&Crowded>,
     ) -> Result<Option<RecordBatch>> {
         let Some((units, rows)) = self.next(task).await? else { return Ok(None) };
@@ -404,7 +412,7 @@ impl Whole {
 }
 
 /// The rows of one partition, apart by what becomes of them.
-pub(super) struct Apart {
+pub(super) struct SeparatedRows {
     /// Batches in memory, of which the rows within the bounds stay.
     pub(super) whole: Vec<Whole>,
     /// Batches in files, of which the rows within the bounds stay.
@@ -425,8 +433,8 @@ struct Split {
 }
 
 impl Split {
-    fn push(&mut self, held: Held, crowded: Option<&Crowded>) -> Result<()> {
-        let Held { units, rows, bytes } = held;
+    fn push(&mut self, held: HeldRows, crowded: Option<&Crowded>) -> Result<()> {
+        let HeldRows { units, rows, bytes } = held;
         let Some(crowded) = crowded else {
             self.whole.push(Whole { rows, within: None, bytes });
             return Ok(());

@@ -38,7 +38,7 @@ use datafusion::physical_plan::{
 use futures::{TryFutureExt, stream};
 
 use super::bound_contributions::{EnforcedBounds, LateKey, is_float};
-use collect::Task;
+use collect::SamplingTask;
 use run::{Run, next};
 
 mod choose;
@@ -256,7 +256,8 @@ impl ExecutionPlan for SampleContributionsExec {
             return internal_err!("rows are chosen after the query is charged");
         };
         let schema = self.schema();
-        let mut task = Task::new(self.unit, &self.group, self.limits, hash, Arc::clone(&schema));
+        let mut task =
+            SamplingTask::new(self.unit, &self.group, self.limits, hash, Arc::clone(&schema));
         task.distinct = self.distinct;
         let own = self.begin(partition).part(partition, Arc::clone(&self.input), task, context);
         let kept = own.map_ok(|kept| stream::try_unfold(kept, next)).try_flatten_stream();

@@ -35,11 +35,11 @@ pub(super) struct Packer {
 /// The columns of a batch.
 pub(super) struct Packed {
     schema: SchemaRef,
-    columns: Vec<Column>,
+    columns: Vec<PackedColumn>,
     rows: usize,
 }
 
-enum Column {
+enum PackedColumn {
     /// As it was.
     Plain(ArrayRef),
     /// An Int64 whose values fit 32 bits and are not negative.
@@ -73,14 +73,14 @@ impl Packer {
         }
         let packed = columns.into_iter().zip(&mut self.seen).map(|(column, seen)| {
             if let Some(small) = small(&column) {
-                return Ok(Column::Small(small));
+                return Ok(PackedColumn::Small(small));
             }
             let coded = seen.as_mut().map(|seen| coded(&column, seen)).transpose()?.flatten();
             if coded.is_none() {
                 // A column of many texts has many in other batches, too.
                 *seen = None;
             }
-            Ok(coded.unwrap_or(Column::Plain(column)))
+            Ok(coded.unwrap_or(PackedColumn::Plain(column)))
         });
         let columns = packed.collect::<Result<_>>()?;
         Ok(Packed { schema: Arc::clone(&self.schema), columns, rows })
@@ -102,7 +102,7 @@ fn small(column: &ArrayRef) -> Option<ArrayRef> {
 }
 
 /// The distinct texts, and the place of each row's text among them; `None` where most texts differ.
-fn coded(column: &ArrayRef, seen: &mut Seen<u16>) -> Result<Option<Column>> {
+fn coded(column: &ArrayRef, seen: &mut Seen<u16>) -> Result<Option<PackedColumn>> {
     let Some(texts) = column.as_string_view_opt() else { return Ok(None) };
     let most = (texts.len() / ROWS_OF_A_TEXT).clamp(1, usize::from(u16::MAX));
     seen.begin();
@@ -124,7 +124,10 @@ fn coded(column: &ArrayRef, seen: &mut Seen<u16>) -> Result<Option<Column>> {
     }
     let texts = take(column, &UInt32Array::from(first), None)?;
     let codes = UInt16Array::new(codes.into(), column.nulls().cloned());
-    Ok(Some(Column::Coded { codes: Arc::new(codes), texts: Arc::new(texts.as_string_view().gc()) }))
+    Ok(Some(PackedColumn::Coded {
+        codes: Arc::new(codes),
+        texts: Arc::new(texts.as_string_view().gc()),
+    }))
 }
 
 impl Packed {
@@ -138,10 +141,10 @@ impl Packed {
         self.columns.iter().try_fold(0, |bytes, column| {
             Ok(bytes
                 + match column {
-                    Column::Plain(column) | Column::Small(column) => {
+                    PackedColumn::Plain(column) | PackedColumn::Small(column) => {
                         bytes_of(std::slice::from_ref(column))?
                     }
-                    Column::Coded { codes, texts } => {
+                    PackedColumn::Coded { codes, texts } => {
                         bytes_of(&[Arc::clone(codes), Arc::clone(texts)])?
                     }
                 })
@@ -161,14 +164,14 @@ impl Packed {
         };
         let columns = self.columns.iter().map(|column| -> Result<ArrayRef> {
             Ok(match column {
-                Column::Plain(column) => of(column)?,
-                Column::Small(column) => {
+                PackedColumn::Plain(column) => of(column)?,
+                PackedColumn::Small(column) => {
                     let small = of(column)?;
                     let small = small.as_primitive::<arrow::datatypes::UInt32Type>();
                     let numbers = small.values().iter().map(|number| i64::from(*number));
                     Arc::new(Int64Array::new(numbers.collect(), small.nulls().cloned()))
                 }
-                Column::Coded { codes, texts } => take(texts, &of(codes)?, None)?,
+                PackedColumn::Coded { codes, texts } => take(texts, &of(codes)?, None)?,
             })
         });
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
@@ -227,7 +230,7 @@ mod tests {
                         batch([("n", Arc::new(numbers)), ("t", texts), ("f", Arc::new(floats))]);
                     let packer = packer.get_or_insert_with(|| Packer::new(rows.schema()));
                     let packed = packed(packer, &rows);
-                    coded += usize::from(matches!(packed.columns[1], Column::Coded { .. }));
+                    coded += usize::from(matches!(packed.columns[1], PackedColumn::Coded { .. }));
                     assert_eq!(packed.num_rows(), rows.num_rows());
                     assert_eq!(packed.rows(None).unwrap(), rows);
                     let passing = (0..rows.num_rows()).map(|_| Some(roll(2) > 0));
@@ -267,10 +270,10 @@ mod tests {
         let (many, few) =
             (one((0..99).map(|i| i.to_string()).collect()), one(vec!["x".into(); 99]));
         let mut packer = Packer::new(many.schema());
-        let is_coded = |packed: &Packed| matches!(packed.columns[1], Column::Coded { .. });
+        let is_coded = |packed: &Packed| matches!(packed.columns[1], PackedColumn::Coded { .. });
         assert!(is_coded(&packed(&mut packer, &few)));
         assert!(!is_coded(&packed(&mut packer, &many)));
         assert!(!is_coded(&packed(&mut packer, &few)));
-        assert!(matches!(packed(&mut packer, &few).columns[0], Column::Plain(_)));
+        assert!(matches!(packed(&mut packer, &few).columns[0], PackedColumn::Plain(_)));
     }
 }

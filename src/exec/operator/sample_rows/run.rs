@@ -24,20 +24,20 @@ use futures::StreamExt;
 use tokio::sync::OnceCell;
 
 use super::choose::{Chooser, Suspects};
-use super::collect::{Collected, Collector, Task};
+use super::collect::{Collected, Collector, SamplingTask};
 use super::hold::{
-    Apart, HeldFile, Holder, Names, Part, Whole, collected, counters, packed_schema, together,
-    unpack,
+    HeldFile, Holder, SampledPartition, SeparatedRows, SharedNames, Whole, collected, counters,
+    packed_schema, together, unpack,
 };
-use crate::exec::operator::bound_contributions::{Crowded, Row, RowCounts, at_once};
-use crate::exec::operator::shelf::{Shelf, Written, turns};
+use crate::exec::operator::bound_contributions::{Crowded, RowCounts, UnitRow, at_once};
+use crate::exec::operator::shelf::{Shelf, SpilledFile, turns};
 use crate::grid::failed;
 
 /// One run of the operator, of which each partition takes its own part.
 #[derive(Default)]
 pub(super) struct Run {
     begun: Mutex<BTreeSet<usize>>,
-    parts: OnceCell<Vec<Mutex<Option<Kept>>>>,
+    parts: OnceCell<Vec<Mutex<Option<KeptRows>>>>,
 }
 
 /// Private rows are left out.
@@ -58,9 +58,9 @@ impl Run {
         self: Arc<Self>,
         partition: usize,
         input: Arc<dyn ExecutionPlan>,
-        task: Task,
+        task: SamplingTask,
         context: Arc<TaskContext>,
-    ) -> Result<Kept> {
+    ) -> Result<KeptRows> {
         let parts = self.parts.get_or_try_init(|| parts(input, task, context)).await?;
         let own = parts.get(partition).ok_or_else(failed)?;
         own.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(failed)
@@ -68,14 +68,14 @@ impl Run {
 }
 
 /// The rows that a partition yields: those of units within the bounds first, then those that are chosen.
-pub(super) struct Kept {
+pub(super) struct KeptRows {
     whole: Vec<Whole>,
     /// The memory of these batches.
     reservation: MemoryReservation,
     /// Batches in files, with rows of units that may exceed a bound.
     files: Vec<HeldFile>,
     crowded: Option<Arc<Crowded>>,
-    names: Arc<Names>,
+    names: Arc<SharedNames>,
     /// Chooses among what is in memory; `None` between two turns.
     chooser: Option<Chooser>,
     /// The turns of this partition: the files of all partitions for each.
@@ -85,9 +85,9 @@ pub(super) struct Kept {
 /// Makes all passes.
 async fn parts(
     input: Arc<dyn ExecutionPlan>,
-    task: Task,
+    task: SamplingTask,
     context: Arc<TaskContext>,
-) -> Result<Vec<Mutex<Option<Kept>>>> {
+) -> Result<Vec<Mutex<Option<KeptRows>>>> {
     let unit_type = input.schema().field(task.unit).data_type().clone();
     let (task, mut readers) = (Arc::new(task), Vec::new());
     let memory = |partition: usize| {
@@ -126,7 +126,7 @@ async fn parts(
     let apart = at_once(held, |part| part.split(Arc::clone(&task), crowded.clone(), in_turns));
     let (mut whole, mut collected) = (Vec::new(), Collected::default());
     let mut dealt: Vec<Vec<Arc<dyn SpillFile>>> = vec![Vec::new(); in_turns];
-    for Apart { whole: rows, files, reservation, collected: of_part, dealt: of_turns } in
+    for SeparatedRows { whole: rows, files, reservation, collected: of_part, dealt: of_turns } in
         apart.await?
     {
         whole.push((rows, reservation, files));
@@ -136,9 +136,9 @@ async fn parts(
     let Collected { batches, buckets, bytes } = collected;
     let shared = whole.first().map(|(_, first, _)| first.new_empty()).ok_or_else(failed)?;
     let rows: usize = buckets.iter().map(Vec::capacity).sum();
-    shared.try_resize(bytes + rows * size_of::<Row>()).map_err(|_| failed())?;
+    shared.try_resize(bytes + rows * size_of::<UnitRow>()).map_err(|_| failed())?;
     let suspects = Arc::new(Suspects { batches, _reservation: shared });
-    let mut of_parts: Vec<Vec<Vec<Row>>> = whole.iter().map(|_| Vec::new()).collect();
+    let mut of_parts: Vec<Vec<Vec<UnitRow>>> = whole.iter().map(|_| Vec::new()).collect();
     for (i, bucket) in buckets.into_iter().enumerate() {
         of_parts[i % partitions].push(bucket);
     }
@@ -151,14 +151,18 @@ async fn parts(
         let (names, suspects) = (Arc::clone(&names), Arc::clone(&suspects));
         let chooser = Chooser::new(Arc::clone(&names), suspects, buckets, reservation.new_empty())?;
         let (crowded, chooser) = (crowded.clone(), Some(chooser));
-        Ok(Mutex::new(Some(Kept { whole, reservation, files, crowded, names, chooser, turns })))
+        Ok(Mutex::new(Some(KeptRows { whole, reservation, files, crowded, names, chooser, turns })))
     });
     kept.collect()
 }
 
 /// In how many turns rows are chosen. If the rows to choose from do not fit into memory at once, and there is a folder for files,
 /// all rows are brought into files first.
-fn in_turns(context: &TaskContext, parts: &mut [Part], crowded: Option<&Crowded>) -> Result<usize> {
+fn in_turns(
+    context: &TaskContext,
+    parts: &mut [SampledPartition],
+    crowded: Option<&Crowded>,
+) -> Result<usize> {
     let Some(crowded) = crowded else { return Ok(1) };
     // Each partition reads a turn of its own at the same time, and what was chosen before may wait above, in as much memory.
     let readers = parts.len();
@@ -172,7 +176,7 @@ fn in_turns(context: &TaskContext, parts: &mut [Part], crowded: Option<&Crowded>
     Ok(turns(context, wanted, readers))
 }
 
-impl Kept {
+impl KeptRows {
     /// Begins the next turn; false if none is left.
     ///
     /// # Errors
@@ -185,7 +189,7 @@ impl Kept {
         let reservation = self.reservation.new_empty();
         let mut collector = Collector::new(Arc::clone(task));
         for file in files {
-            let mut file = Written::new(file.as_ref(), false)?;
+            let mut file = SpilledFile::new(file.as_ref(), false)?;
             while let Some(batch) = file.next().await? {
                 let (units, rows) = unpack(task, &batch)?;
                 collector.push(&units, rows)?;
@@ -214,7 +218,7 @@ async fn hold(
 }
 
 /// The next batch of kept rows.
-pub(super) async fn next(mut kept: Kept) -> Result<Option<(RecordBatch, Kept)>> {
+pub(super) async fn next(mut kept: KeptRows) -> Result<Option<(RecordBatch, KeptRows)>> {
     loop {
         // A dropped query stops between two batches, and between two buckets.
         tokio::task::yield_now().await;

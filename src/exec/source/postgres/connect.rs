@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, Config, Error, NoTls};
 
-use super::tls::Verified;
+use super::tls::VerifiedTls;
 use crate::exec::source::server_location::Address;
 
 /// How long the beginning of a connection may take.
@@ -104,9 +104,9 @@ pub(super) fn runtime() -> Result<Handle, Trouble> {
 
 /// Ends a task when it is dropped.
 #[derive(Debug)]
-pub(super) struct Ends(AbortHandle);
+pub(super) struct TaskGuard(AbortHandle);
 
-impl Ends {
+impl TaskGuard {
     /// Runs a task until it is done, or this is dropped.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Ends {
     }
 }
 
-impl Drop for Ends {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -127,7 +127,7 @@ pub(super) struct Connected {
     client: Option<Client>,
     /// Whether the server has more to send.
     is_busy: AtomicBool,
-    _connection: Ends,
+    _connection: TaskGuard,
     ended: Mutex<Receiver<()>>,
 }
 
@@ -138,7 +138,7 @@ impl Connected {
         serve: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Self, Trouble> {
         let (end, ended) = sync_channel(1);
-        let connection = Ends::spawn(async move {
+        let connection = TaskGuard::spawn(async move {
             serve.await;
             // Nobody may wait any more.
             let _ = end.try_send(());
@@ -197,7 +197,7 @@ pub(super) async fn connect(address: &Address) -> Result<Connected, Trouble> {
     let connection = match address.has_tls {
         true => {
             config.ssl_mode(SslMode::Require);
-            let tls = Verified::new().map_err(|_| Trouble::Untrusted)?;
+            let tls = VerifiedTls::new().map_err(|_| Trouble::Untrusted)?;
             tokio::time::timeout(PATIENCE, encrypted(&config, tls)).await
         }
         false => {
@@ -208,7 +208,7 @@ pub(super) async fn connect(address: &Address) -> Result<Connected, Trouble> {
     connection.map_err(|_| Trouble::Unreachable)?
 }
 
-async fn encrypted(config: &Config, tls: Verified) -> Result<Connected, Trouble> {
+async fn encrypted(config: &Config, tls: VerifiedTls) -> Result<Connected, Trouble> {
     let (client, mut connection) = config.connect(tls).await?;
     Connected::new(client, async move {
         while let Some(Ok(_)) = poll_fn(|context| connection.poll_message(context)).await {}

@@ -19,7 +19,7 @@ use arrow::array::{
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use super::types::Kind;
+use super::types::WireEncoding;
 
 /// Rows in a batch.
 const BATCH: usize = 8_192;
@@ -38,17 +38,17 @@ const EPOCH_MICROS: i64 = 946_684_800_000_000;
 #[derive(Debug)]
 pub(super) struct Decoder {
     schema: SchemaRef,
-    columns: Vec<Column>,
+    columns: Vec<ColumnBuilder>,
     rows: usize,
     bytes: usize,
     /// What has come, and how much of it was read.
     text: Vec<u8>,
     at: usize,
-    state: State,
+    state: DecoderState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum DecoderState {
     Header,
     Rows,
     End,
@@ -60,10 +60,10 @@ fn damaged() -> io::Error {
 
 impl Decoder {
     /// A decoder of columns that are read so.
-    pub(super) fn new(schema: SchemaRef, kinds: &[Kind]) -> Self {
-        let columns = kinds.iter().map(|kind| Column::new(*kind)).collect();
+    pub(super) fn new(schema: SchemaRef, kinds: &[WireEncoding]) -> Self {
+        let columns = kinds.iter().map(|kind| ColumnBuilder::new(*kind)).collect();
         let (rows, bytes, at) = (0, 0, 0);
-        Self { schema, columns, rows, bytes, text: Vec::new(), at, state: State::Header }
+        Self { schema, columns, rows, bytes, text: Vec::new(), at, state: DecoderState::Header }
     }
 
     /// Takes the next bytes.
@@ -78,10 +78,10 @@ impl Decoder {
     /// # Errors
     /// For bytes that are not of the format.
     pub(super) fn next(&mut self) -> io::Result<Option<RecordBatch>> {
-        if self.state == State::Header && !self.header()? {
+        if self.state == DecoderState::Header && !self.header()? {
             return Ok(None);
         }
-        while self.state == State::Rows && self.row()? {
+        while self.state == DecoderState::Rows && self.row()? {
             if self.rows == BATCH || self.bytes >= BATCH_BYTES {
                 return self.batch().map(Some);
             }
@@ -95,9 +95,9 @@ impl Decoder {
     /// If the end is missing.
     pub(super) fn finish(&mut self) -> io::Result<Option<RecordBatch>> {
         match (self.state, self.rows) {
-            (State::End, 0) => Ok(None),
-            (State::End, _) => self.batch().map(Some),
-            (State::Header | State::Rows, _) => Err(damaged()),
+            (DecoderState::End, 0) => Ok(None),
+            (DecoderState::End, _) => self.batch().map(Some),
+            (DecoderState::Header | DecoderState::Rows, _) => Err(damaged()),
         }
     }
 
@@ -106,7 +106,7 @@ impl Decoder {
         let columns: Vec<ArrayRef> = self
             .columns
             .iter_mut()
-            .map(Column::finish)
+            .map(ColumnBuilder::finish)
             .collect::<Result<_, _>>()
             .map_err(|_| damaged())?;
         (self.rows, self.bytes) = (0, 0);
@@ -116,7 +116,7 @@ impl Decoder {
 
     /// Whether the whole header has come.
     fn header(&mut self) -> io::Result<bool> {
-        let mut text = Bytes(self.text.get(self.at..).unwrap_or_default());
+        let mut text = ByteCursor(self.text.get(self.at..).unwrap_or_default());
         let Some(signature) = text.take(SIGNATURE.len()) else { return Ok(false) };
         if signature != SIGNATURE {
             return Err(damaged());
@@ -130,16 +130,16 @@ impl Decoder {
             return Ok(false);
         }
         self.at = self.text.len() - text.0.len();
-        self.state = State::Rows;
+        self.state = DecoderState::Rows;
         Ok(true)
     }
 
     /// Reads one row, if it has come as a whole.
     fn row(&mut self) -> io::Result<bool> {
-        let mut text = Bytes(self.text.get(self.at..).unwrap_or_default());
+        let mut text = ByteCursor(self.text.get(self.at..).unwrap_or_default());
         let Some(fields) = text.number().map(i16::from_be_bytes) else { return Ok(false) };
         if fields == -1 {
-            self.state = State::End;
+            self.state = DecoderState::End;
             return Ok(false);
         }
         if usize::try_from(fields).ok() != Some(self.columns.len()) {
@@ -167,9 +167,9 @@ impl Decoder {
 
 /// Bytes that are read from their front.
 #[derive(Clone, Copy)]
-struct Bytes<'a>(&'a [u8]);
+struct ByteCursor<'a>(&'a [u8]);
 
-impl<'a> Bytes<'a> {
+impl<'a> ByteCursor<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -193,7 +193,7 @@ impl<'a> Bytes<'a> {
 
 /// The cells of a column, until a batch is full.
 #[derive(Debug)]
-enum Column {
+enum ColumnBuilder {
     Bool(BooleanBuilder),
     Int2(Int16Builder),
     Int4(Int32Builder),
@@ -207,22 +207,22 @@ enum Column {
     Timestamp(TimestampMicrosecondBuilder),
 }
 
-impl Column {
-    fn new(kind: Kind) -> Self {
+impl ColumnBuilder {
+    fn new(kind: WireEncoding) -> Self {
         match kind {
-            Kind::Bool => Self::Bool(BooleanBuilder::new()),
-            Kind::Int2 => Self::Int2(Int16Builder::new()),
-            Kind::Int4 => Self::Int4(Int32Builder::new()),
-            Kind::Int8 => Self::Int8(Int64Builder::new()),
-            Kind::Float4 => Self::Float4(Float32Builder::new()),
-            Kind::Float8 => Self::Float8(Float64Builder::new()),
-            Kind::Numeric(precision, scale) => {
+            WireEncoding::Bool => Self::Bool(BooleanBuilder::new()),
+            WireEncoding::Int2 => Self::Int2(Int16Builder::new()),
+            WireEncoding::Int4 => Self::Int4(Int32Builder::new()),
+            WireEncoding::Int8 => Self::Int8(Int64Builder::new()),
+            WireEncoding::Float4 => Self::Float4(Float32Builder::new()),
+            WireEncoding::Float8 => Self::Float8(Float64Builder::new()),
+            WireEncoding::Numeric(precision, scale) => {
                 Self::Numeric(Decimal128Builder::new(), precision, scale)
             }
-            Kind::Text => Self::Text(StringViewBuilder::new()),
-            Kind::Uuid => Self::Uuid(StringViewBuilder::new()),
-            Kind::Date => Self::Date(Date32Builder::new()),
-            Kind::Timestamp => Self::Timestamp(TimestampMicrosecondBuilder::new()),
+            WireEncoding::Text => Self::Text(StringViewBuilder::new()),
+            WireEncoding::Uuid => Self::Uuid(StringViewBuilder::new()),
+            WireEncoding::Date => Self::Date(Date32Builder::new()),
+            WireEncoding::Timestamp => Self::Timestamp(TimestampMicrosecondBuilder::new()),
         }
     }
 
@@ -313,7 +313,7 @@ fn uuid(bytes: &[u8; 16]) -> String {
     reason = "bytes of another format, and a value that does not fit, end differently"
 )]
 fn decimal(cell: &[u8], precision: u8, scale: i8) -> Option<Option<i128>> {
-    let mut bytes = Bytes(cell);
+    let mut bytes = ByteCursor(cell);
     let digits = usize::from(u16::from_be_bytes(bytes.number()?));
     let weight = i64::from(i16::from_be_bytes(bytes.number()?));
     let sign = u16::from_be_bytes(bytes.number()?);
@@ -440,7 +440,7 @@ mod tests {
             bytes.extend_from_slice(if n < 0 { &[255; 4] } else { b"\0\0\0\x01\xff" });
         }
         bytes.extend_from_slice(&[255, 255]);
-        let kinds = [Kind::Int4, Kind::Text];
+        let kinds = [WireEncoding::Int4, WireEncoding::Text];
         let schema = || {
             Arc::new(Schema::new(vec![
                 Field::new("n", kinds[0].data_type(), true),

@@ -28,10 +28,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 use tokio::sync::{mpsc, oneshot};
 
-use self::connect::{Ends, Trouble};
+use self::connect::{TaskGuard, Trouble};
 use self::decode::Decoder;
 use self::snapshot::{ReadColumn, Snapshot};
-use self::types::{Found, Kind, ServerColumn};
+use self::types::{ServerColumn, ServerColumnType, WireEncoding};
 use super::columns::schema_of_columns;
 use super::server_location::{Address, Relation, place};
 use crate::catalog::{Column, Table, quoted};
@@ -64,7 +64,7 @@ impl Servers {
         let (address, relation) = place(&table.source)?;
         let snapshot = self.snapshot(address);
         let (done, answer) = sync_channel(1);
-        let _task = Ends::spawn(async move {
+        let _task = TaskGuard::spawn(async move {
             // Nobody may wait any more.
             let _ = done.send(snapshot.columns(&relation).await);
         })
@@ -94,7 +94,7 @@ impl Servers {
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), rows))
     }
 
-    fn reading(&self, table: &Table, schema: &SchemaRef) -> Result<Rows, Error> {
+    fn reading(&self, table: &Table, schema: &SchemaRef) -> Result<CopyRows, Error> {
         let (address, relation) = place(&table.source)?;
         let snapshot = self.snapshot(address);
         let column = |name: &str| table.column(name).cloned().ok_or(Error::Internal);
@@ -102,19 +102,19 @@ impl Servers {
         let (wanted, declared) = (wanted.collect::<Result<Vec<_>, _>>()?, table.columns.clone());
         let (to, blocks) = mpsc::channel(2);
         let (tell, kinds) = oneshot::channel();
-        let task = Ends::spawn(async move {
+        let task = TaskGuard::spawn(async move {
             let Ok(found) = snapshot.columns(&relation).await else { return };
             // All columns are as they were declared, whichever of them are read.
             let is_declared = read_columns(&found, &declared).is_ok_and(|all| all.is_some());
             let Ok(Some(read)) = read_columns(&found, &wanted) else { return };
-            let kinds: Vec<Kind> = read.iter().map(|column| column.kind).collect();
+            let kinds: Vec<WireEncoding> = read.iter().map(|column| column.kind).collect();
             if is_declared && tell.send(kinds).is_ok() {
                 // Where it fails, the end of the format is missing.
                 let _ = snapshot.copy(&relation, &read, &to).await;
             }
         })
         .map_err(|_| Error::Execution)?;
-        Ok(Rows {
+        Ok(CopyRows {
             schema: Arc::clone(schema),
             kinds: Some(kinds),
             blocks,
@@ -125,16 +125,16 @@ impl Servers {
 }
 
 /// The rows that come of one COPY.
-struct Rows {
+struct CopyRows {
     schema: SchemaRef,
     /// How the columns are read, as soon as it is known.
-    kinds: Option<oneshot::Receiver<Vec<Kind>>>,
+    kinds: Option<oneshot::Receiver<Vec<WireEncoding>>>,
     blocks: mpsc::Receiver<Vec<u8>>,
     decoder: Option<Decoder>,
-    _task: Ends,
+    _task: TaskGuard,
 }
 
-impl Rows {
+impl CopyRows {
     /// The next rows; `None` after the last.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ pub(super) async fn columns(
     let snapshot = Snapshot::new(address.clone());
     let of = relation.clone();
     let (done, answer) = oneshot::channel();
-    let _task = Ends::spawn(async move {
+    let _task = TaskGuard::spawn(async move {
         // Nobody may wait any more.
         let _ = done.send(snapshot.columns(&of).await);
     });
@@ -201,11 +201,11 @@ pub(super) async fn columns(
 }
 
 /// The type with which a column is declared, or one that the owner may write.
-fn proposed(found: Found) -> Option<DataType> {
+fn proposed(found: ServerColumnType) -> Option<DataType> {
     match found {
-        Found::Readable(kind) => Some(kind.data_type()),
-        Found::Unconstrained => Some(DataType::Decimal128(18, 2)),
-        Found::Unreadable => None,
+        ServerColumnType::Readable(kind) => Some(kind.data_type()),
+        ServerColumnType::Unconstrained => Some(DataType::Decimal128(18, 2)),
+        ServerColumnType::Unreadable => None,
     }
 }
 
@@ -220,11 +220,11 @@ fn all(name: &str, found: &[ServerColumn]) -> Result<Vec<Column>, Error> {
     let columns: Option<Vec<Column>> = found
         .iter()
         .map(|column| match column.found {
-            Found::Readable(kind) => {
+            ServerColumnType::Readable(kind) => {
                 let zone = column.shown.contains("with time zone").then(|| "UTC".to_owned());
                 Some(Column { zone, ..declared(&column.name, &kind.data_type()) })
             }
-            Found::Unconstrained | Found::Unreadable => None,
+            ServerColumnType::Unconstrained | ServerColumnType::Unreadable => None,
         })
         .collect();
     match columns {
@@ -241,13 +241,13 @@ fn declared(name: &str, data_type: &DataType) -> Column {
 
 /// Which columns cannot be read, and what to write.
 fn unreadable(name: &str, found: &[ServerColumn]) -> Error {
-    let of = |wanted: fn(Found) -> bool| {
+    let of = |wanted: fn(ServerColumnType) -> bool| {
         let columns = found.iter().filter(|column| wanted(column.found));
         let columns = columns.map(|column| format!("{} {}", quoted(&column.name), column.shown));
         columns.collect::<Vec<_>>().join(", ")
     };
-    let numbers = of(|found| matches!(found, Found::Unconstrained));
-    let others = of(|found| matches!(found, Found::Unreadable));
+    let numbers = of(|found| matches!(found, ServerColumnType::Unconstrained));
+    let others = of(|found| matches!(found, ServerColumnType::Unreadable));
     let mut said = Vec::new();
     if !numbers.is_empty() {
         said.push(format!(

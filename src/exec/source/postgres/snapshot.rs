@@ -19,7 +19,7 @@ use tokio::sync::mpsc::Sender;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::connect::{Connected, Trouble, connect};
-use super::types::{Found, Kind, ServerColumn, found};
+use super::types::{ServerColumn, ServerColumnType, WireEncoding, found};
 use crate::exec::source::server_location::{Address, Relation, identifier};
 
 /// How long the server's catalog may take to answer.
@@ -73,7 +73,7 @@ ORDER BY a.attnum";
 pub(super) struct Snapshot {
     address: Address,
     first: Arc<tokio::sync::Mutex<First>>,
-    known: Mutex<Known>,
+    known: Mutex<SnapshotState>,
 }
 
 /// The first connection.
@@ -85,7 +85,7 @@ struct First {
 }
 
 #[derive(Default)]
-struct Known {
+struct SnapshotState {
     exported: Option<String>,
     columns: BTreeMap<Relation, Arc<Vec<ServerColumn>>>,
 }
@@ -101,7 +101,7 @@ impl fmt::Debug for Snapshot {
 #[derive(Debug, Clone)]
 pub(super) struct ReadColumn {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: WireEncoding,
 }
 
 impl Snapshot {
@@ -211,7 +211,8 @@ impl Snapshot {
             let (name, shown) = (row.try_get(0)?, row.try_get(3)?);
             // One row could make the computation fail.
             let is_computed: bool = row.try_get(4)?;
-            let found = if is_computed { Found::Unreadable } else { found(oid, modifier) };
+            let found =
+                if is_computed { ServerColumnType::Unreadable } else { found(oid, modifier) };
             columns.push(ServerColumn { name, found, shown });
         }
         // A materialized view, which LOCK does not take, is locked by whoever reads it.

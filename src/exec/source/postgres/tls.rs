@@ -18,9 +18,9 @@ use tokio_rustls::{Connect, TlsConnector};
 
 /// Begins connections to servers that show a certificate for their name.
 #[derive(Clone)]
-pub(super) struct Verified(TlsConnector);
+pub(super) struct VerifiedTls(TlsConnector);
 
-impl Verified {
+impl VerifiedTls {
     /// With the roots of the system, or of the file that `PGSSLROOTCERT` names.
     ///
     /// # Errors
@@ -45,25 +45,25 @@ impl Verified {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Verified {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for VerifiedTls {
     type Stream = Encrypted<S>;
-    type TlsConnect = Named;
+    type TlsConnect = NamedTls;
     type Error = io::Error;
 
-    fn make_tls_connect(&mut self, domain: &str) -> io::Result<Named> {
+    fn make_tls_connect(&mut self, domain: &str) -> io::Result<NamedTls> {
         let name = ServerName::try_from(domain.to_owned());
         let name = name.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        Ok(Named { connector: self.0.clone(), name })
+        Ok(NamedTls { connector: self.0.clone(), name })
     }
 }
 
 /// Begins a connection to a server of this name.
-pub(super) struct Named {
+pub(super) struct NamedTls {
     connector: TlsConnector,
     name: ServerName<'static>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Named {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for NamedTls {
     type Stream = Encrypted<S>;
     type Error = io::Error;
     type Future = Handshake<S>;

@@ -1,6 +1,6 @@
 //! The types of a server's columns: which of them can be read, and as what.
 //!
-//! In: the number of a type and its modifier, from the server's catalog. Out: a [`Kind`], with the type of its column here and the
+//! In: the number of a type and its modifier, from the server's catalog. Out: a [`WireEncoding`], with the type of its column here and the
 //! expression that reads it. Others are refused at declaration.
 //!
 //! ```text
@@ -19,7 +19,7 @@ const LONGEST: usize = MOST_OF_A_CELL;
 
 /// How the bytes of a column are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WireEncoding {
     Bool,
     Int2,
     Int4,
@@ -37,8 +37,8 @@ pub(super) enum Kind {
 
 /// What a column of the server is here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    Readable(Kind),
+pub(super) enum ServerColumnType {
+    Readable(WireEncoding),
     /// `numeric` without a precision.
     Unconstrained,
     Unreadable,
@@ -48,33 +48,33 @@ pub(super) enum Found {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerColumn {
     pub(super) name: String,
-    pub(super) found: Found,
+    pub(super) found: ServerColumnType,
     /// The type as the server writes it, for its owner.
     pub(super) shown: String,
 }
 
 /// What a type of the server's catalog is here.
-pub(super) fn found(oid: u32, modifier: i32) -> Found {
-    Found::Readable(match oid {
-        16 => Kind::Bool,
-        21 => Kind::Int2,
-        23 => Kind::Int4,
-        20 => Kind::Int8,
-        700 => Kind::Float4,
-        701 => Kind::Float8,
-        25 | 1042 | 1043 => Kind::Text,
-        2950 => Kind::Uuid,
-        1082 => Kind::Date,
-        1114 | 1184 => Kind::Timestamp,
+pub(super) fn found(oid: u32, modifier: i32) -> ServerColumnType {
+    ServerColumnType::Readable(match oid {
+        16 => WireEncoding::Bool,
+        21 => WireEncoding::Int2,
+        23 => WireEncoding::Int4,
+        20 => WireEncoding::Int8,
+        700 => WireEncoding::Float4,
+        701 => WireEncoding::Float8,
+        25 | 1042 | 1043 => WireEncoding::Text,
+        2950 => WireEncoding::Uuid,
+        1082 => WireEncoding::Date,
+        1114 | 1184 => WireEncoding::Timestamp,
         1700 => return numeric(modifier),
-        _ => return Found::Unreadable,
+        _ => return ServerColumnType::Unreadable,
     })
 }
 
 /// The modifier of `numeric(p, s)` holds both behind four bytes of length; a scale has eleven bits with a sign.
-fn numeric(modifier: i32) -> Found {
+fn numeric(modifier: i32) -> ServerColumnType {
     if modifier < 4 {
-        return Found::Unconstrained;
+        return ServerColumnType::Unconstrained;
     }
     let packed = modifier - 4;
     let (precision, scale) = ((packed >> 16) & 0xffff, ((packed & 0x7ff) ^ 1024) - 1024);
@@ -82,26 +82,26 @@ fn numeric(modifier: i32) -> Found {
     let scale = i8::try_from(scale).ok().filter(|scale| *scale >= 0);
     match precision.zip(scale) {
         Some((precision, scale)) if i16::from(scale) <= i16::from(precision) => {
-            Found::Readable(Kind::Numeric(precision, scale))
+            ServerColumnType::Readable(WireEncoding::Numeric(precision, scale))
         }
-        _ => Found::Unconstrained,
+        _ => ServerColumnType::Unconstrained,
     }
 }
 
-impl Found {
+impl ServerColumnType {
     /// How a column is read that is declared with this type; `None` if it is of another one.
-    pub(super) fn read_as(self, declared: &DataType) -> Option<Kind> {
+    pub(super) fn read_as(self, declared: &DataType) -> Option<WireEncoding> {
         match (self, declared) {
             (Self::Readable(kind), declared) => (kind.data_type() == *declared).then_some(kind),
             (Self::Unconstrained, DataType::Decimal128(precision, scale)) => {
-                Some(Kind::Numeric(*precision, *scale))
+                Some(WireEncoding::Numeric(*precision, *scale))
             }
             (Self::Unconstrained | Self::Unreadable, _) => None,
         }
     }
 }
 
-impl Kind {
+impl WireEncoding {
     /// The type of its column here.
     pub(super) fn data_type(self) -> DataType {
         match self {
@@ -149,27 +149,34 @@ mod tests {
     fn modifiers_of_numbers_are_read() {
         let of =
             |precision: i32, scale: i32| found(1700, ((precision << 16) | (scale & 0x7ff)) + 4);
-        assert_eq!(of(9, 2), Found::Readable(Kind::Numeric(9, 2)));
-        assert_eq!(of(38, 38), Found::Readable(Kind::Numeric(38, 38)));
-        assert_eq!(of(38, 0), Found::Readable(Kind::Numeric(38, 0)));
+        assert_eq!(of(9, 2), ServerColumnType::Readable(WireEncoding::Numeric(9, 2)));
+        assert_eq!(of(38, 38), ServerColumnType::Readable(WireEncoding::Numeric(38, 38)));
+        assert_eq!(of(38, 0), ServerColumnType::Readable(WireEncoding::Numeric(38, 0)));
         // Larger than a decimal here, a scale below zero, and one above the precision.
         for (precision, scale) in [(39, 2), (1000, 0), (5, -3), (3, 5), (1000, 1000)] {
-            assert_eq!(of(precision, scale), Found::Unconstrained, "{precision} {scale}");
+            assert_eq!(
+                of(precision, scale),
+                ServerColumnType::Unconstrained,
+                "{precision} {scale}"
+            );
         }
-        assert_eq!(found(1700, -1), Found::Unconstrained);
+        assert_eq!(found(1700, -1), ServerColumnType::Unconstrained);
         for oid in [18, 19, 114, 3802, 17, 1083, 1186, 790, 1007, 0] {
-            assert_eq!(found(oid, -1), Found::Unreadable);
+            assert_eq!(found(oid, -1), ServerColumnType::Unreadable);
         }
     }
 
     #[test]
     fn declared_types_are_those_of_the_server() {
         let int = found(23, -1);
-        assert_eq!(int.read_as(&DataType::Int32), Some(Kind::Int4));
+        assert_eq!(int.read_as(&DataType::Int32), Some(WireEncoding::Int4));
         assert_eq!(int.read_as(&DataType::Int64), None);
         let decimal = DataType::Decimal128(12, 2);
-        assert_eq!(Found::Unconstrained.read_as(&decimal), Some(Kind::Numeric(12, 2)));
-        assert_eq!(Found::Unconstrained.read_as(&DataType::Float64), None);
-        assert_eq!(Found::Unreadable.read_as(&decimal), None);
+        assert_eq!(
+            ServerColumnType::Unconstrained.read_as(&decimal),
+            Some(WireEncoding::Numeric(12, 2))
+        );
+        assert_eq!(ServerColumnType::Unconstrained.read_as(&DataType::Float64), None);
+        assert_eq!(ServerColumnType::Unreadable.read_as(&decimal), None);
     }
 }

@@ -16,8 +16,8 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::grid_values::{Lane, Numbers, Source, Sources};
-use crate::exec::operator::bound_contributions::exact::kept_share::Tally;
+use super::grid_values::{Lane, LaneNumbers, ValueSource, ValueSources};
+use crate::exec::operator::bound_contributions::exact::kept_share::UnitTally;
 use crate::exec::operator::bound_contributions::exact::unit_contribution::{
     AggregateInput, InputKind,
 };
@@ -29,7 +29,7 @@ const SETTLE: u64 = 1 << 31;
 
 /// The totals of the aggregates that are sums of rows. Each list has an entry for the rows outside of the keys, and then
 /// one for each key.
-pub(crate) struct Columns {
+pub(crate) struct ColumnSums {
     /// All rows, if a source counts them.
     rows: Option<Vec<u64>>,
     all: u64,
@@ -115,10 +115,14 @@ fn renumber<T: Copy + Default>(list: &mut Vec<T>, places: &[u32], keys: usize) -
     Ok(())
 }
 
-impl Columns {
+impl ColumnSums {
     /// Totals of the aggregates that are sums of rows; `None` if there are none. Those of the first `keys` keys take their memory
     /// now, whether or not rows come.
-    pub(crate) fn new(inputs: &[AggregateInput], sources: &Sources, keys: usize) -> Option<Self> {
+    pub(crate) fn new(
+        inputs: &[AggregateInput],
+        sources: &ValueSources,
+        keys: usize,
+    ) -> Option<Self> {
         let mut streams: Vec<Option<Stream>> = sources.list.iter().map(|_| None).collect();
         let mut counted = false;
         for (input, at) in inputs.iter().zip(&sources.of) {
@@ -163,7 +167,7 @@ impl Columns {
     /// Takes rows away that were added.
     ///
     /// # Errors
-    /// As [`Columns::add`].
+    /// As [`ColumnSums::add`].
     pub(in crate::exec::operator::bound_contributions) fn remove(
         &mut self,
         lanes: &[Lane],
@@ -216,11 +220,11 @@ impl Columns {
     /// kept as there are.
     ///
     /// # Errors
-    /// As [`Columns::add`].
+    /// As [`ColumnSums::add`].
     pub(crate) fn add_to(
         &self,
         inputs: &[AggregateInput],
-        sources: &Sources,
+        sources: &ValueSources,
         sums: &mut [Vec<i128>],
     ) -> Result<()> {
         let mut output = 0;
@@ -255,7 +259,7 @@ impl Columns {
 }
 
 impl Stream {
-    fn new(source: &Source, keys: usize) -> Self {
+    fn new(source: &ValueSource, keys: usize) -> Self {
         let products = |pairs: Pairs| (pairs, vec![entries(keys); pairs.products()]);
         let width = source.width();
         // Rows that are taken away are taken from the long sums.
@@ -278,13 +282,13 @@ impl Stream {
     }
 
     /// What rows of one entry are, with the number of all of them; `None` if fewer than those that do not pass.
-    fn tally(&self, rows: &[u64], at: usize) -> Option<Tally> {
+    fn tally(&self, rows: &[u64], at: usize) -> Option<UnitTally> {
         let rows = rows.get(at).copied().unwrap_or(0);
         let missing = self.missing.get(at).copied().unwrap_or(0);
         let squares = self.squares.as_ref().and_then(|squares| squares.get(at));
         // Where nothing counts rows, nothing reads the count.
         let count = rows.checked_sub(missing).or((rows == 0).then_some(0))?;
-        Some(Tally { count, sum: self.sums.at(at), squares: squares.copied().unwrap_or(0) })
+        Some(UnitTally { count, sum: self.sums.at(at), squares: squares.copied().unwrap_or(0) })
     }
 
     fn add(&mut self, lane: &Lane, places: Option<&[u32]>, rows: u64, keys: usize) -> Result<()> {
@@ -355,18 +359,18 @@ impl Sums {
 
     fn add(
         &mut self,
-        numbers: &Numbers,
+        numbers: &LaneNumbers,
         places: Option<&[u32]>,
         rows: u64,
         keys: usize,
     ) -> Result<()> {
         match numbers {
-            Numbers::None => Ok(()),
-            Numbers::Byte(numbers) => self.add_short(numbers, places, rows, keys),
-            Numbers::Half(numbers) => self.add_short(numbers, places, rows, keys),
-            Numbers::Short(numbers) => self.add_short(numbers, places, rows, keys),
-            Numbers::Narrow(numbers) => self.add_long(numbers, places, keys),
-            Numbers::Wide(numbers) => self.add_long(numbers, places, keys),
+            LaneNumbers::None => Ok(()),
+            LaneNumbers::Byte(numbers) => self.add_short(numbers, places, rows, keys),
+            LaneNumbers::Half(numbers) => self.add_short(numbers, places, rows, keys),
+            LaneNumbers::Short(numbers) => self.add_short(numbers, places, rows, keys),
+            LaneNumbers::Narrow(numbers) => self.add_long(numbers, places, keys),
+            LaneNumbers::Wide(numbers) => self.add_long(numbers, places, keys),
         }
     }
 

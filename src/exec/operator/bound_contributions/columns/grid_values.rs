@@ -25,7 +25,7 @@ use crate::grid::{GridRange, coarse_width, failed, passing, present};
 
 /// What is read of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::exec::operator::bound_contributions) struct Source {
+pub(in crate::exec::operator::bound_contributions) struct ValueSource {
     column: Option<usize>,
     filter: Option<usize>,
     range: Option<GridRange>,
@@ -37,8 +37,8 @@ pub(in crate::exec::operator::bound_contributions) struct Source {
 
 /// The sources of some aggregates.
 #[derive(Debug)]
-pub(crate) struct Sources {
-    pub(in crate::exec::operator::bound_contributions) list: Vec<Source>,
+pub(crate) struct ValueSources {
+    pub(in crate::exec::operator::bound_contributions) list: Vec<ValueSource>,
     /// The source of each aggregate.
     pub(in crate::exec::operator::bound_contributions) of: Vec<usize>,
     /// For each source, whether an aggregate needs to know which rows pass.
@@ -49,11 +49,11 @@ pub(crate) struct Sources {
 pub(crate) struct Lane {
     /// The rows that pass the filter and hold a value; `None` if all do, or no aggregate asks.
     pub(in crate::exec::operator::bound_contributions) passing: Option<NullBuffer>,
-    pub(in crate::exec::operator::bound_contributions) numbers: Numbers,
+    pub(in crate::exec::operator::bound_contributions) numbers: LaneNumbers,
 }
 
 /// A number for every row, if numbers are read.
-pub(in crate::exec::operator::bound_contributions) enum Numbers {
+pub(in crate::exec::operator::bound_contributions) enum LaneNumbers {
     None,
     Byte(Vec<i8>),
     Half(Vec<i16>),
@@ -72,7 +72,7 @@ pub(in crate::exec::operator::bound_contributions) enum Width {
     Wide,
 }
 
-impl Sources {
+impl ValueSources {
     /// The sources of these aggregates, each once.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Sources {
     pub(crate) fn new(inputs: &[AggregateInput]) -> Result<Self> {
         let mut sources = Self { list: Vec::new(), of: Vec::new(), flagged: Vec::new() };
         for input in inputs {
-            let source = Source::new(&input.kind)?;
+            let source = ValueSource::new(&input.kind)?;
             let known = sources.list.iter().position(|known| *known == source);
             let at = known.unwrap_or(sources.list.len());
             if known.is_none() {
@@ -103,7 +103,7 @@ impl Sources {
     }
 }
 
-impl Source {
+impl ValueSource {
     fn new(kind: &InputKind) -> Result<Self> {
         Ok(Self {
             column: kind.column(),
@@ -142,18 +142,18 @@ impl Source {
         let (Some(column), Some(range)) = (column, self.range) else {
             let held = column.and_then(present);
             let passing = NullBuffer::union(mask.as_ref(), held.as_ref());
-            return Ok(Lane { passing, numbers: Numbers::None });
+            return Ok(Lane { passing, numbers: LaneNumbers::None });
         };
         let rows = batch.num_rows();
         let mut read = 0;
         let mask = mask.as_ref();
         let own = (range, column, mask);
         let numbers = match self.width().ok_or_else(failed)? {
-            Width::Byte => Numbers::Byte(self.numbers(own, &mut read)?),
-            Width::Half => Numbers::Half(self.numbers(own, &mut read)?),
-            Width::Short => Numbers::Short(self.numbers(own, &mut read)?),
-            Width::Narrow => Numbers::Narrow(self.numbers(own, &mut read)?),
-            Width::Wide => Numbers::Wide(self.numbers(own, &mut read)?),
+            Width::Byte => LaneNumbers::Byte(self.numbers(own, &mut read)?),
+            Width::Half => LaneNumbers::Half(self.numbers(own, &mut read)?),
+            Width::Short => LaneNumbers::Short(self.numbers(own, &mut read)?),
+            Width::Narrow => LaneNumbers::Narrow(self.numbers(own, &mut read)?),
+            Width::Wide => LaneNumbers::Wide(self.numbers(own, &mut read)?),
         };
         let some = flagged && read < rows;
         let passing = some.then(|| NullBuffer::union(mask, present(column).as_ref())).flatten();
@@ -204,16 +204,18 @@ impl Lane {
     ) -> Result<()> {
         let with = |number: i16, row| Inside::new(self.passes(row), number);
         match &self.numbers {
-            Numbers::None => inside.extend((0..rows).map(|row| with(0, row))),
-            Numbers::Byte(numbers) => {
+            LaneNumbers::None => inside.extend((0..rows).map(|row| with(0, row))),
+            LaneNumbers::Byte(numbers) => {
                 inside.extend(
                     numbers.iter().zip(0..).map(|(number, row)| with((*number).into(), row)),
                 );
             }
-            Numbers::Half(numbers) => {
+            LaneNumbers::Half(numbers) => {
                 inside.extend(numbers.iter().zip(0..).map(|(number, row)| with(*number, row)));
             }
-            Numbers::Short(_) | Numbers::Narrow(_) | Numbers::Wide(_) => return Err(failed()),
+            LaneNumbers::Short(_) | LaneNumbers::Narrow(_) | LaneNumbers::Wide(_) => {
+                return Err(failed());
+            }
         }
         Ok(())
     }
@@ -221,12 +223,12 @@ impl Lane {
     /// The bytes in use.
     pub(in crate::exec::operator::bound_contributions) fn size(&self) -> usize {
         let numbers = match &self.numbers {
-            Numbers::None => 0,
-            Numbers::Byte(numbers) => numbers.len(),
-            Numbers::Half(numbers) => numbers.len() * size_of::<i16>(),
-            Numbers::Short(numbers) => numbers.len() * size_of::<i32>(),
-            Numbers::Narrow(numbers) => numbers.len() * size_of::<i64>(),
-            Numbers::Wide(numbers) => numbers.len() * size_of::<i128>(),
+            LaneNumbers::None => 0,
+            LaneNumbers::Byte(numbers) => numbers.len(),
+            LaneNumbers::Half(numbers) => numbers.len() * size_of::<i16>(),
+            LaneNumbers::Short(numbers) => numbers.len() * size_of::<i32>(),
+            LaneNumbers::Narrow(numbers) => numbers.len() * size_of::<i64>(),
+            LaneNumbers::Wide(numbers) => numbers.len() * size_of::<i128>(),
         };
         numbers + self.passing.as_ref().map_or(0, |passing| passing.len() / 8)
     }
@@ -242,7 +244,7 @@ impl Width {
     }
 }
 
-impl Numbers {
+impl LaneNumbers {
     /// Whether they may be the codes of pairs, which fit 64 bits.
     pub(in crate::exec::operator::bound_contributions) fn are_codes(&self) -> bool {
         match self {
@@ -285,7 +287,7 @@ mod tests {
 
     fn lane(kind: InputKind) -> (Vec<i128>, Vec<bool>, Option<Width>) {
         let sources =
-            Sources::new(&[AggregateInput::new(kind, EnforcedBounds::default())]).unwrap();
+            ValueSources::new(&[AggregateInput::new(kind, EnforcedBounds::default())]).unwrap();
         let lanes = sources.read(&batch()).unwrap();
         let rows = 0..4;
         let numbers = rows.clone().map(|row| lanes[0].numbers.at(row)).collect();
@@ -354,10 +356,10 @@ mod tests {
         let kinds =
             [sum, mean(0, None, Grid::Integer, (0, 9)), mean(0, None, Grid::Integer, (0, 8))];
         let inputs = kinds.map(|kind| AggregateInput::new(kind, EnforcedBounds::default()));
-        let sources = Sources::new(&inputs).unwrap();
+        let sources = ValueSources::new(&inputs).unwrap();
         assert_eq!((sources.list.len(), &sources.of[..]), (2, &[0, 0, 1][..]));
         assert_eq!(sources.flagged, [true, true]);
-        let alone = Sources::new(&inputs[..1]).unwrap();
+        let alone = ValueSources::new(&inputs[..1]).unwrap();
         assert_eq!(alone.flagged, [false]);
         assert!(alone.read(&batch()).unwrap()[0].passing.is_none());
     }

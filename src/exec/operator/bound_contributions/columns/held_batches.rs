@@ -1,7 +1,7 @@
 //! Holds what the aggregates read of each batch, until all rows have arrived.
 //!
 //! In: the batches of one partition. Out: for each of them the units, the places of the keys, and the lanes of numbers. A
-//! row without a unit, or with a key that is not asked for, is [`OUTSIDE`]. Meanwhile [`Columns`] adds all rows up. What exceeds
+//! row without a unit, or with a key that is not asked for, is [`OUTSIDE`]. Meanwhile [`ColumnSums`] adds all rows up. What exceeds
 //! the memory is [packed](super::spill_format) into a file. It assumes nothing about the order of rows, nor about what other partitions
 //! have.
 //!
@@ -19,28 +19,28 @@ use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 
-use super::column_sums::Columns;
+use super::column_sums::ColumnSums;
 use super::grid_values::Lane;
 use crate::exec::operator::bound_contributions::exact::unit_contribution::AggregateInput;
 use crate::exec::operator::bound_contributions::keys::discovered_keys::OUTSIDE;
 use crate::exec::operator::bound_contributions::keys::key_space::KeyIndex;
 use crate::exec::operator::bound_contributions::keys::unit_codes::{HeldUnits, UnitCodes};
-use crate::exec::operator::bound_contributions::task::Task;
+use crate::exec::operator::bound_contributions::task::BoundingTask;
 use crate::exec::operator::shelf::Shelf;
 use crate::grid::failed;
 
 /// A batch, as far as it is needed.
-pub(in crate::exec::operator::bound_contributions) struct Held {
+pub(in crate::exec::operator::bound_contributions) struct HeldBatch {
     pub(in crate::exec::operator::bound_contributions) units: HeldUnits,
     /// The place of each row's key; `None` if there is one key and all rows count.
-    pub(in crate::exec::operator::bound_contributions) places: Option<Places>,
+    pub(in crate::exec::operator::bound_contributions) places: Option<KeyPlaces>,
     pub(in crate::exec::operator::bound_contributions) lanes: Vec<Lane>,
     pub(in crate::exec::operator::bound_contributions) rows: usize,
     /// The bytes in use.
     pub(in crate::exec::operator::bound_contributions) bytes: usize,
 }
 
-impl Held {
+impl HeldBatch {
     /// Visits each row that counts: its number, its unit, and the place of its key.
     pub(in crate::exec::operator::bound_contributions) fn each(
         &self,
@@ -58,18 +58,20 @@ impl Held {
     pub(in crate::exec::operator::bound_contributions) fn has_key(&self, row: usize) -> bool {
         match &self.places {
             None => true,
-            Some(Places::Byte(places)) => places.get(row).is_some_and(|place| *place != u8::MAX),
-            Some(Places::Short(places)) => places.get(row).is_some_and(|place| *place != u16::MAX),
-            Some(Places::Wide(places)) => places.get(row).is_some_and(|place| *place != OUTSIDE),
+            Some(KeyPlaces::Byte(places)) => places.get(row).is_some_and(|place| *place != u8::MAX),
+            Some(KeyPlaces::Short(places)) => {
+                places.get(row).is_some_and(|place| *place != u16::MAX)
+            }
+            Some(KeyPlaces::Wide(places)) => places.get(row).is_some_and(|place| *place != OUTSIDE),
         }
     }
 
     fn each_of(&self, units: impl Iterator<Item = u64>, mut visit: impl FnMut(u32, u64, u32)) {
         match &self.places {
             None => units.zip(0..).for_each(|(unit, row)| visit(row, unit, 0)),
-            Some(Places::Byte(places)) => each_inside(units, places, u8::MAX, visit),
-            Some(Places::Short(places)) => each_inside(units, places, u16::MAX, visit),
-            Some(Places::Wide(places)) => each_inside(units, places, OUTSIDE, visit),
+            Some(KeyPlaces::Byte(places)) => each_inside(units, places, u8::MAX, visit),
+            Some(KeyPlaces::Short(places)) => each_inside(units, places, u16::MAX, visit),
+            Some(KeyPlaces::Wide(places)) => each_inside(units, places, OUTSIDE, visit),
         }
     }
 }
@@ -90,13 +92,13 @@ fn each_inside<T: Copy + PartialEq + Into<u32>>(
 
 /// The first pass: reads the batches of one partition.
 pub(in crate::exec::operator::bound_contributions) struct Holder {
-    pub(in crate::exec::operator::bound_contributions) task: Arc<Task>,
+    pub(in crate::exec::operator::bound_contributions) task: Arc<BoundingTask>,
     pub(in crate::exec::operator::bound_contributions) index: KeyIndex,
     pub(in crate::exec::operator::bound_contributions) codes: UnitCodes,
-    pub(in crate::exec::operator::bound_contributions) shelf: Shelf<Held>,
+    pub(in crate::exec::operator::bound_contributions) shelf: Shelf<HeldBatch>,
     pub(in crate::exec::operator::bound_contributions) rows: usize,
     /// The totals of all rows, for the aggregates that are sums of rows.
-    pub(in crate::exec::operator::bound_contributions) columns: Option<Columns>,
+    pub(in crate::exec::operator::bound_contributions) columns: Option<ColumnSums>,
     bytes: usize,
     /// The bytes of the totals of known keys, which rows that are bounded need later. They are reserved from the start, so that no
     /// row decides whether there is memory for them.
@@ -106,13 +108,13 @@ pub(in crate::exec::operator::bound_contributions) struct Holder {
 
 impl Holder {
     pub(in crate::exec::operator::bound_contributions) fn new(
-        task: Arc<Task>,
+        task: Arc<BoundingTask>,
         index: KeyIndex,
         unit_type: &DataType,
-        shelf: Shelf<Held>,
+        shelf: Shelf<HeldBatch>,
     ) -> Result<Self> {
         let codes = UnitCodes::new(unit_type)?;
-        let columns = Columns::new(&task.inputs, &task.sources, index.len());
+        let columns = ColumnSums::new(&task.inputs, &task.sources, index.len());
         let (rows, places) = (0, Vec::new());
         let outputs: usize = task.inputs.iter().map(AggregateInput::outputs).sum();
         let totals = outputs * index.len() * size_of::<i128>();
@@ -147,13 +149,13 @@ impl Holder {
         if let Some(columns) = &mut self.columns {
             columns.add(&lanes, places, rows, keys)?;
         }
-        let places = places.map(|places| Places::new(places, keys));
+        let places = places.map(|places| KeyPlaces::new(places, keys));
         let units = self.codes.hold(units)?;
-        let mut bytes = places.as_ref().map_or(0, Places::size);
+        let mut bytes = places.as_ref().map_or(0, KeyPlaces::size);
         bytes += units.size() + lanes.iter().map(Lane::size).sum::<usize>();
         self.bytes += bytes;
         self.rows += rows;
-        self.shelf.held.push(Held { units, places, lanes, rows, bytes });
+        self.shelf.held.push(HeldBatch { units, places, lanes, rows, bytes });
         Ok(())
     }
 
@@ -179,21 +181,21 @@ impl Holder {
     pub(in crate::exec::operator::bound_contributions) fn size(&self) -> usize {
         self.bytes
             + self.totals
-            + self.shelf.held.capacity() * size_of::<Held>()
+            + self.shelf.held.capacity() * size_of::<HeldBatch>()
             + self.codes.size()
             + self.index.size()
-            + self.columns.as_ref().map_or(0, Columns::size)
+            + self.columns.as_ref().map_or(0, ColumnSums::size)
     }
 }
 
 /// The places of a batch, in as few bytes as all keys so far need. The largest number stands for [`OUTSIDE`].
-pub(in crate::exec::operator::bound_contributions) enum Places {
+pub(in crate::exec::operator::bound_contributions) enum KeyPlaces {
     Byte(Vec<u8>),
     Short(Vec<u16>),
     Wide(Vec<u32>),
 }
 
-impl Places {
+impl KeyPlaces {
     /// The places of `keys` keys.
     #[expect(
         clippy::cast_possible_truncation,

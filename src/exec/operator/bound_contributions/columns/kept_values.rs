@@ -13,8 +13,8 @@ use std::mem::size_of;
 
 use datafusion::common::Result;
 
-use super::grid_values::{Lane, Numbers, Source, Width};
-use crate::exec::operator::bound_contributions::exact::kept_share::Tally;
+use super::grid_values::{Lane, LaneNumbers, ValueSource, Width};
+use crate::exec::operator::bound_contributions::exact::kept_share::UnitTally;
 use crate::exec::operator::bound_contributions::exact::radix_lists::{Expected, Lists};
 use crate::exec::operator::bound_contributions::exact::rows_by_unit::{BUCKETS, Inside, place_of};
 use crate::grid::failed;
@@ -25,10 +25,10 @@ pub(in crate::exec::operator::bound_contributions) struct Payload {
     flags: Option<Lists<bool>>,
     /// Whether values are squared, which are distances of at most 2⁴⁰ then.
     squared: bool,
-    values: Values,
+    values: ValueLists,
 }
 
-enum Values {
+enum ValueLists {
     None,
     Byte(Lists<i8>),
     Half(Lists<i16>),
@@ -49,17 +49,17 @@ impl<T: Copy + Default> Lists<T> {
 impl Payload {
     /// For a source; `flagged` if an aggregate needs the number of rows that pass.
     pub(in crate::exec::operator::bound_contributions) fn new(
-        source: &Source,
+        source: &ValueSource,
         flagged: bool,
         expected: Expected,
     ) -> Self {
         let values = match source.width() {
-            None => Values::None,
-            Some(Width::Byte) => Values::Byte(Lists::new(expected)),
-            Some(Width::Half) => Values::Half(Lists::new(expected)),
-            Some(Width::Short) => Values::Short(Lists::new(expected)),
-            Some(Width::Narrow) => Values::Narrow(Lists::new(expected)),
-            Some(Width::Wide) => Values::Wide(Lists::new(expected)),
+            None => ValueLists::None,
+            Some(Width::Byte) => ValueLists::Byte(Lists::new(expected)),
+            Some(Width::Half) => ValueLists::Half(Lists::new(expected)),
+            Some(Width::Short) => ValueLists::Short(Lists::new(expected)),
+            Some(Width::Narrow) => ValueLists::Narrow(Lists::new(expected)),
+            Some(Width::Wide) => ValueLists::Wide(Lists::new(expected)),
         };
         let flags = flagged.then(|| Lists::new(expected));
         Self { flags, squared: source.shift.is_some(), values }
@@ -67,20 +67,21 @@ impl Payload {
 
     /// Whether anything is kept.
     pub(in crate::exec::operator::bound_contributions) fn reads(&self) -> bool {
-        self.flags.is_some() || !matches!(self.values, Values::None)
+        self.flags.is_some() || !matches!(self.values, ValueLists::None)
     }
 
     /// Whether what is kept of a row fits into [`Inside`].
     pub(in crate::exec::operator::bound_contributions) fn fits_inside(&self) -> bool {
         match self.values {
-            Values::None | Values::Byte(_) | Values::Half(_) => true,
-            Values::Short(_) | Values::Narrow(_) | Values::Wide(_) => false,
+            ValueLists::None | ValueLists::Byte(_) | ValueLists::Half(_) => true,
+            ValueLists::Short(_) | ValueLists::Narrow(_) | ValueLists::Wide(_) => false,
         }
     }
 
     /// What each bucket has if all that is kept is inside of the rows.
-    pub(in crate::exec::operator::bound_contributions) fn inside(&self) -> Vec<Kept> {
-        let kept = || Kept { flags: None, squared: self.squared, values: KeptValues::Inside };
+    pub(in crate::exec::operator::bound_contributions) fn inside(&self) -> Vec<BucketValues> {
+        let kept =
+            || BucketValues { flags: None, squared: self.squared, values: KeptValues::Inside };
         (0..BUCKETS).map(|_| kept()).collect()
     }
 
@@ -97,12 +98,22 @@ impl Payload {
             flags.add(kept, |row| lane.passes(row));
         }
         match (&mut self.values, &lane.numbers) {
-            (Values::None, Numbers::None) => {}
-            (Values::Byte(values), Numbers::Byte(numbers)) => values.add(kept, |i| numbers[i]),
-            (Values::Half(values), Numbers::Half(numbers)) => values.add(kept, |i| numbers[i]),
-            (Values::Short(values), Numbers::Short(numbers)) => values.add(kept, |i| numbers[i]),
-            (Values::Narrow(values), Numbers::Narrow(numbers)) => values.add(kept, |i| numbers[i]),
-            (Values::Wide(values), Numbers::Wide(numbers)) => values.add(kept, |i| numbers[i]),
+            (ValueLists::None, LaneNumbers::None) => {}
+            (ValueLists::Byte(values), LaneNumbers::Byte(numbers)) => {
+                values.add(kept, |i| numbers[i])
+            }
+            (ValueLists::Half(values), LaneNumbers::Half(numbers)) => {
+                values.add(kept, |i| numbers[i])
+            }
+            (ValueLists::Short(values), LaneNumbers::Short(numbers)) => {
+                values.add(kept, |i| numbers[i])
+            }
+            (ValueLists::Narrow(values), LaneNumbers::Narrow(numbers)) => {
+                values.add(kept, |i| numbers[i])
+            }
+            (ValueLists::Wide(values), LaneNumbers::Wide(numbers)) => {
+                values.add(kept, |i| numbers[i])
+            }
             _ => return Err(failed()),
         }
         Ok(())
@@ -110,12 +121,12 @@ impl Payload {
 
     pub(in crate::exec::operator::bound_contributions) fn size(&self) -> usize {
         let values = match &self.values {
-            Values::None => 0,
-            Values::Byte(values) => values.size(),
-            Values::Half(values) => values.size(),
-            Values::Short(values) => values.size(),
-            Values::Narrow(values) => values.size(),
-            Values::Wide(values) => values.size(),
+            ValueLists::None => 0,
+            ValueLists::Byte(values) => values.size(),
+            ValueLists::Half(values) => values.size(),
+            ValueLists::Short(values) => values.size(),
+            ValueLists::Narrow(values) => values.size(),
+            ValueLists::Wide(values) => values.size(),
         };
         values + self.flags.as_ref().map_or(0, Lists::size)
     }
@@ -123,29 +134,39 @@ impl Payload {
     /// The bytes of one row.
     pub(in crate::exec::operator::bound_contributions) fn of_row(&self) -> usize {
         let value = match &self.values {
-            Values::None => 0,
-            Values::Byte(_) => size_of::<i8>(),
-            Values::Half(_) => size_of::<i16>(),
-            Values::Short(_) => size_of::<i32>(),
-            Values::Narrow(_) => size_of::<i64>(),
-            Values::Wide(_) => size_of::<i128>(),
+            ValueLists::None => 0,
+            ValueLists::Byte(_) => size_of::<i8>(),
+            ValueLists::Half(_) => size_of::<i16>(),
+            ValueLists::Short(_) => size_of::<i32>(),
+            ValueLists::Narrow(_) => size_of::<i64>(),
+            ValueLists::Wide(_) => size_of::<i128>(),
         };
         value + usize::from(self.flags.is_some())
     }
 
     /// The values of each bucket.
-    pub(in crate::exec::operator::bound_contributions) fn into_buckets(self) -> Vec<Kept> {
+    pub(in crate::exec::operator::bound_contributions) fn into_buckets(self) -> Vec<BucketValues> {
         let Self { flags, squared, values } = self;
-        let numbers: Vec<Numbers> = match values {
-            Values::None => (0..BUCKETS).map(|_| Numbers::None).collect(),
-            Values::Byte(lists) => lists.into_lists().into_iter().map(Numbers::Byte).collect(),
-            Values::Half(lists) => lists.into_lists().into_iter().map(Numbers::Half).collect(),
-            Values::Short(lists) => lists.into_lists().into_iter().map(Numbers::Short).collect(),
-            Values::Narrow(lists) => lists.into_lists().into_iter().map(Numbers::Narrow).collect(),
-            Values::Wide(lists) => lists.into_lists().into_iter().map(Numbers::Wide).collect(),
+        let numbers: Vec<LaneNumbers> = match values {
+            ValueLists::None => (0..BUCKETS).map(|_| LaneNumbers::None).collect(),
+            ValueLists::Byte(lists) => {
+                lists.into_lists().into_iter().map(LaneNumbers::Byte).collect()
+            }
+            ValueLists::Half(lists) => {
+                lists.into_lists().into_iter().map(LaneNumbers::Half).collect()
+            }
+            ValueLists::Short(lists) => {
+                lists.into_lists().into_iter().map(LaneNumbers::Short).collect()
+            }
+            ValueLists::Narrow(lists) => {
+                lists.into_lists().into_iter().map(LaneNumbers::Narrow).collect()
+            }
+            ValueLists::Wide(lists) => {
+                lists.into_lists().into_iter().map(LaneNumbers::Wide).collect()
+            }
         };
         let mut flags = flags.map(|lists| lists.into_lists().into_iter());
-        let kept = |numbers| Kept {
+        let kept = |numbers| BucketValues {
             flags: flags.as_mut().and_then(Iterator::next),
             squared,
             values: KeptValues::Listed(numbers),
@@ -155,7 +176,7 @@ impl Payload {
 }
 
 /// The values of one source in one bucket. They are read in no particular order.
-pub(in crate::exec::operator::bound_contributions) struct Kept {
+pub(in crate::exec::operator::bound_contributions) struct BucketValues {
     flags: Option<Vec<bool>>,
     squared: bool,
     values: KeptValues,
@@ -163,12 +184,12 @@ pub(in crate::exec::operator::bound_contributions) struct Kept {
 
 enum KeptValues {
     /// At the places of the rows.
-    Listed(Numbers),
+    Listed(LaneNumbers),
     /// [Inside](Inside) of the rows.
     Inside,
 }
 
-impl Kept {
+impl BucketValues {
     /// Adds the values of other rows of the same bucket behind its own.
     ///
     /// # Errors
@@ -196,7 +217,7 @@ impl Kept {
     pub(in crate::exec::operator::bound_contributions) fn tally(
         &self,
         rows: &[u64],
-    ) -> Result<Tally> {
+    ) -> Result<UnitTally> {
         let count = match (&self.flags, &self.values) {
             (_, KeptValues::Inside) => {
                 rows.iter().filter(|row| Inside::last(**row).passes()).count()
@@ -210,7 +231,7 @@ impl Kept {
         let sum = self.sum(rows)?;
         // A distance is at most 2⁴⁰, so its square fits.
         let squares = if self.squared { self.total(rows, |x| x * x)? } else { 0 };
-        Ok(Tally { count, sum, squares })
+        Ok(UnitTally { count, sum, squares })
     }
 
     /// The sum of one product of the pairs of one unit and one key; rows that do not pass add 0.
@@ -247,10 +268,12 @@ impl Kept {
             KeptValues::Listed(numbers) => numbers,
         };
         match numbers {
-            Numbers::Byte(values) => Ok(short_sum(values, rows).into()),
-            Numbers::Half(values) => Ok(short_sum(values, rows).into()),
-            Numbers::Short(values) => Ok(short_sum(values, rows).into()),
-            Numbers::None | Numbers::Narrow(_) | Numbers::Wide(_) => self.total(rows, |x| x),
+            LaneNumbers::Byte(values) => Ok(short_sum(values, rows).into()),
+            LaneNumbers::Half(values) => Ok(short_sum(values, rows).into()),
+            LaneNumbers::Short(values) => Ok(short_sum(values, rows).into()),
+            LaneNumbers::None | LaneNumbers::Narrow(_) | LaneNumbers::Wide(_) => {
+                self.total(rows, |x| x)
+            }
         }
     }
 
@@ -268,14 +291,14 @@ impl Kept {
 }
 
 /// Adds numbers behind others of the same source.
-fn append(own: &mut Numbers, other: Numbers) -> Result<()> {
+fn append(own: &mut LaneNumbers, other: LaneNumbers) -> Result<()> {
     match (own, other) {
-        (Numbers::None, Numbers::None) => {}
-        (Numbers::Byte(numbers), Numbers::Byte(others)) => numbers.extend(others),
-        (Numbers::Half(numbers), Numbers::Half(others)) => numbers.extend(others),
-        (Numbers::Short(numbers), Numbers::Short(others)) => numbers.extend(others),
-        (Numbers::Narrow(numbers), Numbers::Narrow(others)) => numbers.extend(others),
-        (Numbers::Wide(numbers), Numbers::Wide(others)) => numbers.extend(others),
+        (LaneNumbers::None, LaneNumbers::None) => {}
+        (LaneNumbers::Byte(numbers), LaneNumbers::Byte(others)) => numbers.extend(others),
+        (LaneNumbers::Half(numbers), LaneNumbers::Half(others)) => numbers.extend(others),
+        (LaneNumbers::Short(numbers), LaneNumbers::Short(others)) => numbers.extend(others),
+        (LaneNumbers::Narrow(numbers), LaneNumbers::Narrow(others)) => numbers.extend(others),
+        (LaneNumbers::Wide(numbers), LaneNumbers::Wide(others)) => numbers.extend(others),
         _ => return Err(failed()),
     }
     Ok(())

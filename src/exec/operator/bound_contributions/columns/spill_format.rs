@@ -22,14 +22,14 @@ use arrow::datatypes::{
 };
 use datafusion::common::Result;
 
-use super::grid_values::{Lane, Numbers, Sources, Width};
-use super::held_batches::{Held, Places};
+use super::grid_values::{Lane, LaneNumbers, ValueSources, Width};
+use super::held_batches::{HeldBatch, KeyPlaces};
 use crate::exec::aggregate::fixed_sum::SUM_TYPE;
 use crate::exec::operator::bound_contributions::keys::unit_codes::HeldUnits;
 use crate::grid::failed;
 
 /// The schema of packed batches.
-pub(in crate::exec::operator::bound_contributions) fn schema(sources: &Sources) -> SchemaRef {
+pub(in crate::exec::operator::bound_contributions) fn schema(sources: &ValueSources) -> SchemaRef {
     let fixed =
         [Field::new("unit", DataType::UInt64, false), Field::new("place", DataType::UInt32, false)];
     let lanes = sources.list.iter().enumerate().map(|(i, source)| {
@@ -46,14 +46,14 @@ pub(in crate::exec::operator::bound_contributions) fn schema(sources: &Sources) 
     Arc::new(Schema::new(fixed.into_iter().chain(lanes).collect::<Vec<_>>()))
 }
 
-impl Held {
+impl HeldBatch {
     /// The batch as arrays.
     ///
     /// # Errors
     /// A constant text if the lanes are not those of `sources`.
     pub(in crate::exec::operator::bound_contributions) fn pack(
         self,
-        sources: &Sources,
+        sources: &ValueSources,
     ) -> Result<RecordBatch> {
         let (mut units, mut places) = (Vec::new(), Vec::new());
         self.units.codes(&mut units);
@@ -65,14 +65,14 @@ impl Held {
             vec![Arc::new(UInt64Array::from(units)), Arc::new(UInt32Array::from(places))];
         for Lane { passing, numbers } in self.lanes {
             columns.push(match numbers {
-                Numbers::None => {
+                LaneNumbers::None => {
                     Arc::new(BooleanArray::new(BooleanBuffer::new_unset(self.rows), passing))
                 }
-                Numbers::Byte(numbers) => Arc::new(Int8Array::new(numbers.into(), passing)),
-                Numbers::Half(numbers) => Arc::new(Int16Array::new(numbers.into(), passing)),
-                Numbers::Short(numbers) => Arc::new(Int32Array::new(numbers.into(), passing)),
-                Numbers::Narrow(numbers) => Arc::new(Int64Array::new(numbers.into(), passing)),
-                Numbers::Wide(numbers) => {
+                LaneNumbers::Byte(numbers) => Arc::new(Int8Array::new(numbers.into(), passing)),
+                LaneNumbers::Half(numbers) => Arc::new(Int16Array::new(numbers.into(), passing)),
+                LaneNumbers::Short(numbers) => Arc::new(Int32Array::new(numbers.into(), passing)),
+                LaneNumbers::Narrow(numbers) => Arc::new(Int64Array::new(numbers.into(), passing)),
+                LaneNumbers::Wide(numbers) => {
                     let numbers = Decimal128Array::new(numbers.into(), passing);
                     Arc::new(numbers.with_precision_and_scale(38, 0)?)
                 }
@@ -93,19 +93,21 @@ impl Held {
         let places = places.as_primitive_opt::<UInt32Type>().ok_or_else(failed)?;
         let lane = |lane: &ArrayRef| {
             let numbers = match lane.data_type() {
-                DataType::Boolean => Numbers::None,
-                DataType::Int8 => Numbers::Byte(lane.as_primitive::<Int8Type>().values().to_vec()),
+                DataType::Boolean => LaneNumbers::None,
+                DataType::Int8 => {
+                    LaneNumbers::Byte(lane.as_primitive::<Int8Type>().values().to_vec())
+                }
                 DataType::Int16 => {
-                    Numbers::Half(lane.as_primitive::<Int16Type>().values().to_vec())
+                    LaneNumbers::Half(lane.as_primitive::<Int16Type>().values().to_vec())
                 }
                 DataType::Int32 => {
-                    Numbers::Short(lane.as_primitive::<Int32Type>().values().to_vec())
+                    LaneNumbers::Short(lane.as_primitive::<Int32Type>().values().to_vec())
                 }
                 DataType::Int64 => {
-                    Numbers::Narrow(lane.as_primitive::<Int64Type>().values().to_vec())
+                    LaneNumbers::Narrow(lane.as_primitive::<Int64Type>().values().to_vec())
                 }
                 DataType::Decimal128(..) => {
-                    Numbers::Wide(lane.as_primitive::<Decimal128Type>().values().to_vec())
+                    LaneNumbers::Wide(lane.as_primitive::<Decimal128Type>().values().to_vec())
                 }
                 _ => return Err(failed()),
             };
@@ -113,7 +115,7 @@ impl Held {
         };
         let lanes: Vec<Lane> = lanes.iter().map(lane).collect::<Result<_>>()?;
         let units = HeldUnits::Codes(units.values().to_vec());
-        let places = Places::Wide(places.values().to_vec());
+        let places = KeyPlaces::Wide(places.values().to_vec());
         let bytes = units.size() + places.size() + lanes.iter().map(Lane::size).sum::<usize>();
         Ok(Self { units, places: Some(places), lanes, rows: batch.num_rows(), bytes })
     }

@@ -12,11 +12,11 @@ use datafusion::common::Result;
 
 use super::radix_lists::Expected;
 use super::rows_by_unit::{BUCKETS, Close, Inside};
-use super::totals::Shape;
-use super::unit_buckets::{Buckets, OF_A_ROW, Waited, Words};
-use crate::exec::operator::bound_contributions::columns::held_batches::Held;
+use super::totals::CollectedShape;
+use super::unit_buckets::{OF_A_ROW, UnitBuckets, Waited, Words};
+use crate::exec::operator::bound_contributions::columns::held_batches::HeldBatch;
 use crate::exec::operator::bound_contributions::columns::kept_values::Payload;
-use crate::exec::operator::bound_contributions::task::Task;
+use crate::exec::operator::bound_contributions::task::BoundingTask;
 use crate::grid::failed;
 
 /// Distributes rows over buckets, for some of the aggregates.
@@ -26,7 +26,7 @@ pub(in crate::exec::operator::bound_contributions) struct Collector {
     /// The source of which all that is kept is inside of the rows, and what is inside of those of a batch.
     inside: Option<usize>,
     numbers: Vec<Inside>,
-    buckets: Buckets,
+    buckets: UnitBuckets,
     /// Whether values are read, and then the rows of a batch, with their buckets.
     reads: bool,
     added: Vec<(u32, u8)>,
@@ -34,7 +34,7 @@ pub(in crate::exec::operator::bound_contributions) struct Collector {
 
 /// What is known of the rows of a collector before they come.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::exec::operator::bound_contributions) struct Known {
+pub(in crate::exec::operator::bound_contributions) struct CollectorSize {
     /// About so many.
     pub(in crate::exec::operator::bound_contributions) rows: usize,
     pub(in crate::exec::operator::bound_contributions) keys: usize,
@@ -47,11 +47,11 @@ pub(in crate::exec::operator::bound_contributions) struct Known {
 impl Collector {
     /// For rows of which so much is known.
     pub(in crate::exec::operator::bound_contributions) fn new(
-        task: &Task,
-        shape: &Shape,
-        known: Known,
+        task: &BoundingTask,
+        shape: &CollectedShape,
+        known: CollectorSize,
     ) -> Self {
-        let Known { rows, keys, close, in_turns } = known;
+        let CollectorSize { rows, keys, close, in_turns } = known;
         let sources = &task.sources;
         // Units with several rows make some buckets larger than others.
         let entries = rows / BUCKETS + rows / BUCKETS / 16 + 16;
@@ -72,7 +72,7 @@ impl Collector {
         };
         Self {
             reads: inside.is_none() && payloads.iter().flatten().any(Payload::reads),
-            buckets: Buckets::new(close, inside.is_some(), task.hash, expected),
+            buckets: UnitBuckets::new(close, inside.is_some(), task.hash, expected),
             payloads,
             inside,
             numbers: Vec::new(),
@@ -86,7 +86,7 @@ impl Collector {
     /// A constant text for the lanes of other sources, and for a unit that is not close to the others, as was said.
     pub(in crate::exec::operator::bound_contributions) fn add(
         &mut self,
-        held: &Held,
+        held: &HeldBatch,
         is_wanted: impl FnMut(u32, u64, u32) -> bool,
     ) -> Result<()> {
         let Self { payloads, inside, numbers, buckets, reads, added } = self;
@@ -124,10 +124,10 @@ impl Collector {
 
     /// The bytes of one row.
     pub(in crate::exec::operator::bound_contributions) fn of_row(
-        task: &Task,
-        shape: &Shape,
+        task: &BoundingTask,
+        shape: &CollectedShape,
     ) -> usize {
-        let payloads = Self::new(task, shape, Known::default()).payloads;
+        let payloads = Self::new(task, shape, CollectorSize::default()).payloads;
         OF_A_ROW + payloads.iter().flatten().map(Payload::of_row).sum::<usize>()
     }
 
@@ -156,9 +156,9 @@ impl Collector {
 mod tests {
     use super::*;
     use crate::exec::operator::bound_contributions::columns::grid_values::{
-        Lane, Numbers, Sources,
+        Lane, LaneNumbers, ValueSources,
     };
-    use crate::exec::operator::bound_contributions::columns::held_batches::Places;
+    use crate::exec::operator::bound_contributions::columns::held_batches::KeyPlaces;
     use crate::exec::operator::bound_contributions::exact::keyed_order::HashKey;
     use crate::exec::operator::bound_contributions::exact::unit_contribution::{
         AggregateInput, EnforcedBounds, InputKind,
@@ -166,18 +166,18 @@ mod tests {
     use crate::exec::operator::bound_contributions::keys::unit_codes::HeldUnits;
     use crate::grid::Grid;
 
-    fn task(hi: i128) -> Task {
+    fn task(hi: i128) -> BoundingTask {
         let kind = InputKind::Mean { column: 2, filter: None, grid: Grid::Integer, lo: 0, hi };
         let inputs = vec![AggregateInput::new(kind, EnforcedBounds::default())];
-        let sources = Sources::new(&inputs).unwrap();
-        Task { unit: 0, keys: vec![1], inputs, sources, hash: HashKey::new([1, 2, 3, 4]) }
+        let sources = ValueSources::new(&inputs).unwrap();
+        BoundingTask { unit: 0, keys: vec![1], inputs, sources, hash: HashKey::new([1, 2, 3, 4]) }
     }
 
-    fn held(rows: usize) -> Held {
+    fn held(rows: usize) -> HeldBatch {
         let units = HeldUnits::Codes(vec![5; rows]);
-        let lane = Lane { passing: None, numbers: Numbers::Half(vec![300; rows]) };
-        let places = Some(Places::Wide(vec![0; rows]));
-        Held { units, places, lanes: vec![lane], rows, bytes: 0 }
+        let lane = Lane { passing: None, numbers: LaneNumbers::Half(vec![300; rows]) };
+        let places = Some(KeyPlaces::Wide(vec![0; rows]));
+        HeldBatch { units, places, lanes: vec![lane], rows, bytes: 0 }
     }
 
     /// One unit far from the others, or a key more than words have room for, decides how rows are kept, and not what memory is
@@ -185,12 +185,12 @@ mod tests {
     #[test]
     fn what_is_inside_takes_no_other_memory() {
         let task = task(300);
-        let shape = Shape::new(&task, vec![(0, 0)]).unwrap();
+        let shape = CollectedShape::new(&task, vec![(0, 0)]).unwrap();
         for rows in [1, 100, 9_000] {
             let close = Some(Close { least: 0, span: 9 });
             let sizes = [(close, 1, true), (close, Words::MOST_KEYS + 1, false), (None, 1, false)];
             let sizes = sizes.map(|(close, keys, inside)| {
-                let known = Known { rows, keys, close, in_turns: false };
+                let known = CollectorSize { rows, keys, close, in_turns: false };
                 let mut collector = Collector::new(&task, &shape, known);
                 assert_eq!(collector.inside.is_some(), inside);
                 collector.add(&held(rows), |_, _, _| true).unwrap();

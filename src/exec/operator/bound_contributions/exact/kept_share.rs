@@ -14,7 +14,7 @@ use crate::grid::failed;
 
 /// The count and sums of a unit's rows in one group, before bounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::exec::operator::bound_contributions) struct Tally {
+pub(in crate::exec::operator::bound_contributions) struct UnitTally {
     /// Rows that pass the filter and, if a column is read, hold a value.
     pub(in crate::exec::operator::bound_contributions) count: u64,
     /// Their values on the grid; for variances, their distances X from the lower end.
@@ -105,10 +105,10 @@ impl Share {
 /// # Errors
 /// A constant text if 128 bits do not suffice.
 pub(in crate::exec::operator::bound_contributions) fn distances(
-    tally: Tally,
+    tally: UnitTally,
     [lo, hi]: [i128; 2],
 ) -> Result<[i128; 2]> {
-    let Tally { count, sum, .. } = tally;
+    let UnitTally { count, sum, .. } = tally;
     let above = gap(sum, lo, count).ok_or_else(failed)?;
     let below = gap(sum, hi, count).and_then(i128::checked_neg).ok_or_else(failed)?;
     Ok([above, below])

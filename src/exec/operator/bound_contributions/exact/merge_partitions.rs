@@ -18,18 +18,20 @@ use datafusion::execution::spill_file::SpillFile;
 
 use super::rows_by_unit::Close;
 use super::unit_contribution::AggregateInput;
-use crate::exec::operator::bound_contributions::columns::column_sums::Columns;
-use crate::exec::operator::bound_contributions::columns::held_batches::{Held, Holder, Places};
+use crate::exec::operator::bound_contributions::columns::column_sums::ColumnSums;
+use crate::exec::operator::bound_contributions::columns::held_batches::{
+    HeldBatch, Holder, KeyPlaces,
+};
 use crate::exec::operator::bound_contributions::keys::discovered_keys::OUTSIDE;
 use crate::exec::operator::bound_contributions::keys::key_space::Located;
 use crate::exec::operator::bound_contributions::keys::unit_codes::UnitNames;
-use crate::exec::operator::bound_contributions::task::Task;
-use crate::exec::operator::shelf::{Shelf, Written};
+use crate::exec::operator::bound_contributions::task::BoundingTask;
+use crate::exec::operator::shelf::{Shelf, SpilledFile};
 use crate::grid::failed;
 
 /// What is the same for all parts.
-pub(in crate::exec::operator::bound_contributions) struct Names {
-    pub(in crate::exec::operator::bound_contributions) task: Arc<Task>,
+pub(in crate::exec::operator::bound_contributions) struct PartitionNames {
+    pub(in crate::exec::operator::bound_contributions) task: Arc<BoundingTask>,
     pub(in crate::exec::operator::bound_contributions) units: UnitNames,
     pub(in crate::exec::operator::bound_contributions) keys: Located,
     /// The keys by their own bytes, where they are not listed.
@@ -45,10 +47,10 @@ pub(in crate::exec::operator::bound_contributions) struct KeyNames {
 }
 
 /// What was held of one partition, and the memory that is reserved for it.
-pub(in crate::exec::operator::bound_contributions) struct Part {
-    pub(in crate::exec::operator::bound_contributions) shelf: Shelf<Held>,
+pub(in crate::exec::operator::bound_contributions) struct HeldPartition {
+    pub(in crate::exec::operator::bound_contributions) shelf: Shelf<HeldBatch>,
     pub(in crate::exec::operator::bound_contributions) rows: usize,
-    pub(in crate::exec::operator::bound_contributions) columns: Option<Columns>,
+    pub(in crate::exec::operator::bound_contributions) columns: Option<ColumnSums>,
     pub(in crate::exec::operator::bound_contributions) reservation: MemoryReservation,
     pub(in crate::exec::operator::bound_contributions) bytes: usize,
     /// The new number of each unit and of each key, where they have one.
@@ -64,7 +66,7 @@ pub(in crate::exec::operator::bound_contributions) struct Part {
 /// A constant text if nothing was held, and for more keys than 32 bits can count.
 pub(in crate::exec::operator::bound_contributions) fn together(
     holders: Vec<(Holder, MemoryReservation)>,
-) -> Result<(Arc<Names>, Vec<Part>)> {
+) -> Result<(Arc<PartitionNames>, Vec<HeldPartition>)> {
     let (mut parts, mut all) = (Vec::new(), None);
     for (holder, reservation) in holders {
         let bytes = holder.size();
@@ -76,7 +78,16 @@ pub(in crate::exec::operator::bound_contributions) fn together(
             }
             Some((_, all_keys, all_units)) => (all_units.absorb(codes)?, all_keys.absorb(index)?),
         };
-        parts.push(Part { shelf, rows, columns, reservation, bytes, units, keys, dealt: None });
+        parts.push(HeldPartition {
+            shelf,
+            rows,
+            columns,
+            reservation,
+            bytes,
+            units,
+            keys,
+            dealt: None,
+        });
     }
     let (task, index, codes) = all.ok_or_else(failed)?;
     let keys = index.finish()?;
@@ -86,11 +97,13 @@ pub(in crate::exec::operator::bound_contributions) fn together(
         let hashes = bytes.iter().map(|key| task.hash.group_name(key.data())).collect();
         KeyNames { bytes, hashes }
     });
-    Ok((Arc::new(Names { task, units, keys, of_keys }), parts))
+    Ok((Arc::new(PartitionNames { task, units, keys, of_keys }), parts))
 }
 
 /// The units of all parts, if each is less than 2³² above the least one, and all are in memory.
-pub(in crate::exec::operator::bound_contributions) fn close_units(parts: &[Part]) -> Option<Close> {
+pub(in crate::exec::operator::bound_contributions) fn close_units(
+    parts: &[HeldPartition],
+) -> Option<Close> {
     let (mut least, mut most) = (u64::MAX, 0);
     for part in parts {
         if part.shelf.is_in_file() {
@@ -108,7 +121,7 @@ pub(in crate::exec::operator::bound_contributions) fn close_units(parts: &[Part]
 /// Moves batches in memory from parts with many rows to parts with few, so that all are done at about the same time.
 ///
 /// Only the rows move, and not what was added up of them.
-pub(in crate::exec::operator::bound_contributions) fn balance(parts: &mut [Part]) {
+pub(in crate::exec::operator::bound_contributions) fn balance(parts: &mut [HeldPartition]) {
     loop {
         let by_rows = |at: &usize| parts[*at].rows;
         let (Some(few), Some(many)) =
@@ -136,14 +149,14 @@ pub(in crate::exec::operator::bound_contributions) fn balance(parts: &mut [Part]
     }
 }
 
-impl Part {
+impl HeldPartition {
     /// Gives units and keys in memory the numbers that they have in all parts.
     ///
     /// # Errors
     /// A constant text for one without a number, and if there is not enough memory.
     pub(in crate::exec::operator::bound_contributions) fn renumber(
         &mut self,
-        names: &Names,
+        names: &PartitionNames,
     ) -> Result<()> {
         let mut held = std::mem::take(&mut self.shelf.held);
         for held in &mut held {
@@ -162,8 +175,9 @@ impl Part {
     }
 
     /// Gives the units and keys of one batch the numbers that they have in all parts.
-    fn renumbered(&self, held: &mut Held, names: &Names) -> Result<()> {
-        let size = |held: &Held| held.units.size() + held.places.as_ref().map_or(0, Places::size);
+    fn renumbered(&self, held: &mut HeldBatch, names: &PartitionNames) -> Result<()> {
+        let size =
+            |held: &HeldBatch| held.units.size() + held.places.as_ref().map_or(0, KeyPlaces::size);
         let before = size(held);
         if let Some(units) = &self.units {
             held.units.renumber(units, &mut Vec::new())?;
@@ -174,7 +188,7 @@ impl Part {
             for place in places.iter_mut().filter(|place| **place != OUTSIDE) {
                 *place = *keys.get(*place as usize).ok_or_else(failed)?;
             }
-            *own = Places::new(&places, names.keys.len);
+            *own = KeyPlaces::new(&places, names.keys.len);
         }
         held.bytes = (held.bytes + size(held)).saturating_sub(before);
         Ok(())
@@ -186,7 +200,7 @@ impl Part {
     /// A constant text without a folder for it, or if it is full.
     pub(in crate::exec::operator::bound_contributions) fn write_out(
         &mut self,
-        task: &Task,
+        task: &BoundingTask,
     ) -> Result<()> {
         let bytes: usize = self.shelf.held.iter().map(|held| held.bytes).sum();
         self.shelf.write_out(|held| held.pack(&task.sources))?;
@@ -200,11 +214,11 @@ impl Part {
     /// A constant text if the file cannot be read.
     pub(in crate::exec::operator::bound_contributions) async fn read(
         &mut self,
-        file: &mut Written,
-        names: &Names,
-    ) -> Result<Option<Held>> {
+        file: &mut SpilledFile,
+        names: &PartitionNames,
+    ) -> Result<Option<HeldBatch>> {
         let Some(batch) = file.next().await? else { return Ok(None) };
-        let mut held = Held::unpack(&batch)?;
+        let mut held = HeldBatch::unpack(&batch)?;
         if file.own_numbers {
             self.renumbered(&mut held, names)?;
         }

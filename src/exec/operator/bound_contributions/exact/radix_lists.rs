@@ -31,13 +31,13 @@ pub(in crate::exec::operator::bound_contributions) struct Expected {
 /// One list for each bucket.
 pub(in crate::exec::operator::bound_contributions) struct Lists<T> {
     full: Vec<Vec<T>>,
-    waiting: Option<Box<Waiting<T>>>,
+    waiting: Option<Box<UnsortedEntries<T>>>,
     /// The entries that a list is expected to get.
     expected: usize,
 }
 
 /// The entries that are not in their list yet.
-struct Waiting<T> {
+struct UnsortedEntries<T> {
     entries: [[T; TOGETHER]; BUCKETS],
     /// How many wait for each list.
     counts: [u8; BUCKETS],
@@ -47,8 +47,10 @@ impl<T: Copy + Default> Lists<T> {
     /// Without entries.
     pub(in crate::exec::operator::bound_contributions) fn new(expected: Expected) -> Self {
         let Expected { entries, in_few } = expected;
-        let waiting =
-            || Waiting { entries: [[T::default(); TOGETHER]; BUCKETS], counts: [0; BUCKETS] };
+        let waiting = || UnsortedEntries {
+            entries: [[T::default(); TOGETHER]; BUCKETS],
+            counts: [0; BUCKETS],
+        };
         let waiting = (entries >= MANY && !in_few).then(|| Box::new(waiting()));
         Self { full: vec![Vec::new(); BUCKETS], waiting, expected: entries }
     }
@@ -84,7 +86,7 @@ impl<T: Copy + Default> Lists<T> {
     /// The entries of each bucket.
     pub(in crate::exec::operator::bound_contributions) fn into_lists(mut self) -> Vec<Vec<T>> {
         if let Some(waiting) = self.waiting {
-            let Waiting { entries, counts } = *waiting;
+            let UnsortedEntries { entries, counts } = *waiting;
             for ((list, entries), count) in self.full.iter_mut().zip(&entries).zip(counts) {
                 // No more than what was counted as the places of those that wait.
                 list.reserve_exact(usize::from(count));

@@ -52,7 +52,7 @@ impl Inside {
 
 /// One row that counts: its unit, its key, and the position of its values in the bucket, or what is [inside](Inside).
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct UnitRow {
     pub(crate) unit: u64,
     pub(crate) key: u32,
     pub(crate) place: u32,
@@ -127,7 +127,7 @@ impl Units {
     ///
     /// # Errors
     /// A constant text for 2³² units.
-    pub(crate) fn group(&mut self, rows: &[Row], hash: HashKey) -> Result<()> {
+    pub(crate) fn group(&mut self, rows: &[UnitRow], hash: HashKey) -> Result<()> {
         self.codes.clear();
         self.counts.clear();
         self.ids.clear();

@@ -15,28 +15,28 @@ use datafusion::common::Result;
 
 use super::kept_share::{Share, distances};
 use super::ladder_sums::{Own, Rungs};
-use super::merge_partitions::{KeyNames, Names};
+use super::merge_partitions::{KeyNames, PartitionNames};
 use super::rows_by_unit::{Units, key_of};
 use super::small_sorts::{sort, sort_by_key};
 use super::unit_buckets::{Bucket, Waited};
 use super::unit_contribution::{AggregateInput, InputKind};
-use crate::exec::operator::bound_contributions::columns::kept_values::Kept;
-use crate::exec::operator::bound_contributions::task::Task;
+use crate::exec::operator::bound_contributions::columns::kept_values::BucketValues;
+use crate::exec::operator::bound_contributions::task::BoundingTask;
 use crate::grid::failed;
 
 /// Aggregates for which the same rows are collected.
 #[derive(Debug)]
-pub(in crate::exec::operator::bound_contributions) struct Shape {
+pub(in crate::exec::operator::bound_contributions) struct CollectedShape {
     /// The aggregates, each with the number of its first output.
     inputs: Vec<(usize, usize)>,
     /// The order of a unit's groups does not matter if it has at most so many rows; `None` if it never does.
     in_any_order: Option<u64>,
 }
 
-impl Shape {
+impl CollectedShape {
     /// For aggregates, each with the number of its first output; `None` if there are none.
     pub(in crate::exec::operator::bound_contributions) fn new(
-        task: &Task,
+        task: &BoundingTask,
         inputs: Vec<(usize, usize)>,
     ) -> Option<Arc<Self>> {
         let most = |(i, _): &(usize, usize)| match &task.inputs[*i] {
@@ -57,10 +57,10 @@ impl Shape {
 
 /// The last pass: bounds unit by unit and adds up.
 pub(in crate::exec::operator::bound_contributions) struct Totals {
-    names: Arc<Names>,
+    names: Arc<PartitionNames>,
     sums: Vec<Vec<i128>>,
     /// What is left to bound: all that was collected in one bucket, by several parts.
-    buckets: Vec<(Arc<Shape>, Vec<Waited>)>,
+    buckets: Vec<(Arc<CollectedShape>, Vec<Waited>)>,
     bucket: Bucket,
     rungs: Rungs,
 }
@@ -68,9 +68,9 @@ pub(in crate::exec::operator::bound_contributions) struct Totals {
 impl Totals {
     /// For buckets, each with what all parts collected in it; `outputs` numbers for each key.
     pub(in crate::exec::operator::bound_contributions) fn new(
-        names: Arc<Names>,
+        names: Arc<PartitionNames>,
         outputs: usize,
-        buckets: Vec<(Arc<Shape>, Vec<Waited>)>,
+        buckets: Vec<(Arc<CollectedShape>, Vec<Waited>)>,
     ) -> Self {
         let sums = vec![vec![0; names.keys.len]; outputs];
         let (bucket, rungs) = Default::default();
@@ -135,9 +135,9 @@ fn count(group: &[u64]) -> u64 {
 fn add_kept(
     sums: &mut [Vec<i128>],
     input: &AggregateInput,
-    values: &Kept,
+    values: &BucketValues,
     units: &Units,
-    names: &Names,
+    names: &PartitionNames,
 ) -> Result<()> {
     let (kind, limits) = (&input.kind, input.effective_limits());
     let of_unit = |(code, rows)| {
@@ -204,7 +204,7 @@ fn add_kept(
 fn add_rungs(
     sums: &mut [Vec<i128>],
     (input, ladder): (&AggregateInput, &[u128]),
-    (values, rows): (&Kept, &[u64]),
+    (values, rows): (&BucketValues, &[u64]),
     rungs: &mut Rungs,
     point: impl Fn(Option<usize>) -> Result<u64>,
 ) -> Result<()> {
@@ -237,7 +237,7 @@ fn add_rungs(
     Ok(())
 }
 
-impl Names {
+impl PartitionNames {
     /// The point at which shares of a unit, or of its group of a key, are rounded up.
     ///
     /// # Guarantee

@@ -16,17 +16,17 @@ use datafusion::common::Result;
 
 use super::keyed_order::HashKey;
 use super::radix_lists::{Expected, Lists};
-use super::rows_by_unit::{Close, Inside, Row, Units};
-use crate::exec::operator::bound_contributions::columns::held_batches::Held;
-use crate::exec::operator::bound_contributions::columns::kept_values::Kept;
-use crate::exec::operator::bound_contributions::task::Task;
+use super::rows_by_unit::{Close, Inside, UnitRow, Units};
+use crate::exec::operator::bound_contributions::columns::held_batches::HeldBatch;
+use crate::exec::operator::bound_contributions::columns::kept_values::BucketValues;
+use crate::exec::operator::bound_contributions::task::BoundingTask;
 use crate::grid::failed;
 
 /// The most bytes of a row that waits.
 pub(in crate::exec::operator::bound_contributions) const OF_A_ROW: usize = size_of::<[u32; 3]>();
 
 /// The rows that one part collects: one list for each bucket.
-pub(in crate::exec::operator::bound_contributions) enum Buckets {
+pub(in crate::exec::operator::bound_contributions) enum UnitBuckets {
     /// In a word: the number of each unit in its bucket, the key, and perhaps what is kept of it.
     Close(Words, Lists<u64>),
     /// Both halves of each unit, and the key.
@@ -73,7 +73,7 @@ impl Words {
     }
 }
 
-impl Buckets {
+impl UnitBuckets {
     /// Without rows; `close` if it has all units. What is kept of a row can be inside then, of at most [`Words::MOST_KEYS`] keys.
     pub(in crate::exec::operator::bound_contributions) fn new(
         close: Option<Close>,
@@ -91,7 +91,7 @@ impl Buckets {
     /// bucket it is. False if one of their units is not among those that are close to each other.
     pub(in crate::exec::operator::bound_contributions) fn push(
         &mut self,
-        held: &Held,
+        held: &HeldBatch,
         mut is_wanted: impl FnMut(u32, u64, u32) -> bool,
         inside: &[Inside],
         mut added: Option<&mut Vec<(u32, u8)>>,
@@ -138,24 +138,24 @@ impl Buckets {
     }
 
     /// The rows of each bucket.
-    pub(in crate::exec::operator::bound_contributions) fn into_waiting(self) -> Vec<Waiting> {
+    pub(in crate::exec::operator::bound_contributions) fn into_waiting(self) -> Vec<WaitingRows> {
         match self {
             Self::Close(words, lists) => {
-                let waiting = |(rows, bucket)| Waiting::Close { words, bucket, rows };
+                let waiting = |(rows, bucket)| WaitingRows::Close { words, bucket, rows };
                 lists.into_lists().into_iter().zip(0..=u8::MAX).map(waiting).collect()
             }
-            Self::Wide(_, lists) => lists.into_lists().into_iter().map(Waiting::Wide).collect(),
+            Self::Wide(_, lists) => lists.into_lists().into_iter().map(WaitingRows::Wide).collect(),
         }
     }
 }
 
 /// The rows of one bucket that wait.
-pub(in crate::exec::operator::bound_contributions) enum Waiting {
+pub(in crate::exec::operator::bound_contributions) enum WaitingRows {
     Close { words: Words, bucket: u8, rows: Vec<u64> },
     Wide(Vec<[u32; 3]>),
 }
 
-impl Waiting {
+impl WaitingRows {
     fn len(&self) -> usize {
         match self {
             Self::Close { rows, .. } => rows.len(),
@@ -186,8 +186,8 @@ fn halves(unit: u64) -> [u32; 2] {
 
 /// What one part collected in a bucket, with the values of each source that is read.
 pub(in crate::exec::operator::bound_contributions) struct Waited {
-    pub(in crate::exec::operator::bound_contributions) rows: Waiting,
-    pub(in crate::exec::operator::bound_contributions) kept: Vec<Option<Kept>>,
+    pub(in crate::exec::operator::bound_contributions) rows: WaitingRows,
+    pub(in crate::exec::operator::bound_contributions) kept: Vec<Option<BucketValues>>,
 }
 
 impl Waited {
@@ -200,8 +200,8 @@ impl Waited {
 #[derive(Default)]
 pub(in crate::exec::operator::bound_contributions) struct Bucket {
     pub(in crate::exec::operator::bound_contributions) units: Units,
-    kept: Vec<Option<Kept>>,
-    scratch: Vec<Row>,
+    kept: Vec<Option<BucketValues>>,
+    scratch: Vec<UnitRow>,
 }
 
 impl Bucket {
@@ -217,10 +217,10 @@ impl Bucket {
         let rows = parts.iter().map(|part| part.rows.len()).sum();
         u32::try_from(rows).map_err(|_| failed())?;
         match parts.first().map(|part| &part.rows) {
-            Some(Waiting::Close { words, bucket, .. }) if words.close.is_dense(rows) => {
+            Some(WaitingRows::Close { words, bucket, .. }) if words.close.is_dense(rows) => {
                 let of_parts = parts.iter().map(|part| match &part.rows {
-                    Waiting::Close { rows, .. } => Ok(rows.as_slice()),
-                    Waiting::Wide(_) => Err(failed()),
+                    WaitingRows::Close { rows, .. } => Ok(rows.as_slice()),
+                    WaitingRows::Wide(_) => Err(failed()),
                 });
                 let of_parts: Vec<&[u64]> = of_parts.collect::<Result<_>>()?;
                 let Words { close, .. } = *words;
@@ -233,7 +233,7 @@ impl Bucket {
                     part.rows.each(|unit, key, inside| {
                         let place = places.next().unwrap_or(0);
                         let place = inside.map_or(place, |inside| inside.0);
-                        self.scratch.push(Row { unit, key, place });
+                        self.scratch.push(UnitRow { unit, key, place });
                     });
                 }
                 self.units.group(&self.scratch, hash)?;
@@ -257,9 +257,9 @@ impl Bucket {
     /// What was kept of the rows for an aggregate.
     pub(in crate::exec::operator::bound_contributions) fn kept(
         &self,
-        task: &Task,
+        task: &BoundingTask,
         input: usize,
-    ) -> Result<&Kept> {
+    ) -> Result<&BucketValues> {
         let at = task.sources.of.get(input).ok_or_else(failed)?;
         self.kept.get(*at).and_then(Option::as_ref).ok_or_else(failed)
     }
@@ -270,7 +270,7 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::exec::operator::bound_contributions::columns::held_batches::Places;
+    use crate::exec::operator::bound_contributions::columns::held_batches::KeyPlaces;
     use crate::exec::operator::bound_contributions::exact::rows_by_unit::{key_of, place_of};
     use crate::exec::operator::bound_contributions::keys::unit_codes::HeldUnits;
 
@@ -282,15 +282,15 @@ mod tests {
         Expected { entries, in_few: false }
     }
 
-    fn held(rows: &[(u64, u32)]) -> Held {
+    fn held(rows: &[(u64, u32)]) -> HeldBatch {
         let (units, places): (Vec<u64>, Vec<u32>) = rows.iter().copied().unzip();
-        let (units, places) = (HeldUnits::Codes(units), Some(Places::Wide(places)));
-        Held { units, places, lanes: Vec::new(), rows: rows.len(), bytes: 0 }
+        let (units, places) = (HeldUnits::Codes(units), Some(KeyPlaces::Wide(places)));
+        HeldBatch { units, places, lanes: Vec::new(), rows: rows.len(), bytes: 0 }
     }
 
     /// What one part collected of these rows, in each bucket, and where each row went.
     fn waited(close: Option<Close>, rows: &[(u64, u32)]) -> (Vec<Waited>, Vec<u8>) {
-        let mut buckets = Buckets::new(close, false, hash(), expected(4));
+        let mut buckets = UnitBuckets::new(close, false, hash(), expected(4));
         let mut added = Vec::new();
         // Each row of the batch twice, once wanted.
         let both: Vec<_> = rows.iter().chain(rows).copied().collect();
@@ -383,7 +383,7 @@ mod tests {
                 (0..600).map(|i| (5 + u64::from(i * 7 % 900), i % 4)).collect();
             let inside: Vec<_> = (0..600_i16).map(|i| Inside::new(i % 3 == 0, i - 300)).collect();
             let mut buckets =
-                Buckets::new(Some(Close { least: 5, span }), true, hash(), expected(4));
+                UnitBuckets::new(Some(Close { least: 5, span }), true, hash(), expected(4));
             assert!(buckets.push(&held(&rows), |_, _, _| true, &inside, None));
             let mut found = Vec::new();
             for rows in buckets.into_waiting() {
@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn one_unit_far_from_the_others_takes_no_other_memory() {
         let of = |close| {
-            let mut buckets = Buckets::new(close, false, hash(), expected(1_000));
+            let mut buckets = UnitBuckets::new(close, false, hash(), expected(1_000));
             assert!(buckets.push(&held(&[(9, 0); 1_000]), |_, _, _| true, &[], None));
             buckets.size(0)
         };
@@ -418,7 +418,7 @@ mod tests {
         let close = Some(Close { least: 5, span: 99 });
         for unit in [4, 105, 6 + u64::from(u32::MAX), u64::MAX] {
             for rows in [&[(unit, 0)][..], &[(5, 0), (unit, 0), (104, 0)]] {
-                let mut buckets = Buckets::new(close, false, hash(), expected(1));
+                let mut buckets = UnitBuckets::new(close, false, hash(), expected(1));
                 assert!(!buckets.push(&held(rows), |_, _, _| true, &[], None));
                 assert!(buckets.push(&held(rows), |_, other, _| other != unit, &[], None));
             }

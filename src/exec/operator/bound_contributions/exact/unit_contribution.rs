@@ -14,7 +14,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
 use serde::{Deserialize, Serialize};
 
-use super::kept_share::{Share, Tally, distances, far_squares, mean_half_even};
+use super::kept_share::{Share, UnitTally, distances, far_squares, mean_half_even};
 use crate::grid::pairs::Pairs;
 use crate::grid::{Grid, GridRange, coarse_width, failed};
 
@@ -400,12 +400,12 @@ impl InputKind {
     /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows, and for products; those of `point`.
     pub(in crate::exec::operator::bound_contributions) fn partial(
         &self,
-        tally: Tally,
+        tally: UnitTally,
         rows: u64,
         kept: u64,
         point: impl FnOnce() -> Result<u64>,
     ) -> Result<[i128; 3]> {
-        let Tally { count, sum, squares } = tally;
+        let UnitTally { count, sum, squares } = tally;
         let share = || Share::new(kept, [rows, count], point);
         match *self {
             Self::CountRows { .. } | Self::CountValues { .. } => {
@@ -443,7 +443,7 @@ impl InputKind {
 
 #[cfg(test)]
 mod tests {
-    use super::{EnforcedBounds, InputKind, Tally};
+    use super::{EnforcedBounds, InputKind, UnitTally};
     use crate::grid::Grid;
 
     /// What each of these groups keeps.
@@ -510,8 +510,11 @@ mod tests {
             InputKind::Moments { column: 0, filter: None, grid: Grid::Integer, lo, hi, shift: 0 };
         let values = [-3_i128, -1, 0, 4, 4];
         let above = values.map(|x| x - lo);
-        let tally =
-            Tally { count: 5, sum: above.iter().sum(), squares: above.iter().map(|x| x * x).sum() };
+        let tally = UnitTally {
+            count: 5,
+            sum: above.iter().sum(),
+            squares: above.iter().map(|x| x * x).sum(),
+        };
         let whole = [49 + 25 + 16, 2 * (2 * 5 + 3 * 4), 4 + 9 + 49 + 49];
         assert_eq!(kind.partial(tally, 5, 5, || Ok(0)).unwrap(), whole);
         assert_eq!(whole.iter().sum::<i128>(), 5 * 49);
@@ -524,7 +527,7 @@ mod tests {
                 assert!((part * 5 - whole * n).abs() <= 5, "{parts:?} {kept}");
             }
         }
-        assert_eq!(kind.partial(Tally::default(), 7, 3, || Ok(0)).unwrap(), [0; 3]);
+        assert_eq!(kind.partial(UnitTally::default(), 7, 3, || Ok(0)).unwrap(), [0; 3]);
     }
 
     /// COUNT, SUM and AVG of one argument are those of the same rows, in exact integers.
@@ -541,7 +544,7 @@ mod tests {
                     for (sum, point) in (n * lo..=n * hi)
                         .flat_map(|sum| [0, 1 << 61, 1 << 63, u64::MAX].map(|p| (sum, p)))
                     {
-                        let tally = Tally { count, sum, squares: 0 };
+                        let tally = UnitTally { count, sum, squares: 0 };
                         let own = |kind: &InputKind| {
                             kind.partial(tally, rows, kept, || Ok(point)).unwrap()
                         };
@@ -559,14 +562,17 @@ mod tests {
     fn overflow_is_an_error_not_a_wrap() {
         let sum =
             InputKind::Sum { column: 0, filter: None, grid: Grid::Integer, lo: -1, hi: 1 << 80 };
-        let wide = Tally { count: u64::MAX, sum: i128::MIN / 2, squares: 0 };
+        let wide = UnitTally { count: u64::MAX, sum: i128::MIN / 2, squares: 0 };
         assert!(sum.partial(wide, u64::MAX, u64::MAX - 1, || Ok(0)).is_ok());
         let mean =
             InputKind::Mean { column: 0, filter: None, grid: Grid::Integer, lo: -1, hi: 1 << 80 };
         assert!(
-            mean.partial(Tally { count: u64::MAX, ..Tally::default() }, u64::MAX, u64::MAX, || Ok(
-                0
-            ))
+            mean.partial(
+                UnitTally { count: u64::MAX, ..UnitTally::default() },
+                u64::MAX,
+                u64::MAX,
+                || Ok(0)
+            )
             .is_err()
         );
     }

@@ -24,7 +24,7 @@ const ENTRIES_OF_A_KEY: usize = 8;
 /// The listed keys.
 #[derive(Debug)]
 pub(in crate::exec::operator::bound_contributions) struct Listed {
-    columns: Vec<Column>,
+    columns: Vec<DenseColumn>,
     /// The place of each combination of numbers.
     places: Vec<u32>,
 }
@@ -43,9 +43,9 @@ impl Default for Scratch {
 
 /// The values of one column.
 #[derive(Debug)]
-struct Column {
+struct DenseColumn {
     data_type: DataType,
-    values: Values,
+    values: DenseValues,
     /// The number of NULL, or [`OUTSIDE`].
     null: u32,
     /// How many values have a number.
@@ -53,7 +53,7 @@ struct Column {
 }
 
 #[derive(Debug)]
-enum Values {
+enum DenseValues {
     Texts(HashMap<Box<str>, u32>),
     /// The number of each value from the least one on.
     Integers {
@@ -82,7 +82,7 @@ impl Listed {
         let mut all = 1_u32;
         let (mut own, mut combined) = (Vec::new(), vec![0_u32; keys]);
         for column in columns {
-            let Some((column, codes)) = Column::new(column)? else { return Ok(None) };
+            let Some((column, codes)) = DenseColumn::new(column)? else { return Ok(None) };
             let fits = |all: &u32| usize::try_from(*all).is_ok_and(|all| all <= entries(keys));
             let Some(next) = all.checked_mul(column.len.max(1)).filter(fits) else {
                 return Ok(None);
@@ -142,10 +142,10 @@ fn is_numbered(data_type: &DataType) -> bool {
     data_type.is_integer() || matches!(data_type, DataType::Utf8View | DataType::Date32)
 }
 
-impl Column {
+impl DenseColumn {
     /// The values of a column, and the number of each of its rows.
     fn new(column: &ArrayRef) -> Result<Option<(Self, Vec<u32>)>> {
-        let (data_type, values) = (column.data_type().clone(), Values::Texts(HashMap::new()));
+        let (data_type, values) = (column.data_type().clone(), DenseValues::Texts(HashMap::new()));
         let mut own = Self { data_type, values, null: OUTSIDE, len: 0 };
         let mut numbers = Vec::with_capacity(column.len());
         if let Some(texts) = column.as_string_view_opt() {
@@ -159,7 +159,7 @@ impl Column {
                 own.len = own.len.max(number + 1);
                 numbers.push(number);
             }
-            own.values = Values::Texts(known);
+            own.values = DenseValues::Texts(known);
             return Ok(Some((own, numbers)));
         }
         let codes = ordered(column)?;
@@ -185,7 +185,7 @@ impl Column {
             own.len = own.len.max(number + 1);
             numbers.push(number);
         }
-        own.values = Values::Integers { least, codes: known };
+        own.values = DenseValues::Integers { least, codes: known };
         Ok(Some((own, numbers)))
     }
 
@@ -204,7 +204,7 @@ impl Column {
         }
         let nulls = column.nulls().filter(|nulls| nulls.null_count() > 0);
         match &self.values {
-            Values::Texts(known) => {
+            DenseValues::Texts(known) => {
                 let column = column.as_string_view_opt().ok_or_else(failed)?;
                 let find = |row| known.get(column.value(row)).copied().unwrap_or(OUTSIDE);
                 seen.begin();
@@ -215,7 +215,7 @@ impl Column {
                     }
                 }));
             }
-            Values::Integers { least, codes } => {
+            DenseValues::Integers { least, codes } => {
                 let number = |code: u64| {
                     let at = code.checked_sub(*least).and_then(|at| usize::try_from(at).ok());
                     at.and_then(|at| codes.get(at)).copied().unwrap_or(OUTSIDE)

@@ -29,7 +29,7 @@ pub(crate) const OUTSIDE: u32 = u32::MAX;
 
 /// The keys that have arrived.
 pub(in crate::exec::operator::bound_contributions) struct Arrived {
-    columns: Vec<Column>,
+    columns: Vec<NumberedColumn>,
     /// One for each column but the first.
     pairs: Vec<Pairs>,
     seen: Seen<u32>,
@@ -37,12 +37,12 @@ pub(in crate::exec::operator::bound_contributions) struct Arrived {
 }
 
 /// The values of one column, numbered in order of arrival.
-struct Column {
+struct NumberedColumn {
     data_type: DataType,
-    values: Values,
+    values: NumberedValues,
 }
 
-enum Values {
+enum NumberedValues {
     Texts(Texts),
     Others { values: Box<dyn GroupValues>, ids: Vec<usize> },
 }
@@ -75,7 +75,7 @@ fn next_number(len: usize) -> Result<u32> {
 impl Arrived {
     /// For columns of these types.
     pub(in crate::exec::operator::bound_contributions) fn new(types: &[DataType]) -> Result<Self> {
-        let columns = types.iter().map(Column::new).collect::<Result<_>>()?;
+        let columns = types.iter().map(NumberedColumn::new).collect::<Result<_>>()?;
         let pairs = types.iter().skip(1).map(|_| Pairs::default()).collect();
         Ok(Self { columns, pairs, seen: Seen::new(OUTSIDE), codes: Vec::new() })
     }
@@ -102,13 +102,13 @@ impl Arrived {
 
     /// The number of keys.
     pub(in crate::exec::operator::bound_contributions) fn len(&self) -> usize {
-        let of_column = || self.columns.first().map_or(0, Column::len);
+        let of_column = || self.columns.first().map_or(0, NumberedColumn::len);
         self.pairs.last().map_or_else(of_column, |pairs| pairs.pairs.len())
     }
 
     /// The bytes in use, accurate enough for a memory limit.
     pub(in crate::exec::operator::bound_contributions) fn size(&self) -> usize {
-        let columns: usize = self.columns.iter().map(Column::size).sum();
+        let columns: usize = self.columns.iter().map(NumberedColumn::size).sum();
         columns + self.pairs.iter().map(Pairs::size).sum::<usize>()
     }
 
@@ -162,13 +162,13 @@ impl Pairs {
     }
 }
 
-impl Column {
+impl NumberedColumn {
     fn new(data_type: &DataType) -> Result<Self> {
         let values = if *data_type == DataType::Utf8View {
-            Values::Texts(Texts::default())
+            NumberedValues::Texts(Texts::default())
         } else {
             let values = interner(std::iter::once(data_type.clone()))?;
-            Values::Others { values, ids: Vec::new() }
+            NumberedValues::Others { values, ids: Vec::new() }
         };
         Ok(Self { data_type: data_type.clone(), values })
     }
@@ -182,12 +182,12 @@ impl Column {
     ) -> Result<()> {
         codes.clear();
         match &mut self.values {
-            Values::Others { values, ids } => {
+            NumberedValues::Others { values, ids } => {
                 values.intern(std::slice::from_ref(column), ids)?;
                 next_number(values.len())?;
                 codes.extend(ids.iter().filter_map(|id| u32::try_from(*id).ok()));
             }
-            Values::Texts(texts) => {
+            NumberedValues::Texts(texts) => {
                 let column = column.as_string_view_opt().ok_or_else(failed)?;
                 next_number(texts.texts.len().saturating_add(column.len()))?;
                 let nulls = column.nulls();
@@ -205,14 +205,14 @@ impl Column {
 
     fn len(&self) -> usize {
         match &self.values {
-            Values::Texts(Texts { texts, .. }) => texts.len(),
-            Values::Others { values, .. } => values.len(),
+            NumberedValues::Texts(Texts { texts, .. }) => texts.len(),
+            NumberedValues::Others { values, .. } => values.len(),
         }
     }
 
     fn size(&self) -> usize {
         match &self.values {
-            Values::Texts(Texts { codes, texts, bytes, .. }) => {
+            NumberedValues::Texts(Texts { codes, texts, bytes, .. }) => {
                 // A text has two counters before it, and a slot a byte of its hash.
                 let slot = size_of::<(Arc<str>, u32)>() + 1;
                 codes.capacity() * slot
@@ -220,21 +220,23 @@ impl Column {
                     + texts.len() * 2 * size_of::<usize>()
                     + bytes
             }
-            Values::Others { values, .. } => values.size(),
+            NumberedValues::Others { values, .. } => values.size(),
         }
     }
 
     /// The values, in the order of their numbers.
     fn finish(self) -> Result<ArrayRef> {
         match self.values {
-            Values::Texts(Texts { texts, .. }) => {
+            NumberedValues::Texts(Texts { texts, .. }) => {
                 Ok(Arc::new(texts.iter().map(Option::as_deref).collect::<StringViewArray>()))
             }
             // Some interners panic if no row arrives.
-            Values::Others { values, .. } if values.is_empty() => {
+            NumberedValues::Others { values, .. } if values.is_empty() => {
                 Ok(new_empty_array(&self.data_type))
             }
-            Values::Others { mut values, .. } => values.emit(EmitTo::All)?.pop().ok_or_else(failed),
+            NumberedValues::Others { mut values, .. } => {
+                values.emit(EmitTo::All)?.pop().ok_or_else(failed)
+            }
         }
     }
 }

@@ -95,14 +95,14 @@ impl KeySpace {
 pub(crate) struct KeyIndex {
     space: KeySpace,
     /// Where the space does not know the places itself.
-    known: Option<Known>,
+    known: Option<ListedKeys>,
     /// Instead of `known`, where keys of the data have a column of texts.
     arrived: Option<Arrived>,
     ids: Vec<usize>,
     scratch: Scratch,
 }
 
-struct Known {
+struct ListedKeys {
     values: Box<dyn GroupValues>,
     /// The position of each interned id: ids may be assigned in another order than the rows have.
     places: Vec<u32>,
@@ -142,7 +142,7 @@ impl KeyIndex {
         for (place, id) in (0..).zip(&self.ids) {
             places[*id] = place;
         }
-        self.known = Some(Known { values, places });
+        self.known = Some(ListedKeys { values, places });
         Ok(())
     }
 

@@ -20,16 +20,18 @@ use datafusion::common::Result;
 use super::partitioned_counting::Counting;
 use super::row_count_filter::{Crowded, ends_as_share};
 use crate::exec::operator::bound_contributions::columns::column_sums::{Away, is_sum_of_rows};
-use crate::exec::operator::bound_contributions::columns::held_batches::Held;
-use crate::exec::operator::bound_contributions::exact::collect::{Collector, Known};
+use crate::exec::operator::bound_contributions::columns::held_batches::HeldBatch;
+use crate::exec::operator::bound_contributions::exact::collect::{Collector, CollectorSize};
 use crate::exec::operator::bound_contributions::exact::keyed_order::{HashKey, Spread};
-use crate::exec::operator::bound_contributions::exact::merge_partitions::{Names, Part};
+use crate::exec::operator::bound_contributions::exact::merge_partitions::{
+    HeldPartition, PartitionNames,
+};
 use crate::exec::operator::bound_contributions::exact::rows_by_unit::Close;
-use crate::exec::operator::bound_contributions::exact::totals::Shape;
+use crate::exec::operator::bound_contributions::exact::totals::CollectedShape;
 use crate::exec::operator::bound_contributions::exact::unit_contribution::EnforcedBounds;
 use crate::exec::operator::bound_contributions::keys::unit_codes::HeldUnits;
-use crate::exec::operator::bound_contributions::task::Task;
-use crate::exec::operator::shelf::{Dealt, Written};
+use crate::exec::operator::bound_contributions::task::BoundingTask;
+use crate::exec::operator::shelf::{Dealt, SpilledFile};
 use crate::grid::failed;
 
 /// Bounds that all aggregates obey which are sums of rows.
@@ -44,7 +46,7 @@ pub(in crate::exec::operator::bound_contributions) struct Least {
 impl Least {
     /// The least bounds of the aggregates that are sums of rows, as far as `rows` rows of `keys` keys can exceed them.
     pub(in crate::exec::operator::bound_contributions) fn new(
-        task: &Task,
+        task: &BoundingTask,
         keys: usize,
         rows: usize,
     ) -> Self {
@@ -83,12 +85,12 @@ impl By {
     /// Counts the rows of a batch.
     pub(in crate::exec::operator::bound_contributions) fn count(
         self,
-        held: &Held,
+        held: &HeldBatch,
         counts: &mut Counting,
     ) {
         // One loop for each kind of number.
         match self.numbers(counts.bits()) {
-            Numbers::Unit(mut spread) => {
+            CounterNumbers::Unit(mut spread) => {
                 if let (true, HeldUnits::Close { least, most, above }) =
                     (counts.is_of_a_share(), &held.units)
                     && let Some(added) = spread.added(*least, *most)
@@ -97,25 +99,27 @@ impl By {
                 }
                 held.each(|_, unit, _| counts.add(spread.of(unit)));
             }
-            Numbers::ScatteredUnit(hash) => held.each(|_, unit, _| counts.add(hash.scatter(unit))),
-            Numbers::UnitAndGroup(hash) => {
+            CounterNumbers::ScatteredUnit(hash) => {
+                held.each(|_, unit, _| counts.add(hash.scatter(unit)))
+            }
+            CounterNumbers::UnitAndGroup(hash) => {
                 held.each(|_, unit, key| counts.add(hash.scatter_pair(unit, key)));
             }
         }
     }
 
     /// The numbers by which rows are counted, for counters that the last `bits` bits choose.
-    fn numbers(self, bits: u32) -> Numbers {
+    fn numbers(self, bits: u32) -> CounterNumbers {
         match self {
-            Self::Unit(hash) => Numbers::Unit(hash.spread(bits)),
-            Self::ScatteredUnit(hash) => Numbers::ScatteredUnit(hash),
-            Self::UnitAndGroup(hash) => Numbers::UnitAndGroup(hash),
+            Self::Unit(hash) => CounterNumbers::Unit(hash.spread(bits)),
+            Self::ScatteredUnit(hash) => CounterNumbers::ScatteredUnit(hash),
+            Self::UnitAndGroup(hash) => CounterNumbers::UnitAndGroup(hash),
         }
     }
 }
 
 /// Counts the rows of a share, whose numbers are so far above the first one. Few are of the share, so many are looked at together.
-fn count_share(first: u64, above: &[u32], held: &Held, counts: &mut Counting) {
+fn count_share(first: u64, above: &[u32], held: &HeldBatch, counts: &mut Counting) {
     #[expect(clippy::cast_possible_truncation, reason = "the last bits tell what is of the share")]
     let last_bits = first as u32;
     let is_of_share = |above: &&u32| ends_as_share(above.wrapping_add(last_bits));
@@ -129,13 +133,13 @@ fn count_share(first: u64, above: &[u32], held: &Held, counts: &mut Counting) {
 }
 
 /// See [`By`].
-enum Numbers {
+enum CounterNumbers {
     Unit(Spread),
     ScatteredUnit(HashKey),
     UnitAndGroup(HashKey),
 }
 
-impl Numbers {
+impl CounterNumbers {
     /// The number by which rows of a unit and a key are counted.
     fn of(&mut self, unit: u64, key: u32) -> u64 {
         match self {
@@ -182,7 +186,7 @@ impl Suspects {
 }
 
 /// Looks rows up among suspects.
-struct Look<'a>([Option<(Numbers, &'a Crowded)>; 2]);
+struct Look<'a>([Option<(CounterNumbers, &'a Crowded)>; 2]);
 
 impl Look<'_> {
     /// Whether the row of a unit and a key may not be kept.
@@ -196,9 +200,9 @@ impl Look<'_> {
 pub(in crate::exec::operator::bound_contributions) struct Ways {
     suspects: Suspects,
     /// Those that are added by column; of these, the rows of suspects are collected.
-    pub(in crate::exec::operator::bound_contributions) beyond: Option<Arc<Shape>>,
+    pub(in crate::exec::operator::bound_contributions) beyond: Option<Arc<CollectedShape>>,
     /// All others, for which all rows are collected.
-    pub(in crate::exec::operator::bound_contributions) bounded: Option<Arc<Shape>>,
+    pub(in crate::exec::operator::bound_contributions) bounded: Option<Arc<CollectedShape>>,
     /// Whether anything is added by column.
     pub(in crate::exec::operator::bound_contributions) by_column: bool,
     /// The number of outputs of all aggregates.
@@ -211,7 +215,7 @@ impl Ways {
     /// At most so many bytes are collected of `rows` rows.
     pub(in crate::exec::operator::bound_contributions) fn collected(
         &self,
-        task: &Task,
+        task: &BoundingTask,
         rows: usize,
     ) -> usize {
         let suspects = self.suspects.rows(rows);
@@ -223,7 +227,7 @@ impl Ways {
     }
 
     pub(in crate::exec::operator::bound_contributions) fn new(
-        task: &Task,
+        task: &BoundingTask,
         mut suspects: Suspects,
         close: Option<Close>,
     ) -> Self {
@@ -242,17 +246,17 @@ impl Ways {
         suspects.units = suspects.units.filter(any);
         suspects.groups = suspects.groups.filter(any);
         let any = suspects.units.is_some() || suspects.groups.is_some();
-        let beyond = Shape::new(task, beyond).filter(|_| any);
-        let bounded = Shape::new(task, bounded);
+        let beyond = CollectedShape::new(task, beyond).filter(|_| any);
+        let bounded = CollectedShape::new(task, bounded);
         Self { suspects, beyond, bounded, by_column, outputs, close }
     }
 }
 
 /// The third pass over one part: collects rows, and takes those away that were added too early.
 pub(in crate::exec::operator::bound_contributions) struct Split {
-    names: Arc<Names>,
+    names: Arc<PartitionNames>,
     ways: Arc<Ways>,
-    part: Part,
+    part: HeldPartition,
     /// Rows of units that may exceed a bound, for the aggregates that are added by column otherwise.
     beyond: Option<Collector>,
     /// All rows, for all other aggregates.
@@ -261,24 +265,24 @@ pub(in crate::exec::operator::bound_contributions) struct Split {
 }
 
 /// What was collected of one part.
-pub(in crate::exec::operator::bound_contributions) struct Apart {
+pub(in crate::exec::operator::bound_contributions) struct CollectedPart {
     pub(in crate::exec::operator::bound_contributions) beyond: Option<Collector>,
     pub(in crate::exec::operator::bound_contributions) bounded: Option<Collector>,
     /// Holds the memory of the collected rows.
-    pub(in crate::exec::operator::bound_contributions) part: Part,
+    pub(in crate::exec::operator::bound_contributions) part: HeldPartition,
 }
 
 impl Split {
     pub(in crate::exec::operator::bound_contributions) fn new(
-        names: Arc<Names>,
+        names: Arc<PartitionNames>,
         ways: Arc<Ways>,
-        mut part: Part,
+        mut part: HeldPartition,
     ) -> Self {
         // Files were dealt by the hash of the unit: in a turn, few buckets have rows if these follow from it, too.
         let in_turns = part.dealt.is_some();
         let close = ways.close.filter(|_| !in_turns);
-        let collector = |shape: &Option<Arc<Shape>>, rows: usize| {
-            let known = Known { rows, keys: names.keys.len, close, in_turns };
+        let collector = |shape: &Option<Arc<CollectedShape>>, rows: usize| {
+            let known = CollectorSize { rows, keys: names.keys.len, close, in_turns };
             shape.as_ref().map(|shape| Collector::new(&names.task, shape, known))
         };
         part.columns = part.columns.filter(|_| ways.by_column);
@@ -299,7 +303,7 @@ impl Split {
     pub(in crate::exec::operator::bound_contributions) async fn deal(
         mut self,
         turns: usize,
-    ) -> Result<Part> {
+    ) -> Result<HeldPartition> {
         let mut dealt = self.part.shelf.deal(turns)?;
         while let Some(held) = self.next_held()? {
             self.deal_one(held, &mut dealt)?;
@@ -314,7 +318,7 @@ impl Split {
         Ok(self.part)
     }
 
-    fn deal_one(&self, held: Held, dealt: &mut Dealt) -> Result<()> {
+    fn deal_one(&self, held: HeldBatch, dealt: &mut Dealt) -> Result<()> {
         let hash = self.names.task.hash;
         let mut buckets = vec![None; held.rows];
         let mut suspects = self.ways.suspects.look();
@@ -328,7 +332,7 @@ impl Split {
     }
 
     /// The next batch in memory, which is then freed.
-    fn next_held(&mut self) -> Result<Option<Held>> {
+    fn next_held(&mut self) -> Result<Option<HeldBatch>> {
         let held = self.part.shelf.held.pop();
         let freed = held.as_ref().map_or(0, |held| held.bytes);
         self.part.bytes = self.part.bytes.saturating_sub(freed);
@@ -343,12 +347,12 @@ impl Split {
     pub(in crate::exec::operator::bound_contributions) async fn run(
         mut self,
         turn: usize,
-    ) -> Result<Apart> {
+    ) -> Result<CollectedPart> {
         if self.beyond.is_some() || self.bounded.is_some() {
             let files = match &self.part.dealt {
                 Some(files) => {
                     let file = files.get(turn).ok_or_else(failed)?;
-                    vec![Written::new(file.as_ref(), false)?]
+                    vec![SpilledFile::new(file.as_ref(), false)?]
                 }
                 None => self.part.shelf.written()?,
             };
@@ -364,11 +368,11 @@ impl Split {
             }
             self.reserve()?;
         }
-        Ok(Apart { beyond: self.beyond, bounded: self.bounded, part: self.part })
+        Ok(CollectedPart { beyond: self.beyond, bounded: self.bounded, part: self.part })
     }
 
     /// Processes one batch.
-    fn take(&mut self, held: &Held) -> Result<()> {
+    fn take(&mut self, held: &HeldBatch) -> Result<()> {
         if let Some(bounded) = &mut self.bounded {
             bounded.add(held, |_, _, _| true)?;
         }
@@ -406,7 +410,7 @@ impl Split {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::operator::bound_contributions::columns::held_batches::Places;
+    use crate::exec::operator::bound_contributions::columns::held_batches::KeyPlaces;
     use crate::exec::operator::bound_contributions::keys::discovered_keys::OUTSIDE;
     use crate::exec::operator::bound_contributions::screen::row_count_filter::RowCounts;
 
@@ -431,10 +435,10 @@ mod tests {
                 let places: Vec<u32> =
                     (0..rows).map(|_| if next(3) == 0 { OUTSIDE } else { next(200) }).collect();
                 let places = [None, Some(200), Some(2_000), Some(200_000)][turn % 4]
-                    .map(|keys| Places::new(&places, keys));
+                    .map(|keys| KeyPlaces::new(&places, keys));
                 let (most, lanes) = (least + span - 1, Vec::new());
                 let units = HeldUnits::Close { least, most, above };
-                let held = Held { units, places, lanes, rows, bytes: 0 };
+                let held = HeldBatch { units, places, lanes, rows, bytes: 0 };
                 let (mut own, mut one_by_one) = (empty(), empty());
                 let mut spread = hash.spread(own.bits());
                 held.each(|_, unit, _| one_by_one.add(spread.of(unit)));

@@ -36,20 +36,20 @@ const TOGETHER: usize = if cfg!(test) { 7 } else { 1 << 10 };
 /// Counts rows.
 pub(crate) struct Counting {
     counts: RowCounts,
-    waiting: Option<Waiting>,
+    waiting: Option<UncountedRows>,
     /// The numbers of the last rows.
     numbers: Vec<u64>,
 }
 
 /// The rows that are not counted yet: for each part of the counters, the last bits of the numbers of those that count them.
-struct Waiting {
+struct UncountedRows {
     /// All lists, one behind the other.
     rows: Vec<u16>,
     /// How many rows wait in each list.
     lengths: Vec<usize>,
 }
 
-impl Waiting {
+impl UncountedRows {
     /// So many lists are needed for these counters; `None` where counters are few.
     fn lists(counts: &RowCounts) -> Option<usize> {
         (counts.len() > MANY).then_some(counts.len() >> BITS)
@@ -94,13 +94,13 @@ impl Counting {
     /// That of `reserve`, if there is too little for the counters.
     pub(crate) fn new(counts: RowCounts, reserve: impl Fn(usize) -> Result<()>) -> Result<Self> {
         let size = counts.size();
-        let lists = Waiting::lists(&counts)
-            .filter(|lists| reserve(size.saturating_add(Waiting::bytes(*lists))).is_ok());
+        let lists = UncountedRows::lists(&counts)
+            .filter(|lists| reserve(size.saturating_add(UncountedRows::bytes(*lists))).is_ok());
         if lists.is_none() {
             reserve(size)?;
         }
         let numbers = Vec::with_capacity(TOGETHER);
-        Ok(Self { counts, waiting: lists.map(Waiting::new), numbers })
+        Ok(Self { counts, waiting: lists.map(UncountedRows::new), numbers })
     }
 
     /// So many last bits of a number choose a counter.
