@@ -239,7 +239,7 @@ pub(crate) fn least_kept(noise: &Laplace, buckets: usize) -> i128 {
 
 /// The buckets that a noisy histogram selects: those that reach the least count, or the fullest one if none does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct KeptBuckets {
     /// The numbers of the buckets; exactly one if none reaches the least count.
     pub(crate) buckets: Vec<usize>,
     /// Whether they reach the least count.
@@ -251,13 +251,13 @@ pub(crate) struct Kept {
 /// # Guarantee
 /// A function of the noisy counts and the threshold. At least one bucket is selected unless there is none. Of several
 /// fullest buckets only the first is selected, because the range between two of them could span all values.
-pub(crate) fn kept(counts: &[(usize, i128)], least: i128) -> Kept {
+pub(crate) fn kept(counts: &[(usize, i128)], least: i128) -> KeptBuckets {
     let most = counts.iter().map(|(_, n)| *n).max().unwrap_or(i128::MIN);
     let from = least.min(most);
     let found = counts.iter().filter(|(_, n)| *n >= from).map(|(bucket, _)| *bucket);
     let stand_out = most >= least;
     let taken = if stand_out { usize::MAX } else { 1 };
-    Kept { buckets: found.take(taken).collect(), stand_out }
+    KeptBuckets { buckets: found.take(taken).collect(), stand_out }
 }
 
 #[cfg(test)]
@@ -456,7 +456,8 @@ mod tests {
 
     #[test]
     fn where_no_bucket_stands_out_the_fullest_is_kept() {
-        let of = |buckets: &[usize], stand_out| Kept { buckets: buckets.to_vec(), stand_out };
+        let of =
+            |buckets: &[usize], stand_out| KeptBuckets { buckets: buckets.to_vec(), stand_out };
         assert_eq!(kept(&[(0, 3), (1, 9), (2, 7), (3, -4)], 7), of(&[1, 2], true));
         assert_eq!(kept(&[(0, 3), (1, 9), (2, 7), (3, -4)], 10), of(&[1], false));
         assert_eq!(kept(&[(3, -8), (4, -3), (5, -3), (6, -8)], 1), of(&[4], false));

@@ -177,12 +177,14 @@ impl Codes {
                 match (floats, starts.len() as u64 == ticks.count() && ticks.step() == 1) {
                     (true, _) => {
                         let ticks = ticks.floats();
-                        Kind::Floats(starts.iter().map(|start| ticks.float(*start)).collect())
+                        CodeTable::Floats(starts.iter().map(|start| ticks.float(*start)).collect())
                     }
                     (false, true) => {
-                        Kind::Offset(Offset::new(ticks.first(), null.saturating_sub(1)))
+                        CodeTable::Offset(Offset::new(ticks.first(), null.saturating_sub(1)))
                     }
-                    (false, false) => Kind::Starts(Starts::new(starts.iter().map(unit).collect())),
+                    (false, false) => {
+                        CodeTable::Starts(Starts::new(starts.iter().map(unit).collect()))
+                    }
                 }
             }
         };
@@ -282,12 +284,12 @@ fn ticks_below(ticks: &Ticks, value: &ScalarValue) -> Option<u64> {
 /// Gives codes to values.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoder {
-    kind: Kind,
+    kind: CodeTable,
     null: u16,
 }
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum CodeTable {
     Texts(HashMap<String, u16>),
     Booleans([Option<u16>; 2]),
     /// Whole numbers, days, moments in units of their type, decimals in units of their scale.
@@ -342,7 +344,7 @@ fn bucket<T: PartialOrd>(starts: &[T], value: &T) -> u16 {
     u16::try_from(at).unwrap_or(u16::MAX)
 }
 
-fn listed(values: &[ScalarValue]) -> Result<Kind, ArrowError> {
+fn listed(values: &[ScalarValue]) -> Result<CodeTable, ArrowError> {
     let code = |i: usize| u16::try_from(i).unwrap_or(u16::MAX);
     let array = ScalarValue::iter_to_array(values.iter().cloned())
         .map_err(|error| ArrowError::ComputeError(error.to_string()))?;
@@ -358,19 +360,19 @@ fn listed(values: &[ScalarValue]) -> Result<Kind, ArrowError> {
                     *slot = Some(code(i));
                 }
             }
-            Kind::Booleans(codes)
+            CodeTable::Booleans(codes)
         }
         floats if floats.is_floating() => {
             let floats = cast(&array, &DataType::Float64)?;
             let floats = floats.as_primitive::<Float64Type>();
             let codes = floats.iter().enumerate().filter_map(|(i, x)| Some((bits(x?), code(i))));
-            Kind::FloatList(codes.collect())
+            CodeTable::FloatList(codes.collect())
         }
         text if is_text(text) => {
             let texts = cast(&array, &DataType::Utf8)?;
             let texts = texts.as_string::<i32>();
             let codes = texts.iter().enumerate();
-            Kind::Texts(codes.filter_map(|(i, t)| Some((t?.to_owned(), code(i)))).collect())
+            CodeTable::Texts(codes.filter_map(|(i, t)| Some((t?.to_owned(), code(i)))).collect())
         }
         _ => {
             let mut codes = HashMap::new();
@@ -379,7 +381,7 @@ fn listed(values: &[ScalarValue]) -> Result<Kind, ArrowError> {
                     codes.entry(value).or_insert(code(i));
                 }
             })?;
-            Kind::Numbers(codes)
+            CodeTable::Numbers(codes)
         }
     })
 }
@@ -425,7 +427,7 @@ impl Encoder {
         }
         let null = self.null;
         match &self.kind {
-            Kind::Texts(known) => {
+            CodeTable::Texts(known) => {
                 let code = |text: Option<&str>| {
                     text.and_then(|text| known.get(text).copied()).unwrap_or(null)
                 };
@@ -439,13 +441,13 @@ impl Encoder {
                     }
                 }
             }
-            Kind::Booleans(known) => {
+            CodeTable::Booleans(known) => {
                 let booleans = cast(values, &DataType::Boolean)?;
                 codes.extend(booleans.as_boolean().iter().map(|value| {
                     value.and_then(|v| known.get(usize::from(v)).copied().flatten()).unwrap_or(null)
                 }));
             }
-            Kind::FloatList(known) => each_float(
+            CodeTable::FloatList(known) => each_float(
                 values,
                 codes,
                 |x| {
@@ -453,7 +455,7 @@ impl Encoder {
                 },
                 null,
             )?,
-            Kind::Floats(starts) => each_float(
+            CodeTable::Floats(starts) => each_float(
                 values,
                 codes,
                 |x| {
@@ -464,10 +466,10 @@ impl Encoder {
                 },
                 null,
             )?,
-            Kind::Numbers(known) => for_each_whole(values, |_, value| {
+            CodeTable::Numbers(known) => for_each_whole(values, |_, value| {
                 codes.push(value.and_then(|v| known.get(&v).copied()).unwrap_or(null));
             })?,
-            Kind::Offset(offset) => match (narrow(values)?, offset.narrow) {
+            CodeTable::Offset(offset) => match (narrow(values)?, offset.narrow) {
                 (Some(values), Some((first, last))) => each(&values, null, codes, |value| {
                     let at = value.clamp(first, last).wrapping_sub(first);
                     u16::try_from(at).unwrap_or(offset.most)
@@ -476,7 +478,7 @@ impl Encoder {
                     codes.push(value.map_or(null, |value| offset.code(value)));
                 })?,
             },
-            Kind::Starts(starts) => match (narrow(values)?, &starts.narrow) {
+            CodeTable::Starts(starts) => match (narrow(values)?, &starts.narrow) {
                 (Some(values), Some(starts)) => {
                     each(&values, null, codes, |value| bucket(starts, &value));
                 }

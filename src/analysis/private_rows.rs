@@ -32,7 +32,7 @@ use super::splitter::has_marker;
 use crate::bind::Bound;
 use crate::catalog::{Catalog, quoted};
 use crate::codes::{Codes, units};
-use crate::dialect::{Buckets, Literal};
+use crate::dialect::{BucketOption, Literal};
 use crate::functions::without_nan;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -108,7 +108,7 @@ pub(crate) fn private_rows(
     bound: &Bound,
     catalog: &Catalog,
     tables: &dyn Tables,
-    buckets: &[(String, Buckets)],
+    buckets: &[(String, BucketOption)],
     weighed: bool,
 ) -> Result<PrivateRows, NotAnalyzed> {
     let mut steps = Vec::new();
@@ -121,7 +121,7 @@ fn analyzed(
     bound: &Bound,
     catalog: &Catalog,
     tables: &dyn Tables,
-    buckets: &[(String, Buckets)],
+    buckets: &[(String, BucketOption)],
     weighed: bool,
     steps: &mut Vec<String>,
 ) -> Result<PrivateRows, NotAnalyzed> {
@@ -190,7 +190,7 @@ fn codes_of(
     flow: &PrivateRelation,
     expr: &Expr,
     data_type: &DataType,
-    buckets: Option<&Buckets>,
+    buckets: Option<&BucketOption>,
     tables: &dyn Tables,
 ) -> Result<Codes, NotAnalyzed> {
     let column = expr.try_as_col().ok_or_else(lost)?;
@@ -262,7 +262,7 @@ fn bucketed(
     name: &str,
     data_type: &DataType,
     ticks: Option<Ticks>,
-    buckets: &Buckets,
+    buckets: &BucketOption,
 ) -> Result<Codes, Refusal> {
     let Some(ticks) = ticks else {
         return Err(Refusal::new(
@@ -276,8 +276,8 @@ fn bucketed(
         ));
     };
     let codes = match buckets {
-        Buckets::Log(buckets) => Codes::logarithmic(ticks, *buckets, data_type),
-        Buckets::From(starts) => {
+        BucketOption::Log(buckets) => Codes::logarithmic(ticks, *buckets, data_type),
+        BucketOption::From(starts) => {
             let value = |literal: &Literal| match literal {
                 Literal::Number(text) | Literal::Text(text) => typed(text, data_type).ok(),
                 Literal::Boolean(_) | Literal::Null => None,

@@ -102,7 +102,7 @@ fn within(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
         let inner = subquery.subquery.schema();
         let (qualifier, field) = inner.iter().next()?;
         let other = Expr::Column((qualifier, field).into());
-        let (left, right) = (kind(expr, schema)?, Kind::new(field.data_type())?);
+        let (left, right) = (kind(expr, schema)?, ValueKind::new(field.data_type())?);
         return mismatch((expr, left), "=", (&other, right));
     }
     if let Expr::Case(Case { expr, when_then_expr, else_expr: _ }) = expr {
@@ -170,7 +170,7 @@ fn one_by_one(expr: &Expr, list: &[&Expr], negated: bool, schema: &DFSchema) -> 
 
 /// What values are, as far as comparisons care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ValueKind {
     Number,
     Text,
     Boolean,
@@ -179,7 +179,7 @@ enum Kind {
     Span,
 }
 
-impl Kind {
+impl ValueKind {
     /// `None` for types whose comparisons are left to the planner.
     fn new(data_type: &DataType) -> Option<Self> {
         match data_type {
@@ -211,13 +211,13 @@ impl Kind {
 }
 
 /// `None` also for a candidate, whose values are looked at one by one.
-fn kind(expr: &Expr, schema: &DFSchema) -> Option<Kind> {
+fn kind(expr: &Expr, schema: &DFSchema) -> Option<ValueKind> {
     if let Expr::ScalarFunction(call) = expr
         && call.func.name().starts_with(RESERVED)
     {
         return None;
     }
-    Kind::new(&expr.get_type(schema).ok()?)
+    ValueKind::new(&expr.get_type(schema).ok()?)
 }
 
 /// An expression as SQL.
@@ -294,7 +294,7 @@ fn swapped(op: &str) -> &str {
 }
 
 /// Two expressions of kinds that are not compared with each other.
-fn mismatch(left: (&Expr, Kind), op: &str, right: (&Expr, Kind)) -> Option<Refusal> {
+fn mismatch(left: (&Expr, ValueKind), op: &str, right: (&Expr, ValueKind)) -> Option<Refusal> {
     let clause = || format!("{} {op} {}", written(left.0), written(right.0));
     let said = |hint: String| {
         let message = format!(
@@ -309,16 +309,16 @@ fn mismatch(left: (&Expr, Kind), op: &str, right: (&Expr, Kind)) -> Option<Refus
     let sides = [(left, op, right), (right, swapped(op), left)];
     for ((a, of), op, (b, other)) in sides {
         let x = written(a);
-        if of.is_moment() && other == Kind::Number {
+        if of.is_moment() && other == ValueKind::Number {
             return said(moment(&x, op, b));
         }
-        if of.is_moment() && other == Kind::Text {
+        if of.is_moment() && other == ValueKind::Text {
             let text = text_of(b)?;
             let hint = no_moment(&x, op, text, of)?;
             let why = format!("'{text}' is not a date or timestamp in {YEARS}");
             return Some(refusal(clause(), why, hint));
         }
-        if of == Kind::Number && other == Kind::Text {
+        if of == ValueKind::Number && other == ValueKind::Text {
             return match text_of(b).map(|text| text.trim().parse::<f64>()) {
                 // It is read as the number that it is.
                 Some(Ok(number)) if number.is_finite() => None,
@@ -329,21 +329,21 @@ fn mismatch(left: (&Expr, Kind), op: &str, right: (&Expr, Kind)) -> Option<Refus
                 None => said(format!("CAST({x} AS VARCHAR) {op} {}", written(b))),
             };
         }
-        if of == Kind::Boolean && other == Kind::Text && literal(a).is_some() {
+        if of == ValueKind::Boolean && other == ValueKind::Text && literal(a).is_some() {
             return said(format!("{} {} '{x}'", written(b), swapped(op)));
         }
-        if of == Kind::Boolean && other == Kind::Text {
+        if of == ValueKind::Boolean && other == ValueKind::Text {
             return said(truth(&x, op, text_of(b)));
         }
-        if of == Kind::Boolean && other == Kind::Number && literal(a).is_some() {
+        if of == ValueKind::Boolean && other == ValueKind::Number && literal(a).is_some() {
             return said(format!("{} <> 0", written(b)));
         }
-        if of == Kind::Boolean && other == Kind::Number {
+        if of == ValueKind::Boolean && other == ValueKind::Number {
             let number = literal(b).map(ToString::to_string);
             let chained = chained(left.0, if a == left.0 { op } else { swapped(op) }, right.0);
             return said(chained.unwrap_or_else(|| truth(&x, op, number.as_deref())));
         }
-        if of == Kind::Span && other == Kind::Number {
+        if of == ValueKind::Span && other == ValueKind::Number {
             return said(match (literal(b), literal(a)) {
                 (Some(number), _) => format!("{x} {op} INTERVAL '{number} days'"),
                 // A number of days.
@@ -379,11 +379,11 @@ fn moment(x: &str, op: &str, number: &Expr) -> String {
 }
 
 /// A text that is compared with a date or timestamp: nothing where it is one, else what to write.
-fn no_moment(x: &str, op: &str, text: &str, of: Kind) -> Option<String> {
+fn no_moment(x: &str, op: &str, text: &str, of: ValueKind) -> Option<String> {
     let data_type = match of {
-        Kind::Date => DataType::Date32,
-        Kind::Timestamp => MICROSECONDS,
-        Kind::Number | Kind::Text | Kind::Boolean | Kind::Span => return None,
+        ValueKind::Date => DataType::Date32,
+        ValueKind::Timestamp => MICROSECONDS,
+        ValueKind::Number | ValueKind::Text | ValueKind::Boolean | ValueKind::Span => return None,
     };
     let is_moment = |text: &str| {
         let value = ScalarValue::from(without_offset(text).as_ref()).cast_to(&data_type);
@@ -445,23 +445,23 @@ fn like(expr: &Expr, name: &str, pattern: &Expr, schema: &DFSchema) -> Option<Re
         return Some(refusal(clause(), NEVER[0], format!("{x} IS NULL")));
     }
     let (of, by) = (kind(expr, schema)?, kind(pattern, schema)?);
-    if of != Kind::Text {
+    if of != ValueKind::Text {
         let year = text_of(pattern).map(|p| p.trim_end_matches('%'));
         let year = year.filter(|year| year.len() == 4 && year.parse::<u16>().is_ok());
         let hint = match of {
-            Kind::Date | Kind::Timestamp => match year {
+            ValueKind::Date | ValueKind::Timestamp => match year {
                 Some(year) => format!("EXTRACT(YEAR FROM {x}) = {year}"),
                 None => format!("CAST({x} AS VARCHAR) {name} {}", written(pattern)),
             },
-            Kind::Boolean => x.clone(),
-            Kind::Number | Kind::Text | Kind::Span => {
+            ValueKind::Boolean => x.clone(),
+            ValueKind::Number | ValueKind::Text | ValueKind::Span => {
                 format!("CAST({x} AS VARCHAR) {name} {}", written(pattern))
             }
         };
         let message = format!("{name} takes texts, and {x} is {}", of.words());
         return Some(refusal(clause(), message, hint));
     }
-    if by != Kind::Text {
+    if by != ValueKind::Text {
         let message =
             format!("{name} takes a pattern in quotes, and {} is {}", written(pattern), by.words());
         return Some(refusal(clause(), message, format!("{x} {name} '{}'", written(pattern))));
@@ -475,18 +475,20 @@ const NO_CONDITION: &str = "a condition is true or false, and ";
 /// A condition that is not true or false.
 fn condition(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
     let of = kind(expr, schema)?;
-    if of == Kind::Boolean || is_null(expr) {
+    if of == ValueKind::Boolean || is_null(expr) {
         return None;
     }
     Some(no_condition(expr, of))
 }
 
-fn no_condition(expr: &Expr, of: Kind) -> Refusal {
+fn no_condition(expr: &Expr, of: ValueKind) -> Refusal {
     let x = written(expr);
     let hint = match of {
-        Kind::Number => format!("{x} <> 0"),
-        Kind::Text => format!("{x} <> ''"),
-        Kind::Boolean | Kind::Date | Kind::Timestamp | Kind::Span => format!("{x} IS NOT NULL"),
+        ValueKind::Number => format!("{x} <> 0"),
+        ValueKind::Text => format!("{x} <> ''"),
+        ValueKind::Boolean | ValueKind::Date | ValueKind::Timestamp | ValueKind::Span => {
+            format!("{x} IS NOT NULL")
+        }
     };
     refusal(x.clone(), format!("{NO_CONDITION}{x} is {}", of.words()), hint)
 }
@@ -494,7 +496,7 @@ fn no_condition(expr: &Expr, of: Kind) -> Refusal {
 /// The operands of AND and OR.
 fn connected(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
     let other =
-        |expr: &Expr| kind(expr, schema).filter(|of| *of != Kind::Boolean && !is_null(expr));
+        |expr: &Expr| kind(expr, schema).filter(|of| *of != ValueKind::Boolean && !is_null(expr));
     if let Some(of) = other(right) {
         let refusal = no_condition(right, of);
         let (Expr::BinaryExpr(BinaryExpr { left: x, op: Operator::Eq, right: first }), true) =
@@ -512,7 +514,7 @@ fn connected(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) 
 /// The operands of `||`, one of which is a text.
 fn joined(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
     let (l, r) = (kind(left, schema)?, kind(right, schema)?);
-    if l == Kind::Text || r == Kind::Text {
+    if l == ValueKind::Text || r == ValueKind::Text {
         return None;
     }
     let (x, y) = (written(left), written(right));
@@ -531,9 +533,10 @@ fn calculated(
     let (x, y) = (written(left), written(right));
     let said =
         |message: String, hint: String| Some(refusal(format!("{x} {op} {y}"), message, hint));
-    let no_number = |x: &str, of: Kind| format!("{op} takes numbers, and {x} is {}", of.words());
+    let no_number =
+        |x: &str, of: ValueKind| format!("{op} takes numbers, and {x} is {}", of.words());
     let moves = *op == BinaryOperator::Plus || *op == BinaryOperator::Minus;
-    if l.is_moment() && r == Kind::Number {
+    if l.is_moment() && r == ValueKind::Number {
         return match moves {
             true => said(
                 format!("{x} is {}, and moved by an interval", l.words()),
@@ -542,26 +545,26 @@ fn calculated(
             false => said(no_number(&x, l), format!("EXTRACT(YEAR FROM {x}) {op} {y}")),
         };
     }
-    if l == Kind::Number && r.is_moment() && *op == BinaryOperator::Plus {
+    if l == ValueKind::Number && r.is_moment() && *op == BinaryOperator::Plus {
         return said(
             format!("{y} is {}, and moved by an interval", r.words()),
             format!("{y} + INTERVAL '{x} days'"),
         );
     }
-    if (l == Kind::Span || r == Kind::Span) && !moves {
+    if (l == ValueKind::Span || r == ValueKind::Span) && !moves {
         let message = "a span of time is not multiplied or divided".to_owned();
         return said(message, "the interval itself, such as INTERVAL '6 days'".to_owned());
     }
-    let both = l == Kind::Text && r == Kind::Text && *op == BinaryOperator::Plus;
+    let both = l == ValueKind::Text && r == ValueKind::Text && *op == BinaryOperator::Plus;
     if both {
         return said(no_number(&x, l), format!("{x} || {y}"));
     }
     for ((expr, of), (other, beside)) in [((left, l), (right, r)), ((right, r), (left, l))] {
         let x = written(expr);
-        if of == Kind::Boolean {
+        if of == ValueKind::Boolean {
             return said(no_number(&x, of), format!("CASE WHEN {x} THEN 1 ELSE 0 END"));
         }
-        if of != Kind::Text {
+        if of != ValueKind::Text {
             continue;
         }
         let text = text_of(expr).map(str::trim);
@@ -575,7 +578,8 @@ fn calculated(
         } else {
             match text {
                 Some(text)
-                    if beside == Kind::Span && no_moment("", "", text, Kind::Date).is_none() =>
+                    if beside == ValueKind::Span
+                        && no_moment("", "", text, ValueKind::Date).is_none() =>
                 {
                     format!("DATE '{text}'")
                 }

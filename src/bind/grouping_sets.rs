@@ -122,7 +122,7 @@ struct Sets {
 impl Sets {
     /// The union of one aggregate for each set.
     fn united(&mut self, aggregate: &Aggregate) -> Result<LogicalPlan> {
-        let Written { keys, sets } = Written::from_aggregate(aggregate)?;
+        let WrittenSets { keys, sets } = WrittenSets::from_aggregate(aggregate)?;
         let listed = self.listed(aggregate, &keys, &sets)?;
         // Two sets are the same in any order of their keys.
         let own: Vec<Vec<usize>> = sets.iter().map(|set| once(set)).collect();
@@ -286,12 +286,12 @@ struct Branch<'a> {
 }
 
 /// The keys of an aggregate, each once and in the order of its columns, and the keys of each set by number.
-struct Written {
+struct WrittenSets {
     keys: Vec<Expr>,
     sets: Vec<Vec<usize>>,
 }
 
-impl Written {
+impl WrittenSets {
     fn from_aggregate(aggregate: &Aggregate) -> Result<Self> {
         let keys: Vec<Expr> =
             grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().cloned().collect();

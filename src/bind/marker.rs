@@ -22,7 +22,7 @@ use crate::sql_type::sql_type;
 
 /// The contents of a release's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum ReleaseColumn {
     /// A value of the first argument, chosen among candidates or among the ticks of a column.
     Chosen,
     Count,
@@ -38,7 +38,7 @@ enum Kind {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Marker {
     name: String,
-    kind: Kind,
+    kind: ReleaseColumn,
     /// Whether it is made consistent with those of other sets, and then whether its numbers are whole.
     consistent: Option<bool>,
     signature: Signature,
@@ -47,18 +47,20 @@ pub(super) struct Marker {
 impl Marker {
     pub(super) fn new(n: usize, clause: &ReleaseClause) -> Self {
         let kind = match &clause.operand {
-            Operand::Selection(_) | Operand::Response => Kind::Chosen,
+            Operand::Selection(_) | Operand::Response => ReleaseColumn::Chosen,
             Operand::Aggregate(call) => match call.function {
-                AggregateName::Count => Kind::Count,
-                AggregateName::Sum => Kind::Sum,
-                AggregateName::Avg => Kind::Average,
-                AggregateName::Spread(_) => Kind::Spread,
-                AggregateName::Joint(_) => Kind::Joint,
+                AggregateName::Count => ReleaseColumn::Count,
+                AggregateName::Sum => ReleaseColumn::Sum,
+                AggregateName::Avg => ReleaseColumn::Average,
+                AggregateName::Spread(_) => ReleaseColumn::Spread,
+                AggregateName::Joint(_) => ReleaseColumn::Joint,
                 AggregateName::Min
                 | AggregateName::Max
                 | AggregateName::Median
-                | AggregateName::Quantile => Kind::Chosen,
-                AggregateName::Revenue | AggregateName::Unsupported(_) => Kind::Unsupported,
+                | AggregateName::Quantile => ReleaseColumn::Chosen,
+                AggregateName::Revenue | AggregateName::Unsupported(_) => {
+                    ReleaseColumn::Unsupported
+                }
             },
         };
         let signature = Signature::user_defined(Volatility::Volatile);
@@ -89,8 +91,11 @@ pub(crate) fn marker_function(n: usize, clause: &ReleaseClause) -> Arc<Aggregate
 pub(super) fn marker_divides(function: &AggregateUDF) -> Option<bool> {
     let marker = function.inner().downcast_ref::<Marker>()?;
     Some(match marker.kind {
-        Kind::Average | Kind::Spread | Kind::Joint => true,
-        Kind::Chosen | Kind::Count | Kind::Sum | Kind::Unsupported => false,
+        ReleaseColumn::Average | ReleaseColumn::Spread | ReleaseColumn::Joint => true,
+        ReleaseColumn::Chosen
+        | ReleaseColumn::Count
+        | ReleaseColumn::Sum
+        | ReleaseColumn::Unsupported => false,
     })
 }
 
@@ -122,21 +127,23 @@ impl AggregateUDFImpl for Marker {
         let Some(first) = arg_types.first() else { return plan_err!("a release needs an operand") };
         let sum = || sum_type(first).ok_or_else(|| self.not_a_number("SUM and AVG", first));
         match self.kind {
-            Kind::Chosen => Ok(first.clone()),
-            Kind::Count if self.consistent == Some(false) => Ok(DataType::Float64),
-            Kind::Count => Ok(DataType::Int64),
-            Kind::Sum => Ok(match (sum()?, self.consistent) {
+            ReleaseColumn::Chosen => Ok(first.clone()),
+            ReleaseColumn::Count if self.consistent == Some(false) => Ok(DataType::Float64),
+            ReleaseColumn::Count => Ok(DataType::Int64),
+            ReleaseColumn::Sum => Ok(match (sum()?, self.consistent) {
                 (own, None) | (own @ DataType::Int64, Some(true)) => own,
                 (_, Some(_)) => DataType::Float64,
             }),
-            Kind::Average => sum().map(|_| DataType::Float64),
-            Kind::Spread if first.is_numeric() || first.is_null() => Ok(DataType::Float64),
-            Kind::Spread => Err(self.not_a_number("VAR and STDDEV", first)),
-            Kind::Joint => match arg_types.iter().find(|t| !t.is_numeric() && !t.is_null()) {
-                None => Ok(DataType::Float64),
-                Some(other) => Err(self.not_a_number("CORR, COVAR and the regressions", other)),
-            },
-            Kind::Unsupported => Ok(DataType::Float64),
+            ReleaseColumn::Average => sum().map(|_| DataType::Float64),
+            ReleaseColumn::Spread if first.is_numeric() || first.is_null() => Ok(DataType::Float64),
+            ReleaseColumn::Spread => Err(self.not_a_number("VAR and STDDEV", first)),
+            ReleaseColumn::Joint => {
+                match arg_types.iter().find(|t| !t.is_numeric() && !t.is_null()) {
+                    None => Ok(DataType::Float64),
+                    Some(other) => Err(self.not_a_number("CORR, COVAR and the regressions", other)),
+                }
+            }
+            ReleaseColumn::Unsupported => Ok(DataType::Float64),
         }
     }
 

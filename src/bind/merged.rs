@@ -32,13 +32,13 @@ use crate::catalog::RESERVED;
 /// The joins of a statement that merge columns, and which columns they hide.
 #[derive(Debug, Default)]
 pub(super) struct Joins {
-    written: Vec<Written>,
+    written: Vec<WrittenJoin>,
     hidden: Mutex<BTreeMap<usize, Vec<Hidden>>>,
 }
 
 /// A join that merges columns, as the statement has it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Written {
+pub(super) struct WrittenJoin {
     /// Whether it merges all columns that both sides have.
     pub(super) is_natural: bool,
     /// Whether a `*` shows its columns, so that they need the order of SQL: merged ones first.
@@ -55,7 +55,7 @@ pub(super) struct Hidden {
 }
 
 impl Joins {
-    pub(super) fn new(written: Vec<Written>) -> Self {
+    pub(super) fn new(written: Vec<WrittenJoin>) -> Self {
         Self { written, hidden: Mutex::default() }
     }
 
@@ -74,16 +74,16 @@ impl Joins {
 }
 
 /// What the hidden names of one side of a join begin with. No query can write it.
-fn prefix(number: usize, side: Side) -> String {
+fn prefix(number: usize, side: JoinedSide) -> String {
     let side = match side {
-        Side::Left => 0,
-        Side::Right => 1,
+        JoinedSide::Left => 0,
+        JoinedSide::Right => 1,
     };
     format!("{RESERVED}_using{}_", 2 * number + side)
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Side {
+enum JoinedSide {
     Left,
     Right,
 }
@@ -258,10 +258,11 @@ fn merged(
     let (mut left, mut right, mut lefts, mut rights) = (left, right, lefts, rights);
     let mut hidden = Vec::new();
     if hides_left {
-        (left, lefts) = renamed(left, &lefts, &prefix(*number, Side::Left), &mut hidden)?;
+        (left, lefts) = renamed(left, &lefts, &prefix(*number, JoinedSide::Left), &mut hidden)?;
     }
     if hides_right {
-        (right, rights) = renamed(right, &rights, &prefix(*number, Side::Right), &mut hidden)?;
+        (right, rights) =
+            renamed(right, &rights, &prefix(*number, JoinedSide::Right), &mut hidden)?;
     }
     joins.hide(*number, hidden);
     let joined = LogicalPlanBuilder::from(left)
@@ -466,8 +467,8 @@ mod tests {
 
     #[test]
     fn names_are_shown_without_prefixes() {
-        let (left, right) = (prefix(3, Side::Left), prefix(12, Side::Right));
-        assert_ne!(left, prefix(3, Side::Right));
+        let (left, right) = (prefix(3, JoinedSide::Left), prefix(12, JoinedSide::Right));
+        assert_ne!(left, prefix(3, JoinedSide::Right));
         for (text, shown) in [
             (format!("{left}k"), "k".to_owned()),
             (format!("b.{left}k + {right}x"), "b.k + x".to_owned()),

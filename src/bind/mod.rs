@@ -326,7 +326,10 @@ impl Functions {
             }
             aggregates.insert(function.name().to_owned(), function);
         }
-        aggregates.insert(RR_COUNT.to_owned(), Arc::new(AggregateUDF::from(Estimate::default())));
+        aggregates.insert(
+            RR_COUNT.to_owned(),
+            Arc::new(AggregateUDF::from(RrCountPlaceholder::default())),
+        );
         // The dialect's names for these aggregates, with or without a mechanism.
         if let Some(quantile) = aggregates.get("percentile_cont").cloned() {
             aggregates.insert("quantile".to_owned(), Arc::clone(&quantile));
@@ -524,17 +527,17 @@ pub(crate) const RR_COUNT: &str = "rr_count";
 
 /// `RR_COUNT(column, value, eps)` while the query is planned; the analysis replaces it by a sum.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Estimate {
+struct RrCountPlaceholder {
     signature: Signature,
 }
 
-impl Default for Estimate {
+impl Default for RrCountPlaceholder {
     fn default() -> Self {
         Self { signature: Signature::user_defined(Volatility::Immutable) }
     }
 }
 
-impl AggregateUDFImpl for Estimate {
+impl AggregateUDFImpl for RrCountPlaceholder {
     fn name(&self) -> &str {
         RR_COUNT
     }

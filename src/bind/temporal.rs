@@ -243,7 +243,7 @@ fn literal_with_seconds(expr: Expr) -> Expr {
 
 /// What one side of a comparison is.
 #[derive(Clone)]
-enum Side {
+enum ComparedSide {
     Null,
     Text,
     Date,
@@ -251,23 +251,23 @@ enum Side {
 }
 
 /// `None` for sides that are neither dates nor moments nor texts.
-fn side(expr: &Expr, schema: &DFSchema) -> Option<Side> {
+fn side(expr: &Expr, schema: &DFSchema) -> Option<ComparedSide> {
     Some(match expr.get_type(schema).ok()? {
-        DataType::Null => Side::Null,
-        DataType::Date32 => Side::Date,
-        DataType::Timestamp(unit, zone) => Side::Moment(unit, zone),
-        text if text.is_string() => Side::Text,
+        DataType::Null => ComparedSide::Null,
+        DataType::Date32 => ComparedSide::Date,
+        DataType::Timestamp(unit, zone) => ComparedSide::Moment(unit, zone),
+        text if text.is_string() => ComparedSide::Text,
         _ => return None,
     })
 }
 
 /// The sides of a comparison in one type, and whether one of them was changed.
 fn alike(sides: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, bool) {
-    let kinds: Option<Vec<Side>> = sides.iter().map(|expr| side(expr, schema)).collect();
+    let kinds: Option<Vec<ComparedSide>> = sides.iter().map(|expr| side(expr, schema)).collect();
     let Some(kinds) = kinds else { return (sides, false) };
     let Some(to) = common(&kinds, &sides) else { return (sides, false) };
     let mut changed = false;
-    let cast = |(expr, kind): (Expr, &Side)| {
+    let cast = |(expr, kind): (Expr, &ComparedSide)| {
         let (next, new) = into(expr, kind, &to);
         changed |= new;
         next
@@ -278,7 +278,7 @@ fn alike(sides: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, bool) {
 
 /// The same of values of which one is chosen: a text among dates stays a text.
 fn alike_values(values: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, bool) {
-    let is_text = |expr: &Expr| matches!(side(expr, schema), Some(Side::Text));
+    let is_text = |expr: &Expr| matches!(side(expr, schema), Some(ComparedSide::Text));
     match values.iter().any(is_text) {
         true => (values, false),
         false => alike(values, schema),
@@ -286,15 +286,15 @@ fn alike_values(values: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, bool) {
 }
 
 /// The type in which sides meet; `None` where DataFusion's own is right.
-fn common(kinds: &[Side], sides: &[Expr]) -> Option<DataType> {
-    let has_text = kinds.iter().any(|kind| matches!(kind, Side::Text));
+fn common(kinds: &[ComparedSide], sides: &[Expr]) -> Option<DataType> {
+    let has_text = kinds.iter().any(|kind| matches!(kind, ComparedSide::Text));
     let moments = kinds.iter().filter_map(|kind| match kind {
-        Side::Moment(unit, zone) => Some((*unit, zone.clone())),
-        Side::Null | Side::Text | Side::Date => None,
+        ComparedSide::Moment(unit, zone) => Some((*unit, zone.clone())),
+        ComparedSide::Null | ComparedSide::Text | ComparedSide::Date => None,
     });
     let moments: Vec<(TimeUnit, Option<Arc<str>>)> = moments.collect();
     let Some(finest) = moments.iter().map(|(unit, _)| *unit).max_by_key(|unit| rank(*unit)) else {
-        let has_date = kinds.iter().any(|kind| matches!(kind, Side::Date));
+        let has_date = kinds.iter().any(|kind| matches!(kind, ComparedSide::Date));
         return (has_date && has_text).then_some(DataType::Date32);
     };
     let finest = match (has_text, finest) {
@@ -306,9 +306,9 @@ fn common(kinds: &[Side], sides: &[Expr]) -> Option<DataType> {
     }
     // Nanoseconds are those of a declared column. What they cannot hold is compared in microseconds.
     let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);
-    let fits = |(expr, kind): (&Expr, &Side)| match kind {
-        Side::Moment(TimeUnit::Nanosecond, _) | Side::Null => true,
-        Side::Moment(..) | Side::Text | Side::Date => {
+    let fits = |(expr, kind): (&Expr, &ComparedSide)| match kind {
+        ComparedSide::Moment(TimeUnit::Nanosecond, _) | ComparedSide::Null => true,
+        ComparedSide::Moment(..) | ComparedSide::Text | ComparedSide::Date => {
             constant(expr).is_some_and(|value| holds(&value, &nanoseconds))
         }
     };
@@ -350,22 +350,24 @@ fn constant(expr: &Expr) -> Option<ScalarValue> {
 }
 
 /// One side in the common type, and whether it was changed.
-fn into(expr: Expr, kind: &Side, to: &DataType) -> (Expr, bool) {
+fn into(expr: Expr, kind: &ComparedSide, to: &DataType) -> (Expr, bool) {
     let cast = |expr: Expr| Expr::Cast(Cast::new(Box::new(expr), to.clone()));
     let has_zone = matches!(to, DataType::Timestamp(_, Some(_)));
     match kind {
-        Side::Null => (expr, false),
+        ComparedSide::Null => (expr, false),
         // Beside a zone, an offset says which moment is meant.
-        Side::Text if has_zone => (cast(literal_with_seconds(expr)), true),
-        Side::Text => {
+        ComparedSide::Text if has_zone => (cast(literal_with_seconds(expr)), true),
+        ComparedSide::Text => {
             let stripped = text(&expr, false);
             (cast(stripped.unwrap_or(expr)), true)
         }
-        Side::Date if *to == DataType::Date32 => (expr, false),
-        Side::Date => (cast(expr), true),
+        ComparedSide::Date if *to == DataType::Date32 => (expr, false),
+        ComparedSide::Date => (cast(expr), true),
         // Between zones, and to a finer unit, DataFusion casts by itself.
-        Side::Moment(TimeUnit::Nanosecond, None) if *to == MICROSECONDS => (cast(expr), true),
-        Side::Moment(..) => (expr, false),
+        ComparedSide::Moment(TimeUnit::Nanosecond, None) if *to == MICROSECONDS => {
+            (cast(expr), true)
+        }
+        ComparedSide::Moment(..) => (expr, false),
     }
 }
 
@@ -505,9 +507,9 @@ fn united(union: Union, stale: bool) -> Result<(LogicalPlan, bool)> {
     for i in 0..width {
         let columns: Vec<Expr> = inputs.iter().map(|input| column(input, i)).collect();
         let kinds = inputs.iter().zip(&columns).map(|(input, expr)| side(expr, input.schema()));
-        let kinds: Option<Vec<Side>> = kinds.collect();
+        let kinds: Option<Vec<ComparedSide>> = kinds.collect();
         // A text among moments stays a text.
-        let kinds = kinds.filter(|all| !all.iter().any(|kind| matches!(kind, Side::Text)));
+        let kinds = kinds.filter(|all| !all.iter().any(|kind| matches!(kind, ComparedSide::Text)));
         targets.push(kinds.and_then(|kinds| common(&kinds, &columns)));
     }
     let mut changed = false;

@@ -20,7 +20,7 @@ use sqlparser::ast::{
 };
 
 use super::functional_dependencies::without_dependencies;
-use super::merged::{Hidden, Joins, Written, number_of, numbered, parts, shown};
+use super::merged::{Hidden, Joins, WrittenJoin, number_of, numbered, parts, shown};
 
 /// The tree of a query, in which each join that merges columns has a number.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Numbered {
 
 impl Numbered {
     pub(super) fn new(mut tree: Box<sql::Query>) -> Self {
-        let mut numbers = Numbers::default();
+        let mut numbers = JoinNumbers::default();
         let _ = tree.visit(&mut numbers);
         Self { tree, joins: Arc::new(Joins::new(numbers.written)) }
     }
@@ -55,7 +55,7 @@ impl Numbered {
         loop {
             let hidden = self.joins.hidden();
             let mut tree = self.tree.clone();
-            let mut names = Names::new(&hidden);
+            let mut names = HiddenNames::new(&hidden);
             let _ = tree.visit(&mut names);
             let planned = plan(tree);
             // Each round but the last adds a join.
@@ -73,11 +73,11 @@ fn constraint(operator: &mut sql::JoinOperator) -> Option<&mut sql::JoinConstrai
 
 /// Gives each join that merges columns its number, and puts it in parentheses, where the planner asks for its plan.
 #[derive(Debug, Default)]
-struct Numbers {
-    written: Vec<Written>,
+struct JoinNumbers {
+    written: Vec<WrittenJoin>,
 }
 
-impl Numbers {
+impl JoinNumbers {
     /// Numbers the joins of one table in FROM; says whether there was one.
     fn number(&mut self, table: &mut sql::TableWithJoins, is_shown: bool) -> bool {
         self.factor(&mut table.relation, is_shown);
@@ -100,7 +100,7 @@ impl Numbers {
                 }
                 sql::JoinConstraint::On(_) | sql::JoinConstraint::None => continue,
             };
-            self.written.push(Written { is_natural, is_shown });
+            self.written.push(WrittenJoin { is_natural, is_shown });
             any = true;
         }
         any
@@ -115,7 +115,7 @@ impl Numbers {
     }
 }
 
-impl VisitorMut for Numbers {
+impl VisitorMut for JoinNumbers {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut sql::Query) -> ControlFlow<()> {
@@ -214,7 +214,7 @@ fn select(projection: Vec<SelectItem>, from: Vec<sql::TableWithJoins>) -> sql::S
 
 /// What the tables of one FROM are named, and which of their columns are hidden.
 #[derive(Debug, Default)]
-struct Scope {
+struct FromScope {
     tables: Vec<TableReference>,
     /// Table, name and hidden name.
     hidden: Vec<(Option<TableReference>, String, String)>,
@@ -222,33 +222,33 @@ struct Scope {
 
 /// Gives columns that are addressed with their table their hidden names, and leaves hidden columns out of `*`.
 #[derive(Debug)]
-struct Names<'a> {
+struct HiddenNames<'a> {
     hidden: &'a BTreeMap<usize, Vec<Hidden>>,
     /// The scopes that an expression sees, the nearest last.
-    scopes: Vec<Scope>,
+    scopes: Vec<FromScope>,
     /// How many scopes the enclosing queries see from outside.
     outside: Vec<usize>,
     /// Scopes that the tables of a FROM do not see.
-    aside: Vec<Vec<Scope>>,
+    aside: Vec<Vec<FromScope>>,
     /// The CTEs of the enclosing queries, whose names are done.
     ctes: Vec<Option<sql::With>>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> HiddenNames<'a> {
     fn new(hidden: &'a BTreeMap<usize, Vec<Hidden>>) -> Self {
         let (scopes, outside) = (Vec::new(), Vec::new());
         Self { hidden, scopes, outside, aside: Vec::new(), ctes: Vec::new() }
     }
 
-    fn scope(&self, from: &mut [sql::TableWithJoins]) -> Scope {
-        let mut scope = Scope::default();
+    fn scope(&self, from: &mut [sql::TableWithJoins]) -> FromScope {
+        let mut scope = FromScope::default();
         for table in from {
             self.add(table, &mut scope);
         }
         scope
     }
 
-    fn add(&self, table: &mut sql::TableWithJoins, scope: &mut Scope) {
+    fn add(&self, table: &mut sql::TableWithJoins, scope: &mut FromScope) {
         self.add_factor(&mut table.relation, scope);
         for join in &mut table.joins {
             self.add_factor(&mut join.relation, scope);
@@ -261,7 +261,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn add_factor(&self, factor: &mut TableFactor, scope: &mut Scope) {
+    fn add_factor(&self, factor: &mut TableFactor, scope: &mut FromScope) {
         let alias = match factor {
             TableFactor::Table { name, alias, .. } => {
                 if alias.is_none() {
@@ -305,7 +305,7 @@ impl<'a> Names<'a> {
     }
 
     /// Names what a SELECT shows: `b.k` shows the name k, and `*` shows no hidden column.
-    fn name_items(&self, items: &mut [SelectItem], scope: &Scope) {
+    fn name_items(&self, items: &mut [SelectItem], scope: &FromScope) {
         let names: Vec<Option<String>> = items.iter().map(name_of).collect();
         let once = |name: &String| {
             let same = names.iter().filter(|other| other.as_ref().is_none_or(|o| o == name));
@@ -382,7 +382,7 @@ fn set_last(name: &mut [Ident], hidden: String) {
     }
 }
 
-impl VisitorMut for Names<'_> {
+impl VisitorMut for HiddenNames<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut sql::Query) -> ControlFlow<()> {
@@ -395,7 +395,7 @@ impl VisitorMut for Names<'_> {
         self.outside.push(self.scopes.len());
         let scope = match query.body.as_mut() {
             sql::SetExpr::Select(select) => self.scope(&mut select.from),
-            _ => Scope::default(),
+            _ => FromScope::default(),
         };
         // For ORDER BY.
         self.scopes.push(scope);

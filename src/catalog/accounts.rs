@@ -12,7 +12,7 @@ use rusqlite::{Connection, Row, named_params, params};
 
 use super::cell::{self, Partition};
 use super::digest::Fields;
-use super::seal::{Kind, check_seal, set_seal};
+use super::seal::{SealedRows, check_seal, set_seal};
 use super::{Budget, CatalogError, PerQuery, Replay, Slice, slices};
 use crate::privacy::{Notion, Spend};
 
@@ -34,7 +34,7 @@ pub(crate) struct Account {
 /// [`CatalogError::Damaged`] when they differ from their seal.
 pub(crate) fn accounts(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
     let accounts = account_rows(connection)?;
-    check_seal(connection, Kind::Budgets, budgets_digest(&accounts))?;
+    check_seal(connection, SealedRows::Budgets, budgets_digest(&accounts))?;
     Ok(accounts)
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn set_spent(
             "UPDATE budget SET spent_loss = ?2, spent_delta = ?3 WHERE name = ?1 AND notion = ?4",
         )?
         .execute(params![budget, spent.nano, spent.atto_delta, spent.notion.name()])?;
-    if changed == 1 { Ok(()) } else { Err(Kind::Budgets.damage()) }
+    if changed == 1 { Ok(()) } else { Err(SealedRows::Budgets.damage()) }
 }
 
 fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
@@ -113,7 +113,7 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
         let notion = [Notion::Approximate, Notion::Concentrated, Notion::Coupons]
             .into_iter()
             .find(|known| known.name() == notion)
-            .ok_or_else(|| Kind::Budgets.damage())?;
+            .ok_or_else(|| SealedRows::Budgets.damage())?;
         let replay = Replay::of_word(&row.get::<_, String>("replay")?);
         let promise: (Option<i64>, Option<i64>) =
             (row.get("promised_epsilon")?, row.get("promised_delta")?);
@@ -132,7 +132,7 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
                     max: row.get("max_loss")?,
                     max_delta: row.get("max_delta")?,
                 },
-                replay: replay.ok_or_else(|| Kind::Budgets.damage())?,
+                replay: replay.ok_or_else(|| SealedRows::Budgets.damage())?,
             },
             floor: spend(row, notion, "floor")?,
             spent: spend(row, notion, "spent")?,
@@ -148,7 +148,7 @@ fn account_rows(connection: &Connection) -> Result<Vec<Account>, CatalogError> {
         account.slices = slices.remove(&account.budget.name).unwrap_or_default();
     }
     if !slices.is_empty() || !partitions.is_empty() {
-        return Err(Kind::Budgets.damage());
+        return Err(SealedRows::Budgets.damage());
     }
     Ok(accounts)
 }
@@ -187,5 +187,5 @@ fn budgets_digest(accounts: &[Account]) -> [u8; 32] {
 
 /// Seals the present budgets.
 pub(crate) fn reseal_budgets(connection: &Connection) -> Result<(), CatalogError> {
-    set_seal(connection, Kind::Budgets, budgets_digest(&account_rows(connection)?))
+    set_seal(connection, SealedRows::Budgets, budgets_digest(&account_rows(connection)?))
 }

@@ -20,7 +20,7 @@ use super::quoted::quoted;
 use super::{Budget, CatalogError, ExportFolder, PerQuery, Replay, Slice, View};
 use crate::catalog::cell::Partition;
 use crate::catalog::name::check_name;
-use crate::catalog::numbers::Numbers;
+use crate::catalog::numbers::TableNumbers;
 use crate::catalog::version::{CatalogVersion, Joined};
 
 #[cfg(test)]
@@ -421,7 +421,7 @@ pub struct Catalog {
     pub(super) partitions: BTreeMap<String, Partition>,
     pub(super) joined: Joined,
     pub(super) version: CatalogVersion,
-    pub(super) numbers: Numbers,
+    pub(super) numbers: TableNumbers,
     /// Whether queries name their costs, whatever the budgets' defaults are.
     names_costs: bool,
 }

@@ -16,7 +16,7 @@ use rusqlite::Connection;
 
 use super::CatalogError;
 use super::digest::Fields;
-use super::seal::{Kind, check_seal, set_seal};
+use super::seal::{SealedRows, check_seal, set_seal};
 
 /// The tables of the numbers, and of those that were given by a REFRESH.
 pub(crate) const SCHEMA: &str = "
@@ -40,12 +40,12 @@ CREATE TABLE refreshed_table (
 
 /// The numbers of tables, and of the last REFRESH of those that had one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Numbers {
+pub(crate) struct TableNumbers {
     last: BTreeMap<String, i64>,
     refreshed: BTreeMap<String, i64>,
 }
 
-impl Numbers {
+impl TableNumbers {
     /// The number of the last declaration that touched a table; 0 if none did.
     pub(crate) fn of(&self, table: &str) -> i64 {
         self.last.get(table).copied().unwrap_or(0)
@@ -74,9 +74,9 @@ impl Numbers {
 ///
 /// # Errors
 /// [`CatalogError::Damaged`] if they are not what was written.
-pub(crate) fn numbers(connection: &Connection) -> Result<Numbers, CatalogError> {
+pub(crate) fn numbers(connection: &Connection) -> Result<TableNumbers, CatalogError> {
     let numbers = rows(connection)?;
-    check_seal(connection, Kind::Versions, numbers.digest())?;
+    check_seal(connection, SealedRows::Versions, numbers.digest())?;
     Ok(numbers)
 }
 
@@ -120,16 +120,16 @@ pub(crate) fn refresh(connection: &Connection, table: &str) -> Result<(), Catalo
 
 /// Seals the present numbers.
 pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
-    set_seal(connection, Kind::Versions, rows(connection)?.digest())
+    set_seal(connection, SealedRows::Versions, rows(connection)?.digest())
 }
 
-fn rows(connection: &Connection) -> Result<Numbers, CatalogError> {
+fn rows(connection: &Connection) -> Result<TableNumbers, CatalogError> {
     let read = |sql: &str| -> Result<BTreeMap<String, i64>, CatalogError> {
         let mut statement = connection.prepare_cached(sql)?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     };
-    Ok(Numbers {
+    Ok(TableNumbers {
         last: read("SELECT name, number FROM table_version")?,
         refreshed: read("SELECT name, number FROM refreshed_table")?,
     })

@@ -12,7 +12,7 @@ use super::CatalogError;
 
 /// Rows that share one seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SealedRows {
     /// Declared tables.
     Tables,
     /// Budgets as declared, without what was spent.
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     Versions,
 }
 
-impl Kind {
+impl SealedRows {
     /// Its name in the table of seals, and what is wrong when the rows differ from what was sealed.
     fn words(self) -> (&'static str, &'static str) {
         match self {
@@ -59,7 +59,7 @@ impl Kind {
 }
 
 /// The stored seal of these rows.
-pub(crate) fn seal(connection: &Connection, kind: Kind) -> Result<[u8; 32], CatalogError> {
+pub(crate) fn seal(connection: &Connection, kind: SealedRows) -> Result<[u8; 32], CatalogError> {
     let mut statement = connection.prepare_cached("SELECT digest FROM seal WHERE kind = ?1")?;
     statement.query_row([kind.name()], |row| row.get(0)).optional()?.ok_or_else(|| kind.damage())
 }
@@ -67,7 +67,7 @@ pub(crate) fn seal(connection: &Connection, kind: Kind) -> Result<[u8; 32], Cata
 /// Stores the seal of these rows.
 pub(crate) fn set_seal(
     connection: &Connection,
-    kind: Kind,
+    kind: SealedRows,
     digest: [u8; 32],
 ) -> Result<(), CatalogError> {
     connection
@@ -79,7 +79,7 @@ pub(crate) fn set_seal(
 /// Checks rows that were read against their seal.
 pub(crate) fn check_seal(
     connection: &Connection,
-    kind: Kind,
+    kind: SealedRows,
     digest: [u8; 32],
 ) -> Result<(), CatalogError> {
     if seal(connection, kind)? == digest { Ok(()) } else { Err(kind.damage()) }

@@ -27,7 +27,7 @@ use crate::catalog::version::Joined;
 
 pub(crate) use super::accounts::{Account, accounts, insert_budget, reseal_budgets, set_spent};
 pub(crate) use super::digest::Fields;
-pub(crate) use super::seal::{Kind, check_seal, seal, set_seal};
+pub(crate) use super::seal::{SealedRows, check_seal, seal, set_seal};
 
 /// The tables of the catalog and of the seals.
 ///
@@ -113,24 +113,24 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
     let (mut tables, mut views, mut exports) = (Vec::new(), Vec::new(), Vec::new());
     for (name, body) in &rows {
         let (own, checked) = match read(body)? {
-            Declared::Table(table) => {
+            DeclaredRow::Table(table) => {
                 let read = (table.name.clone(), table.check());
                 tables.push(*table);
                 read
             }
-            Declared::View(view) => {
+            DeclaredRow::View(view) => {
                 let read = (view.name.clone(), view.check());
                 views.push(view);
                 read
             }
-            Declared::Export(export) => {
+            DeclaredRow::Export(export) => {
                 let key = ExportFolder::key(&export.analyst);
                 exports.push(export);
                 (key, Ok(()))
             }
         };
         if own != *name || checked.is_err() {
-            return Err(Kind::Tables.damage());
+            return Err(SealedRows::Tables.damage());
         }
     }
     let accounts = accounts(connection)?;
@@ -148,9 +148,9 @@ pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
 /// The version of the present declarations.
 pub(crate) fn version(connection: &Connection) -> Result<CatalogVersion, CatalogError> {
     Ok(CatalogVersion::sealed([
-        seal(connection, Kind::Tables)?,
-        seal(connection, Kind::Budgets)?,
-        seal(connection, Kind::Versions)?,
+        seal(connection, SealedRows::Tables)?,
+        seal(connection, SealedRows::Budgets)?,
+        seal(connection, SealedRows::Versions)?,
     ]))
 }
 
@@ -175,11 +175,13 @@ pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(),
     table.check()?;
     match declared(connection, &table.name)? {
         None => {}
-        Some(Declared::Table(_)) => {
+        Some(DeclaredRow::Table(_)) => {
             return Err(CatalogError::DuplicateTable { table: table.name.clone() });
         }
-        Some(Declared::View(_)) => return Err(CatalogError::IsView { view: table.name.clone() }),
-        Some(Declared::Export(_)) => return Err(Kind::Tables.damage()),
+        Some(DeclaredRow::View(_)) => {
+            return Err(CatalogError::IsView { view: table.name.clone() });
+        }
+        Some(DeclaredRow::Export(_)) => return Err(SealedRows::Tables.damage()),
     }
     connection.execute(
         "INSERT INTO declared_table (name, body) VALUES (?1, ?2)",
@@ -251,37 +253,37 @@ pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), Ca
 
 pub(super) fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
     // A map with text keys and integers always serializes; the type requires an error.
-    serde_json::to_string(declared).map_err(|_| Kind::Tables.damage())
+    serde_json::to_string(declared).map_err(|_| SealedRows::Tables.damage())
 }
 
 /// What a row of `declared_table` declares. Tables, views and export folders have different fields, and none accepts a field of
 /// another.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Declared {
+pub(super) enum DeclaredRow {
     Table(Box<Table>),
     View(View),
     Export(ExportFolder),
 }
 
-fn read(body: &str) -> Result<Declared, CatalogError> {
-    serde_json::from_str(body).map_err(|_| Kind::Tables.damage())
+fn read(body: &str) -> Result<DeclaredRow, CatalogError> {
+    serde_json::from_str(body).map_err(|_| SealedRows::Tables.damage())
 }
 
 /// The declaration of this name.
 pub(super) fn declared(
     connection: &Connection,
     name: &str,
-) -> Result<Option<Declared>, CatalogError> {
+) -> Result<Option<DeclaredRow>, CatalogError> {
     checked_table_rows(connection)?.get(name).map(|body| read(body)).transpose()
 }
 
 /// Refuses the name of a view, whose row would otherwise be changed or deleted as a table.
 fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
-        Some(Declared::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
-        Some(Declared::Export(_)) => Err(CatalogError::UnknownTable { table: name.to_owned() }),
-        Some(Declared::Table(_)) | None => Ok(()),
+        Some(DeclaredRow::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
+        Some(DeclaredRow::Export(_)) => Err(CatalogError::UnknownTable { table: name.to_owned() }),
+        Some(DeclaredRow::Table(_)) | None => Ok(()),
     }
 }
 
@@ -297,7 +299,7 @@ pub(super) fn checked_table_rows(
     connection: &Connection,
 ) -> Result<BTreeMap<String, String>, CatalogError> {
     let rows = table_rows(connection)?;
-    check_seal(connection, Kind::Tables, tables_digest(&joined_rows(connection)?, &rows))?;
+    check_seal(connection, SealedRows::Tables, tables_digest(&joined_rows(connection)?, &rows))?;
     Ok(rows)
 }
 
@@ -314,7 +316,7 @@ fn tables_digest(joined: &[(String, String)], rows: &BTreeMap<String, String>) -
 
 pub(super) fn reseal_tables(connection: &Connection) -> Result<(), CatalogError> {
     let digest = tables_digest(&joined_rows(connection)?, &table_rows(connection)?);
-    set_seal(connection, Kind::Tables, digest)
+    set_seal(connection, SealedRows::Tables, digest)
 }
 
 /// The pairs of unit domains that were ever joined, in order.

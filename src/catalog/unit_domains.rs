@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 
 use super::{Budget, Catalog, Table};
-use crate::catalog::numbers::Numbers;
+use crate::catalog::numbers::TableNumbers;
 use crate::catalog::version::{CatalogVersion, Joined};
 
 impl Catalog {
@@ -23,7 +23,7 @@ impl Catalog {
     }
 
     /// The numbers of the last declarations of tables.
-    pub(crate) fn numbers(&self) -> &Numbers {
+    pub(crate) fn numbers(&self) -> &TableNumbers {
         &self.numbers
     }
 
@@ -33,7 +33,7 @@ impl Catalog {
         mut self,
         version: CatalogVersion,
         joined: Joined,
-        numbers: Numbers,
+        numbers: TableNumbers,
     ) -> Self {
         (self.version, self.joined, self.numbers) = (version, joined, numbers);
         self
@@ -42,7 +42,7 @@ impl Catalog {
     /// An empty snapshot that is current in every vault, for tests of the ledger alone.
     #[cfg(test)]
     pub(crate) fn of_any_vault() -> Self {
-        Self::default().kept_as(CatalogVersion::any(), Joined::default(), Numbers::default())
+        Self::default().kept_as(CatalogVersion::any(), Joined::default(), TableNumbers::default())
     }
 
     /// The table at the end of the chain of links that begins here, and the number of links.

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// numbers of declarations, so that a REFRESH makes another one. The default
 /// is the version of a catalog that was not read from a vault; no vault accepts it as current.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CatalogVersion(State);
+pub struct CatalogVersion(VersionState);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum VersionState {
     #[default]
     OfNoVault,
     Sealed([[u8; 32]; 3]),
@@ -24,21 +24,21 @@ pub(crate) enum State {
 impl CatalogVersion {
     /// The version with these seals: of the tables, of the budgets, and of the numbers of the tables' last declarations.
     pub(crate) fn sealed(seals: [[u8; 32]; 3]) -> Self {
-        Self(State::Sealed(seals))
+        Self(VersionState::Sealed(seals))
     }
 
     /// A version that every vault accepts as its own.
     #[cfg(test)]
     pub(crate) fn any() -> Self {
-        Self(State::OfAnyVault)
+        Self(VersionState::OfAnyVault)
     }
 
     /// Whether this is the current version of a vault.
     pub(crate) fn is(&self, current: &Self) -> bool {
         match self.0 {
-            State::OfNoVault => false,
-            State::Sealed(_) => self == current,
-            State::OfAnyVault => true,
+            VersionState::OfNoVault => false,
+            VersionState::Sealed(_) => self == current,
+            VersionState::OfAnyVault => true,
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::store::{Declared, Kind, body, declared, reseal_tables};
+use super::store::{DeclaredRow, SealedRows, body, declared, reseal_tables};
 use super::{CatalogError, View};
 
 /// Stores a view; replaces one of the same name only if asked to.
@@ -23,14 +23,14 @@ pub(crate) fn insert_view(
     view.check()?;
     match declared(connection, &view.name)? {
         None => {}
-        Some(Declared::View(_)) if replace => {}
-        Some(Declared::View(_)) => {
+        Some(DeclaredRow::View(_)) if replace => {}
+        Some(DeclaredRow::View(_)) => {
             return Err(CatalogError::DuplicateView { view: view.name.clone() });
         }
-        Some(Declared::Table(_)) => {
+        Some(DeclaredRow::Table(_)) => {
             return Err(CatalogError::DuplicateTable { table: view.name.clone() });
         }
-        Some(Declared::Export(_)) => return Err(Kind::Tables.damage()),
+        Some(DeclaredRow::Export(_)) => return Err(SealedRows::Tables.damage()),
     }
     connection.execute(
         "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
@@ -46,12 +46,12 @@ pub(crate) fn insert_view(
 /// [`CatalogError::UnknownView`] when it does not exist, [`CatalogError::IsTable`] when a table has the name.
 pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
-        Some(Declared::View(_)) => {}
-        Some(Declared::Table(_)) => {
+        Some(DeclaredRow::View(_)) => {}
+        Some(DeclaredRow::Table(_)) => {
             return Err(CatalogError::IsTable { table: name.to_owned() });
         }
         // Names that a user wrote can be those of export folders here, and are those of nothing.
-        Some(Declared::Export(_)) | None => {
+        Some(DeclaredRow::Export(_)) | None => {
             return Err(CatalogError::UnknownView { view: name.to_owned() });
         }
     }

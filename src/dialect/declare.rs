@@ -17,7 +17,7 @@ use super::literal::{literal, literal_list};
 use super::parser::HushDialect;
 use super::partition;
 use super::roles::role;
-use super::script::Places;
+use super::script::TokenOffsets;
 use super::slices::{alteration, analyst, slices};
 use super::view::create_view;
 use crate::catalog::Replay;
@@ -30,7 +30,7 @@ use crate::refusal::{Reason, Refusal};
 pub(super) fn declaration(
     parser: &mut Parser,
     dialect: &HushDialect,
-    places: Places<'_>,
+    places: TokenOffsets<'_>,
 ) -> Result<Declaration, DialectError> {
     let verb = parser.next_token().token.to_string().to_lowercase();
     let replace = verb == "create" && take_word(parser, "OR");

@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DialectError {
     /// The text does not parse.
-    #[error("syntax error{}: {message}", Place(.position))]
+    #[error("syntax error{}: {message}", LineAndColumn(.position))]
     Syntax {
         /// What was expected.
         message: String,
@@ -23,9 +23,9 @@ pub enum DialectError {
     Refused(#[from] Refusal),
 }
 
-pub(crate) struct Place<'a>(&'a Option<(u64, u64)>);
+pub(crate) struct LineAndColumn<'a>(&'a Option<(u64, u64)>);
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for LineAndColumn<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some((line, column)) => write!(f, " at line {line}, column {column}"),

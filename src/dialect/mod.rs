@@ -100,7 +100,7 @@ pub use password::Password;
 pub use script::{ScriptStatement, split};
 pub use size::Size;
 pub(crate) use size::tables;
-pub use synthetic_options::{Buckets, SyntheticMethod, SyntheticOptions};
+pub use synthetic_options::{BucketOption, SyntheticMethod, SyntheticOptions};
 pub use value::Value;
 pub(crate) use value::decimal;
 

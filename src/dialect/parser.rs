@@ -168,7 +168,7 @@ impl DistinctFrom {
 }
 
 /// The beginning of a release.
-struct Head {
+struct ReleaseHead {
     selector: Option<&'static str>,
     count: Option<String>,
     words: usize,
@@ -176,7 +176,7 @@ struct Head {
 }
 
 /// Whether the next tokens begin a release; looks ahead without consuming.
-fn release_head(parser: &Parser) -> Option<Head> {
+fn release_head(parser: &Parser) -> Option<ReleaseHead> {
     let first = word_at(parser, 0)?;
     let selector = ["ARGMAX", "ARGMIN", "TOP", "BOTTOM"]
         .into_iter()
@@ -197,7 +197,7 @@ fn release_head(parser: &Parser) -> Option<Head> {
     let named = word_at(parser, words + 2).is_some()
         && matches!(parser.peek_nth_token(words + 3).token, Token::Eq | Token::RArrow);
     let release = selector.is_some() || named || followed_by_operand(parser, words + 1);
-    release.then_some(Head { selector, count, words, mechanism })
+    release.then_some(ReleaseHead { selector, count, words, mechanism })
 }
 
 /// The error for TOP or BOTTOM before a number or a mechanism but not both, which has no other meaning in SQL.
@@ -323,7 +323,7 @@ impl HushDialect {
         Ok(release)
     }
 
-    fn release(&self, parser: &mut Parser, head: &Head) -> Result<Expr, ParserError> {
+    fn release(&self, parser: &mut Parser, head: &ReleaseHead) -> Result<Expr, ParserError> {
         for _ in 0..=head.words {
             parser.next_token();
         }

@@ -67,7 +67,7 @@ impl ScriptStatement {
 /// # Errors
 /// [`DialectError::Syntax`] when a quotation or comment never ends.
 pub fn split(script: &str) -> Result<Vec<ScriptStatement>, DialectError> {
-    let mut places = Places::in_text(script);
+    let mut places = TokenOffsets::in_text(script);
     let mut statements = Vec::new();
     // Where the current statement begins.
     let mut begun: Option<(usize, Location)> = None;
@@ -92,13 +92,13 @@ pub fn split(script: &str) -> Result<Vec<ScriptStatement>, DialectError> {
 }
 
 /// Converts the tokenizer's lines and columns, in ascending order, to offsets in a text.
-pub(super) struct Places<'a> {
+pub(super) struct TokenOffsets<'a> {
     pub(super) text: &'a str,
     offset: usize,
     at: Location,
 }
 
-impl<'a> Places<'a> {
+impl<'a> TokenOffsets<'a> {
     pub(super) fn in_text(text: &'a str) -> Self {
         Self { text, offset: 0, at: Location { line: 1, column: 1 } }
     }

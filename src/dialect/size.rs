@@ -201,7 +201,7 @@ fn count<'a>(tree: &Query, behind: &'a dyn Fn(&str) -> u64) -> Count<'a> {
 /// Counts what a query repeats.
 struct Count<'a> {
     /// The queries under visit, innermost last.
-    frames: Vec<Frame>,
+    frames: Vec<QueryFrame>,
     /// The tables that the query names once each WITH query is expanded; saturates.
     total: u64,
     behind: &'a dyn Fn(&str) -> u64,
@@ -211,7 +211,7 @@ struct Count<'a> {
 }
 
 #[derive(Default)]
-struct Frame {
+struct QueryFrame {
     tables: u64,
     /// The WITH queries of this query that are counted already.
     named: HashMap<String, u64>,
@@ -225,7 +225,7 @@ impl Visitor for Count<'_> {
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         let with = query.with.iter().flat_map(|with| &with.cte_tables);
         let coming = with.map(|cte| (folded(&cte.alias.name), std::ptr::from_ref(&*cte.query)));
-        self.frames.push(Frame { coming: coming.collect(), ..Frame::default() });
+        self.frames.push(QueryFrame { coming: coming.collect(), ..QueryFrame::default() });
         ControlFlow::Continue(())
     }
 

@@ -10,7 +10,7 @@ use super::declare::{declaration, word_then};
 use super::domain_query::{asks_for_domain, domain_query};
 use super::parser::HushDialect;
 use super::release_table::{grant, names_release_table, query_of_release_table, release_table};
-use super::script::Places;
+use super::script::TokenOffsets;
 use super::size::too_deep;
 use super::synthetic::{created, names_synthetic_table, synthetic_table};
 use super::value::Value;
@@ -94,7 +94,7 @@ pub(crate) fn statement(
         }
         "grant" | "revoke" => grant(&mut parser)?,
         "create" | "alter" | "drop" => {
-            let declaration = declaration(&mut parser, dialect, Places::in_text(text))?;
+            let declaration = declaration(&mut parser, dialect, TokenOffsets::in_text(text))?;
             Statement::Declare(Box::new(declaration))
         }
         "" => return Err(DialectError::syntax("there is no statement", None)),

@@ -18,7 +18,7 @@ use super::declaration::ReleaseTableChange;
 use super::declare::word_then;
 use super::literal::{literal_list, named_literals};
 use super::parser::HushDialect;
-use super::synthetic_options::{Buckets, SyntheticMethod, SyntheticOptions};
+use super::synthetic_options::{BucketOption, SyntheticMethod, SyntheticOptions};
 use crate::dialect::clauses::{error, expect_word, take_word, word_at};
 use crate::dialect::error::DialectError;
 use crate::dialect::literal::Literal;
@@ -288,9 +288,9 @@ fn workload(parser: &mut Parser) -> Result<Vec<Vec<String>>, ParserError> {
 }
 
 /// `(age (0, 18, 65), gain LOG 20)`.
-fn buckets(parser: &mut Parser) -> Result<Vec<(String, Buckets)>, ParserError> {
+fn buckets(parser: &mut Parser) -> Result<Vec<(String, BucketOption)>, ParserError> {
     parser.expect_token(&Token::LParen)?;
-    let mut all: Vec<(String, Buckets)> = Vec::new();
+    let mut all: Vec<(String, BucketOption)> = Vec::new();
     loop {
         let column = name(parser)?;
         if all.iter().any(|(known, _)| *known == column) {
@@ -299,11 +299,11 @@ fn buckets(parser: &mut Parser) -> Result<Vec<(String, Buckets)>, ParserError> {
         let own = if take_word(parser, "LOG") {
             let at = parser.peek_token();
             match whole(&super::literal::literal(parser)?, 1, 1_000) {
-                Some(buckets) => Buckets::Log(buckets),
+                Some(buckets) => BucketOption::Log(buckets),
                 None => return parser.expected("a number of buckets from 1 to 1000", at),
             }
         } else {
-            Buckets::From(literal_list(parser)?)
+            BucketOption::From(literal_list(parser)?)
         };
         all.push((column, own));
         if !parser.consume_token(&Token::Comma) {

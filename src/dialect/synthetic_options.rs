@@ -43,14 +43,14 @@ impl fmt::Display for SyntheticMethod {
 
 /// Where the codes of a column begin, if the statement says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Buckets {
+pub enum BucketOption {
     /// The first value of each bucket, in order; the last bucket reaches to the end of the column's domain.
     From(Vec<Literal>),
     /// Buckets whose ends grow by a constant factor.
     Log(u64),
 }
 
-impl fmt::Display for Buckets {
+impl fmt::Display for BucketOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Log(buckets) => write!(f, "LOG {buckets}"),
@@ -86,7 +86,7 @@ pub struct SyntheticOptions {
     /// Whether each unit counts as one, however many rows it has.
     pub per_person: bool,
     /// Where the codes of columns begin.
-    pub buckets: Vec<(String, Buckets)>,
+    pub buckets: Vec<(String, BucketOption)>,
 }
 
 impl SyntheticOptions {

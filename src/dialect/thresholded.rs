@@ -12,7 +12,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::ast::MechanismName;
-use super::script::Places;
+use super::script::TokenOffsets;
 use crate::dialect::tokens::{significant, tokens};
 
 /// The most places that are tried.
@@ -30,11 +30,11 @@ pub(crate) fn thresholded(text: &str, epsilon: &str) -> Vec<String> {
         let selects = tokens.iter().filter(|token| keyword(token) == Some(Keyword::SELECT));
         selects
             .take(MOST)
-            .map(|token| (Places::in_text(&text).offset(token.span.end), new.as_str()))
+            .map(|token| (TokenOffsets::in_text(&text).offset(token.span.end), new.as_str()))
             .collect()
     } else {
         let ends = parameters.into_iter().take(MOST);
-        ends.map(|token| (Places::in_text(&text).offset(token.span.start), ", delta=1e-6"))
+        ends.map(|token| (TokenOffsets::in_text(&text).offset(token.span.start), ", delta=1e-6"))
             .collect()
     };
     let inserted = |(at, added): (usize, &str)| {

@@ -19,16 +19,16 @@ use crate::dialect::clauses::numbered;
 
 /// Names the repeated columns of each SELECT.
 pub(super) fn name_repeated(query: &mut sql::Query) {
-    let mut names = Names::default();
+    let mut names = UsedNames::default();
     let _ = Visit::visit(query, &mut names);
     let _ = VisitMut::visit(query, &mut Naming(names.0));
 }
 
 /// The names that occur in a query.
 #[derive(Default)]
-struct Names(BTreeSet<String>);
+struct UsedNames(BTreeSet<String>);
 
-impl sql::Visitor for Names {
+impl sql::Visitor for UsedNames {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {

@@ -15,7 +15,7 @@ use sqlparser::tokenizer::Token;
 
 use super::declaration::{Declaration, Taken};
 use super::parser::HushDialect;
-use super::script::Places;
+use super::script::TokenOffsets;
 use super::size::operators;
 use crate::dialect::clauses::Clauses;
 use crate::dialect::error::DialectError;
@@ -27,7 +27,7 @@ use crate::refusal::{Reason, Refusal};
 pub(super) fn create_view(
     parser: &mut Parser,
     dialect: &HushDialect,
-    mut places: Places<'_>,
+    mut places: TokenOffsets<'_>,
     taken: Taken,
 ) -> Result<Declaration, DialectError> {
     let view = name(parser)?;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::answer::Answer;
 use crate::catalog::{Catalog, Table};
 use crate::dialect::QueryStatement;
-use crate::ledger::{AskedDraw, Kept, Moment};
+use crate::ledger::{AskedDraw, DrawLookUp, Moment};
 use crate::privacy::Spend;
 
 /// The most bytes of all answers, and of one. Where there are more, all are forgotten.
@@ -30,7 +30,7 @@ pub(crate) struct Repeat {
     /// Its draws.
     pub(crate) asked: Vec<AskedDraw>,
     /// What was kept of them.
-    pub(crate) kept: Vec<Option<Kept>>,
+    pub(crate) kept: Vec<Option<DrawLookUp>>,
     /// The charges that paid.
     pub(crate) charges: Vec<i64>,
     pub(crate) answer: Answer,

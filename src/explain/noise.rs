@@ -14,7 +14,7 @@ use crate::dialect::Parameters;
 use crate::mechanism::Laplace;
 use crate::privacy::{Rational, decimal_text};
 use crate::release::loss_text;
-use crate::release::mechanism::{Mechanism, Mechanized, Part, Together};
+use crate::release::mechanism::{Mechanism, Mechanized, Together, VectorMember};
 use crate::release::record::sensitivity_text;
 use crate::visible::rounded;
 
@@ -79,15 +79,17 @@ pub(super) fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str
 /// The noise of a vector, what is computed from it, and with what it is shared.
 fn together_text(noise: &Laplace, together: &Together) -> String {
     let read = match (together.part, together.of_moments()) {
-        (Part::Count, false) => "(A + B)/(hi − lo)",
-        (Part::Sum, false) if together.lo == 0 => "A",
-        (Part::Sum, false) => "A + lo·(A + B)/(hi − lo)",
-        (Part::Mean, false) => "lo + (hi − lo)·A/(A + B)",
-        (Part::Count, true) => "S/w²",
-        (Part::Sum, true) if together.lo == 0 => "(B + 2C)/2w",
-        (Part::Sum, true) => "(B + 2C)/2w + lo·S/w²",
-        (Part::Mean, true) => "lo + w·(B + 2C)/2S",
-        (Part::Spread, _) => "w²·(4AC − B²)/4S², or its root, over n − 1 where that is asked for",
+        (VectorMember::Count, false) => "(A + B)/(hi − lo)",
+        (VectorMember::Sum, false) if together.lo == 0 => "A",
+        (VectorMember::Sum, false) => "A + lo·(A + B)/(hi − lo)",
+        (VectorMember::Mean, false) => "lo + (hi − lo)·A/(A + B)",
+        (VectorMember::Count, true) => "S/w²",
+        (VectorMember::Sum, true) if together.lo == 0 => "(B + 2C)/2w",
+        (VectorMember::Sum, true) => "(B + 2C)/2w + lo·S/w²",
+        (VectorMember::Mean, true) => "lo + w·(B + 2C)/2S",
+        (VectorMember::Spread, _) => {
+            "w²·(4AC − B²)/4S², or its root, over n − 1 where that is asked for"
+        }
     };
     let on = match together.of_moments() {
         false => "A = Σ(x − lo) and B = Σ(hi − x)",

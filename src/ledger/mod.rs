@@ -77,7 +77,7 @@ pub(crate) use records::roles::Role;
 pub(crate) use vault::budgets::SliceChange;
 pub(crate) use vault::declared::{Inventory, Spending};
 pub(crate) use vault::declared_cells::CellState;
-pub(crate) use vault::kept_draws::{AskedDraw, Kept, Noted};
+pub(crate) use vault::kept_draws::{AskedDraw, DrawLookUp, Noted};
 pub(crate) use vault::pages::{Extent, PAGE};
 pub(crate) use vault::roles::RoleChange;
 pub(crate) use vault::spending::Spent;

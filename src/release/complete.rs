@@ -11,7 +11,7 @@
 
 use num_traits::One;
 
-use super::goal::{Unit, failure, least_cost};
+use super::goal::{CostUnit, failure, least_cost};
 use crate::analysis::{Measure, UnknownPartitions};
 use crate::privacy::{Epsilon, Rational};
 use crate::refusal::{Reason, Refusal};
@@ -50,7 +50,7 @@ pub(super) fn complete<T>(
     let mut measure = measure.clone();
     let parameters = &measure.clause.parameters;
     let stated = parameters.epsilon.is_some() || parameters.rho.is_some();
-    let unit = if parameters.rho.is_some() { Unit::Rho } else { Unit::Epsilon };
+    let unit = if parameters.rho.is_some() { CostUnit::Rho } else { CostUnit::Epsilon };
     if stated {
         let at_its_cost = paid(&measure)?;
         if shows(&at_its_cost, units, &beta) {

@@ -77,7 +77,7 @@ pub(super) fn priced<'a>(
         let delta = parameters.delta.clone().filter(|_| matches!(groups, Groups::Hidden));
         search.least(
             MechanismName::Laplace,
-            Unit::Epsilon,
+            CostUnit::Epsilon,
             Parameters { delta, ..parameters.clone() },
         )
     };
@@ -85,19 +85,21 @@ pub(super) fn priced<'a>(
     let of_curve = accounts.concentrated() && matches!(groups, Groups::Hidden);
     let other = match (measure.clause.mechanism, &parameters.delta) {
         (MechanismName::Gaussian, delta) if delta.is_none() || of_curve => {
-            return Ok(Cow::Owned(search.as_written(MechanismName::Gaussian, Unit::Rho)?.measure));
+            return Ok(Cow::Owned(
+                search.as_written(MechanismName::Gaussian, CostUnit::Rho)?.measure,
+            ));
         }
         (MechanismName::Auto, Some(_)) if is_number && of_curve => {
-            Some(search.as_written(MechanismName::Gaussian, Unit::Rho))
+            Some(search.as_written(MechanismName::Gaussian, CostUnit::Rho))
         }
         (MechanismName::Auto, Some(_)) if is_number => {
-            Some(search.as_written(MechanismName::Gaussian, Unit::Epsilon))
+            Some(search.as_written(MechanismName::Gaussian, CostUnit::Epsilon))
         }
         (MechanismName::Auto, None) if is_number && accounts.concentrated() => {
-            Some(search.as_written(MechanismName::Gaussian, Unit::Rho))
+            Some(search.as_written(MechanismName::Gaussian, CostUnit::Rho))
         }
         (MechanismName::Auto, None) if is_number => None,
-        (name, _) => return Ok(Cow::Owned(search.as_written(name, Unit::Epsilon)?.measure)),
+        (name, _) => return Ok(Cow::Owned(search.as_written(name, CostUnit::Epsilon)?.measure)),
     };
     let pure = laplace()?;
     Ok(Cow::Owned(match other {
@@ -208,12 +210,12 @@ fn shared(beta: &Rational, groups: u64) -> Rational {
 
 /// The unit of a cost.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Unit {
+pub(super) enum CostUnit {
     Epsilon,
     Rho,
 }
 
-impl Unit {
+impl CostUnit {
     /// States a cost, in units of the ledger.
     pub(super) fn state(self, cost: i64, parameters: &mut Parameters) {
         match self {
@@ -227,13 +229,13 @@ impl Unit {
 
 /// The least cost that suffices, in units of the ledger, by bisection: what suffices is taken to suffice at a larger cost too.
 /// `None` if no cost does.
-pub(super) fn least_cost(unit: Unit, mut suffices: impl FnMut(i64) -> bool) -> Option<i64> {
+pub(super) fn least_cost(unit: CostUnit, mut suffices: impl FnMut(i64) -> bool) -> Option<i64> {
     if !suffices(MOST) {
         return None;
     }
     let least = match unit {
-        Unit::Epsilon => LEAST,
-        Unit::Rho => 1,
+        CostUnit::Epsilon => LEAST,
+        CostUnit::Rho => 1,
     };
     let (mut low, mut high) = (least - 1, MOST);
     while high - low > 1 {
@@ -251,12 +253,12 @@ pub(super) fn least_cost(unit: Unit, mut suffices: impl FnMut(i64) -> bool) -> O
 }
 
 /// The release at its least cost.
-struct Found {
+struct LeastCost {
     measure: Measure,
     mechanized: Mechanized,
 }
 
-impl Found {
+impl LeastCost {
     /// Whether the budgets pay less for it.
     fn is_cheaper(&self, than: &Self, accounts: &Accounts) -> bool {
         let (own, other) = (&self.mechanized.loss, &than.mechanized.loss);
@@ -276,7 +278,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn as_written(&self, name: MechanismName, unit: Unit) -> Result<Found, Refusal> {
+    fn as_written(&self, name: MechanismName, unit: CostUnit) -> Result<LeastCost, Refusal> {
         self.least(name, unit, self.measure.clause.parameters.clone())
     }
 
@@ -284,9 +286,9 @@ impl Search<'_> {
     fn least(
         &self,
         name: MechanismName,
-        unit: Unit,
+        unit: CostUnit,
         parameters: Parameters,
-    ) -> Result<Found, Refusal> {
+    ) -> Result<LeastCost, Refusal> {
         let mut measure = self.measure.clone();
         measure.clause.mechanism = name;
         measure.clause.parameters = parameters;
@@ -302,7 +304,7 @@ impl Search<'_> {
         }
         let cost = least_cost(unit, |cost| at(cost).is_ok_and(|one| self.holds(&one)));
         let mechanized = at(cost.ok_or_else(|| self.out_of_reach())?)?;
-        Ok(Found { measure, mechanized })
+        Ok(LeastCost { measure, mechanized })
     }
 
     /// Whether the error is proved to exceed `within` with a probability of at most β.

@@ -10,7 +10,7 @@ use crate::privacy::Loss;
 use crate::refusal::{Reason, Refusal};
 
 pub use super::shared_vector::Together;
-pub(crate) use super::shared_vector::{Part, Vector};
+pub(crate) use super::shared_vector::{Vector, VectorMember};
 
 /// A measure's mechanism, cost and accuracy.
 #[derive(Debug, Clone)]

@@ -20,9 +20,9 @@ use draw_set::{DrawSet, Draws, Of};
 use goal::{Groups, priced};
 use mechanism::is_bare;
 use number::follow_choices;
-use replay::{PaidBy, Shown, drawn_by};
+use replay::{PaidBy, ReplayedPart, drawn_by};
 use shared_vector::{draw_together, losses};
-use split_vector::Apart;
+use split_vector::SplitVector;
 
 pub(crate) mod accuracy;
 pub(crate) mod bounds_that_cut;
@@ -63,9 +63,9 @@ pub struct Release {
     selections: Vec<Option<PartitionSelection>>,
     error_bars: ErrorBars,
     fits: Vec<Fit>,
-    shown: Shown,
+    shown: ReplayedPart,
     /// How measures that are drawn together would be drawn alone, by private aggregate; `None` for one whose groups only the data know.
-    apart: Vec<Option<Apart>>,
+    apart: Vec<Option<SplitVector>>,
 }
 
 impl Release {
@@ -91,12 +91,12 @@ impl Release {
     /// # Guarantee
     /// The ε add up to what the releases say. Each loss is that of a draw as a whole: an ε that is charged piece by piece would
     /// have a smaller ρ than its draw, and seem to be paid for by coupons that are too small.
-    pub fn charges(&self) -> impl Iterator<Item = (Drawn<'_>, Loss)> {
+    pub fn charges(&self) -> impl Iterator<Item = (CostedDraw<'_>, Loss)> {
         self.charges_by_part().map(|(_, drawn, loss)| (drawn, loss))
     }
 
     /// The same, each with the number of its private aggregate.
-    pub(crate) fn charges_by_part(&self) -> impl Iterator<Item = (usize, Drawn<'_>, Loss)> {
+    pub(crate) fn charges_by_part(&self) -> impl Iterator<Item = (usize, CostedDraw<'_>, Loss)> {
         let aggregates = self.analysis.parts().iter().zip(&self.mechanisms).zip(&self.selections);
         aggregates.enumerate().flat_map(move |(part, ((aggregate, mechanisms), selection))| {
             let measures = aggregate.measures().iter().zip(mechanisms).zip(losses(mechanisms));
@@ -104,10 +104,10 @@ impl Release {
             let selection = selection.as_ref().filter(|_| self.shown.whole(part).is_none());
             let threshold = selection.into_iter().filter_map(|selection| {
                 let loss = selection.loss()?;
-                Some((Drawn::Threshold(selection, loss), loss.clone()))
+                Some((CostedDraw::Threshold(selection, loss), loss.clone()))
             });
             measures
-                .map(|(_, ((measure, one), loss))| (Drawn::Measure(measure, one), loss))
+                .map(|(_, ((measure, one), loss))| (CostedDraw::Measure(measure, one), loss))
                 .chain(threshold)
                 .map(move |(drawn, loss)| (part, drawn, loss))
         })
@@ -158,7 +158,7 @@ impl Release {
     }
 
     /// What is shown again.
-    pub(crate) fn shown(&self) -> &Shown {
+    pub(crate) fn shown(&self) -> &ReplayedPart {
         &self.shown
     }
 
@@ -283,14 +283,14 @@ impl Release {
 
 /// A draw, which has a cost.
 #[derive(Debug, Clone, Copy)]
-pub enum Drawn<'a> {
+pub enum CostedDraw<'a> {
     /// A measure, drawn by its mechanism.
     Measure(&'a Measure, &'a Mechanized),
     /// The noisy counts of units for a partition selection that no measure pays for.
     Threshold(&'a PartitionSelection, &'a Loss),
 }
 
-impl Drawn<'_> {
+impl CostedDraw<'_> {
     /// Whether other releases are read of the same draw.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Self::Measure(_, one) if one.together.is_some())
@@ -336,8 +336,11 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
                     })
                     .map(|mut mechanized| {
                         let allowed = accounts.for_one_draw();
-                        let apart =
-                            Apart::before_drawing_together(aggregate, &mut mechanized, allowed);
+                        let apart = SplitVector::before_drawing_together(
+                            aggregate,
+                            &mut mechanized,
+                            allowed,
+                        );
                         (mechanized, None, Some(apart))
                     })
             }
@@ -357,7 +360,7 @@ pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refu
     }
     let fits = fits(&analysis, &mut mechanisms);
     let error_bars = error_bars(&analysis, &selections);
-    let shown = Shown::default();
+    let shown = ReplayedPart::default();
     Ok(Release { analysis, mechanisms, selections, error_bars, fits, shown, apart })
 }
 

@@ -28,14 +28,14 @@ pub(crate) struct PaidBy {
 
 /// What is shown again of the private aggregates of a release.
 #[derive(Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct ReplayedPart {
     whole: BTreeMap<usize, RecordBatch>,
     measures: BTreeMap<(usize, usize), Vec<ArrayRef>>,
     /// The charges that paid, by private aggregate and measure.
     charges: BTreeMap<(usize, usize), PaidBy>,
 }
 
-impl Shown {
+impl ReplayedPart {
     /// All that a private aggregate drew, if it is shown again as it is.
     pub(crate) fn whole(&self, part: usize) -> Option<&RecordBatch> {
         self.whole.get(&part)

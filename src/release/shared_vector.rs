@@ -39,7 +39,7 @@ use crate::release::number::{Noise, size, within};
 pub struct Together {
     /// The exact integers of the vector.
     pub(crate) vector: Vector,
-    pub(crate) part: Part,
+    pub(crate) part: VectorMember,
     /// lo, in steps of the grid.
     pub(crate) lo: i128,
     /// w = hi − lo ≥ 1, in steps of the grid.
@@ -65,7 +65,7 @@ pub(crate) enum Vector {
 
 /// What is computed of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum VectorMember {
     Count,
     Sum,
     Mean,
@@ -90,14 +90,14 @@ impl Together {
             return off.floor().to_u128().unwrap_or(u128::MAX);
         }
         match self.part {
-            Part::Mean | Part::Spread => noise.error_at(beta),
-            Part::Count => {
+            VectorMember::Mean | VectorMember::Spread => noise.error_at(beta),
+            VectorMember::Count => {
                 let both = NoisyMax::with_noise(noise).ok().map(|pair| pair.error_at(2, &half()));
                 let both = both.and_then(|both| both.to_u128()).unwrap_or(u128::MAX);
                 rounded(both, 1, width)
             }
-            Part::Sum if near == 0 || far == 0 => noise.error_at(beta),
-            Part::Sum => rounded(noise.error_at(&half()), near.saturating_add(far), width),
+            VectorMember::Sum if near == 0 || far == 0 => noise.error_at(beta),
+            VectorMember::Sum => rounded(noise.error_at(&half()), near.saturating_add(far), width),
         }
     }
 
@@ -129,9 +129,9 @@ impl Together {
         let (lo, width) = (float(self.lo), float(self.width).max(1.0));
         let each = 1.0 / width / width;
         match self.part {
-            Part::Count => Some([each; 3]),
-            Part::Sum => Some([0.0, 0.5, 1.0].map(|part| lo * each + part / width)),
-            Part::Mean | Part::Spread => None,
+            VectorMember::Count => Some([each; 3]),
+            VectorMember::Sum => Some([0.0, 0.5, 1.0].map(|part| lo * each + part / width)),
+            VectorMember::Mean | VectorMember::Spread => None,
         }
     }
 
@@ -144,10 +144,12 @@ impl Together {
             return multiples.iter().map(|one| one * one).sum::<f64>() * own + ROUNDED;
         }
         match self.part {
-            Part::Count => 2.0 * own / (width * width) + ROUNDED,
-            Part::Sum => ((lo / width + 1.0).powi(2) + (lo / width).powi(2)) * own + ROUNDED,
-            Part::Mean if self.of_moments() => 1.25 * own / (width * width),
-            Part::Mean | Part::Spread => own,
+            VectorMember::Count => 2.0 * own / (width * width) + ROUNDED,
+            VectorMember::Sum => {
+                ((lo / width + 1.0).powi(2) + (lo / width).powi(2)) * own + ROUNDED
+            }
+            VectorMember::Mean if self.of_moments() => 1.25 * own / (width * width),
+            VectorMember::Mean | VectorMember::Spread => own,
         }
     }
 }
@@ -188,7 +190,7 @@ fn variance(noise: &Laplace) -> f64 {
 #[derive(Clone)]
 struct Member {
     at: usize,
-    part: Part,
+    part: VectorMember,
     epsilon: Rational,
 }
 
@@ -233,7 +235,7 @@ pub(super) fn draw_together(
         let members =
             members.filter_map(|(at, (measure, one))| member(part, &shared, at, measure, one));
         let members: Vec<Member> = members.collect();
-        let plain = members.iter().filter(|member| member.part != Part::Spread).cloned();
+        let plain = members.iter().filter(|member| member.part != VectorMember::Spread).cloned();
         let plain = less_noisy(part, &shared, plain.collect(), mechanized, allowed);
         let mut so_far = mechanized.to_vec();
         plain.iter().for_each(|(at, one)| so_far[*at] = one.clone());
@@ -292,12 +294,12 @@ fn member(
     let is_counted = !matches!(with.range.0, Grid::Binary { .. });
     let whole = || shared(measure).is_some_and(|own| own == *with);
     let kind = match measure.input {
-        Input::Mean(_) if whole() => Part::Mean,
-        Input::Sum(_) if whole() => Part::Sum,
-        Input::Moments(_) if whole() => Part::Spread,
-        Input::Values(column) if column == with.column && is_counted => Part::Count,
+        Input::Mean(_) if whole() => VectorMember::Mean,
+        Input::Sum(_) if whole() => VectorMember::Sum,
+        Input::Moments(_) if whole() => VectorMember::Spread,
+        Input::Values(column) if column == with.column && is_counted => VectorMember::Count,
         Input::Rows if is_counted && !part.input().schema().field(with.column).is_nullable() => {
-            Part::Count
+            VectorMember::Count
         }
         Input::Rows
         | Input::Values(_)
@@ -397,26 +399,29 @@ fn drawn(
     mechanized: &[Mechanized],
     allowed: &OneDraw,
 ) -> Option<Vec<(usize, Mechanized)>> {
-    let first = |part: Part| members.iter().find(|m| m.part == part).map(|member| member.at);
+    let first =
+        |part: VectorMember| members.iter().find(|m| m.part == part).map(|member| member.at);
     let (grid, lo, hi) = with.range;
-    let lead = first(Part::Spread).or(first(Part::Mean)).or(first(Part::Sum))?;
+    let lead =
+        first(VectorMember::Spread).or(first(VectorMember::Mean)).or(first(VectorMember::Sum))?;
     let of_parts = |measure: usize| match part.measures().get(measure)?.release_kind {
         ReleaseKind::Number(sensitivity) => Some(sensitivity.l1),
         ReleaseKind::Choice(_) => None,
     };
-    let (vector, l1) = match (first(Part::Mean), first(Part::Count), first(Part::Sum)) {
-        _ if first(Part::Spread).is_some() => (Vector::Moments(lead), of_parts(lead)?),
-        (Some(mean), _, _) => (Vector::Mean(mean), of_parts(mean)?),
-        (None, Some(count), Some(sum))
-            if part.subject().is_row()
-                && part.subject().max_rows() == Some(1)
-                && part.measures().get(count)?.input == Input::Values(with.column)
-                && !matches!(grid, Grid::Binary { .. }) =>
-        {
-            (Vector::Sums { count, sum }, (hi - lo).unsigned_abs())
-        }
-        (None, _, _) => return None,
-    };
+    let (vector, l1) =
+        match (first(VectorMember::Mean), first(VectorMember::Count), first(VectorMember::Sum)) {
+            _ if first(VectorMember::Spread).is_some() => (Vector::Moments(lead), of_parts(lead)?),
+            (Some(mean), _, _) => (Vector::Mean(mean), of_parts(mean)?),
+            (None, Some(count), Some(sum))
+                if part.subject().is_row()
+                    && part.subject().max_rows() == Some(1)
+                    && part.measures().get(count)?.input == Input::Values(with.column)
+                    && !matches!(grid, Grid::Binary { .. }) =>
+            {
+                (Vector::Sums { count, sum }, (hi - lo).unsigned_abs())
+            }
+            (None, _, _) => return None,
+        };
     if members.len() < 2 {
         return None;
     }

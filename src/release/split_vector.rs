@@ -15,12 +15,12 @@ use crate::analysis::PrivateAggregate;
 
 /// The mechanisms of a private aggregate with public groups, each drawn for itself.
 #[derive(Debug)]
-pub(super) struct Apart {
+pub(super) struct SplitVector {
     alone: Vec<Mechanized>,
     allowed: OneDraw,
 }
 
-impl Apart {
+impl SplitVector {
     /// Lets measures be drawn together; the result is how they would be drawn alone.
     pub(super) fn before_drawing_together(
         part: &PrivateAggregate,
@@ -51,7 +51,7 @@ impl Apart {
         any
     }
 
-    /// Draws numbers together where all of them err less, after [`Apart::draw_apart`]: those that are not shown again.
+    /// Draws numbers together where all of them err less, after [`SplitVector::draw_apart`]: those that are not shown again.
     ///
     /// # Guarantee
     /// That of [`draw_together`]; what is shown again stays as it was drawn.

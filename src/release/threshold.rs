@@ -180,7 +180,7 @@ fn at_cost(
 }
 
 /// Counts of units that are drawn for the threshold alone.
-struct Counts {
+struct ThresholdCounts {
     noise: Mechanism,
     /// The δ of the threshold.
     delta: Delta,
@@ -388,7 +388,7 @@ impl Costs<'_> {
                 format!("OPTIONS(epsilon=1, delta={delta})"),
             ));
         };
-        let Counts { noise, delta: own, loss } = self.counts(&share, delta, TEXT)?;
+        let ThresholdCounts { noise, delta: own, loss } = self.counts(&share, delta, TEXT)?;
         let counted = self.selection(&all, Some(noise), Some(share.clone()), &own, Some(loss))?;
         match self.counted_in_rho(&all, &share, delta) {
             Some(gaussian) if gaussian.threshold < counted.threshold => Ok((all, gaussian)),
@@ -402,7 +402,12 @@ impl Costs<'_> {
     /// # Guarantee
     /// In the groups that neighbours share, the counts are ε-DP, or (ε, δ/2)-DP, since a unit adds 1 to at most C of them; a
     /// group of one unit alone comes out with a probability of at most the threshold's δ. Together, at most (ε, δ).
-    fn counts(&self, epsilon: &Epsilon, delta: &Delta, text: &str) -> Result<Counts, Refusal> {
+    fn counts(
+        &self,
+        epsilon: &Epsilon,
+        delta: &Delta,
+        text: &str,
+    ) -> Result<ThresholdCounts, Refusal> {
         let groups = self.groups.groups;
         let laplace =
             Laplace::calibrate(groups.into(), epsilon).map_err(|e| too_noisy(text, &e))?;
@@ -413,9 +418,13 @@ impl Costs<'_> {
             let threshold = threshold_of_gaussian(&noise, groups, &half).ok()?;
             let lower = of_laplace.as_ref().is_ok_and(|of_laplace| threshold < *of_laplace);
             let loss = Loss::thresholded(epsilon, delta, noise.rho(), &half);
-            lower.then_some(Counts { noise: Mechanism::Gaussian(noise), delta: half, loss })
+            lower.then_some(ThresholdCounts {
+                noise: Mechanism::Gaussian(noise),
+                delta: half,
+                loss,
+            })
         };
-        Ok(gaussian().unwrap_or_else(|| Counts {
+        Ok(gaussian().unwrap_or_else(|| ThresholdCounts {
             noise: Mechanism::Laplace(laplace),
             delta: delta.clone(),
             loss: Loss::approximate(epsilon, delta),

@@ -14,7 +14,7 @@ use crate::exec::source::decoded_draw;
 use crate::explain::threshold_ledger_texts;
 use crate::ledger::{BudgetQuote, ChargeEntry, ChargeRequest, plan_hash};
 use crate::privacy::{Cost, Loss, Notion};
-use crate::release::Drawn;
+use crate::release::CostedDraw;
 use crate::release::draw_set::DrawSet;
 use crate::release::identity::units;
 use crate::release::record::ledger_texts;
@@ -79,8 +79,8 @@ impl Session {
         let mut cost = Cost::zero();
         for (part, drawn, loss) in release.charges_by_part() {
             let (mechanism, parameters, sensitivity) = match drawn {
-                Drawn::Measure(measure, mechanized) => ledger_texts(measure, mechanized),
-                Drawn::Threshold(hidden, loss) => threshold_ledger_texts(hidden, loss),
+                CostedDraw::Measure(measure, mechanized) => ledger_texts(measure, mechanized),
+                CostedDraw::Threshold(hidden, loss) => threshold_ledger_texts(hidden, loss),
             };
             cost = cost.plus(Cost::round_up(&loss)?)?;
             let shared = drawn.is_shared() && loss == Loss::zero();

@@ -13,7 +13,7 @@ use num_traits::{ToPrimitive, Zero};
 use super::gathered::Gathered;
 use super::plan::{DrawError, DrawPlan, Specification};
 use crate::grid::failed;
-use crate::release::mechanism::{Part, Together, Vector};
+use crate::release::mechanism::{Together, Vector, VectorMember};
 use crate::sampler::QueryRng;
 
 /// The noisy vectors that were drawn, each as (A, B) or (A, B, C) by key; without a third, C is 0.
@@ -104,15 +104,15 @@ pub(super) fn whole(together: &Together, [a, b, c]: NoisyVector) -> i128 {
         if is_half && above.is_odd() { above - 1 } else { above }
     };
     let value = match (together.part, together.of_moments()) {
-        (Part::Count, false) => of(a + b, &width),
-        (Part::Sum, false) => &a + of((&a + b) * together.lo, &width),
-        (Part::Count, true) => of(a + b + c, &(&width * &width)),
-        (Part::Sum, true) => {
+        (VectorMember::Count, false) => of(a + b, &width),
+        (VectorMember::Sum, false) => &a + of((&a + b) * together.lo, &width),
+        (VectorMember::Count, true) => of(a + b + c, &(&width * &width)),
+        (VectorMember::Sum, true) => {
             let all = &a + &b + &c;
             let twice: BigInt = BigInt::from(2) * all * together.lo;
             of(twice + (b + BigInt::from(2) * c) * &width, &(BigInt::from(2) * &width * &width))
         }
-        (Part::Mean | Part::Spread, _) => return 0,
+        (VectorMember::Mean | VectorMember::Spread, _) => return 0,
     };
     let end = if value.sign() == num_bigint::Sign::Minus { i128::MIN } else { i128::MAX };
     value.to_i128().unwrap_or(end)
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use crate::privacy::Rational;
 
-    fn together(part: Part, lo: i128, width: i128) -> Together {
+    fn together(part: VectorMember, lo: i128, width: i128) -> Together {
         let vector = Vector::Sums { count: 0, sum: 1 };
         Together {
             vector,
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn one_row_adds_the_width_to_both_sums() {
         for (lo, hi) in [(0, 9), (-4, 3), (7, 8), (-9, -2)] {
-            let of = together(Part::Count, lo, hi - lo);
+            let of = together(VectorMember::Count, lo, hi - lo);
             for x in lo..=hi {
                 let (above, below) = pair_of(&of, 1, x).unwrap();
                 assert!(above >= 0 && below >= 0 && above + below == hi - lo);
@@ -164,7 +164,7 @@ mod tests {
                 assert_eq!((more - rest, less - left), (above, below));
             }
         }
-        assert_eq!(pair_of(&together(Part::Sum, i128::MAX, 1), 2, 0), None);
+        assert_eq!(pair_of(&together(VectorMember::Sum, i128::MAX, 1), 2, 0), None);
     }
 
     /// What is read of a vector without noise is the exact number, also at the ends of what fits.
@@ -173,20 +173,27 @@ mod tests {
         for (lo, hi) in [(0, 9), (-4, 3), (7, 8), (-9, -2), (-(1 << 90), 1 << 90)] {
             for (count, sum) in [(0, 0), (5, 5 * lo), (5, 5 * hi), (3, lo + hi + lo)] {
                 let (above, below) =
-                    pair_of(&together(Part::Count, lo, hi - lo), count, sum).unwrap();
+                    pair_of(&together(VectorMember::Count, lo, hi - lo), count, sum).unwrap();
                 let pair = [above, below, 0];
-                assert_eq!(whole(&together(Part::Count, lo, hi - lo), pair), count);
-                assert_eq!(whole(&together(Part::Sum, lo, hi - lo), pair), sum);
+                assert_eq!(whole(&together(VectorMember::Count, lo, hi - lo), pair), count);
+                assert_eq!(whole(&together(VectorMember::Sum, lo, hi - lo), pair), sum);
             }
         }
         // Rounded to the nearest.
         let ten = |part| together(part, 0, 10);
-        let counts = [14, 15, 16, 25, 5, -5, -6, -15].map(|a| whole(&ten(Part::Count), [a, 0, 0]));
+        let counts =
+            [14, 15, 16, 25, 5, -5, -6, -15].map(|a| whole(&ten(VectorMember::Count), [a, 0, 0]));
         assert_eq!(counts, [1, 2, 2, 2, 0, 0, -1, -2]);
-        assert_eq!(whole(&ten(Part::Sum), [-7, 3, 0]), -7);
-        assert_eq!(whole(&together(Part::Sum, 5, 10), [3, 4, 0]), 3 + 4);
-        assert_eq!(whole(&together(Part::Sum, i128::MAX, 1), [i128::MAX, i128::MAX, 0]), i128::MAX);
-        assert_eq!(whole(&together(Part::Sum, i128::MAX, 1), [i128::MIN, i128::MIN, 0]), i128::MIN);
+        assert_eq!(whole(&ten(VectorMember::Sum), [-7, 3, 0]), -7);
+        assert_eq!(whole(&together(VectorMember::Sum, 5, 10), [3, 4, 0]), 3 + 4);
+        assert_eq!(
+            whole(&together(VectorMember::Sum, i128::MAX, 1), [i128::MAX, i128::MAX, 0]),
+            i128::MAX
+        );
+        assert_eq!(
+            whole(&together(VectorMember::Sum, i128::MAX, 1), [i128::MIN, i128::MIN, 0]),
+            i128::MIN
+        );
     }
 
     /// Of the exact vector of a variance, each row adding (w − X)², 2X(w − X) and X², counts, sums and means are exact, too.
@@ -204,9 +211,9 @@ mod tests {
                 });
                 let count = i128::try_from(rows.len()).unwrap();
                 let sum: i128 = rows.iter().sum();
-                assert_eq!(whole(&of(Part::Count), parts), count);
-                assert_eq!(whole(&of(Part::Sum), parts), sum);
-                let (above, below) = around_mean(&of(Part::Mean), parts).unwrap();
+                assert_eq!(whole(&of(VectorMember::Count), parts), count);
+                assert_eq!(whole(&of(VectorMember::Sum), parts), sum);
+                let (above, below) = around_mean(&of(VectorMember::Mean), parts).unwrap();
                 assert_eq!(above, 2 * width * (sum - lo * count));
                 assert_eq!(above + below, 2 * width * width * count);
             }

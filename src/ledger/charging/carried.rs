@@ -21,7 +21,7 @@ use crate::ledger::records::analyst::{self, OWNER};
 use crate::ledger::records::chain::{LedgerEntry, Witness, plan_hash};
 use crate::ledger::records::kinds::SPENT;
 use crate::ledger::records::statements;
-use crate::ledger::records::sums::Sum;
+use crate::ledger::records::sums::EntrySum;
 use crate::privacy::{Cost, Notion, ParameterError, Tally};
 
 /// What was spent in another vault.
@@ -76,7 +76,7 @@ pub(crate) fn raise(
     }
     let catalog = store::load(connection)?;
     let people = catalog.people(&unit_domain);
-    let Sum { cost, tally } = witness.sum_by(&people, is_meant)?;
+    let EntrySum { cost, tally } = witness.sum_by(&people, is_meant)?;
     let missing = missing(least, cost, tally)?;
     if let Some(first) = missing.first() {
         let all = missing.iter().try_fold(Cost::zero(), |sum, cost| sum.plus(*cost))?;

@@ -24,7 +24,7 @@ use crate::catalog::store::{self, Fields};
 use crate::catalog::{Budget, Catalog, Cell, Touched};
 use crate::ledger::error::Fault;
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::sums::{Place, Sum};
+use crate::ledger::records::sums::{CellOfPeople, EntrySum};
 use crate::privacy::{Cost, ParameterError, Spend};
 
 /// Where a charge lands, and what it asks for there.
@@ -33,7 +33,7 @@ pub(crate) struct Landing {
     /// The cell; `None` for all cells.
     pub(crate) cell: Option<Cell>,
     /// What is asked for.
-    pub(crate) asked: Sum,
+    pub(crate) asked: EntrySum,
 }
 
 /// The cells that the entries of a request are charged to alone, as far as they are those of the present declarations.
@@ -66,7 +66,7 @@ pub(crate) fn landings(
 ) -> Result<Vec<Landing>, ParameterError> {
     let sum = |is_meant: &dyn Fn(&Option<Touched>) -> bool| {
         let costs = entries.iter().filter(|(touched, _)| is_meant(touched));
-        costs.map(|(_, cost)| *cost).try_fold(Sum::default(), Sum::with)
+        costs.map(|(_, cost)| *cost).try_fold(EntrySum::default(), EntrySum::with)
     };
     let cells: BTreeSet<&Cell> =
         entries.iter().filter_map(|(touched, _)| touched.as_ref()).flat_map(|t| &t.cells).collect();
@@ -92,9 +92,9 @@ pub(crate) fn spent_at(
     witness: &Witness,
     people: &BTreeSet<String>,
     is_meant: impl Fn(&str) -> bool,
-    place: Option<Place<'_>>,
+    place: Option<CellOfPeople<'_>>,
 ) -> Result<Spend, Fault> {
-    let Sum { cost, tally } = match place {
+    let EntrySum { cost, tally } = match place {
         Some(place) => witness.sum_at(people, is_meant, place)?,
         None => witness.sum_by(people, is_meant)?,
     };
@@ -103,8 +103,8 @@ pub(crate) fn spent_at(
 }
 
 /// A cell of these people.
-pub(crate) fn place<'a>(cells: &Cells<'a>, cell: &'a Cell) -> Place<'a> {
-    Place { unit_domain: &cells.table.name, since: cells.since, cell }
+pub(crate) fn place<'a>(cells: &Cells<'a>, cell: &'a Cell) -> CellOfPeople<'a> {
+    CellOfPeople { unit_domain: &cells.table.name, since: cells.since, cell }
 }
 
 /// Refuses cells that begin before charges that were made to later ones: what was folded would be spent once more.

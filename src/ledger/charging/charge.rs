@@ -27,7 +27,7 @@ use crate::ledger::charging::cells::{
 use crate::ledger::charging::slices::{SliceState, share_of, shares};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::chain::{LedgerEntry, Witness};
-use crate::ledger::records::sums::{Place, Sum};
+use crate::ledger::records::sums::{CellOfPeople, EntrySum};
 use crate::ledger::records::{quota, statements};
 use crate::privacy::{Cost, Loss, Notion, Spend, Tally};
 
@@ -268,7 +268,7 @@ fn price(
     let mut charged = Vec::with_capacity(touched.len());
     for account in &touched {
         let people = catalog.people(catalog.unit_domain_of(&account.budget));
-        let counted = |sum: &Sum| account.budget.counted(sum.cost, sum.tally);
+        let counted = |sum: &EntrySum| account.budget.counted(sum.cost, sum.tally);
         let mut dearest: Option<BudgetQuote> = None;
         for Landing { cell, asked } in &landings {
             let asked = match counted(asked) {
@@ -343,7 +343,11 @@ impl Site<'_> {
         }
     }
 
-    fn quoted_at(&self, place: Option<Place<'_>>, asked: Spend) -> Result<BudgetQuote, Fault> {
+    fn quoted_at(
+        &self,
+        place: Option<CellOfPeople<'_>>,
+        asked: Spend,
+    ) -> Result<BudgetQuote, Fault> {
         let Self { account, witness, people, analyst, catalog } = *self;
         let Budget { limit, promise, coupon, .. } = account.budget;
         let name = || account.budget.name.clone();

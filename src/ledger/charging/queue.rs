@@ -22,16 +22,16 @@ use crate::ledger::records::analyst;
 use crate::ledger::records::chain::Witness;
 
 /// The outcome of a request.
-pub(crate) type Outcome = Result<Charge, VaultError>;
+pub(crate) type ChargeOutcome = Result<Charge, VaultError>;
 
 /// The requests that wait for the next transaction, in the order of their arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    line: Mutex<Line>,
+    line: Mutex<ChargeQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct ChargeQueue {
     waiting: Vec<Arc<Ticket>>,
     /// Whether a thread leads; it will pass the lead on.
     led: bool,
@@ -41,15 +41,15 @@ struct Line {
 #[derive(Debug)]
 pub(crate) struct Ticket {
     request: ChargeRequest,
-    state: Mutex<State>,
+    state: Mutex<TicketState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-enum State {
+enum TicketState {
     Waits,
     Leads,
-    Done(Outcome),
+    Done(ChargeOutcome),
 }
 
 /// The lead; dropping it passes it on.
@@ -60,7 +60,7 @@ impl Queue {
     /// Adds a request at the end; it leads if no other request leads.
     pub(crate) fn join(&self, request: &ChargeRequest) -> Arc<Ticket> {
         let mut line = unpoisoned(&self.line);
-        let state = if line.led { State::Waits } else { State::Leads };
+        let state = if line.led { TicketState::Waits } else { TicketState::Leads };
         let (request, state) = (request.clone(), Mutex::new(state));
         let ticket = Arc::new(Ticket { request, state, changed: Condvar::new() });
         line.led = true;
@@ -69,13 +69,13 @@ impl Queue {
     }
 
     /// Waits until the request is done, or until the caller has to lead.
-    pub(crate) fn wait(&self, ticket: &Ticket) -> Result<Outcome, Lead<'_>> {
+    pub(crate) fn wait(&self, ticket: &Ticket) -> Result<ChargeOutcome, Lead<'_>> {
         let mut state = unpoisoned(&ticket.state);
         loop {
-            match std::mem::replace(&mut *state, State::Waits) {
-                State::Done(outcome) => return Ok(outcome),
-                State::Leads => return Err(Lead(self)),
-                State::Waits => {
+            match std::mem::replace(&mut *state, TicketState::Waits) {
+                TicketState::Done(outcome) => return Ok(outcome),
+                TicketState::Leads => return Err(Lead(self)),
+                TicketState::Waits => {
                     state = ticket.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }
@@ -92,7 +92,7 @@ impl Drop for Lead<'_> {
     fn drop(&mut self) {
         let mut line = unpoisoned(&self.0.line);
         match line.waiting.first() {
-            Some(next) => next.turn_to(State::Leads),
+            Some(next) => next.turn_to(TicketState::Leads),
             None => line.led = false,
         }
     }
@@ -100,14 +100,14 @@ impl Drop for Lead<'_> {
 
 impl Ticket {
     /// The outcome of a finished request; it can be taken once.
-    pub(crate) fn outcome(&self) -> Option<Outcome> {
-        match std::mem::replace(&mut *unpoisoned(&self.state), State::Waits) {
-            State::Done(outcome) => Some(outcome),
-            State::Waits | State::Leads => None,
+    pub(crate) fn outcome(&self) -> Option<ChargeOutcome> {
+        match std::mem::replace(&mut *unpoisoned(&self.state), TicketState::Waits) {
+            TicketState::Done(outcome) => Some(outcome),
+            TicketState::Waits | TicketState::Leads => None,
         }
     }
 
-    fn turn_to(&self, state: State) {
+    fn turn_to(&self, state: TicketState) {
         *unpoisoned(&self.state) = state;
         self.changed.notify_one();
     }
@@ -119,7 +119,7 @@ pub(crate) struct Group<'a> {
     queue: &'a Queue,
     path: &'a str,
     tickets: Vec<Arc<Ticket>>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<ChargeOutcome>,
 }
 
 /// If the group ends in a panic, requests without an outcome do not wait forever.
@@ -127,7 +127,7 @@ impl Drop for Group<'_> {
     fn drop(&mut self) {
         for ticket in self.tickets.drain(..) {
             let path = self.path.to_owned();
-            ticket.turn_to(State::Done(Err(VaultError::Poisoned { path })));
+            ticket.turn_to(TicketState::Done(Err(VaultError::Poisoned { path })));
         }
     }
 }
@@ -170,7 +170,9 @@ impl<'a> Group<'a> {
         let outcomes = std::mem::take(&mut self.outcomes);
         let tickets = std::mem::take(&mut self.tickets);
         let all_refused = outcomes.len() == tickets.len() && outcomes.iter().all(Result::is_err);
-        let done = |(ticket, outcome): (Arc<Ticket>, Outcome)| ticket.turn_to(State::Done(outcome));
+        let done = |(ticket, outcome): (Arc<Ticket>, ChargeOutcome)| {
+            ticket.turn_to(TicketState::Done(outcome))
+        };
         match committed {
             Err(error) if !all_refused => {
                 tickets.into_iter().map(|ticket| (ticket, Err(error.again()))).for_each(done);
@@ -185,7 +187,7 @@ fn pay_one(
     connection: &Connection,
     witness: &mut Witness,
     request: &ChargeRequest,
-) -> Result<Outcome, Fault> {
+) -> Result<ChargeOutcome, Fault> {
     connection.execute_batch("SAVEPOINT request")?;
     let mut staged = witness.clone();
     let paid = analyst::add(connection, &request.analyst)

@@ -21,7 +21,7 @@ use crate::catalog::{Budget, CatalogError, Slice, SliceOf};
 use crate::ledger::charging::cells::spent_at;
 use crate::ledger::error::Fault;
 use crate::ledger::records::chain::Witness;
-use crate::ledger::records::sums::Place;
+use crate::ledger::records::sums::CellOfPeople;
 use crate::privacy::Spend;
 
 /// A share of a budget: a slice, or what the slices leave to everyone else.
@@ -56,7 +56,7 @@ pub(crate) fn shares(
     account: &Account,
     witness: &Witness,
     people: &BTreeSet<String>,
-    place: Option<Place<'_>>,
+    place: Option<CellOfPeople<'_>>,
 ) -> Result<Vec<SliceState>, Fault> {
     let Account { budget, slices, .. } = account;
     if slices.is_empty() {
@@ -153,7 +153,7 @@ fn spent_by_others(
     slices: &[Slice],
     witness: &Witness,
     people: &BTreeSet<String>,
-    place: Option<Place<'_>>,
+    place: Option<CellOfPeople<'_>>,
 ) -> Result<Spend, Fault> {
     let has_slice = |analyst: &str| slices.iter().any(|slice| slice.analyst == analyst);
     spent_at(budget, witness, people, |analyst| !has_slice(analyst), place)

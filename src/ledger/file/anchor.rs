@@ -25,7 +25,7 @@ use rusqlite::Connection;
 
 use crate::catalog::store::Fields;
 use crate::ledger::error::{Fault, VaultError};
-use crate::ledger::file::place::Folder;
+use crate::ledger::file::place::SyncedFolder;
 use crate::ledger::records::chain::{self, Mark, Witness};
 
 /// The anchor of an open vault.
@@ -33,7 +33,7 @@ use crate::ledger::records::chain::{self, Mark, Witness};
 pub(crate) struct Anchor {
     path: PathBuf,
     shown: String,
-    folder: Folder,
+    folder: SyncedFolder,
     /// A sync of the anchor or of its folder has failed.
     unsynced: AtomicBool,
 }
@@ -53,7 +53,7 @@ impl Anchor {
             }
             Err(source) => return Err(VaultError::Anchor { anchor: shown, source }),
         };
-        let folder = Folder::for_file(&resolved);
+        let folder = SyncedFolder::for_file(&resolved);
         let folder =
             folder.map_err(|source| VaultError::Anchor { anchor: shown.clone(), source })?;
         let anchor = Self { path: resolved, shown, folder, unsynced: AtomicBool::new(false) };

@@ -4,33 +4,33 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::ledger::file::journal::State;
+use crate::ledger::file::journal::DatabaseState;
 
 /// Rows `T` under a seal `S`.
 #[derive(Debug)]
-pub(crate) struct Known<S, T>(Mutex<Option<Entry<S, T>>>);
+pub(crate) struct CachedRead<S, T>(Mutex<Option<Entry<S, T>>>);
 
 #[derive(Debug)]
 struct Entry<S, T> {
     seal: S,
     /// The state of the file in which they were seen last.
-    state: Option<State>,
+    state: Option<DatabaseState>,
     rows: Arc<T>,
 }
 
-impl<S, T> Default for Known<S, T> {
+impl<S, T> Default for CachedRead<S, T> {
     fn default() -> Self {
         Self(Mutex::new(None))
     }
 }
 
-impl<S: PartialEq, T> Known<S, T> {
+impl<S: PartialEq, T> CachedRead<S, T> {
     fn entry(&self) -> MutexGuard<'_, Option<Entry<S, T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The rows that were seen in this state, which has to be known.
-    pub(crate) fn at(&self, state: Option<State>) -> Option<Arc<T>> {
+    pub(crate) fn at(&self, state: Option<DatabaseState>) -> Option<Arc<T>> {
         let entry = self.entry();
         let seen = entry.as_ref().filter(|entry| state.is_some() && entry.state == state);
         seen.map(|entry| Arc::clone(&entry.rows))
@@ -44,7 +44,7 @@ impl<S: PartialEq, T> Known<S, T> {
     }
 
     /// These rows were seen under this seal, in this state.
-    pub(crate) fn see(&self, seal: S, state: Option<State>, rows: Arc<T>) {
+    pub(crate) fn see(&self, seal: S, state: Option<DatabaseState>, rows: Arc<T>) {
         *self.entry() = Some(Entry { seal, state, rows });
     }
 }
@@ -56,7 +56,7 @@ impl<S: PartialEq, T> Known<S, T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// The state of the file.
-    pub(crate) state: State,
+    pub(crate) state: DatabaseState,
     /// The first second of the day, since 1970.
     pub(crate) day: i64,
 }

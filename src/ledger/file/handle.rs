@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::anchor::Anchor;
-use crate::ledger::file::place::Place;
+use crate::ledger::file::place::VaultPlace;
 use crate::ledger::file::{home, schema};
 use crate::ledger::records::chain::Witness;
 
@@ -30,13 +30,13 @@ pub(crate) struct Handle {
     /// in memory alone, so that opening it again proves nothing.
     pub(crate) unsynced: bool,
     /// The place of the file; `None` for a vault in memory.
-    pub(crate) place: Option<Arc<Place>>,
+    pub(crate) place: Option<Arc<VaultPlace>>,
     pub(crate) anchor: Option<Anchor>,
 }
 
 impl Handle {
     /// A new handle without an anchor, which has followed nothing yet.
-    pub(crate) fn new(connection: Connection, place: Option<Arc<Place>>) -> Self {
+    pub(crate) fn new(connection: Connection, place: Option<Arc<VaultPlace>>) -> Self {
         let witness = Witness::default();
         Self { connection, witness, poisoned: false, unsynced: false, place, anchor: None }
     }
@@ -53,7 +53,7 @@ impl Handle {
 
     /// Refuses if the vault's home is elsewhere, or if the vault has an anchor that this handle lacks.
     pub(crate) fn at_home(&self, connection: &Connection, path: &str) -> Result<(), Fault> {
-        let home = self.place.as_deref().map(Place::home);
+        let home = self.place.as_deref().map(VaultPlace::home);
         home::check(connection, home, self.anchor.is_some(), path)
     }
 

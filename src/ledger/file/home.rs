@@ -14,7 +14,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::catalog::store::{self, Fields, Kind};
+use crate::catalog::store::{self, Fields, SealedRows};
 use crate::ledger::error::{Fault, VaultError};
 
 /// The table of the home. A vault in memory has no row.
@@ -57,7 +57,7 @@ pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
 /// [`Fault::Damage`] if it differs from its seal.
 pub(crate) fn read(connection: &Connection) -> Result<Option<Remembered>, Fault> {
     let found = row(connection)?;
-    store::check_seal(connection, Kind::Home, digest(found.as_ref()))?;
+    store::check_seal(connection, SealedRows::Home, digest(found.as_ref()))?;
     Ok(found)
 }
 
@@ -122,7 +122,7 @@ fn row(connection: &Connection) -> Result<Option<Remembered>, Fault> {
 }
 
 fn reseal(connection: &Connection) -> Result<(), Fault> {
-    Ok(store::set_seal(connection, Kind::Home, digest(row(connection)?.as_ref()))?)
+    Ok(store::set_seal(connection, SealedRows::Home, digest(row(connection)?.as_ref()))?)
 }
 
 fn digest(remembered: Option<&Remembered>) -> [u8; 32] {

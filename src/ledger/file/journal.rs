@@ -32,7 +32,7 @@ pub(crate) struct Journal {
 
 /// The state of a database file, from its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct DatabaseState {
     /// The file's change counter.
     counter: u32,
     /// The number of its pages.
@@ -81,7 +81,7 @@ impl Journal {
     ///
     /// # Guarantee
     /// False if two or more transactions were committed to the file since the journal was begun.
-    pub(crate) fn fits(&self, state: State) -> bool {
+    pub(crate) fn fits(&self, state: DatabaseState) -> bool {
         match self.counter {
             Some(before) => state.counter == before || state.counter == before.wrapping_add(1),
             // The file was being created.
@@ -91,7 +91,7 @@ impl Journal {
     }
 }
 
-impl State {
+impl DatabaseState {
     /// Reads the header of a database file; `None` for a file that is too short for one.
     ///
     /// # Errors
@@ -154,7 +154,8 @@ mod tests {
     fn the_counter_is_that_of_page_1() {
         let read = |bytes: Vec<u8>| Journal::read(&mut Cursor::new(bytes)).unwrap();
         let found = read(journal(2, &[2, 1], 17)).unwrap();
-        let state = |counter, pages| State { counter, pages, free: [0; 2], is_journaled: true };
+        let state =
+            |counter, pages| DatabaseState { counter, pages, free: [0; 2], is_journaled: true };
         assert!(found.fits(state(17, 3)) && found.fits(state(18, 9)));
         for counter in [16, 19, 20, 0] {
             assert!(!found.fits(state(counter, 3)), "{counter}");

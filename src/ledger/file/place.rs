@@ -17,29 +17,29 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::ledger::error::VaultError;
 use crate::ledger::file::home::Home;
-use crate::ledger::file::journal::{Journal, State};
+use crate::ledger::file::journal::{DatabaseState, Journal};
 
 /// How often to read a journal again if it changes meanwhile because another program charges.
 const LOOKS: usize = 1_000;
 
 /// A path, the file that it named when it was opened, and the folder of that file.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct VaultPlace {
     path: PathBuf,
     journal: PathBuf,
-    file: Identity,
+    file: FileIdentity,
     home: Home,
-    folder: Folder,
+    folder: SyncedFolder,
 }
 
 /// The identity of a file among all files that exist at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Identity {
+struct FileIdentity {
     device: u64,
     inode: u64,
 }
 
-impl Identity {
+impl FileIdentity {
     #[cfg(unix)]
     fn from_metadata(metadata: &fs::Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
@@ -64,7 +64,7 @@ fn links(_: &fs::Metadata) -> u64 {
     1
 }
 
-impl Place {
+impl VaultPlace {
     /// The place of the file that a path names now.
     ///
     /// This does not open the file, because closing it would drop the locks that this process holds on it through SQLite.
@@ -75,10 +75,10 @@ impl Place {
     /// If the file does not exist, or its folder cannot be read.
     pub(crate) fn from_path(path: &Path) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
-        let file = Identity::from_metadata(&fs::metadata(&path)?);
+        let file = FileIdentity::from_metadata(&fs::metadata(&path)?);
         // SQLite resolves links before it names the journal.
         let resolved = fs::canonicalize(&path)?;
-        let folder = Folder::for_file(&resolved)?;
+        let folder = SyncedFolder::for_file(&resolved)?;
         let name = resolved.file_name().unwrap_or_default();
         let home = Home {
             name: name.as_encoded_bytes().to_vec(),
@@ -108,7 +108,7 @@ impl Place {
     pub(crate) fn check(&self, shown: &str) -> Result<(), VaultError> {
         let path = || shown.to_owned();
         match fs::metadata(&self.path) {
-            Ok(found) if Identity::from_metadata(&found) != self.file => {
+            Ok(found) if FileIdentity::from_metadata(&found) != self.file => {
                 Err(VaultError::Moved { path: path() })
             }
             Ok(found) if links(&found) > 1 => {
@@ -154,20 +154,20 @@ impl Place {
     ///
     /// # Errors
     /// The error of the system.
-    pub(crate) fn state(&self) -> io::Result<Option<State>> {
-        static KEPT: Mutex<BTreeMap<Identity, fs::File>> = Mutex::new(BTreeMap::new());
+    pub(crate) fn state(&self) -> io::Result<Option<DatabaseState>> {
+        static KEPT: Mutex<BTreeMap<FileIdentity, fs::File>> = Mutex::new(BTreeMap::new());
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = kept.get_mut(&self.file) {
-            return State::read(file);
+            return DatabaseState::read(file);
         }
         let file = fs::File::open(&self.path)?;
-        let found = Identity::from_metadata(&file.metadata()?);
+        let found = FileIdentity::from_metadata(&file.metadata()?);
         if found != self.file {
             // The file was replaced just now, and a write will report it. Keep this file open too: it may be another open vault.
             kept.entry(found).or_insert(file);
             return Ok(None);
         }
-        State::read(kept.entry(found).or_insert(file))
+        DatabaseState::read(kept.entry(found).or_insert(file))
     }
 
     /// Makes the names in the folder durable.
@@ -188,12 +188,12 @@ impl Place {
 ///
 /// On systems other than Unix, a folder cannot be opened as a file, and the system itself makes its names durable.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct SyncedFolder {
     #[cfg(unix)]
     file: fs::File,
 }
 
-impl Folder {
+impl SyncedFolder {
     /// The folder that contains a file.
     ///
     /// # Errors
@@ -209,7 +209,7 @@ impl Folder {
     /// The folder's inode.
     fn inode(&self) -> io::Result<u64> {
         #[cfg(unix)]
-        return Ok(Identity::from_metadata(&self.file.metadata()?).inode);
+        return Ok(FileIdentity::from_metadata(&self.file.metadata()?).inode);
         #[cfg(not(unix))]
         Ok(0)
     }

@@ -9,7 +9,7 @@
 
 use rusqlite::{Connection, params};
 
-use crate::catalog::store::{self, Fields, Kind};
+use crate::catalog::store::{self, Fields, SealedRows};
 use crate::ledger::error::{Fault, VaultError};
 
 /// Refuses a name that no analyst may have: one with other characters, or one that looks like the owner's name.
@@ -50,13 +50,13 @@ pub(crate) fn add(connection: &Connection, name: &str) -> Result<(), Fault> {
 /// All admitted analysts in order, checked against the seal.
 pub(crate) fn all(connection: &Connection) -> Result<Vec<String>, Fault> {
     let names = rows(connection)?;
-    store::check_seal(connection, Kind::Analysts, digest(&names))?;
+    store::check_seal(connection, SealedRows::Analysts, digest(&names))?;
     Ok(names)
 }
 
 /// Seals the list as it is.
 pub(crate) fn reseal(connection: &Connection) -> Result<(), Fault> {
-    Ok(store::set_seal(connection, Kind::Analysts, digest(&rows(connection)?))?)
+    Ok(store::set_seal(connection, SealedRows::Analysts, digest(&rows(connection)?))?)
 }
 
 fn rows(connection: &Connection) -> Result<Vec<String>, Fault> {

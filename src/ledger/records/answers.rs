@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::catalog::name::check_name;
-use crate::catalog::store::{self, Fields, Kind};
+use crate::catalog::store::{self, Fields, SealedRows};
 use crate::catalog::{CatalogError, quoted};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst::{self, OWNER};
@@ -144,7 +144,7 @@ pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
 /// [`Fault::Damage`] if a table or a grant is not what was stored.
 pub(crate) fn all(connection: &Connection) -> Result<Vec<ReleaseTable>, Fault> {
     let (tables, grants) = (rows(connection)?, grants(connection)?);
-    store::check_seal(connection, Kind::Answers, digest_of_all(&tables, &grants))?;
+    store::check_seal(connection, SealedRows::Answers, digest_of_all(&tables, &grants))?;
     Ok(tables)
 }
 
@@ -553,5 +553,5 @@ fn digest_of_all(tables: &[ReleaseTable], grants: &[(String, String)]) -> [u8; 3
 
 fn reseal(connection: &Connection) -> Result<(), Fault> {
     let digest = digest_of_all(&rows(connection)?, &grants(connection)?);
-    Ok(store::set_seal(connection, Kind::Answers, digest)?)
+    Ok(store::set_seal(connection, SealedRows::Answers, digest)?)
 }

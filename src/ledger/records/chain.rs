@@ -17,11 +17,11 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::catalog::store::{self, Fields, Kind};
+use crate::catalog::store::{self, Fields, SealedRows};
 use crate::catalog::{Budget, Touched};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::checkpoint::{self, Checkpoint};
-use crate::ledger::records::sums::{Place, Sum, Sums};
+use crate::ledger::records::sums::{CellOfPeople, EntrySum, Sums};
 use crate::ledger::records::{time, touched};
 use crate::privacy::{Cost, ParameterError, Spend};
 use crate::sampler::QueryRng;
@@ -104,7 +104,7 @@ impl Witness {
         budget: &Budget,
         unit_domains: &BTreeSet<String>,
     ) -> Result<Option<Spend>, Fault> {
-        let Sum { cost, tally } = self.sum_by(unit_domains, |_| true)?;
+        let EntrySum { cost, tally } = self.sum_by(unit_domains, |_| true)?;
         Ok(budget.counted(cost, tally))
     }
 
@@ -127,7 +127,7 @@ impl Witness {
         &self,
         unit_domains: &BTreeSet<String>,
         is_meant: impl Fn(&str) -> bool,
-    ) -> Result<Sum, Fault> {
+    ) -> Result<EntrySum, Fault> {
         Ok(self.spent.at(unit_domains, is_meant, None)?)
     }
 
@@ -139,8 +139,8 @@ impl Witness {
         &self,
         unit_domains: &BTreeSet<String>,
         is_meant: impl Fn(&str) -> bool,
-        place: Place<'_>,
-    ) -> Result<Sum, Fault> {
+        place: CellOfPeople<'_>,
+    ) -> Result<EntrySum, Fault> {
         Ok(self.spent.at(unit_domains, is_meant, Some(place))?)
     }
 
@@ -228,7 +228,7 @@ impl Witness {
     /// Checks that the chain was followed to the sealed end of the ledger and of its checkpoints.
     pub(crate) fn check_end(&self, connection: &Connection) -> Result<(), Fault> {
         checkpoint::check_end(connection, self.sequence)?;
-        Ok(store::check_seal(connection, Kind::Ledger, self.chain)?)
+        Ok(store::check_seal(connection, SealedRows::Ledger, self.chain)?)
     }
 
     /// The sums of the ledger, as far as the chain was followed.
@@ -252,7 +252,7 @@ impl Witness {
             entry.nonce = QueryRng::nonce().map_err(VaultError::Entropy)?;
             self.push(connection, entry)?;
         }
-        store::set_seal(connection, Kind::Ledger, self.chain)?;
+        store::set_seal(connection, SealedRows::Ledger, self.chain)?;
         Ok(first)
     }
 
@@ -291,7 +291,7 @@ pub(crate) fn check_link(before: &Mark, entry: &LedgerEntry) -> Result<(), Fault
 
 /// Seals a ledger without entries.
 pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
-    Ok(store::set_seal(connection, Kind::Ledger, Witness::default().chain)?)
+    Ok(store::set_seal(connection, SealedRows::Ledger, Witness::default().chain)?)
 }
 
 /// The stored entries after one number up to another, oldest first.

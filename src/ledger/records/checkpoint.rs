@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::catalog::Cell;
 use crate::catalog::store::Fields;
 use crate::ledger::error::Fault;
-use crate::ledger::records::sums::{Asked, Sum, Sums};
+use crate::ledger::records::sums::{EntrySum, SumOwner, Sums};
 use crate::privacy::{Cost, Tally};
 
 /// The number of entries between two checkpoints.
@@ -161,7 +161,7 @@ fn damage() -> Fault {
 }
 
 /// The numbers of a sum: four amounts, how many entries they are of, and the largest ε of one of them.
-fn all(sum: &Sum) -> [Option<i64>; 6] {
+fn all(sum: &EntrySum) -> [Option<i64>; 6] {
     let [epsilon, delta, rho, rho_delta] = sum.cost.amounts();
     let Tally { releases, dearest } = sum.tally;
     [epsilon, delta, rho, rho_delta, Some(releases), Some(dearest)]
@@ -175,8 +175,8 @@ fn text<W: Serialize>(sums: impl Iterator<Item = (W, Vec<Option<i64>>)>) -> Stri
 
 /// The inverse of [`wide_text`] and [`narrow_text`]; `None` for any other texts.
 fn sums_of(wide: &str, narrow: &str) -> Option<Sums> {
-    type Stored = (Asked, i64, Option<String>);
-    let wide: Vec<(Asked, [Option<i64>; 6])> = serde_json::from_str(wide).ok()?;
+    type Stored = (SumOwner, i64, Option<String>);
+    let wide: Vec<(SumOwner, [Option<i64>; 6])> = serde_json::from_str(wide).ok()?;
     let narrow: Vec<(Stored, [Option<i64>; 6])> = serde_json::from_str(narrow).ok()?;
     let mut sums = Sums::default();
     for (asked, numbers) in wide {
@@ -189,10 +189,10 @@ fn sums_of(wide: &str, narrow: &str) -> Option<Sums> {
     Some(sums)
 }
 
-fn sum_of(numbers: [Option<i64>; 6]) -> Option<Sum> {
+fn sum_of(numbers: [Option<i64>; 6]) -> Option<EntrySum> {
     let [epsilon, delta, rho, rho_delta, releases, dearest] = numbers;
     let cost = Cost::from_amounts(epsilon.zip(delta), (rho?, rho_delta?));
-    Some(Sum { cost, tally: Tally { releases: releases?, dearest: dearest? } })
+    Some(EntrySum { cost, tally: Tally { releases: releases?, dearest: dearest? } })
 }
 
 /// The text of the sums for all cells.
@@ -217,14 +217,14 @@ mod tests {
         let wide = [
             (
                 (vec!["a \"quoted\" name".to_owned(), "b".to_owned()], "lab".to_owned()),
-                Sum {
+                EntrySum {
                     cost: Cost::from_amounts(Some((i64::MAX, 0)), (1, i64::MAX)),
                     tally: Tally { releases: 3, dearest: i64::MAX },
                 },
             ),
             (
                 (vec!["rho".to_owned()], "co-owner".to_owned()),
-                Sum { cost: Cost::from_amounts(None, (2, 3)), tally: Tally::default() },
+                EntrySum { cost: Cost::from_amounts(None, (2, 3)), tally: Tally::default() },
             ),
         ];
         let cells = [(Cell::Value("Oslo".to_owned()), wide[0].1), (Cell::Other, wide[1].1)];

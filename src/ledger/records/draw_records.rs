@@ -70,7 +70,7 @@ pub(crate) struct KeptDraw {
 
 /// Draws of a statement that wait to be kept, each under its key.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingDraws {
     pub(crate) draws: Vec<([u8; 32], KeptDraw)>,
     pub(crate) analyst: String,
     pub(crate) statement: String,
@@ -78,7 +78,7 @@ pub(crate) struct Waiting {
     pub(crate) is_kept: Arc<AtomicBool>,
 }
 
-impl Waiting {
+impl WaitingDraws {
     /// Keeps them; as [`keep`].
     pub(crate) fn keep(&self, connection: &Connection, witness: &mut Witness) -> Result<(), Fault> {
         self.draws.iter().try_for_each(|(key, draw)| {

@@ -12,7 +12,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::catalog::store::{self, Fields, Kind};
+use crate::catalog::store::{self, Fields, SealedRows};
 use crate::ledger::error::Fault;
 use crate::ledger::records::time;
 use crate::privacy::ParameterError;
@@ -53,7 +53,7 @@ pub struct Declared {
 
 /// Seals a history without entries.
 pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
-    Ok(store::set_seal(connection, Kind::History, [0; 32])?)
+    Ok(store::set_seal(connection, SealedRows::History, [0; 32])?)
 }
 
 /// Appends changes; the caller holds the write lock.
@@ -73,7 +73,7 @@ pub(crate) fn append(
         )
         .optional()?;
     let (mut sequence, mut chain): (i64, [u8; 32]) = last.unwrap_or_default();
-    store::check_seal(connection, Kind::History, chain)?;
+    store::check_seal(connection, SealedRows::History, chain)?;
     let at = time::now()?;
     for change in changes {
         sequence = sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
@@ -84,7 +84,7 @@ pub(crate) fn append(
             params![entry.sequence, entry.at, entry.analyst, entry.change, chain],
         )?;
     }
-    Ok(store::set_seal(connection, Kind::History, chain)?)
+    Ok(store::set_seal(connection, SealedRows::History, chain)?)
 }
 
 /// How many changes an analyst has made today (UTC).
@@ -119,7 +119,7 @@ pub(crate) fn all(connection: &Connection) -> Result<Vec<Declared>, Fault> {
         before = chain;
         entries.push(entry);
     }
-    store::check_seal(connection, Kind::History, before)?;
+    store::check_seal(connection, SealedRows::History, before)?;
     Ok(entries)
 }
 

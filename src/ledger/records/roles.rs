@@ -11,7 +11,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::catalog::CatalogError;
-use crate::catalog::store::{self, Fields, Kind};
+use crate::catalog::store::{self, Fields, SealedRows};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
 use crate::sampler::QueryRng;
@@ -102,7 +102,7 @@ pub(crate) fn initialise(connection: &Connection) -> Result<(), Fault> {
 /// [`Fault::Damage`] if a role is not what was declared.
 pub(crate) fn all(connection: &Connection) -> Result<Vec<Role>, Fault> {
     let roles = rows(connection)?;
-    store::check_seal(connection, Kind::Roles, digest(&roles, secret(connection)?))?;
+    store::check_seal(connection, SealedRows::Roles, digest(&roles, secret(connection)?))?;
     Ok(roles)
 }
 
@@ -168,7 +168,7 @@ fn write(connection: &Connection, role: &Role) -> Result<(), Fault> {
 /// Seals the roles as they are.
 fn reseal(connection: &Connection) -> Result<(), Fault> {
     let digest = digest(&rows(connection)?, secret(connection)?);
-    Ok(store::set_seal(connection, Kind::Roles, digest)?)
+    Ok(store::set_seal(connection, SealedRows::Roles, digest)?)
 }
 
 fn rows(connection: &Connection) -> Result<Vec<Role>, Fault> {

@@ -22,24 +22,24 @@ use crate::catalog::{Cell, Touched};
 use crate::privacy::{Cost, ParameterError, Tally};
 
 /// Whose entries a sum has: the unit domains that they name, and the analyst who asked.
-pub(crate) type Asked = (Vec<String>, String);
+pub(crate) type SumOwner = (Vec<String>, String);
 
 /// The entries of one analyst for one set of unit domains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sum {
+pub(crate) struct EntrySum {
     /// What they cost together.
     pub(crate) cost: Cost,
     /// How many they are, and the largest ε of one of them.
     pub(crate) tally: Tally,
 }
 
-impl Default for Sum {
+impl Default for EntrySum {
     fn default() -> Self {
         Self { cost: Cost::zero(), tally: Tally::default() }
     }
 }
 
-impl Sum {
+impl EntrySum {
     /// The sum with one more entry.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Sum {
 
 /// One cell of the people of a unit domain, since its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place<'a> {
+pub(crate) struct CellOfPeople<'a> {
     /// The unit domain.
     pub(crate) unit_domain: &'a str,
     /// When its cells began.
@@ -89,9 +89,9 @@ pub(crate) struct Place<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     /// The entries for all cells.
-    pub(crate) wide: BTreeMap<Asked, Sum>,
+    pub(crate) wide: BTreeMap<SumOwner, EntrySum>,
     /// The entries for single cells, by beginning and cell. An entry for several cells is in the sum of each.
-    pub(crate) narrow: BTreeMap<(Asked, i64), BTreeMap<Cell, Sum>>,
+    pub(crate) narrow: BTreeMap<(SumOwner, i64), BTreeMap<Cell, EntrySum>>,
 }
 
 impl Sums {
@@ -101,7 +101,7 @@ impl Sums {
     /// [`ParameterError::Overflow`].
     pub(crate) fn add(
         &mut self,
-        asked: Asked,
+        asked: SumOwner,
         touched: Option<&Touched>,
         cost: Cost,
     ) -> Result<(), ParameterError> {
@@ -128,15 +128,15 @@ impl Sums {
         &self,
         unit_domains: &BTreeSet<String>,
         is_meant: impl Fn(&str) -> bool,
-        place: Option<Place<'_>>,
-    ) -> Result<Sum, ParameterError> {
-        let is_asked = |(names, analyst): &Asked| {
+        place: Option<CellOfPeople<'_>>,
+    ) -> Result<EntrySum, ParameterError> {
+        let is_asked = |(names, analyst): &SumOwner| {
             is_meant(analyst) && names.iter().any(|name| unit_domains.contains(name))
         };
         let wide = self.wide.iter().filter(|(asked, _)| is_asked(asked));
-        let mut all = wide.map(|(_, sum)| *sum).try_fold(Sum::default(), Sum::plus)?;
+        let mut all = wide.map(|(_, sum)| *sum).try_fold(EntrySum::default(), EntrySum::plus)?;
         // The analysts of one beginning together, before the dearest cell is looked for.
-        let mut beginnings: BTreeMap<(&[String], i64), BTreeMap<&Cell, Sum>> = BTreeMap::new();
+        let mut beginnings: BTreeMap<(&[String], i64), BTreeMap<&Cell, EntrySum>> = BTreeMap::new();
         for ((asked, since), cells) in self.narrow.iter().filter(|((asked, _), _)| is_asked(asked))
         {
             let sums = beginnings.entry((&asked.0, *since)).or_default();
@@ -149,7 +149,7 @@ impl Sums {
             let here = place.filter(|place| {
                 place.since == since && matches!(names, [name] if name == place.unit_domain)
             });
-            let most = || cells.values().copied().reduce(Sum::most);
+            let most = || cells.values().copied().reduce(EntrySum::most);
             let own = match here {
                 Some(place) => cells.get(place.cell).copied(),
                 None => most(),
@@ -160,13 +160,13 @@ impl Sums {
     }
 
     /// Whose entries there are.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = &Asked> {
+    pub(crate) fn asked(&self) -> impl Iterator<Item = &SumOwner> {
         self.wide.keys().chain(self.narrow.keys().map(|(asked, _)| asked))
     }
 
     /// The newest beginning of cells of a unit domain to which anything was charged.
     pub(crate) fn newest_beginning(&self, unit_domain: &str) -> Option<i64> {
-        let own = |((names, _), _): &&(Asked, i64)| matches!(names.as_slice(), [name] if name == unit_domain);
+        let own = |((names, _), _): &&(SumOwner, i64)| matches!(names.as_slice(), [name] if name == unit_domain);
         self.narrow.keys().filter(own).map(|(_, since)| *since).max()
     }
 }
@@ -186,7 +186,7 @@ mod tests {
 
     fn epsilon(sums: &Sums, place: Option<(i64, &str)>) -> i64 {
         let cell = place.map(|(_, cell)| Cell::Value(cell.to_owned()));
-        let place = place.zip(cell.as_ref()).map(|((since, _), cell)| Place {
+        let place = place.zip(cell.as_ref()).map(|((since, _), cell)| CellOfPeople {
             unit_domain: "people",
             since,
             cell,
@@ -229,12 +229,12 @@ mod tests {
 
     #[test]
     fn the_larger_of_two_sums_is_larger_in_each_part() {
-        let one = Sum::default().with(Cost::from_amounts(Some((5, 1)), (1, 9))).unwrap();
-        let other = Sum::default().with(Cost::from_amounts(Some((3, 4)), (2, 8))).unwrap();
+        let one = EntrySum::default().with(Cost::from_amounts(Some((5, 1)), (1, 9))).unwrap();
+        let other = EntrySum::default().with(Cost::from_amounts(Some((3, 4)), (2, 8))).unwrap();
         let most = one.most(other);
         assert_eq!(most.cost.amounts(), [Some(5), Some(4), Some(2), Some(9)]);
         assert_eq!(most.tally, Tally { releases: 1, dearest: 5 });
-        let none = Sum::default().with(Cost::from_amounts(None, (1, 0))).unwrap();
+        let none = EntrySum::default().with(Cost::from_amounts(None, (1, 0))).unwrap();
         assert_eq!(one.most(none).cost.amounts(), [None, None, Some(1), Some(9)]);
     }
 }

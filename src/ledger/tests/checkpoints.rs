@@ -11,7 +11,7 @@ use super::damage::{alter, dump};
 use super::{entry, epsilon, file, request, spend, total};
 use crate::ledger::charging::charge;
 use crate::ledger::records::checkpoint::{self, Checkpoint};
-use crate::ledger::records::sums::{Sum, Sums};
+use crate::ledger::records::sums::{EntrySum, Sums};
 use crate::ledger::{ChargeRequest, Vault, VaultError};
 use crate::privacy::{Cost, Epsilon, Loss, Rational};
 
@@ -197,7 +197,7 @@ fn a_wrong_sum_that_was_sealed_is_found_by_the_check() {
     assert_eq!((sum.tally.releases, sum.tally.dearest), (2_304, 1));
     let rho = sum.cost.amounts();
     let cost = Cost::from_amounts(Some((4, 0)), (rho[2].unwrap(), 0));
-    let wide = [((vec!["adult".to_owned()], "lab".to_owned()), Sum { cost, ..sum })].into();
+    let wide = [((vec!["adult".to_owned()], "lab".to_owned()), EntrySum { cost, ..sum })].into();
     let spent = Sums { wide, ..Sums::default() };
     alter(
         &path,

@@ -15,9 +15,9 @@ use std::sync::{Arc, TryLockError};
 use rusqlite::Connection;
 
 use crate::ledger::error::{Fault, VaultError};
-use crate::ledger::file::cached_read::{Known, Moment};
+use crate::ledger::file::cached_read::{CachedRead, Moment};
 use crate::ledger::file::handle::{Handle, in_snapshot};
-use crate::ledger::file::journal::State;
+use crate::ledger::file::journal::DatabaseState;
 use crate::ledger::records::time;
 use crate::ledger::vault::Vault;
 
@@ -32,7 +32,7 @@ impl Vault {
     ///
     /// A commit writes it before it counts, and removes its journal afterwards. So whoever finds it as it was knows that nothing was
     /// committed since. In a transaction that has read something it is that of the transaction, as nobody commits meanwhile.
-    fn state(&self) -> Option<State> {
+    fn state(&self) -> Option<DatabaseState> {
         let is_poisoned = match self.handle.try_lock() {
             Ok(handle) => handle.poisoned,
             Err(TryLockError::Poisoned(_)) => true,
@@ -54,7 +54,7 @@ impl Vault {
     /// Those of `seal` and `read`, and a variant of [`VaultError`] if the file cannot be read.
     pub(super) fn known<S: Copy + PartialEq, T>(
         &self,
-        known: &Known<S, T>,
+        known: &CachedRead<S, T>,
         seal: impl FnOnce(&Connection) -> Result<S, Fault>,
         read: impl FnOnce(&Connection) -> Result<T, Fault>,
     ) -> Result<Arc<T>, VaultError> {

@@ -20,7 +20,7 @@ use crate::ledger::charging::{carried, charge, moves};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::analyst;
 use crate::ledger::records::roles::{self, Role};
-use crate::ledger::records::sums::Sum;
+use crate::ledger::records::sums::EntrySum;
 use crate::ledger::vault::budgets::{account, covered, state};
 use crate::ledger::vault::{BudgetState, Vault};
 use crate::privacy::{Cost, Spend};
@@ -233,7 +233,7 @@ impl Vault {
             let spent_on = |names: &BTreeSet<String>| -> Result<Spending, Fault> {
                 let has_tally = counts(names);
                 let spent = |is_meant: &dyn Fn(&str) -> bool| -> Result<Elsewhere, Fault> {
-                    let Sum { cost, tally } = witness.sum_by(names, is_meant)?;
+                    let EntrySum { cost, tally } = witness.sum_by(names, is_meant)?;
                     Ok(Elsewhere { cost, tally: has_tally.then_some(tally) })
                 };
                 let budgets = names.iter().flat_map(|name| catalog.budgets_of(name));

@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, Replay, alter, numbers, store};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::cached_read::Moment;
 use crate::ledger::file::handle::Handle;
-use crate::ledger::records::draw_records::{self, KeptDraw, Waiting};
+use crate::ledger::records::draw_records::{self, KeptDraw, WaitingDraws};
 use crate::ledger::vault::Vault;
 
 /// A draw that may be kept.
@@ -31,7 +31,7 @@ pub(crate) struct AskedDraw {
 
 /// The key of a draw under the present declarations, and the draw that is kept for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct DrawLookUp {
     /// The key.
     pub(crate) key: [u8; 32],
     /// The draw, if one is kept that the asker may see.
@@ -88,7 +88,7 @@ impl Vault {
         asked: &[AskedDraw],
         analyst: &str,
         planned: &Catalog,
-    ) -> Result<Vec<Option<Kept>>, VaultError> {
+    ) -> Result<Vec<Option<DrawLookUp>>, VaultError> {
         self.read(|connection, _| kept_for(connection, asked, analyst, planned))
     }
 
@@ -103,7 +103,7 @@ impl Vault {
         analyst: &str,
         charges: &[i64],
         planned: &Catalog,
-    ) -> Result<(Vec<Option<Kept>>, Noted), VaultError> {
+    ) -> Result<(Vec<Option<DrawLookUp>>, Noted), VaultError> {
         self.read(|connection, _| {
             let found = kept_for(connection, asked, analyst, planned)?;
             // Nobody commits while this transaction reads. The day is that of before, so that a note of yesterday is none.
@@ -131,7 +131,7 @@ impl Vault {
         statement: &str,
     ) -> Result<(), VaultError> {
         let is_kept = Arc::<AtomicBool>::default();
-        let own = Waiting {
+        let own = WaitingDraws {
             draws: draws.to_vec(),
             analyst: analyst.to_owned(),
             statement: statement.to_owned(),
@@ -151,7 +151,7 @@ impl Vault {
         }
     }
 
-    fn keep_all(&self, handle: &mut Handle, all: &[Waiting]) -> Result<(), VaultError> {
+    fn keep_all(&self, handle: &mut Handle, all: &[WaitingDraws]) -> Result<(), VaultError> {
         let done = self.keep_together(handle, all);
         if done.is_err() && all.len() > 1 {
             // What cannot be kept keeps nothing else from it.
@@ -164,7 +164,7 @@ impl Vault {
         done
     }
 
-    fn keep_together(&self, handle: &mut Handle, some: &[Waiting]) -> Result<(), VaultError> {
+    fn keep_together(&self, handle: &mut Handle, some: &[WaitingDraws]) -> Result<(), VaultError> {
         self.usable(handle)?;
         self.write_with(handle, |connection, witness| {
             witness.advance(connection)?;
@@ -214,7 +214,7 @@ fn kept_for(
     asked: &[AskedDraw],
     analyst: &str,
     planned: &Catalog,
-) -> Result<Vec<Option<Kept>>, Fault> {
+) -> Result<Vec<Option<DrawLookUp>>, Fault> {
     if !planned.version().is(&store::version(connection)?) {
         return Err(VaultError::Redeclared.into());
     }
@@ -234,7 +234,7 @@ fn kept_for(
         let numbers: Vec<(&str, i64)> =
             tables.iter().map(|table| (table.as_str(), numbers.of(table))).collect();
         let key = draw_records::key(identity, &numbers, contents);
-        Ok(Some(Kept { key, draw: draw_records::find(connection, &key, of)? }))
+        Ok(Some(DrawLookUp { key, draw: draw_records::find(connection, &key, of)? }))
     };
     asked.iter().map(one).collect()
 }

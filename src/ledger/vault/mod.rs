@@ -41,14 +41,14 @@ use crate::ledger::charging::moves;
 use crate::ledger::charging::queue::{Group, Queue};
 use crate::ledger::charging::slices::SliceState;
 use crate::ledger::error::{Fault, VaultError};
-use crate::ledger::file::cached_read::Known;
+use crate::ledger::file::cached_read::CachedRead;
 use crate::ledger::file::handle::{Handle, in_snapshot};
 use crate::ledger::file::home;
-use crate::ledger::file::place::Place;
+use crate::ledger::file::place::VaultPlace;
 use crate::ledger::records::analyst::OWNER;
 use crate::ledger::records::answers::ReleaseTable;
 use crate::ledger::records::chain::{LedgerEntry, Witness};
-use crate::ledger::records::draw_records::Waiting;
+use crate::ledger::records::draw_records::WaitingDraws;
 use crate::ledger::records::history::{self, Declared};
 use crate::ledger::records::roles::Roles;
 use crate::ledger::records::{analyst, answers, statements, time};
@@ -59,15 +59,15 @@ use crate::privacy::Spend;
 pub struct Vault {
     pub(super) path: String,
     /// The place of the file, as the handle has it, for looks that need no transaction.
-    pub(super) place: Option<Arc<Place>>,
+    pub(super) place: Option<Arc<VaultPlace>>,
     /// What was read of it, each with the seal that it was checked against: declarations, release tables and roles.
-    declared: Known<CatalogVersion, Catalog>,
-    released: Known<[u8; 32], Vec<ReleaseTable>>,
-    roles: Known<[u8; 32], Roles>,
+    declared: CachedRead<CatalogVersion, Catalog>,
+    released: CachedRead<[u8; 32], Vec<ReleaseTable>>,
+    roles: CachedRead<[u8; 32], Roles>,
     pub(super) handle: Mutex<Handle>,
     pub(super) queue: Queue,
     /// Draws that wait to be kept.
-    pub(super) keeping: Mutex<Vec<Waiting>>,
+    pub(super) keeping: Mutex<Vec<WaitingDraws>>,
 }
 
 /// The place in which a transaction requires the vault to be.
@@ -392,7 +392,7 @@ impl Vault {
         let mut lasting = false;
         let mut held = || {
             if whereabouts == Whereabouts::Home {
-                let home = place.as_deref().map(Place::home);
+                let home = place.as_deref().map(VaultPlace::home);
                 home::check(connection, home, anchor.is_some(), &self.path)?;
             }
             match anchor {

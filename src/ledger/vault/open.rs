@@ -17,10 +17,10 @@ use rusqlite::Connection;
 use crate::ledger::charging::queue::Queue;
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::file::anchor::Anchor;
-use crate::ledger::file::cached_read::Known;
+use crate::ledger::file::cached_read::CachedRead;
 use crate::ledger::file::handle::{Handle, connect, connect_to_read, in_snapshot};
 use crate::ledger::file::home::{self, Home};
-use crate::ledger::file::place::Place;
+use crate::ledger::file::place::VaultPlace;
 use crate::ledger::file::schema;
 use crate::ledger::file::wait::BUSY;
 use crate::ledger::records::analyst;
@@ -51,7 +51,7 @@ impl Vault {
             Err(error) => return Err(cannot_open(&shown, error)),
         }
         let made = connect(path, &shown, BUSY).and_then(|connection| {
-            let place = Place::from_path(path).map_err(|error| cannot_open(&shown, error))?;
+            let place = VaultPlace::from_path(path).map_err(|error| cannot_open(&shown, error))?;
             Self::make(connection, Some(place), &shown)
         });
         if made.is_err() {
@@ -304,7 +304,11 @@ impl Vault {
         Self::make(open().map_err(|fault: Fault| fault.at(shown))?, None, shown)
     }
 
-    fn make(connection: Connection, place: Option<Place>, path: &str) -> Result<Self, VaultError> {
+    fn make(
+        connection: Connection,
+        place: Option<VaultPlace>,
+        path: &str,
+    ) -> Result<Self, VaultError> {
         time::now()?;
         let home = place.as_ref().map(|place| place.home().clone());
         let vault = Self::over(connection, place, path.to_owned());
@@ -319,15 +323,15 @@ impl Vault {
         Ok(vault)
     }
 
-    fn over(connection: Connection, place: Option<Place>, path: String) -> Self {
+    fn over(connection: Connection, place: Option<VaultPlace>, path: String) -> Self {
         let place = place.map(Arc::new);
         let handle = Handle::new(connection, place.clone());
         Self {
             path,
             place,
-            declared: Known::default(),
-            released: Known::default(),
-            roles: Known::default(),
+            declared: CachedRead::default(),
+            released: CachedRead::default(),
+            roles: CachedRead::default(),
             handle: Mutex::new(handle),
             queue: Queue::default(),
             keeping: Mutex::default(),
@@ -336,7 +340,7 @@ impl Vault {
 }
 
 /// The place of a file that may be a vault, and its path for people; SQLite has not opened it yet.
-fn placed(path: &Path) -> Result<(Place, String), VaultError> {
+fn placed(path: &Path) -> Result<(VaultPlace, String), VaultError> {
     let shown = path.display().to_string();
     match fs::metadata(path) {
         Ok(found) if found.is_file() => {}
@@ -347,7 +351,7 @@ fn placed(path: &Path) -> Result<(Place, String), VaultError> {
         Err(error) => return Err(cannot_open(&shown, error)),
     }
     // Do this before SQLite opens the file: from here on the path must not name another file.
-    let place = Place::from_path(path).map_err(|error| cannot_open(&shown, error))?;
+    let place = VaultPlace::from_path(path).map_err(|error| cannot_open(&shown, error))?;
     place.check(&shown)?;
     place.check_journal(&shown)?;
     Ok((place, shown))

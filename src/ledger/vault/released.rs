@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use crate::catalog::store::{self, Kind};
+use crate::catalog::store::{self, SealedRows};
 use crate::ledger::error::VaultError;
 use crate::ledger::records::answers::{self, NewAnswer, ReleaseTable};
 use crate::ledger::vault::Vault;
@@ -17,7 +17,7 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Corrupt`] if one of them was altered, or the file cannot be read.
     pub(crate) fn release_tables(&self) -> Result<Arc<Vec<ReleaseTable>>, VaultError> {
-        let seal = |connection: &Connection| Ok(store::seal(connection, Kind::Answers)?);
+        let seal = |connection: &Connection| Ok(store::seal(connection, SealedRows::Answers)?);
         self.known(&self.released, seal, answers::all)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use crate::catalog::store::{self, Kind};
+use crate::catalog::store::{self, SealedRows};
 use crate::ledger::error::VaultError;
 use crate::ledger::records::roles::{self, Role, Roles};
 use crate::ledger::records::{analyst, answers, history, time};
@@ -159,7 +159,7 @@ impl Vault {
 
     /// All roles as they are now. Cheap if nothing has changed since the last call, as the server asks before each statement.
     fn known_roles(&self) -> Result<Arc<Roles>, VaultError> {
-        let seal = |connection: &Connection| Ok(store::seal(connection, Kind::Roles)?);
+        let seal = |connection: &Connection| Ok(store::seal(connection, SealedRows::Roles)?);
         self.known(&self.roles, seal, |connection| {
             Ok(Roles { all: roles::all(connection)?, secret: roles::secret(connection)? })
         })

@@ -40,11 +40,11 @@ pub(crate) struct Spent {
 struct Account<'a> {
     state: &'a BudgetState,
     people: BTreeSet<String>,
-    seen: Seen,
+    seen: ShownAnalysts,
 }
 
 /// The analysts whose charges are shown.
-enum Seen {
+enum ShownAnalysts {
     All,
     Only(String),
     /// Everyone without a slice.
@@ -57,11 +57,11 @@ impl<'a> Account<'a> {
         let BudgetState { budget, slices, .. } = state;
         let with_slices = catalog.slices(&budget.name).iter().map(|slice| slice.analyst.clone());
         let seen = match slices.as_slice() {
-            _ if reader == OWNER => Seen::All,
-            [] => Seen::All,
+            _ if reader == OWNER => ShownAnalysts::All,
+            [] => ShownAnalysts::All,
             [share, ..] => match &share.of {
-                SliceOf::Analyst(analyst) => Seen::Only(analyst.clone()),
-                SliceOf::EveryoneElse => Seen::Without(with_slices.collect()),
+                SliceOf::Analyst(analyst) => ShownAnalysts::Only(analyst.clone()),
+                SliceOf::EveryoneElse => ShownAnalysts::Without(with_slices.collect()),
             },
         };
         Self { state, people: catalog.people(catalog.unit_domain_of(budget)), seen }
@@ -70,9 +70,9 @@ impl<'a> Account<'a> {
     /// What an entry is of this budget for the reader; `None` if it is not charged to it, or not shown.
     fn share(&self, entry: &LedgerEntry) -> Option<Spend> {
         let is_shown = match &self.seen {
-            Seen::All => true,
-            Seen::Only(analyst) => entry.analyst == *analyst,
-            Seen::Without(analysts) => !analysts.contains(&entry.analyst),
+            ShownAnalysts::All => true,
+            ShownAnalysts::Only(analyst) => entry.analyst == *analyst,
+            ShownAnalysts::Without(analysts) => !analysts.contains(&entry.analyst),
         };
         let is_charged = entry.unit_domains.iter().any(|name| self.people.contains(name));
         if !is_shown || !is_charged {

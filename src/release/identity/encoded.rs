@@ -1,6 +1,6 @@
 //! Bytes that are equal only for equal values.
 //!
-//! In: values, names and lists. Out: an [`Encoded`], in which every field has its length before it, so that two lists of fields
+//! In: values, names and lists. Out: an [`EncodedFields`], in which every field has its length before it, so that two lists of fields
 //! are equal only field by field.
 
 use std::fmt::Debug;
@@ -11,9 +11,9 @@ use sha2::{Digest, Sha256};
 
 /// Fields, each with its length before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Encoded(Vec<u8>);
+pub(super) struct EncodedFields(Vec<u8>);
 
-impl Encoded {
+impl EncodedFields {
     /// Fields of this kind.
     pub(super) fn of(kind: &str) -> Self {
         let mut all = Self::default();
@@ -81,7 +81,7 @@ impl Encoded {
         self.text(&format!("{value:?}"));
     }
 
-    /// Every value of a column. `None` as for [`Encoded::scalar`].
+    /// Every value of a column. `None` as for [`EncodedFields::scalar`].
     pub(super) fn column(&mut self, column: &ArrayRef) -> Option<()> {
         self.debug(column.data_type());
         let mut values = Self::default();

@@ -20,19 +20,19 @@ use datafusion::logical_expr::{
     WindowFrameBound, WindowFunctionDefinition,
 };
 
-use super::encoded::Encoded;
+use super::encoded::EncodedFields;
 use crate::functions::{is_late_value, members_of};
 
 /// The columns that an expression reads, and the values that are released before its rows are read, by their names.
 #[derive(Clone, Copy)]
-pub(super) struct Scope<'a> {
-    pub(super) inputs: &'a [(&'a DFSchema, &'a [Encoded])],
-    pub(super) late: &'a BTreeMap<String, Encoded>,
+pub(super) struct ReadColumns<'a> {
+    pub(super) inputs: &'a [(&'a DFSchema, &'a [EncodedFields])],
+    pub(super) late: &'a BTreeMap<String, EncodedFields>,
 }
 
-impl Scope<'_> {
+impl ReadColumns<'_> {
     /// The writing of a column; `None` if no input has it, or several have.
-    fn column(&self, column: &Column) -> Option<Encoded> {
+    fn column(&self, column: &Column) -> Option<EncodedFields> {
         let mut found = self.inputs.iter().filter_map(|(schema, columns)| {
             columns.get(schema.maybe_index_of_column(column)?).cloned()
         });
@@ -40,12 +40,12 @@ impl Scope<'_> {
         found.next().is_none().then_some(one)
     }
 
-    fn all<'a>(&self, exprs: impl IntoIterator<Item = &'a Expr>) -> Option<Vec<Encoded>> {
+    fn all<'a>(&self, exprs: impl IntoIterator<Item = &'a Expr>) -> Option<Vec<EncodedFields>> {
         exprs.into_iter().map(|expr| of_expr(expr, *self)).collect()
     }
 
-    fn optional(&self, expr: Option<&Expr>) -> Option<Encoded> {
-        let mut all = Encoded::default();
+    fn optional(&self, expr: Option<&Expr>) -> Option<EncodedFields> {
+        let mut all = EncodedFields::default();
         match expr {
             Some(expr) => all.optional(Some(&of_expr(expr, *self)?)),
             None => all.optional(None),
@@ -53,14 +53,18 @@ impl Scope<'_> {
         Some(all)
     }
 
-    fn kind<'a>(&self, kind: &str, exprs: impl IntoIterator<Item = &'a Expr>) -> Option<Encoded> {
-        let mut all = Encoded::of(kind);
+    fn kind<'a>(
+        &self,
+        kind: &str,
+        exprs: impl IntoIterator<Item = &'a Expr>,
+    ) -> Option<EncodedFields> {
+        let mut all = EncodedFields::of(kind);
         all.list(&self.all(exprs)?);
         Some(all)
     }
 
-    fn sorts(&self, sorts: &[Sort]) -> Option<Encoded> {
-        let mut all = Encoded::default();
+    fn sorts(&self, sorts: &[Sort]) -> Option<EncodedFields> {
+        let mut all = EncodedFields::default();
         for Sort { expr, asc, nulls_first } in sorts {
             all.nested(&of_expr(expr, *self)?);
             all.debug(&(asc, nulls_first));
@@ -70,26 +74,26 @@ impl Scope<'_> {
 }
 
 /// An order of rows.
-pub(super) fn of_order(sorts: &[Sort], scope: Scope<'_>) -> Option<Encoded> {
+pub(super) fn of_order(sorts: &[Sort], scope: ReadColumns<'_>) -> Option<EncodedFields> {
     scope.sorts(sorts)
 }
 
 /// The conditions that all have to hold, each by itself.
-pub(super) fn conditions(predicate: &Expr, scope: Scope<'_>) -> Option<Vec<Encoded>> {
+pub(super) fn conditions(predicate: &Expr, scope: ReadColumns<'_>) -> Option<Vec<EncodedFields>> {
     scope.all(split_conjunction(predicate))
 }
 
 /// An expression over the columns of a scope, in few bytes.
-pub(super) fn of_expr(expr: &Expr, scope: Scope<'_>) -> Option<Encoded> {
-    written(expr, scope).map(Encoded::short)
+pub(super) fn of_expr(expr: &Expr, scope: ReadColumns<'_>) -> Option<EncodedFields> {
+    written(expr, scope).map(EncodedFields::short)
 }
 
-fn written(expr: &Expr, scope: Scope<'_>) -> Option<Encoded> {
+fn written(expr: &Expr, scope: ReadColumns<'_>) -> Option<EncodedFields> {
     match expr {
         Expr::Alias(alias) => of_expr(&alias.expr, scope),
         Expr::Column(column) => scope.column(column),
         Expr::Literal(value, _) => {
-            let mut all = Encoded::of("literal");
+            let mut all = EncodedFields::of("literal");
             all.scalar(value)?;
             Some(all)
         }
@@ -111,7 +115,7 @@ fn written(expr: &Expr, scope: Scope<'_>) -> Option<Encoded> {
             scope.kind(kind, [expr.as_ref(), low.as_ref(), high.as_ref()])
         }
         Expr::Case(Case { expr, when_then_expr, else_expr }) => {
-            let mut all = Encoded::of("case");
+            let mut all = EncodedFields::of("case");
             all.nested(&scope.optional(expr.as_deref())?);
             all.nested(&scope.optional(else_expr.as_deref())?);
             let branches = when_then_expr.iter().flat_map(|(when, then)| [&**when, &**then]);
@@ -139,13 +143,13 @@ fn written(expr: &Expr, scope: Scope<'_>) -> Option<Encoded> {
             if let Some(members) = members_of(func) {
                 let mut all = scope.kind("listed", args)?;
                 let one = |member: &ScalarValue| {
-                    let mut one = Encoded::default();
+                    let mut one = EncodedFields::default();
                     one.scalar(member).map(|()| one)
                 };
                 all.set(&members.iter().map(one).collect::<Option<Vec<_>>>()?);
                 return Some(all);
             }
-            let mut all = Encoded::of("function");
+            let mut all = EncodedFields::of("function");
             all.text(func.name());
             // The parameters of our own functions are fields of theirs.
             all.debug(func);
@@ -158,7 +162,7 @@ fn written(expr: &Expr, scope: Scope<'_>) -> Option<Encoded> {
             if func.signature().volatility != Volatility::Immutable {
                 return None;
             }
-            let mut all = Encoded::of("aggregate");
+            let mut all = EncodedFields::of("aggregate");
             all.text(func.name());
             all.debug(func);
             all.debug(&(distinct, null_treatment));
@@ -191,12 +195,12 @@ fn written(expr: &Expr, scope: Scope<'_>) -> Option<Encoded> {
 }
 
 /// AND and OR are sets of what they join, = and <> have no sides, and < is written as >.
-fn of_binary(binary: &BinaryExpr, scope: Scope<'_>) -> Option<Encoded> {
+fn of_binary(binary: &BinaryExpr, scope: ReadColumns<'_>) -> Option<EncodedFields> {
     let BinaryExpr { left, op, right } = binary;
     if matches!(op, Operator::And | Operator::Or) {
         let mut members = Vec::new();
         gather(binary, *op, &mut members);
-        let mut all = Encoded::of("binary");
+        let mut all = EncodedFields::of("binary");
         all.debug(op);
         all.set(&scope.all(members)?);
         return Some(all);
@@ -212,7 +216,7 @@ fn of_binary(binary: &BinaryExpr, scope: Scope<'_>) -> Option<Encoded> {
     if is_turned || (!has_sides && right < left) {
         std::mem::swap(&mut left, &mut right);
     }
-    let mut all = Encoded::of("binary");
+    let mut all = EncodedFields::of("binary");
     all.debug(&op);
     Some(all.with(&left).with(&right))
 }
@@ -227,14 +231,14 @@ fn gather<'a>(binary: &'a BinaryExpr, op: Operator, members: &mut Vec<&'a Expr>)
     }
 }
 
-fn of_like(kind: &str, like: &Like, scope: Scope<'_>) -> Option<Encoded> {
+fn of_like(kind: &str, like: &Like, scope: ReadColumns<'_>) -> Option<EncodedFields> {
     let Like { negated, expr, pattern, escape_char, case_insensitive } = like;
     let mut all = scope.kind(kind, [expr.as_ref(), pattern.as_ref()])?;
     all.debug(&(negated, escape_char, case_insensitive));
     Some(all)
 }
 
-fn of_window(window: &WindowFunction, scope: Scope<'_>) -> Option<Encoded> {
+fn of_window(window: &WindowFunction, scope: ReadColumns<'_>) -> Option<EncodedFields> {
     let WindowFunction { fun, params } = window;
     let WindowFunctionParams {
         args,
@@ -245,7 +249,7 @@ fn of_window(window: &WindowFunction, scope: Scope<'_>) -> Option<Encoded> {
         null_treatment,
         distinct,
     } = params;
-    let mut all = Encoded::of("window");
+    let mut all = EncodedFields::of("window");
     let volatility = match fun {
         WindowFunctionDefinition::AggregateUDF(function) => {
             all.text(function.name());

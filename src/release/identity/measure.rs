@@ -3,7 +3,7 @@
 //! In: a measure, its mechanism, and how the columns of its rows are written. Out: bytes that are equal only for equal draws of
 //! equal rows. The text of the release and the name of its column are no part of them.
 
-use super::encoded::Encoded;
+use super::encoded::EncodedFields;
 use crate::analysis::{
     CandidateAxis, CandidateSource, Choice, Input, JointMoments, Ladder, Measure, ReleaseKind,
     TermColumns, VarianceMoments,
@@ -15,8 +15,8 @@ use crate::release::mechanism::{Mechanized, Together, Vector};
 pub(super) fn of_measure(
     measure: &Measure,
     mechanized: &Mechanized,
-    column: &dyn Fn(usize) -> Option<Encoded>,
-) -> Option<Encoded> {
+    column: &dyn Fn(usize) -> Option<EncodedFields>,
+) -> Option<EncodedFields> {
     let Measure {
         clause,
         column: _,
@@ -30,7 +30,7 @@ pub(super) fn of_measure(
         release_kind,
         ladder,
     } = measure;
-    let mut all = Encoded::of("measure");
+    let mut all = EncodedFields::of("measure");
     // One answers for its rows, and the other for a roster.
     all.debug(&(clause.mechanism == MechanismName::RandomizedResponse));
     all.debug(data_type);
@@ -61,8 +61,11 @@ pub(super) fn of_measure(
     Some(all)
 }
 
-fn optional(at: Option<usize>, column: &dyn Fn(usize) -> Option<Encoded>) -> Option<Encoded> {
-    let mut all = Encoded::default();
+fn optional(
+    at: Option<usize>,
+    column: &dyn Fn(usize) -> Option<EncodedFields>,
+) -> Option<EncodedFields> {
+    let mut all = EncodedFields::default();
     match at {
         Some(at) => all.optional(Some(&column(at)?)),
         None => all.optional(None),
@@ -70,11 +73,14 @@ fn optional(at: Option<usize>, column: &dyn Fn(usize) -> Option<Encoded>) -> Opt
     Some(all)
 }
 
-fn of_input(input: &Input, column: &dyn Fn(usize) -> Option<Encoded>) -> Option<Encoded> {
-    let of = |kind: &str, at: usize| Some(Encoded::of(kind).with(&column(at)?));
+fn of_input(
+    input: &Input,
+    column: &dyn Fn(usize) -> Option<EncodedFields>,
+) -> Option<EncodedFields> {
+    let of = |kind: &str, at: usize| Some(EncodedFields::of(kind).with(&column(at)?));
     match input {
-        Input::Rows => Some(Encoded::of("rows")),
-        Input::Units => Some(Encoded::of("units")),
+        Input::Rows => Some(EncodedFields::of("rows")),
+        Input::Units => Some(EncodedFields::of("units")),
         Input::Values(at) => of("values", *at),
         Input::Distinct(at) => of("distinct", *at),
         Input::Sum(at) => of("sum", *at),
@@ -93,8 +99,8 @@ fn of_input(input: &Input, column: &dyn Fn(usize) -> Option<Encoded>) -> Option<
         }
         Input::Terms { kind, columns } => {
             // The column of the kind is that of each term.
-            let kind = of_input(kind, &|_| Some(Encoded::of("of the term")))?;
-            let mut all = Encoded::of("terms").with(&kind);
+            let kind = of_input(kind, &|_| Some(EncodedFields::of("of the term")))?;
+            let mut all = EncodedFields::of("terms").with(&kind);
             for TermColumns { lo, hi, value, filter } in columns {
                 all.debug(&(lo, hi));
                 all.nested(&optional(*value, column)?);
@@ -110,7 +116,7 @@ fn of_input(input: &Input, column: &dyn Fn(usize) -> Option<Encoded>) -> Option<
     }
 }
 
-fn of_choice(choice: &Choice) -> Option<Encoded> {
+fn of_choice(choice: &Choice) -> Option<EncodedFields> {
     let Choice {
         selector,
         rounds,
@@ -125,7 +131,7 @@ fn of_choice(choice: &Choice) -> Option<Encoded> {
         unit,
         tried,
     } = choice;
-    let mut all = Encoded::default();
+    let mut all = EncodedFields::default();
     all.debug(&(selector, rounds, outer, prior));
     all.debug(&(range, largest, l1, sizes, sharing, unit, tried));
     match source {
@@ -151,8 +157,8 @@ fn of_choice(choice: &Choice) -> Option<Encoded> {
 }
 
 /// The text of a long column leaves out its middle, so that each value is written.
-fn of_axis(axis: &CandidateAxis) -> Option<Encoded> {
-    let mut all = Encoded::default();
+fn of_axis(axis: &CandidateAxis) -> Option<EncodedFields> {
+    let mut all = EncodedFields::default();
     match axis {
         CandidateAxis::Listed(values) => {
             all.text("listed");
@@ -167,8 +173,8 @@ fn of_axis(axis: &CandidateAxis) -> Option<Encoded> {
 }
 
 /// How a number is read of a vector, without the places and texts of the others: they are recognised together.
-fn of_together(together: Option<&Together>) -> Encoded {
-    let mut all = Encoded::default();
+fn of_together(together: Option<&Together>) -> EncodedFields {
+    let mut all = EncodedFields::default();
     let Some(Together { vector, part, lo, width, unit, others: _, in_rho }) = together else {
         return all;
     };

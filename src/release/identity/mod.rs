@@ -30,9 +30,9 @@ use crate::functions::is_late_value;
 use crate::release::draw_set::{DrawSet, Draws, Of};
 use crate::release::mechanism::Vector;
 use crate::release::{PartitionSelection, Release};
-use encoded::Encoded;
+use encoded::EncodedFields;
 use measure::of_measure;
-use rows::Walk;
+use rows::IdentityWalk;
 
 mod encoded;
 mod expr;
@@ -45,7 +45,7 @@ const RULES: &str = concat!("hushql ", env!("CARGO_PKG_VERSION"), " rules 4");
 /// The units of a release. A release in none of them is drawn each time; so is one that is asked for with FRESH, and what is
 /// recognised with it.
 pub(crate) fn units(release: &Release) -> Vec<DrawSet> {
-    let mut occurrences: BTreeMap<Encoded, u64> = BTreeMap::new();
+    let mut occurrences: BTreeMap<EncodedFields, u64> = BTreeMap::new();
     let mut units = Vec::new();
     for group in groups(release) {
         if group.iter().any(|draws| is_fresh(release, draws)) {
@@ -55,7 +55,7 @@ pub(crate) fn units(release: &Release) -> Vec<DrawSet> {
         // A release that is written twice is two draws.
         let occurrence = occurrences.entry(body.clone()).or_default();
         *occurrence += 1;
-        let mut all = Encoded::of(RULES).with(&body);
+        let mut all = EncodedFields::of(RULES).with(&body);
         all.debug(occurrence);
         let mut unit_domains: Vec<String> = draws
             .iter()
@@ -206,7 +206,7 @@ fn late_values(plan: &LogicalPlan) -> BTreeSet<String> {
 fn written(
     release: &Release,
     group: Vec<Draws>,
-) -> Option<(Encoded, BTreeSet<String>, Vec<Draws>)> {
+) -> Option<(EncodedFields, BTreeSet<String>, Vec<Draws>)> {
     let members: Vec<usize> = group.iter().map(|draws| draws.part).collect();
     let place = |part: usize| members.iter().position(|member| *member == part);
     let mut late = BTreeMap::new();
@@ -217,23 +217,23 @@ fn written(
             // It is used by others, which are recognised without these.
             continue;
         }
-        let mut walk = Walk::new(&late, &place);
+        let mut walk = IdentityWalk::new(&late, &place);
         let rows = walk.rows(value.plan())?;
         tables.extend(walk.tables);
         let [column] = rows.columns.as_slice() else { return None };
-        let mut written = Encoded::of("released value").with(&rows.body()).with(column);
+        let mut written = EncodedFields::of("released value").with(&rows.body()).with(column);
         written.debug(value.late.data_type());
         late.insert(name.to_owned(), written);
     }
-    let mut all = Encoded::default();
+    let mut all = EncodedFields::default();
     let mut kept = Vec::with_capacity(group.len());
     for draws in group {
         let part = release.analysis().parts().get(draws.part)?;
-        let mut walk = Walk::new(&late, &place);
+        let mut walk = IdentityWalk::new(&late, &place);
         let rows = walk.rows(part.input())?;
         tables.extend(walk.tables);
         tables.extend(part.subject().tables().iter().cloned());
-        let written = Written { release, at: draws.part, part, rows: &rows };
+        let written = WrittenAggregate { release, at: draws.part, part, rows: &rows };
         match draws.of {
             Of::All => {
                 all.nested(&written.whole()?);
@@ -250,18 +250,18 @@ fn written(
 }
 
 /// A private aggregate with its rows as they are written.
-struct Written<'a> {
+struct WrittenAggregate<'a> {
     release: &'a Release,
     at: usize,
     part: &'a PrivateAggregate,
-    rows: &'a rows::Rows,
+    rows: &'a rows::SourceRows,
 }
 
-impl Written<'_> {
+impl WrittenAggregate<'_> {
     /// Whose rows they are, and by which keys they are grouped.
-    fn rows(&self) -> Option<Encoded> {
+    fn rows(&self) -> Option<EncodedFields> {
         let part = self.part;
-        let mut all = Encoded::of("rows");
+        let mut all = EncodedFields::of("rows");
         let subject = part.subject();
         all.text(subject.unit_domain());
         let mut tables: Vec<&String> = subject.tables().iter().collect();
@@ -276,16 +276,16 @@ impl Written<'_> {
         for at in 0..part.key_names().len() {
             let mut values = Vec::new();
             for value in part.keys().of_column(at) {
-                let mut one = Encoded::default();
+                let mut one = EncodedFields::default();
                 one.scalar(value)?;
                 values.push(one);
             }
-            let mut all_of_key = Encoded::default();
+            let mut all_of_key = EncodedFields::default();
             all_of_key.set(&values);
             all.nested(&all_of_key.short());
         }
         for late in part.late_clamps() {
-            let mut ends = Encoded::default();
+            let mut ends = EncodedFields::default();
             if let Some((lo, hi)) = late {
                 ends.scalar(lo)?;
                 ends.scalar(hi)?;
@@ -295,7 +295,7 @@ impl Written<'_> {
         Some(all)
     }
 
-    fn measure(&self, at: usize) -> Option<Encoded> {
+    fn measure(&self, at: usize) -> Option<EncodedFields> {
         let column = |at: usize| self.rows.columns.get(at).cloned();
         let measure = self.part.measures().get(at)?;
         let mut all = of_measure(measure, self.release.mechanisms(self.at).get(at)?, &column)?;
@@ -305,9 +305,9 @@ impl Written<'_> {
     }
 
     /// All draws of a private aggregate, in their order.
-    fn whole(&self) -> Option<Encoded> {
+    fn whole(&self) -> Option<EncodedFields> {
         let part = self.part;
-        let mut all = Encoded::of("whole").with(&self.rows()?);
+        let mut all = EncodedFields::of("whole").with(&self.rows()?);
         let keys = part.keys();
         all.debug(&(keys.are_unknown(), keys.target_position()));
         for space in [keys.all(), keys.outer()] {
@@ -328,8 +328,8 @@ impl Written<'_> {
     }
 
     /// Some measures of public groups.
-    fn measures(&self, measures: Vec<usize>) -> Option<(Encoded, Of)> {
-        let mut all = Encoded::of("measures").with(&self.rows()?);
+    fn measures(&self, measures: Vec<usize>) -> Option<(EncodedFields, Of)> {
+        let mut all = EncodedFields::of("measures").with(&self.rows()?);
         let (keys, groups) = in_order(self.part.keys().outer())?;
         all.nested(&keys);
         let of = |at: usize| Some((self.measure(at)?, at));
@@ -342,12 +342,12 @@ impl Written<'_> {
 }
 
 /// Public keys as a set, and the places at which its members are.
-fn in_order(keys: &KeySpace) -> Option<(Encoded, Vec<usize>)> {
-    let mut all = Encoded::of("keys");
+fn in_order(keys: &KeySpace) -> Option<(EncodedFields, Vec<usize>)> {
+    let mut all = EncodedFields::of("keys");
     keys.columns().iter().for_each(|column| all.debug(column.data_type()));
     let mut rows = Vec::with_capacity(keys.len());
     for row in 0..keys.len() {
-        let mut written = Encoded::default();
+        let mut written = EncodedFields::default();
         for column in keys.columns() {
             written.scalar(&datafusion::common::ScalarValue::try_from_array(column, row).ok()?)?;
         }
@@ -362,8 +362,8 @@ fn in_order(keys: &KeySpace) -> Option<(Encoded, Vec<usize>)> {
 fn of_threshold(
     groups: Option<&UnknownPartitions>,
     selection: Option<&PartitionSelection>,
-) -> Encoded {
-    let mut all = Encoded::of("threshold");
+) -> EncodedFields {
+    let mut all = EncodedFields::of("threshold");
     if let Some(UnknownPartitions {
         limits,
         groups,

@@ -1,6 +1,6 @@
 //! The rows of a plan as bytes: what is read, under which conditions, and each column as a function of what is read.
 //!
-//! In: a plan over private and public tables, or over released ones. Out: [`Rows`]. Names that a query gives are gone, and so is
+//! In: a plan over private and public tables, or over released ones. Out: [`SourceRows`]. Names that a query gives are gone, and so is
 //! the order of conditions. Each reading of a table and each operator that makes rows of its own has a number, so that the columns
 //! of two of them are never taken for each other.
 //!
@@ -23,29 +23,29 @@ use datafusion::logical_expr::{
 };
 use sha2::{Digest, Sha256};
 
-use super::encoded::Encoded;
-use super::expr::{Scope, conditions, of_expr, of_order};
+use super::encoded::EncodedFields;
+use super::expr::{ReadColumns, conditions, of_expr, of_order};
 use crate::analysis::released_part;
 use crate::catalog::RESERVED;
 
 /// The rows of some sources that satisfy all conditions, and columns of them.
-pub(super) struct Rows {
+pub(super) struct SourceRows {
     /// What is read; every combination of their rows.
-    sources: Vec<Encoded>,
-    conditions: Vec<Encoded>,
+    sources: Vec<EncodedFields>,
+    conditions: Vec<EncodedFields>,
     /// The columns, as functions of the sources.
-    pub(super) columns: Vec<Encoded>,
+    pub(super) columns: Vec<EncodedFields>,
 }
 
-impl Rows {
+impl SourceRows {
     /// One source with its columns.
-    fn of(source: Encoded, columns: Vec<Encoded>) -> Self {
+    fn of(source: EncodedFields, columns: Vec<EncodedFields>) -> Self {
         Self { sources: vec![source], conditions: Vec::new(), columns }
     }
 
     /// The same in few bytes: an operator above repeats what it uses.
     fn short(self) -> Self {
-        let short = |all: Vec<Encoded>| all.into_iter().map(Encoded::short).collect();
+        let short = |all: Vec<EncodedFields>| all.into_iter().map(EncodedFields::short).collect();
         Self {
             sources: short(self.sources),
             conditions: short(self.conditions),
@@ -57,9 +57,9 @@ impl Rows {
     ///
     /// # Guarantee
     /// Two plans of equal bytes have equal rows, in any order, and columns of equal writing have equal values there.
-    pub(super) fn body(&self) -> Encoded {
-        let mut all = Encoded::of("rows");
-        let mut sources: Vec<&Encoded> = self.sources.iter().collect();
+    pub(super) fn body(&self) -> EncodedFields {
+        let mut all = EncodedFields::of("rows");
+        let mut sources: Vec<&EncodedFields> = self.sources.iter().collect();
         // Not a set: a source that is there twice repeats the rows of the others.
         sources.sort();
         all.list(sources);
@@ -69,9 +69,9 @@ impl Rows {
 }
 
 /// A walk over the plans of one private aggregate, or of one released value.
-pub(super) struct Walk<'a> {
+pub(super) struct IdentityWalk<'a> {
     /// The values that are released before, by the names of their functions.
-    pub(super) late: &'a BTreeMap<String, Encoded>,
+    pub(super) late: &'a BTreeMap<String, EncodedFields>,
     /// The place of a private aggregate among those that are recognised together, if its released table may be read.
     pub(super) released: &'a dyn Fn(usize) -> Option<usize>,
     /// The tables that were read.
@@ -80,9 +80,9 @@ pub(super) struct Walk<'a> {
     nodes: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> IdentityWalk<'a> {
     pub(super) fn new(
-        late: &'a BTreeMap<String, Encoded>,
+        late: &'a BTreeMap<String, EncodedFields>,
         released: &'a dyn Fn(usize) -> Option<usize>,
     ) -> Self {
         let (tables, readings) = (BTreeSet::new(), BTreeMap::new());
@@ -90,19 +90,19 @@ impl<'a> Walk<'a> {
     }
 
     /// A number for an operator that makes rows of its own.
-    fn node(&mut self, kind: &str) -> Encoded {
+    fn node(&mut self, kind: &str) -> EncodedFields {
         self.nodes += 1;
-        let mut node = Encoded::of(kind);
+        let mut node = EncodedFields::of(kind);
         node.debug(&self.nodes);
         node
     }
 
     /// The rows of a plan; `None` for an operator that is not understood.
-    pub(super) fn rows(&mut self, plan: &LogicalPlan) -> Option<Rows> {
-        self.written(plan).map(Rows::short)
+    pub(super) fn rows(&mut self, plan: &LogicalPlan) -> Option<SourceRows> {
+        self.written(plan).map(SourceRows::short)
     }
 
-    fn written(&mut self, plan: &LogicalPlan) -> Option<Rows> {
+    fn written(&mut self, plan: &LogicalPlan) -> Option<SourceRows> {
         match plan {
             LogicalPlan::TableScan(scan) => self.scan(scan),
             LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => self.rows(input),
@@ -122,7 +122,7 @@ impl<'a> Walk<'a> {
                 let scope = self.scope(&inputs);
                 let columns = expr.iter().map(|expr| of_expr(expr, scope));
                 let columns = columns.collect::<Option<_>>()?;
-                Some(Rows { columns, ..rows })
+                Some(SourceRows { columns, ..rows })
             }
             LogicalPlan::Join(join) => self.join(join),
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
                 let mut source = node.clone().with(&rows.body());
                 source.set(&rows.columns);
                 let columns = rows.columns.iter().map(|column| node.clone().with(column));
-                Some(Rows::of(source, columns.collect()))
+                Some(SourceRows::of(source, columns.collect()))
             }
             LogicalPlan::Union(Union { inputs, .. }) => {
                 let mut branches = Vec::with_capacity(inputs.len());
@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
                     column.debug(&at);
                     column
                 };
-                Some(Rows::of(source, (0..width).map(column).collect()))
+                Some(SourceRows::of(source, (0..width).map(column).collect()))
             }
             LogicalPlan::Window(Window { input, window_expr, .. }) => {
                 let rows = self.rows(input)?;
@@ -164,12 +164,12 @@ impl<'a> Walk<'a> {
                 let own = window_expr.iter().map(|expr| of_expr(expr, scope));
                 let own = own.map(|expr| Some(node.clone().with(&expr?)));
                 let own = own.collect::<Option<Vec<_>>>()?;
-                Some(Rows::of(source, rows.columns.iter().cloned().chain(own).collect()))
+                Some(SourceRows::of(source, rows.columns.iter().cloned().chain(own).collect()))
             }
             LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema })
                 if schema.fields().is_empty() =>
             {
-                Some(Rows::of(Encoded::of("one row"), Vec::new()))
+                Some(SourceRows::of(EncodedFields::of("one row"), Vec::new()))
             }
             LogicalPlan::EmptyRelation(_)
             | LogicalPlan::Sort(_)
@@ -191,7 +191,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The first rows of an order, as released values have them.
-    fn limited(&mut self, limit: &Limit) -> Option<Rows> {
+    fn limited(&mut self, limit: &Limit) -> Option<SourceRows> {
         let Limit { skip, fetch, input } = limit;
         let rows = self.rows(input)?;
         let node = self.node("first");
@@ -208,15 +208,15 @@ impl<'a> Walk<'a> {
             source.optional(number.as_ref());
         }
         // A condition above it is not one below it.
-        Some(Rows::of(source, rows.columns))
+        Some(SourceRows::of(source, rows.columns))
     }
 
-    fn scope<'b>(&'b self, inputs: &'b [(&'b DFSchema, &'b [Encoded])]) -> Scope<'b> {
-        Scope { inputs, late: self.late }
+    fn scope<'b>(&'b self, inputs: &'b [(&'b DFSchema, &'b [EncodedFields])]) -> ReadColumns<'b> {
+        ReadColumns { inputs, late: self.late }
     }
 
     /// A table, the rows of a released table, or public rows that were read for the plan.
-    fn scan(&mut self, scan: &TableScan) -> Option<Rows> {
+    fn scan(&mut self, scan: &TableScan) -> Option<SourceRows> {
         let name = scan.table_name.table();
         if scan.fetch.is_some() || !scan.filters.is_empty() || scan.table_name.schema().is_some() {
             return None;
@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
         let reading = self.readings.entry(name.to_owned()).or_default();
         *reading += 1;
         let reading = *reading;
-        let by_place = |source: Encoded| {
+        let by_place = |source: EncodedFields| {
             let whole = scan.source.schema();
             let places =
                 scan.projection.clone().unwrap_or_else(|| (0..whole.fields().len()).collect());
@@ -234,10 +234,10 @@ impl<'a> Walk<'a> {
                 column
             };
             let columns = places.iter().map(column).collect();
-            Rows::of(source, columns)
+            SourceRows::of(source, columns)
         };
         if let Some(part) = released_part(name) {
-            let mut source = Encoded::of("released");
+            let mut source = EncodedFields::of("released");
             source.debug(&((self.released)(part)?, reading));
             return Some(by_place(source));
         }
@@ -246,7 +246,7 @@ impl<'a> Walk<'a> {
             return Some(by_place(node.with(&read_before(scan)?)));
         }
         self.tables.insert(name.to_owned());
-        let mut source = Encoded::of("table");
+        let mut source = EncodedFields::of("table");
         source.text(name);
         source.debug(&reading);
         let column = |name: &str| {
@@ -256,10 +256,10 @@ impl<'a> Walk<'a> {
         };
         let fields = scan.projected_schema.fields().iter();
         let columns = fields.map(|field| column(field.name())).collect();
-        Some(Rows::of(source, columns))
+        Some(SourceRows::of(source, columns))
     }
 
-    fn join(&mut self, join: &Join) -> Option<Rows> {
+    fn join(&mut self, join: &Join) -> Option<SourceRows> {
         let Join { left, right, on, filter, join_type, null_equality, null_aware, .. } = join;
         let (of_left, of_right) = (self.rows(left)?, self.rows(right)?);
         let sides = [
@@ -297,12 +297,12 @@ impl<'a> Walk<'a> {
         source.nested(&of_right.body());
         source.set(&all);
         // Where a side has no match, its columns are NULL, whatever they are functions of.
-        let padded = |columns: Vec<Encoded>, side: &str| -> Vec<Encoded> {
+        let padded = |columns: Vec<EncodedFields>, side: &str| -> Vec<EncodedFields> {
             let mut node = node.clone();
             node.text(side);
             columns.iter().map(|column| node.clone().with(column)).collect()
         };
-        let marked = |columns: Vec<Encoded>| -> Vec<Encoded> {
+        let marked = |columns: Vec<EncodedFields>| -> Vec<EncodedFields> {
             let mut mark = node.clone();
             mark.text("mark");
             columns.into_iter().chain([mark]).collect()
@@ -318,10 +318,10 @@ impl<'a> Walk<'a> {
             JoinType::LeftMark => marked(own),
             JoinType::RightMark => marked(other),
         };
-        Some(Rows::of(source, columns))
+        Some(SourceRows::of(source, columns))
     }
 
-    fn aggregate(&mut self, aggregate: &Aggregate) -> Option<Rows> {
+    fn aggregate(&mut self, aggregate: &Aggregate) -> Option<SourceRows> {
         let Aggregate { input, group_expr, aggr_expr, .. } = aggregate;
         let rows = self.rows(input)?;
         let node = self.node("group");
@@ -335,20 +335,20 @@ impl<'a> Walk<'a> {
         // Without keys there is one row, whatever the rows are.
         source.debug(&keys.is_empty());
         let columns = keys.iter().chain(&values).map(|column| node.clone().with(column));
-        Some(Rows::of(source, columns.collect()))
+        Some(SourceRows::of(source, columns.collect()))
     }
 }
 
-fn equality(kind: &str, own: Encoded, other: Encoded) -> Encoded {
+fn equality(kind: &str, own: EncodedFields, other: EncodedFields) -> EncodedFields {
     let (own, other) = if other < own { (other, own) } else { (own, other) };
-    let mut all = Encoded::of("binary");
+    let mut all = EncodedFields::of("binary");
     // As a condition of WHERE would have it.
     all.text(if kind == "=" { "Eq" } else { kind });
     all.with(&own).with(&other)
 }
 
 /// Public rows that were read for the plan: their digest, in any order.
-fn read_before(scan: &TableScan) -> Option<Encoded> {
+fn read_before(scan: &TableScan) -> Option<EncodedFields> {
     let provider = source_as_provider(&scan.source).ok()?;
     let table = provider.downcast_ref::<MemTable>()?;
     let mut rows: Vec<Vec<u8>> = Vec::new();
@@ -367,7 +367,7 @@ fn read_before(scan: &TableScan) -> Option<Encoded> {
         digest.update(u64::try_from(row.len()).ok()?.to_be_bytes());
         digest.update(row);
     }
-    let mut all = Encoded::of("contents");
+    let mut all = EncodedFields::of("contents");
     schema.fields().iter().for_each(|field| all.debug(field.data_type()));
     all.debug(&rows.len());
     all.bytes(&digest.finalize());
