@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Expr, lit, when};
 
 use num_bigint::BigInt;
 
-use crate::functions::Place;
+use crate::functions::AxisPlace;
 use crate::mechanism::Laplace;
 use crate::privacy::{Rational, decimal_text};
 
@@ -84,13 +84,13 @@ impl Buckets {
     ///
     /// # Guarantee
     /// Every value of the type has the number of its bucket; NULL and NaN have NULL.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> AxisPlace {
         match &self.ends {
-            Ends::Units { ends, .. } => Place::Units {
+            Ends::Units { ends, .. } => AxisPlace::Units {
                 numbers: ends.iter().skip(1).map(|(first, _)| *first).collect(),
                 strict: false,
             },
-            Ends::Floats(floats) => Place::Floats {
+            Ends::Floats(floats) => AxisPlace::Floats {
                 numbers: floats.iter().skip(1).map(|bucket| bucket.start).collect(),
                 strict: false,
             },
@@ -324,7 +324,9 @@ mod tests {
     fn places_are_the_buckets() {
         for data_type in exact_types() {
             let buckets = Buckets::for_type(&data_type).unwrap();
-            let Place::Units { numbers, strict: false } = buckets.place() else { panic!("exact") };
+            let AxisPlace::Units { numbers, strict: false } = buckets.place() else {
+                panic!("exact")
+            };
             let Ends::Units { ends, .. } = &buckets.ends else { panic!("exact") };
             assert_eq!(numbers.len() + 1, buckets.len());
             for value in ends.iter().flat_map(|(lo, hi)| [*lo, *hi]) {
@@ -355,7 +357,9 @@ mod tests {
     }
 
     fn float_place(buckets: &Buckets, x: f64) -> usize {
-        let Place::Floats { numbers, strict: false } = buckets.place() else { panic!("floats") };
+        let AxisPlace::Floats { numbers, strict: false } = buckets.place() else {
+            panic!("floats")
+        };
         numbers.partition_point(|n| *n <= x)
     }
 

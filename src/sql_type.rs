@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use arrow::datatypes::DataType;
 
-use crate::functions::Written;
+use crate::functions::DecimalLiteral;
 
 /// The name of a type in messages: `VARCHAR`, `BIGINT`, `DECIMAL(10, 2)`; Arrow's own name for types that SQL has no word for.
 pub(crate) fn sql_type(data_type: &DataType) -> String {
@@ -49,7 +49,7 @@ pub(crate) fn in_literals(expr: &str) -> String {
             let close = if quote.is_empty() { ")" } else { "\")" };
             let Some((value, rest)) = inner.split_once(close) else { break };
             // The digits of a number with a point.
-            let is_number = value.contains('.') && Written::parse(value).is_some();
+            let is_number = value.contains('.') && DecimalLiteral::parse(value).is_some();
             let quote = if is_number { "" } else { quote };
             said = format!("{}{quote}{value}{quote}{rest}", &said[..start]);
         }

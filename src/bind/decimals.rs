@@ -18,7 +18,7 @@ use sqlparser::ast::{
     VisitorMut,
 };
 
-use crate::functions::Written;
+use crate::functions::DecimalLiteral;
 
 /// Makes decimals of numbers with a point.
 pub(super) fn with_decimals(query: &mut sql::Query) {
@@ -169,7 +169,7 @@ fn is_exact(cell: &Expr) -> bool {
     {
         return true;
     }
-    signed(cell).is_some_and(|text| Written::parse(&text).is_some())
+    signed(cell).is_some_and(|text| DecimalLiteral::parse(&text).is_some())
 }
 
 /// Makes a decimal of an expression that is a number with a point, or a whole number of more digits than integers have.
@@ -206,7 +206,7 @@ fn decimal(text: &str) -> Option<Expr> {
     if text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok() {
         return None;
     }
-    let number = Written::parse(text)?;
+    let number = DecimalLiteral::parse(text)?;
     let digits = ExactNumberInfo::PrecisionAndScale(number.precision.into(), number.scale.into());
     Some(Expr::Cast {
         kind: CastKind::Cast,

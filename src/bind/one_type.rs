@@ -32,7 +32,7 @@ use datafusion::logical_expr::{
 
 use super::marker::marker_divides;
 use super::points::has_point;
-use crate::functions::{Written, is_clamp, written};
+use crate::functions::{DecimalLiteral, is_clamp, written};
 
 /// The plan in which numbers that meet have one type.
 ///
@@ -253,7 +253,7 @@ impl Digits {
         }
     }
 
-    fn of_number(number: &Written) -> Self {
+    fn of_number(number: &DecimalLiteral) -> Self {
         let after = i16::from(number.scale);
         Self::Exact { before: i16::from(number.precision) - after, after }
     }
@@ -285,12 +285,16 @@ impl Digits {
 }
 
 /// The number that a constant is: one with a point, a whole one, or a text beside a decimal.
-fn constant(expr: &Expr, has_decimal: bool) -> Option<Written> {
+fn constant(expr: &Expr, has_decimal: bool) -> Option<DecimalLiteral> {
     match expr {
-        Expr::Literal(ScalarValue::Int64(Some(whole)), _) => Written::parse(&whole.to_string()),
-        Expr::Literal(ScalarValue::UInt64(Some(whole)), _) => Written::parse(&whole.to_string()),
+        Expr::Literal(ScalarValue::Int64(Some(whole)), _) => {
+            DecimalLiteral::parse(&whole.to_string())
+        }
+        Expr::Literal(ScalarValue::UInt64(Some(whole)), _) => {
+            DecimalLiteral::parse(&whole.to_string())
+        }
         Expr::Literal(ScalarValue::Utf8(Some(text)), _) if has_decimal => {
-            Written::parse(text.trim())
+            DecimalLiteral::parse(text.trim())
         }
         other => written(other),
     }
@@ -303,7 +307,7 @@ fn cast(expr: Expr, from: Option<&DataType>, to: &DataType) -> Expr {
         return expr;
     }
     let number = match &expr {
-        Expr::Literal(ScalarValue::Utf8(Some(text)), _) => Written::parse(text.trim()),
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) => DecimalLiteral::parse(text.trim()),
         other => written(other),
     };
     match number {
@@ -652,7 +656,7 @@ mod tests {
                     rows.iter().step_by(3).flat_map(|row| [-3, 0, 5].map(|off| row * 10 + off))
                 {
                     let number = text(&literal, scale + 1);
-                    if Written::parse(&number).is_none() {
+                    if DecimalLiteral::parse(&number).is_none() {
                         continue;
                     }
                     let count = |holds: &dyn Fn(&BigInt) -> bool| {

@@ -20,7 +20,7 @@ use crate::dialect::clauses::{number, numbered};
 use crate::dialect::error::DialectError;
 use crate::dialect::grouping_sets::written_keys;
 use crate::dialect::literal::{IN_A_CLAUSE, Literal};
-use crate::functions::Written;
+use crate::functions::DecimalLiteral;
 use crate::refusal::{Reason, Refusal};
 use crate::visible::steers;
 
@@ -128,7 +128,7 @@ impl Value {
             Self::Boolean(value) => Literal::Boolean(*value),
             Self::Integer(value) => Literal::Number(value.to_string()),
             Self::Float(value) => Literal::Number(decimal(*value).ok_or_else(not_finite)?),
-            Self::Decimal(text) => match Written::parse(text) {
+            Self::Decimal(text) => match DecimalLiteral::parse(text) {
                 Some(number) => Literal::Number(number.text),
                 None => {
                     return Err(refusal(

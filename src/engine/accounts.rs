@@ -111,9 +111,9 @@ fn by_cell(vault: &Vault, states: &[BudgetState], reader: &str) -> Result<Answer
 }
 
 /// A sum of amounts, and how many charges it is of.
-type Sum = Option<(Spend, i64)>;
+type AmountSum = Option<(Spend, i64)>;
 
-fn plus(sum: Sum, one: &Spent) -> Result<Sum, Error> {
+fn plus(sum: AmountSum, one: &Spent) -> Result<AmountSum, Error> {
     Ok(Some(match sum {
         Some((spend, charges)) => (spend.plus(one.spend)?, charges.saturating_add(one.charges)),
         None => (one.spend, one.charges),
@@ -125,7 +125,7 @@ fn by_time(
     period: fn(i64) -> i64,
     column: impl FnOnce(&[i64]) -> (&'static str, ArrayRef),
 ) -> Result<Answer, Error> {
-    let mut sums: BTreeMap<(&str, i64), Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<(&str, i64), AmountSum> = BTreeMap::new();
     for one in spent {
         let key = (one.budget.as_str(), period(one.day));
         let sum = plus(sums.get(&key).copied().flatten(), one)?;
@@ -162,7 +162,7 @@ fn by_analyst(states: &[BudgetState], spent: &[Spent]) -> Result<Answer, Error> 
     let mut rows: Vec<[String; 6]> = Vec::new();
     for state in states {
         let budget = &state.budget.name;
-        let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
+        let mut sums: BTreeMap<&str, AmountSum> = BTreeMap::new();
         for one in spent.iter().filter(|one| one.budget == *budget) {
             let sum = plus(sums.get(one.analyst.as_str()).copied().flatten(), one)?;
             sums.insert(&one.analyst, sum);

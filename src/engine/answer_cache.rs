@@ -35,16 +35,16 @@ pub(crate) struct Repeat {
     pub(crate) charges: Vec<i64>,
     pub(crate) answer: Answer,
     /// When the vault was last found to say all this, and that the answer was shown again on that day.
-    pub(crate) seen: Seen,
+    pub(crate) seen: SeenMoment,
     /// What was left of its budgets then.
     pub(crate) left: Left,
 }
 
 /// A moment of the vault, if it was a file at all.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(Mutex<Option<Moment>>);
+pub(crate) struct SeenMoment(Mutex<Option<Moment>>);
 
-impl Seen {
+impl SeenMoment {
     /// Whether it was seen at this moment.
     pub(crate) fn is(&self, now: Option<Moment>) -> bool {
         now.is_some() && *self.0.lock().unwrap_or_else(PoisonError::into_inner) == now

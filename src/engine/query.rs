@@ -26,7 +26,7 @@ use attempts::Attempts;
 use charge::Paid;
 use choose::Planned;
 use prepare::{Quote, Ready};
-use request::{Due, Known};
+use request::{Due, PaidBefore};
 use run::{Ran, ReadAsPublic};
 
 use super::Inner;
@@ -99,7 +99,7 @@ impl Session {
     /// would cost less than a query may, all of it is drawn anew, and paid.
     pub(super) fn due(&self, query: QueryStatement, state: &SessionState) -> Result<Due, Error> {
         let mut planned = self.plan(query.clone(), state)?;
-        let to_keep = self.known(&mut planned, Known::Shown)?;
+        let to_keep = self.known(&mut planned, PaidBefore::Shown)?;
         if !planned.release().shows_part_of_default() {
             return self.asked(planned, to_keep);
         }
@@ -112,7 +112,7 @@ impl Session {
             return due;
         }
         let mut planned = self.plan(query, state)?;
-        let to_keep = self.known(&mut planned, Known::DrawnAnew)?;
+        let to_keep = self.known(&mut planned, PaidBefore::DrawnAnew)?;
         self.asked(planned, to_keep)
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::hierarchy::Shape;
+use crate::hierarchy::WholeNumbers;
 use crate::release::consistent::FittedLevel;
 use crate::release::mechanism::Predicted;
 use crate::visible::rounded;
@@ -14,7 +14,7 @@ pub(super) fn line(level: &FittedLevel) -> (&'static str, String) {
         1 => "with the numbers of the other set".to_owned(),
         others => format!("with the numbers of the {others} other sets"),
     };
-    let Shape { nonnegative, integer } = level.shape;
+    let WholeNumbers { nonnegative, integer } = level.shape;
     let shape = match (nonnegative, integer) {
         (false, false) => "",
         (true, false) => ", none below 0",

@@ -25,17 +25,17 @@ use crate::ticks::{TickFloats, Ticks};
 
 /// The tick nearest to a float or to a decimal of the ticks' scale, as a value of its type; halves go to the even tick.
 pub(crate) fn snap(x: Expr, ticks: Ticks) -> Expr {
-    ScalarUDF::from(Line::new("snap", OnLine::Nearest(ticks))).call(vec![x])
+    ScalarUDF::from(AxisFunction::new("snap", OnLine::Nearest(ticks))).call(vec![x])
 }
 
 /// A row's place on an axis of candidates, as an `Int64`.
-pub(crate) fn place(x: Expr, place: Place) -> Expr {
-    ScalarUDF::from(Line::new("place", OnLine::Place(place))).call(vec![x])
+pub(crate) fn place(x: Expr, place: AxisPlace) -> Expr {
+    ScalarUDF::from(AxisFunction::new("place", OnLine::Place(place))).call(vec![x])
 }
 
 /// How many candidates precede a value, or which tick it is.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum AxisPlace {
     /// How many ticks are at or below the value (or below it, if `strict`).
     Ticks { ticks: Ticks, strict: bool },
     /// How many of these ascending numbers are at or below the value (or below it, if `strict`).
@@ -49,7 +49,7 @@ pub(crate) enum Place {
     Tick(Ticks),
 }
 
-impl Place {
+impl AxisPlace {
     /// The places of floats.
     fn of_floats(&self) -> OfFloats<'_> {
         match self {
@@ -105,46 +105,46 @@ impl OfFloats<'_> {
 
 /// The axis of a function, and what it says of a number; `None` for another function.
 pub(super) fn on_line(function: &ScalarUDF) -> Option<&OnLine> {
-    Some(&function.inner().downcast_ref::<Line>()?.on)
+    Some(&function.inner().downcast_ref::<AxisFunction>()?.on)
 }
 
 /// What a function says of a number.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum OnLine {
     Nearest(Ticks),
-    Place(Place),
+    Place(AxisPlace),
 }
 
 /// A function of one column, with an axis as its parameter.
 #[derive(Debug)]
-struct Line {
+struct AxisFunction {
     name: String,
     on: OnLine,
     signature: Signature,
 }
 
-impl Line {
+impl AxisFunction {
     fn new(kind: &str, on: OnLine) -> Self {
         Self { name: named(kind, &on), on, signature: Signature::any(1, Volatility::Immutable) }
     }
 }
 
-impl PartialEq for Line {
+impl PartialEq for AxisFunction {
     fn eq(&self, other: &Self) -> bool {
         self.on == other.on
     }
 }
 
 // The floats of an axis are finite, because they were literals.
-impl Eq for Line {}
+impl Eq for AxisFunction {}
 
-impl Hash for Line {
+impl Hash for AxisFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
     }
 }
 
-impl ScalarUDFImpl for Line {
+impl ScalarUDFImpl for AxisFunction {
     fn name(&self) -> &str {
         &self.name
     }
@@ -187,8 +187,8 @@ impl ScalarUDFImpl for Line {
     }
 }
 
-fn places(place: &Place, array: &ArrayRef) -> Result<ArrayRef> {
-    if let Place::Index(range) = place {
+fn places(place: &AxisPlace, array: &ArrayRef) -> Result<ArrayRef> {
+    if let AxisPlace::Index(range) = place {
         return indices(range, array);
     }
     let places = match array.data_type() {
@@ -216,7 +216,7 @@ fn as_place(place: u64) -> i64 {
     i64::try_from(place).unwrap_or(i64::MAX)
 }
 
-fn exact<T>(place: &Place, array: &ArrayRef, scale: u8) -> Int64Array
+fn exact<T>(place: &AxisPlace, array: &ArrayRef, scale: u8) -> Int64Array
 where
     T: ArrowPrimitiveType,
     T::Native: Into<i128>,
@@ -224,7 +224,7 @@ where
     array.as_primitive::<T>().unary(|v| as_place(place.of_units(v.into(), scale)))
 }
 
-fn floats<T>(place: &Place, array: &ArrayRef) -> Int64Array
+fn floats<T>(place: &AxisPlace, array: &ArrayRef) -> Int64Array
 where
     T: ArrowPrimitiveType,
     T::Native: Into<f64>,
@@ -295,32 +295,32 @@ mod tests {
     /// compares functions by their names.
     #[test]
     fn other_lines_have_other_names() {
-        let line = |ticks| place(col("x"), Place::Tick(ticks));
+        let line = |ticks| place(col("x"), AxisPlace::Tick(ticks));
         let one = line(ticks("0", "10", "1"));
         assert!(one.normalize_eq(&line(ticks("0", "10", "1"))));
         for other in [ticks("0", "10", "2"), ticks("1", "10", "1"), ticks("0", "9", "1")] {
             assert!(!one.normalize_eq(&line(other)), "{other:?}");
             assert!(!snap(col("x"), other).normalize_eq(&snap(col("x"), ticks("0", "10", "1"))));
         }
-        let floats = |strict| Place::Floats { numbers: Arc::from([0.5, 1.5]), strict };
+        let floats = |strict| AxisPlace::Floats { numbers: Arc::from([0.5, 1.5]), strict };
         assert!(!place(col("x"), floats(true)).normalize_eq(&place(col("x"), floats(false))));
     }
 
-    fn places_of(place: &Place, array: impl Array + 'static) -> Vec<Option<i64>> {
+    fn places_of(place: &AxisPlace, array: impl Array + 'static) -> Vec<Option<i64>> {
         let array: ArrayRef = Arc::new(array);
         places(place, &array).unwrap().as_primitive::<Int64Type>().iter().collect()
     }
 
     #[test]
     fn bids_buy_at_their_own_price() {
-        let cents = Place::Ticks { ticks: ticks("0.01", "5", "0.01"), strict: false };
+        let cents = AxisPlace::Ticks { ticks: ticks("0.01", "5", "0.01"), strict: false };
         let bids =
             Float64Array::from(vec![Some(0.29), Some(-1.0), None, Some(f64::NAN), Some(9.0)]);
         assert_eq!(places_of(&cents, bids), [Some(29), Some(0), None, None, Some(500)]);
         let decimals = Decimal128Array::from(vec![290, 289, -5, 100_000]);
         let decimals = decimals.with_precision_and_scale(10, 3).unwrap();
         assert_eq!(places_of(&cents, decimals), [29, 28, 0, 500].map(Some));
-        let list = Place::Floats { numbers: vec![1.0, 1.5, 2.0].into(), strict: true };
+        let list = AxisPlace::Floats { numbers: vec![1.0, 1.5, 2.0].into(), strict: true };
         assert_eq!(places_of(&list, Float64Array::from(vec![1.5, 1.6])), [1, 2].map(Some));
     }
 
@@ -328,13 +328,13 @@ mod tests {
     fn values_are_the_ticks_of_their_range() {
         let range = GridRange::new(Grid::Binary { log2: 1 }, -4, 6).unwrap();
         let floats = Float64Array::from(vec![-9.0, -2.0, 0.2, 0.3, f64::NAN, 3.0, 1e300]);
-        let places = places_of(&Place::Index(range), floats);
+        let places = places_of(&AxisPlace::Index(range), floats);
         assert_eq!(places, [Some(0), Some(0), Some(4), Some(5), None, Some(10), Some(10)]);
         let days = GridRange::new(Grid::Integer, 100, 200).unwrap();
         let dates = arrow::array::Date32Array::from(vec![Some(150), None, Some(-7)]);
-        assert_eq!(places_of(&Place::Index(days), dates), [Some(50), None, Some(0)]);
+        assert_eq!(places_of(&AxisPlace::Index(days), dates), [Some(50), None, Some(0)]);
         // Far from 0, and beyond 63 bits.
-        let far = |lo: i128| Place::Index(GridRange::new(Grid::Integer, lo, lo + 9).unwrap());
+        let far = |lo: i128| AxisPlace::Index(GridRange::new(Grid::Integer, lo, lo + 9).unwrap());
         let longs = Int64Array::from(vec![Some(i64::MAX), None, Some(3)]);
         assert_eq!(places_of(&far(i64::MAX.into()), longs), [Some(0), None, Some(0)]);
         let longs = Int64Array::from(vec![Some(i64::MIN), None, Some(3)]);

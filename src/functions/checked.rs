@@ -27,7 +27,7 @@ use datafusion::logical_expr::{
 
 /// The operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CheckedOperation {
     /// The sum, difference, product, quotient or remainder of two operands.
     Arithmetic(Operator),
     /// The magnitude of one number.
@@ -48,26 +48,26 @@ pub(crate) fn checked(left: Expr, op: Operator, right: Expr, to: &DataType) -> O
         Operator::Modulo => "remainder_or_null",
         _ => return None,
     };
-    Some(called(name, Kind::Arithmetic(op), to, vec![left, right]))
+    Some(called(name, CheckedOperation::Arithmetic(op), to, vec![left, right]))
 }
 
 /// The magnitude of an integer of type `to`; NULL if it does not fit.
 pub(crate) fn checked_abs(x: Expr, to: &DataType) -> Expr {
-    called("magnitude_or_null", Kind::Magnitude, to, vec![x])
+    called("magnitude_or_null", CheckedOperation::Magnitude, to, vec![x])
 }
 
 /// A number of type `to`; NULL if it is negative.
 pub(crate) fn not_negative(x: Expr, to: &DataType) -> Expr {
-    called("not_negative_or_null", Kind::NotNegative, to, vec![x])
+    called("not_negative_or_null", CheckedOperation::NotNegative, to, vec![x])
 }
 
 /// A number of type `to`; NULL if it is zero. That includes −0.0, which Arrow's comparison of floats distinguishes
 /// from 0.0.
 pub(crate) fn not_zero(x: Expr, to: &DataType) -> Expr {
-    called("not_zero_or_null", Kind::NotZero, to, vec![x])
+    called("not_zero_or_null", CheckedOperation::NotZero, to, vec![x])
 }
 
-fn called(name: &'static str, kind: Kind, to: &DataType, args: Vec<Expr>) -> Expr {
+fn called(name: &'static str, kind: CheckedOperation, to: &DataType, args: Vec<Expr>) -> Expr {
     let signature = Signature::any(args.len(), Volatility::Immutable);
     ScalarUDF::from(Checked { name, kind, to: to.clone(), signature }).call(args)
 }
@@ -81,7 +81,7 @@ pub(super) fn checked_to(function: &ScalarUDF) -> Option<DataType> {
 struct Checked {
     /// The name of the operation. It omits the type, which follows from the types of the operands.
     name: &'static str,
-    kind: Kind,
+    kind: CheckedOperation,
     to: DataType,
     signature: Signature,
 }
@@ -119,17 +119,17 @@ impl ScalarUDFImpl for Checked {
         let operands = args.args.iter().map(|side| side.to_array(rows));
         let operands = operands.collect::<Result<Vec<_>>>()?;
         let result = match (self.kind, operands.as_slice()) {
-            (Kind::Arithmetic(op), [left, right]) => self.each(op, left, right)?,
-            (Kind::Magnitude, [x]) => {
+            (CheckedOperation::Arithmetic(op), [left, right]) => self.each(op, left, right)?,
+            (CheckedOperation::Magnitude, [x]) => {
                 let zero = ScalarValue::new_zero(&self.to)?.to_scalar()?;
                 let zeros = ScalarValue::new_zero(&self.to)?.to_array_of_size(rows)?;
                 zip(&lt(x, &zero)?, &self.each(Operator::Minus, &zeros, x)?, x)?
             }
-            (Kind::NotNegative, [x]) => {
+            (CheckedOperation::NotNegative, [x]) => {
                 let zero = ScalarValue::new_zero(&self.to)?.to_scalar()?;
                 nullif(x, &lt(x, &zero)?)?
             }
-            (Kind::NotZero, [x]) => {
+            (CheckedOperation::NotZero, [x]) => {
                 let zero = ScalarValue::new_zero(&self.to)?;
                 let positive = nullif(x, &eq(x, &zero.to_scalar()?)?)?;
                 match self.to.is_floating() {
@@ -140,7 +140,13 @@ impl ScalarUDFImpl for Checked {
                     false => positive,
                 }
             }
-            (Kind::Arithmetic(_) | Kind::Magnitude | Kind::NotNegative | Kind::NotZero, _) => {
+            (
+                CheckedOperation::Arithmetic(_)
+                | CheckedOperation::Magnitude
+                | CheckedOperation::NotNegative
+                | CheckedOperation::NotZero,
+                _,
+            ) => {
                 return exec_err!("checked arithmetic has other operands");
             }
         };

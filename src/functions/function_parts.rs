@@ -14,7 +14,7 @@ use datafusion::common::{Column, Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{Expr, Operator, ScalarUDF};
 use serde::{Deserialize, Serialize};
 
-use super::axis::{OnLine, Place, on_line, place, snap};
+use super::axis::{AxisPlace, OnLine, on_line, place, snap};
 use super::capped::{capped, is_capped};
 use super::cast::{cast_parts, opaque_cast};
 use super::checked::{checked, checked_abs, checked_to, not_negative, not_zero};
@@ -40,10 +40,10 @@ use crate::ticks::Ticks;
 
 /// A function of the engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Function(Parts);
+pub struct Function(FunctionParts);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum Parts {
+enum FunctionParts {
     /// One without parameters, by its name.
     Plain(String),
     /// The values of a list, and NULL for others.
@@ -101,7 +101,7 @@ enum Parts {
     Paired(Pairs),
     /// The nearest tick.
     Nearest(Ticks),
-    /// The place on an axis: see [`Place`].
+    /// The place on an axis: see [`AxisPlace`].
     Tick(Ticks),
     Index(GridRange),
     Ticks {
@@ -163,32 +163,32 @@ impl Function {
     pub fn of(function: &ScalarUDF) -> Option<Self> {
         let name = || function.name().to_owned();
         let parts = if plain().iter().any(|one| one.as_ref() == function) {
-            Parts::Plain(name())
+            FunctionParts::Plain(name())
         } else if let Some(members) = members_of(function) {
-            Parts::Listed(members.to_vec())
+            FunctionParts::Listed(members.to_vec())
         } else if let Some(to) = checked_to(function) {
-            Parts::Checked { name: name(), to }
+            FunctionParts::Checked { name: name(), to }
         } else if let Some((to, safe)) = cast_parts(function) {
-            Parts::Cast { to, safe }
+            FunctionParts::Cast { to, safe }
         } else if let Some(to) = joined_to(function) {
-            Parts::Joined { to }
+            FunctionParts::Joined { to }
         } else if is_capped(function) {
-            Parts::Capped(name())
+            FunctionParts::Capped(name())
         } else if let Some((name, months, ticks, of)) = moved_parts(function) {
-            Parts::Moved { name, months, ticks, of }
+            FunctionParts::Moved { name, months, ticks, of }
         } else if let Some((starts, names)) = classes_parts(function) {
-            Parts::Classes { starts: bits(starts), names: names.to_vec() }
+            FunctionParts::Classes { starts: bits(starts), names: names.to_vec() }
         } else if let Some((name, of, value)) = late_parts(function) {
             let value = value.cloned().into_iter().collect();
-            Parts::Late { name: name.to_owned(), of: of.clone(), value }
+            FunctionParts::Late { name: name.to_owned(), of: of.clone(), value }
         } else if let Some(pairs) = paired(function) {
-            Parts::Paired(pairs)
+            FunctionParts::Paired(pairs)
         } else if let Some(on) = on_line(function) {
             line(on)
         } else {
             let (direction, places, from, to) = rounding_parts(function)?;
             let (direction, _) = DIRECTIONS.iter().find(|(_, one)| *one == direction)?;
-            Parts::Rounded { direction: (*direction).to_owned(), places, from, to }
+            FunctionParts::Rounded { direction: (*direction).to_owned(), places, from, to }
         };
         Some(Self(parts))
     }
@@ -200,16 +200,16 @@ impl Function {
     pub fn made(&self, named: impl Fn(&str) -> Option<Arc<ScalarUDF>>) -> Result<Arc<ScalarUDF>> {
         let x = || Expr::Column(Column::from_name("x"));
         let call = match &self.0 {
-            Parts::Plain(name) => {
+            FunctionParts::Plain(name) => {
                 let found = plain().into_iter().find(|one| one.name() == name);
                 return found.map_or_else(|| plan_err!("there is no function {name}"), Ok);
             }
-            Parts::Capped(name) => {
+            FunctionParts::Capped(name) => {
                 let found = named(name).map(capped).filter(|one| is_capped(one));
                 return found.map_or_else(|| plan_err!("there is no function {name}"), Ok);
             }
-            Parts::Listed(members) => only_listed(x(), members),
-            Parts::Checked { name, to } => match name.as_str() {
+            FunctionParts::Listed(members) => only_listed(x(), members),
+            FunctionParts::Checked { name, to } => match name.as_str() {
                 "sum_or_null" => checked(x(), Operator::Plus, x(), to),
                 "difference_or_null" => checked(x(), Operator::Minus, x(), to),
                 "product_or_null" => checked(x(), Operator::Multiply, x(), to),
@@ -220,33 +220,33 @@ impl Function {
                 "not_zero_or_null" => Some(not_zero(x(), to)),
                 _ => None,
             },
-            Parts::Cast { to, safe } => Some(opaque_cast(x(), to, *safe)),
-            Parts::Joined { to } => Some(joined(x(), x(), to)),
-            Parts::Moved { name, months, ticks, of } => {
+            FunctionParts::Cast { to, safe } => Some(opaque_cast(x(), to, *safe)),
+            FunctionParts::Joined { to } => Some(joined(x(), x(), to)),
+            FunctionParts::Moved { name, months, ticks, of } => {
                 return Ok(Arc::new(moved_made(name, *months, *ticks, of)));
             }
-            Parts::Classes { starts, names } => {
+            FunctionParts::Classes { starts, names } => {
                 return Ok(Arc::new(classes_made(floats(starts), names.clone())));
             }
-            Parts::Late { name, of, value } => {
+            FunctionParts::Late { name, of, value } => {
                 return Ok(Arc::new(late_made(name, of, value.first())));
             }
-            Parts::Paired(pairs) => Some(pair(x(), x(), *pairs)),
-            Parts::Nearest(ticks) => Some(snap(x(), *ticks)),
-            Parts::Tick(ticks) => Some(place(x(), Place::Tick(*ticks))),
-            Parts::Index(range) => Some(place(x(), Place::Index(*range))),
-            Parts::Ticks { ticks, strict } => {
-                Some(place(x(), Place::Ticks { ticks: *ticks, strict: *strict }))
+            FunctionParts::Paired(pairs) => Some(pair(x(), x(), *pairs)),
+            FunctionParts::Nearest(ticks) => Some(snap(x(), *ticks)),
+            FunctionParts::Tick(ticks) => Some(place(x(), AxisPlace::Tick(*ticks))),
+            FunctionParts::Index(range) => Some(place(x(), AxisPlace::Index(*range))),
+            FunctionParts::Ticks { ticks, strict } => {
+                Some(place(x(), AxisPlace::Ticks { ticks: *ticks, strict: *strict }))
             }
-            Parts::Floats { numbers, strict } => {
+            FunctionParts::Floats { numbers, strict } => {
                 let numbers = floats(numbers).into();
-                Some(place(x(), Place::Floats { numbers, strict: *strict }))
+                Some(place(x(), AxisPlace::Floats { numbers, strict: *strict }))
             }
-            Parts::Units { numbers, strict } => {
+            FunctionParts::Units { numbers, strict } => {
                 let numbers = numbers.as_slice().into();
-                Some(place(x(), Place::Units { numbers, strict: *strict }))
+                Some(place(x(), AxisPlace::Units { numbers, strict: *strict }))
             }
-            Parts::Rounded { direction, places, from, to } => {
+            FunctionParts::Rounded { direction, places, from, to } => {
                 let direction = DIRECTIONS.iter().find(|(name, _)| name == direction);
                 direction
                     .and_then(|(_, direction)| Rounding::new(*direction, *places, from, to))
@@ -261,19 +261,19 @@ impl Function {
 }
 
 /// What a function on an axis is made of.
-fn line(on: &OnLine) -> Parts {
+fn line(on: &OnLine) -> FunctionParts {
     match on {
-        OnLine::Nearest(ticks) => Parts::Nearest(*ticks),
-        OnLine::Place(Place::Tick(ticks)) => Parts::Tick(*ticks),
-        OnLine::Place(Place::Index(range)) => Parts::Index(*range),
-        OnLine::Place(Place::Ticks { ticks, strict }) => {
-            Parts::Ticks { ticks: *ticks, strict: *strict }
+        OnLine::Nearest(ticks) => FunctionParts::Nearest(*ticks),
+        OnLine::Place(AxisPlace::Tick(ticks)) => FunctionParts::Tick(*ticks),
+        OnLine::Place(AxisPlace::Index(range)) => FunctionParts::Index(*range),
+        OnLine::Place(AxisPlace::Ticks { ticks, strict }) => {
+            FunctionParts::Ticks { ticks: *ticks, strict: *strict }
         }
-        OnLine::Place(Place::Floats { numbers, strict }) => {
-            Parts::Floats { numbers: bits(numbers), strict: *strict }
+        OnLine::Place(AxisPlace::Floats { numbers, strict }) => {
+            FunctionParts::Floats { numbers: bits(numbers), strict: *strict }
         }
-        OnLine::Place(Place::Units { numbers, strict }) => {
-            Parts::Units { numbers: numbers.to_vec(), strict: *strict }
+        OnLine::Place(AxisPlace::Units { numbers, strict }) => {
+            FunctionParts::Units { numbers: numbers.to_vec(), strict: *strict }
         }
     }
 }
@@ -325,11 +325,11 @@ mod tests {
         let units: Arc<[i128]> = Arc::from([-5, i128::MAX]);
         all.push(function(snap(x(), ticks)));
         for on in [
-            Place::Tick(ticks),
-            Place::Index(range),
-            Place::Ticks { ticks, strict: true },
-            Place::Floats { numbers, strict: false },
-            Place::Units { numbers: units, strict: true },
+            AxisPlace::Tick(ticks),
+            AxisPlace::Index(range),
+            AxisPlace::Ticks { ticks, strict: true },
+            AxisPlace::Floats { numbers, strict: false },
+            AxisPlace::Units { numbers: units, strict: true },
         ] {
             all.push(function(place(x(), on)));
         }
@@ -370,9 +370,11 @@ mod tests {
     fn other_functions_are_not_described() {
         assert_eq!(Function::of(&string::repeat()), None);
         assert_eq!(Function::of(&string::upper()), None);
-        assert!(Function(Parts::Plain("upper".to_owned())).made(|_| None).is_err());
+        assert!(Function(FunctionParts::Plain("upper".to_owned())).made(|_| None).is_err());
         assert!(
-            Function(Parts::Capped("btrim".to_owned())).made(|_| Some(string::btrim())).is_err()
+            Function(FunctionParts::Capped("btrim".to_owned()))
+                .made(|_| Some(string::btrim()))
+                .is_err()
         );
     }
 }

@@ -23,7 +23,7 @@ use super::{any_one, named};
 use crate::privacy::Rational;
 
 static HISTOGRAM: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::from(Written::new())));
+    LazyLock::new(|| Arc::new(ScalarUDF::from(BucketLabel::new())));
 
 /// `HISTOGRAM(x, n)` as it is written, for the planner.
 pub(crate) fn histogram_function() -> Arc<ScalarUDF> {
@@ -196,11 +196,11 @@ impl ScalarUDFImpl for ClassOf {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Written {
+struct BucketLabel {
     signature: Signature,
 }
 
-impl Written {
+impl BucketLabel {
     fn new() -> Self {
         Self { signature: Signature::user_defined(Volatility::Immutable) }
     }
@@ -209,7 +209,7 @@ impl Written {
 const USAGE: &str =
     "HISTOGRAM takes a number and a literal number of classes from 1 to 1000: HISTOGRAM(x, 10)";
 
-impl ScalarUDFImpl for Written {
+impl ScalarUDFImpl for BucketLabel {
     fn name(&self) -> &'static str {
         "histogram"
     }

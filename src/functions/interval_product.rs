@@ -34,19 +34,19 @@ pub(crate) fn corners(corner: Corner, left: [Expr; 2], right: [Expr; 2]) -> [Exp
     let args: Vec<Expr> = left.into_iter().chain(right).collect();
     [false, true].map(|upper| {
         let signature = Signature::exact(vec![DataType::Float64; 4], Volatility::Immutable);
-        let function = ScalarUDF::from(End { corner, upper, signature });
+        let function = ScalarUDF::from(ProductEnd { corner, upper, signature });
         Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), args.clone()))
     })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct End {
+struct ProductEnd {
     corner: Corner,
     upper: bool,
     signature: Signature,
 }
 
-impl End {
+impl ProductEnd {
     fn between(&self, [a, b, c, d]: [f64; 4]) -> Option<f64> {
         let pairs = [(a, c), (a, d), (b, c), (b, d)];
         let values = match self.corner {
@@ -59,7 +59,7 @@ impl End {
     }
 }
 
-impl ScalarUDFImpl for End {
+impl ScalarUDFImpl for ProductEnd {
     fn name(&self) -> &'static str {
         match (self.corner, self.upper) {
             (Corner::Product, false) => "least_product",
@@ -100,7 +100,8 @@ mod tests {
     use super::*;
 
     fn end(corner: Corner, upper: bool, ends: [f64; 4]) -> Option<f64> {
-        End { corner, upper, signature: Signature::nullary(Volatility::Immutable) }.between(ends)
+        ProductEnd { corner, upper, signature: Signature::nullary(Volatility::Immutable) }
+            .between(ends)
     }
 
     #[test]

@@ -57,7 +57,7 @@ use datafusion::logical_expr::{
 };
 use sha2::{Digest, Sha256};
 
-pub(crate) use axis::{Place, is_countable, place, snap};
+pub(crate) use axis::{AxisPlace, is_countable, place, snap};
 pub(crate) use capped::capped;
 pub(crate) use cast::{cast_value, opaque_cast, rounds};
 pub(crate) use checked::{checked, checked_abs, not_negative, not_zero};
@@ -87,9 +87,9 @@ pub(crate) use null_unsupported::{
 pub(crate) use or_null::{is_castable, or_null, tried};
 pub(crate) use pair::pair;
 pub(crate) use round::{Direction, Rounding};
-pub(crate) use view_cache::Seen;
+pub(crate) use view_cache::ViewCache;
 pub(crate) use width_bucket::{EqualBuckets, is_width_bucket, width_bucket_function};
-pub(crate) use written::{Written, with_numbers, written};
+pub(crate) use written::{DecimalLiteral, with_numbers, written};
 
 /// A float of 16 bits.
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
@@ -361,7 +361,7 @@ impl Members {
         match self {
             Self::Texts(texts) => match column.as_string_view_opt() {
                 Some(views) => {
-                    let mut seen = Seen::of_one_column(false);
+                    let mut seen = ViewCache::of_one_column(false);
                     for (row, view) in views.views().iter().enumerate() {
                         strange.push(seen.of(*view, || !texts.contains(views.value(row))));
                     }

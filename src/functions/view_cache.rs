@@ -17,9 +17,9 @@ const BITS: u32 = 13;
 const FEW_BITS: u32 = 10;
 
 /// What was found for the views of one column.
-pub(crate) struct Seen<T> {
+pub(crate) struct ViewCache<T> {
     /// Empty until a column begins.
-    found: Vec<Found<T>>,
+    found: Vec<CachedResult<T>>,
     /// The number of the column; 0 before the first one.
     column: u32,
     bits: u32,
@@ -27,13 +27,13 @@ pub(crate) struct Seen<T> {
 }
 
 #[derive(Clone, Copy)]
-struct Found<T> {
+struct CachedResult<T> {
     view: u128,
     column: u32,
     result: T,
 }
 
-impl<T: Copy> Seen<T> {
+impl<T: Copy> ViewCache<T> {
     /// For the columns that [begin](Self::begin); `any` fills the places and is never a result.
     pub(crate) fn new(any: T) -> Self {
         Self { found: Vec::new(), column: 0, bits: BITS, any }
@@ -48,12 +48,12 @@ impl<T: Copy> Seen<T> {
 
     /// The bytes in use.
     pub(crate) fn size(&self) -> usize {
-        self.found.capacity() * size_of::<Found<T>>()
+        self.found.capacity() * size_of::<CachedResult<T>>()
     }
 
     /// The views of another column follow.
     pub(crate) fn begin(&mut self) {
-        let nothing = Found { view: 0, column: 0, result: self.any };
+        let nothing = CachedResult { view: 0, column: 0, result: self.any };
         self.column = self.column.wrapping_add(1);
         if self.found.is_empty() || self.column == 0 {
             self.found.clear();
@@ -71,7 +71,7 @@ impl<T: Copy> Seen<T> {
         let own = usize::try_from(mixed).ok().and_then(|at| self.found.get_mut(at));
         let Some(own) = own else { return find() };
         if own.view != view || own.column != self.column {
-            *own = Found { view, column: self.column, result: find() };
+            *own = CachedResult { view, column: self.column, result: find() };
         }
         own.result
     }
@@ -85,11 +85,11 @@ fn halves_of(view: u128) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{BITS, Seen};
+    use super::{BITS, ViewCache};
 
     #[test]
     fn every_view_has_its_own_result() {
-        let mut seen = Seen::new(0);
+        let mut seen = ViewCache::new(0);
         seen.begin();
         let views: Vec<u128> =
             (0..20_000).map(|i| i * ((1 << 64) + 3)).chain([u128::MAX, u128::MAX - 1]).collect();
@@ -108,7 +108,7 @@ mod tests {
             searches <= 3 * views.len() && searches > 2 * (views.len() - (1 << BITS)),
             "{searches}"
         );
-        let mut few = Seen::of_one_column(0);
+        let mut few = ViewCache::of_one_column(0);
         let mut searches = 0;
         for view in (0..1_000).map(|i| i % 5) {
             few.of(view, || {
@@ -122,7 +122,7 @@ mod tests {
     /// What was found in one column is not the result in another one, even if the columns are too many to be numbered.
     #[test]
     fn a_view_is_another_text_in_another_column() {
-        let mut seen = Seen::new(0);
+        let mut seen = ViewCache::new(0);
         for round in 1..100 {
             seen.begin();
             if round == 50 {
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_thousand_texts_of_a_dictionary_are_remembered() {
         for length in [13_u128, 22, 23, 64, 100] {
-            let mut seen = Seen::new(0);
+            let mut seen = ViewCache::new(0);
             seen.begin();
             let mut searches = 0;
             for i in (0..20).flat_map(|_| 0..1_000) {

@@ -19,7 +19,7 @@ const MOST_DIGITS: usize = 38;
 
 /// A number as its digits, and the smallest decimal type that holds them all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct DecimalLiteral {
     /// The sign, at least one digit, and a point only before other digits.
     pub(crate) text: String,
     /// All digits but leading zeros, and at least the scale.
@@ -28,7 +28,7 @@ pub(crate) struct Written {
     pub(crate) scale: u8,
 }
 
-impl Written {
+impl DecimalLiteral {
     /// A number without an exponent, such as `-12.50`; `None` for any other text, and for one of more than 38 digits.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (negative, digits) = match text.strip_prefix('-') {
@@ -82,11 +82,11 @@ impl Written {
 }
 
 /// The number with a point that an expression is.
-pub(crate) fn written(expr: &Expr) -> Option<Written> {
+pub(crate) fn written(expr: &Expr) -> Option<DecimalLiteral> {
     let Expr::Cast(Cast { expr, field }) = expr else { return None };
     let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expr.as_ref() else { return None };
     let is_point = field.data_type().is_decimal() || field.data_type().is_floating();
-    is_point.then(|| Written::parse(text)).flatten()
+    is_point.then(|| DecimalLiteral::parse(text)).flatten()
 }
 
 /// An expression for display: with numbers as they were written.
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn digits_are_kept_as_they_are_written() {
         let of = |text: &str| {
-            Written::parse(text).map(|number| (number.text, number.precision, number.scale))
+            DecimalLiteral::parse(text).map(|number| (number.text, number.precision, number.scale))
         };
         for (text, expected) in [
             ("17.01", ("17.01", 4, 2)),
@@ -129,7 +129,7 @@ mod tests {
         for text in ["", ".", "-", "1e5", "1.5.2", "+1", "1_000.5", "NaN", "٣.٤"] {
             assert_eq!(of(text), None, "{text}");
         }
-        let trimmed = |text: &str| Written::parse(text).unwrap().trimmed().unwrap().text;
+        let trimmed = |text: &str| DecimalLiteral::parse(text).unwrap().trimmed().unwrap().text;
         assert_eq!(["17.010", "5.00", "500", "-0.50"].map(trimmed), ["17.01", "5", "500", "-0.5"]);
     }
 }

@@ -16,4 +16,4 @@ mod whole;
 pub(crate) use noise::{Deviation, Law};
 pub(crate) use tail::tail;
 pub(crate) use tree::Tree;
-pub(crate) use whole::Shape;
+pub(crate) use whole::WholeNumbers;

@@ -10,7 +10,7 @@
 
 use num_traits::ToPrimitive;
 
-use super::tail::Sum;
+use super::tail::NoiseSum;
 use super::tree::Tree;
 
 /// The noise of the groups of a level, in steps of the grid.
@@ -42,7 +42,7 @@ pub(crate) struct Deviation {
     between: f64,
     tail: Tail,
     /// Where all noise is Laplace noise, the sums of noises of all different groups of the level, if those are few.
-    sums: Option<Vec<Sum>>,
+    sums: Option<Vec<NoiseSum>>,
     /// What they are moved by at most afterwards.
     moved: f64,
 }
@@ -133,7 +133,7 @@ impl Deviation {
     /// and Guédon 2004; 1.12 is the largest quotient, at t = 2s). Gaussian noises alone have a Gaussian tail, 2φ(z)·4/(3z + √(z² + 8)) at most
     /// (Sampford 1953). Without continuous laws it is Chebyshev's inequality.
     ///
-    /// Where the laws of all groups are known, they are asked, which is closer: see [`Sum::within`].
+    /// Where the laws of all groups are known, they are asked, which is closer: see [`NoiseSum::within`].
     pub(crate) fn within(&self, beta: f64) -> f64 {
         let asked = self.sums.as_ref().and_then(|sums| {
             sums.iter()
@@ -160,7 +160,7 @@ impl Deviation {
 }
 
 /// The sums of noises of all different groups of a level, if all noise is Laplace noise and they are few.
-fn sums(tree: &Tree, variances: &[f64], laws: &[Law], level: usize) -> Option<Vec<Sum>> {
+fn sums(tree: &Tree, variances: &[f64], laws: &[Law], level: usize) -> Option<Vec<NoiseSum>> {
     const MOST: usize = 4;
     let on_grid = laws.iter().map(|law| match law {
         Law::Laplace(scale) => Some(0.5 / (0.5 / scale).sinh().powi(2)),
@@ -181,7 +181,7 @@ fn sums(tree: &Tree, variances: &[f64], laws: &[Law], level: usize) -> Option<Ve
             }
         }
     }
-    let sum = |at: &usize| Sum::new(&tree.multiples(variances, level, *at), &on_grid);
+    let sum = |at: &usize| NoiseSum::new(&tree.multiples(variances, level, *at), &on_grid);
     different.iter().map(sum).collect()
 }
 

@@ -25,7 +25,7 @@ const PERIOD: f64 = 80.0;
 
 /// A multiple of the noises of a level: how large it is, the variance of the noise, and how many there are.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Term {
+struct NoiseTerm {
     multiple: f64,
     variance: f64,
     count: f64,
@@ -35,19 +35,19 @@ struct Term {
 /// for a β below 10⁻⁷.
 ///
 /// # Guarantee
-/// That of [`Sum::within`].
+/// That of [`NoiseSum::within`].
 pub(crate) fn tail(multiples: &[f64], variance: f64, beta: f64) -> Option<f64> {
-    Sum::new(&[multiples.to_vec()], &[variance])?.within(beta)
+    NoiseSum::new(&[multiples.to_vec()], &[variance])?.within(beta)
 }
 
 /// A sum of multiples of noises.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Sum {
-    terms: Vec<Term>,
+pub(super) struct NoiseSum {
+    terms: Vec<NoiseTerm>,
     deviation: f64,
 }
 
-impl Sum {
+impl NoiseSum {
     /// The sum of these multiples of noises of these variances on the grid; `None` for too many different ones.
     pub(super) fn new(multiples: &[Vec<f64>], variances: &[f64]) -> Option<Self> {
         let mut terms = Vec::new();
@@ -64,7 +64,7 @@ impl Sum {
                 }
             }
             let own = counts.into_values();
-            terms.extend(own.map(|(multiple, count)| Term {
+            terms.extend(own.map(|(multiple, count)| NoiseTerm {
                 multiple,
                 variance: *variance,
                 count,
@@ -117,7 +117,7 @@ impl Sum {
     }
 }
 
-impl Term {
+impl NoiseTerm {
     /// The logarithm of the characteristic function of its noises.
     fn ln_at(&self, theta: f64) -> f64 {
         let half = (self.multiple * theta / 2.0).sin();

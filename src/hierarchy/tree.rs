@@ -19,7 +19,7 @@
 
 use num_traits::ToPrimitive;
 
-use super::whole::{self, Shape};
+use super::whole::{self, WholeNumbers};
 
 /// A tree of groups, by levels: those without a group above them first.
 #[derive(Debug, Clone, PartialEq)]
@@ -197,7 +197,12 @@ impl Tree {
     /// Each number of a group with groups below it is their sum, up to the rounding of floats; with `integer` exactly. Without a
     /// `shape` they are unbiased, and no linear unbiased estimate has a smaller variance. With `nonnegative`, the numbers below a group
     /// are the nearest ones that are not negative and have its sum, from the top down. The result depends on these numbers alone.
-    pub(crate) fn fitted(&self, y: &[Vec<f64>], noise: &[f64], shape: Shape) -> Vec<Vec<f64>> {
+    pub(crate) fn fitted(
+        &self,
+        y: &[Vec<f64>],
+        noise: &[f64],
+        shape: WholeNumbers,
+    ) -> Vec<Vec<f64>> {
         let (own, all) = self.variances(noise);
         let z = self.upward(y, noise, &all);
         let top = z.first().cloned().unwrap_or_default();

@@ -7,7 +7,7 @@ use num_traits::ToPrimitive;
 
 /// What becomes of the numbers that add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct WholeNumbers {
     /// No number is below 0.
     pub(crate) nonnegative: bool,
     /// All numbers are whole.
@@ -18,7 +18,7 @@ pub(crate) struct Shape {
 const LARGEST: f64 = 1e24;
 
 /// The number of a group without one above it.
-pub(super) fn first(number: f64, shape: Shape) -> f64 {
+pub(super) fn first(number: f64, shape: WholeNumbers) -> f64 {
     let number = if shape.nonnegative { number.max(0.0) } else { number };
     if shape.integer { number.clamp(-LARGEST, LARGEST).round_ties_even() } else { number }
 }
@@ -27,7 +27,7 @@ pub(super) fn first(number: f64, shape: Shape) -> f64 {
 ///
 /// # Guarantee
 /// Their sum is `sum`: with `integer` exactly, where `sum` is whole and its digits fit a float; otherwise up to the rounding of floats.
-pub(super) fn shaped(numbers: Vec<f64>, sum: f64, shape: Shape) -> Vec<f64> {
+pub(super) fn shaped(numbers: Vec<f64>, sum: f64, shape: WholeNumbers) -> Vec<f64> {
     let numbers = if shape.nonnegative { projected(numbers, sum) } else { numbers };
     if shape.integer { rounded(&numbers, sum, shape.nonnegative) } else { numbers }
 }

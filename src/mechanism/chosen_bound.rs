@@ -36,7 +36,7 @@ const FEW: u8 = 8;
 /// A calibrated choice of a bound with the noise under each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChosenBound {
-    choice: Choice,
+    choice: BoundChoice,
     releasing: Epsilon,
     rungs: Vec<Rung>,
     /// Whether the bound is the one that another release chooses and pays for.
@@ -45,7 +45,7 @@ pub struct ChosenBound {
 
 /// How a bound is chosen.
 #[derive(Debug, Clone, PartialEq)]
-struct Choice {
+struct BoundChoice {
     draw: Exponential,
     epsilon: Epsilon,
     penalty: i128,
@@ -119,7 +119,7 @@ impl ChosenBound {
         let small = |number: BigInt| number.to_i128().ok_or(MechanismError::RangeTooWide);
         let few = if is_declared { Some(small(few)?) } else { None };
         let draw = Exponential::calibrate(1, &choosing)?;
-        let choice = Choice { draw, epsilon: choosing, penalty: small(penalty)?, few };
+        let choice = BoundChoice { draw, epsilon: choosing, penalty: small(penalty)?, few };
         Ok(Self { choice, releasing, rungs, follows: false })
     }
 

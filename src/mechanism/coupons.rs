@@ -65,13 +65,13 @@ struct Scaled {
 
 /// To which side products are rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum RoundingSide {
     Below,
     Above,
 }
 
 impl Scaled {
-    fn new(mantissa: &BigInt, exponent: i64, side: Side) -> Self {
+    fn new(mantissa: &BigInt, exponent: i64, side: RoundingSide) -> Self {
         let spare = mantissa.bits().saturating_sub(BITS);
         let kept = shifted(mantissa, spare, side);
         Self {
@@ -81,21 +81,21 @@ impl Scaled {
     }
 
     /// A rational between 0 and 1.
-    fn of(value: &Rational, side: Side) -> Self {
+    fn of(value: &Rational, side: RoundingSide) -> Self {
         let scaled = value * power_of_two(POINT);
         let mantissa = match side {
-            Side::Below => scaled.floor(),
-            Side::Above => scaled.ceil(),
+            RoundingSide::Below => scaled.floor(),
+            RoundingSide::Above => scaled.ceil(),
         };
         Self::new(&mantissa.to_integer(), -i64::from(POINT), side)
     }
 
-    fn times(&self, other: &Self, side: Side) -> Self {
+    fn times(&self, other: &Self, side: RoundingSide) -> Self {
         let exponent = self.exponent.saturating_add(other.exponent);
         Self::new(&(&self.mantissa * &other.mantissa), exponent, side)
     }
 
-    fn power(&self, mut times: u64, side: Side) -> Self {
+    fn power(&self, mut times: u64, side: RoundingSide) -> Self {
         let mut result = Self { mantissa: BigInt::one(), exponent: 0 };
         let mut square = self.clone();
         while times > 0 {
@@ -109,7 +109,7 @@ impl Scaled {
     }
 
     /// The number in units of 2^−POINT.
-    fn units(&self, side: Side) -> BigInt {
+    fn units(&self, side: RoundingSide) -> BigInt {
         let up = self.exponent.saturating_add(i64::from(POINT));
         match up.to_u64() {
             Some(up) => &self.mantissa << up,
@@ -119,11 +119,11 @@ impl Scaled {
 }
 
 /// A number of units of which this many bits are left out.
-fn shifted(units: &BigInt, bits: u64, side: Side) -> BigInt {
+fn shifted(units: &BigInt, bits: u64, side: RoundingSide) -> BigInt {
     let down: BigInt = units >> bits;
     match side {
-        Side::Above if &down << bits != *units => down + BigInt::one(),
-        Side::Below | Side::Above => down,
+        RoundingSide::Above if &down << bits != *units => down + BigInt::one(),
+        RoundingSide::Below | RoundingSide::Above => down,
     }
 }
 
@@ -150,8 +150,11 @@ impl<'a> Coupon<'a> {
         Self {
             epsilon,
             each,
-            likely: Scaled::of(&(Rational::one() / (Rational::one() + &ratio.lower)), Side::Above),
-            ratio: Scaled::of(&ratio.upper, Side::Above),
+            likely: Scaled::of(
+                &(Rational::one() / (Rational::one() + &ratio.lower)),
+                RoundingSide::Above,
+            ),
+            ratio: Scaled::of(&ratio.upper, RoundingSide::Above),
             twice: twice.ceil().to_integer(),
         }
     }
@@ -164,7 +167,7 @@ impl<'a> Coupon<'a> {
         let one = BigInt::one() << POINT;
         let mut sum = BigInt::zero();
         // C(k,i)·p^(k−i)·q^i.
-        let mut chance = self.likely.power(u64::from(count), Side::Above);
+        let mut chance = self.likely.power(u64::from(count), RoundingSide::Above);
         let mut beyond = self.each * Rational::from_integer(count.into()) - self.epsilon;
         // e^(ε−(k−2i)ε₀).
         let mut rest = exponential_below(&beyond);
@@ -173,14 +176,17 @@ impl<'a> Coupon<'a> {
             if !beyond.is_positive() {
                 break;
             }
-            let gap =
-                Scaled::new(&(&one - rest.units(Side::Below)), -i64::from(POINT), Side::Above);
-            sum += chance.times(&gap, Side::Above).units(Side::Above);
-            let next = &chance.times(&self.ratio, Side::Above);
+            let gap = Scaled::new(
+                &(&one - rest.units(RoundingSide::Below)),
+                -i64::from(POINT),
+                RoundingSide::Above,
+            );
+            sum += chance.times(&gap, RoundingSide::Above).units(RoundingSide::Above);
+            let next = &chance.times(&self.ratio, RoundingSide::Above);
             let grown = (&next.mantissa * (count - i)).div_ceil(&BigInt::from(i + 1));
-            chance = Scaled::new(&grown, next.exponent, Side::Above);
+            chance = Scaled::new(&grown, next.exponent, RoundingSide::Above);
             let divided = (&rest.mantissa << (2 * POINT)).div_floor(&self.twice);
-            rest = Scaled::new(&divided, rest.exponent - i64::from(POINT), Side::Below);
+            rest = Scaled::new(&divided, rest.exponent - i64::from(POINT), RoundingSide::Below);
             beyond -= &step;
         }
         sum
@@ -191,7 +197,7 @@ impl<'a> Coupon<'a> {
 fn exponential_below(x: &Rational) -> Scaled {
     let parts = x.ceil().to_integer().to_u64().unwrap_or(1).max(1);
     let part = x / Rational::from_integer(parts.into());
-    Scaled::of(&exp_neg(&part, POINT).lower, Side::Below).power(parts, Side::Below)
+    Scaled::of(&exp_neg(&part, POINT).lower, RoundingSide::Below).power(parts, RoundingSide::Below)
 }
 
 #[cfg(test)]

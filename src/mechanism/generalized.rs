@@ -197,7 +197,7 @@ impl Generalized {
     }
 
     /// What a candidate's level is computed from.
-    fn line(&self, run: &SizedRun, place: u64) -> Result<Line, MechanismError> {
+    fn line(&self, run: &SizedRun, place: u64) -> Result<CandidateLine, MechanismError> {
         let more = i128::from(place).checked_mul(run.size_step);
         let size = more.and_then(|more| more.checked_add(run.size));
         let size = size.filter(|size| (0..=1 << SIZE_BITS).contains(size));
@@ -207,7 +207,7 @@ impl Generalized {
         });
         match size.zip(height) {
             Some((size, height)) if height.unsigned_abs() >> HEIGHT_BITS == 0 => {
-                Ok(Line { height, size })
+                Ok(CandidateLine { height, size })
             }
             Some(_) | None => Err(MechanismError::RangeTooWide),
         }
@@ -228,7 +228,7 @@ impl Generalized {
 
     /// The least depth d at which a candidate's line, rising, has reached the top of all lines, falling: K·s ≥ −d for its margin
     /// s. The deepest, if it is not reached before.
-    fn depth(&self, line: Line, tops: &[i128]) -> u32 {
+    fn depth(&self, line: CandidateLine, tops: &[i128]) -> u32 {
         let (mut low, mut high) = (0, self.deepest);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -246,14 +246,14 @@ impl Generalized {
 /// A candidate at depth d below the level 0: `height` + d·`size` as the one whose level is sought, `height` − d·`size` as one of
 /// those that it is compared with. Sizes and heights are so small that neither overflows.
 #[derive(Debug, Clone, Copy)]
-struct Line {
+struct CandidateLine {
     /// K·(q − t·Δ).
     height: i128,
     /// Δ.
     size: i128,
 }
 
-impl Line {
+impl CandidateLine {
     fn falling(self, depth: u32) -> i128 {
         self.height - i128::from(depth) * self.size
     }
@@ -262,7 +262,7 @@ impl Line {
 /// The highest of falling lines at every depth: a Li Chao tree.
 struct Envelope {
     deepest: u32,
-    nodes: Vec<Option<Line>>,
+    nodes: Vec<Option<CandidateLine>>,
 }
 
 impl Envelope {
@@ -274,7 +274,7 @@ impl Envelope {
 
     /// Two lines cross once: of a node's depths, the line that is higher in the middle stays, and the other one goes on to the half
     /// in which it may be higher.
-    fn insert(&mut self, mut line: Line) {
+    fn insert(&mut self, mut line: CandidateLine) {
         let (mut node, mut first, mut last) = (1, 0, self.deepest);
         while let Some(kept) = self.nodes.get_mut(node) {
             let middle = first + (last - first) / 2;

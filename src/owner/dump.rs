@@ -33,7 +33,7 @@ use crate::visible;
 /// [`Error::Ledger`] when the vault cannot be read.
 pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error> {
     let Inventory { catalog, budgets, people, roles: roles_of } = inner.vault.inventory()?;
-    let mut script = Script::default();
+    let mut script = DumpScript::default();
     script.comment("The declarations of a vault of HushQL. Run them as the owner of a new vault:");
     script.comment("  hushql NEW.db --owner -f FILE");
     if with_verifiers && roles_of.iter().any(Role::has_password) {
@@ -113,7 +113,7 @@ pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error>
 }
 
 /// Tables behind those that they lead to.
-fn tables(inner: &Inner, catalog: &Catalog, script: &mut Script) {
+fn tables(inner: &Inner, catalog: &Catalog, script: &mut DumpScript) {
     let providers = inner.registered.read().unwrap_or_else(PoisonError::into_inner);
     let links = |name: &str| catalog.root(name).map_or(0, |(_, links)| links);
     let mut tables: Vec<_> = catalog.tables().collect();
@@ -136,7 +136,7 @@ fn tables(inner: &Inner, catalog: &Catalog, script: &mut Script) {
 }
 
 /// Views behind those that they read. What is no longer a query, or leads to itself, can be created nowhere.
-fn views(catalog: &Catalog, script: &mut Script) {
+fn views(catalog: &Catalog, script: &mut DumpScript) {
     let mut left: Vec<&View> = catalog.views().collect();
     let mut written: BTreeSet<String> = BTreeSet::new();
     loop {
@@ -160,11 +160,11 @@ fn views(catalog: &Catalog, script: &mut Script) {
 
 /// A text of statements and comments.
 #[derive(Default)]
-struct Script {
+struct DumpScript {
     text: String,
 }
 
-impl Script {
+impl DumpScript {
     fn statement(&mut self, statement: &str) {
         self.text.push_str(statement);
         // The text of a view may end with a comment.

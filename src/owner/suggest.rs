@@ -79,7 +79,7 @@ const RANGES: [(&str, &str, bool); 11] = [
 /// # Guarantee
 /// They depend on the names and types of columns, on what is declared, and on nothing else.
 pub(crate) fn suggestions(catalog: &Catalog, table: &Table) -> Vec<String> {
-    let mut lines = Lines::default();
+    let mut lines = ScriptLines::default();
     lines
         .comment("Drafted from the names and types of columns. Check each line before you run it.");
     let drafted = match &table.privacy {
@@ -210,7 +210,7 @@ fn words(name: &str) -> Vec<String> {
 }
 
 /// The domain of a column, or what its owner has to fill in.
-fn domain(lines: &mut Lines, table: &str, column: &Column) {
+fn domain(lines: &mut ScriptLines, table: &str, column: &Column) {
     let Some(data_type) = data_type(column) else { return };
     let head =
         format!("ALTER TABLE {table} ALTER COLUMN {} SET PRIVACY DOMAIN", quoted(&column.name));
@@ -242,9 +242,9 @@ fn data_type(column: &Column) -> Option<DataType> {
 
 /// Lines of a script.
 #[derive(Default)]
-struct Lines(Vec<String>);
+struct ScriptLines(Vec<String>);
 
-impl Lines {
+impl ScriptLines {
     fn statement(&mut self, statement: &str) {
         self.0.push(format!("{statement};"));
     }

@@ -9,13 +9,13 @@
 
 use super::mechanism::{Mechanism, Mechanized, Predicted};
 use crate::analysis::{Analysis, Hierarchy, approximate};
-use crate::hierarchy::{Deviation, Law, Shape};
+use crate::hierarchy::{Deviation, Law, WholeNumbers};
 
 /// How the numbers of one hierarchy are made consistent.
 #[derive(Debug, Clone)]
 pub(crate) struct Fit {
     /// What becomes of the numbers.
-    pub(crate) shape: Shape,
+    pub(crate) shape: WholeNumbers,
     /// Its levels, the largest groups first.
     pub(crate) levels: Vec<FittedLevel>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct FittedLevel {
     pub(crate) drawn: Predicted,
     /// How many levels there are.
     pub(crate) of: usize,
-    pub(crate) shape: Shape,
+    pub(crate) shape: WholeNumbers,
     /// The value of a step.
     unit: f64,
     deviation: Deviation,
@@ -75,7 +75,7 @@ pub(super) fn fits(analysis: &Analysis, mechanized: &mut [Vec<Mechanized>]) -> V
 
 fn fit(analysis: &Analysis, hierarchy: &Hierarchy, mechanized: &[Vec<Mechanized>]) -> Option<Fit> {
     let shape =
-        Shape { nonnegative: hierarchy.shape.nonnegative, integer: hierarchy.shape.integer };
+        WholeNumbers { nonnegative: hierarchy.shape.nonnegative, integer: hierarchy.shape.integer };
     let mut of_levels = Vec::with_capacity(hierarchy.levels.len());
     for (part, measure) in &hierarchy.levels {
         let own = analysis.parts().get(*part)?.measures().get(*measure)?;

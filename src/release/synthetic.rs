@@ -20,7 +20,8 @@ use crate::mechanism::largest_rho;
 use crate::privacy::{Delta, Epsilon, Loss, Notion, Rational, Rho, Selecting, Spend, decimal_text};
 use crate::refusal::{Reason, Refusal};
 use crate::synthetic::{
-    Budget, Columns, DEFAULT_BYTES, MOST_HELD, Method, Plan, Sensitivity, Task, Unfit,
+    ColumnSet, DEFAULT_BYTES, MOST_HELD, Method, Sensitivity, SyntheticBudget, SyntheticPlan,
+    SyntheticTask, Unfit,
 };
 
 /// Billionths in one.
@@ -38,8 +39,8 @@ pub(crate) struct SyntheticRelease {
     rows: PrivateRows,
     method: SyntheticMethod,
     parameters: String,
-    plan: Plan,
-    task: Task,
+    plan: SyntheticPlan,
+    task: SyntheticTask,
     loss: Loss,
     /// How many rows of a unit count; `None` where every row is a unit.
     most: Option<u64>,
@@ -62,12 +63,12 @@ impl SyntheticRelease {
     }
 
     /// What is run.
-    pub(crate) fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &SyntheticPlan {
         &self.plan
     }
 
     /// What was planned.
-    pub(crate) fn task(&self) -> &Task {
+    pub(crate) fn task(&self) -> &SyntheticTask {
         &self.task
     }
 
@@ -101,7 +102,7 @@ impl SyntheticRelease {
 
     /// Whether noise is Gaussian.
     pub(crate) fn is_gaussian(&self) -> bool {
-        matches!(self.task.budget, Budget::Concentrated { .. })
+        matches!(self.task.budget, SyntheticBudget::Concentrated { .. })
     }
 
     /// The plan as a text that is hashed into the ledger.
@@ -194,7 +195,7 @@ fn chosen(
     };
     let size = options.size.and_then(|bytes| usize::try_from(bytes).ok());
     let largest = workload.iter().map(|(set, _)| set.cells(&sizes)).fold(0, usize::max);
-    let task = Task {
+    let task = SyntheticTask {
         sizes,
         workload,
         method: made,
@@ -207,8 +208,8 @@ fn chosen(
         // The other half is for reading and planning.
         most_time: limits.time.map(|time| time / 2),
     };
-    let plan =
-        Plan::new(task.clone()).map_err(|unfit| unfit_refusal(&unfit, method, &stated, &rows))?;
+    let plan = SyntheticPlan::new(task.clone())
+        .map_err(|unfit| unfit_refusal(&unfit, method, &stated, &rows))?;
     let method = match method {
         SyntheticMethod::Auto => SyntheticMethod::Aim,
         named => named,
@@ -219,15 +220,15 @@ fn chosen(
 }
 
 /// The parameters as written, with the cost that a budget's default adds, and without a δ that is not charged.
-fn cost_text(options: &SyntheticOptions, stated: &Stated, budget: Budget) -> String {
+fn cost_text(options: &SyntheticOptions, stated: &Stated, budget: SyntheticBudget) -> String {
     let mut options = options.clone();
     match stated {
         Stated::Pure(epsilon) => options.epsilon = Some(epsilon.clone()),
         Stated::Approximate(epsilon, delta) => {
             options.epsilon = Some(epsilon.clone());
             options.delta = match budget {
-                Budget::Concentrated { .. } => Some(delta.clone()),
-                Budget::Pure { .. } => None,
+                SyntheticBudget::Concentrated { .. } => Some(delta.clone()),
+                SyntheticBudget::Pure { .. } => None,
             };
         }
         Stated::Concentrated(rho) => options.rho = Some(rho.clone()),
@@ -342,7 +343,7 @@ fn budget(
     stated: &Stated,
     columns: usize,
     in_rho: bool,
-) -> Result<(Budget, Loss), Refusal> {
+) -> Result<(SyntheticBudget, Loss), Refusal> {
     let too_small = |what: &str| {
         Refusal::new(
             Reason::TooNoisy,
@@ -369,25 +370,27 @@ fn budget(
                     Loss::pure(epsilon)
                 }
             };
-            (Budget::Pure { epsilon_nano }, loss)
+            (SyntheticBudget::Pure { epsilon_nano }, loss)
         }
         Stated::Concentrated(rho) => {
             let rho_nano = nano(rho.value(), "rho")?;
-            (Budget::Concentrated { rho_nano }, Loss::concentrated(rho))
+            (SyntheticBudget::Concentrated { rho_nano }, Loss::concentrated(rho))
         }
         Stated::Approximate(epsilon, delta) => {
             let rho = largest_rho(epsilon, delta).map_err(|_| too_small("eps"))?;
             let (epsilon_nano, rho_nano) = (nano(epsilon.value(), "eps")?, nano(&rho, "rho")?);
             let chosen = match method {
-                SyntheticMethod::Auto if !in_rho => Budget::auto(columns, epsilon_nano, rho_nano),
+                SyntheticMethod::Auto if !in_rho => {
+                    SyntheticBudget::auto(columns, epsilon_nano, rho_nano)
+                }
                 SyntheticMethod::Auto
                 | SyntheticMethod::Aim
                 | SyntheticMethod::Mwem
-                | SyntheticMethod::SmallDatabase => Budget::Concentrated { rho_nano },
+                | SyntheticMethod::SmallDatabase => SyntheticBudget::Concentrated { rho_nano },
             };
             let loss = match chosen {
-                Budget::Pure { .. } => Loss::pure(epsilon),
-                Budget::Concentrated { rho_nano } => {
+                SyntheticBudget::Pure { .. } => Loss::pure(epsilon),
+                SyntheticBudget::Concentrated { rho_nano } => {
                     // What is used, which is at most the largest ρ that meets both.
                     let used = Rational::new(rho_nano.into(), NANO.into());
                     Loss::gaussian(epsilon, delta, &used)
@@ -444,15 +447,15 @@ fn workload(
     sizes: &[usize],
     stated: &Stated,
     options: &SyntheticOptions,
-) -> Result<Vec<(Columns, u64)>, Refusal> {
+) -> Result<Vec<(ColumnSet, u64)>, Refusal> {
     if options.workload.is_empty() {
         let size = options.marginals.unwrap_or(2);
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        let sets = Task::all_sets(sizes, size)
+        let sets = SyntheticTask::all_sets(sizes, size)
             .map_err(|unfit| unfit_refusal(&unfit, SyntheticMethod::Aim, stated, rows))?;
         // Where no set of so many columns is small enough, single columns are.
         return match sets.is_empty() {
-            true => Task::all_sets(sizes, 1)
+            true => SyntheticTask::all_sets(sizes, 1)
                 .map_err(|unfit| unfit_refusal(&unfit, SyntheticMethod::Aim, stated, rows)),
             false => Ok(sets),
         };
@@ -471,7 +474,7 @@ fn workload(
             };
             columns.push(at);
         }
-        sets.push((Columns::new(columns), 1));
+        sets.push((ColumnSet::new(columns), 1));
     }
     Ok(sets)
 }
@@ -486,7 +489,7 @@ fn unfit_refusal(
     let name = |column: usize| {
         rows.columns().get(column).map_or("?".to_owned(), |column| quoted(&column.name))
     };
-    let all = |columns: &Columns| {
+    let all = |columns: &ColumnSet| {
         columns.as_slice().iter().map(|column| name(*column)).collect::<Vec<_>>().join(", ")
     };
     let large = |clause: String, message: String, hint: &str| {

@@ -15,12 +15,12 @@ use num_traits::ToPrimitive;
 
 use super::budget::{Schedule, Shares};
 use super::clock::{Clock, LAST_STEPS, STEPS};
-use super::columns::Columns;
+use super::columns::ColumnSet;
 use super::door::{Candidate, Door, Measured, Released};
-use super::infer::{Kept, Model, Paths, Tree, float};
+use super::infer::{KeptAnswers, Model, Paths, Tree, float};
 use super::made::{Failed, Progress, Stop, check};
-use super::outcome::{Answered, Competing, Outcome, Round};
-use super::task::{Task, Unfit};
+use super::outcome::{Answered, Competing, MethodOutcome, Round};
+use super::task::{SyntheticTask, Unfit};
 
 /// A model and how it came about.
 struct Fitted {
@@ -35,7 +35,7 @@ struct Fitted {
 ///
 /// # Errors
 /// [`Unfit::TooManyCandidates`] when there are more than can compete.
-pub(super) fn competing(workload: &[(Columns, u64)], most: usize) -> Result<Competing, Unfit> {
+pub(super) fn competing(workload: &[(ColumnSet, u64)], most: usize) -> Result<Competing, Unfit> {
     let too_many = Unfit::TooManyCandidates { most };
     let mut sets = BTreeSet::new();
     for (set, _) in workload {
@@ -45,14 +45,14 @@ pub(super) fn competing(workload: &[(Columns, u64)], most: usize) -> Result<Comp
         }
         for chosen in 1..1_u32 << columns.len() {
             let part = columns.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1);
-            sets.insert(Columns::new(part.map(|(_, column)| *column)));
+            sets.insert(ColumnSet::new(part.map(|(_, column)| *column)));
             if sets.len() > most {
                 return Err(too_many);
             }
         }
     }
-    let weight = |set: &Columns| {
-        let part = |(other, weight): &(Columns, u64)| {
+    let weight = |set: &ColumnSet| {
+        let part = |(other, weight): &(ColumnSet, u64)| {
             weight.saturating_mul(u64::try_from(set.shared(other)).unwrap_or(u64::MAX))
         };
         workload.iter().map(part).fold(0, u64::saturating_add)
@@ -62,11 +62,11 @@ pub(super) fn competing(workload: &[(Columns, u64)], most: usize) -> Result<Comp
 
 /// All of these, with the error that so much noise in each cell would bring.
 pub(super) fn candidates<'c>(
-    fits: impl IntoIterator<Item = &'c (Columns, u64)>,
+    fits: impl IntoIterator<Item = &'c (ColumnSet, u64)>,
     sizes: &[usize],
     noise: f64,
 ) -> Vec<Candidate> {
-    let candidate = |(columns, weight): &(Columns, u64)| Candidate {
+    let candidate = |(columns, weight): &(ColumnSet, u64)| Candidate {
         columns: columns.clone(),
         weight: *weight,
         bias: (noise * float(columns.cells(sizes))).to_i64().unwrap_or(i64::MAX >> 20),
@@ -84,14 +84,14 @@ pub(super) fn whole(counts: &[f64]) -> Vec<i64> {
 /// # Errors
 /// [`Failed`] when the rows cannot be counted or noise cannot be drawn.
 pub(super) fn run(
-    task: &Task,
+    task: &SyntheticTask,
     competing: &Competing,
     door: &mut Door<'_>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Outcome, Failed> {
+) -> Result<MethodOutcome, Failed> {
     let columns = task.sizes.len();
     let total = task.budget.nano();
-    let single: Vec<Columns> = (0..columns).map(|column| Columns::new([column])).collect();
+    let single: Vec<ColumnSet> = (0..columns).map(|column| ColumnSet::new([column])).collect();
     let mut fitted = Fitted {
         model: Model::new(&task.sizes),
         measured: Vec::new(),
@@ -108,7 +108,7 @@ pub(super) fn run(
         return Ok(fitted.outcome(columns));
     }
     let mut schedule = Schedule::new(total, columns, task.budget.into()).ok_or(Failed::Fault)?;
-    let all: Vec<Columns> =
+    let all: Vec<ColumnSet> =
         single.iter().chain(competing.iter().map(|(set, _)| set)).cloned().collect();
     door.prepare(&all)?;
     fitted.take(door.measure(&single, schedule.first())?);
@@ -140,8 +140,8 @@ impl Fitted {
     /// One round; returns whether its measurement changed the model by less than noise does.
     fn round(
         &mut self,
-        task: &Task,
-        fits: &[&(Columns, u64)],
+        task: &SyntheticTask,
+        fits: &[&(ColumnSet, u64)],
         shares: Shares,
         door: &mut Door<'_>,
         clock: &mut Clock<'_>,
@@ -150,7 +150,7 @@ impl Fitted {
         let mut paths = Paths::new(&self.model, &task.sizes, task.most_held);
         let candidates = candidates(fits.iter().copied(), &task.sizes, noise.mean_size());
         let mut answers = Duration::ZERO;
-        let mut answer = |set: &Columns| {
+        let mut answer = |set: &ColumnSet| {
             let start = Instant::now();
             let model = paths.marginal(set).map(|counts| whole(&counts));
             answers += start.elapsed();
@@ -161,7 +161,7 @@ impl Fitted {
         let set = candidates.get(chosen).ok_or(Failed::Fault)?.columns.clone();
         let old = paths.marginal(&set).ok_or(Failed::Fault)?;
         let limit = noise.mean_size() * float(old.len());
-        let model = Kept::of(&self.model);
+        let model = KeptAnswers::of(&self.model);
         self.take(door.measure(std::slice::from_ref(&set), shares.measure)?);
         clock.fit(&mut self.model, STEPS)?;
         let new = Paths::new(&self.model, &task.sizes, task.most_held).marginal(&set);
@@ -174,8 +174,8 @@ impl Fitted {
         Ok(moved <= limit)
     }
 
-    fn outcome(self, columns: usize) -> Outcome {
-        Outcome {
+    fn outcome(self, columns: usize) -> MethodOutcome {
+        MethodOutcome {
             tables: self.model.tables(),
             total: self.model.total(),
             measured: self.measured,
@@ -187,7 +187,7 @@ impl Fitted {
 
     /// Keeps a round; of earlier ones only what did not compete again, and as many as are not larger together than four models.
     fn keep(&mut self, round: Round, most_bytes: usize) {
-        let again: BTreeSet<&Columns> = round.candidates.iter().map(|c| &c.columns).collect();
+        let again: BTreeSet<&ColumnSet> = round.candidates.iter().map(|c| &c.columns).collect();
         for earlier in &mut self.rounds {
             let winner = earlier.candidates.get(earlier.chosen).map(|c| c.columns.clone());
             earlier.candidates.retain(|candidate| {
@@ -209,24 +209,24 @@ impl Fitted {
 /// Those whose junction tree is not larger than the share of the bytes that is spent by then; never none, since sets inside of
 /// a clique make no tree larger.
 fn fitting<'c>(
-    task: &Task,
+    task: &SyntheticTask,
     competing: &'c Competing,
     model: &Model,
     used: u64,
     stop: Stop<'_>,
-) -> Result<Vec<&'c (Columns, u64)>, Failed> {
+) -> Result<Vec<&'c (ColumnSet, u64)>, Failed> {
     let bytes = u128::try_from(task.most_bytes).unwrap_or(u128::MAX);
     let limit = bytes.saturating_mul(u128::from(used)) / u128::from(task.budget.nano().max(1)) / 8;
     let sizes = &task.sizes;
-    let inside = |set: &Columns| model.tree().holding(set, sizes).is_some();
-    let outside: Vec<&Columns> =
+    let inside = |set: &ColumnSet| model.tree().holding(set, sizes).is_some();
+    let outside: Vec<&ColumnSet> =
         competing.iter().map(|(set, _)| set).filter(|set| !inside(set)).collect();
     let mut cells = Vec::with_capacity(outside.len());
     for some in outside.chunks(64) {
         check(stop)?;
         cells.extend(Tree::cells_with(sizes, model.measured(), some));
     }
-    let small: BTreeSet<&Columns> = (outside.iter().zip(cells))
+    let small: BTreeSet<&ColumnSet> = (outside.iter().zip(cells))
         .filter(|(_, cells)| u128::try_from(*cells).is_ok_and(|cells| cells <= limit))
         .map(|(set, _)| *set)
         .collect();

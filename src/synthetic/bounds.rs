@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use num_traits::ToPrimitive;
 
 use super::aim::whole;
-use super::columns::Columns;
+use super::columns::ColumnSet;
 use super::door::{Candidate, range};
-use super::infer::{Paths, Table, float};
+use super::infer::{FactorTable, Paths, float};
 use super::made::{Failed, MarginalError, Stop, check};
 use super::noise::{Chooser, Mode, Noise};
-use super::outcome::{Answered, Competing, Outcome, Round};
-use super::task::Task;
+use super::outcome::{Answered, Competing, MethodOutcome, Round};
+use super::task::SyntheticTask;
 use crate::privacy::{Rational, parse_decimal};
 
 /// The bounds of these marginals, in rows or persons; `columns` are the rows made. On two threads if there is much to do.
@@ -26,14 +26,14 @@ use crate::privacy::{Rational, parse_decimal};
 /// # Errors
 /// [`Failed::Mechanism`] where the noise of a round that is over cannot be calibrated, which it was; and that the statement is over.
 pub(super) fn bounds(
-    task: &Task,
+    task: &SyntheticTask,
     competing: &Competing,
-    outcome: &Outcome,
+    outcome: &MethodOutcome,
     columns: &[Vec<u16>],
     stop: Stop<'_>,
 ) -> Result<Vec<MarginalError>, Failed> {
     let rows = columns.first().map_or(0, Vec::len);
-    let of = |sets: &[(Columns, u64)]| bounds_of(task, sets, outcome, columns, stop);
+    let of = |sets: &[(ColumnSet, u64)]| bounds_of(task, sets, outcome, columns, stop);
     if rows.saturating_mul(competing.len()) < 1 << 20 {
         return of(competing);
     }
@@ -48,17 +48,17 @@ pub(super) fn bounds(
 
 /// The bounds of some of them, one after the other.
 fn bounds_of(
-    task: &Task,
-    sets: &[(Columns, u64)],
-    outcome: &Outcome,
+    task: &SyntheticTask,
+    sets: &[(ColumnSet, u64)],
+    outcome: &MethodOutcome,
     columns: &[Vec<u16>],
     stop: Stop<'_>,
 ) -> Result<Vec<MarginalError>, Failed> {
     let rows = columns.first().map_or(0, Vec::len);
     let scale = if rows == 0 { 0.0 } else { outcome.total / float(rows) };
     let unit = f64::from(task.sensitivity.grid()).exp2();
-    let known = outcome.rounds.iter().map(|round| Known::of(task, outcome, round));
-    let mut known = known.collect::<Result<Vec<Option<Known>>, Failed>>()?;
+    let known = outcome.rounds.iter().map(|round| UnmeasuredRound::of(task, outcome, round));
+    let mut known = known.collect::<Result<Vec<Option<UnmeasuredRound>>, Failed>>()?;
     let mut errors = Vec::new();
     for (set, weight) in sets {
         check(stop)?;
@@ -81,7 +81,7 @@ fn bounds_of(
 }
 
 /// The counts of the rows made.
-fn marginal(task: &Task, set: &Columns, columns: &[Vec<u16>]) -> Vec<u64> {
+fn marginal(task: &SyntheticTask, set: &ColumnSet, columns: &[Vec<u16>]) -> Vec<u64> {
     let rows = columns.first().map_or(0, Vec::len);
     let mut counts = vec![0_u64; set.cells(&task.sizes)];
     let of_set: Vec<(usize, &[u16])> = (set.as_slice().iter())
@@ -111,11 +111,16 @@ fn distance(a: &[f64], b: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// The bound of a set inside of measured ones; `None` if there is none.
-fn measured(task: &Task, outcome: &Outcome, set: &Columns, made: &[f64]) -> Option<f64> {
+fn measured(
+    task: &SyntheticTask,
+    outcome: &MethodOutcome,
+    set: &ColumnSet,
+    made: &[f64],
+) -> Option<f64> {
     let holding = outcome.measured.iter().map(|m| m.get()).filter(|m| set.is_within(&m.columns));
     let bounds = (1..).zip(holding).map(|(turn, measured)| {
         let values = measured.values.iter().copied().map(float).collect();
-        let table = Table { columns: measured.columns.clone(), values };
+        let table = FactorTable { columns: measured.columns.clone(), values };
         let values = table.onto(set, &task.sizes);
         let summed = measured.values.len().checked_div(values.len()).unwrap_or(1);
         distance(&values, made.iter().copied())
@@ -125,8 +130,8 @@ fn measured(task: &Task, outcome: &Outcome, set: &Columns, made: &[f64]) -> Opti
 }
 
 /// What a round tells of those that competed in it and were not measured.
-struct Known<'o> {
-    candidates: BTreeMap<&'o Columns, &'o Candidate>,
+struct UnmeasuredRound<'o> {
+    candidates: BTreeMap<&'o ColumnSet, &'o Candidate>,
     /// What the model answered.
     paths: Paths<'o>,
     /// How far the winner was off, as it was measured, and its weight and bias; without these where a cell was measured.
@@ -136,8 +141,12 @@ struct Known<'o> {
     gap: f64,
 }
 
-impl<'o> Known<'o> {
-    fn of(task: &'o Task, outcome: &Outcome, round: &'o Round) -> Result<Option<Self>, Failed> {
+impl<'o> UnmeasuredRound<'o> {
+    fn of(
+        task: &'o SyntheticTask,
+        outcome: &MethodOutcome,
+        round: &'o Round,
+    ) -> Result<Option<Self>, Failed> {
         let Some(chosen) = round.candidates.get(round.chosen) else { return Ok(None) };
         let mut paths = Paths::kept(&round.model, &task.sizes, task.most_held);
         let Some(model) = paths.marginal(&chosen.columns).map(|counts| whole(&counts)) else {
@@ -164,7 +173,7 @@ impl<'o> Known<'o> {
     }
 
     /// The bound of a set that competed; `None` if it did not.
-    fn bound(&mut self, set: &Columns, weight: u64, made: &[f64]) -> Option<f64> {
+    fn bound(&mut self, set: &ColumnSet, weight: u64, made: &[f64]) -> Option<f64> {
         let own = self.candidates.get(set)?;
         let model = whole(&self.paths.marginal(set)?);
         let known = distance(made, model.iter().copied().map(float));
@@ -181,7 +190,7 @@ impl<'o> Known<'o> {
 }
 
 /// How far the score of the chosen one can be below the best, at confidence 1 − β.
-fn gap(task: &Task, round: &Round, beta: &Rational) -> Result<f64, Failed> {
+fn gap(task: &SyntheticTask, round: &Round, beta: &Rational) -> Result<f64, Failed> {
     let mode = Mode::from(task.budget);
     let (range, count) = match round.measured {
         Answered::Marginal(_) => {
@@ -265,12 +274,12 @@ mod tests {
         // Eight measurements of one cell, by the exact law of Laplace noise.
         let Noise::Laplace(laplace) = &noises()[0] else { panic!("a pure budget") };
         let scale = laplace.scale().to_f64().unwrap();
-        let sizes = [Columns::new([0]); 1];
+        let sizes = [ColumnSet::new([0]); 1];
         let task = crate::synthetic::tests::task(
             &[1],
             1,
             crate::synthetic::task::Method::Aim,
-            crate::synthetic::task::Budget::Pure { epsilon_nano: 1_000_000_000 },
+            crate::synthetic::task::SyntheticBudget::Pure { epsilon_nano: 1_000_000_000 },
         );
         let one = |value: i128| {
             let measured = crate::synthetic::door::Measured {
@@ -284,7 +293,7 @@ mod tests {
         let mut fails = 0.0;
         for turn in 0..8 {
             let values = (0..8).map(|at| one(if at == turn { 0 } else { 1_000_000 })).collect();
-            let outcome = Outcome {
+            let outcome = MethodOutcome {
                 tables: Vec::new(),
                 total: 1.0,
                 measured: values,

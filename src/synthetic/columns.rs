@@ -19,7 +19,7 @@ pub(crate) trait Count {
     ///
     /// # Errors
     /// [`CountError`] when the rows cannot be read, or there is no time or memory for it.
-    fn count(&self, sets: &[Columns]) -> Result<Vec<Vec<i64>>, CountError>;
+    fn count(&self, sets: &[ColumnSet]) -> Result<Vec<Vec<i64>>, CountError>;
 }
 
 /// Why rows could not be counted. What was wrong says whoever counts.
@@ -40,9 +40,9 @@ impl Error for CountError {
 
 /// A set of columns, by their numbers: sorted, none twice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Columns(Vec<usize>);
+pub(crate) struct ColumnSet(Vec<usize>);
 
-impl Columns {
+impl ColumnSet {
     /// The set of these columns.
     pub(crate) fn new(columns: impl IntoIterator<Item = usize>) -> Self {
         let mut columns: Vec<usize> = columns.into_iter().collect();
@@ -84,7 +84,7 @@ impl Columns {
 }
 
 /// For each cell of the marginal of one set its cell in that of another, whose columns are among its own.
-pub(crate) fn onto(from: &Columns, to: &Columns, sizes: &[usize]) -> Vec<u32> {
+pub(crate) fn onto(from: &ColumnSet, to: &ColumnSet, sizes: &[usize]) -> Vec<u32> {
     index(from.as_slice(), to.as_slice(), sizes)
 }
 

@@ -26,11 +26,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::columns::{Columns, Count, index};
+use super::columns::{ColumnSet, Count, index};
 use super::made::{Failed, Stop, check};
 use super::noise::{Chooser, Mode, Noise};
 use super::small;
-use super::task::{Sensitivity, Task};
+use super::task::{Sensitivity, SyntheticTask};
 use crate::sampler::QueryRng;
 
 /// A value that noise or a choice made private. Only the door makes these.
@@ -53,7 +53,7 @@ impl<T> Released<T> {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Measured {
     /// Its columns.
-    pub(super) columns: Columns,
+    pub(super) columns: ColumnSet,
     /// The noisy counts of all cells, in grid units.
     pub(super) values: Vec<i128>,
     /// The noise of each.
@@ -64,7 +64,7 @@ pub(super) struct Measured {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Candidate {
     /// Its columns.
-    pub(super) columns: Columns,
+    pub(super) columns: ColumnSet,
     /// Its weight w, at least 1.
     pub(super) weight: u64,
     /// β: the error that the noise would bring.
@@ -73,7 +73,7 @@ pub(super) struct Candidate {
 
 /// How a model answers a marginal: the counts of all cells, in whole grid units. `None` where it would need too much memory. It
 /// is asked for one after the other, so that the answers are never held together.
-pub(super) type Answer<'m> = &'m mut dyn FnMut(&Columns) -> Option<Vec<i64>>;
+pub(super) type Answer<'m> = &'m mut dyn FnMut(&ColumnSet) -> Option<Vec<i64>>;
 
 /// The scores of those that the model answers, which stay inside.
 struct Scored {
@@ -154,7 +154,7 @@ impl Log {
     fn values(&mut self, _: &[i128]) {}
     fn index(&mut self, _: usize) {}
     fn candidate(&mut self, _: &Candidate, _: &[i64]) {}
-    fn sets(&mut self, _: &[Columns]) {}
+    fn sets(&mut self, _: &[ColumnSet]) {}
 }
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ impl Log {
 pub(super) struct Log {
     pub(super) told: Vec<Told>,
     /// Each candidate as the model answers it, and the sets of each count.
-    pub(super) asked: Vec<Vec<(Columns, Vec<i64>)>>,
+    pub(super) asked: Vec<Vec<(ColumnSet, Vec<i64>)>>,
 }
 
 #[cfg(test)]
@@ -179,7 +179,7 @@ impl Log {
         self.asked.push(vec![(candidate.columns.clone(), model.to_vec())]);
     }
 
-    fn sets(&mut self, sets: &[Columns]) {
+    fn sets(&mut self, sets: &[ColumnSet]) {
         self.asked.push(sets.iter().map(|set| (set.clone(), Vec::new())).collect());
     }
 }
@@ -203,7 +203,7 @@ pub(super) struct Door<'a> {
     total: u64,
     left: u64,
     most_held: usize,
-    kept: BTreeMap<Columns, Vec<i64>>,
+    kept: BTreeMap<ColumnSet, Vec<i64>>,
     draw: Draw<'a>,
     stop: Stop<'a>,
     pub(super) log: Log,
@@ -212,7 +212,7 @@ pub(super) struct Door<'a> {
 impl<'a> Door<'a> {
     /// A door to these rows, for a task that was charged. It shuts when the statement is over.
     pub(super) fn new(
-        task: &'a Task,
+        task: &'a SyntheticTask,
         counts: &'a dyn Count,
         rng: &'a mut QueryRng,
         stop: Stop<'a>,
@@ -220,7 +220,7 @@ impl<'a> Door<'a> {
         Self { stop, ..Self::with(task, counts, Draw::Random(rng)) }
     }
 
-    fn with(task: &'a Task, counts: &'a dyn Count, draw: Draw<'a>) -> Self {
+    fn with(task: &'a SyntheticTask, counts: &'a dyn Count, draw: Draw<'a>) -> Self {
         Self {
             counts,
             sizes: &task.sizes,
@@ -238,13 +238,17 @@ impl<'a> Door<'a> {
 
     /// Without noise, the best wins: what a method does with exact answers.
     #[cfg(test)]
-    pub(super) fn exact(task: &'a Task, counts: &'a dyn Count) -> Self {
+    pub(super) fn exact(task: &'a SyntheticTask, counts: &'a dyn Count) -> Self {
         Self::with(task, counts, Draw::Scripted(Script::Exact))
     }
 
     /// Releases what another run released, whatever the rows are.
     #[cfg(test)]
-    pub(super) fn replaying(task: &'a Task, counts: &'a dyn Count, told: Vec<Told>) -> Self {
+    pub(super) fn replaying(
+        task: &'a SyntheticTask,
+        counts: &'a dyn Count,
+        told: Vec<Told>,
+    ) -> Self {
         Self::with(task, counts, Draw::Scripted(Script::Replayed(told.into())))
     }
 
@@ -281,7 +285,7 @@ impl<'a> Door<'a> {
     /// [`Failed`] when the shares are more than what is left, the rows cannot be counted or noise cannot be drawn.
     pub(super) fn measure(
         &mut self,
-        sets: &[Columns],
+        sets: &[ColumnSet],
         share: u64,
     ) -> Result<Vec<Released<Measured>>, Failed> {
         let noise = self.noise(share)?;
@@ -311,12 +315,12 @@ impl<'a> Door<'a> {
     pub(super) fn measure_total(&mut self, share: u64) -> Result<Released<Measured>, Failed> {
         let noise = self.noise(share)?;
         self.pay(share)?;
-        let first = Columns::new([0]);
+        let first = ColumnSet::new([0]);
         self.look(std::slice::from_ref(&first))?;
         let exact = self.kept.get(&first).ok_or(Failed::Fault)?;
         let number = exact.iter().fold(0, |sum, count| i64::saturating_add(sum, *count));
         let values = self.noisy(&[number], &noise)?;
-        Ok(Released(Measured { columns: Columns::new([]), values, noise }))
+        Ok(Released(Measured { columns: ColumnSet::new([]), values, noise }))
     }
 
     /// The noisy count of one cell of a marginal.
@@ -328,7 +332,7 @@ impl<'a> Door<'a> {
     /// As [`Door::measure`].
     pub(super) fn measure_cell(
         &mut self,
-        set: &Columns,
+        set: &ColumnSet,
         cell: usize,
         share: u64,
     ) -> Result<Released<i128>, Failed> {
@@ -379,7 +383,7 @@ impl<'a> Door<'a> {
         let mut scored = Scored { places: Vec::new(), scores: Vec::new(), range: 0 };
         let mut place = 0;
         for batch in batches(candidates, self.sizes, self.most_held) {
-            let sets: Vec<Columns> = batch.iter().map(|c| c.columns.clone()).collect();
+            let sets: Vec<ColumnSet> = batch.iter().map(|c| c.columns.clone()).collect();
             self.look(&sets)?;
             for candidate in batch {
                 check(self.stop)?;
@@ -413,7 +417,7 @@ impl<'a> Door<'a> {
         self.pay(share)?;
         let mut scores = Vec::new();
         for batch in batches(candidates, self.sizes, self.most_held) {
-            let sets: Vec<Columns> = batch.iter().map(|c| c.columns.clone()).collect();
+            let sets: Vec<ColumnSet> = batch.iter().map(|c| c.columns.clone()).collect();
             self.look(&sets)?;
             for candidate in batch {
                 check(self.stop)?;
@@ -438,7 +442,7 @@ impl<'a> Door<'a> {
     /// As [`Door::select`].
     pub(super) fn select_database(
         &mut self,
-        sets: &[Columns],
+        sets: &[ColumnSet],
         rows: u32,
         share: u64,
     ) -> Result<Released<usize>, Failed> {
@@ -451,7 +455,7 @@ impl<'a> Door<'a> {
     /// The scores, which stay inside, and their range.
     fn scored_databases(
         &mut self,
-        sets: &[Columns],
+        sets: &[ColumnSet],
         rows: u32,
     ) -> Result<(Vec<i128>, u128), Failed> {
         self.look(sets)?;
@@ -460,7 +464,7 @@ impl<'a> Door<'a> {
         let all: Vec<usize> = (0..self.sizes.len()).collect();
         let of: Vec<Vec<u32>> =
             sets.iter().map(|set| index(&all, set.as_slice(), self.sizes)).collect();
-        let cells = Columns::new(all).cells(self.sizes);
+        let cells = ColumnSet::new(all).cells(self.sizes);
         let counts = counts.ok_or(Failed::Fault)?;
         let scores = small::scores(&counts, &of, cells, rows, self.stop);
         Ok((
@@ -489,21 +493,21 @@ impl<'a> Door<'a> {
     ///
     /// # Errors
     /// [`Failed::Count`] when the rows cannot be counted.
-    pub(super) fn prepare(&mut self, sets: &[Columns]) -> Result<(), Failed> {
+    pub(super) fn prepare(&mut self, sets: &[ColumnSet]) -> Result<(), Failed> {
         let cells = sets.iter().map(|set| set.cells(self.sizes)).fold(0, usize::saturating_add);
         if cells > self.most_held { Ok(()) } else { self.look(sets) }
     }
 
     /// Counts the sets that are not kept; those of earlier questions make room.
-    fn look(&mut self, sets: &[Columns]) -> Result<(), Failed> {
-        let mut missing: Vec<Columns> =
+    fn look(&mut self, sets: &[ColumnSet]) -> Result<(), Failed> {
+        let mut missing: Vec<ColumnSet> =
             sets.iter().filter(|set| !self.kept.contains_key(set)).cloned().collect();
         missing.sort_unstable();
         missing.dedup();
         if missing.is_empty() {
             return Ok(());
         }
-        let cells = |sets: &mut dyn Iterator<Item = &Columns>| -> usize {
+        let cells = |sets: &mut dyn Iterator<Item = &ColumnSet>| -> usize {
             sets.map(|set| set.cells(self.sizes)).fold(0, usize::saturating_add)
         };
         if cells(&mut self.kept.keys().chain(&missing)) > self.most_held {

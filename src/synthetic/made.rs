@@ -8,7 +8,7 @@
 
 use thiserror::Error;
 
-use super::columns::{Columns, CountError};
+use super::columns::{ColumnSet, CountError};
 use crate::mechanism::MechanismError;
 
 /// New rows, and what is known of them. Public.
@@ -30,7 +30,7 @@ pub(crate) struct Made {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MarginalError {
     /// The columns of the marginal.
-    pub(crate) columns: Columns,
+    pub(crate) columns: ColumnSet,
     /// Whether it is inside of one that was measured; otherwise it was only a candidate.
     pub(crate) measured: bool,
     /// The sum over all cells of how much the count of the private rows and that of the rows made differ is at most this, at

@@ -36,9 +36,10 @@ mod task;
 )]
 mod tests;
 
-pub(crate) use columns::{Columns, Count, CountError, onto};
+pub(crate) use columns::{ColumnSet, Count, CountError, onto};
 pub(crate) use made::{Made, Progress};
-pub(crate) use plan::Plan;
+pub(crate) use plan::SyntheticPlan;
 pub(crate) use task::{
-    Budget, DEFAULT_BYTES, MOST_CELLS, MOST_CODES, MOST_HELD, Method, Sensitivity, Task, Unfit,
+    DEFAULT_BYTES, MOST_CELLS, MOST_CODES, MOST_HELD, Method, Sensitivity, SyntheticBudget,
+    SyntheticTask, Unfit,
 };

@@ -12,19 +12,19 @@ use std::time::{Duration, Instant};
 
 use super::aim::{candidates, whole};
 use super::clock::{Clock, LAST_STEPS, STEPS};
-use super::columns::{Columns, index};
+use super::columns::{ColumnSet, index};
 use super::door::{Candidate, Door, Measured, Released};
-use super::infer::{Kept, Model, Paths, Table, float};
+use super::infer::{FactorTable, KeptAnswers, Model, Paths, float};
 use super::made::{Failed, Progress};
-use super::outcome::{Answered, Competing, Outcome, Round};
-use super::task::Task;
+use super::outcome::{Answered, Competing, MethodOutcome, Round};
+use super::task::SyntheticTask;
 
 /// How often the measurements are gone through again after each round.
 const REPLAYS: u32 = 10;
 
 /// The shares of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct RunShares {
     /// For the number of rows: a twentieth.
     pub(super) total: u64,
     /// For choosing, in each round.
@@ -33,7 +33,7 @@ pub(super) struct Parts {
     pub(super) measure: u64,
 }
 
-impl Parts {
+impl RunShares {
     /// The shares of a budget; `None` where one would be 0.
     ///
     /// # Guarantee
@@ -55,7 +55,7 @@ impl Parts {
 }
 
 /// What was measured: a cell of a marginal; `index` has the cell of the marginal for each one of the table.
-struct Target {
+struct MeasuredCell {
     index: Vec<u32>,
     cell: u32,
     value: f64,
@@ -66,14 +66,14 @@ struct Target {
 /// # Errors
 /// [`Failed`] when the rows cannot be counted or noise cannot be drawn.
 pub(super) fn run(
-    task: &Task,
+    task: &SyntheticTask,
     competing: &Competing,
     (cells, rounds): (bool, u32),
     door: &mut Door<'_>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Outcome, Failed> {
-    let parts = Parts::new(task.budget.nano(), rounds).ok_or(Failed::Fault)?;
-    let first = Columns::new([0]);
+) -> Result<MethodOutcome, Failed> {
+    let parts = RunShares::new(task.budget.nano(), rounds).ok_or(Failed::Fault)?;
+    let first = ColumnSet::new([0]);
     let sets = competing.iter().map(|(set, _)| set.clone()).chain([first]);
     door.prepare(&sets.collect::<Vec<_>>())?;
     let total = door.measure_total(parts.total)?;
@@ -90,31 +90,31 @@ pub(super) fn run(
 
 /// As in the article: one cell in each round.
 fn run_cells(
-    task: &Task,
+    task: &SyntheticTask,
     competing: &Competing,
-    (parts, rounds): (Parts, u32),
+    (parts, rounds): (RunShares, u32),
     total: &Released<Measured>,
     door: &mut Door<'_>,
     over: &mut dyn FnMut(u32, &Door<'_>),
-) -> Result<Outcome, Failed> {
+) -> Result<MethodOutcome, Failed> {
     let total = total.get().values.first().map_or(1.0, |total| float(*total).max(1.0));
-    let all = Columns::new(0..task.sizes.len());
+    let all = ColumnSet::new(0..task.sizes.len());
     let size = all.cells(&task.sizes);
-    let mut table = Table { columns: all, values: vec![total / float(size); size] };
+    let mut table = FactorTable { columns: all, values: vec![total / float(size); size] };
     let mut mean = vec![0.0; size];
     let (mut targets, mut last, mut count) = (Vec::new(), None, 0);
     let candidates = candidates(competing, &task.sizes, 0.0);
     let mut clock = Clock::new(task.most_time, door.stop());
     for round in 1..=rounds {
-        let mut answer = |set: &Columns| Some(whole(&table.onto(set, &task.sizes)));
+        let mut answer = |set: &ColumnSet| Some(whole(&table.onto(set, &task.sizes)));
         let chosen = *door.select_cell(&candidates, &mut answer, parts.select)?.get();
         let (chosen, cell) = cell_of(&candidates, &task.sizes, chosen);
         let set = candidates.get(chosen).map(|c| c.columns.clone()).ok_or(Failed::Fault)?;
         let value = *door.measure_cell(&set, cell, parts.measure)?.get();
         let index = index(table.columns.as_slice(), set.as_slice(), &task.sizes);
         let number = u32::try_from(cell).map_err(|_| Failed::Fault)?;
-        targets.push(Target { index, cell: number, value: float(value) });
-        let model = Kept::whole(&table, &task.sizes);
+        targets.push(MeasuredCell { index, cell: number, value: float(value) });
+        let model = KeptAnswers::whole(&table, &task.sizes);
         clock.run(|over| reweigh(&mut table.values, &targets, total, over))?;
         mean.iter_mut().zip(&table.values).for_each(|(sum, value)| *sum += value);
         let measured = Answered::Cell { cell, value, measure: parts.measure };
@@ -128,7 +128,7 @@ fn run_cells(
     }
     mean.iter_mut().for_each(|sum| *sum /= f64::from(count.max(1)));
     table.values = mean;
-    Ok(Outcome {
+    Ok(MethodOutcome {
         tables: vec![table],
         total,
         measured: Vec::new(),
@@ -140,13 +140,13 @@ fn run_cells(
 
 /// A whole marginal in each round, and the weights in factors: a graphical model.
 fn run_marginals(
-    task: &Task,
+    task: &SyntheticTask,
     competing: &Competing,
-    (parts, rounds): (Parts, u32),
+    (parts, rounds): (RunShares, u32),
     total: Released<Measured>,
     door: &mut Door<'_>,
     over: &mut dyn FnMut(u32, &Door<'_>),
-) -> Result<Outcome, Failed> {
+) -> Result<MethodOutcome, Failed> {
     let mut model = Model::new(&task.sizes);
     model.add(&total);
     model.fit(1, &|| false);
@@ -154,9 +154,9 @@ fn run_marginals(
     let candidates = candidates(competing, &task.sizes, door.noise(parts.measure)?.mean_size());
     let mut clock = Clock::new(task.most_time, door.stop());
     for round in 1..=rounds {
-        let (before, mut answers) = (Kept::of(&model), Duration::ZERO);
+        let (before, mut answers) = (KeptAnswers::of(&model), Duration::ZERO);
         let mut paths = Paths::kept(&before, &task.sizes, task.most_held);
-        let mut answer = |set: &Columns| {
+        let mut answer = |set: &ColumnSet| {
             let start = Instant::now();
             let model = paths.marginal(set).map(|counts| whole(&counts));
             answers += start.elapsed();
@@ -184,7 +184,7 @@ fn run_marginals(
             break;
         }
     }
-    Ok(Outcome {
+    Ok(MethodOutcome {
         tables: model.tables(),
         total: model.total(),
         measured,
@@ -207,7 +207,7 @@ fn cell_of(candidates: &[Candidate], sizes: &[usize], mut cell: usize) -> (usize
 }
 
 /// A(x) ∝ A(x)·exp(q(x)·(m − q(A))/2N̂) for each measured q, again and again.
-fn reweigh(table: &mut [f64], targets: &[Target], total: f64, over: &dyn Fn() -> bool) {
+fn reweigh(table: &mut [f64], targets: &[MeasuredCell], total: f64, over: &dyn Fn() -> bool) {
     for _ in 0..REPLAYS {
         for target in targets {
             if over() {
@@ -233,8 +233,8 @@ mod tests {
     fn shares_are_within_the_budget() {
         for rounds in [1, 2, 3, 8, 50] {
             for budget in (0..3_000).chain([1_000_000_000, u64::MAX]) {
-                let Some(parts) = Parts::new(budget, rounds) else {
-                    assert!(budget < Parts::least(rounds), "{budget} {rounds}");
+                let Some(parts) = RunShares::new(budget, rounds) else {
+                    assert!(budget < RunShares::least(rounds), "{budget} {rounds}");
                     continue;
                 };
                 let round = u128::from(parts.select) + u128::from(parts.measure);
@@ -243,14 +243,14 @@ mod tests {
                 assert!(parts.measure - parts.select <= 1 && parts.select > 0);
             }
         }
-        assert!(Parts::new(1_000, 0).is_none());
+        assert!(RunShares::new(1_000, 0).is_none());
     }
 
     /// A cell of the table follows its measurement, and the total stays.
     #[test]
     fn tables_follow_what_is_measured() {
         let mut table = vec![25.0; 4];
-        let targets = [Target { index: vec![0, 0, 1, 1], cell: 1, value: 80.0 }];
+        let targets = [MeasuredCell { index: vec![0, 0, 1, 1], cell: 1, value: 80.0 }];
         for _ in 0..30 {
             reweigh(&mut table, &targets, 100.0, &|| false);
         }

@@ -11,7 +11,7 @@
 use num_bigint::BigInt;
 use num_integer::Roots;
 
-use super::task::{Budget, NANO, Sensitivity};
+use super::task::{NANO, Sensitivity, SyntheticBudget};
 use crate::mechanism::{Exponential, Gaussian, Laplace, MechanismError, PermuteAndFlip};
 use crate::privacy::{Epsilon, Rational, Rho};
 use crate::sampler::QueryRng;
@@ -25,11 +25,11 @@ pub(super) enum Mode {
     Concentrated,
 }
 
-impl From<Budget> for Mode {
-    fn from(budget: Budget) -> Self {
+impl From<SyntheticBudget> for Mode {
+    fn from(budget: SyntheticBudget) -> Self {
         match budget {
-            Budget::Pure { .. } => Self::Pure,
-            Budget::Concentrated { .. } => Self::Concentrated,
+            SyntheticBudget::Pure { .. } => Self::Pure,
+            SyntheticBudget::Concentrated { .. } => Self::Concentrated,
         }
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! In: nothing; these are the values between a method and what comes after it, all of them released or public.
 
-use super::columns::Columns;
+use super::columns::ColumnSet;
 use super::door::{Candidate, Measured, Released};
-use super::infer::{Kept, Table};
+use super::infer::{FactorTable, KeptAnswers};
 
 /// Marginals that may compete, each with its weight.
-pub(super) type Competing = Vec<(Columns, u64)>;
+pub(super) type Competing = Vec<(ColumnSet, u64)>;
 
 /// What a round knew, for the bounds of what it did not measure.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub(super) struct Round {
     /// The one that won.
     pub(super) chosen: usize,
     /// What the model answered with, before anything was measured.
-    pub(super) model: Kept,
+    pub(super) model: KeptAnswers,
     /// The share of the choice.
     pub(super) select: u64,
     /// What was measured of it.
@@ -42,9 +42,9 @@ pub(super) enum Answered {
 
 /// The outcome of a method.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct MethodOutcome {
     /// Expected counts, each table after those that it hangs on.
-    pub(super) tables: Vec<Table>,
+    pub(super) tables: Vec<FactorTable>,
     /// The noisy number of all counts, in grid units.
     pub(super) total: f64,
     /// All measurements, in order.

@@ -1,6 +1,6 @@
 //! From a task to rows.
 //!
-//! In: a [`Task`], which is public. Out: a plan that can be run, or why it cannot. Running it reads the private rows through
+//! In: a [`SyntheticTask`], which is public. Out: a plan that can be run, or why it cannot. Running it reads the private rows through
 //! [`Count`] only.
 
 use num_traits::ToPrimitive;
@@ -8,35 +8,35 @@ use num_traits::ToPrimitive;
 use super::aim;
 use super::bounds::bounds;
 use super::budget::Schedule;
-use super::columns::{Columns, Count};
+use super::columns::{ColumnSet, Count};
 use super::door::{Door, range};
 use super::infer::{MOST_COLUMNS, Tree};
 use super::made::{Failed, Made, MarginalError, Progress, Stop, check};
-use super::mwem::{self, Parts};
+use super::mwem::{self, RunShares};
 use super::noise::{Chooser, Mode, Noise};
 use super::outcome::Competing;
 use super::rows::rows;
 use super::small;
 use super::task::{
     MOST_CANDIDATES, MOST_CELLS, MOST_CELLS_TOGETHER, MOST_CODES, MOST_DATABASES, MOST_SCORED,
-    Method, Task, Unfit,
+    Method, SyntheticTask, Unfit,
 };
 use crate::privacy::{Rational, parse_decimal};
 use crate::sampler::QueryRng;
 
 /// A task that can be done.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    task: Task,
+pub(crate) struct SyntheticPlan {
+    task: SyntheticTask,
     competing: Competing,
 }
 
-impl Plan {
+impl SyntheticPlan {
     /// Checks the task.
     ///
     /// # Errors
     /// [`Unfit`] when it is too large, or its budget too small.
-    pub(crate) fn new(task: Task) -> Result<Self, Unfit> {
+    pub(crate) fn new(task: SyntheticTask) -> Result<Self, Unfit> {
         check_columns(&task)?;
         let competing = match task.method {
             Method::Aim | Method::Mwem { cells: false, .. } => {
@@ -55,14 +55,14 @@ impl Plan {
 
     /// What the whole plan costs: to be charged before it is run.
     #[cfg(test)]
-    pub(crate) fn spent(&self) -> super::task::Budget {
+    pub(crate) fn spent(&self) -> super::task::SyntheticBudget {
         self.task.budget
     }
 
     /// Bytes that counts and models take while rows are made, at most; without the rows themselves. Known without a row.
     pub(crate) fn bytes(&self) -> usize {
         let task = &self.task;
-        let all = Columns::new(0..task.sizes.len()).cells(&task.sizes);
+        let all = ColumnSet::new(0..task.sizes.len()).cells(&task.sizes);
         let cells = self.competing.iter().map(|(set, _)| set.cells(&task.sizes));
         // What is counted, the tables that it is counted with, and what a model answers: two marginals, ways through the model, and
         // a table on the way.
@@ -95,7 +95,7 @@ impl Plan {
     ///
     /// # Guarantee
     /// What comes out, how long it takes after the counting, and which sets are counted is a function of the task and of values
-    /// that are together as private as [`Plan::spent`] says.
+    /// that are together as private as [`SyntheticPlan::spent`] says.
     ///
     /// # Errors
     /// [`Failed`] when the rows cannot be counted, noise cannot be drawn, or `stop` says that the statement is over.
@@ -119,7 +119,7 @@ impl Plan {
     pub(crate) fn beyond_best(&self) -> Option<f64> {
         let Method::SmallDatabase { rows } = self.task.method else { return None };
         let (task, mode) = (&self.task, Mode::from(self.task.budget));
-        let cells = Columns::new(0..task.sizes.len()).cells(&task.sizes);
+        let cells = ColumnSet::new(0..task.sizes.len()).cells(&task.sizes);
         let count = small::databases(cells, rows, MOST_DATABASES)?;
         let range = small::range(rows).saturating_mul(task.sensitivity.l1().into());
         let chooser = Chooser::exponential(mode, range, task.budget.nano()).ok()?;
@@ -144,10 +144,10 @@ impl Plan {
                 outcome.map(Basis::Tables)
             }
             Method::SmallDatabase { rows } => {
-                let sets: Vec<Columns> = competing.iter().map(|(set, _)| set.clone()).collect();
+                let sets: Vec<ColumnSet> = competing.iter().map(|(set, _)| set.clone()).collect();
                 let number = *door.select_database(&sets, rows, total_nano)?.get();
                 progress(Progress { round: 1, used_nano: door.used(), total_nano });
-                let cells = Columns::new(0..task.sizes.len()).cells(&task.sizes);
+                let cells = ColumnSet::new(0..task.sizes.len()).cells(&task.sizes);
                 small::nth(cells, rows, number).map(Basis::Rows).ok_or(Failed::Fault)
             }
         }
@@ -185,7 +185,7 @@ impl Plan {
 /// What rows are made of.
 pub(super) enum Basis {
     /// Tables to draw rows from.
-    Tables(super::outcome::Outcome),
+    Tables(super::outcome::MethodOutcome),
     /// The rows themselves, each by its cell among all combinations of codes.
     Rows(Vec<usize>),
 }
@@ -201,8 +201,8 @@ fn codes(cells: &[usize], sizes: &[usize]) -> Vec<Vec<u16>> {
 }
 
 /// The sets of the workload, each once and with the weight 1.
-fn alone(task: &Task) -> Result<Competing, Unfit> {
-    let mut sets: Vec<Columns> = task.workload.iter().map(|(set, _)| set.clone()).collect();
+fn alone(task: &SyntheticTask) -> Result<Competing, Unfit> {
+    let mut sets: Vec<ColumnSet> = task.workload.iter().map(|(set, _)| set.clone()).collect();
     sets.sort_unstable();
     sets.dedup();
     if sets.len() > MOST_CANDIDATES {
@@ -212,7 +212,7 @@ fn alone(task: &Task) -> Result<Competing, Unfit> {
 }
 
 /// Whether all columns and all sets of the workload can be counted.
-fn check_columns(task: &Task) -> Result<(), Unfit> {
+fn check_columns(task: &SyntheticTask) -> Result<(), Unfit> {
     if task.sizes.is_empty() || task.workload.iter().all(|(set, _)| set.len() == 0) {
         return Err(Unfit::NoColumns);
     }
@@ -239,7 +239,7 @@ fn check_columns(task: &Task) -> Result<(), Unfit> {
 }
 
 /// Whether a model can answer all that compete at once; otherwise as many sets are named as would do, of those that come first.
-fn check_together(task: &Task, competing: &Competing) -> Result<(), Unfit> {
+fn check_together(task: &SyntheticTask, competing: &Competing) -> Result<(), Unfit> {
     let mut cells = 0_usize;
     for (most, (set, _)) in competing.iter().enumerate() {
         cells = cells.saturating_add(set.cells(&task.sizes));
@@ -251,8 +251,8 @@ fn check_together(task: &Task, competing: &Competing) -> Result<(), Unfit> {
 }
 
 /// Whether the budget is enough for the rounds, and the smallest model not too large.
-fn check_aim(task: &Task, competing: &Competing) -> Result<(), Unfit> {
-    let needed = Tree::new(&task.sizes, std::iter::empty::<&Columns>()).cells(&task.sizes) * 8;
+fn check_aim(task: &SyntheticTask, competing: &Competing) -> Result<(), Unfit> {
+    let needed = Tree::new(&task.sizes, std::iter::empty::<&ColumnSet>()).cells(&task.sizes) * 8;
     if needed > task.most_bytes {
         return Err(Unfit::TooLarge { needed, most: task.most_bytes });
     }
@@ -266,8 +266,13 @@ fn check_aim(task: &Task, competing: &Competing) -> Result<(), Unfit> {
 }
 
 /// Whether the domain is small enough, and the budget enough for the rounds.
-fn check_mwem(task: &Task, competing: &Competing, cells: bool, rounds: u32) -> Result<(), Unfit> {
-    let all = Columns::new(0..task.sizes.len());
+fn check_mwem(
+    task: &SyntheticTask,
+    competing: &Competing,
+    cells: bool,
+    rounds: u32,
+) -> Result<(), Unfit> {
+    let all = ColumnSet::new(0..task.sizes.len());
     if all.cells(&task.sizes) > MOST_CELLS {
         return Err(Unfit::TooManyCells { columns: all, most: MOST_CELLS });
     }
@@ -279,8 +284,8 @@ fn check_mwem(task: &Task, competing: &Competing, cells: bool, rounds: u32) -> R
     if cells && all_cells.fold(0, usize::saturating_add) > MOST_CELLS {
         return Err(Unfit::TooManyCandidates { most: MOST_CELLS });
     }
-    let parts = Parts::new(task.budget.nano(), rounds);
-    let parts = parts.ok_or(Unfit::BudgetTooSmall { least_nano: Parts::least(rounds) })?;
+    let parts = RunShares::new(task.budget.nano(), rounds);
+    let parts = parts.ok_or(Unfit::BudgetTooSmall { least_nano: RunShares::least(rounds) })?;
     let weights = competing.iter().map(|(_, weight)| *weight);
     check_noise(
         task,
@@ -291,11 +296,11 @@ fn check_mwem(task: &Task, competing: &Competing, cells: bool, rounds: u32) -> R
 }
 
 /// Whether there are few enough tables of so many rows.
-fn check_small(task: &Task, competing: &Competing, rows: u32) -> Result<(), Unfit> {
+fn check_small(task: &SyntheticTask, competing: &Competing, rows: u32) -> Result<(), Unfit> {
     if rows == 0 {
         return Err(Unfit::Zero);
     }
-    let cells = Columns::new(0..task.sizes.len()).cells(&task.sizes);
+    let cells = ColumnSet::new(0..task.sizes.len()).cells(&task.sizes);
     let scored = competing.iter().map(|(set, _)| set.cells(&task.sizes));
     // Each small database is looked at row by row, for each set.
     let by_row = usize::try_from(rows).unwrap_or(usize::MAX).saturating_mul(competing.len());
@@ -314,7 +319,7 @@ fn check_small(task: &Task, competing: &Competing, rows: u32) -> Result<(), Unfi
 }
 
 /// Whether noise and choices of these shares, the smallest ones, can be drawn.
-fn check_noise(task: &Task, range: u128, measure: u64, select: u64) -> Result<(), Unfit> {
+fn check_noise(task: &SyntheticTask, range: u128, measure: u64, select: u64) -> Result<(), Unfit> {
     let mode = Mode::from(task.budget);
     let noise = Noise::calibrate(mode, task.sensitivity, measure);
     let chooser = Chooser::calibrate(mode, range, select.max(1));

@@ -12,13 +12,13 @@
 
 use num_traits::ToPrimitive;
 
-use super::columns::{Columns, index};
-use super::infer::{Table, float};
+use super::columns::{ColumnSet, index};
+use super::infer::{FactorTable, float};
 use crate::sampler::{QueryRng, Uniform};
 
 /// The codes of so many rows, for each column.
 pub(super) fn rows(
-    tables: &[Table],
+    tables: &[FactorTable],
     sizes: &[usize],
     count: usize,
     rng: &mut QueryRng,
@@ -44,7 +44,7 @@ pub(super) fn rows(
 
 /// The codes of one column, given others of the same table.
 fn next(
-    table: &Table,
+    table: &FactorTable,
     given: &[usize],
     column: usize,
     columns: &[Vec<u16>],
@@ -55,7 +55,7 @@ fn next(
     // Sums for each combination of the given columns, the new one last.
     let order: Vec<usize> = given.iter().copied().chain([column]).collect();
     let size = sizes.get(column).copied().unwrap_or(1).max(1);
-    let mut sums = vec![0.0; Columns::new(order.iter().copied()).cells(sizes)];
+    let mut sums = vec![0.0; ColumnSet::new(order.iter().copied()).cells(sizes)];
     let places = index(table.columns.as_slice(), &order, sizes);
     for (value, place) in table.values.iter().zip(places) {
         if let Some(sum) = usize::try_from(place).ok().and_then(|place| sums.get_mut(place)) {
@@ -158,9 +158,12 @@ mod tests {
     fn rows_follow_their_tables() {
         let sizes = [2, 3, 2];
         let tables = [
-            Table { columns: Columns::new([0, 1]), values: vec![30.5, 0.0, 9.5, 20.0, 20.0, 20.0] },
-            Table {
-                columns: Columns::new([1, 2]),
+            FactorTable {
+                columns: ColumnSet::new([0, 1]),
+                values: vec![30.5, 0.0, 9.5, 20.0, 20.0, 20.0],
+            },
+            FactorTable {
+                columns: ColumnSet::new([1, 2]),
                 values: vec![25.25, 25.25, 5.0, 15.0, 29.5, 0.0],
             },
         ];

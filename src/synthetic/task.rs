@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::columns::Columns;
+use super::columns::ColumnSet;
 
 /// The most codes of one column, that of NULL included.
 pub(crate) const MOST_CODES: usize = 1_024;
@@ -56,7 +56,7 @@ pub(crate) enum Method {
 
 /// What may be spent, in billionths. Exactly this is charged, whatever is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Budget {
+pub(crate) enum SyntheticBudget {
     /// Pure ε: Laplace noise, and selection by permute-and-flip.
     Pure {
         /// Billionths of ε.
@@ -69,7 +69,7 @@ pub(crate) enum Budget {
     },
 }
 
-impl Budget {
+impl SyntheticBudget {
     /// The mode of `AUTO` for (ε, δ), where ρ is the largest whose conversion meets it: pure where 2.5·d ≤ ε²/(4ρ), which few
     /// columns do.
     pub(crate) fn auto(columns: usize, epsilon_nano: u64, rho_nano: u64) -> Self {
@@ -137,15 +137,15 @@ impl Sensitivity {
 
 /// What is to be made.
 #[derive(Debug, Clone)]
-pub(crate) struct Task {
+pub(crate) struct SyntheticTask {
     /// How many codes each column has, that of NULL included.
     pub(crate) sizes: Vec<usize>,
     /// The sets of columns whose marginals matter, each with its weight (1 unless said otherwise).
-    pub(crate) workload: Vec<(Columns, u64)>,
+    pub(crate) workload: Vec<(ColumnSet, u64)>,
     /// How it is made.
     pub(crate) method: Method,
     /// What it may spend.
-    pub(crate) budget: Budget,
+    pub(crate) budget: SyntheticBudget,
     /// What one unit can move.
     pub(crate) sensitivity: Sensitivity,
     /// The most bytes of the model's tables, 8 a cell; [`DEFAULT_BYTES`] where nothing is said.
@@ -161,18 +161,18 @@ pub(crate) struct Task {
     pub(crate) most_time: Option<Duration>,
 }
 
-impl Task {
+impl SyntheticTask {
     /// All sets of `size` columns whose marginals have at most [`MOST_CELLS_OF_A_SET`] cells, each of weight 1.
     ///
     /// # Errors
     /// [`Unfit::TooManyCandidates`] when there are more sets than can compete.
-    pub(crate) fn all_sets(sizes: &[usize], size: usize) -> Result<Vec<(Columns, u64)>, Unfit> {
+    pub(crate) fn all_sets(sizes: &[usize], size: usize) -> Result<Vec<(ColumnSet, u64)>, Unfit> {
         let mut sets = Vec::new();
         let size = size.min(sizes.len());
         let mut columns: Vec<usize> = (0..size).collect();
         let mut looked = 0_usize;
         loop {
-            let set = Columns::new(columns.iter().copied());
+            let set = ColumnSet::new(columns.iter().copied());
             if set.cells(sizes) <= MOST_CELLS_OF_A_SET && size > 0 {
                 sets.push((set, 1));
             }
@@ -226,7 +226,7 @@ pub(crate) enum Unfit {
     )]
     TooManyCells {
         /// The columns.
-        columns: Columns,
+        columns: ColumnSet,
         /// How many cells are possible.
         most: usize,
     },

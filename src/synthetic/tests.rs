@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::columns::{Columns, Count, CountError, index};
+use super::columns::{ColumnSet, Count, CountError, index};
 use super::door::{Door, Told};
 use super::made::{Made, Progress};
 use super::noise::Noise;
 use super::outcome::Answered;
-use super::plan::{Basis, Plan};
-use super::task::{Budget, MOST_CODES, Method, Sensitivity, Task, Unfit};
+use super::plan::{Basis, SyntheticPlan};
+use super::task::{MOST_CODES, Method, Sensitivity, SyntheticBudget, SyntheticTask, Unfit};
 use crate::sampler::{QueryRng, Uniform};
 
 /// Counts of all combinations of codes.
@@ -19,7 +19,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn onto(&self, set: &Columns) -> Vec<i64> {
+    pub(super) fn onto(&self, set: &ColumnSet) -> Vec<i64> {
         let all: Vec<usize> = (0..self.sizes.len()).collect();
         let mut counts = vec![0; set.cells(&self.sizes)];
         for (count, cell) in self.cells.iter().zip(index(&all, set.as_slice(), &self.sizes)) {
@@ -59,18 +59,23 @@ impl Rows {
 }
 
 impl Count for Rows {
-    fn count(&self, sets: &[Columns]) -> Result<Vec<Vec<i64>>, CountError> {
+    fn count(&self, sets: &[ColumnSet]) -> Result<Vec<Vec<i64>>, CountError> {
         Ok(sets.iter().map(|set| self.onto(set)).collect())
     }
 }
 
-const PURE: Budget = Budget::Pure { epsilon_nano: 2_000_000_000 };
-const CONCENTRATED: Budget = Budget::Concentrated { rho_nano: 500_000_000 };
+const PURE: SyntheticBudget = SyntheticBudget::Pure { epsilon_nano: 2_000_000_000 };
+const CONCENTRATED: SyntheticBudget = SyntheticBudget::Concentrated { rho_nano: 500_000_000 };
 
-pub(super) fn task(sizes: &[usize], size: usize, method: Method, budget: Budget) -> Task {
-    Task {
+pub(super) fn task(
+    sizes: &[usize],
+    size: usize,
+    method: Method,
+    budget: SyntheticBudget,
+) -> SyntheticTask {
+    SyntheticTask {
         sizes: sizes.to_vec(),
-        workload: Task::all_sets(sizes, size).unwrap(),
+        workload: SyntheticTask::all_sets(sizes, size).unwrap(),
         method,
         budget,
         sensitivity: Sensitivity::rows(1),
@@ -82,7 +87,7 @@ pub(super) fn task(sizes: &[usize], size: usize, method: Method, budget: Budget)
     }
 }
 
-fn methods() -> Vec<(Method, Budget)> {
+fn methods() -> Vec<(Method, SyntheticBudget)> {
     let mut all = Vec::new();
     for budget in [PURE, CONCENTRATED] {
         all.extend([
@@ -96,10 +101,10 @@ fn methods() -> Vec<(Method, Budget)> {
 }
 
 /// What a run looked at, said and made.
-type Seen = (Vec<Vec<(Columns, Vec<i64>)>>, Vec<Progress>, u64, Made);
+type Seen = (Vec<Vec<(ColumnSet, Vec<i64>)>>, Vec<Progress>, u64, Made);
 
-fn replayed(task: &Task, rows: &Rows, told: Vec<Told>) -> Seen {
-    let plan = Plan::new(task.clone()).unwrap();
+fn replayed(task: &SyntheticTask, rows: &Rows, told: Vec<Told>) -> Seen {
+    let plan = SyntheticPlan::new(task.clone()).unwrap();
     let mut door = Door::replaying(task, rows, told);
     let mut said = Vec::new();
     let basis = plan.release(&mut door, &mut |progress| said.push(progress)).unwrap();
@@ -116,7 +121,7 @@ fn released_values_decide_everything() {
     let full = rows.cells.iter().position(|count| *count > 3).unwrap();
     for (method, budget) in methods() {
         let task = task(&rows.sizes, 2, method, budget);
-        let plan = Plan::new(task.clone()).unwrap();
+        let plan = SyntheticPlan::new(task.clone()).unwrap();
         let mut rng = QueryRng::seeded_for_tests(11);
         let mut door = Door::new(&task, &rows, &mut rng, &|| false);
         plan.release(&mut door, &mut |_| {}).unwrap();
@@ -154,11 +159,11 @@ fn exact_answers_reproduce_independent_columns_and_chains() {
     }
     for rows in [independent, chain] {
         for budget in [
-            Budget::Pure { epsilon_nano: 1_000_000_000_000 },
-            Budget::Concentrated { rho_nano: 1_000_000_000_000 },
+            SyntheticBudget::Pure { epsilon_nano: 1_000_000_000_000 },
+            SyntheticBudget::Concentrated { rho_nano: 1_000_000_000_000 },
         ] {
             let task = task(&rows.sizes, 2, Method::Aim, budget);
-            let plan = Plan::new(task.clone()).unwrap();
+            let plan = SyntheticPlan::new(task.clone()).unwrap();
             let mut door = Door::exact(&task, &rows);
             let basis = plan.release(&mut door, &mut |_| {}).unwrap();
             let made = plan
@@ -178,7 +183,7 @@ fn bounds_hold() {
     let rows = Rows::some(3_000);
     for (method, budget) in methods() {
         let task = task(&rows.sizes, 2, method, budget);
-        let plan = Plan::new(task).unwrap();
+        let plan = SyntheticPlan::new(task).unwrap();
         let (mut wrong, mut all, mut loose) = (0, 0, 0);
         for seed in 0..60 {
             let mut rng = QueryRng::seeded_for_tests(seed);
@@ -205,7 +210,7 @@ fn bounds_hold() {
 fn runs_spend_what_was_charged_and_no_more() {
     let rows = Rows::some(500);
     for (method, budget) in methods() {
-        let plan = Plan::new(task(&rows.sizes, 2, method, budget)).unwrap();
+        let plan = SyntheticPlan::new(task(&rows.sizes, 2, method, budget)).unwrap();
         assert_eq!(plan.spent(), budget);
         let mut last = 0;
         let mut rng = QueryRng::seeded_for_tests(5);
@@ -229,7 +234,7 @@ fn runs_spend_what_was_charged_and_no_more() {
         } else {
             rows.clone()
         };
-        let plan = Plan::new(task(&sizes, size, Method::Aim, PURE)).unwrap();
+        let plan = SyntheticPlan::new(task(&sizes, size, Method::Aim, PURE)).unwrap();
         let made =
             plan.run(&rows, &mut QueryRng::seeded_for_tests(5), &mut |_| {}, &|| false).unwrap();
         assert_eq!((made.rounds, made.errors.len()), (0, sizes.len()));
@@ -243,11 +248,11 @@ fn rows_are_as_many_as_said() {
     let rows = Rows::some(500);
     let mut given = task(&rows.sizes, 2, Method::Aim, CONCENTRATED);
     given.rows = Some(77);
-    let plan = Plan::new(given).unwrap();
+    let plan = SyntheticPlan::new(given).unwrap();
     let made = plan.run(&rows, &mut QueryRng::seeded_for_tests(5), &mut |_| {}, &|| false).unwrap();
     assert_eq!(made.columns[0].len(), 77);
     let none = Rows { cells: vec![0; 24], ..rows };
-    let plan = Plan::new(task(&none.sizes, 2, Method::Aim, CONCENTRATED)).unwrap();
+    let plan = SyntheticPlan::new(task(&none.sizes, 2, Method::Aim, CONCENTRATED)).unwrap();
     let made = plan.run(&none, &mut QueryRng::seeded_for_tests(5), &mut |_| {}, &|| false).unwrap();
     assert!(made.columns[0].len() < 40 && made.total >= 1.0);
 }
@@ -265,57 +270,61 @@ fn persons_are_weighed() {
     assert_eq!(Sensitivity::person(None).grid(), 20);
     let mut rows = Rows::some(500);
     rows.cells.iter_mut().for_each(|count| *count *= 1 << 10);
-    let task = Task { sensitivity: person, ..task(&rows.sizes, 2, Method::Aim, CONCENTRATED) };
-    let plan = Plan::new(task).unwrap();
+    let task =
+        SyntheticTask { sensitivity: person, ..task(&rows.sizes, 2, Method::Aim, CONCENTRATED) };
+    let plan = SyntheticPlan::new(task).unwrap();
     let made = plan.run(&rows, &mut QueryRng::seeded_for_tests(5), &mut |_| {}, &|| false).unwrap();
     assert!((made.total - 500.0).abs() < 25.0 && made.columns[0].len().abs_diff(500) < 25);
 }
 
 #[test]
 fn what_does_not_fit_is_refused_before() {
-    let of =
-        |sizes: &[usize], method, budget| Plan::new(task(sizes, 2, method, budget)).map(|_| ());
+    let of = |sizes: &[usize], method, budget| {
+        SyntheticPlan::new(task(sizes, 2, method, budget)).map(|_| ())
+    };
     assert_eq!(of(&[], Method::Aim, PURE), Err(Unfit::NoColumns));
     let codes = Unfit::Codes { column: 1, codes: MOST_CODES + 1, most: MOST_CODES };
     assert_eq!(of(&[2, MOST_CODES + 1], Method::Aim, PURE), Err(codes));
-    let tiny = Budget::Pure { epsilon_nano: 20 };
+    let tiny = SyntheticBudget::Pure { epsilon_nano: 20 };
     assert_eq!(of(&[2, 2], Method::Aim, tiny), Err(Unfit::BudgetTooSmall { least_nano: 80 }));
     let mwem = Method::Mwem { cells: true, rounds: 8 };
-    let ten = Budget::Pure { epsilon_nano: 10 };
+    let ten = SyntheticBudget::Pure { epsilon_nano: 10 };
     assert!(matches!(of(&[2, 2], mwem, ten), Err(Unfit::BudgetTooSmall { .. })));
     assert!(matches!(of(&[100, 101, 100], mwem, PURE), Err(Unfit::TooManyCells { .. })));
     let rows = Method::SmallDatabase { rows: 9 };
     assert!(matches!(of(&[4, 4], rows, PURE), Err(Unfit::TooManyDatabases { rows: 9, .. })));
     assert_eq!(of(&[4, 4], Method::SmallDatabase { rows: 0 }, PURE), Err(Unfit::Zero));
-    let large = Task { most_bytes: 31, ..task(&[2, 2], 2, Method::Aim, PURE) };
-    assert!(matches!(Plan::new(large), Err(Unfit::TooLarge { needed: 32, most: 31 })));
+    let large = SyntheticTask { most_bytes: 31, ..task(&[2, 2], 2, Method::Aim, PURE) };
+    assert!(matches!(SyntheticPlan::new(large), Err(Unfit::TooLarge { needed: 32, most: 31 })));
     let mut wrong = task(&[2, 2], 2, Method::Aim, PURE);
-    wrong.workload.push((Columns::new([0, 2]), 1));
-    assert!(matches!(Plan::new(wrong), Err(Unfit::NoSuchColumn { column: 2 })));
+    wrong.workload.push((ColumnSet::new([0, 2]), 1));
+    assert!(matches!(SyntheticPlan::new(wrong), Err(Unfit::NoSuchColumn { column: 2 })));
     let sizes = [1_000, 1_001];
-    let sets = vec![(Columns::new([0, 1]), 1)];
-    let wide = Task { workload: sets, ..task(&sizes, 1, Method::Aim, PURE) };
-    assert!(matches!(Plan::new(wide), Err(Unfit::TooManyCells { .. })));
-    let many = Plan::new(task(&[300; 40], 2, Method::Aim, PURE)).map(|_| ());
+    let sets = vec![(ColumnSet::new([0, 1]), 1)];
+    let wide = SyntheticTask { workload: sets, ..task(&sizes, 1, Method::Aim, PURE) };
+    assert!(matches!(SyntheticPlan::new(wide), Err(Unfit::TooManyCells { .. })));
+    let many = SyntheticPlan::new(task(&[300; 40], 2, Method::Aim, PURE)).map(|_| ());
     assert!(matches!(many, Err(Unfit::TooManyCandidates { most: 300..=500 })), "{many:?}");
-    let noisy =
-        Task { sensitivity: Sensitivity::rows(1 << 60), ..task(&[2, 2], 2, Method::Aim, PURE) };
-    assert!(matches!(Plan::new(noisy), Err(Unfit::NoiseTooLarge)));
+    let noisy = SyntheticTask {
+        sensitivity: Sensitivity::rows(1 << 60),
+        ..task(&[2, 2], 2, Method::Aim, PURE)
+    };
+    assert!(matches!(SyntheticPlan::new(noisy), Err(Unfit::NoiseTooLarge)));
 }
 
 #[test]
 fn sets_of_columns() {
-    let sets = Task::all_sets(&[2; 14], 2).unwrap();
-    let different: BTreeSet<&Columns> = sets.iter().map(|(set, _)| set).collect();
+    let sets = SyntheticTask::all_sets(&[2; 14], 2).unwrap();
+    let different: BTreeSet<&ColumnSet> = sets.iter().map(|(set, _)| set).collect();
     assert_eq!((sets.len(), different.len()), (91, 91));
-    assert_eq!(Task::all_sets(&[2; 4], 3).unwrap().len(), 4);
-    assert_eq!(Task::all_sets(&[2; 4], 9).unwrap().len(), 1);
+    assert_eq!(SyntheticTask::all_sets(&[2; 4], 3).unwrap().len(), 4);
+    assert_eq!(SyntheticTask::all_sets(&[2; 4], 9).unwrap().len(), 1);
     assert_eq!(
-        Task::all_sets(&[1_000, 1_000, 3], 2).unwrap().len(),
+        SyntheticTask::all_sets(&[1_000, 1_000, 3], 2).unwrap().len(),
         2,
         "a million cells are left out"
     );
-    assert!(Task::all_sets(&[2; 100], 4).is_err());
+    assert!(SyntheticTask::all_sets(&[2; 100], 4).is_err());
     assert_eq!(index(&[0, 1], &[1], &[2, 3]), [0, 1, 2, 0, 1, 2]);
     assert_eq!(index(&[0, 1], &[1, 0], &[2, 3]), [0, 2, 4, 1, 3, 5]);
 }
@@ -323,15 +332,20 @@ fn sets_of_columns() {
 /// AUTO under (1, 10⁻⁹): pure up to six columns.
 #[test]
 fn few_columns_are_pure() {
-    let auto = |columns| Budget::auto(columns, 1_000_000_000, 14_973_057);
-    assert_eq!(auto(6), Budget::Pure { epsilon_nano: 1_000_000_000 });
-    assert_eq!(auto(7), Budget::Concentrated { rho_nano: 14_973_057 });
+    let auto = |columns| SyntheticBudget::auto(columns, 1_000_000_000, 14_973_057);
+    assert_eq!(auto(6), SyntheticBudget::Pure { epsilon_nano: 1_000_000_000 });
+    assert_eq!(auto(7), SyntheticBudget::Concentrated { rho_nano: 14_973_057 });
 }
 
 /// How far two tables can be told apart by what a run releases: the logarithm of how much likelier the noisy counts are with the first
 /// one than with the second. For a small database, how many of its rows are of the kind that only the first table has.
-fn evidence(task: &Task, counts: &Rows, (with, without): (&Rows, &Rows), seed: u64) -> f64 {
-    let plan = Plan::new(task.clone()).unwrap();
+fn evidence(
+    task: &SyntheticTask,
+    counts: &Rows,
+    (with, without): (&Rows, &Rows),
+    seed: u64,
+) -> f64 {
+    let plan = SyntheticPlan::new(task.clone()).unwrap();
     let mut rng = QueryRng::seeded_for_tests(seed);
     let mut door = Door::new(task, counts, &mut rng, &|| false);
     let outcome = match plan.release(&mut door, &mut |_| {}).unwrap() {
@@ -400,8 +414,8 @@ fn lost(is_pure: bool, with: &[f64], without: &[f64]) -> f64 {
 #[test]
 fn audits_prove_no_more_than_what_was_charged() {
     let rows = |cells: [i64; 4]| Rows { sizes: vec![2, 2], cells: cells.to_vec() };
-    let pure = |times: u64| Budget::Pure { epsilon_nano: times * 1_000_000_000 };
-    let rho = |times: u64| Budget::Concentrated { rho_nano: times * 500_000_000 };
+    let pure = |times: u64| SyntheticBudget::Pure { epsilon_nano: times * 1_000_000_000 };
+    let rho = |times: u64| SyntheticBudget::Concentrated { rho_nano: times * 500_000_000 };
     for (method, others, times) in [
         (Method::Aim, [3, 2, 2], 6),
         (Method::Mwem { cells: false, rounds: 2 }, [3, 2, 2], 6),

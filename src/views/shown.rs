@@ -21,7 +21,7 @@ use crate::engine::Inner;
 use crate::error::Error;
 
 /// One column of a view, and the table column that it shows.
-pub(crate) struct Shown<'a> {
+pub(crate) struct ShownColumn<'a> {
     pub(crate) name: String,
     pub(crate) data_type: String,
     pub(crate) of: Option<(&'a Table, &'a Column)>,
@@ -35,7 +35,7 @@ pub(crate) fn describe<'a>(
     inner: &Inner,
     catalog: &'a Catalog,
     view: &View,
-) -> Result<Vec<Shown<'a>>, Error> {
+) -> Result<Vec<ShownColumn<'a>>, Error> {
     let plan = plan(inner, catalog, view)?;
     let columns = plan.schema().fields().iter().enumerate().map(|(i, field)| {
         let of = origin(&plan, i).and_then(|(table, column)| {
@@ -47,7 +47,7 @@ pub(crate) fn describe<'a>(
             Some((_, column)) => column.data_type.clone(),
             None => field.data_type().to_string(),
         };
-        Shown { name: field.name().clone(), data_type, of }
+        ShownColumn { name: field.name().clone(), data_type, of }
     });
     Ok(columns.collect())
 }

@@ -22,7 +22,7 @@ use crate::analysis::expr::facts::{Facts, KeySource, type_range};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::unit_of;
 use crate::analysis::measure::grid::{binary_places, widest};
-use crate::functions::{Written, clamp};
+use crate::functions::{DecimalLiteral, clamp};
 use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -102,7 +102,9 @@ fn places(keys: &KeySource) -> Option<u32> {
         },
         KeySource::Values(values) => {
             let one = |value: &ScalarValue| match value {
-                ScalarValue::Float64(Some(x)) => Some(Written::parse(&x.to_string())?.scale.into()),
+                ScalarValue::Float64(Some(x)) => {
+                    Some(DecimalLiteral::parse(&x.to_string())?.scale.into())
+                }
                 _ => None,
             };
             let present = values.iter().filter(|value| !value.is_null());

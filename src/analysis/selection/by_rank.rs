@@ -35,7 +35,7 @@ use crate::analysis::selection::candidate_expr::{is_candidate, mentions};
 use crate::analysis::selection::each::each;
 use crate::analysis::selection::limits::{log_uniform, rounds, shared, worthwhile};
 use crate::dialect::{PriorClause, SelectionClause};
-use crate::functions::{Place, place, without_nan};
+use crate::functions::{AxisPlace, place, without_nan};
 use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
@@ -73,9 +73,9 @@ pub(crate) fn threshold(
 }
 
 /// The place of a value of this type among the candidates: how many are at or below it (below it, if strict).
-fn place_among(axis: &CandidateAxis, data_type: &DataType, strict: bool) -> Option<Place> {
+fn place_among(axis: &CandidateAxis, data_type: &DataType, strict: bool) -> Option<AxisPlace> {
     match axis {
-        CandidateAxis::Ticks(ticks) => Some(Place::Ticks { ticks: *ticks, strict }),
+        CandidateAxis::Ticks(ticks) => Some(AxisPlace::Ticks { ticks: *ticks, strict }),
         CandidateAxis::Listed(values) => {
             let numbers = (0..values.len())
                 .map(|i| rational(&ScalarValue::try_from_array(values, i).ok()?))
@@ -86,10 +86,10 @@ fn place_among(axis: &CandidateAxis, data_type: &DataType, strict: bool) -> Opti
 }
 
 /// The place among ascending numbers.
-fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<Place> {
+fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<AxisPlace> {
     if data_type.is_floating() {
         let floats: Option<Vec<f64>> = numbers.iter().map(ToPrimitive::to_f64).collect();
-        return floats.map(|numbers| Place::Floats { numbers: numbers.into(), strict });
+        return floats.map(|numbers| AxisPlace::Floats { numbers: numbers.into(), strict });
     }
     let unit = crate::analysis::expr::shape::unit_of(data_type);
     let units = numbers.iter().map(|n| {
@@ -100,14 +100,14 @@ fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<Pla
         whole.to_integer().to_i128()
     });
     let units: Option<Vec<i128>> = units.collect();
-    units.map(|numbers| Place::Units { numbers: numbers.into(), strict })
+    units.map(|numbers| AxisPlace::Units { numbers: numbers.into(), strict })
 }
 
 /// Adds a place to the columns; it is NULL if a FILTER does not hold.
 pub(crate) fn place_column(
     x: Total,
     data_type: &DataType,
-    of: Place,
+    of: AxisPlace,
     filter: Option<&Expr>,
     frame: &mut MeasureFrame<'_>,
 ) -> Result<usize, Refusal> {
@@ -301,7 +301,7 @@ pub(crate) fn revenue(
     };
     let prices = prices(clause, &axis, &call.data_type, &text)?;
     let of = match &prices {
-        (Prices::Ticks(ticks), _) => Place::Ticks { ticks: *ticks, strict: false },
+        (Prices::Ticks(ticks), _) => AxisPlace::Ticks { ticks: *ticks, strict: false },
         (Prices::Listed(_), _) => listed_numbers(clause)
             .and_then(|numbers| among(&numbers, &data_type, false))
             .ok_or_else(|| no_price(&text))?,

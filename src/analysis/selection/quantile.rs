@@ -22,7 +22,7 @@ use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::analysis::measure::{Input, Measure};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::dialect::{AggregateCall, AggregateName, Literal, SelectionClause, Selector};
-use crate::functions::{Place, is_countable};
+use crate::functions::{AxisPlace, is_countable};
 use crate::grid::{Grid, GridRange};
 use crate::mechanism::Rank;
 use crate::mechanism::quantile::range as rank_range;
@@ -136,9 +136,9 @@ fn line_of(
     aggregate: &AggregateCall,
     text: &str,
     remedy: String,
-) -> Result<(Ticks, Place), NotAnalyzed> {
+) -> Result<(Ticks, AxisPlace), NotAnalyzed> {
     if let Some(KeySource::Ticks(ticks)) = &facts.keys {
-        return Ok((*ticks, Place::Tick(*ticks)));
+        return Ok((*ticks, AxisPlace::Tick(*ticks)));
     }
     let temporal = is_temporal(data_type);
     if !temporal && !data_type.is_numeric() {
@@ -168,7 +168,7 @@ fn line_of(
     let (grid, lo, hi) = on_grid(&argument, &range, text)?;
     let range = GridRange::new(grid, lo, hi).map_err(|e| internal(&e))?;
     match Ticks::every(grid, lo, hi) {
-        Some(ticks) if is_countable(grid, lo, hi) => Ok((ticks, Place::Index(range))),
+        Some(ticks) if is_countable(grid, lo, hi) => Ok((ticks, AxisPlace::Index(range))),
         Some(_) | None => Err(no_range(text, &argument.remedy)),
     }
 }

@@ -9,7 +9,7 @@ use arrow::array::ArrayRef;
 use datafusion::execution::SessionState;
 
 use super::bind::BoundQuery;
-use super::declared::Declared;
+use super::declared::DeclaredState;
 use crate::analysis::{Analysis, Lookups, analyze};
 use crate::bind::Bound;
 use crate::catalog::Table;
@@ -28,7 +28,7 @@ pub(crate) struct Analyzed {
     pub(super) range_of: Option<ColumnName>,
     /// Whether it means the same at every time.
     pub(super) is_timeless: bool,
-    pub(super) declared: Declared,
+    pub(super) declared: DeclaredState,
 }
 
 impl Session {
@@ -52,7 +52,7 @@ impl Session {
     fn look_up(
         &self,
         bound: &Bound,
-        declared: &Declared,
+        declared: &DeclaredState,
         state: &SessionState,
     ) -> Result<(Lookups, Vec<String>), Error> {
         let (mut lookups, mut names) = (Lookups::default(), Vec::new());

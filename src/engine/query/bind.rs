@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::declared::Declared;
+use super::declared::DeclaredState;
 use crate::bind::sources::Sources;
 use crate::bind::{Bound, Unbound, bind};
 use crate::dialect::{ColumnName, QueryStatement};
@@ -22,7 +22,7 @@ pub(crate) struct BoundQuery {
     pub(super) views: Vec<String>,
     /// The column whose range the query asks for.
     pub(super) range_of: Option<ColumnName>,
-    pub(super) declared: Declared,
+    pub(super) declared: DeclaredState,
 }
 
 impl Session {
@@ -30,7 +30,7 @@ impl Session {
     pub(crate) fn bind(
         &self,
         query: QueryStatement,
-        mut declared: Declared,
+        mut declared: DeclaredState,
     ) -> Result<BoundQuery, Error> {
         self.inner.resources.statement.check_tree(&query.tree)?;
         let range_of = query.range_of.clone();
@@ -39,7 +39,7 @@ impl Session {
             // A declared domain would otherwise determine the answer.
             declared.catalog = Arc::new(declared.catalog.without_domain(table, column));
         }
-        let Declared { catalog, open } = &declared;
+        let DeclaredState { catalog, open } = &declared;
         let sources = self.inner.sources(&query.tree, catalog, &self.analyst, open)?;
         let views = views::named(&query.tree, catalog);
         let bound = bind(query, &sources).map_err(|error| match error {

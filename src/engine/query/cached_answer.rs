@@ -22,7 +22,7 @@ use super::rows::RowsOf;
 use crate::answer::Answer;
 use crate::catalog::{Catalog, Source, Table};
 use crate::dialect::QueryStatement;
-use crate::engine::answer_cache::{Left, Repeat, Seen};
+use crate::engine::answer_cache::{Left, Repeat, SeenMoment};
 use crate::engine::instance::Inner;
 use crate::engine::session::Session;
 use crate::engine::vault_thread::at_vault;
@@ -132,7 +132,7 @@ impl Session {
             let answer = answer.clone();
             let contents = before;
             let left = answer.receipt().map_or_else(Vec::new, |receipt| receipt.left.clone());
-            let (seen, left) = (Seen::default(), Left::new(left));
+            let (seen, left) = (SeenMoment::default(), Left::new(left));
             let repeat = Repeat {
                 query,
                 catalog,

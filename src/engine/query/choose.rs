@@ -10,7 +10,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::analyze::Analyzed;
-use super::declared::Declared;
+use super::declared::DeclaredState;
 use crate::analysis::Analysis;
 use crate::catalog::{Catalog, Replay, Source, Table};
 use crate::dialect::ColumnName;
@@ -29,7 +29,7 @@ pub(crate) struct Planned {
     /// The public tables that were read during planning.
     looked_up: Vec<String>,
     is_timeless: bool,
-    declared: Declared,
+    declared: DeclaredState,
 }
 
 impl Planned {
@@ -115,7 +115,7 @@ impl Session {
         &self,
         release: &Release,
         column: ColumnName,
-        declared: &Declared,
+        declared: &DeclaredState,
     ) -> Result<Proposal, Error> {
         let table = declared.catalog.shared_table(&column.table).ok_or(Error::Internal)?;
         let provider = self.inner.provider(table, &declared.open).ok_or(Error::Internal)?;

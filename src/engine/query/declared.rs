@@ -9,7 +9,7 @@ use crate::exec::source::OpenFiles;
 
 /// The state that all stages of a query share, from bind to charge.
 #[derive(Debug, Clone)]
-pub(crate) struct Declared {
+pub(crate) struct DeclaredState {
     pub(crate) catalog: Arc<Catalog>,
     /// The files that the query has read and will read.
     pub(crate) open: Arc<OpenFiles>,
@@ -17,15 +17,15 @@ pub(crate) struct Declared {
 
 impl Session {
     /// The present declarations, with no file open yet.
-    pub(crate) fn declared(&self) -> Result<Declared, Error> {
-        Ok(Declared {
+    pub(crate) fn declared(&self) -> Result<DeclaredState, Error> {
+        Ok(DeclaredState {
             catalog: self.inner.catalog_of(&self.analyst)?,
             open: self.inner.open_files(),
         })
     }
 
     /// Whether the declarations are still the same.
-    pub(crate) fn still_declared(&self, declared: &Declared) -> Result<bool, Error> {
+    pub(crate) fn still_declared(&self, declared: &DeclaredState) -> Result<bool, Error> {
         Ok(self.inner.vault.catalog()?.version().is(&declared.catalog.version()))
     }
 }

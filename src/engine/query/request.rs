@@ -40,7 +40,7 @@ pub(crate) struct ToKeep {
 
 /// What becomes of releases that were paid for before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum PaidBefore {
     /// They are shown again.
     Shown,
     /// They are drawn and paid for anew, and what was kept first stays.
@@ -130,7 +130,11 @@ impl Session {
     ///
     /// # Errors
     /// The vault's own.
-    pub(crate) fn known(&self, planned: &mut Planned, known: Known) -> Result<Vec<ToKeep>, Error> {
+    pub(crate) fn known(
+        &self,
+        planned: &mut Planned,
+        known: PaidBefore,
+    ) -> Result<Vec<ToKeep>, Error> {
         if planned.release().analysis().parts().is_empty() || planned.proposal().is_some() {
             return Ok(Vec::new());
         }
@@ -140,7 +144,10 @@ impl Session {
             return Ok(Vec::new());
         }
         let to_keep = self.show_known(planned, known)?;
-        if known == Known::DrawnAnew || to_keep.is_empty() || !planned.release_mut().draw_apart() {
+        if known == PaidBefore::DrawnAnew
+            || to_keep.is_empty()
+            || !planned.release_mut().draw_apart()
+        {
             return Ok(to_keep);
         }
         self.show_known(planned, known)?;
@@ -149,7 +156,7 @@ impl Session {
     }
 
     /// The query shows again what is kept of the draws that it would make, if it does. The result is what of the rest can be kept.
-    fn show_known(&self, planned: &mut Planned, becomes: Known) -> Result<Vec<ToKeep>, Error> {
+    fn show_known(&self, planned: &mut Planned, becomes: PaidBefore) -> Result<Vec<ToKeep>, Error> {
         let (mut known, mut asked) = (Vec::new(), Vec::new());
         for unit in units(planned.release()) {
             let is_off = |unit_domain: &String| planned.replay_of(unit_domain) == Replay::Off;
@@ -167,8 +174,8 @@ impl Session {
         let kept = self.inner.vault.kept(&asked, &self.analyst, planned.catalog())?;
         for ((unit, rows), kept) in known.into_iter().zip(kept) {
             let Some(kept) = kept else { continue };
-            let mut is_shown = becomes == Known::DrawnAnew && kept.draw.is_some();
-            if becomes == Known::Shown
+            let mut is_shown = becomes == PaidBefore::DrawnAnew && kept.draw.is_some();
+            if becomes == PaidBefore::Shown
                 && let Some(draw) = kept.draw
                 && let Ok(drawn) = decoded_draw(&draw.drawn)
             {
@@ -197,7 +204,7 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use super::Known;
+    use super::PaidBefore;
     use crate::{Engine, Session};
 
     /// `people(id, age, city, job)`, their `visits(person, cost, place)`, the public `places(name, size)`, and the view `grown`.
@@ -485,7 +492,9 @@ mod tests {
         let mut planned = lab.plan(query, &state).unwrap();
         engine.owner().execute("ALTER TABLE people REFRESH").await.unwrap();
         assert!(lab.quote(&due).is_err_and(|error| error.is_redeclared()));
-        assert!(lab.known(&mut planned, Known::Shown).is_err_and(|error| error.is_redeclared()));
+        assert!(
+            lab.known(&mut planned, PaidBefore::Shown).is_err_and(|error| error.is_redeclared())
+        );
     }
 
     /// What depends on the clock is another question each time.

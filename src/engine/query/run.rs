@@ -50,7 +50,7 @@ pub(crate) struct Ran {
 }
 
 /// Rows of an answer.
-pub(crate) struct Rows {
+pub(crate) struct RunningRows {
     pub(crate) batch: RecordBatch,
     /// For each column, how far its numbers are off at most, where that is told row by row.
     pub(crate) errors: Vec<Option<ArrayRef>>,
@@ -228,7 +228,7 @@ impl Ran {
     ///
     /// # Errors
     /// As [`Session::run_plans`], and [`Error::Execution`] for more rows than an answer may have.
-    pub(crate) async fn next(&mut self) -> Result<Option<Rows>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Option<RunningRows>, Error> {
         let next = self.rows.next().await.transpose();
         let is_public = self.planned.release().analysis().parts().is_empty();
         let batch = next.map_err(|error| failed(&error, self.receipt.is_some(), is_public))?;
@@ -250,7 +250,7 @@ impl Ran {
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             let batch =
                 RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &options)?;
-            Ok::<_, ArrowError>(Rows { errors, batch })
+            Ok::<_, ArrowError>(RunningRows { errors, batch })
         };
         batch.map(rows).transpose().map_err(|_| Error::Execution)
     }
@@ -259,7 +259,7 @@ impl Ran {
     ///
     /// # Errors
     /// As [`Ran::next`], and [`Error::Execution`] if they do not fit into the memory of the engine.
-    pub(super) async fn all(&mut self) -> Result<Vec<Rows>, Error> {
+    pub(super) async fn all(&mut self) -> Result<Vec<RunningRows>, Error> {
         let mut batches = Vec::new();
         while let Some(batch) = self.next().await? {
             self.collected.add(&batch.batch).map_err(|_| Error::Execution)?;

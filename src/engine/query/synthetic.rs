@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, Handle};
 
 use super::attempts::Attempts;
 use super::bind::BoundQuery;
-use super::declared::Declared;
+use super::declared::DeclaredState;
 use super::run::ReadAsPublic;
 use crate::analysis::private_rows::PrivateRows;
 use crate::analysis::private_rows::private_rows;
@@ -48,7 +48,7 @@ const AROUND: usize = 1 << 17;
 #[derive(Debug)]
 pub(crate) struct DueRows {
     release: SyntheticRelease,
-    declared: Declared,
+    declared: DeclaredState,
     request: ChargeRequest,
     cost: Cost,
 }
@@ -85,7 +85,7 @@ impl DueRows {
 }
 
 /// A synthetic table is charged to all cells of its people: nothing shows that its rows are of some of them.
-fn cells_told(release: &SyntheticRelease, declared: &Declared) -> Vec<String> {
+fn cells_told(release: &SyntheticRelease, declared: &DeclaredState) -> Vec<String> {
     let cells = declared.catalog.cells_of(release.rows().subject().unit_domain());
     let column = cells.map(|cells| cells.column);
     let told = |column| {
@@ -113,7 +113,7 @@ struct ReadyRows {
 /// A synthetic table that is paid for, and waits to be made.
 pub(crate) struct PaidRows {
     release: SyntheticRelease,
-    declared: Declared,
+    declared: DeclaredState,
     prepared: PreparedRows,
     charge: Charge,
     /// How the statement was written.
@@ -154,7 +154,7 @@ impl Session {
     fn planned_rows(
         &self,
         statement: &SyntheticStatement,
-        declared: &Declared,
+        declared: &DeclaredState,
         state: &SessionState,
     ) -> Result<SyntheticRelease, Error> {
         let SyntheticStatement { method, options, query, .. } = statement;
@@ -173,7 +173,7 @@ impl Session {
     fn asked_rows(
         &self,
         release: SyntheticRelease,
-        declared: Declared,
+        declared: DeclaredState,
         rows: Option<u64>,
     ) -> Result<DueRows, Error> {
         let cost = Cost::round_up(release.loss())?;
@@ -333,7 +333,7 @@ impl Session {
     async fn made_of(
         &self,
         release: SyntheticRelease,
-        declared: &Declared,
+        declared: &DeclaredState,
         (prepared, memory): (PreparedRows, usize),
         charge: &Charge,
         clock: &Clock,

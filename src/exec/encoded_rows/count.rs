@@ -19,7 +19,7 @@ use super::column::ColumnCodes;
 use super::joint::{Joint, joint};
 use super::weigh::Weighed;
 use crate::exec::Deadline;
-use crate::synthetic::{Columns, Count, CountError, MOST_CELLS, onto};
+use crate::synthetic::{ColumnSet, Count, CountError, MOST_CELLS, onto};
 
 /// Rows that are read at a time: their codes fit into a cache.
 const BLOCK: usize = 8_192;
@@ -71,7 +71,7 @@ impl CodedRows {
     }
 
     /// The cells of a set.
-    fn cells(&self, set: &Columns) -> Result<usize, CountError> {
+    fn cells(&self, set: &ColumnSet) -> Result<usize, CountError> {
         let cells = set.cells(&self.sizes);
         let known = set.as_slice().iter().all(|column| *column < self.sizes.len());
         if known && cells <= MOST_CELLS {
@@ -127,9 +127,9 @@ enum CountedCells {
 
 /// Columns that are counted together, and the counts of the sets that follow.
 struct CountTable<'s> {
-    columns: Columns,
+    columns: ColumnSet,
     cells: CountedCells,
-    sets: Vec<(&'s Columns, usize, Vec<i64>)>,
+    sets: Vec<(&'s ColumnSet, usize, Vec<i64>)>,
 }
 
 impl CountTable<'_> {
@@ -246,7 +246,7 @@ impl CountedCells {
 }
 
 impl Count for CodedRows {
-    fn count(&self, sets: &[Columns]) -> Result<Vec<Vec<i64>>, CountError> {
+    fn count(&self, sets: &[ColumnSet]) -> Result<Vec<Vec<i64>>, CountError> {
         let is_weighed = self.chunks.iter().any(|chunk| chunk.weights.is_some());
         let rows: usize = self.chunks.iter().map(|chunk| chunk.rows).sum();
         let is_worth = rows.saturating_mul(sets.len()) >= WORTH_THREADS;
@@ -258,7 +258,7 @@ impl Count for CodedRows {
             joint(sets, &self.sizes, if is_weighed { 1 } else { 2 })
         } else {
             let alone =
-                |(at, set): (usize, &Columns)| Joint { columns: set.clone(), sets: vec![at] };
+                |(at, set): (usize, &ColumnSet)| Joint { columns: set.clone(), sets: vec![at] };
             sets.iter().enumerate().map(alone).collect()
         };
         let mut tables = Vec::with_capacity(together.len());
@@ -328,7 +328,7 @@ mod tests {
     }
 
     /// The counts of a set, row by row.
-    fn one_by_one(chunks: &[Weighed], sizes: &[usize], set: &Columns) -> Vec<i64> {
+    fn one_by_one(chunks: &[Weighed], sizes: &[usize], set: &ColumnSet) -> Vec<i64> {
         let mut expected = vec![0_i64; set.cells(sizes)];
         for chunk in chunks {
             for row in 0..chunk.rows {
@@ -356,11 +356,11 @@ mod tests {
             let coded = CodedRows::new(chunks, sizes.clone(), Deadline::default(), Vec::new());
             let coded = coded.unwrap();
             // A set twice, one of more cells than 16 bits have, and many that lie within others.
-            let mut sets: Vec<Columns> = (0..64_usize)
-                .map(|bits| Columns::new((0..6).filter(|column| bits >> column & 1 == 1)))
+            let mut sets: Vec<ColumnSet> = (0..64_usize)
+                .map(|bits| ColumnSet::new((0..6).filter(|column| bits >> column & 1 == 1)))
                 .filter(|set| set.cells(&sizes) <= 200_000)
                 .collect();
-            sets.push(Columns::new([1, 3]));
+            sets.push(ColumnSet::new([1, 3]));
             let counted = coded.count(&sets).unwrap();
             assert_eq!(counted.len(), sets.len());
             for (set, cells) in sets.iter().zip(&counted) {
@@ -387,8 +387,9 @@ mod tests {
                 .collect();
             let coded = CodedRows::new(chunks, sizes.clone(), Deadline::default(), Vec::new());
             let coded = coded.unwrap();
-            let pairs = (0..columns).flat_map(|a| (a..columns).map(move |b| Columns::new([a, b])));
-            let sets: Vec<Columns> = pairs.filter(|_| rng.chance(3, 4)).collect();
+            let pairs =
+                (0..columns).flat_map(|a| (a..columns).map(move |b| ColumnSet::new([a, b])));
+            let sets: Vec<ColumnSet> = pairs.filter(|_| rng.chance(3, 4)).collect();
             let counted = coded.count(&sets).unwrap();
             for (set, cells) in sets.iter().zip(&counted) {
                 assert_eq!(*cells, one_by_one(&coded.chunks, &sizes, set), "{set:?}");
@@ -405,8 +406,8 @@ mod tests {
         let chunks = (0..2).map(|_| rows(&mut rng, &sizes, 5_000_000, false)).collect();
         let coded = CodedRows::new(chunks, sizes.clone(), Deadline::default(), Vec::new());
         let (coded, start) = (coded.unwrap(), std::time::Instant::now());
-        let pairs = (0..14).flat_map(|a| (a + 1..14).map(move |b| Columns::new([a, b])));
-        let pairs: Vec<Columns> = pairs.collect();
+        let pairs = (0..14).flat_map(|a| (a + 1..14).map(move |b| ColumnSet::new([a, b])));
+        let pairs: Vec<ColumnSet> = pairs.collect();
         let counted = coded.count(&pairs).unwrap();
         println!("{} pairs of 10,000,000 rows in {:?}", pairs.len(), start.elapsed());
         for (set, cells) in pairs.iter().zip(&counted).step_by(13) {
@@ -419,7 +420,7 @@ mod tests {
     #[test]
     fn tables_are_added_up_in_between() {
         let sizes = [2, 3];
-        let (first, both) = (Columns::new([0]), Columns::new([0, 1]));
+        let (first, both) = (ColumnSet::new([0]), ColumnSet::new([0, 1]));
         let cells = CountedCells::Rows(vec![1, 2, 3, 4, 5, u32::MAX]);
         let sets = vec![(&first, 0, vec![0; 2]), (&both, 1, vec![7; 6])];
         let mut table = CountTable { columns: both.clone(), cells, sets };
@@ -441,8 +442,8 @@ mod tests {
         assert!(coded(1, 2, vec![2]).is_err());
         assert!(coded(1, 1, vec![2, 2]).is_err());
         let sound = coded(1, 1, vec![2]).unwrap();
-        assert_eq!(sound.count(&[Columns::new([0])]).unwrap(), [[0, 1]]);
-        assert!(sound.count(&[Columns::new([1])]).is_err());
+        assert_eq!(sound.count(&[ColumnSet::new([0])]).unwrap(), [[0, 1]]);
+        assert!(sound.count(&[ColumnSet::new([1])]).is_err());
         assert!(ColumnCodes::new(256).extend(&[256]).is_err());
         assert!(ColumnCodes::new(257).extend(&[256]).is_ok());
         assert_eq!(format!("{sound:?}"), "CodedRows { .. }");
@@ -455,8 +456,8 @@ mod tests {
         let deadline = Deadline::default();
         let chunks = vec![rows(&mut rng, &[3, 2], 100, false)];
         let coded = CodedRows::new(chunks, vec![3, 2], deadline.clone(), Vec::new()).unwrap();
-        assert!(coded.count(&[Columns::new([0, 1])]).is_ok());
+        assert!(coded.count(&[ColumnSet::new([0, 1])]).is_ok());
         deadline.stop();
-        assert!(coded.count(&[Columns::new([0, 1])]).is_err());
+        assert!(coded.count(&[ColumnSet::new([0, 1])]).is_err());
     }
 }

@@ -8,7 +8,7 @@
 //! {0,1} {0,2} {1,2} of the sizes 3, 4, 5      one table of 60 cells, from which three of 12, 15 and 20 follow
 //! ```
 
-use crate::synthetic::Columns;
+use crate::synthetic::ColumnSet;
 
 /// The most cells of a table that is larger than a set: in four bytes each, it stays in the cache nearest to the processor.
 const MOST_CELLS: usize = 12_000;
@@ -19,7 +19,7 @@ const MOST_SETS: usize = 512;
 /// Columns that are counted together, and the sets that follow, by their places.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Joint {
-    pub(super) columns: Columns,
+    pub(super) columns: ColumnSet,
     pub(super) sets: Vec<usize>,
 }
 
@@ -27,8 +27,8 @@ pub(super) struct Joint {
 ///
 /// # Guarantee
 /// Every set is in one table, whose columns contain its own. All tables together have at most `times` as many cells as the sets.
-pub(super) fn joint(sets: &[Columns], sizes: &[usize], times: usize) -> Vec<Joint> {
-    let alone = |at: usize, set: &Columns| Joint { columns: set.clone(), sets: vec![at] };
+pub(super) fn joint(sets: &[ColumnSet], sizes: &[usize], times: usize) -> Vec<Joint> {
+    let alone = |at: usize, set: &ColumnSet| Joint { columns: set.clone(), sets: vec![at] };
     let masks: Option<Vec<u128>> = sets.iter().map(mask).collect();
     let masks = match masks {
         Some(masks) if sets.len() <= MOST_SETS => masks,
@@ -53,7 +53,7 @@ pub(super) fn joint(sets: &[Columns], sizes: &[usize], times: usize) -> Vec<Join
         let is_left = |at: &usize| left.get(*at).copied().unwrap_or(false);
         loop {
             let own = columns.cells(sizes);
-            let held = |columns: &Columns| -> Vec<usize> {
+            let held = |columns: &ColumnSet| -> Vec<usize> {
                 let Some(mask) = mask(columns) else { return Vec::new() };
                 let inside = masks.iter().map(|set| set & !mask == 0).enumerate();
                 inside.filter(|(at, inside)| *inside && is_left(at)).map(|(at, _)| at).collect()
@@ -64,8 +64,9 @@ pub(super) fn joint(sets: &[Columns], sizes: &[usize], times: usize) -> Vec<Join
                 !columns.contains(*column) && own.saturating_mul(size) <= MOST_CELLS
             };
             let more = (0..sizes.len()).filter(fits).map(|column| {
-                let wider =
-                    Columns::new(columns.as_slice().iter().copied().chain(std::iter::once(column)));
+                let wider = ColumnSet::new(
+                    columns.as_slice().iter().copied().chain(std::iter::once(column)),
+                );
                 let held = held(&wider);
                 (held.len(), std::cmp::Reverse(wider.cells(sizes)), wider, held)
             });
@@ -89,7 +90,7 @@ pub(super) fn joint(sets: &[Columns], sizes: &[usize], times: usize) -> Vec<Join
 }
 
 /// The columns of a set as bits; `None` where there are too many columns.
-fn mask(set: &Columns) -> Option<u128> {
+fn mask(set: &ColumnSet) -> Option<u128> {
     let bit = |column: &usize| 1_u128.checked_shl(u32::try_from(*column).ok()?);
     set.as_slice().iter().try_fold(0, |mask, column| Some(mask | bit(column)?))
 }
@@ -99,12 +100,12 @@ mod tests {
     use super::*;
     use crate::sampler::{QueryRng, Uniform};
 
-    fn pairs(columns: usize) -> Vec<Columns> {
-        let all = (0..columns).flat_map(|a| (a + 1..columns).map(move |b| Columns::new([a, b])));
+    fn pairs(columns: usize) -> Vec<ColumnSet> {
+        let all = (0..columns).flat_map(|a| (a + 1..columns).map(move |b| ColumnSet::new([a, b])));
         all.collect()
     }
 
-    fn check(sets: &[Columns], sizes: &[usize], times: usize) -> Vec<Joint> {
+    fn check(sets: &[ColumnSet], sizes: &[usize], times: usize) -> Vec<Joint> {
         let tables = joint(sets, sizes, times);
         let mut seen: Vec<usize> = tables.iter().flat_map(|t| t.sets.iter().copied()).collect();
         seen.sort_unstable();
@@ -114,7 +115,7 @@ mod tests {
             let largest = table.sets.iter().map(|at| sets[*at].cells(sizes)).max();
             assert!(table.columns.cells(sizes) <= largest.unwrap().max(MOST_CELLS));
         }
-        let cells = |all: &mut dyn Iterator<Item = &Columns>| -> usize {
+        let cells = |all: &mut dyn Iterator<Item = &ColumnSet>| -> usize {
             all.map(|set| set.cells(sizes)).sum()
         };
         let together = cells(&mut tables.iter().map(|table| &table.columns));
@@ -133,7 +134,8 @@ mod tests {
         let adult = [75, 10, 101, 17, 8, 16, 7, 6, 3, 101, 101, 100, 43, 3];
         let tables = check(&pairs(14), &adult, 2);
         assert!(tables.len() < 45, "{}", tables.len());
-        let few = check(&[Columns::new([0, 1]), Columns::new([0]), Columns::new([])], &[3, 4], 1);
+        let few =
+            check(&[ColumnSet::new([0, 1]), ColumnSet::new([0]), ColumnSet::new([])], &[3, 4], 1);
         assert_eq!(few.len(), 1);
     }
 
@@ -145,10 +147,10 @@ mod tests {
             let below =
                 |rng: &mut QueryRng, n: usize| usize::try_from(rng.below_u64(n as u64)).unwrap();
             let sizes: Vec<usize> = (0..columns).map(|_| 1 + below(&mut rng, 30)).collect();
-            let sets: Vec<Columns> = (0..below(&mut rng, 40))
+            let sets: Vec<ColumnSet> = (0..below(&mut rng, 40))
                 .map(|_| {
                     let of = below(&mut rng, 4);
-                    Columns::new((0..of).map(|_| below(&mut rng, columns)).collect::<Vec<_>>())
+                    ColumnSet::new((0..of).map(|_| below(&mut rng, columns)).collect::<Vec<_>>())
                 })
                 .collect();
             for times in [1, 2] {
@@ -156,7 +158,7 @@ mod tests {
             }
         }
         // Too many columns for bits, and too many sets.
-        check(&[Columns::new([130, 1]), Columns::new([1])], &[2; 140], 2);
-        check(&vec![Columns::new([0, 1]); MOST_SETS + 1], &[2, 3], 2);
+        check(&[ColumnSet::new([130, 1]), ColumnSet::new([1])], &[2; 140], 2);
+        check(&vec![ColumnSet::new([0, 1]); MOST_SETS + 1], &[2, 3], 2);
     }
 }

@@ -29,7 +29,7 @@ impl Dice {
     }
 }
 
-const PLAIN: Shape = Shape { nonnegative: false, integer: false };
+const PLAIN: WholeNumbers = WholeNumbers { nonnegative: false, integer: false };
 
 fn random_tree(rng: &mut Dice) -> Tree {
     let roots = 1 + rng.below(3);
@@ -163,7 +163,7 @@ fn every_group_is_the_sum_of_those_below_it() {
         let y = random_numbers(&tree, &mut rng);
         let noise: Vec<f64> = tree.sizes().map(|_| rng.between(0.1, 9.0)).collect();
         for (nonnegative, integer) in [(false, false), (true, false), (false, true), (true, true)] {
-            let shape = Shape { nonnegative, integer };
+            let shape = WholeNumbers { nonnegative, integer };
             let numbers = tree.fitted(&y, &noise, shape);
             assert!(numbers.iter().flatten().all(|n| n.is_finite()));
             assert!(!nonnegative || numbers.iter().flatten().all(|n| *n >= 0.0), "{numbers:?}");
@@ -189,7 +189,7 @@ fn numbers_below_a_group_are_the_nearest_that_are_not_negative() {
     for _ in 0..500 {
         let numbers: Vec<f64> = (0..1 + rng.below(8)).map(|_| rng.between(-20.0, 30.0)).collect();
         let sum = if rng.below(5) == 0 { 0.0 } else { rng.between(0.0, 60.0) };
-        let shape = Shape { nonnegative: true, integer: false };
+        let shape = WholeNumbers { nonnegative: true, integer: false };
         let shaped = whole::shaped(numbers.clone(), sum, shape);
         let theta: Vec<f64> =
             numbers.iter().zip(&shaped).filter(|(_, x)| **x > 0.0).map(|(n, x)| n - x).collect();
@@ -213,7 +213,7 @@ fn whole_numbers_are_near() {
         let y = random_numbers(&tree, &mut rng);
         let noise: Vec<f64> = tree.sizes().map(|_| rng.between(0.1, 9.0)).collect();
         let exact = tree.fitted(&y, &noise, PLAIN);
-        let whole = tree.fitted(&y, &noise, Shape { nonnegative: false, integer: true });
+        let whole = tree.fitted(&y, &noise, WholeNumbers { nonnegative: false, integer: true });
         for ((exact, whole), most) in exact.iter().zip(&whole).zip(tree.roundings(&noise)) {
             for (exact, whole) in exact.iter().zip(whole) {
                 assert!((exact - whole).abs() <= most + 1e-9, "{exact} {whole} {most}");
@@ -231,7 +231,7 @@ fn nothing_fails_at_the_ends() {
         for value in [0.0, 1e-300, -1e30, 1e30, 1e38] {
             for noise in [[0.0; 3], [1e-300; 3], [1e30; 3], [1.0, 1e20, 0.0]] {
                 let y: Vec<Vec<f64>> = tree.sizes().map(|n| vec![value; n]).collect();
-                let numbers = tree.fitted(&y, &noise, Shape { nonnegative, integer });
+                let numbers = tree.fitted(&y, &noise, WholeNumbers { nonnegative, integer });
                 assert!(numbers.iter().flatten().all(|n| n.is_finite()), "{numbers:?}");
                 assert!(tree.deviations(&noise).iter().flatten().all(|n| n.is_finite()));
             }
@@ -265,7 +265,7 @@ fn distances_hold() {
                     .zip(scales)
                     .map(|(n, scale)| (0..n).map(|_| geometric(scale, &mut rng)).collect())
                     .collect();
-                let shape = Shape { nonnegative: false, integer: integer.is_some() };
+                let shape = WholeNumbers { nonnegative: false, integer: integer.is_some() };
                 for (level, numbers) in tree.fitted(&y, &variances, shape).iter().enumerate() {
                     for (at, number) in numbers.iter().enumerate() {
                         beyond[level][at] += usize::from(number.abs() > within[level]);
@@ -306,7 +306,7 @@ fn multiples_give_the_numbers() {
 fn the_tail_of_one_noise_is_known() {
     for scale in [3.0_f64, 40.0, 1000.0] {
         let variance = 0.5 / (0.5 / scale).sinh().powi(2);
-        let sum = tail::Sum::new(&[vec![1.0]], &[variance]).unwrap();
+        let sum = tail::NoiseSum::new(&[vec![1.0]], &[variance]).unwrap();
         for beta in [0.05, 0.001, 1e-6] {
             let within = sum.within(beta).unwrap();
             // The exact tail on the grid, and what the noise on top adds at most: 4.5 · 0.005 deviations.

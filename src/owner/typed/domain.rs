@@ -27,12 +27,12 @@ use crate::error::Error;
 pub struct PrivacyDomain {
     table: String,
     column: String,
-    values: Values,
+    values: DomainValues,
     or_null: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Values {
+enum DomainValues {
     Listed(Vec<Value>),
     Between { lo: Value, hi: Value },
     References { table: String, column: String },
@@ -55,7 +55,7 @@ impl PrivacyDomain {
         column: impl Into<String>,
         values: impl IntoIterator<Item = V>,
     ) -> Self {
-        let values = Values::Listed(values.into_iter().map(Into::into).collect());
+        let values = DomainValues::Listed(values.into_iter().map(Into::into).collect());
         Self { table: table.into(), column: column.into(), values, or_null: false }
     }
 
@@ -75,7 +75,7 @@ impl PrivacyDomain {
         lo: impl Into<Value>,
         hi: impl Into<Value>,
     ) -> Self {
-        let values = Values::Between { lo: lo.into(), hi: hi.into() };
+        let values = DomainValues::Between { lo: lo.into(), hi: hi.into() };
         Self { table: table.into(), column: column.into(), values, or_null: false }
     }
 
@@ -96,7 +96,7 @@ impl PrivacyDomain {
         hi: impl Into<Value>,
         step: impl Into<Value>,
     ) -> Self {
-        let values = Values::Stepped { lo: lo.into(), hi: hi.into(), step: step.into() };
+        let values = DomainValues::Stepped { lo: lo.into(), hi: hi.into(), step: step.into() };
         Self { table: table.into(), column: column.into(), values, or_null: false }
     }
 
@@ -123,7 +123,7 @@ impl PrivacyDomain {
         public_column: impl Into<String>,
     ) -> Self {
         let values =
-            Values::References { table: public_table.into(), column: public_column.into() };
+            DomainValues::References { table: public_table.into(), column: public_column.into() };
         Self { table: table.into(), column: column.into(), values, or_null: false }
     }
 
@@ -145,10 +145,10 @@ impl PrivacyDomain {
     fn parsed(self) -> Result<Parsed, Error> {
         let Self { table, column, values, or_null } = self;
         let domain = match values {
-            Values::Listed(values) if values.is_empty() => {
+            DomainValues::Listed(values) if values.is_empty() => {
                 return Err(Error::catalog("a domain lists at least one value"));
             }
-            Values::Listed(values) => {
+            DomainValues::Listed(values) => {
                 let literals = values.iter().map(Value::literal);
                 let mut literals = literals.collect::<Result<Vec<Literal>, _>>()?;
                 if or_null && !literals.contains(&Literal::Null) {
@@ -156,14 +156,16 @@ impl PrivacyDomain {
                 }
                 DomainClause::In(literals)
             }
-            Values::References { .. } if or_null => {
+            DomainValues::References { .. } if or_null => {
                 return Err(Error::catalog("REFERENCES lists what the public table holds"));
             }
-            Values::References { table, column } => DomainClause::References { table, column },
-            Values::Between { lo, hi } => {
+            DomainValues::References { table, column } => {
+                DomainClause::References { table, column }
+            }
+            DomainValues::Between { lo, hi } => {
                 DomainClause::Between { lo: lo.literal()?, hi: hi.literal()?, step: None, or_null }
             }
-            Values::Stepped { lo, hi, step } => DomainClause::Between {
+            DomainValues::Stepped { lo, hi, step } => DomainClause::Between {
                 lo: lo.literal()?,
                 hi: hi.literal()?,
                 step: Some(step.literal()?),

@@ -35,7 +35,7 @@ pub(super) const MOST_ROWS: u64 = 1 << 32;
 #[derive(Debug, Clone)]
 pub struct PrivacyUnit {
     table: String,
-    key: Key,
+    key: UnitKey,
     unique: bool,
     max_rows: Option<u64>,
     other_people: Vec<String>,
@@ -43,14 +43,14 @@ pub struct PrivacyUnit {
 
 /// How a row leads to its unit.
 #[derive(Debug, Clone)]
-enum Key {
+enum UnitKey {
     Row,
     Column(String),
     Via { columns: Vec<String>, table: String, references: Vec<String> },
 }
 
 impl PrivacyUnit {
-    fn new(table: String, key: Key) -> Self {
+    fn new(table: String, key: UnitKey) -> Self {
         Self { table, key, unique: false, max_rows: None, other_people: Vec::new() }
     }
 
@@ -71,7 +71,7 @@ impl PrivacyUnit {
     /// # Ok(()) }
     /// ```
     pub fn row(table: impl Into<String>) -> Self {
-        Self::new(table.into(), Key::Row)
+        Self::new(table.into(), UnitKey::Row)
     }
 
     /// A column names the person: `(column)`.
@@ -91,7 +91,7 @@ impl PrivacyUnit {
     /// # Ok(()) }
     /// ```
     pub fn column(table: impl Into<String>, column: impl Into<String>) -> Self {
-        Self::new(table.into(), Key::Column(column.into()))
+        Self::new(table.into(), UnitKey::Column(column.into()))
     }
 
     /// Columns lead to a row of another table, and that row to the person: `VIA (columns) REFERENCES target(references)`.
@@ -119,7 +119,7 @@ impl PrivacyUnit {
     ) -> Self {
         let columns = columns.into_iter().map(Into::into).collect();
         let references = references.into_iter().map(Into::into).collect();
-        Self::new(table.into(), Key::Via { columns, table: target.into(), references })
+        Self::new(table.into(), UnitKey::Via { columns, table: target.into(), references })
     }
 
     /// A person has one row at most; of a unit that a column names.
@@ -185,21 +185,21 @@ impl PrivacyUnit {
         if max_rows.is_some_and(|rows| !(1..=MOST_ROWS).contains(&rows)) {
             return Err(Error::catalog(format!("max_rows is from 1 to {MOST_ROWS}")));
         }
-        if unique && !matches!(key, Key::Column(_)) {
+        if unique && !matches!(key, UnitKey::Column(_)) {
             return Err(Error::catalog("only a unit that a column names is unique"));
         }
         let unit = match key {
-            Key::Row if max_rows.is_some() => {
+            UnitKey::Row if max_rows.is_some() => {
                 return Err(Error::catalog("a unit that is the row has one row, and no max_rows"));
             }
-            Key::Row => UnitClause::Row,
-            Key::Column(column) => UnitClause::Column { column, unique, max_rows },
-            Key::Via { columns, references, .. }
+            UnitKey::Row => UnitClause::Row,
+            UnitKey::Column(column) => UnitClause::Column { column, unique, max_rows },
+            UnitKey::Via { columns, references, .. }
                 if columns.is_empty() || columns.len() != references.len() =>
             {
                 return Err(Error::catalog("a link has as many columns on either side"));
             }
-            Key::Via { columns, table, references } => {
+            UnitKey::Via { columns, table, references } => {
                 UnitClause::Via { columns, table, references, max_rows }
             }
         };

@@ -5,7 +5,7 @@ use num_traits::ToPrimitive;
 use super::*;
 use crate::privacy::{Loss, Selecting};
 use crate::sampler::Uniform;
-use crate::synthetic::task::{Budget, Method};
+use crate::synthetic::task::{Method, SyntheticBudget};
 use crate::synthetic::tests::{Rows, task};
 
 /// A unit's rows, as what they add to each cell of 2 × 2.
@@ -53,8 +53,8 @@ fn candidates(weights: [u64; 3], far: u32, grid: u32) -> Offered {
 
 /// Three candidates; bits say which models are far above all counts, where one row more is an improvement.
 fn biased(weights: [u64; 3], biases: [i64; 3], far: u32, grid: u32) -> Offered {
-    let sets = [Columns::new([0]), Columns::new([1]), Columns::new([0, 1])];
-    let offered = |(at, columns): (usize, Columns)| {
+    let sets = [ColumnSet::new([0]), ColumnSet::new([1]), ColumnSet::new([0, 1])];
+    let offered = |(at, columns): (usize, ColumnSet)| {
         let far = if far >> at & 1 == 1 { 9 << grid } else { 0 };
         let model = vec![far; columns.cells(&[2, 2])];
         (Candidate { weight: weights[at], columns, bias: biases[at] << grid }, model)
@@ -63,14 +63,14 @@ fn biased(weights: [u64; 3], biases: [i64; 3], far: u32, grid: u32) -> Offered {
 }
 
 /// The answer of a model.
-fn answer((candidates, models): &Offered) -> impl FnMut(&Columns) -> Option<Vec<i64>> + '_ {
+fn answer((candidates, models): &Offered) -> impl FnMut(&ColumnSet) -> Option<Vec<i64>> + '_ {
     |set| {
         let at = candidates.iter().position(|candidate| candidate.columns == *set)?;
         Some(models[at].clone())
     }
 }
 
-fn scored(rows: &Rows, task: &Task, offered: &Offered) -> (Vec<i128>, u128) {
+fn scored(rows: &Rows, task: &SyntheticTask, offered: &Offered) -> (Vec<i128>, u128) {
     let scored = Door::exact(task, rows).scored(&offered.0, &mut answer(offered)).unwrap();
     assert_eq!(scored.places, [0, 1, 2]);
     (scored.scores, scored.range)
@@ -80,9 +80,9 @@ fn scored(rows: &Rows, task: &Task, offered: &Offered) -> (Vec<i128>, u128) {
 #[test]
 fn ranges_are_those_of_all_scores() {
     for (sensitivity, tables, units) in worlds() {
-        let task = Task {
+        let task = SyntheticTask {
             sensitivity,
-            ..task(&[2, 2], 2, Method::Aim, Budget::Pure { epsilon_nano: 1_000_000_000 })
+            ..task(&[2, 2], 2, Method::Aim, SyntheticBudget::Pure { epsilon_nano: 1_000_000_000 })
         };
         for (weights, expected) in [([3, 1, 2], 5), ([1, 1, 1], 2), ([2, 7, 7], 14)] {
             let mut widest = 0;
@@ -127,9 +127,14 @@ fn moved(alpha: f64, sigma: f64, by: i64) -> f64 {
 fn a_round_costs_what_it_says_under_rho() {
     let (select, measure) = (80_000_000, 125_000_000);
     for (sensitivity, tables, units) in worlds() {
-        let task = Task {
+        let task = SyntheticTask {
             sensitivity,
-            ..task(&[2, 2], 2, Method::Aim, Budget::Concentrated { rho_nano: 1_000_000_000 })
+            ..task(
+                &[2, 2],
+                2,
+                Method::Aim,
+                SyntheticBudget::Concentrated { rho_nano: 1_000_000_000 },
+            )
         };
         let noise = Noise::calibrate(Mode::Concentrated, sensitivity, measure).unwrap();
         let sigma = noise.variance().sqrt();
@@ -187,9 +192,9 @@ fn a_round_costs_what_it_says_under_rho() {
 fn a_round_costs_what_it_says_under_epsilon() {
     let (select, measure) = (400_000_000, 600_000_000);
     for (sensitivity, tables, units) in worlds() {
-        let task = Task {
+        let task = SyntheticTask {
             sensitivity,
-            ..task(&[2, 2], 2, Method::Aim, Budget::Pure { epsilon_nano: 1_000_000_000 })
+            ..task(&[2, 2], 2, Method::Aim, SyntheticBudget::Pure { epsilon_nano: 1_000_000_000 })
         };
         let Noise::Laplace(laplace) = Noise::calibrate(Mode::Pure, sensitivity, measure).unwrap()
         else {
@@ -223,11 +228,11 @@ fn a_round_costs_what_it_says_under_epsilon() {
 fn small_databases_cost_what_they_say() {
     let (share, mut largest) = (1_000_000_000, 0.0_f64);
     for (sensitivity, tables, units) in worlds() {
-        for sets in [vec![Columns::new([0, 1])], vec![Columns::new([0]), Columns::new([1])]] {
+        for sets in [vec![ColumnSet::new([0, 1])], vec![ColumnSet::new([0]), ColumnSet::new([1])]] {
             for m in 1..=3 {
                 let method = Method::SmallDatabase { rows: m };
-                let budget = Budget::Pure { epsilon_nano: share };
-                let task = Task { sensitivity, ..task(&[2, 2], 2, method, budget) };
+                let budget = SyntheticBudget::Pure { epsilon_nano: share };
+                let task = SyntheticTask { sensitivity, ..task(&[2, 2], 2, method, budget) };
                 let score = |table: &Unit| {
                     Door::exact(&task, &rows(table)).scored_databases(&sets, m).unwrap()
                 };
@@ -274,12 +279,12 @@ fn small_databases_cost_what_they_say() {
 /// Candidates are counted in as many passes as fit, and looked at one by one; the scores are the same.
 #[test]
 fn scores_do_not_depend_on_memory() {
-    let budget = Budget::Concentrated { rho_nano: 1_000 };
+    let budget = SyntheticBudget::Concentrated { rho_nano: 1_000 };
     let table = rows(&[3, 0, 5, 1]);
     let offered = candidates([3, 1, 2], 5, 0);
     let mut seen = Vec::new();
     for (most_held, passes) in [(1 << 22, 1), (4, 2), (1, 3)] {
-        let task = Task { most_held, ..task(&[2, 2], 2, Method::Aim, budget) };
+        let task = SyntheticTask { most_held, ..task(&[2, 2], 2, Method::Aim, budget) };
         let mut door = Door::exact(&task, &table);
         let scored = door.scored(&offered.0, &mut answer(&offered)).unwrap();
         let looks = door.log.asked.iter().filter(|asked| asked[0].1.is_empty()).count();
@@ -292,10 +297,10 @@ fn scores_do_not_depend_on_memory() {
     // What the model does not answer does not compete: the range is that of the others.
     let task = task(&[2, 2], 2, Method::Aim, budget);
     let mut door = Door::exact(&task, &table);
-    let mut but_the_first = |set: &Columns| answer(&offered)(set).filter(|_| set.contains(1));
+    let mut but_the_first = |set: &ColumnSet| answer(&offered)(set).filter(|_| set.contains(1));
     let scored = door.scored(&offered.0, &mut but_the_first).unwrap();
     assert_eq!((scored.places, scored.range), (vec![1, 2], 3));
-    let mut last = |set: &Columns| answer(&offered)(set).filter(|_| set.len() == 2);
+    let mut last = |set: &ColumnSet| answer(&offered)(set).filter(|_| set.len() == 2);
     assert_eq!(*door.select(&offered.0, &mut last, 1).unwrap().get(), 2);
     assert!(door.select(&offered.0, &mut |_| None, 1).is_err());
 }
@@ -303,10 +308,10 @@ fn scores_do_not_depend_on_memory() {
 /// The door shuts when the statement is over.
 #[test]
 fn the_door_shuts_when_nobody_waits() {
-    let budget = Budget::Concentrated { rho_nano: 1_000 };
+    let budget = SyntheticBudget::Concentrated { rho_nano: 1_000 };
     let (task, table) = (task(&[2, 2], 2, Method::Aim, budget), rows(&[3, 0, 5, 1]));
     let offered = candidates([3, 1, 2], 5, 0);
-    let both = Columns::new([0, 1]);
+    let both = ColumnSet::new([0, 1]);
     let mut door = Door { stop: &|| true, ..Door::exact(&task, &table) };
     let stopped = |error: Failed| assert!(matches!(error, Failed::Stopped), "{error:?}");
     stopped(door.measure(std::slice::from_ref(&both), 1).unwrap_err());
@@ -321,11 +326,11 @@ fn the_door_shuts_when_nobody_waits() {
 /// Beyond the budget nothing comes out, neither counts nor choices.
 #[test]
 fn the_door_keeps_the_account() {
-    let budget = Budget::Concentrated { rho_nano: 100 };
+    let budget = SyntheticBudget::Concentrated { rho_nano: 100 };
     let task = task(&[2, 2], 2, Method::Aim, budget);
     let table = rows(&[1, 2, 3, 4]);
     let mut door = Door::exact(&task, &table);
-    let (first, both) = (Columns::new([0]), Columns::new([0, 1]));
+    let (first, both) = (ColumnSet::new([0]), ColumnSet::new([0, 1]));
     let measured = door.measure(std::slice::from_ref(&first), 60).unwrap();
     assert_eq!((measured[0].get().values.clone(), door.used()), (vec![3, 7], 60));
     assert!(door.measure(&[first.clone(), both.clone()], 21).is_err());
@@ -360,8 +365,8 @@ fn the_account_is_exact() {
             .collect();
         let total: u64 = shares.iter().sum();
         let budget = match turn % 4 {
-            0 | 1 => Budget::Concentrated { rho_nano: total },
-            _ => Budget::Pure { epsilon_nano: total },
+            0 | 1 => SyntheticBudget::Concentrated { rho_nano: total },
+            _ => SyntheticBudget::Pure { epsilon_nano: total },
         };
         let task = task(&[2, 2], 2, Method::Aim, budget);
         let mut door = Door::exact(&task, &table);
@@ -382,10 +387,10 @@ fn the_account_is_exact() {
 fn counts_of_another_shape_are_no_counts() {
     struct Wrong;
     impl Count for Wrong {
-        fn count(&self, sets: &[Columns]) -> Result<Vec<Vec<i64>>, super::super::CountError> {
+        fn count(&self, sets: &[ColumnSet]) -> Result<Vec<Vec<i64>>, super::super::CountError> {
             Ok(vec![vec![1; 3]; sets.len()])
         }
     }
-    let task = task(&[2, 2], 2, Method::Aim, Budget::Pure { epsilon_nano: 1_000 });
-    assert!(Door::exact(&task, &Wrong).measure(&[Columns::new([0])], 10).is_err());
+    let task = task(&[2, 2], 2, Method::Aim, SyntheticBudget::Pure { epsilon_nano: 1_000 });
+    assert!(Door::exact(&task, &Wrong).measure(&[ColumnSet::new([0])], 10).is_err());
 }

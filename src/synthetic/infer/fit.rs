@@ -12,15 +12,15 @@ mod tests;
 
 use super::exp::exp;
 use super::float;
-use super::table::{Table, place, project, spread};
+use super::table::{FactorTable, place, project, spread};
 use super::tree::Tree;
-use crate::synthetic::columns::{Columns, index};
+use crate::synthetic::columns::{ColumnSet, index};
 use crate::synthetic::door::{Measured, Released};
 
 /// What was measured of one set, and its potential.
 #[derive(Debug, Clone)]
-struct Target {
-    columns: Columns,
+struct MeasuredSet {
+    columns: ColumnSet,
     /// Σ1/σ².
     weight: f64,
     /// Σy/σ² ÷ Σ1/σ².
@@ -34,7 +34,7 @@ struct Target {
 /// A clique's place among the others, and its tables.
 #[derive(Debug, Clone)]
 struct Node {
-    columns: Columns,
+    columns: ColumnSet,
     cells: usize,
     parent: Option<usize>,
     /// For each cell the one of what it shares with its parent, and for each cell of the parent the same.
@@ -45,7 +45,7 @@ struct Node {
 
 /// What the potentials answer.
 #[derive(Debug, Clone)]
-struct State {
+struct FitState {
     /// Expected counts of each clique's cells.
     counts: Vec<Vec<f64>>,
     /// Expected counts of each target's cells.
@@ -58,7 +58,7 @@ struct State {
 pub(in crate::synthetic) struct Model {
     sizes: Vec<usize>,
     total: f64,
-    targets: Vec<Target>,
+    targets: Vec<MeasuredSet>,
     tree: Tree,
     nodes: Vec<Node>,
     counts: Vec<Vec<f64>>,
@@ -93,13 +93,13 @@ impl Model {
     }
 
     /// The sets that were measured.
-    pub(in crate::synthetic) fn measured(&self) -> impl Iterator<Item = &Columns> {
+    pub(in crate::synthetic) fn measured(&self) -> impl Iterator<Item = &ColumnSet> {
         self.targets.iter().map(|target| &target.columns)
     }
 
     /// The expected counts of the cells of the cliques.
-    pub(in crate::synthetic) fn tables(&self) -> Vec<Table> {
-        let table = |(node, values): (&Node, &Vec<f64>)| Table {
+    pub(in crate::synthetic) fn tables(&self) -> Vec<FactorTable> {
+        let table = |(node, values): (&Node, &Vec<f64>)| FactorTable {
             columns: node.columns.clone(),
             values: values.clone(),
         };
@@ -123,7 +123,7 @@ impl Model {
                 }
                 target.weight += weight;
             }
-            None => self.targets.push(Target {
+            None => self.targets.push(MeasuredSet {
                 columns: columns.clone(),
                 weight,
                 potential: vec![0.0; values.len()],
@@ -141,7 +141,7 @@ impl Model {
         let sizes = &self.sizes;
         let cliques = &self.tree.cliques;
         let node = |clique: &super::tree::Clique| {
-            let onto = |from: &Columns| index(from.as_slice(), clique.shared.as_slice(), sizes);
+            let onto = |from: &ColumnSet| index(from.as_slice(), clique.shared.as_slice(), sizes);
             let parent = clique.parent.and_then(|parent| cliques.get(parent));
             Node {
                 columns: clique.columns.clone(),
@@ -202,9 +202,9 @@ impl Model {
         &self,
         potentials: &[Vec<f64>],
         gradients: &[Vec<f64>],
-        state: &State,
+        state: &FitState,
         rate: &mut f64,
-    ) -> Option<(Vec<Vec<f64>>, State)> {
+    ) -> Option<(Vec<Vec<f64>>, FitState)> {
         for _ in 0..25 {
             let moved: Vec<Vec<f64>> = (potentials.iter().zip(gradients))
                 .map(|(potential, gradient)| {
@@ -229,7 +229,7 @@ impl Model {
     }
 
     /// The expected counts for potentials: belief propagation in logarithms.
-    fn answer(&self, potentials: &[Vec<f64>]) -> State {
+    fn answer(&self, potentials: &[Vec<f64>]) -> FitState {
         let mut beliefs: Vec<Vec<f64>> =
             self.nodes.iter().map(|node| vec![0.0; node.cells]).collect();
         for (target, potential) in self.targets.iter().zip(potentials) {
@@ -276,7 +276,7 @@ impl Model {
             loss += 0.5 * target.weight * squares;
             marginals.push(marginal);
         }
-        State { counts: beliefs, marginals, loss }
+        FitState { counts: beliefs, marginals, loss }
     }
 }
 

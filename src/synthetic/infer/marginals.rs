@@ -12,16 +12,16 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::fit::Model;
-use super::table::{Table, place, project};
+use super::table::{FactorTable, place, project};
 use super::tree::Tree;
-use crate::synthetic::columns::{Columns, index};
+use crate::synthetic::columns::{ColumnSet, index};
 
 /// The most numbers of a table on the way: sets that need more are not answered.
 const MOST_NUMBERS: usize = 1 << 24;
 
 /// A table of what a clique and those behind it know: for each cell of `rows` the cells of `behind`.
 #[derive(Debug, Clone)]
-struct Known {
+struct CliqueIndex {
     rows: Vec<usize>,
     behind: Vec<usize>,
     values: Vec<f64>,
@@ -29,19 +29,19 @@ struct Known {
 
 /// What a model answered with at some time.
 #[derive(Debug, Clone)]
-pub(in crate::synthetic) struct Kept {
+pub(in crate::synthetic) struct KeptAnswers {
     tree: Tree,
-    tables: Vec<Table>,
+    tables: Vec<FactorTable>,
 }
 
-impl Kept {
+impl KeptAnswers {
     /// As the model is now.
     pub(in crate::synthetic) fn of(model: &Model) -> Self {
         Self { tree: model.tree().clone(), tables: model.tables() }
     }
 
     /// One table of all columns.
-    pub(in crate::synthetic) fn whole(table: &Table, sizes: &[usize]) -> Self {
+    pub(in crate::synthetic) fn whole(table: &FactorTable, sizes: &[usize]) -> Self {
         Self { tree: Tree::new(sizes, [&table.columns].into_iter()), tables: vec![table.clone()] }
     }
 
@@ -54,12 +54,12 @@ impl Kept {
 /// The ways through a model's tree, and what was found on them.
 pub(in crate::synthetic) struct Paths<'m> {
     sizes: &'m [usize],
-    tables: Cow<'m, [Table]>,
+    tables: Cow<'m, [FactorTable]>,
     tree: &'m Tree,
     /// For each clique the others that it hangs together with.
     next: Vec<Vec<usize>>,
     /// What a clique tells a neighbour about these columns.
-    told: HashMap<(usize, usize, Columns), Known>,
+    told: HashMap<(usize, usize, ColumnSet), CliqueIndex>,
     /// The numbers in `told`, and how many there may be; a table on the way has no more than these, either.
     held: usize,
     most: usize,
@@ -72,11 +72,15 @@ impl<'m> Paths<'m> {
     }
 
     /// The ways of a model that was kept.
-    pub(in crate::synthetic) fn kept(kept: &'m Kept, sizes: &'m [usize], most: usize) -> Self {
+    pub(in crate::synthetic) fn kept(
+        kept: &'m KeptAnswers,
+        sizes: &'m [usize],
+        most: usize,
+    ) -> Self {
         Self::of(&kept.tree, Cow::Borrowed(&kept.tables), sizes, most)
     }
 
-    fn of(tree: &'m Tree, tables: Cow<'m, [Table]>, sizes: &'m [usize], most: usize) -> Self {
+    fn of(tree: &'m Tree, tables: Cow<'m, [FactorTable]>, sizes: &'m [usize], most: usize) -> Self {
         let cliques = &tree.cliques;
         let mut next = vec![Vec::new(); cliques.len()];
         for (at, clique) in cliques.iter().enumerate() {
@@ -90,12 +94,12 @@ impl<'m> Paths<'m> {
     }
 
     /// The model's counts of a set of columns; `None` if a table on the way would be too large.
-    pub(in crate::synthetic) fn marginal(&mut self, set: &Columns) -> Option<Vec<f64>> {
+    pub(in crate::synthetic) fn marginal(&mut self, set: &ColumnSet) -> Option<Vec<f64>> {
         if let Some(at) = self.tree.holding(set, self.sizes) {
             return Some(self.tables.get(at)?.onto(set, self.sizes));
         }
         // From the clique that holds the last column: sets that share the others then share what is told.
-        let last = Columns::new(set.as_slice().last().copied());
+        let last = ColumnSet::new(set.as_slice().last().copied());
         let root = self.tree.holding(&last, self.sizes)?;
         let known = self.known(root, None, set)?;
         // The cells in the order of the set.
@@ -107,9 +111,9 @@ impl<'m> Paths<'m> {
     }
 
     /// What this clique and those behind it know of the columns of a set, for each cell of what it shares with `to`.
-    fn known(&mut self, at: usize, to: Option<usize>, set: &Columns) -> Option<Known> {
+    fn known(&mut self, at: usize, to: Option<usize>, set: &ColumnSet) -> Option<CliqueIndex> {
         let own = self.tables.get(at)?.columns.clone();
-        let shared = to.map_or_else(|| Columns::new([]), |to| self.shared(at, to));
+        let shared = to.map_or_else(|| ColumnSet::new([]), |to| self.shared(at, to));
         let mut asked = Vec::new();
         for from in self.next.get(at)?.clone() {
             if Some(from) == to {
@@ -117,7 +121,7 @@ impl<'m> Paths<'m> {
             }
             let here = |column: &usize| !own.contains(*column);
             let behind = self.behind(from, at, set).into_iter().filter(here);
-            let behind = Columns::new(behind);
+            let behind = ColumnSet::new(behind);
             if behind.len() > 0 {
                 asked.push((from, behind));
             }
@@ -125,13 +129,13 @@ impl<'m> Paths<'m> {
         // The rows that are needed: of the set, of what is shared, and of what is told.
         let of_set = |column: &&usize| set.contains(**column);
         let kept: Vec<usize> = own.as_slice().iter().filter(of_set).copied().collect();
-        let needed = |rest: &[(usize, Columns)], paths: &Self| {
+        let needed = |rest: &[(usize, ColumnSet)], paths: &Self| {
             let told = rest.iter().map(|(from, _)| paths.shared(*from, at));
             let all = told.flat_map(|set| set.as_slice().to_vec());
-            Columns::new(all.chain(kept.iter().copied()).chain(shared.as_slice().to_vec()))
+            ColumnSet::new(all.chain(kept.iter().copied()).chain(shared.as_slice().to_vec()))
         };
         let rows = needed(&asked, self);
-        let mut known = Known {
+        let mut known = CliqueIndex {
             values: self.tables.get(at)?.onto(&rows, self.sizes),
             rows: rows.as_slice().to_vec(),
             behind: Vec::new(),
@@ -159,7 +163,7 @@ impl<'m> Paths<'m> {
     }
 
     /// Keeps what was told; what was kept before makes room.
-    fn keep(&mut self, key: (usize, usize, Columns), told: Known) {
+    fn keep(&mut self, key: (usize, usize, ColumnSet), told: CliqueIndex) {
         if self.held.saturating_add(told.values.len()) > self.most {
             self.told.clear();
             self.held = 0;
@@ -169,7 +173,7 @@ impl<'m> Paths<'m> {
     }
 
     /// Divides what is told by the counts of what is shared.
-    fn make_conditional(&self, told: &mut Known, from: usize, at: usize) -> Option<()> {
+    fn make_conditional(&self, told: &mut CliqueIndex, from: usize, at: usize) -> Option<()> {
         let sums = self.tables.get(at)?.onto(&self.shared(from, at), self.sizes);
         let width = told.values.len().checked_div(sums.len())?;
         for (row, sum) in told.values.chunks_mut(width.max(1)).zip(sums) {
@@ -180,15 +184,15 @@ impl<'m> Paths<'m> {
     }
 
     /// What two neighbours share.
-    fn shared(&self, at: usize, to: usize) -> Columns {
+    fn shared(&self, at: usize, to: usize) -> ColumnSet {
         let cliques = &self.tree.cliques;
         let below =
             if cliques.get(at).and_then(|clique| clique.parent) == Some(to) { at } else { to };
-        cliques.get(below).map_or_else(|| Columns::new([]), |clique| clique.shared.clone())
+        cliques.get(below).map_or_else(|| ColumnSet::new([]), |clique| clique.shared.clone())
     }
 
     /// The columns of a set that a clique or those behind it have.
-    fn behind(&self, at: usize, to: usize, set: &Columns) -> Vec<usize> {
+    fn behind(&self, at: usize, to: usize, set: &ColumnSet) -> Vec<usize> {
         let (mut found, mut open) = (Vec::new(), vec![(at, to)]);
         while let Some((at, to)) = open.pop() {
             let Some(table) = self.tables.get(at) else { continue };
@@ -203,13 +207,13 @@ impl<'m> Paths<'m> {
 
 /// Joins what is known with what is told, for the rows that are still needed.
 fn join(
-    known: &Known,
-    told: &Known,
+    known: &CliqueIndex,
+    told: &CliqueIndex,
     rows: &[usize],
     sizes: &[usize],
     most: usize,
-) -> Option<Known> {
-    let cells = |columns: &[usize]| Columns::new(columns.iter().copied()).cells(sizes);
+) -> Option<CliqueIndex> {
+    let cells = |columns: &[usize]| ColumnSet::new(columns.iter().copied()).cells(sizes);
     let (wide, more) = (cells(&known.behind), cells(&told.behind));
     let numbers = cells(rows).checked_mul(wide)?.checked_mul(more)?;
     if numbers > most {
@@ -232,11 +236,11 @@ fn join(
         }
     }
     let behind = known.behind.iter().chain(&told.behind).copied().collect();
-    Some(Known { rows: rows.to_vec(), behind, values })
+    Some(CliqueIndex { rows: rows.to_vec(), behind, values })
 }
 
 /// Keeps these columns as rows, and puts the others behind.
-fn split(known: &Known, rows: &[usize], sizes: &[usize]) -> Known {
+fn split(known: &CliqueIndex, rows: &[usize], sizes: &[usize]) -> CliqueIndex {
     let moved = known.rows.iter().filter(|column| !rows.contains(column));
     let behind: Vec<usize> = moved.chain(&known.behind).copied().collect();
     let from: Vec<usize> = known.rows.iter().chain(&known.behind).copied().collect();
@@ -244,5 +248,5 @@ fn split(known: &Known, rows: &[usize], sizes: &[usize]) -> Known {
     let index = index(&from, &to, sizes);
     let mut values = vec![0.0; known.values.len()];
     project(&known.values, &index, &mut values);
-    Known { rows: rows.to_vec(), behind, values }
+    CliqueIndex { rows: rows.to_vec(), behind, values }
 }

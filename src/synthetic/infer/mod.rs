@@ -15,6 +15,6 @@ mod table;
 mod tree;
 
 pub(super) use fit::Model;
-pub(super) use marginals::{Kept, Paths};
-pub(super) use table::{Table, float};
+pub(super) use marginals::{KeptAnswers, Paths};
+pub(super) use table::{FactorTable, float};
 pub(super) use tree::{MOST_COLUMNS, Tree};

@@ -9,7 +9,7 @@
 
 use num_traits::ToPrimitive;
 
-use crate::synthetic::columns::{Columns, index};
+use crate::synthetic::columns::{ColumnSet, index};
 
 /// A number as a float.
 pub(in crate::synthetic) fn float(number: impl ToPrimitive + Copy) -> f64 {
@@ -41,16 +41,16 @@ pub(super) fn place(cell: u32) -> usize {
 
 /// A table over a set of columns.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::synthetic) struct Table {
+pub(in crate::synthetic) struct FactorTable {
     /// The columns.
-    pub(in crate::synthetic) columns: Columns,
+    pub(in crate::synthetic) columns: ColumnSet,
     /// One number for each cell.
     pub(in crate::synthetic) values: Vec<f64>,
 }
 
-impl Table {
+impl FactorTable {
     /// The sums over all other columns.
-    pub(in crate::synthetic) fn onto(&self, columns: &Columns, sizes: &[usize]) -> Vec<f64> {
+    pub(in crate::synthetic) fn onto(&self, columns: &ColumnSet, sizes: &[usize]) -> Vec<f64> {
         if self.columns == *columns {
             return self.values.clone();
         }

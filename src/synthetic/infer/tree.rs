@@ -7,7 +7,7 @@
 //! {0,1}, {1,2}, {0,2}, {2,3}   →   {0,1,2} — {2} — {2,3}
 //! ```
 
-use crate::synthetic::columns::Columns;
+use crate::synthetic::columns::ColumnSet;
 
 /// The most columns: sets are kept in the bits of one number.
 pub(in crate::synthetic) const MOST_COLUMNS: usize = 128;
@@ -16,11 +16,11 @@ pub(in crate::synthetic) const MOST_COLUMNS: usize = 128;
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::synthetic) struct Clique {
     /// Its columns.
-    pub(in crate::synthetic) columns: Columns,
+    pub(in crate::synthetic) columns: ColumnSet,
     /// Its parent; none for the first.
     pub(in crate::synthetic) parent: Option<usize>,
     /// What it shares with the parent.
-    pub(in crate::synthetic) shared: Columns,
+    pub(in crate::synthetic) shared: ColumnSet,
 }
 
 /// A junction tree.
@@ -31,7 +31,7 @@ pub(in crate::synthetic) struct Tree {
 }
 
 /// The bits of a set.
-fn bits(set: &Columns) -> u128 {
+fn bits(set: &ColumnSet) -> u128 {
     set.as_slice().iter().filter(|c| **c < MOST_COLUMNS).fold(0, |bits, c| bits | (1_u128 << c))
 }
 
@@ -41,7 +41,7 @@ fn members(bits: u128) -> impl Iterator<Item = usize> {
 }
 
 /// The graph in which columns of one set are neighbours, each of its own as well.
-fn graph<'s>(columns: usize, sets: impl Iterator<Item = &'s Columns>) -> Vec<u128> {
+fn graph<'s>(columns: usize, sets: impl Iterator<Item = &'s ColumnSet>) -> Vec<u128> {
     let mut neighbours: Vec<u128> = (0..columns.min(MOST_COLUMNS)).map(|c| 1 << c).collect();
     for set in sets {
         join(&mut neighbours, bits(set));
@@ -85,7 +85,7 @@ impl Tree {
     /// The tree of these sets over columns of these sizes; each column is in it.
     pub(in crate::synthetic) fn new<'s>(
         sizes: &[usize],
-        sets: impl Iterator<Item = &'s Columns>,
+        sets: impl Iterator<Item = &'s ColumnSet>,
     ) -> Self {
         let found = cliques(graph(sizes.len(), sets), sizes);
         // A maximum-weight spanning tree by the number of shared columns is a junction tree.
@@ -109,9 +109,9 @@ impl Tree {
             let shared = if parent.is_some() { found[clique] & found[other] } else { 0 };
             placed.push(clique);
             tree.push(Clique {
-                columns: Columns::new(members(found[clique])),
+                columns: ColumnSet::new(members(found[clique])),
                 parent,
-                shared: Columns::new(members(shared)),
+                shared: ColumnSet::new(members(shared)),
             });
         }
         Self { cliques: tree }
@@ -124,7 +124,7 @@ impl Tree {
     }
 
     /// The smallest clique that holds a set.
-    pub(in crate::synthetic) fn holding(&self, set: &Columns, sizes: &[usize]) -> Option<usize> {
+    pub(in crate::synthetic) fn holding(&self, set: &ColumnSet, sizes: &[usize]) -> Option<usize> {
         let holds = |at: &usize| set.is_within(&self.cliques[*at].columns);
         let cells = |at: &usize| self.cliques[*at].columns.cells(sizes);
         (0..self.cliques.len()).filter(holds).min_by_key(cells)
@@ -133,11 +133,11 @@ impl Tree {
     /// How many cells the tables of each tree would have that holds one set more.
     pub(in crate::synthetic) fn cells_with<'s>(
         sizes: &[usize],
-        sets: impl Iterator<Item = &'s Columns>,
-        more: &[&Columns],
+        sets: impl Iterator<Item = &'s ColumnSet>,
+        more: &[&ColumnSet],
     ) -> Vec<usize> {
         let known = graph(sizes.len(), sets);
-        let with = |set: &&Columns| {
+        let with = |set: &&ColumnSet| {
             let mut neighbours = known.clone();
             join(&mut neighbours, bits(set));
             let cells = cliques(neighbours, sizes).into_iter().map(|clique| {

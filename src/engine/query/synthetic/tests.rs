@@ -10,7 +10,7 @@ use super::*;
 use crate::Engine;
 use crate::dialect::Statement;
 use crate::sampler::Uniform;
-use crate::synthetic::{Columns, Count};
+use crate::synthetic::{ColumnSet, Count};
 
 /// A visit: patient, ward, stay.
 type Visit = (i64, Option<&'static str>, Option<i64>);
@@ -78,7 +78,7 @@ async fn counted(engine: &Engine, sql: &str) -> (SyntheticRelease, Vec<Vec<i64>>
     let limits = ReadingLimits { deadline: clock.deadline(), memory: 0 };
     let rows =
         exec::read_rows(prepared, &release, &charge, &state, limits, &mut rng).await.unwrap();
-    let sets = [Columns::new([0]), Columns::new([1]), Columns::new([0, 1])];
+    let sets = [ColumnSet::new([0]), ColumnSet::new([1]), ColumnSet::new([0, 1])];
     let cells = rows.count(&sets).unwrap();
     (release, cells)
 }

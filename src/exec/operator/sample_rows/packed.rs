@@ -19,7 +19,7 @@ use arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use datafusion::common::Result;
 
 use super::collect::bytes_of;
-use crate::functions::Seen;
+use crate::functions::ViewCache;
 use crate::grid::failed;
 
 /// Texts are coded if a batch has at most one distinct text for so many rows.
@@ -29,7 +29,7 @@ const ROWS_OF_A_TEXT: usize = 4;
 pub(super) struct Packer {
     schema: SchemaRef,
     /// What is remembered of the texts of each column; `None` for a column whose texts are not coded.
-    seen: Vec<Option<Seen<u16>>>,
+    seen: Vec<Option<ViewCache<u16>>>,
 }
 
 /// The columns of a batch.
@@ -52,7 +52,7 @@ impl Packer {
     /// For batches of this schema.
     pub(super) fn new(schema: SchemaRef) -> Self {
         let coded = schema.fields().iter().map(|field| match field.data_type() {
-            DataType::Utf8View => Some(Seen::of_one_column(0)),
+            DataType::Utf8View => Some(ViewCache::of_one_column(0)),
             _ => None,
         });
         Self { seen: coded.collect(), schema }
@@ -60,7 +60,7 @@ impl Packer {
 
     /// The bytes of what is remembered.
     pub(super) fn size(&self) -> usize {
-        self.seen.iter().flatten().map(Seen::size).sum()
+        self.seen.iter().flatten().map(ViewCache::size).sum()
     }
 
     /// Packs these columns of so many rows.
@@ -102,7 +102,7 @@ fn small(column: &ArrayRef) -> Option<ArrayRef> {
 }
 
 /// The distinct texts, and the place of each row's text among them; `None` where most texts differ.
-fn coded(column: &ArrayRef, seen: &mut Seen<u16>) -> Result<Option<PackedColumn>> {
+fn coded(column: &ArrayRef, seen: &mut ViewCache<u16>) -> Result<Option<PackedColumn>> {
     let Some(texts) = column.as_string_view_opt() else { return Ok(None) };
     let most = (texts.len() / ROWS_OF_A_TEXT).clamp(1, usize::from(u16::MAX));
     seen.begin();

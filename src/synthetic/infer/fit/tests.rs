@@ -6,7 +6,7 @@ use crate::sampler::{QueryRng, Uniform};
 use crate::synthetic::noise::{Mode, Noise};
 use crate::synthetic::task::Sensitivity;
 
-fn measured(columns: Columns, values: Vec<i128>) -> Released<Measured> {
+fn measured(columns: ColumnSet, values: Vec<i128>) -> Released<Measured> {
     let noise = Noise::calibrate(Mode::Pure, Sensitivity::rows(1), 1_000_000_000).unwrap();
     Released::for_tests(Measured { columns, values, noise })
 }
@@ -15,7 +15,7 @@ fn measured(columns: Columns, values: Vec<i128>) -> Released<Measured> {
 fn some(sizes: &[usize], rng: &mut QueryRng) -> Model {
     let mut model = Model::new(sizes);
     for _ in 0..rng.below_u64(6) + 1 {
-        let columns = Columns::new((0..sizes.len()).filter(|_| rng.below_u64(5) < 2));
+        let columns = ColumnSet::new((0..sizes.len()).filter(|_| rng.below_u64(5) < 2));
         let cells = columns.cells(sizes);
         let values = (0..cells).map(|_| i128::from(rng.below_u64(200)) - 20).collect();
         model.add(&measured(columns, values));
@@ -24,8 +24,8 @@ fn some(sizes: &[usize], rng: &mut QueryRng) -> Model {
 }
 
 /// exp(Σθ) of all combinations, with the total's sum.
-fn all(model: &Model) -> Table {
-    let columns = Columns::new(0..model.sizes.len());
+fn all(model: &Model) -> FactorTable {
+    let columns = ColumnSet::new(0..model.sizes.len());
     let mut logs = vec![0.0; columns.cells(&model.sizes)];
     for target in &model.targets {
         let index = index(columns.as_slice(), target.columns.as_slice(), &model.sizes);
@@ -34,7 +34,7 @@ fn all(model: &Model) -> Table {
     let top = logs.iter().copied().fold(f64::MIN, f64::max);
     let values: Vec<f64> = logs.iter().map(|log| (log - top).exp()).collect();
     let sum: f64 = values.iter().sum();
-    Table { columns, values: values.iter().map(|value| value * model.total / sum).collect() }
+    FactorTable { columns, values: values.iter().map(|value| value * model.total / sum).collect() }
 }
 
 /// All marginals of five columns, also of those that are in no clique together, are those of the product of all factors.
@@ -48,7 +48,7 @@ fn marginals_are_those_of_all_combinations() {
         let all = all(&model);
         let mut paths = Paths::new(&model, &sizes, 1 << 22);
         for chosen in 0..32_u32 {
-            let set = Columns::new((0..5).filter(|column| chosen >> column & 1 == 1));
+            let set = ColumnSet::new((0..5).filter(|column| chosen >> column & 1 == 1));
             let (should, is) = (all.onto(&set, &sizes), paths.marginal(&set).unwrap());
             for (should, is) in should.iter().zip(&is) {
                 assert!((should - is).abs() < 1e-6 * model.total, "{set:?}: {should} {is}");
@@ -63,8 +63,8 @@ fn trees_are_junction_trees() {
     let sizes = [2, 3, 2, 4, 3, 2, 5];
     let mut rng = QueryRng::seeded_for_tests(2);
     for _ in 0..200 {
-        let sets: Vec<Columns> = (0..rng.below_u64(9))
-            .map(|_| Columns::new((0..7).filter(|_| rng.below_u64(3) == 0)))
+        let sets: Vec<ColumnSet> = (0..rng.below_u64(9))
+            .map(|_| ColumnSet::new((0..7).filter(|_| rng.below_u64(3) == 0)))
             .collect();
         let tree = Tree::new(&sizes, sets.iter());
         assert!(sets.iter().all(|set| tree.holding(set, &sizes).is_some()));
@@ -78,11 +78,11 @@ fn trees_are_junction_trees() {
             assert!(clique.parent.is_none_or(|parent| parent < at));
             assert!(clique.parent.is_some() || at == 0);
         }
-        let more = Columns::new([1, 4, 6]);
+        let more = ColumnSet::new([1, 4, 6]);
         let with = Tree::new(&sizes, sets.iter().chain([&more]));
         assert_eq!(Tree::cells_with(&sizes, sets.iter(), &[&more]), [with.cells(&sizes)]);
     }
-    let square = [[0, 1], [1, 2], [2, 3], [0, 3]].map(Columns::new);
+    let square = [[0, 1], [1, 2], [2, 3], [0, 3]].map(ColumnSet::new);
     assert_eq!(Tree::new(&sizes[..4], square.iter()).cliques.len(), 2, "a square is cut in two");
 }
 
@@ -91,8 +91,8 @@ fn trees_are_junction_trees() {
 fn fits_meet_what_agrees() {
     let sizes = [2, 2, 2];
     let mut model = Model::new(&sizes);
-    model.add(&measured(Columns::new([0, 1]), vec![40, 10, 20, 30]));
-    model.add(&measured(Columns::new([1, 2]), vec![50, 10, 5, 35]));
+    model.add(&measured(ColumnSet::new([0, 1]), vec![40, 10, 20, 30]));
+    model.add(&measured(ColumnSet::new([1, 2]), vec![50, 10, 5, 35]));
     let mut last = f64::INFINITY;
     for _ in 0..30 {
         model.fit(10, &|| false);
@@ -102,12 +102,12 @@ fn fits_meet_what_agrees() {
     }
     assert!((model.total() - 100.0).abs() < 1e-9);
     let mut paths = Paths::new(&model, &sizes, 1 << 22);
-    let pair = paths.marginal(&Columns::new([0, 1])).unwrap();
+    let pair = paths.marginal(&ColumnSet::new([0, 1])).unwrap();
     for (is, should) in pair.iter().zip([40.0, 10.0, 20.0, 30.0]) {
         assert!((is - should).abs() < 0.05, "{pair:?}");
     }
     // Σ over the column between: 40·50/60 + 10·5/40.
-    let far = paths.marginal(&Columns::new([0, 2])).unwrap();
+    let far = paths.marginal(&ColumnSet::new([0, 2])).unwrap();
     assert!((far[0] - (40.0 * 50.0 / 60.0 + 10.0 * 5.0 / 40.0)).abs() < 0.1, "{far:?}");
 }
 
@@ -115,12 +115,12 @@ fn fits_meet_what_agrees() {
 #[test]
 fn measurements_are_put_together() {
     let mut model = Model::new(&[2]);
-    model.add(&measured(Columns::new([0]), vec![10, 20]));
-    model.add(&measured(Columns::new([0]), vec![30, 0]));
+    model.add(&measured(ColumnSet::new([0]), vec![10, 20]));
+    model.add(&measured(ColumnSet::new([0]), vec![30, 0]));
     assert!((model.total() - 30.0).abs() < 1e-9);
     assert!((model.targets[0].mean[0] - 20.0).abs() < 1e-9 && model.targets.len() == 1);
     let mut none = Model::new(&[2]);
-    none.add(&measured(Columns::new([0]), vec![-10, -20]));
+    none.add(&measured(ColumnSet::new([0]), vec![-10, -20]));
     none.fit(60, &|| false);
     assert!((none.total() - 1.0).abs() < 1e-9);
     assert!(none.counts[0].iter().all(|count| count.is_finite() && *count >= 0.0));
@@ -130,7 +130,7 @@ fn measurements_are_put_together() {
 #[test]
 fn fits_end_in_time() {
     let mut model = Model::new(&[2, 2]);
-    model.add(&measured(Columns::new([0, 1]), vec![1_000, 0, 0, 1_000]));
+    model.add(&measured(ColumnSet::new([0, 1]), vec![1_000, 0, 0, 1_000]));
     let before = model.counts.clone();
     model.fit(1_000, &|| true);
     assert_eq!(model.counts, before);

@@ -15,7 +15,7 @@ use datafusion::common::{HashMap, Result, plan_err};
 
 use super::discovered_keys::OUTSIDE;
 use super::unit_codes::{each_ordered, ordered};
-use crate::functions::Seen;
+use crate::functions::ViewCache;
 use crate::grid::failed;
 
 /// So many numbers, and combinations of them, may have an entry for each key.
@@ -31,13 +31,13 @@ pub(in crate::exec::operator::bound_contributions) struct Listed {
 
 /// What is used while rows are located.
 pub(in crate::exec::operator::bound_contributions) struct Scratch {
-    seen: Seen<u32>,
+    seen: ViewCache<u32>,
     codes: Vec<u32>,
 }
 
 impl Default for Scratch {
     fn default() -> Self {
-        Self { seen: Seen::new(OUTSIDE), codes: Vec::new() }
+        Self { seen: ViewCache::new(OUTSIDE), codes: Vec::new() }
     }
 }
 
@@ -197,7 +197,12 @@ impl DenseColumn {
     }
 
     /// Replaces `numbers` by the number of each row's value, or [`OUTSIDE`].
-    fn codes(&self, column: &ArrayRef, seen: &mut Seen<u32>, numbers: &mut Vec<u32>) -> Result<()> {
+    fn codes(
+        &self,
+        column: &ArrayRef,
+        seen: &mut ViewCache<u32>,
+        numbers: &mut Vec<u32>,
+    ) -> Result<()> {
         numbers.clear();
         if *column.data_type() != self.data_type {
             return Err(failed());

@@ -21,7 +21,7 @@ use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
-use crate::functions::Seen;
+use crate::functions::ViewCache;
 use crate::grid::failed;
 
 /// The position of a key outside the key space.
@@ -32,7 +32,7 @@ pub(in crate::exec::operator::bound_contributions) struct Arrived {
     columns: Vec<NumberedColumn>,
     /// One for each column but the first.
     pairs: Vec<Pairs>,
-    seen: Seen<u32>,
+    seen: ViewCache<u32>,
     codes: Vec<u32>,
 }
 
@@ -77,7 +77,7 @@ impl Arrived {
     pub(in crate::exec::operator::bound_contributions) fn new(types: &[DataType]) -> Result<Self> {
         let columns = types.iter().map(NumberedColumn::new).collect::<Result<_>>()?;
         let pairs = types.iter().skip(1).map(|_| Pairs::default()).collect();
-        Ok(Self { columns, pairs, seen: Seen::new(OUTSIDE), codes: Vec::new() })
+        Ok(Self { columns, pairs, seen: ViewCache::new(OUTSIDE), codes: Vec::new() })
     }
 
     /// Replaces `places` by the number of each row's key.
@@ -177,7 +177,7 @@ impl NumberedColumn {
     fn codes(
         &mut self,
         column: &ArrayRef,
-        seen: &mut Seen<u32>,
+        seen: &mut ViewCache<u32>,
         codes: &mut Vec<u32>,
     ) -> Result<()> {
         codes.clear();
