@@ -1,6 +1,6 @@
 //! The arguments of the command line, and the task that they describe.
 //!
-//! In: what clap parsed. Out: a [`Task`] with everything that it needs, or a usage error that names the argument to
+//! In: what clap parsed. Out: a [`ProgramTask`] with everything that it needs, or a usage error that names the argument to
 //! add. Nothing is opened here.
 //!
 //! ```text
@@ -376,7 +376,7 @@ fn size(text: &str) -> Result<usize, String> {
 
 /// The task of a run of the program.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Task {
+pub(super) enum ProgramTask {
     /// Creates a vault.
     Init { path: PathBuf },
     /// Creates an anchor, or removes it.
@@ -401,12 +401,12 @@ pub(super) enum Task {
     #[cfg(feature = "serve")]
     Serve { vault: PathBuf, anchor: Option<PathBuf>, options: Options },
     /// Runs statements.
-    Ask { place: Place, asker: Asker, source: Source },
+    Ask { place: TablesFrom, asker: Asker, source: StatementsFrom },
 }
 
 /// Where the tables are.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TablesFrom {
     /// The built-in tables.
     Demo,
     /// A vault.
@@ -426,7 +426,7 @@ pub(super) enum Asker {
 
 /// Where the statements come from.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum StatementsFrom {
     /// `-c`
     Text(String),
     /// `-f`
@@ -440,7 +440,7 @@ impl Arguments {
     pub(super) fn into_task(
         self,
         analyst: Option<String>,
-    ) -> Result<(Task, Style, Allowed), clap::Error> {
+    ) -> Result<(ProgramTask, Style, Allowed), clap::Error> {
         let usage = |kind, message: &str| Self::command().error(kind, message);
         if self.command.is_some()
             && (self.vault.is_some() || self.anchor.is_some() || self.ask.is_any())
@@ -450,29 +450,33 @@ impl Arguments {
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
         let task = match (self.command, self.vault) {
-            (Some(Command::Init { path }), _) => Task::Init { path },
+            (Some(Command::Init { path }), _) => ProgramTask::Init { path },
             (Some(Command::Anchor { vault, anchor, remove: _ }), _) => {
-                Task::Anchor { vault, anchor }
+                ProgramTask::Anchor { vault, anchor }
             }
-            (Some(Command::Adopt { vault, held }), _) => Task::Adopt { vault, anchor: held },
-            (Some(Command::Check { vault, held }), _) => Task::Check { vault, anchor: held },
-            (Some(Command::Doctor { vault, held }), _) => Task::Doctor { vault, anchor: held },
+            (Some(Command::Adopt { vault, held }), _) => ProgramTask::Adopt { vault, anchor: held },
+            (Some(Command::Check { vault, held }), _) => ProgramTask::Check { vault, anchor: held },
+            (Some(Command::Doctor { vault, held }), _) => {
+                ProgramTask::Doctor { vault, anchor: held }
+            }
             (Some(Command::Dump { vault, held, verifiers }), _) => {
-                Task::Dump { vault, anchor: held, verifiers }
+                ProgramTask::Dump { vault, anchor: held, verifiers }
             }
-            (Some(Command::Upgrade { vault, held }), _) => Task::Upgrade { vault, anchor: held },
+            (Some(Command::Upgrade { vault, held }), _) => {
+                ProgramTask::Upgrade { vault, anchor: held }
+            }
             #[cfg(feature = "serve")]
             (Some(Command::Serve { vault, held, serving }), _) => {
                 let options = serving.options(&vault);
-                Task::Serve { vault, anchor: held, options }
+                ProgramTask::Serve { vault, anchor: held, options }
             }
-            (Some(Command::Slt { files, stage }), _) => Task::Suites { files, stage },
-            (Some(Command::Completions { shell }), _) => Task::Completions { shell },
-            (Some(Command::Man), _) => Task::Man,
+            (Some(Command::Slt { files, stage }), _) => ProgramTask::Suites { files, stage },
+            (Some(Command::Completions { shell }), _) => ProgramTask::Completions { shell },
+            (Some(Command::Man), _) => ProgramTask::Man,
             (Some(Command::Demo { ask }), _) => {
                 let (asker, source) = ask.split();
                 let asker = asker.unwrap_or_else(|| Asker::Analyst("demo".to_owned()));
-                Task::Ask { place: Place::Demo, asker, source }
+                ProgramTask::Ask { place: TablesFrom::Demo, asker, source }
             }
             (None, Some(path)) => {
                 let (asker, source) = self.ask.split();
@@ -482,10 +486,10 @@ impl Arguments {
                     return Err(usage(ErrorKind::MissingRequiredArgument, message));
                 };
                 let place = match self.anchor {
-                    Some(anchor) => Place::Anchored { vault: path, anchor },
-                    None => Place::Vault(path),
+                    Some(anchor) => TablesFrom::Anchored { vault: path, anchor },
+                    None => TablesFrom::Vault(path),
                 };
-                Task::Ask { place, asker, source }
+                ProgramTask::Ask { place, asker, source }
             }
             (None, None) => {
                 let message = "no vault is given: add the path of a vault, or `demo`";
@@ -502,17 +506,17 @@ impl Ask {
         *owner || analyst.is_some() || !text.is_empty() || file.is_some()
     }
 
-    fn split(self) -> (Option<Asker>, Source) {
+    fn split(self) -> (Option<Asker>, StatementsFrom) {
         let asker = match (self.owner, self.analyst) {
             (true, _) => Some(Asker::Owner),
             (false, analyst) => analyst.map(Asker::Analyst),
         };
         let source = match self.file {
             // A text may end with a comment, with a semicolon, or without one.
-            _ if !self.text.is_empty() => Source::Text(self.text.join("\n;\n")),
-            Some(path) if path.as_os_str() == "-" => Source::Input,
-            Some(path) => Source::File(path),
-            None => Source::Input,
+            _ if !self.text.is_empty() => StatementsFrom::Text(self.text.join("\n;\n")),
+            Some(path) if path.as_os_str() == "-" => StatementsFrom::Input,
+            Some(path) => StatementsFrom::File(path),
+            None => StatementsFrom::Input,
         };
         (asker, source)
     }
@@ -522,7 +526,7 @@ impl Ask {
 mod tests {
     use super::*;
 
-    fn task(line: &str) -> Result<(Task, Style, Allowed), clap::Error> {
+    fn task(line: &str) -> Result<(ProgramTask, Style, Allowed), clap::Error> {
         Arguments::try_parse_from(line.split(' '))?.into_task(None)
     }
 
@@ -534,19 +538,19 @@ mod tests {
     #[test]
     fn every_form_is_understood() {
         let lab = || Asker::Analyst("lab".to_owned());
-        let vault = || Place::Vault("study.db".into());
+        let vault = || TablesFrom::Vault("study.db".into());
         let forms = [
-            ("hushql init study.db", Task::Init { path: "study.db".into() }),
+            ("hushql init study.db", ProgramTask::Init { path: "study.db".into() }),
             (
                 "hushql slt a.slt b.slt --vault study.db",
-                Task::Suites {
+                ProgramTask::Suites {
                     files: vec!["a.slt".into(), "b.slt".into()],
                     stage: Stage { vault: Some("study.db".into()), ..Stage::default() },
                 },
             ),
             (
                 "hushql slt a.slt --owner --analyst lab --vault study.db --anchor a",
-                Task::Suites {
+                ProgramTask::Suites {
                     files: vec!["a.slt".into()],
                     stage: Stage {
                         vault: Some("study.db".into()),
@@ -559,60 +563,73 @@ mod tests {
             ),
             (
                 "hushql demo -c SELECT",
-                Task::Ask {
-                    place: Place::Demo,
+                ProgramTask::Ask {
+                    place: TablesFrom::Demo,
                     asker: Asker::Analyst("demo".to_owned()),
-                    source: Source::Text("SELECT".to_owned()),
+                    source: StatementsFrom::Text("SELECT".to_owned()),
                 },
             ),
             (
                 "hushql study.db --owner -f declare.sql",
-                Task::Ask {
+                ProgramTask::Ask {
                     place: vault(),
                     asker: Asker::Owner,
-                    source: Source::File("declare.sql".into()),
+                    source: StatementsFrom::File("declare.sql".into()),
                 },
             ),
             (
                 "hushql --quiet study.db --analyst lab",
-                Task::Ask { place: vault(), asker: lab(), source: Source::Input },
+                ProgramTask::Ask { place: vault(), asker: lab(), source: StatementsFrom::Input },
             ),
             (
                 "hushql anchor study.db /safe/study.anchor",
-                Task::Anchor {
+                ProgramTask::Anchor {
                     vault: "study.db".into(),
                     anchor: Some("/safe/study.anchor".into()),
                 },
             ),
             (
                 "hushql anchor study.db --remove",
-                Task::Anchor { vault: "study.db".into(), anchor: None },
+                ProgramTask::Anchor { vault: "study.db".into(), anchor: None },
             ),
             (
                 "hushql adopt study.db --anchor /safe/study.anchor",
-                Task::Adopt { vault: "study.db".into(), anchor: Some("/safe/study.anchor".into()) },
+                ProgramTask::Adopt {
+                    vault: "study.db".into(),
+                    anchor: Some("/safe/study.anchor".into()),
+                },
             ),
-            ("hushql upgrade study.db", Task::Upgrade { vault: "study.db".into(), anchor: None }),
+            (
+                "hushql upgrade study.db",
+                ProgramTask::Upgrade { vault: "study.db".into(), anchor: None },
+            ),
             (
                 "hushql check study.db --anchor /safe/study.anchor",
-                Task::Check { vault: "study.db".into(), anchor: Some("/safe/study.anchor".into()) },
+                ProgramTask::Check {
+                    vault: "study.db".into(),
+                    anchor: Some("/safe/study.anchor".into()),
+                },
             ),
             (
                 "hushql study.db --anchor /safe/study.anchor --owner",
-                Task::Ask {
-                    place: Place::Anchored {
+                ProgramTask::Ask {
+                    place: TablesFrom::Anchored {
                         vault: "study.db".into(),
                         anchor: "/safe/study.anchor".into(),
                     },
                     asker: Asker::Owner,
-                    source: Source::Input,
+                    source: StatementsFrom::Input,
                 },
             ),
-            ("hushql completions fish", Task::Completions { shell: Shell::Fish }),
-            ("hushql man", Task::Man),
+            ("hushql completions fish", ProgramTask::Completions { shell: Shell::Fish }),
+            ("hushql man", ProgramTask::Man),
             (
                 "hushql demo --analyst lab --format json -f -",
-                Task::Ask { place: Place::Demo, asker: lab(), source: Source::Input },
+                ProgramTask::Ask {
+                    place: TablesFrom::Demo,
+                    asker: lab(),
+                    source: StatementsFrom::Input,
+                },
             ),
         ];
         for (line, expected) in forms {
@@ -637,7 +654,7 @@ mod tests {
         let asker = |line: &str| {
             let parsed = Arguments::try_parse_from(line.split(' ')).unwrap();
             match parsed.into_task(Some("lab".to_owned())).unwrap().0 {
-                Task::Ask { asker, .. } => asker,
+                ProgramTask::Ask { asker, .. } => asker,
                 task => panic!("{task:?}"),
             }
         };
@@ -655,23 +672,26 @@ mod tests {
             for before in [&["demo"][..], &["study.db", "--owner"]] {
                 let words = [&["hushql"], before, &["-c", text]].concat();
                 let task = Arguments::try_parse_from(words).unwrap().into_task(None).unwrap().0;
-                let Task::Ask { source, .. } = task else { panic!("{text}: {task:?}") };
-                assert_eq!(source, Source::Text(text.to_owned()));
+                let ProgramTask::Ask { source, .. } = task else { panic!("{text}: {task:?}") };
+                assert_eq!(source, StatementsFrom::Text(text.to_owned()));
             }
         }
         let words = ["hushql", "demo", "-c", "SELECT 1 -- one;", "-c", "SELECT 2;"];
         let twice = Arguments::try_parse_from(words).unwrap().into_task(None).unwrap().0;
-        let Task::Ask { source: Source::Text(text), .. } = twice else { panic!("{twice:?}") };
+        let ProgramTask::Ask { source: StatementsFrom::Text(text), .. } = twice else {
+            panic!("{twice:?}")
+        };
         let statements = hushql::split_statements(&text).unwrap();
         let statements: Vec<_> = statements.iter().map(|one| one.text().trim()).collect();
         assert_eq!(statements, ["SELECT 1 -- one;", "SELECT 2"]);
         for (line, file) in
             [("-f -x.sql", "-x.sql"), ("-f=-x", "-x"), ("-f --keep-going", "--keep-going")]
         {
-            let Task::Ask { source, .. } = task(&format!("hushql demo {line}")).unwrap().0 else {
+            let ProgramTask::Ask { source, .. } = task(&format!("hushql demo {line}")).unwrap().0
+            else {
                 panic!("{line}")
             };
-            assert_eq!(source, Source::File(file.into()), "{line}");
+            assert_eq!(source, StatementsFrom::File(file.into()), "{line}");
         }
     }
 

@@ -12,7 +12,7 @@ use hushql::dialect::{MechanismName, SyntheticMethod};
 use hushql::visible;
 
 use super::commands::{self, COMMANDS, Complements};
-use super::lex::{self, Kind, Piece};
+use super::lex::{self, Piece, TokenKind};
 
 /// The words of clauses, and the aggregate functions.
 pub(super) const KEYWORDS: &str = "ACCOUNTANT ADD ALTER ANALYST ANALYZE AND ARGMAX ARGMIN AS ASC AVG BETWEEN BOTTOM BUDGET BY CASE CAST CLAMP \
@@ -37,7 +37,7 @@ pub(super) struct Vocabulary {
 
 /// What a place in a statement takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum CompletionContext {
     /// The name of a table.
     Table,
     /// A value: a column, a function.
@@ -103,7 +103,7 @@ impl Vocabulary {
         let pieces = lex::pieces(&head);
         // A comment behind `--` reaches to the end of its line.
         let unread = |last: &Piece<'_>| {
-            last.open || (last.kind == Kind::Comment && last.text.starts_with("--"))
+            last.open || (last.kind == TokenKind::Comment && last.text.starts_with("--"))
         };
         if pieces.last().is_some_and(unread) {
             return (start, Vec::new());
@@ -126,8 +126,8 @@ impl Vocabulary {
             };
         }
         let found = match place(&pieces) {
-            Place::Table => matching(self.names().chain(["hushql"]), word),
-            Place::Value => {
+            CompletionContext::Table => matching(self.names().chain(["hushql"]), word),
+            CompletionContext::Value => {
                 // Without a table, every column may be meant.
                 let columns: Vec<&str> = match named.is_empty() {
                     true if word.is_empty() => Vec::new(),
@@ -141,8 +141,8 @@ impl Vocabulary {
                 }
                 found
             }
-            Place::Any if word.is_empty() => Vec::new(),
-            Place::Any => {
+            CompletionContext::Any if word.is_empty() => Vec::new(),
+            CompletionContext::Any => {
                 let mut found = matching(self.names().chain(self.columns()), word);
                 found.extend(words(word));
                 found
@@ -169,7 +169,7 @@ impl Vocabulary {
         let mut named: Vec<(String, &[String])> = Vec::new();
         for (at, piece) in statement.iter().enumerate() {
             let name = plain(piece);
-            let is_name = matches!(piece.kind, Kind::Word | Kind::Name);
+            let is_name = matches!(piece.kind, TokenKind::Word | TokenKind::Name);
             let Some((table, columns)) =
                 self.tables.iter().find(|(table, _)| is_name && *table == name)
             else {
@@ -181,7 +181,8 @@ impl Vocabulary {
                 other => other,
             };
             let is_alias = |piece: &&Piece<'_>| {
-                piece.kind == Kind::Name || (piece.kind == Kind::Word && !is_keyword(piece.text))
+                piece.kind == TokenKind::Name
+                    || (piece.kind == TokenKind::Word && !is_keyword(piece.text))
             };
             if !named.iter().any(|(other, _)| other == table) {
                 named.push((table.clone(), columns));
@@ -197,50 +198,57 @@ impl Vocabulary {
 }
 
 /// What the place behind these pieces takes.
-fn place(pieces: &[Piece<'_>]) -> Place {
+fn place(pieces: &[Piece<'_>]) -> CompletionContext {
     /// What an open bracket, or the statement itself, has had so far.
     #[derive(Clone, Copy)]
     struct Level {
-        place: Place,
+        place: CompletionContext,
         /// Whether it has a FROM clause, and is not a call such as EXTRACT(YEAR FROM x).
         is_query: bool,
         /// Whether it lists tables.
         lists_tables: bool,
     }
-    let statement = Level { place: Place::Any, is_query: true, lists_tables: false };
+    let statement = Level { place: CompletionContext::Any, is_query: true, lists_tables: false };
     let (mut here, mut outer, mut last) = (statement, Vec::new(), "");
     for piece in pieces {
         let upper = piece.text.to_ascii_uppercase();
         match (piece.kind, upper.as_str()) {
-            (Kind::Symbol, ";") => (here, outer) = (statement, Vec::new()),
-            (Kind::Symbol, "(") => {
-                let inner = if here.lists_tables { Place::Any } else { Place::Value };
+            (TokenKind::Symbol, ";") => (here, outer) = (statement, Vec::new()),
+            (TokenKind::Symbol, "(") => {
+                let inner = if here.lists_tables {
+                    CompletionContext::Any
+                } else {
+                    CompletionContext::Value
+                };
                 outer.push(here);
                 here = Level { place: inner, is_query: false, lists_tables: false };
             }
-            (Kind::Symbol, ")") => {
+            (TokenKind::Symbol, ")") => {
                 here = outer.pop().unwrap_or(statement);
                 if here.lists_tables {
-                    here.place = Place::Any;
+                    here.place = CompletionContext::Any;
                 }
             }
-            (Kind::Symbol, ",") if here.lists_tables => here.place = Place::Table,
-            (Kind::Word, "SELECT") => {
-                here = Level { place: Place::Value, is_query: true, lists_tables: false };
+            (TokenKind::Symbol, ",") if here.lists_tables => here.place = CompletionContext::Table,
+            (TokenKind::Word, "SELECT") => {
+                here =
+                    Level { place: CompletionContext::Value, is_query: true, lists_tables: false };
             }
-            (Kind::Word, "FROM" | "JOIN") if here.is_query && last != "DISTINCT" => {
-                (here.place, here.lists_tables) = (Place::Table, true);
+            (TokenKind::Word, "FROM" | "JOIN") if here.is_query && last != "DISTINCT" => {
+                (here.place, here.lists_tables) = (CompletionContext::Table, true);
             }
-            (Kind::Word, "TABLE" | "DESCRIBE" | "FOR") if here.is_query => {
-                here.place = Place::Table
+            (TokenKind::Word, "TABLE" | "DESCRIBE" | "FOR") if here.is_query => {
+                here.place = CompletionContext::Table
             }
             (
-                Kind::Word,
+                TokenKind::Word,
                 "WHERE" | "ON" | "BY" | "HAVING" | "AND" | "OR" | "NOT" | "WHEN" | "THEN" | "ELSE"
                 | "CASE" | "USING" | "FROM",
-            ) => (here.place, here.lists_tables) = (Place::Value, false),
+            ) => (here.place, here.lists_tables) = (CompletionContext::Value, false),
             // What follows a table is an alias, a clause or a comma.
-            (Kind::Word | Kind::Name, _) if here.place == Place::Table => here.place = Place::Any,
+            (TokenKind::Word | TokenKind::Name, _) if here.place == CompletionContext::Table => {
+                here.place = CompletionContext::Any
+            }
             _ => {}
         }
         last = match upper.as_str() {
@@ -252,18 +260,20 @@ fn place(pieces: &[Piece<'_>]) -> Place {
 }
 
 fn significant<'a>(pieces: &[Piece<'a>]) -> Vec<Piece<'a>> {
-    let counts = |piece: &&Piece<'_>| !matches!(piece.kind, Kind::Space | Kind::Comment);
+    let counts = |piece: &&Piece<'_>| !matches!(piece.kind, TokenKind::Space | TokenKind::Comment);
     pieces.iter().filter(counts).copied().collect()
 }
 
 /// A name without its quotes.
 fn plain(piece: &Piece<'_>) -> String {
     match piece.kind {
-        Kind::Name => piece.text.trim_matches('"').to_owned(),
-        Kind::Word => piece.text.to_ascii_lowercase(),
-        Kind::Number | Kind::Text | Kind::Comment | Kind::Space | Kind::Symbol => {
-            piece.text.to_owned()
-        }
+        TokenKind::Name => piece.text.trim_matches('"').to_owned(),
+        TokenKind::Word => piece.text.to_ascii_lowercase(),
+        TokenKind::Number
+        | TokenKind::Text
+        | TokenKind::Comment
+        | TokenKind::Space
+        | TokenKind::Symbol => piece.text.to_owned(),
     }
 }
 

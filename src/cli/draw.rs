@@ -14,10 +14,10 @@
 use arrow::datatypes::Schema;
 use hushql::{Answer, AnswerFile, Output};
 
-use super::chart::{Chart, Drawable, Room, Shape, can_be_drawn};
+use super::chart::{Chart, ChartShape, Drawable, Room, can_be_drawn};
 use super::exec::{self, Interrupt};
 use super::failure::Failure;
-use super::lex::{self, Kind};
+use super::lex::{self, TokenKind};
 use super::output_file;
 use super::repl::Shell;
 use super::view::{self, View};
@@ -27,7 +27,7 @@ const SIZE: (u16, u16) = (80, 24);
 
 /// What is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Drawn<'a> {
+enum ChartData<'a> {
     /// The last answer.
     Last,
     /// The answer of a query.
@@ -43,8 +43,8 @@ enum Drawn<'a> {
 /// What follows `\plot`.
 #[derive(Debug, PartialEq, Eq)]
 struct Request<'a> {
-    shape: Shape,
-    drawn: Drawn<'a>,
+    shape: ChartShape,
+    drawn: ChartData<'a>,
     /// The file for a picture, as it was written.
     file: Option<&'a str>,
 }
@@ -58,29 +58,29 @@ impl Shell {
             None => None,
         };
         let (answer, printed) = match drawn {
-            Drawn::Accuracy(query) => {
+            ChartData::Accuracy(query) => {
                 let forecasts = self.session.forecast(query)?;
                 let chart = Chart::of_accuracy(&forecasts).ok_or(Failure::NoErrors)?;
                 return self.show_chart(&chart, &[], file);
             }
-            Drawn::Budget(name) => {
+            ChartData::Budget(name) => {
                 let states = self.session.budgets()?;
                 let days = self.session.spending()?.into_iter();
                 let days: Vec<_> = days.map(|day| (day.budget, day.day, day.spent)).collect();
                 let chart = Chart::of_budgets(&states, &days, name).ok_or(Failure::NoSpending)?;
                 return self.show_chart(&chart, &[], file);
             }
-            Drawn::Nothing => {
+            ChartData::Nothing => {
                 return Err(Failure::Usage("write \\plot accuracy QUERY".to_owned()));
             }
-            Drawn::Last => match &self.last {
+            ChartData::Last => match &self.last {
                 Some(answer) => {
                     can_have_shape(&answer.schema(), shape)?;
                     (answer.clone(), true)
                 }
                 None => return Err(Failure::NothingYet),
             },
-            Drawn::Query(query) => match self.asked_for_a_chart(query, shape).await? {
+            ChartData::Query(query) => match self.asked_for_a_chart(query, shape).await? {
                 Some(answer) => (answer, false),
                 None => return Ok(()),
             },
@@ -110,7 +110,7 @@ impl Shell {
     async fn asked_for_a_chart(
         &mut self,
         query: &str,
-        shape: Shape,
+        shape: ChartShape,
     ) -> Result<Option<Answer>, Failure> {
         let mut interrupt = Interrupt::that_cancels();
         let Some(schema) = exec::schema(&self.session, query, &mut interrupt).await else {
@@ -129,7 +129,7 @@ impl Shell {
     fn picture_file(
         &self,
         written: &str,
-        drawn: Drawn<'_>,
+        drawn: ChartData<'_>,
     ) -> Result<(String, AnswerFile), Failure> {
         let name = output_file::name(written)?;
         if !name.to_ascii_lowercase().ends_with(".svg") {
@@ -137,7 +137,7 @@ impl Shell {
                 "a chart is written as SVG: name a file that ends with .svg, and not `{name}`"
             )));
         }
-        if drawn == Drawn::Last && self.last.is_none() {
+        if drawn == ChartData::Last && self.last.is_none() {
             return Err(Failure::NothingYet);
         }
         let file = self.session.create_file(&name)?;
@@ -174,7 +174,7 @@ impl Shell {
 }
 
 /// Whether columns can be drawn in a shape, as far as it is known before there are rows.
-fn can_have_shape(schema: &Schema, shape: Shape) -> Result<(), Failure> {
+fn can_have_shape(schema: &Schema, shape: ChartShape) -> Result<(), Failure> {
     let kinds = schema.fields().iter().map(|field| (view::kind(field.data_type()), false));
     match can_be_drawn(&kinds.collect::<Vec<_>>(), shape) {
         Drawable::Yes => Ok(()),
@@ -190,18 +190,18 @@ fn request(argument: &str) -> Request<'_> {
     let (argument, file) = without_file(argument.trim());
     let (first, rest) = first_word(argument);
     let (shape, argument) = match first.to_ascii_lowercase().as_str() {
-        "bars" | "bar" => (Shape::Bars, rest),
-        "lines" | "line" => (Shape::Lines, rest),
-        _ => (Shape::Fitting, argument),
+        "bars" | "bar" => (ChartShape::Bars, rest),
+        "lines" | "line" => (ChartShape::Lines, rest),
+        _ => (ChartShape::Fitting, argument),
     };
     let (first, rest) = first_word(argument);
     let drawn = match first.to_ascii_lowercase().as_str() {
-        "accuracy" if !rest.is_empty() => Drawn::Accuracy(rest),
-        "accuracy" => Drawn::Nothing,
-        "budget" if !rest.contains(char::is_whitespace) => Drawn::Budget(rest),
-        "" => Drawn::Last,
-        "last" if rest.is_empty() => Drawn::Last,
-        _ => Drawn::Query(argument),
+        "accuracy" if !rest.is_empty() => ChartData::Accuracy(rest),
+        "accuracy" => ChartData::Nothing,
+        "budget" if !rest.contains(char::is_whitespace) => ChartData::Budget(rest),
+        "" => ChartData::Last,
+        "last" if rest.is_empty() => ChartData::Last,
+        _ => ChartData::Query(argument),
     };
     Request { shape, drawn, file }
 }
@@ -215,10 +215,11 @@ fn first_word(text: &str) -> (&str, &str) {
 fn without_file(text: &str) -> (&str, Option<&str>) {
     let pieces = lex::pieces(text);
     // A doubled quote is two quotations side by side.
-    let texts = pieces.iter().rev().take_while(|piece| piece.kind == Kind::Text && !piece.open);
+    let texts =
+        pieces.iter().rev().take_while(|piece| piece.kind == TokenKind::Text && !piece.open);
     let length: usize = texts.clone().map(|piece| piece.text.len()).sum();
     let before = pieces.iter().rev().skip(texts.count());
-    let mut words = before.filter(|piece| piece.kind != Kind::Space);
+    let mut words = before.filter(|piece| piece.kind != TokenKind::Space);
     let is_to = words.next().is_some_and(|piece| piece.text.eq_ignore_ascii_case("to"));
     let (query, file) = text.split_at_checked(text.len() - length).unwrap_or((text, ""));
     if file.is_empty() || !is_to {
@@ -241,22 +242,28 @@ mod tests {
         };
         let query = "SELECT a, 'x to y' FROM t";
         for (text, expected) in [
-            ("", (Shape::Fitting, Drawn::Last, None)),
-            ("last", (Shape::Fitting, Drawn::Last, None)),
-            ("bars", (Shape::Bars, Drawn::Last, None)),
-            ("LINES last TO 'a.svg'", (Shape::Lines, Drawn::Last, Some("'a.svg'"))),
-            ("TO 'it''s.svg'", (Shape::Fitting, Drawn::Last, Some("'it''s.svg'"))),
-            ("SELECT a, 'x to y' FROM t", (Shape::Fitting, Drawn::Query(query), None)),
+            ("", (ChartShape::Fitting, ChartData::Last, None)),
+            ("last", (ChartShape::Fitting, ChartData::Last, None)),
+            ("bars", (ChartShape::Bars, ChartData::Last, None)),
+            ("LINES last TO 'a.svg'", (ChartShape::Lines, ChartData::Last, Some("'a.svg'"))),
+            ("TO 'it''s.svg'", (ChartShape::Fitting, ChartData::Last, Some("'it''s.svg'"))),
+            ("SELECT a, 'x to y' FROM t", (ChartShape::Fitting, ChartData::Query(query), None)),
             (
                 "bars SELECT a, 'x to y' FROM t; to 'b.svg'",
-                (Shape::Bars, Drawn::Query(query), Some("'b.svg'")),
+                (ChartShape::Bars, ChartData::Query(query), Some("'b.svg'")),
             ),
-            ("accuracy SELECT a, 'x to y' FROM t", (Shape::Fitting, Drawn::Accuracy(query), None)),
-            ("SELECT 'to' 'x'", (Shape::Fitting, Drawn::Query("SELECT 'to' 'x'"), None)),
-            ("accuracy", (Shape::Fitting, Drawn::Nothing, None)),
-            ("budget", (Shape::Fitting, Drawn::Budget(""), None)),
-            ("Budget study TO 'a.svg'", (Shape::Fitting, Drawn::Budget("study"), Some("'a.svg'"))),
-            ("last one", (Shape::Fitting, Drawn::Query("last one"), None)),
+            (
+                "accuracy SELECT a, 'x to y' FROM t",
+                (ChartShape::Fitting, ChartData::Accuracy(query), None),
+            ),
+            ("SELECT 'to' 'x'", (ChartShape::Fitting, ChartData::Query("SELECT 'to' 'x'"), None)),
+            ("accuracy", (ChartShape::Fitting, ChartData::Nothing, None)),
+            ("budget", (ChartShape::Fitting, ChartData::Budget(""), None)),
+            (
+                "Budget study TO 'a.svg'",
+                (ChartShape::Fitting, ChartData::Budget("study"), Some("'a.svg'")),
+            ),
+            ("last one", (ChartShape::Fitting, ChartData::Query("last one"), None)),
         ] {
             assert_eq!(read(text), expected, "{text}");
         }

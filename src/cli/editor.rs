@@ -17,7 +17,7 @@ use rustyline::{Context, Helper};
 
 use super::commands::COMMANDS;
 use super::complete::{KEYWORDS, Vocabulary, mechanisms};
-use super::lex::{self, Kind, Piece};
+use super::lex::{self, Piece, TokenKind};
 use super::paths;
 
 /// The hint after a mechanism's name.
@@ -122,7 +122,7 @@ fn hint(line: &str) -> Option<String> {
         return (!command.argument.is_empty()).then(|| format!(" {}", command.argument));
     }
     let pieces = lex::pieces(line);
-    let last = pieces.last().filter(|last| last.kind == Kind::Word)?;
+    let last = pieces.last().filter(|last| last.kind == TokenKind::Word)?;
     mechanisms().any(|name| name.eq_ignore_ascii_case(last.text)).then(|| PARAMETERS.to_owned())
 }
 
@@ -167,12 +167,12 @@ impl Highlighter for Assistant {
 fn colour(piece: &Piece<'_>) -> Option<&'static str> {
     let is = |name: &str| name.eq_ignore_ascii_case(piece.text);
     match piece.kind {
-        Kind::Word if mechanisms().any(is) => Some("1;35"),
-        Kind::Word if KEYWORDS.split(' ').any(is) => Some("1;34"),
-        Kind::Number => Some("33"),
-        Kind::Text => Some("32"),
-        Kind::Comment => Some("2"),
-        Kind::Word | Kind::Name | Kind::Space | Kind::Symbol => None,
+        TokenKind::Word if mechanisms().any(is) => Some("1;35"),
+        TokenKind::Word if KEYWORDS.split(' ').any(is) => Some("1;34"),
+        TokenKind::Number => Some("33"),
+        TokenKind::Text => Some("32"),
+        TokenKind::Comment => Some("2"),
+        TokenKind::Word | TokenKind::Name | TokenKind::Space | TokenKind::Symbol => None,
     }
 }
 

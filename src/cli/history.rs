@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::arguments::{Asker, Place};
+use super::arguments::{Asker, TablesFrom};
 
 /// The file for this vault and this name in the user's data directory, created if necessary.
-pub(super) fn file(place: &Place, asker: &Asker) -> Option<PathBuf> {
+pub(super) fn file(place: &TablesFrom, asker: &Asker) -> Option<PathBuf> {
     let folder = dirs::data_dir()?.join("hushql");
     // The shell also works without a history.
     private(&folder, &name(place, asker)).ok()
@@ -33,10 +33,10 @@ pub(super) fn is_secret(input: &str) -> bool {
 
 /// A file name that is unique to the vault and the user. The name of an admitted analyst consists of letters, digits, `_`
 /// and `-`.
-fn name(place: &Place, asker: &Asker) -> String {
+fn name(place: &TablesFrom, asker: &Asker) -> String {
     let vault = match place {
-        Place::Demo => None,
-        Place::Vault(path) | Place::Anchored { vault: path, .. } => {
+        TablesFrom::Demo => None,
+        TablesFrom::Vault(path) | TablesFrom::Anchored { vault: path, .. } => {
             Some(fs::canonicalize(path).unwrap_or_else(|_| path.clone()))
         }
     };
@@ -83,11 +83,11 @@ mod tests {
     #[test]
     fn every_vault_and_name_has_a_file_of_its_own() {
         let lab = |name: &str| Asker::Analyst(name.to_owned());
-        let vault = |path: &str| Place::Vault(path.into());
+        let vault = |path: &str| TablesFrom::Vault(path.into());
         let files = [
-            name(&Place::Demo, &lab("demo")),
-            name(&Place::Demo, &lab("lab")),
-            name(&Place::Demo, &Asker::Owner),
+            name(&TablesFrom::Demo, &lab("demo")),
+            name(&TablesFrom::Demo, &lab("lab")),
+            name(&TablesFrom::Demo, &Asker::Owner),
             name(&vault("/a.db"), &lab("lab")),
             name(&vault("/a.db"), &lab("Lab")),
             name(&vault("/a.db"), &lab("other")),
@@ -97,7 +97,7 @@ mod tests {
         let different: BTreeSet<_> = files.iter().map(|name| name.to_lowercase()).collect();
         assert_eq!(different.len(), files.len(), "{files:?}");
         assert!(files[3].starts_with("history-lab-"), "{files:?}");
-        let anchored = Place::Anchored { vault: "/a.db".into(), anchor: "/x".into() };
+        let anchored = TablesFrom::Anchored { vault: "/a.db".into(), anchor: "/x".into() };
         assert_eq!(name(&anchored, &lab("lab")), files[3]);
     }
 

@@ -20,7 +20,7 @@ use super::view::{Cell, View};
 
 /// The members of an answer before its rows, which are written with all of their digits.
 #[derive(Debug, Serialize)]
-struct Head<'a> {
+struct JsonHead<'a> {
     columns: Vec<&'a str>,
 }
 
@@ -102,7 +102,7 @@ fn line<'a>(
     left: impl Iterator<Item = (&'a str, Spend)>,
 ) -> serde_json::Result<String> {
     let columns = view.columns.iter().map(|column| column.name.as_str()).collect();
-    let head = serde_json::to_string(&Head { columns })?;
+    let head = serde_json::to_string(&JsonHead { columns })?;
     let tail = serde_json::to_string(&Tail {
         accuracy,
         errors: view
@@ -212,19 +212,19 @@ fn float(value: f64) -> Value {
 mod tests {
     use hushql::privacy::{Epsilon, Loss};
 
-    use super::super::view::{Column, Kind};
+    use super::super::view::{AnswerColumn, ColumnFormat};
     use super::*;
 
     #[test]
     fn an_answer_has_the_promised_shape() {
-        let column = |name: &str, kind| Column { name: name.to_owned(), kind, margin: None };
+        let column = |name: &str, kind| AnswerColumn { name: name.to_owned(), kind, margin: None };
         let number = |text: &str| Cell::Number(text.to_owned());
         let text = |text: &str| Cell::Text(text.to_owned());
         let view = View {
             columns: vec![
-                column("n", Kind::Integer),
-                column("x", Kind::Number),
-                column("d", Kind::Text),
+                column("n", ColumnFormat::Integer),
+                column("x", ColumnFormat::Number),
+                column("d", ColumnFormat::Text),
             ],
             rows: vec![
                 vec![number("9223372036854775807"), number("1.5"), text("2025-01-31")],

@@ -9,7 +9,7 @@
 
 /// The kind of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A keyword or a name.
     Word,
     /// A number.
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece<'a> {
     /// Its kind.
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     /// Its characters.
     pub(super) text: &'a str,
     /// Whether its closing quote or comment mark is missing.
@@ -50,21 +50,21 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     found
 }
 
-fn measure(rest: &str, first: char) -> (Kind, usize, bool) {
+fn measure(rest: &str, first: char) -> (TokenKind, usize, bool) {
     let run = |fits: fn(char) -> bool| rest.find(|c| !fits(c)).unwrap_or(rest.len());
     match first {
-        '\'' => quoted(rest, Kind::Text, '\''),
-        '"' => quoted(rest, Kind::Name, '"'),
+        '\'' => quoted(rest, TokenKind::Text, '\''),
+        '"' => quoted(rest, TokenKind::Name, '"'),
         '-' if rest.starts_with("--") => {
-            (Kind::Comment, rest.find('\n').unwrap_or(rest.len()), false)
+            (TokenKind::Comment, rest.find('\n').unwrap_or(rest.len()), false)
         }
         '/' if rest.starts_with("/*") => block_comment(rest),
-        c if c.is_whitespace() => (Kind::Space, run(char::is_whitespace), false),
+        c if c.is_whitespace() => (TokenKind::Space, run(char::is_whitespace), false),
         c if c.is_ascii_digit() => {
-            (Kind::Number, run(|c| c.is_ascii_alphanumeric() || c == '.'), false)
+            (TokenKind::Number, run(|c| c.is_ascii_alphanumeric() || c == '.'), false)
         }
-        c if is_word(c) => (Kind::Word, run(is_word), false),
-        c => (Kind::Symbol, c.len_utf8(), false),
+        c if is_word(c) => (TokenKind::Word, run(is_word), false),
+        c => (TokenKind::Symbol, c.len_utf8(), false),
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) fn is_word(c: char) -> bool {
 }
 
 /// A doubled quote is a quote inside a text; here it counts as two adjacent quotations.
-fn quoted(rest: &str, kind: Kind, quote: char) -> (Kind, usize, bool) {
+fn quoted(rest: &str, kind: TokenKind, quote: char) -> (TokenKind, usize, bool) {
     match rest.char_indices().skip(1).find(|(_, c)| *c == quote) {
         Some((end, _)) => (kind, end.saturating_add(quote.len_utf8()), false),
         None => (kind, rest.len(), true),
@@ -82,7 +82,7 @@ fn quoted(rest: &str, kind: Kind, quote: char) -> (Kind, usize, bool) {
 }
 
 /// Comments nest, as they do for the parser.
-fn block_comment(rest: &str) -> (Kind, usize, bool) {
+fn block_comment(rest: &str) -> (TokenKind, usize, bool) {
     let (mut at, mut depth) = (0_usize, 0_usize);
     loop {
         let here = rest.get(at..).unwrap_or_default();
@@ -91,12 +91,12 @@ fn block_comment(rest: &str) -> (Kind, usize, bool) {
         } else if here.starts_with("*/") {
             (at, depth) = (at.saturating_add(2), depth.saturating_sub(1));
             if depth == 0 {
-                return (Kind::Comment, at, false);
+                return (TokenKind::Comment, at, false);
             }
         } else if let Some(c) = here.chars().next() {
             at = at.saturating_add(c.len_utf8());
         } else {
-            return (Kind::Comment, rest.len(), true);
+            return (TokenKind::Comment, rest.len(), true);
         }
     }
 }
@@ -106,13 +106,17 @@ pub(super) fn inside(input: &str) -> Option<char> {
     let pieces = pieces(input);
     if let Some(last) = pieces.last().filter(|last| last.open) {
         return Some(match last.kind {
-            Kind::Text => '\'',
-            Kind::Name => '"',
-            Kind::Comment | Kind::Word | Kind::Number | Kind::Space | Kind::Symbol => '*',
+            TokenKind::Text => '\'',
+            TokenKind::Name => '"',
+            TokenKind::Comment
+            | TokenKind::Word
+            | TokenKind::Number
+            | TokenKind::Space
+            | TokenKind::Symbol => '*',
         });
     }
     let mut depth = 0_usize;
-    for piece in pieces.iter().filter(|piece| piece.kind == Kind::Symbol) {
+    for piece in pieces.iter().filter(|piece| piece.kind == TokenKind::Symbol) {
         match piece.text {
             "(" => depth = depth.saturating_add(1),
             ")" => depth = depth.saturating_sub(1),
@@ -132,7 +136,7 @@ pub(super) fn ended_by_g(input: &str) -> Option<(&str, &str, &str)> {
     let mut at = 0;
     for (i, piece) in pieces.iter().enumerate() {
         let word = pieces.get(i + 1).filter(|word| matches!(word.text, "g" | "go"));
-        if let (Kind::Symbol, "\\", Some(word)) = (piece.kind, piece.text, word) {
+        if let (TokenKind::Symbol, "\\", Some(word)) = (piece.kind, piece.text, word) {
             let behind = input.get(at + piece.text.len() + word.text.len()..)?;
             let (file, rest) = behind.split_once('\n').unwrap_or((behind, ""));
             let file = file.trim().trim_end_matches(';').trim_end();
@@ -150,8 +154,9 @@ pub(super) fn is_complete(input: &str) -> bool {
         return true;
     }
     let pieces = pieces(trimmed);
-    let ignored =
-        |piece: &Piece<'_>| matches!(piece.kind, Kind::Space | Kind::Comment) && !piece.open;
+    let ignored = |piece: &Piece<'_>| {
+        matches!(piece.kind, TokenKind::Space | TokenKind::Comment) && !piece.open
+    };
     match pieces.iter().rev().find(|piece| !ignored(piece)) {
         Some(last) => last.text == ";",
         // An input of comments alone is complete.
@@ -189,8 +194,14 @@ mod tests {
             assert_eq!(joined, text);
         }
         let kinds: Vec<_> = pieces("x 1.5'a'\"b\"--c").iter().map(|piece| piece.kind).collect();
-        let expected =
-            [Kind::Word, Kind::Space, Kind::Number, Kind::Text, Kind::Name, Kind::Comment];
+        let expected = [
+            TokenKind::Word,
+            TokenKind::Space,
+            TokenKind::Number,
+            TokenKind::Text,
+            TokenKind::Name,
+            TokenKind::Comment,
+        ];
         assert_eq!(kinds, expected);
     }
 

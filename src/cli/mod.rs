@@ -51,7 +51,7 @@ use hushql::{Engine, Error, Output, Resources, Session};
 use tokio::runtime::{Builder, Runtime};
 
 pub(crate) use self::arguments::Arguments;
-use self::arguments::{Asker, Place, Source, Style, Task};
+use self::arguments::{Asker, ProgramTask, StatementsFrom, Style, TablesFrom};
 use self::config::Settings;
 use self::failure::Failure;
 use self::print::{Format, Printer};
@@ -133,7 +133,7 @@ fn runtime() -> Result<Runtime, Failure> {
 }
 
 async fn perform(
-    task: Task,
+    task: ProgramTask,
     style: Style,
     settings: Settings,
     resources: Resources,
@@ -141,61 +141,63 @@ async fn perform(
     printer: Printer,
 ) -> Result<u8, Failure> {
     match task {
-        Task::Init { path } => init(&path, printer),
-        Task::Anchor { vault, anchor: Some(anchor) } => make_anchor(&vault, &anchor, printer),
-        Task::Anchor { vault, anchor: None } => {
+        ProgramTask::Init { path } => init(&path, printer),
+        ProgramTask::Anchor { vault, anchor: Some(anchor) } => {
+            make_anchor(&vault, &anchor, printer)
+        }
+        ProgramTask::Anchor { vault, anchor: None } => {
             Engine::remove_anchor(&vault)?;
             said(printer, &format!("vault {} no longer has an anchor", vault.display()))
         }
-        Task::Adopt { vault, anchor } => {
+        ProgramTask::Adopt { vault, anchor } => {
             Engine::adopt(&vault, anchor)?;
             let vault = vault.display();
             said(printer, &format!("vault {vault} is now at home in this place; use no other copy"))
         }
-        Task::Upgrade { vault, anchor } => {
+        ProgramTask::Upgrade { vault, anchor } => {
             Engine::upgrade(&vault, anchor)?;
             said(printer, &format!("vault {} has the present format", vault.display()))
         }
-        Task::Check { vault, anchor } => check(&vault, anchor.as_deref(), printer),
-        Task::Dump { vault, anchor, verifiers } => {
+        ProgramTask::Check { vault, anchor } => check(&vault, anchor.as_deref(), printer),
+        ProgramTask::Dump { vault, anchor, verifiers } => {
             let engine = Engine::open_for_upkeep(vault, anchor.as_deref())?;
             let script = if verifiers { engine.dump_with_verifiers()? } else { engine.dump()? };
             printer.script(&script)?;
             Ok(0)
         }
-        Task::Doctor { vault, anchor } => {
+        ProgramTask::Doctor { vault, anchor } => {
             let findings = Engine::open_for_upkeep(vault, anchor.as_deref())?.doctor()?;
             printer.output(&Output::Answer(findings))?;
             Ok(0)
         }
-        Task::Completions { shell } => printer.raw(&manual::completions(shell)),
-        Task::Man => printer.raw(&manual::page()?),
-        Task::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
+        ProgramTask::Completions { shell } => printer.raw(&manual::completions(shell)),
+        ProgramTask::Man => printer.raw(&manual::page()?),
+        ProgramTask::Suites { files, stage } => slt::run(&files, &stage, &resources, printer).await,
         #[cfg(feature = "serve")]
-        Task::Serve { vault, anchor, options } => {
+        ProgramTask::Serve { vault, anchor, options } => {
             let engine = engine(&place(vault, anchor))?.with_resources(resources)?;
             let engine = placed(engine).map_err(Failure::Usage)?;
             let serving = crate::server::serve(engine, &options, |sentence| printer.note(sentence));
             serving.await.map_err(Failure::Usage)?;
             Ok(0)
         }
-        Task::Ask { place, asker, source } => {
+        ProgramTask::Ask { place, asker, source } => {
             let session = open(&place, &asker, resources, placed)?;
             let script = match source {
-                Source::Text(text) => text,
-                Source::File(path) => exec::read(&path)?,
-                Source::Input if std::io::stdin().is_terminal() => {
+                StatementsFrom::Text(text) => text,
+                StatementsFrom::File(path) => exec::read(&path)?,
+                StatementsFrom::Input if std::io::stdin().is_terminal() => {
                     let keeps = !style.no_history && !settings.no_history;
                     let history = keeps.then(|| history::file(&place, &asker)).flatten();
                     let start = Start {
-                        demo: matches!(place, Place::Demo),
+                        demo: matches!(place, TablesFrom::Demo),
                         has_format: style.format.is_some(),
                         history,
                         settings,
                     };
                     return repl::run(session, printer, start).await;
                 }
-                Source::Input => exec::read_input()?,
+                StatementsFrom::Input => exec::read_input()?,
             };
             exec::script(&session, printer, &script, style.keep_going).await
         }
@@ -203,23 +205,23 @@ async fn perform(
 }
 
 #[cfg(feature = "serve")]
-fn place(vault: PathBuf, anchor: Option<PathBuf>) -> Place {
+fn place(vault: PathBuf, anchor: Option<PathBuf>) -> TablesFrom {
     match anchor {
-        Some(anchor) => Place::Anchored { vault, anchor },
-        None => Place::Vault(vault),
+        Some(anchor) => TablesFrom::Anchored { vault, anchor },
+        None => TablesFrom::Vault(vault),
     }
 }
 
-fn engine(place: &Place) -> Result<Engine, Failure> {
+fn engine(place: &TablesFrom) -> Result<Engine, Failure> {
     Ok(match place {
-        Place::Demo => Engine::demo()?,
-        Place::Vault(path) => Engine::open(path)?,
-        Place::Anchored { vault, anchor } => Engine::open_anchored(vault, anchor)?,
+        TablesFrom::Demo => Engine::demo()?,
+        TablesFrom::Vault(path) => Engine::open(path)?,
+        TablesFrom::Anchored { vault, anchor } => Engine::open_anchored(vault, anchor)?,
     })
 }
 
 fn open(
-    place: &Place,
+    place: &TablesFrom,
     asker: &Asker,
     resources: Resources,
     placed: Placing<'_>,

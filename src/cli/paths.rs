@@ -13,7 +13,7 @@ use std::path::Path;
 use hushql::visible;
 
 use super::commands::{self, Complements};
-use super::lex::{self, Kind};
+use super::lex::{self, TokenKind};
 
 /// The paths that complete the end of a line, and where the path begins; `None` where no file is meant. `before` holds the
 /// earlier lines of the statement.
@@ -50,9 +50,9 @@ fn path_in<'a>(before: &str, typed: &'a str) -> Option<&'a str> {
     }
     let whole = format!("{before}\n{typed}");
     let pieces = lex::pieces(&whole);
-    if let Some(last) = pieces.last().filter(|last| last.open && last.kind == Kind::Text) {
+    if let Some(last) = pieces.last().filter(|last| last.open && last.kind == TokenKind::Text) {
         let path = last.text.strip_prefix('\'')?;
-        let mut words = pieces.iter().rev().skip(1).filter(|piece| piece.kind != Kind::Space);
+        let mut words = pieces.iter().rev().skip(1).filter(|piece| piece.kind != TokenKind::Space);
         let is_location =
             words.next().is_some_and(|piece| piece.text.eq_ignore_ascii_case("LOCATION"));
         let is_path = is_location && !path.contains(['\'', '\n']) && typed.ends_with(path);

@@ -17,7 +17,7 @@ use hushql::{Answer, Output, Receipt, visible};
 
 use super::failure::Failure;
 use super::pager::Screen;
-use super::table::Frame;
+use super::table::TableFrame;
 use super::view::View;
 use super::{json, pager, plain, table};
 
@@ -318,8 +318,8 @@ impl Printer {
     }
 
     /// What a table shows, and how.
-    pub(super) fn frame(self) -> Frame {
-        Frame {
+    pub(super) fn frame(self) -> TableFrame {
+        TableFrame {
             width: self.screen.map(|screen| screen.width),
             // Elsewhere than on a terminal, nothing is left out; neither is it where it can be paged.
             most: self.rows.filter(|_| self.screen.is_some() && self.pager.is_none()),

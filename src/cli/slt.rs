@@ -34,7 +34,7 @@ use sqllogictest::{
 use super::arguments::Stage;
 use super::failure::Failure;
 use super::print::Printer;
-use super::view::{Cell, Kind, View};
+use super::view::{Cell, ColumnFormat, View};
 
 /// The analyst of records without a `connection`.
 const ANALYST: &str = "slt";
@@ -48,7 +48,7 @@ pub(super) async fn run(
     resources: &Resources,
     printer: Printer,
 ) -> Result<u8, Failure> {
-    let mut total = Tally::default();
+    let mut total = RecordTally::default();
     for file in files {
         let engine = engine(stage).await?.with_resources(resources.clone())?;
         let tally = suite(file, Sessions::new(engine, stage), printer).await;
@@ -131,12 +131,12 @@ impl Sessions {
 
 /// The number of records that passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Tally {
+struct RecordTally {
     passed: u32,
     failed: u32,
 }
 
-impl Tally {
+impl RecordTally {
     fn add(&mut self, other: Self) {
         self.passed = self.passed.saturating_add(other.passed);
         self.failed = self.failed.saturating_add(other.failed);
@@ -147,14 +147,14 @@ impl Tally {
     }
 }
 
-impl std::fmt::Display for Tally {
+impl std::fmt::Display for RecordTally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} passed, {} failed", self.passed, self.failed)
     }
 }
 
-async fn suite(file: &Path, sessions: Sessions, printer: Printer) -> Tally {
-    let mut tally = Tally::default();
+async fn suite(file: &Path, sessions: Sessions, printer: Printer) -> RecordTally {
+    let mut tally = RecordTally::default();
     let records = match records(file) {
         Ok(records) => records,
         Err(sentence) => {
@@ -275,9 +275,9 @@ impl AsyncDB for Database {
 
 fn rows(view: &View) -> DBOutput<DefaultColumnType> {
     let types = view.columns.iter().map(|column| match column.kind {
-        Kind::Integer => DefaultColumnType::Integer,
-        Kind::Number => DefaultColumnType::FloatingPoint,
-        Kind::Time | Kind::Text => DefaultColumnType::Text,
+        ColumnFormat::Integer => DefaultColumnType::Integer,
+        ColumnFormat::Number => DefaultColumnType::FloatingPoint,
+        ColumnFormat::Time | ColumnFormat::Text => DefaultColumnType::Text,
     });
     let text = |cell: &Cell| match cell.text() {
         "" => "(empty)".to_owned(),

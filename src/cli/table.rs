@@ -21,7 +21,7 @@ use hushql::privacy::Spend;
 use hushql::visible;
 
 use super::plain;
-use super::view::{Cell, Column, Kind, View, percent};
+use super::view::{AnswerColumn, Cell, ColumnFormat, View, percent};
 
 /// The longest value in one line; longer values, such as domains of many words, continue in a second one.
 const WIDEST: u16 = 72;
@@ -36,7 +36,7 @@ const NUMBER: usize = 30;
 
 /// What a table shows of an answer: of more than `most` rows, the first and the last ones.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Frame {
+pub(super) struct TableFrame {
     /// The width of the terminal.
     pub(super) width: Option<u16>,
     /// The most rows that are shown.
@@ -46,7 +46,7 @@ pub(super) struct Frame {
 }
 
 /// An answer as a table, and a line for each winner below it.
-pub(super) fn table(view: &View, frame: Frame) -> String {
+pub(super) fn table(view: &View, frame: TableFrame) -> String {
     let header = header(view);
     let count = view.rows.len();
     let [first, last] = shown(count, frame.most);
@@ -149,16 +149,18 @@ fn with_margins(view: &View, row: usize) -> Vec<String> {
 /// A cell and its error margin, if that is known; NULL has none.
 fn with_margin(view: &View, column: usize, row: usize) -> Vec<String> {
     let cell = view.rows.get(row).and_then(|cells| cells.get(column)).unwrap_or(&Cell::Null);
-    let Some(Column { kind, margin, .. }) = view.columns.get(column) else { return Vec::new() };
+    let Some(AnswerColumn { kind, margin, .. }) = view.columns.get(column) else {
+        return Vec::new();
+    };
     let Some(margin) = margin else { return vec![cell.text().to_owned()] };
     let error = margin.errors.get(row).copied().flatten();
     vec![shown_with(*kind, cell, error), error.map_or_else(String::new, visible::rounded)]
 }
 
 /// A cell as it is shown beside its error.
-pub(super) fn shown_with(kind: Kind, cell: &Cell, error: Option<f64>) -> String {
+pub(super) fn shown_with(kind: ColumnFormat, cell: &Cell, error: Option<f64>) -> String {
     match error {
-        Some(error) if kind == Kind::Number => supported(cell.text(), error).into_owned(),
+        Some(error) if kind == ColumnFormat::Number => supported(cell.text(), error).into_owned(),
         Some(_) | None => cell.text().to_owned(),
     }
 }
@@ -231,7 +233,7 @@ fn with_neat_amounts(text: &str, neat: fn(Spend) -> Spend) -> String {
 
 /// A bordered table; a column is a title and whether it is aligned to the right. Words are broken only where the terminal is not wide
 /// enough for them.
-pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], frame: Frame) -> String {
+pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], frame: TableFrame) -> String {
     let word = whole_words(header, rows, frame.width);
     let roomy = drawn(header, rows, frame, word);
     let fits = |width: u16| roomy.lines().all(|line| line.chars().count() <= usize::from(width));
@@ -262,7 +264,12 @@ fn least<'a>(title: &str, cells: impl Iterator<Item = &'a str>, right: bool, wor
 }
 
 /// A table that breaks no numbers, no short words of titles, and no words of cells up to this length.
-fn drawn(header: &[(String, bool)], rows: &[Vec<String>], frame: Frame, word: usize) -> String {
+fn drawn(
+    header: &[(String, bool)],
+    rows: &[Vec<String>],
+    frame: TableFrame,
+    word: usize,
+) -> String {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED);
     if let Some(width) = frame.width {
@@ -326,7 +333,7 @@ fn separated(view: &View, by: &str, safe: bool, errors: bool) -> String {
         Cell::Number(_) | Cell::Boolean(_) => field(cell.text()),
     };
     let mut text = String::new();
-    let margin = |column: &Column| column.margin.clone().filter(|_| errors);
+    let margin = |column: &AnswerColumn| column.margin.clone().filter(|_| errors);
     let header = view.columns.iter().flat_map(|column| {
         let error = margin(column).map(|_| name(&format!("{}_error", column.name)));
         std::iter::once(name(&column.name)).chain(error)
@@ -367,18 +374,18 @@ fn field(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::view::{Kind, Margin};
+    use super::super::view::{ColumnFormat, Margin};
     use super::*;
 
-    const ALL: Frame = Frame { width: None, most: None, ascii: false };
+    const ALL: TableFrame = TableFrame { width: None, most: None, ascii: false };
 
     fn view() -> View {
         let margin = Some(Margin { errors: vec![Some(2.9957), None], confidence: 0.95 });
         let text = |value: &str| Cell::Text(value.to_owned());
         View {
             columns: vec![
-                Column { name: "status".to_owned(), kind: Kind::Text, margin: None },
-                Column { name: "n".to_owned(), kind: Kind::Integer, margin },
+                AnswerColumn { name: "status".to_owned(), kind: ColumnFormat::Text, margin: None },
+                AnswerColumn { name: "n".to_owned(), kind: ColumnFormat::Integer, margin },
             ],
             rows: vec![
                 vec![text("Divorced, \"or\" so"), Cell::Number("4440".to_owned())],
@@ -403,8 +410,10 @@ mod tests {
     #[test]
     fn nothing_and_winners_are_said_below() {
         let winners = vec!["status: within 4.94 of the best (95 %)".to_owned()];
-        let text =
-            table(&View { rows: Vec::new(), winners, ..view() }, Frame { width: Some(80), ..ALL });
+        let text = table(
+            &View { rows: Vec::new(), winners, ..view() },
+            TableFrame { width: Some(80), ..ALL },
+        );
         assert!(text.ends_with("\n(no rows)\nstatus: within 4.94 of the best (95 %)"), "{text}");
     }
 
@@ -437,7 +446,11 @@ mod tests {
         assert_eq!(spent("ε = 0.333333333"), "ε = 0.333333333");
         assert_eq!(left("ε"), "ε");
         let text = |text: &str| Cell::Text(text.to_owned());
-        let column = |name: &str| Column { name: name.to_owned(), kind: Kind::Text, margin: None };
+        let column = |name: &str| AnswerColumn {
+            name: name.to_owned(),
+            kind: ColumnFormat::Text,
+            margin: None,
+        };
         let mut budgets = View {
             columns: ["spent", "left", "other"].map(column).into(),
             rows: vec![vec![
@@ -454,17 +467,20 @@ mod tests {
     #[test]
     fn what_is_wider_than_the_terminal_has_a_line_for_each_cell() {
         let number = |at: usize| Cell::Number(format!("{at}23456789012345.5"));
-        let column =
-            |at: usize| Column { name: format!("c{at}"), kind: Kind::Number, margin: None };
+        let column = |at: usize| AnswerColumn {
+            name: format!("c{at}"),
+            kind: ColumnFormat::Number,
+            margin: None,
+        };
         let wide = View {
             columns: (1..5).map(column).collect(),
             rows: vec![(1..5).map(number).collect()],
             winners: Vec::new(),
         };
-        let at = |width| table(&wide, Frame { width: Some(width), ..ALL });
+        let at = |width| table(&wide, TableFrame { width: Some(width), ..ALL });
         assert!(at(60).starts_with("─[ row 1 ]─\nc1  123456789012345.5\n"), "{}", at(60));
         assert!(at(81).starts_with('┌'), "{}", at(81));
-        let ascii = table(&wide, Frame { ascii: true, ..ALL });
+        let ascii = table(&wide, TableFrame { ascii: true, ..ALL });
         assert!(ascii.is_ascii() && ascii.starts_with("+---"), "{ascii}");
     }
 
@@ -475,7 +491,7 @@ mod tests {
             [("a long text".to_owned(), false), ("a long title of numbers".to_owned(), true)];
         let row = vec!["word ".repeat(9), "1234567890.123456789".to_owned()];
         for width in [10, 30, 40, 80] {
-            let frame = Frame { width: Some(width), ..ALL };
+            let frame = TableFrame { width: Some(width), ..ALL };
             let text = grid(&header, std::slice::from_ref(&row), frame);
             assert!(text.contains("1234567890.123456789"), "{width}\n{text}");
         }
@@ -492,7 +508,7 @@ mod tests {
         ];
         let row = row.map(str::to_owned).to_vec();
         for width in [80, 100, 120] {
-            let frame = Frame { width: Some(width), ..ALL };
+            let frame = TableFrame { width: Some(width), ..ALL };
             let text = grid(&header, std::slice::from_ref(&row), frame);
             for word in row.iter().flat_map(|cell| cell.split(' ')) {
                 assert!(text.contains(word), "{width}: {word}\n{text}");
@@ -504,7 +520,7 @@ mod tests {
         let text = grid(
             &header,
             &[vec!["notwithstanding".to_owned(); 12]],
-            Frame { width: Some(80), ..ALL },
+            TableFrame { width: Some(80), ..ALL },
         );
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
@@ -513,19 +529,21 @@ mod tests {
     fn of_many_rows_the_first_and_the_last_are_shown() {
         let rows = (0..501).map(|i| vec![Cell::Text(format!("r{i}")), Cell::Number(i.to_string())]);
         let margin = None;
-        let columns = [("k", Kind::Text), ("n", Kind::Integer)];
-        let columns = columns.map(|(name, kind)| Column {
+        let columns = [("k", ColumnFormat::Text), ("n", ColumnFormat::Integer)];
+        let columns = columns.map(|(name, kind)| AnswerColumn {
             name: name.to_owned(),
             kind,
             margin: margin.clone(),
         });
         let many = View { columns: columns.into(), rows: rows.collect(), winners: Vec::new() };
-        let text = table(&many, Frame { width: Some(80), most: Some(5), ..ALL });
+        let text = table(&many, TableFrame { width: Some(80), most: Some(5), ..ALL });
         let cells: Vec<&str> =
             text.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
         assert_eq!(cells, ["k", "r0", "r1", "r2", "…", "r499", "r500", "of"], "{text}");
         assert!(text.ends_with("\n(5 of 501 rows; \\rows all shows all)"), "{text}");
-        assert!(!table(&many, Frame { width: Some(80), most: Some(501), ..ALL }).contains('…'));
+        assert!(
+            !table(&many, TableFrame { width: Some(80), most: Some(501), ..ALL }).contains('…')
+        );
         assert_eq!(expanded(&many, Some(2)).lines().count(), 8);
         assert_eq!(expanded(&many, None).lines().count(), 3 * 501);
     }
@@ -569,8 +587,8 @@ mod tests {
         let text = |value: &str| Cell::Text(value.to_owned());
         let hostile = View {
             columns: vec![
-                Column { name: "=1+1".to_owned(), kind: Kind::Text, margin: None },
-                Column { name: "n".to_owned(), kind: Kind::Integer, margin: None },
+                AnswerColumn { name: "=1+1".to_owned(), kind: ColumnFormat::Text, margin: None },
+                AnswerColumn { name: "n".to_owned(), kind: ColumnFormat::Integer, margin: None },
             ],
             rows: ["=HYPERLINK(\"x\")", "+1", "-1", "@x", "\t=1", "\r=1", "＝1", "a=1", "'=1"]
                 .iter()

@@ -18,7 +18,7 @@ use hushql::{AccuracyKind, Answer};
 #[derive(Debug)]
 pub(super) struct View {
     /// The columns, in order.
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<AnswerColumn>,
     /// The rows; each as long as `columns`.
     pub(super) rows: Vec<Vec<Cell>>,
     /// One line about the accuracy of each winner.
@@ -27,18 +27,18 @@ pub(super) struct View {
 
 /// One column of an answer.
 #[derive(Debug)]
-pub(super) struct Column {
+pub(super) struct AnswerColumn {
     /// Its name.
     pub(super) name: String,
     /// Whether it contains numbers.
-    pub(super) kind: Kind,
+    pub(super) kind: ColumnFormat,
     /// The error margins of its values.
     pub(super) margin: Option<Margin>,
 }
 
 /// The kinds of columns, which have different formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnFormat {
     /// Whole numbers.
     Integer,
     /// Other numbers.
@@ -49,7 +49,7 @@ pub(super) enum Kind {
     Text,
 }
 
-impl Kind {
+impl ColumnFormat {
     /// Whether its values are numbers.
     pub(super) fn is_numeric(self) -> bool {
         matches!(self, Self::Integer | Self::Number)
@@ -94,7 +94,7 @@ impl View {
     /// Reads an answer.
     pub(super) fn for_answer(answer: &Answer) -> Result<Self, ArrowError> {
         let schema = answer.schema();
-        let columns = schema.fields().iter().enumerate().map(|(i, field)| Column {
+        let columns = schema.fields().iter().enumerate().map(|(i, field)| AnswerColumn {
             name: field.name().clone(),
             kind: kind(field.data_type()),
             margin: margin(answer, i, field.name()),
@@ -115,12 +115,12 @@ impl View {
 }
 
 /// The kind of a column with values of a type.
-pub(super) fn kind(data_type: &DataType) -> Kind {
+pub(super) fn kind(data_type: &DataType) -> ColumnFormat {
     match data_type {
-        data_type if data_type.is_integer() => Kind::Integer,
-        data_type if data_type.is_numeric() => Kind::Number,
-        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => Kind::Time,
-        _ => Kind::Text,
+        data_type if data_type.is_integer() => ColumnFormat::Integer,
+        data_type if data_type.is_numeric() => ColumnFormat::Number,
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => ColumnFormat::Time,
+        _ => ColumnFormat::Text,
     }
 }
 

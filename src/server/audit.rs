@@ -24,10 +24,10 @@ use super::statement_kind::holds_password;
 
 /// The log.
 #[derive(Debug)]
-pub(super) struct Audit(Mutex<Log>);
+pub(super) struct Audit(Mutex<AuditLog>);
 
 #[derive(Debug)]
-struct Log {
+struct AuditLog {
     file: File,
     /// The hash of the last line.
     before: String,
@@ -77,7 +77,7 @@ impl Audit {
                 file.write_all(b"\n")?;
             }
         }
-        Ok(Self(Mutex::new(Log { file, before, whole: None })))
+        Ok(Self(Mutex::new(AuditLog { file, before, whole: None })))
     }
 
     /// Writes down a statement of a role, or of the owner.
@@ -117,12 +117,12 @@ impl Audit {
         }))
     }
 
-    fn log(&self) -> MutexGuard<'_, Log> {
+    fn log(&self) -> MutexGuard<'_, AuditLog> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Log {
+impl AuditLog {
     /// Appends a line, whole or not at all.
     fn append(&mut self, mut line: Value) -> io::Result<()> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

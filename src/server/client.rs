@@ -13,7 +13,7 @@ use hushql::{Answer, Error, PreparedQuery, Session, Value};
 use tokio::task::JoinHandle;
 
 use super::connections::{House, Seat, count};
-use super::encode::{Encoded, Table};
+use super::encode::{EncodedRows, EncodedTable};
 use super::failure::said;
 use super::reply::{Reply, Said};
 use super::statement_kind::SETTINGS;
@@ -57,11 +57,11 @@ pub(super) struct Statement {
 
 /// What a portal runs.
 #[derive(Debug, Clone)]
-pub(super) enum Source {
+pub(super) enum PortalSource {
     /// A query that was checked and quoted.
     Query(Box<PreparedQuery>),
     /// Rows that cost nothing and are there.
-    Rows { table: Table, tag: &'static str },
+    Rows { table: EncodedTable, tag: &'static str },
     /// Any other statement.
     Text(String),
 }
@@ -70,7 +70,7 @@ pub(super) enum Source {
 #[derive(Debug)]
 pub(super) struct Portal {
     pub(super) sql: String,
-    pub(super) source: Source,
+    pub(super) source: PortalSource,
     /// Its columns; `None` where it has none.
     pub(super) schema: Option<SchemaRef>,
     pub(super) formats: Vec<i16>,
@@ -81,7 +81,7 @@ pub(super) struct Portal {
 /// An answer that is there.
 #[derive(Debug)]
 pub(super) struct Stored {
-    pub(super) rows: Encoded,
+    pub(super) rows: EncodedRows,
     pub(super) tag: &'static str,
     /// The rows that were sent.
     pub(super) sent: usize,

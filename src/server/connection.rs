@@ -22,7 +22,7 @@ use super::message::{self, Broken, Message, Startup, first_of_log_in};
 use super::reply::{Reply, Said};
 use super::simple::{self, said_of};
 use super::socket::{Channel, Socket};
-use super::statement_kind::{Kind, SETTINGS, kind};
+use super::statement_kind::{SETTINGS, StatementKind, kind};
 
 /// The time in which somebody has to have logged in.
 const TO_LOG_IN: Duration = Duration::from_secs(15);
@@ -40,20 +40,20 @@ pub(super) enum From {
 }
 
 /// Why a connection ends before its time.
-enum End {
+enum ConnectionEnd {
     /// It has ended.
     Gone,
     /// It ends with this message.
     Fatal(Said),
 }
 
-impl std::convert::From<io::Error> for End {
+impl std::convert::From<io::Error> for ConnectionEnd {
     fn from(_: io::Error) -> Self {
         Self::Gone
     }
 }
 
-impl std::convert::From<Broken> for End {
+impl std::convert::From<Broken> for ConnectionEnd {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::Ended => Self::Gone,
@@ -114,11 +114,11 @@ pub(super) fn serve(house: &Arc<House>, socket: Socket, from: From) {
 }
 
 /// Says the last words of a connection, if there are any.
-fn leave(house: &House, channel: &mut BufReader<Channel>, ended: Result<(), End>) {
+fn leave(house: &House, channel: &mut BufReader<Channel>, ended: Result<(), ConnectionEnd>) {
     let last = match ended {
-        Err(End::Fatal(said)) => said,
-        Err(End::Gone) if house.is_stopping() => said("57P01", "the server is stopping"),
-        Ok(()) | Err(End::Gone) => return,
+        Err(ConnectionEnd::Fatal(said)) => said,
+        Err(ConnectionEnd::Gone) if house.is_stopping() => said("57P01", "the server is stopping"),
+        Ok(()) | Err(ConnectionEnd::Gone) => return,
     };
     // Whoever has gone does not hear them.
     let _ = fatal(channel.get_mut(), &last);
@@ -147,7 +147,7 @@ fn admitted(
     channel: &mut BufReader<Channel>,
     (parameters, minor): (&[(String, String)], i32),
     from: From,
-) -> Result<Desk, End> {
+) -> Result<Desk, ConnectionEnd> {
     let parameter = |name: &str| {
         let found = parameters.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
@@ -166,12 +166,12 @@ fn admitted(
         From::Owner if user == "owner" => (house.engine.owner(), None),
         From::Owner => {
             let message = "this socket is the owner's alone";
-            return Err(End::Fatal(hinted("28000", message, "psql -U owner")));
+            return Err(ConnectionEnd::Fatal(hinted("28000", message, "psql -U owner")));
         }
         From::Network => {
             if house.needs_tls && !channel.get_ref().is_secured() {
                 let message = "this server takes log-ins over TLS only";
-                return Err(End::Fatal(hinted(
+                return Err(ConnectionEnd::Fatal(hinted(
                     "28000",
                     message,
                     "sslmode=require, or verify-full",
@@ -184,12 +184,12 @@ fn admitted(
         && !house.seated(&seat, role)
     {
         let message = "the server, or this role, has as many connections as it may have";
-        return Err(End::Fatal(said("53300", message)));
+        return Err(ConnectionEnd::Fatal(said("53300", message)));
     }
     let database = parameter("database").unwrap_or(&user);
     if database != DATABASE && database != user {
         let message = format!("there is no database {database}");
-        return Err(End::Fatal(hinted("3D000", message, format!("dbname={DATABASE}"))));
+        return Err(ConnectionEnd::Fatal(hinted("3D000", message, format!("dbname={DATABASE}"))));
     }
     let mut desk = Desk::new(Arc::clone(house), seat, session, role);
     desk.reply = reply;
@@ -229,8 +229,8 @@ fn log_in(
     channel: &mut BufReader<Channel>,
     role: &str,
     reply: &mut Reply,
-) -> Result<Session, End> {
-    let lost = || End::Fatal(said("58030", "the vault cannot be read"));
+) -> Result<Session, ConnectionEnd> {
+    let lost = || ConnectionEnd::Fatal(said("58030", "the vault cannot be read"));
     let mut log_in = house.engine.log_in(role).map_err(|_| lost())?;
     let tls = house.tls.as_ref().filter(|_| channel.get_ref().is_secured());
     if let Some(certificate) = tls.and_then(|tls| tls.certificate.clone()) {
@@ -242,7 +242,7 @@ fn log_in(
     let address = channel.get_ref().address();
     let refused = |error: Error| {
         count(&house.counts.failed_log_ins);
-        End::Fatal(said("28P01", error.to_string()))
+        ConnectionEnd::Fatal(said("28P01", error.to_string()))
     };
     // What is wrong with such a message follows from the message alone. No password was tried, and nothing of it is written down.
     let answer = log_in.first(&mechanism, &first).map_err(refused)?;
@@ -254,7 +254,7 @@ fn log_in(
     let Some(turn) = house.turn(seat, deadline, &|| waiting.has_ended()) else {
         count(&house.counts.refused_connections);
         let message = "too many log-ins of this address failed or wait: try again later";
-        return Err(End::Fatal(said("53300", message)));
+        return Err(ConnectionEnd::Fatal(said("53300", message)));
     };
     match log_in.finish(&last) {
         Ok((answer, session)) => {
@@ -272,15 +272,15 @@ fn log_in(
 }
 
 /// The next part of a log-in.
-fn password(channel: &mut impl Read) -> Result<Vec<u8>, End> {
+fn password(channel: &mut impl Read) -> Result<Vec<u8>, ConnectionEnd> {
     match message::next(channel, message::LONGEST_BEFORE_LOG_IN)? {
         Message::Password(body) => Ok(body),
-        _ => Err(End::Fatal(said("08P01", "a log-in goes on"))),
+        _ => Err(ConnectionEnd::Fatal(said("08P01", "a log-in goes on"))),
     }
 }
 
 /// Takes over the settings that a client begins with.
-fn settings(desk: &mut Desk, parameters: &[(String, String)]) -> Result<(), End> {
+fn settings(desk: &mut Desk, parameters: &[(String, String)]) -> Result<(), ConnectionEnd> {
     let options = parameters.iter().filter(|(name, _)| name == "options");
     let options: Vec<(String, String)> = options
         .flat_map(|(_, value)| value.split_whitespace())
@@ -294,7 +294,7 @@ fn settings(desk: &mut Desk, parameters: &[(String, String)]) -> Result<(), End>
                 .contains(&value.trim_matches('\'').to_lowercase().as_str())
         {
             let message = "texts are UTF-8 here";
-            return Err(End::Fatal(hinted("22023", message, "client_encoding=UTF8")));
+            return Err(ConnectionEnd::Fatal(hinted("22023", message, "client_encoding=UTF8")));
         }
         let kept =
             ["application_name", "hushql.accuracy", "client_min_messages", "extra_float_digits"];
@@ -308,12 +308,12 @@ fn settings(desk: &mut Desk, parameters: &[(String, String)]) -> Result<(), End>
 }
 
 /// Answers messages until there are no more.
-fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), End> {
+fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), ConnectionEnd> {
     // After an error in a series of messages, the rest of it is passed over.
     let mut skips = false;
     loop {
         if desk.house.is_stopping() {
-            return Err(End::Fatal(said("57P01", "the server is stopping")));
+            return Err(ConnectionEnd::Fatal(said("57P01", "the server is stopping")));
         }
         let message = message::next(channel, message::LONGEST)?;
         match &message {
@@ -323,7 +323,7 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), End> {
             | Message::Parse { .. }
             | Message::Bind(_)
             | Message::Describe(..)
-            | Message::Execute { .. } => desk.may_go_on().map_err(End::Fatal)?,
+            | Message::Execute { .. } => desk.may_go_on().map_err(ConnectionEnd::Fatal)?,
             _ => {}
         }
         let done = match message {
@@ -370,7 +370,7 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), End> {
             // A client that was refused its COPY may still send what it was going to copy.
             Message::CopyIn => Ok(()),
             Message::Password(_) => {
-                return Err(End::Fatal(said("08P01", "somebody is logged in already")));
+                return Err(ConnectionEnd::Fatal(said("08P01", "somebody is logged in already")));
             }
         };
         if let Err((failed, sql)) = done {
@@ -390,5 +390,5 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), End> {
 
 /// Whether a portal was declared as a cursor, which lasts.
 fn is_cursor(sql: &str) -> bool {
-    matches!(kind(sql), Kind::Declare(..))
+    matches!(kind(sql), StatementKind::Declare(..))
 }

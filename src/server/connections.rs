@@ -47,7 +47,7 @@ impl Limits {
 
 /// Numbers of events since the server began.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct ServerCounts {
     pub(super) connections: AtomicU64,
     pub(super) refused_connections: AtomicU64,
     pub(super) failed_log_ins: AtomicU64,
@@ -70,7 +70,7 @@ pub(super) struct House {
     pub(super) needs_tls: bool,
     pub(super) limits: Limits,
     pub(super) audit: Option<Audit>,
-    pub(super) counts: Counts,
+    pub(super) counts: ServerCounts,
     pub(super) stopping: AtomicBool,
     guests: Mutex<HashMap<i32, Guest>>,
     turns: Turns,
@@ -154,7 +154,7 @@ impl House {
             needs_tls,
             limits,
             audit,
-            counts: Counts::default(),
+            counts: ServerCounts::default(),
             stopping: AtomicBool::new(false),
             guests: Mutex::default(),
             turns: Turns::default(),

@@ -4,12 +4,12 @@
 //! text   a<tab>\N      csv   "a,b",      binary   PGCOPY…, and for each row: 2 columns, 8 bytes …, -1 for NULL
 //! ```
 
-use super::encode::{self, Table, Unencoded, texts};
+use super::encode::{self, EncodedTable, Unencoded, texts};
 use super::reply::Reply;
 use super::statement_kind::Copied;
 
 /// Writes all lines, and ends the copy.
-pub(super) fn write(table: &Table, how: Copied, reply: &mut Reply) -> Result<(), Unencoded> {
+pub(super) fn write(table: &EncodedTable, how: Copied, reply: &mut Reply) -> Result<(), Unencoded> {
     let (is_csv, has_header) = match how {
         Copied::Binary => return binary(table, reply),
         Copied::Csv { has_header } => (true, has_header),
@@ -35,7 +35,7 @@ const END: [u8; 2] = [0xff, 0xff];
 /// The bytes before the columns of a row in its own message: a letter and a length.
 const HEAD: usize = 5;
 
-fn binary(table: &Table, reply: &mut Reply) -> Result<(), Unencoded> {
+fn binary(table: &EncodedTable, reply: &mut Reply) -> Result<(), Unencoded> {
     let columns = table.schema.fields().len();
     let rows = encode::rows(table, &vec![1; columns])?;
     reply.copy_begins(columns, true);
@@ -117,7 +117,7 @@ mod tests {
             ("city", Arc::new(StringArray::from(vec!["Rome", ""]))),
         ];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
-        let table = Table { schema: batch.schema(), batches: vec![batch] };
+        let table = EncodedTable { schema: batch.schema(), batches: vec![batch] };
         let mut reply = Reply::default();
         write(&table, Copied::Binary, &mut reply).unwrap();
         let bytes = reply.take();

@@ -20,7 +20,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use hushql::{Answer, Receipt};
 
 use super::numeric;
-use super::reply::{Column, Reply};
+use super::reply::{Reply, ReplyColumn};
 use super::timestamp;
 
 /// Why an answer cannot be encoded. It is a bug; whoever asked learns what they learn of every failure after a charge.
@@ -89,12 +89,12 @@ pub(super) fn kind(data_type: &DataType) -> (u32, i16, DataType) {
 
 /// Rows that are to be encoded.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(super) struct EncodedTable {
     pub(super) schema: SchemaRef,
     pub(super) batches: Vec<RecordBatch>,
 }
 
-impl Table {
+impl EncodedTable {
     /// The rows of an answer; if more columns are asked for, with a column of errors behind each column of numbers, and at the end, in each
     /// row the same, what the answer cost and what is left.
     pub(super) fn of(answer: &Answer, with_more: bool) -> Result<Self, Unencoded> {
@@ -178,23 +178,23 @@ pub(super) fn formats(given: &[i16], columns: usize) -> Result<Vec<i16>, &'stati
 }
 
 /// What a client is told of the columns.
-pub(super) fn columns(schema: &SchemaRef, formats: &[i16]) -> Vec<Column> {
+pub(super) fn columns(schema: &SchemaRef, formats: &[i16]) -> Vec<ReplyColumn> {
     let formats = formats.iter().copied().chain(std::iter::repeat(0));
     let columns = schema.fields().iter().zip(formats).map(|(field, format)| {
         let (kind, size, _) = kind(field.data_type());
-        Column { name: field.name().clone(), kind, size, format }
+        ReplyColumn { name: field.name().clone(), kind, size, format }
     });
     columns.collect()
 }
 
 /// Encoded rows, each a message.
 #[derive(Debug, Default)]
-pub(super) struct Encoded {
+pub(super) struct EncodedRows {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Encoded {
+impl EncodedRows {
     /// The number of rows.
     pub(super) fn rows(&self) -> usize {
         self.ends.len()
@@ -214,13 +214,13 @@ impl Encoded {
 }
 
 /// Encodes all rows.
-pub(super) fn rows(table: &Table, formats: &[i16]) -> Result<Encoded, Unencoded> {
-    let mut encoded = Encoded::default();
+pub(super) fn rows(table: &EncodedTable, formats: &[i16]) -> Result<EncodedRows, Unencoded> {
+    let mut encoded = EncodedRows::default();
     let mut reply = Reply::default();
     let mut cells = Vec::new();
     for batch in &table.batches {
         let columns = batch.columns().iter().zip(formats);
-        let columns = columns.map(|(column, format)| Cells::of(column, *format == 1));
+        let columns = columns.map(|(column, format)| CellWriter::of(column, *format == 1));
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         for row in 0..batch.num_rows() {
             cells.clear();
@@ -240,7 +240,7 @@ pub(super) fn texts(
     batch: &RecordBatch,
     mut with: impl FnMut(&[Option<Vec<u8>>]),
 ) -> Result<(), Unencoded> {
-    let columns = batch.columns().iter().map(|column| Cells::of(column, false));
+    let columns = batch.columns().iter().map(|column| CellWriter::of(column, false));
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
     for row in 0..batch.num_rows() {
         let cells = columns.iter().map(|column| {
@@ -258,7 +258,7 @@ pub(super) fn texts(
 }
 
 /// A column whose cells are written one by one.
-struct Cells {
+struct CellWriter {
     column: ArrayRef,
     nulls: Option<NullBuffer>,
     /// The cells as texts, where the type has no form of its own.
@@ -266,7 +266,7 @@ struct Cells {
     binary: bool,
 }
 
-impl Cells {
+impl CellWriter {
     fn of(column: &ArrayRef, binary: bool) -> Result<Self, Unencoded> {
         let (_, _, data_type) = kind(column.data_type());
         let column = match *column.data_type() == data_type {

@@ -13,15 +13,15 @@
 use hushql::{Error, Value, split_statements};
 
 use super::catalog;
-use super::client::{Desk, Failed, MOST_STATEMENTS, Portal, Source, Statement, Stored};
+use super::client::{Desk, Failed, MOST_STATEMENTS, Portal, PortalSource, Statement, Stored};
 use super::encode::{self, kinds, shown};
 use super::example::{examples, nearer};
 use super::failure::{after_charge, said};
-use super::message::{Bind, Named};
+use super::message::{Bind, StatementOrPortal};
 use super::parameters;
-use super::run::{Outcome, may_hold, may_store, run};
+use super::run::{StatementOutcome, may_hold, may_store, run};
 use super::simple::{answered, complete};
-use super::statement_kind::{self, Kind, kind};
+use super::statement_kind::{self, StatementKind, kind};
 use super::types;
 
 /// The most bytes of a prepared statement, and of all that a connection has.
@@ -96,7 +96,7 @@ pub(super) fn bind(desk: &mut Desk, bind: Bind) -> Result<(), Failed> {
         .map(|((kind, format), value)| parameters::value(*kind, *format, value.as_deref()))
         .collect::<Result<Vec<Value>, String>>()
         .map_err(|why| said("22P02", why))?;
-    if matches!(kind(&sql), Kind::Fetch { .. }) && results.contains(&1) {
+    if matches!(kind(&sql), StatementKind::Fetch { .. }) && results.contains(&1) {
         // The rows of a cursor are there as text; refused here, it does not move.
         return Err(said("0A000", "the rows of a cursor come as text").into());
     }
@@ -111,13 +111,13 @@ pub(super) fn bind(desk: &mut Desk, bind: Bind) -> Result<(), Failed> {
     Ok(())
 }
 
-type Sourced = (Source, Option<arrow::datatypes::SchemaRef>);
+type Sourced = (PortalSource, Option<arrow::datatypes::SchemaRef>);
 
 /// What a statement with these parameters runs, and its columns.
 fn source(desk: &mut Desk, sql: &str, values: Vec<Value>) -> Result<Sourced, Failed> {
     let is_plain = values.is_empty();
     match kind(sql) {
-        Kind::Query => {
+        StatementKind::Query => {
             let answered = if is_plain {
                 catalog::answer(desk, sql)?
             } else {
@@ -125,27 +125,27 @@ fn source(desk: &mut Desk, sql: &str, values: Vec<Value>) -> Result<Sourced, Fai
             };
             if let Some(table) = answered {
                 let schema = Some(table.schema.clone());
-                return Ok((Source::Rows { table, tag: "SELECT" }, schema));
+                return Ok((PortalSource::Rows { table, tag: "SELECT" }, schema));
             }
             let query = desk.prepare(sql, values)?;
             let schema = shown(&query.schema(), desk.with_errors());
-            Ok((Source::Query(Box::new(query)), Some(schema)))
+            Ok((PortalSource::Query(Box::new(query)), Some(schema)))
         }
         _ if !is_plain => Err(said("42P02", "only queries take parameters").into()),
-        Kind::Free | Kind::Setting(_) => match run(desk, sql)? {
-            Outcome::Rows { table, tag, .. } => {
+        StatementKind::Free | StatementKind::Setting(_) => match run(desk, sql)? {
+            StatementOutcome::Rows { table, tag, .. } => {
                 let schema = Some(table.schema.clone());
-                Ok((Source::Rows { table, tag }, schema))
+                Ok((PortalSource::Rows { table, tag }, schema))
             }
             _ => Err(said("XX000", "the server does not know this result").into()),
         },
-        Kind::Fetch { cursor, moves: false, .. } => {
+        StatementKind::Fetch { cursor, moves: false, .. } => {
             let portal = desk.portals.get(&cursor);
             let schema = portal.and_then(|portal| portal.schema.clone());
             let missing = || said("34000", format!("there is no cursor {cursor}"));
-            Ok((Source::Text(sql.to_owned()), Some(schema.ok_or_else(missing)?)))
+            Ok((PortalSource::Text(sql.to_owned()), Some(schema.ok_or_else(missing)?)))
         }
-        _ => Ok((Source::Text(sql.to_owned()), None)),
+        _ => Ok((PortalSource::Text(sql.to_owned()), None)),
     }
 }
 
@@ -169,14 +169,18 @@ fn described(
 }
 
 /// Says what a statement or a portal is like. Nothing is charged for it.
-pub(super) fn describe(desk: &mut Desk, named: Named, name: &str) -> Result<(), Failed> {
+pub(super) fn describe(
+    desk: &mut Desk,
+    named: StatementOrPortal,
+    name: &str,
+) -> Result<(), Failed> {
     match named {
-        Named::Statement => {
+        StatementOrPortal::Statement => {
             let Statement { sql, types } = statement(desk, name)?;
             // The columns do not depend on the values of parameters, but for their types.
             let values = examples(&types, &types::fractions(&sql));
             let schema = match kind(&sql) {
-                Kind::Query => catalog::columns(desk, &sql, &values)?,
+                StatementKind::Query => catalog::columns(desk, &sql, &values)?,
                 _ => None,
             };
             let schema = match schema {
@@ -189,7 +193,7 @@ pub(super) fn describe(desk: &mut Desk, named: Named, name: &str) -> Result<(), 
                 None => desk.reply.no_columns(),
             }
         }
-        Named::Portal => {
+        StatementOrPortal::Portal => {
             let Desk { portals, reply, .. } = desk;
             let Some(portal) = portals.get(name) else {
                 return Err(said("34000", format!("there is no portal {name}")).into());
@@ -215,20 +219,20 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
             (portal.sql.clone(), portal.source.clone(), portal.formats.clone());
         let schema = portal.schema.clone();
         let (table, tag) = match source {
-            Source::Rows { table, tag } => {
+            PortalSource::Rows { table, tag } => {
                 desk.record(&sql, "00000", None);
                 (table, tag)
             }
-            Source::Query(query) => {
+            PortalSource::Query(query) => {
                 let answer = desk.queried(async move { query.execute().await })?;
                 desk.record(&sql, "00000", Some(&answer));
                 answer.remarks().for_each(|remark| desk.notice(remark));
                 // The columns are those that were told: the settings may have changed since.
                 let fields = answer.schema().fields().len();
                 let with = schema.is_some_and(|schema| schema.fields().len() != fields);
-                (encode::Table::of(&answer, with).map_err(|_| after_charge())?, "SELECT")
+                (encode::EncodedTable::of(&answer, with).map_err(|_| after_charge())?, "SELECT")
             }
-            Source::Text(sql) => return text(desk, name, &sql),
+            PortalSource::Text(sql) => return text(desk, name, &sql),
         };
         let rows = encode::rows(&table, &formats).map_err(|_| after_charge())?;
         if let Some(portal) = desk.portals.get_mut(name) {
@@ -252,11 +256,11 @@ pub(super) fn execute(desk: &mut Desk, name: &str, limit: usize) -> Result<(), F
 /// Runs a statement that was told to have no columns.
 fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
     match run(desk, sql)? {
-        outcome @ (Outcome::Nothing
-        | Outcome::Done(_)
-        | Outcome::Declared(_)
-        | Outcome::Copied { .. }) => answered(desk, sql, outcome)?,
-        Outcome::Rows { table, tag, answer } => {
+        outcome @ (StatementOutcome::Nothing
+        | StatementOutcome::Done(_)
+        | StatementOutcome::Declared(_)
+        | StatementOutcome::Copied { .. }) => answered(desk, sql, outcome)?,
+        StatementOutcome::Rows { table, tag, answer } => {
             desk.record(sql, "00000", answer.as_ref());
             if let Some(answer) = &answer {
                 answer.remarks().for_each(|remark| desk.notice(remark));
@@ -272,7 +276,7 @@ fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
             }
             desk.reply.complete(&complete(tag, table.rows()));
         }
-        Outcome::Page { cursor, from, to, tag } => {
+        StatementOutcome::Page { cursor, from, to, tag } => {
             let Desk { portals, reply, .. } = desk;
             if let Some(stored) = portals.get(&cursor).and_then(|portal| portal.stored.as_ref()) {
                 reply.append(stored.rows.page(from, to));
@@ -282,16 +286,16 @@ fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
     }
     // What ran does not run again.
     if let Some(portal) = desk.portals.get_mut(name) {
-        portal.source = Source::Text(String::new());
+        portal.source = PortalSource::Text(String::new());
     }
     Ok(())
 }
 
 /// Forgets a statement or a portal; one that does not exist is no error.
-pub(super) fn close(desk: &mut Desk, named: Named, name: &str) {
+pub(super) fn close(desk: &mut Desk, named: StatementOrPortal, name: &str) {
     match named {
-        Named::Statement => drop(desk.statements.remove(name)),
-        Named::Portal => drop(desk.portals.remove(name)),
+        StatementOrPortal::Statement => drop(desk.statements.remove(name)),
+        StatementOrPortal::Portal => drop(desk.portals.remove(name)),
     }
     desk.reply.closed();
 }

@@ -54,7 +54,7 @@ pub(super) enum Startup {
 
 /// What a prepared statement or a portal is called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum StatementOrPortal {
     /// A prepared statement.
     Statement,
     /// A portal.
@@ -73,11 +73,11 @@ pub(super) enum Message {
     /// Makes a portal of a prepared statement and its parameters.
     Bind(Bind),
     /// Asks for columns.
-    Describe(Named, String),
+    Describe(StatementOrPortal, String),
     /// Runs a portal, for at most so many rows; 0 for all.
     Execute { portal: String, rows: usize },
     /// Forgets.
-    Close(Named, String),
+    Close(StatementOrPortal, String),
     /// Asks for what is ready.
     Flush,
     /// Ends a series of messages.
@@ -262,10 +262,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn named(&mut self) -> Result<Named, Broken> {
+    fn named(&mut self) -> Result<StatementOrPortal, Broken> {
         match self.bytes(1)? {
-            b"S" => Ok(Named::Statement),
-            b"P" => Ok(Named::Portal),
+            b"S" => Ok(StatementOrPortal::Statement),
+            b"P" => Ok(StatementOrPortal::Portal),
             _ => Err(Broken::Protocol("neither a statement nor a portal is named")),
         }
     }

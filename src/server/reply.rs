@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// A column of an answer, as a client is told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Column {
+pub(super) struct ReplyColumn {
     pub(super) name: String,
     /// The number of its type.
     pub(super) kind: u32,
@@ -136,10 +136,10 @@ impl Reply {
         self.message(b'N', |to| fields(to, severity, said));
     }
 
-    pub(super) fn columns(&mut self, columns: &[Column]) {
+    pub(super) fn columns(&mut self, columns: &[ReplyColumn]) {
         self.message(b'T', |to| {
             short(to, columns.len());
-            for Column { name, kind, size, format } in columns {
+            for ReplyColumn { name, kind, size, format } in columns {
                 text(to, name);
                 int(to, 0);
                 short(to, 0);

@@ -7,23 +7,23 @@ use std::sync::Arc;
 use hushql::{Answer, Explanation, Output};
 
 use super::catalog;
-use super::client::{Desk, Failed, MOST_HELD, MOST_PORTALS, Portal, Source, Stored};
-use super::encode::{self, Table};
+use super::client::{Desk, Failed, MOST_HELD, MOST_PORTALS, Portal, PortalSource, Stored};
+use super::encode::{self, EncodedTable};
 use super::failure::{after_charge, hinted, said};
 use super::run_texts::texts;
-use super::statement_kind::{Copied, Kind, SETTINGS, kind};
+use super::statement_kind::{Copied, SETTINGS, StatementKind, kind};
 
 /// The result of a statement.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum StatementOutcome {
     /// There was no statement.
     Nothing,
     /// A tag, such as `SET`.
     Done(String),
     /// Rows, and the word of their tag.
-    Rows { table: Table, tag: &'static str, answer: Option<Answer> },
+    Rows { table: EncodedTable, tag: &'static str, answer: Option<Answer> },
     /// Rows to be copied.
-    Copied { table: Table, how: Copied, answer: Option<Answer> },
+    Copied { table: EncodedTable, how: Copied, answer: Option<Answer> },
     /// A cursor, and the answer that it holds.
     Declared(Option<Answer>),
     /// Rows of a cursor, and the tag.
@@ -31,11 +31,11 @@ pub(super) enum Outcome {
 }
 
 /// Runs a statement.
-pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<Outcome, Failed> {
-    let done = |tag: &str| Ok(Outcome::Done(tag.to_owned()));
+pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<StatementOutcome, Failed> {
+    let done = |tag: &str| Ok(StatementOutcome::Done(tag.to_owned()));
     match kind(sql) {
-        Kind::Empty => Ok(Outcome::Nothing),
-        Kind::Begin => {
+        StatementKind::Empty => Ok(StatementOutcome::Nothing),
+        StatementKind::Begin => {
             desk.in_transaction = true;
             if !desk.knows_transactions {
                 desk.knows_transactions = true;
@@ -45,76 +45,76 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<Outcome, Failed> {
             }
             done("BEGIN")
         }
-        Kind::End(tag) => {
+        StatementKind::End(tag) => {
             desk.in_transaction = false;
             desk.portals.clear();
             done(tag)
         }
-        Kind::Savepoint(tag) => done(tag),
-        Kind::Set(name, value) => set(desk, &name, value),
-        Kind::Reset(name) => {
+        StatementKind::Savepoint(tag) => done(tag),
+        StatementKind::Set(name, value) => set(desk, &name, value),
+        StatementKind::Reset(name) => {
             match name {
                 Some(name) => drop(desk.settings.remove(&name)),
                 None => desk.settings.clear(),
             }
             done("RESET")
         }
-        Kind::Setting(name) => {
+        StatementKind::Setting(name) => {
             let value = match (name.as_str(), &desk.role) {
                 ("is_superuser", None) => "on".to_owned(),
                 (name, _) => desk.setting(name),
             };
             let table = texts(&[(&name, vec![value])])?;
-            Ok(Outcome::Rows { table, tag: "SHOW", answer: None })
+            Ok(StatementOutcome::Rows { table, tag: "SHOW", answer: None })
         }
         // Plans, sequences and temporary tables are nothing here: the rows of portals are paid for, and stay.
-        Kind::Discard(Some(tag)) => done(tag),
-        Kind::Discard(None) => {
+        StatementKind::Discard(Some(tag)) => done(tag),
+        StatementKind::Discard(None) => {
             desk.statements.clear();
             desk.portals.clear();
             desk.settings.clear();
             done("DISCARD ALL")
         }
-        Kind::Deallocate(name) => {
+        StatementKind::Deallocate(name) => {
             match name {
                 Some(name) => drop(desk.statements.remove(&name)),
                 None => desk.statements.clear(),
             }
             done("DEALLOCATE")
         }
-        Kind::Unlisten => done("UNLISTEN"),
-        Kind::Declare(name, query) => declare(desk, sql, name, &query),
-        Kind::Fetch { cursor, rows, moves } => fetch(desk, cursor, rows, moves),
-        Kind::Close(name) => {
+        StatementKind::Unlisten => done("UNLISTEN"),
+        StatementKind::Declare(name, query) => declare(desk, sql, name, &query),
+        StatementKind::Fetch { cursor, rows, moves } => fetch(desk, cursor, rows, moves),
+        StatementKind::Close(name) => {
             match name {
                 Some(name) => drop(desk.portals.remove(&name)),
                 None => desk.portals.clear(),
             }
             done("CLOSE CURSOR")
         }
-        Kind::Copy(query, how) => {
+        StatementKind::Copy(query, how) => {
             if let Some(table) = catalog::answer(desk, &query)? {
-                return Ok(Outcome::Copied { table, how, answer: None });
+                return Ok(StatementOutcome::Copied { table, how, answer: None });
             }
             let answer = query_answer(desk, &query)?;
             let table = shown(desk, &answer)?;
-            Ok(Outcome::Copied { table, how, answer: Some(answer) })
+            Ok(StatementOutcome::Copied { table, how, answer: Some(answer) })
         }
-        Kind::Query => {
+        StatementKind::Query => {
             if let Some(table) = catalog::answer(desk, sql)? {
-                return Ok(Outcome::Rows { table, tag: "SELECT", answer: None });
+                return Ok(StatementOutcome::Rows { table, tag: "SELECT", answer: None });
             }
             let answer = query_answer(desk, sql)?;
             let table = shown(desk, &answer)?;
-            Ok(Outcome::Rows { table, tag: "SELECT", answer: Some(answer) })
+            Ok(StatementOutcome::Rows { table, tag: "SELECT", answer: Some(answer) })
         }
-        Kind::Free | Kind::Other => {
+        StatementKind::Free | StatementKind::Other => {
             let tag = tag(sql);
             let (session, text) = (desk.session.clone(), sql.to_owned());
             match desk.charged(async move { session.execute(&text).await })? {
                 Output::Answer(answer) => {
-                    let table = Table::of(&answer, false).map_err(|_| after_charge())?;
-                    Ok(Outcome::Rows { table, tag, answer: Some(answer) })
+                    let table = EncodedTable::of(&answer, false).map_err(|_| after_charge())?;
+                    Ok(StatementOutcome::Rows { table, tag, answer: Some(answer) })
                 }
                 Output::Explanation(explanation) => explained(&explanation.to_string(), tag),
                 Output::ExplanationJson(explanation) => {
@@ -122,7 +122,7 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<Outcome, Failed> {
                 }
                 Output::Done(sentence) => {
                     desk.notice(sentence);
-                    Ok(Outcome::Done(words(sql)))
+                    Ok(StatementOutcome::Done(words(sql)))
                 }
                 _ => Err(said("XX000", "the server does not know this result").into()),
             }
@@ -137,14 +137,14 @@ fn query_answer(desk: &Desk, sql: &str) -> Result<Answer, Failed> {
 }
 
 /// The rows of an answer as this connection wants them.
-pub(super) fn shown(desk: &Desk, answer: &Answer) -> Result<Table, Failed> {
-    Ok(Table::of(answer, desk.with_errors()).map_err(|_| after_charge())?)
+pub(super) fn shown(desk: &Desk, answer: &Answer) -> Result<EncodedTable, Failed> {
+    Ok(EncodedTable::of(answer, desk.with_errors()).map_err(|_| after_charge())?)
 }
 
 /// An explanation, a line in each row.
-fn explained(text: &str, tag: &'static str) -> Result<Outcome, Failed> {
+fn explained(text: &str, tag: &'static str) -> Result<StatementOutcome, Failed> {
     let lines = text.lines().map(str::to_owned).collect();
-    Ok(Outcome::Rows { table: texts(&[("explanation", lines)])?, tag, answer: None })
+    Ok(StatementOutcome::Rows { table: texts(&[("explanation", lines)])?, tag, answer: None })
 }
 
 /// The word of the tag of a statement that answers with rows.
@@ -191,7 +191,7 @@ const IGNORED: [&str; 11] = [
     "lc_messages",
 ];
 
-fn set(desk: &mut Desk, name: &str, value: Option<String>) -> Result<Outcome, Failed> {
+fn set(desk: &mut Desk, name: &str, value: Option<String>) -> Result<StatementOutcome, Failed> {
     let known = SETTINGS.iter().any(|(known, _)| *known == name);
     let fixed = ["server_version", "server_version_num", "server_encoding", "is_superuser", "role"];
     if fixed.contains(&name) || !(known || IGNORED.contains(&name)) {
@@ -220,11 +220,16 @@ fn set(desk: &mut Desk, name: &str, value: Option<String>) -> Result<Outcome, Fa
             }
         }
     }
-    Ok(Outcome::Done("SET".to_owned()))
+    Ok(StatementOutcome::Done("SET".to_owned()))
 }
 
 /// A cursor is a portal whose rows are there from its declaration on.
-fn declare(desk: &mut Desk, sql: &str, name: String, query: &str) -> Result<Outcome, Failed> {
+fn declare(
+    desk: &mut Desk,
+    sql: &str,
+    name: String,
+    query: &str,
+) -> Result<StatementOutcome, Failed> {
     if desk.portals.contains_key(&name) {
         return Err(said("42P03", format!("the cursor {name} exists already")).into());
     }
@@ -244,12 +249,12 @@ fn declare(desk: &mut Desk, sql: &str, name: String, query: &str) -> Result<Outc
     let portal = Portal {
         sql: sql.to_owned(),
         schema: Some(Arc::clone(&table.schema)),
-        source: Source::Text(sql.to_owned()),
+        source: PortalSource::Text(sql.to_owned()),
         formats,
         stored: Some(Stored { rows, tag: "SELECT", sent: 0 }),
     };
     desk.portals.insert(name, portal);
-    Ok(Outcome::Declared(answer))
+    Ok(StatementOutcome::Declared(answer))
 }
 
 /// Refuses one more portal where there are too many, or where they hold too much: before anything is charged for it.
@@ -277,7 +282,7 @@ fn fetch(
     cursor: String,
     rows: Option<usize>,
     moves: bool,
-) -> Result<Outcome, Failed> {
+) -> Result<StatementOutcome, Failed> {
     let stored = desk.portals.get_mut(&cursor).and_then(|portal| portal.stored.as_mut());
     let Some(stored) = stored else {
         return Err(said("34000", format!("there is no cursor {cursor}")).into());
@@ -287,7 +292,7 @@ fn fetch(
     stored.sent = to;
     let count = to - from;
     match moves {
-        true => Ok(Outcome::Done(format!("MOVE {count}"))),
-        false => Ok(Outcome::Page { cursor, from, to, tag: format!("FETCH {count}") }),
+        true => Ok(StatementOutcome::Done(format!("MOVE {count}"))),
+        false => Ok(StatementOutcome::Page { cursor, from, to, tag: format!("FETCH {count}") }),
     }
 }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 
 use super::client::Failed;
-use super::encode::Table;
+use super::encode::EncodedTable;
 use super::failure::said;
 
 /// Rows of texts.
-pub(super) fn texts(columns: &[(&str, Vec<String>)]) -> Result<Table, Failed> {
+pub(super) fn texts(columns: &[(&str, Vec<String>)]) -> Result<EncodedTable, Failed> {
     let columns = columns.iter().map(|(name, texts)| {
         let column: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
         (*name, column)
     });
     let batch = RecordBatch::try_from_iter(columns);
     let batch = batch.map_err(|_| said("XX000", "these rows cannot be made"))?;
-    Ok(Table { schema: batch.schema(), batches: vec![batch] })
+    Ok(EncodedTable { schema: batch.schema(), batches: vec![batch] })
 }

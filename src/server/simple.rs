@@ -11,7 +11,7 @@ use super::copy;
 use super::encode;
 use super::failure::{after_charge, said, told};
 use super::reply::Said;
-use super::run::{Outcome, run};
+use super::run::{StatementOutcome, run};
 
 /// Runs the statements of a text, and says that the next may come.
 ///
@@ -61,19 +61,23 @@ pub(super) fn query(desk: &mut Desk, text: &str, to: &mut impl Write) -> io::Res
 }
 
 /// Encodes the result of a statement.
-pub(super) fn answered(desk: &mut Desk, sql: &str, outcome: Outcome) -> Result<(), Failed> {
+pub(super) fn answered(
+    desk: &mut Desk,
+    sql: &str,
+    outcome: StatementOutcome,
+) -> Result<(), Failed> {
     let unencoded = |_| Failed::Said(after_charge());
     match outcome {
-        Outcome::Nothing => desk.reply.nothing_asked(),
-        Outcome::Done(tag) => {
+        StatementOutcome::Nothing => desk.reply.nothing_asked(),
+        StatementOutcome::Done(tag) => {
             desk.record(sql, "00000", None);
             desk.reply.complete(&tag);
         }
-        Outcome::Declared(answer) => {
+        StatementOutcome::Declared(answer) => {
             desk.record(sql, "00000", answer.as_ref());
             desk.reply.complete("DECLARE CURSOR");
         }
-        Outcome::Rows { table, tag, answer } => {
+        StatementOutcome::Rows { table, tag, answer } => {
             let formats = vec![0; table.schema.fields().len()];
             let rows = encode::rows(&table, &formats).map_err(unencoded)?;
             desk.record(sql, "00000", answer.as_ref());
@@ -84,7 +88,7 @@ pub(super) fn answered(desk: &mut Desk, sql: &str, outcome: Outcome) -> Result<(
             desk.reply.append(rows.page(0, rows.rows()));
             desk.reply.complete(&complete(tag, rows.rows()));
         }
-        Outcome::Copied { table, how, answer } => {
+        StatementOutcome::Copied { table, how, answer } => {
             let mut lines = super::reply::Reply::default();
             copy::write(&table, how, &mut lines).map_err(unencoded)?;
             desk.record(sql, "00000", answer.as_ref());
@@ -94,7 +98,7 @@ pub(super) fn answered(desk: &mut Desk, sql: &str, outcome: Outcome) -> Result<(
             desk.reply.append(&lines.take());
             desk.reply.complete(&format!("COPY {}", table.rows()));
         }
-        Outcome::Page { cursor, from, to, tag } => {
+        StatementOutcome::Page { cursor, from, to, tag } => {
             let Desk { portals, reply, .. } = desk;
             if let Some(portal) = portals.get(&cursor)
                 && let (Some(schema), Some(stored)) = (&portal.schema, &portal.stored)

@@ -102,7 +102,7 @@ pub(super) enum Copied {
 
 /// What kind a statement is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum StatementKind {
     /// There is none.
     Empty,
     /// BEGIN.
@@ -177,7 +177,7 @@ pub(super) const SETTINGS: [(&str, &str); 30] = [
 ];
 
 /// What kind a statement is.
-pub(super) fn kind(text: &str) -> Kind {
+pub(super) fn kind(text: &str) -> StatementKind {
     let tokens = tokens(text);
     let word = |n: usize| match tokens.get(n) {
         Some(Token::Word(word)) => word.as_str(),
@@ -188,50 +188,52 @@ pub(super) fn kind(text: &str) -> Kind {
         _ => None,
     };
     match (word(0), word(1)) {
-        ("begin", _) | ("start", "transaction") => Kind::Begin,
-        ("commit" | "end", _) => Kind::End("COMMIT"),
+        ("begin", _) | ("start", "transaction") => StatementKind::Begin,
+        ("commit" | "end", _) => StatementKind::End("COMMIT"),
         ("rollback", "to") | ("rollback", "work" | "transaction")
             if tokens.iter().any(|t| *t == Token::Word("to".to_owned())) =>
         {
-            Kind::Savepoint("ROLLBACK")
+            StatementKind::Savepoint("ROLLBACK")
         }
-        ("rollback" | "abort", _) => Kind::End("ROLLBACK"),
-        ("savepoint", _) => Kind::Savepoint("SAVEPOINT"),
-        ("release", second) if second != "table" || tokens.len() == 2 => Kind::Savepoint("RELEASE"),
+        ("rollback" | "abort", _) => StatementKind::End("ROLLBACK"),
+        ("savepoint", _) => StatementKind::Savepoint("SAVEPOINT"),
+        ("release", second) if second != "table" || tokens.len() == 2 => {
+            StatementKind::Savepoint("RELEASE")
+        }
         ("set", _) => set(&tokens),
-        ("reset", "all") => Kind::Reset(None),
-        ("reset", _) => Kind::Reset(setting_name(&tokens, 1).map(|(name, _)| name)),
-        ("show", "transaction") => Kind::Setting("transaction_isolation".to_owned()),
-        ("show", "time") if word(2) == "zone" => Kind::Setting("timezone".to_owned()),
+        ("reset", "all") => StatementKind::Reset(None),
+        ("reset", _) => StatementKind::Reset(setting_name(&tokens, 1).map(|(name, _)| name)),
+        ("show", "transaction") => StatementKind::Setting("transaction_isolation".to_owned()),
+        ("show", "time") if word(2) == "zone" => StatementKind::Setting("timezone".to_owned()),
         ("show", _) => match setting_name(&tokens, 1) {
             Some((name, _)) if SETTINGS.iter().any(|(known, _)| *known == name) => {
-                Kind::Setting(name)
+                StatementKind::Setting(name)
             }
-            _ => Kind::Free,
+            _ => StatementKind::Free,
         },
-        ("discard", "all") => Kind::Discard(None),
-        ("discard", "plans") => Kind::Discard(Some("DISCARD PLANS")),
-        ("discard", "sequences") => Kind::Discard(Some("DISCARD SEQUENCES")),
-        ("discard", "temp" | "temporary") => Kind::Discard(Some("DISCARD TEMP")),
+        ("discard", "all") => StatementKind::Discard(None),
+        ("discard", "plans") => StatementKind::Discard(Some("DISCARD PLANS")),
+        ("discard", "sequences") => StatementKind::Discard(Some("DISCARD SEQUENCES")),
+        ("discard", "temp" | "temporary") => StatementKind::Discard(Some("DISCARD TEMP")),
         ("deallocate", second) => {
             let at = if second == "prepare" { 2 } else { 1 };
-            Kind::Deallocate(name(at).filter(|_| word(at) != "all"))
+            StatementKind::Deallocate(name(at).filter(|_| word(at) != "all"))
         }
-        ("unlisten", _) => Kind::Unlisten,
+        ("unlisten", _) => StatementKind::Unlisten,
         ("declare", _) => declare(text, &tokens),
         ("fetch", _) => fetch(&tokens, false),
         ("move", _) => fetch(&tokens, true),
-        ("close", second) => Kind::Close(name(1).filter(|_| second != "all")),
+        ("close", second) => StatementKind::Close(name(1).filter(|_| second != "all")),
         ("copy", _) => copy(text, &tokens),
-        ("select" | "with" | "values" | "analyze", _) => Kind::Query,
-        ("describe" | "explain", _) => Kind::Free,
-        ("alter", "table") if word(3) == "suggest" => Kind::Free,
+        ("select" | "with" | "values" | "analyze", _) => StatementKind::Query,
+        ("describe" | "explain", _) => StatementKind::Free,
+        ("alter", "table") if word(3) == "suggest" => StatementKind::Free,
         ("", _) => match tokens.first() {
-            None => Kind::Empty,
-            Some(Token::Sign('(')) => Kind::Query,
-            Some(_) => Kind::Other,
+            None => StatementKind::Empty,
+            Some(Token::Sign('(')) => StatementKind::Query,
+            Some(_) => StatementKind::Other,
         },
-        _ => Kind::Other,
+        _ => StatementKind::Other,
     }
 }
 
@@ -250,14 +252,14 @@ fn setting_name(tokens: &[Token], at: usize) -> Option<(String, usize)> {
 }
 
 /// `SET [SESSION | LOCAL] name (TO | =) value`, and what SQL has beside it.
-fn set(tokens: &[Token]) -> Kind {
+fn set(tokens: &[Token]) -> StatementKind {
     let word = |n: usize| match tokens.get(n) {
         Some(Token::Word(word)) => word.as_str(),
         _ => "",
     };
     let at = usize::from(["session", "local"].contains(&word(1))) + 1;
     if word(at) == "transaction" || word(at) == "characteristics" {
-        return Kind::Set("transaction_isolation".to_owned(), None);
+        return StatementKind::Set("transaction_isolation".to_owned(), None);
     }
     let (name, at) = match (word(at), word(at + 1)) {
         ("time", "zone") => ("timezone".to_owned(), at + 2),
@@ -267,7 +269,7 @@ fn set(tokens: &[Token]) -> Kind {
                 let is_to = word(at) == "to" || tokens.get(at) == Some(&Token::Sign('='));
                 (name, at + usize::from(is_to))
             }
-            None => return Kind::Other,
+            None => return StatementKind::Other,
         },
     };
     let value: String = tokens
@@ -279,16 +281,18 @@ fn set(tokens: &[Token]) -> Kind {
             Token::Sign(c) => c.to_string(),
         })
         .collect();
-    Kind::Set(name, Some(value).filter(|value| value != "default"))
+    StatementKind::Set(name, Some(value).filter(|value| value != "default"))
 }
 
 /// `DECLARE name … CURSOR … FOR query`.
-fn declare(text: &str, tokens: &[Token]) -> Kind {
-    let Some(Token::Word(name) | Token::Name(name)) = tokens.get(1) else { return Kind::Other };
+fn declare(text: &str, tokens: &[Token]) -> StatementKind {
+    let Some(Token::Word(name) | Token::Name(name)) = tokens.get(1) else {
+        return StatementKind::Other;
+    };
     let is_cursor = tokens.iter().take(6).any(|token| *token == Token::Word("cursor".to_owned()));
     match after(text, &["for"]) {
-        Some(query) if is_cursor => Kind::Declare(name.clone(), query.to_owned()),
-        _ => Kind::Other,
+        Some(query) if is_cursor => StatementKind::Declare(name.clone(), query.to_owned()),
+        _ => StatementKind::Other,
     }
 }
 
@@ -307,13 +311,15 @@ fn after<'a>(text: &'a str, words: &[&str]) -> Option<&'a str> {
 }
 
 /// `FETCH [FORWARD] [n | ALL | NEXT] [FROM | IN] name`.
-fn fetch(tokens: &[Token], moves: bool) -> Kind {
-    let Some(Token::Word(cursor) | Token::Name(cursor)) = tokens.last() else { return Kind::Other };
+fn fetch(tokens: &[Token], moves: bool) -> StatementKind {
+    let Some(Token::Word(cursor) | Token::Name(cursor)) = tokens.last() else {
+        return StatementKind::Other;
+    };
     let between = tokens.get(1..tokens.len() - 1).unwrap_or_default();
     let is = |word: &str| between.contains(&Token::Word(word.to_owned()));
     let backwards = ["backward", "prior", "first", "last", "absolute", "relative"];
     if backwards.into_iter().any(is) || between.contains(&Token::Sign('-')) {
-        return Kind::Other;
+        return StatementKind::Other;
     }
     let digits: String = between
         .iter()
@@ -323,14 +329,16 @@ fn fetch(tokens: &[Token], moves: bool) -> Kind {
         })
         .collect();
     let rows = if is("all") { None } else { Some(digits.parse().unwrap_or(1)) };
-    Kind::Fetch { cursor: cursor.clone(), rows, moves }
+    StatementKind::Fetch { cursor: cursor.clone(), rows, moves }
 }
 
 /// `COPY (query) TO STDOUT [[WITH] (FORMAT CSV, HEADER)]`; any other COPY is the engine's.
-fn copy(text: &str, tokens: &[Token]) -> Kind {
+fn copy(text: &str, tokens: &[Token]) -> StatementKind {
     let word = |word: &str| Token::Word(word.to_owned());
     let to = tokens.windows(2).rposition(|pair| pair == [word("to"), word("stdout")]);
-    let (Some(to), Some(Token::Sign('('))) = (to, tokens.get(1)) else { return Kind::Other };
+    let (Some(to), Some(Token::Sign('('))) = (to, tokens.get(1)) else {
+        return StatementKind::Other;
+    };
     let options = tokens.get(to + 2..).unwrap_or_default();
     let known = [
         "with",
@@ -369,8 +377,8 @@ fn copy(text: &str, tokens: &[Token]) -> Kind {
         (false, false) => Some(Copied::Text { has_header }),
     };
     match (inner, copied) {
-        (Some(query), Some(copied)) if fine => Kind::Copy(query.to_owned(), copied),
-        _ => Kind::Other,
+        (Some(query), Some(copied)) if fine => StatementKind::Copy(query.to_owned(), copied),
+        _ => StatementKind::Other,
     }
 }
 
@@ -400,67 +408,74 @@ mod tests {
 
     #[test]
     fn statements_of_the_server_are_known() {
-        let set = |name: &str, value: &str| Kind::Set(name.to_owned(), Some(value.to_owned()));
+        let set =
+            |name: &str, value: &str| StatementKind::Set(name.to_owned(), Some(value.to_owned()));
         let csv = Copied::Csv { has_header: true };
         let text = Copied::Text { has_header: false };
-        let fetch = |rows| Kind::Fetch { cursor: "c".to_owned(), rows, moves: false };
+        let fetch = |rows| StatementKind::Fetch { cursor: "c".to_owned(), rows, moves: false };
         for (statement, expected) in [
-            ("", Kind::Empty),
-            (" -- nothing\n /* at /* all */ */ ", Kind::Empty),
-            ("/* x */ begin isolation level serializable", Kind::Begin),
-            ("START TRANSACTION", Kind::Begin),
-            ("COMMIT", Kind::End("COMMIT")),
-            ("abort", Kind::End("ROLLBACK")),
-            ("ROLLBACK TO SAVEPOINT a", Kind::Savepoint("ROLLBACK")),
-            ("ROLLBACK", Kind::End("ROLLBACK")),
-            ("SAVEPOINT a", Kind::Savepoint("SAVEPOINT")),
-            ("RELEASE SAVEPOINT a", Kind::Savepoint("RELEASE")),
+            ("", StatementKind::Empty),
+            (" -- nothing\n /* at /* all */ */ ", StatementKind::Empty),
+            ("/* x */ begin isolation level serializable", StatementKind::Begin),
+            ("START TRANSACTION", StatementKind::Begin),
+            ("COMMIT", StatementKind::End("COMMIT")),
+            ("abort", StatementKind::End("ROLLBACK")),
+            ("ROLLBACK TO SAVEPOINT a", StatementKind::Savepoint("ROLLBACK")),
+            ("ROLLBACK", StatementKind::End("ROLLBACK")),
+            ("SAVEPOINT a", StatementKind::Savepoint("SAVEPOINT")),
+            ("RELEASE SAVEPOINT a", StatementKind::Savepoint("RELEASE")),
             ("SET hushql.accuracy = columns", set("hushql.accuracy", "columns")),
             ("set session DateStyle to 'ISO'", set("datestyle", "ISO")),
             ("SET TIME ZONE 'UTC'", set("timezone", "UTC")),
-            ("SET search_path TO DEFAULT", Kind::Set("search_path".to_owned(), None)),
-            ("SET TRANSACTION READ ONLY", Kind::Set("transaction_isolation".to_owned(), None)),
-            ("RESET ALL", Kind::Reset(None)),
-            ("SHOW server_version", Kind::Setting("server_version".to_owned())),
-            ("SHOW transaction isolation level", Kind::Setting("transaction_isolation".to_owned())),
-            ("SHOW TABLES", Kind::Free),
-            ("SHOW PRIVACY BUDGET", Kind::Free),
-            ("DEALLOCATE ALL", Kind::Deallocate(None)),
-            ("DEALLOCATE PREPARE a", Kind::Deallocate(Some("a".to_owned()))),
+            ("SET search_path TO DEFAULT", StatementKind::Set("search_path".to_owned(), None)),
+            (
+                "SET TRANSACTION READ ONLY",
+                StatementKind::Set("transaction_isolation".to_owned(), None),
+            ),
+            ("RESET ALL", StatementKind::Reset(None)),
+            ("SHOW server_version", StatementKind::Setting("server_version".to_owned())),
+            (
+                "SHOW transaction isolation level",
+                StatementKind::Setting("transaction_isolation".to_owned()),
+            ),
+            ("SHOW TABLES", StatementKind::Free),
+            ("SHOW PRIVACY BUDGET", StatementKind::Free),
+            ("DEALLOCATE ALL", StatementKind::Deallocate(None)),
+            ("DEALLOCATE PREPARE a", StatementKind::Deallocate(Some("a".to_owned()))),
             (
                 "DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT 1",
-                Kind::Declare("c".to_owned(), " SELECT 1".to_owned()),
+                StatementKind::Declare("c".to_owned(), " SELECT 1".to_owned()),
             ),
             ("FETCH FORWARD 10 FROM c", fetch(Some(10))),
             ("fetch all in c", fetch(None)),
             ("FETCH c", fetch(Some(1))),
-            ("FETCH BACKWARD 1 FROM c", Kind::Other),
-            ("CLOSE \"C\"", Kind::Close(Some("C".to_owned()))),
-            ("COPY (SELECT 1) TO STDOUT", Kind::Copy("SELECT 1".to_owned(), text)),
+            ("FETCH BACKWARD 1 FROM c", StatementKind::Other),
+            ("CLOSE \"C\"", StatementKind::Close(Some("C".to_owned()))),
+            ("COPY (SELECT 1) TO STDOUT", StatementKind::Copy("SELECT 1".to_owned(), text)),
             (
                 "copy (SELECT (1)) to stdout with (format csv, header)",
-                Kind::Copy("SELECT (1)".to_owned(), csv),
+                StatementKind::Copy("SELECT (1)".to_owned(), csv),
             ),
             (
                 "COPY (SELECT 1) TO STDOUT (FORMAT binary)",
-                Kind::Copy("SELECT 1".to_owned(), Copied::Binary),
+                StatementKind::Copy("SELECT 1".to_owned(), Copied::Binary),
             ),
             (
                 "copy (SELECT 1) to stdout with binary",
-                Kind::Copy("SELECT 1".to_owned(), Copied::Binary),
+                StatementKind::Copy("SELECT 1".to_owned(), Copied::Binary),
             ),
-            ("COPY (SELECT 1) TO STDOUT (FORMAT binary, HEADER)", Kind::Other),
-            ("DISCARD ALL", Kind::Discard(None)),
-            ("DISCARD PLANS", Kind::Discard(Some("DISCARD PLANS"))),
-            ("DISCARD temporary", Kind::Discard(Some("DISCARD TEMP"))),
-            ("DISCARD everything", Kind::Other),
-            ("COPY (SELECT 1) TO 'x.csv'", Kind::Other),
-            ("(SELECT 1)", Kind::Query),
-            ("WITH a AS (SELECT 1) SELECT * FROM a", Kind::Query),
-            ("ANALYZE PRIVACY DOMAIN t(c) WITH (eps=1)", Kind::Query),
-            ("EXPLAIN PRIVACY SELECT 1", Kind::Free),
-            ("ALTER TABLE t SUGGEST PRIVACY", Kind::Free),
-            ("CREATE ROLE lab PASSWORD 'x'", Kind::Other),
+            ("COPY (SELECT 1) TO STDOUT (FORMAT binary, HEADER)", StatementKind::Other),
+            ("DISCARD ALL", StatementKind::Discard(None)),
+            ("DISCARD PLANS", StatementKind::Discard(Some("DISCARD PLANS"))),
+            ("DISCARD temporary", StatementKind::Discard(Some("DISCARD TEMP"))),
+            ("DISCARD everything", StatementKind::Other),
+            ("COPY (SELECT 1) TO 'x.csv'", StatementKind::Other),
+            ("(SELECT 1)", StatementKind::Query),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", StatementKind::Query),
+            ("ANALYZE PRIVACY DOMAIN t(c) WITH (eps=1)", StatementKind::Query),
+            ("EXPLAIN PRIVACY SELECT 1", StatementKind::Free),
+            ("ALTER TABLE t SUGGEST PRIVACY", StatementKind::Free),
+            ("CREATE ROLE lab PASSWORD 'x'", StatementKind::Other),
         ] {
             assert_eq!(kind(statement), expected, "{statement}");
         }

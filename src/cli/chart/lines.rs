@@ -13,7 +13,7 @@
 //! ```
 
 use super::label::{self, cut, width};
-use super::model::{Lines, Point, Room};
+use super::model::{LineChart, Point, Room};
 use super::scale::{Scale, float, nearest_below};
 
 /// The signs of the series, one after another; each has one of ASCII.
@@ -26,7 +26,7 @@ const HEIGHT: (usize, usize) = (6, 20);
 const AROUND: usize = 8;
 
 /// Draws lines.
-pub(super) fn text(lines: &Lines, room: Room) -> String {
+pub(super) fn text(lines: &LineChart, room: Room) -> String {
     let height = room.height.saturating_sub(AROUND).clamp(HEIGHT.0, HEIGHT.1);
     let down = scale(lines);
     // About a tick for three lines.
@@ -91,7 +91,7 @@ pub(super) fn text(lines: &Lines, room: Room) -> String {
 }
 
 /// The scale of the y-axis, error bars included.
-pub(super) fn scale(lines: &Lines) -> Scale {
+pub(super) fn scale(lines: &LineChart) -> Scale {
     let ends = lines.points().map(|point| {
         let reach = point.margin.unwrap_or(0.0);
         (point.value - reach, point.value + reach)
@@ -100,7 +100,7 @@ pub(super) fn scale(lines: &Lines) -> Scale {
 }
 
 /// Some places on the x-axis, as far apart as their texts are long: always the first one, and the last one if there is room.
-fn places(lines: &Lines, columns: usize, ascii: bool) -> String {
+fn places(lines: &LineChart, columns: usize, ascii: bool) -> String {
     let places = lines.places();
     let across = Scale::of(places.iter().map(|point| (point.x, point.x)));
     let text = |point: &Point| cut(&point.label, columns / 2, ascii);
@@ -123,7 +123,7 @@ fn places(lines: &Lines, columns: usize, ascii: bool) -> String {
 }
 
 /// What the marks mean, if there are several, and the name of the x-axis.
-fn legend(lines: &Lines, room: Room, crowded: bool) -> Vec<String> {
+fn legend(lines: &LineChart, room: Room, crowded: bool) -> Vec<String> {
     let mut legend = vec![cut(&format!("x: {}", lines.across), room.width, room.ascii)];
     if lines.series.len() > 1 {
         let mut line = String::new();

@@ -23,10 +23,10 @@ mod svg;
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
 use hushql::{Accuracy, AccuracyKind, BudgetState, Forecast, Spend, visible};
 
-use self::model::{Bar, Drawing, Lines, Panel, Point, Series};
+use self::model::{Bar, Drawing, LineChart, Panel, Point, Series};
 pub(super) use self::model::{Chart, Room};
 use super::table::shown_with;
-use super::view::{Cell, Column, Kind, View, percent};
+use super::view::{AnswerColumn, Cell, ColumnFormat, View, percent};
 
 /// The most series of one panel.
 const SERIES: usize = 8;
@@ -35,7 +35,7 @@ const LARGEST: f64 = 1e300;
 
 /// The shape that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ChartShape {
     /// What fits the columns.
     Fitting,
     Bars,
@@ -44,18 +44,18 @@ pub(super) enum Shape {
 
 impl Chart {
     /// The chart of an answer; `None` if there is nothing to draw.
-    pub(super) fn of(view: &View, shape: Shape) -> Option<Self> {
+    pub(super) fn of(view: &View, shape: ChartShape) -> Option<Self> {
         let kinds: Vec<_> = view.columns.iter().map(|c| (c.kind, c.margin.is_some())).collect();
         let axis = match shape {
-            Shape::Bars => None,
-            Shape::Fitting | Shape::Lines => axis(&kinds),
+            ChartShape::Bars => None,
+            ChartShape::Fitting | ChartShape::Lines => axis(&kinds),
         };
         let values = values(&kinds, axis);
         let mut remarks = Vec::new();
         let lines = axis.and_then(|x| lines(view, x, &values, &mut remarks));
         // A single place on the axis does not make a line, unless a line was asked for.
         let is_line = |panel: &Panel| match &panel.drawing {
-            Drawing::Lines(lines) => shape == Shape::Lines || lines.has_width(),
+            Drawing::Lines(lines) => shape == ChartShape::Lines || lines.has_width(),
             Drawing::Bars(_) => true,
         };
         let panels = match lines.filter(|panels| panels.iter().all(is_line)) {
@@ -145,18 +145,18 @@ pub(super) enum Drawable {
 }
 
 /// Whether columns of these kinds, each with or without a ±, can be drawn, as far as it is known before there are rows.
-pub(super) fn can_be_drawn(kinds: &[(Kind, bool)], shape: Shape) -> Drawable {
+pub(super) fn can_be_drawn(kinds: &[(ColumnFormat, bool)], shape: ChartShape) -> Drawable {
     match shape {
         _ if !kinds.iter().any(|(kind, _)| kind.is_numeric()) => Drawable::WithoutNumbers,
-        Shape::Lines if axis(kinds).is_none() => Drawable::WithoutAxis,
-        Shape::Lines | Shape::Bars | Shape::Fitting => Drawable::Yes,
+        ChartShape::Lines if axis(kinds).is_none() => Drawable::WithoutAxis,
+        ChartShape::Lines | ChartShape::Bars | ChartShape::Fitting => Drawable::Yes,
     }
 }
 
 /// The column of the x-axis: the first one of dates, or else the first column if numbers are beside it.
-fn axis(kinds: &[(Kind, bool)]) -> Option<usize> {
+fn axis(kinds: &[(ColumnFormat, bool)]) -> Option<usize> {
     let numbers = kinds.iter().filter(|(kind, _)| kind.is_numeric()).count();
-    let dates = kinds.iter().position(|(kind, _)| *kind == Kind::Time);
+    let dates = kinds.iter().position(|(kind, _)| *kind == ColumnFormat::Time);
     match kinds.first() {
         _ if dates.is_some() => dates.filter(|_| numbers > 0),
         Some((kind, false)) if kind.is_numeric() && numbers > 1 => Some(0),
@@ -165,9 +165,9 @@ fn axis(kinds: &[(Kind, bool)]) -> Option<usize> {
 }
 
 /// The columns that are drawn: released numbers, or else all numbers, beside the x-axis.
-fn values(kinds: &[(Kind, bool)], axis: Option<usize>) -> Vec<usize> {
+fn values(kinds: &[(ColumnFormat, bool)], axis: Option<usize>) -> Vec<usize> {
     let of = |released: bool| {
-        let fits = move |(at, (kind, margin)): &(usize, &(Kind, bool))| {
+        let fits = move |(at, (kind, margin)): &(usize, &(ColumnFormat, bool))| {
             kind.is_numeric() && Some(*at) != axis && (*margin || !released)
         };
         kinds.iter().enumerate().filter(fits).map(|(at, _)| at).collect::<Vec<_>>()
@@ -222,7 +222,7 @@ fn spending(state: &BudgetState, days: &[(String, String, Spend)]) -> Option<Pan
         _ => {
             let series = |name: &str, points| Series { name: name.to_owned(), points };
             let series = vec![series("spent", points), series("limit", limits)];
-            Drawing::Lines(Lines { across: "day".to_owned(), series })
+            Drawing::Lines(LineChart { across: "day".to_owned(), series })
         }
     };
     Some(Panel { title, drawing })
@@ -258,7 +258,7 @@ fn lines(
     let across = view.columns.get(axis)?;
     let keys = keys(view, values, Some(axis));
     let places: Vec<_> = view.rows.iter().map(|row| place(across.kind, row.get(axis)?)).collect();
-    let mut panels: Vec<(f64, Vec<&Column>, Vec<Series>)> = Vec::new();
+    let mut panels: Vec<(f64, Vec<&AnswerColumn>, Vec<Series>)> = Vec::new();
     for index in values {
         let column = view.columns.get(*index)?;
         let mut series: Vec<Series> = Vec::new();
@@ -279,7 +279,7 @@ fn lines(
         }
         let sizes = series.iter().flat_map(|one| &one.points).map(|point| point.value.abs());
         let size = sizes.fold(0.0, f64::max);
-        let near = |(other, ..): &&mut (f64, Vec<&Column>, Vec<Series>)| {
+        let near = |(other, ..): &&mut (f64, Vec<&AnswerColumn>, Vec<Series>)| {
             size <= *other * 10.0 && *other <= size * 10.0
         };
         match panels.iter_mut().find(near) {
@@ -300,7 +300,7 @@ fn lines(
             }
             series.iter_mut().for_each(|one| one.points.sort_by(|a, b| a.x.total_cmp(&b.x)));
             let across = visible::line(&across.name).into_owned();
-            let mut lines = Lines { across, series };
+            let mut lines = LineChart { across, series };
             lines.shorten();
             Panel { title: title(&columns), drawing: Drawing::Lines(lines) }
         })
@@ -311,7 +311,7 @@ fn lines(
 /// The columns that name a row: neither drawn, nor the x-axis, nor released.
 fn keys(view: &View, values: &[usize], axis: Option<usize>) -> Vec<usize> {
     let columns = view.columns.iter().enumerate();
-    let is_key = |at: usize, column: &Column| {
+    let is_key = |at: usize, column: &AnswerColumn| {
         !values.contains(&at) && Some(at) != axis && column.margin.is_none()
     };
     columns.filter(|(at, column)| is_key(*at, column)).map(|(at, _)| at).collect()
@@ -323,7 +323,7 @@ fn joined(row: &[Cell], keys: &[usize]) -> String {
     cells.join(" · ")
 }
 
-fn title(columns: &[&Column]) -> String {
+fn title(columns: &[&AnswerColumn]) -> String {
     let names: Vec<_> = columns.iter().map(|column| visible::line(&column.name)).collect();
     let names = names.join(", ");
     match columns.iter().find_map(|column| column.margin.as_ref()) {
@@ -342,15 +342,15 @@ fn value(view: &View, place: usize, column: usize) -> Option<(f64, Option<f64>)>
 }
 
 /// A place on the x-axis, and how it is written.
-fn place(kind: Kind, cell: &Cell) -> Option<(f64, String)> {
+fn place(kind: ColumnFormat, cell: &Cell) -> Option<(f64, String)> {
     let text = match cell {
         Cell::Number(text) | Cell::Text(text) => text,
         Cell::Null | Cell::Boolean(_) => return None,
     };
     let x = match kind {
-        Kind::Integer | Kind::Number => text.parse().ok()?,
-        Kind::Time => seconds(text)?,
-        Kind::Text => return None,
+        ColumnFormat::Integer | ColumnFormat::Number => text.parse().ok()?,
+        ColumnFormat::Time => seconds(text)?,
+        ColumnFormat::Text => return None,
     };
     (x.abs() < LARGEST).then(|| (x, visible::line(text).into_owned()))
 }

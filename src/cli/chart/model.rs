@@ -25,7 +25,7 @@ pub(super) struct Panel {
 #[derive(Debug, PartialEq)]
 pub(super) enum Drawing {
     Bars(Vec<Bar>),
-    Lines(Lines),
+    Lines(LineChart),
 }
 
 /// One bar.
@@ -41,7 +41,7 @@ pub(super) struct Bar {
 
 /// Lines over one x-axis.
 #[derive(Debug, PartialEq)]
-pub(super) struct Lines {
+pub(super) struct LineChart {
     /// The name of the x-axis.
     pub(super) across: String,
     pub(super) series: Vec<Series>,
@@ -85,7 +85,7 @@ impl Panel {
     }
 }
 
-impl Lines {
+impl LineChart {
     pub(super) fn points(&self) -> impl Iterator<Item = &Point> {
         self.series.iter().flat_map(|series| &series.points)
     }
@@ -106,7 +106,7 @@ impl Lines {
     }
 }
 
-impl Lines {
+impl LineChart {
     /// Leaves out the times of day where all are midnight.
     pub(super) fn shorten(&mut self) {
         const MIDNIGHT: [&str; 3] = ["T00:00:00Z", "T00:00:00", " 00:00:00"];

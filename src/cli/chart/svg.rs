@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use hushql::visible;
 
 use super::label::{cut, width};
-use super::model::{Bar, Chart, Drawing, Lines, Point};
+use super::model::{Bar, Chart, Drawing, LineChart, Point};
 use super::scale::{Scale, float};
 use super::{bars, lines};
 
@@ -194,7 +194,7 @@ impl Canvas {
         }
     }
 
-    fn lines(&mut self, lines: &Lines) {
+    fn lines(&mut self, lines: &LineChart) {
         if lines.series.len() > 1 {
             self.legend(lines);
         }
@@ -264,7 +264,7 @@ impl Canvas {
         ));
     }
 
-    fn legend(&mut self, lines: &Lines) {
+    fn legend(&mut self, lines: &LineChart) {
         let mut x = EDGE;
         self.y += LINE;
         for (series, colour) in lines.series.iter().zip(COLOURS) {

@@ -5,9 +5,9 @@ use super::*;
 
 const ROOM: Room = Room { width: 60, height: 20, most: None, ascii: false };
 
-fn column(name: &str, kind: Kind, errors: Option<Vec<Option<f64>>>) -> Column {
+fn column(name: &str, kind: ColumnFormat, errors: Option<Vec<Option<f64>>>) -> AnswerColumn {
     let margin = errors.map(|errors| Margin { errors, confidence: 0.95 });
-    Column { name: name.to_owned(), kind, margin }
+    AnswerColumn { name: name.to_owned(), kind, margin }
 }
 
 fn text(value: &str) -> Cell {
@@ -22,14 +22,17 @@ fn number(value: &str) -> Cell {
 fn counts(rows: &[(&str, &str)], margin: Option<f64>) -> View {
     let errors = margin.map(|value| vec![Some(value); rows.len()]);
     View {
-        columns: vec![column("status", Kind::Text, None), column("n", Kind::Integer, errors)],
+        columns: vec![
+            column("status", ColumnFormat::Text, None),
+            column("n", ColumnFormat::Integer, errors),
+        ],
         rows: rows.iter().map(|(label, value)| vec![text(label), number(value)]).collect(),
         winners: Vec::new(),
     }
 }
 
 fn drawn(view: &View, room: Room) -> String {
-    Chart::of(view, Shape::Fitting).unwrap().text(room)
+    Chart::of(view, ChartShape::Fitting).unwrap().text(room)
 }
 
 #[test]
@@ -49,15 +52,28 @@ c   ├────┤                   -2 ± 2.00";
 
 #[test]
 fn what_has_no_numbers_is_not_drawn() {
-    assert_eq!(Chart::of(&counts(&[], Some(1.0)), Shape::Fitting), None);
-    assert_eq!(Chart::of(&counts(&[("a", "NaN")], Some(1.0)), Shape::Fitting), None);
+    assert_eq!(Chart::of(&counts(&[], Some(1.0)), ChartShape::Fitting), None);
+    assert_eq!(Chart::of(&counts(&[("a", "NaN")], Some(1.0)), ChartShape::Fitting), None);
     let none = View { columns: Vec::new(), rows: vec![Vec::new()], winners: Vec::new() };
-    assert_eq!(Chart::of(&none, Shape::Bars), None);
-    let drawable = |kinds: [Kind; 2], shape| can_be_drawn(&kinds.map(|kind| (kind, false)), shape);
-    assert_eq!(drawable([Kind::Text, Kind::Time], Shape::Fitting), Drawable::WithoutNumbers);
-    assert_eq!(drawable([Kind::Text, Kind::Integer], Shape::Fitting), Drawable::Yes);
-    assert_eq!(drawable([Kind::Text, Kind::Integer], Shape::Lines), Drawable::WithoutAxis);
-    assert_eq!(drawable([Kind::Time, Kind::Integer], Shape::Lines), Drawable::Yes);
+    assert_eq!(Chart::of(&none, ChartShape::Bars), None);
+    let drawable =
+        |kinds: [ColumnFormat; 2], shape| can_be_drawn(&kinds.map(|kind| (kind, false)), shape);
+    assert_eq!(
+        drawable([ColumnFormat::Text, ColumnFormat::Time], ChartShape::Fitting),
+        Drawable::WithoutNumbers
+    );
+    assert_eq!(
+        drawable([ColumnFormat::Text, ColumnFormat::Integer], ChartShape::Fitting),
+        Drawable::Yes
+    );
+    assert_eq!(
+        drawable([ColumnFormat::Text, ColumnFormat::Integer], ChartShape::Lines),
+        Drawable::WithoutAxis
+    );
+    assert_eq!(
+        drawable([ColumnFormat::Time, ColumnFormat::Integer], ChartShape::Lines),
+        Drawable::Yes
+    );
 }
 
 #[test]
@@ -102,7 +118,7 @@ fn of_many_bars_both_ends_are_drawn() {
     assert_eq!(shown.lines().count(), 8, "{shown}");
     assert!(shown.contains("\nr2 ") && shown.contains("\n…\nr998"), "{shown}");
     assert!(shown.ends_with("(5 of 1000 bars; \\rows all draws all)"), "{shown}");
-    let picture = Chart::of(&view, Shape::Fitting).unwrap().svg(&[]);
+    let picture = Chart::of(&view, ChartShape::Fitting).unwrap().svg(&[]);
     assert_eq!(picture.matches("<rect").count(), 101, "a background and a hundred bars");
     assert!(picture.contains("900 more bars"), "{picture}");
 }
@@ -119,9 +135,9 @@ fn days(count: u32, two: bool) -> View {
     let errors = vec![Some(9.0); rows.len()];
     View {
         columns: vec![
-            column("day", Kind::Time, None),
-            column("ward", Kind::Text, None),
-            column("n", Kind::Integer, Some(errors)),
+            column("day", ColumnFormat::Time, None),
+            column("ward", ColumnFormat::Text, None),
+            column("n", ColumnFormat::Integer, Some(errors)),
         ],
         rows,
         winners: Vec::new(),
@@ -130,7 +146,7 @@ fn days(count: u32, two: bool) -> View {
 
 #[test]
 fn dates_are_an_axis_and_texts_are_series() {
-    let chart = Chart::of(&days(5, true), Shape::Fitting).unwrap();
+    let chart = Chart::of(&days(5, true), ChartShape::Fitting).unwrap();
     let [Panel { title, drawing: Drawing::Lines(lines) }] = chart.panels.as_slice() else {
         panic!("{chart:?}")
     };
@@ -147,8 +163,8 @@ fn dates_are_an_axis_and_texts_are_series() {
         let chart = Chart::of(view, shape).unwrap();
         chart.panels.iter().all(|panel| matches!(panel.drawing, Drawing::Bars(_)))
     };
-    assert!(bars(&days(1, false), Shape::Fitting) && bars(&days(5, true), Shape::Bars));
-    assert!(!bars(&days(1, false), Shape::Lines));
+    assert!(bars(&days(1, false), ChartShape::Fitting) && bars(&days(5, true), ChartShape::Bars));
+    assert!(!bars(&days(1, false), ChartShape::Lines));
     assert!(drawn(&days(1, false), ROOM).contains("2024-01-01 · north"));
 }
 
@@ -156,8 +172,8 @@ fn dates_are_an_axis_and_texts_are_series() {
 fn numbers_are_an_axis_if_they_come_first() {
     let error = || Some(vec![Some(1.0); 3]);
     let rows = |_| vec![number("1"), number("20"), number("3000")];
-    let view = |first: Column, second: Column| View {
-        columns: vec![first, second, column("s", Kind::Number, error())],
+    let view = |first: AnswerColumn, second: AnswerColumn| View {
+        columns: vec![first, second, column("s", ColumnFormat::Number, error())],
         rows: (0..3)
             .map(rows)
             .enumerate()
@@ -169,15 +185,21 @@ fn numbers_are_an_axis_if_they_come_first() {
         winners: Vec::new(),
     };
     // Both numbers have a panel: they are a hundred times apart. The points are in the order of the axis.
-    let hours = view(column("hour", Kind::Integer, None), column("n", Kind::Integer, error()));
-    let chart = Chart::of(&hours, Shape::Fitting).unwrap();
+    let hours = view(
+        column("hour", ColumnFormat::Integer, None),
+        column("n", ColumnFormat::Integer, error()),
+    );
+    let chart = Chart::of(&hours, ChartShape::Fitting).unwrap();
     assert_eq!(chart.panels.len(), 2);
     let Drawing::Lines(lines) = &chart.panels[0].drawing else { panic!("{chart:?}") };
     let places: Vec<_> = lines.points().map(|point| point.label.as_str()).collect();
     assert_eq!(places, ["1", "2", "3"]);
     // A released number cannot be the axis.
-    let released = view(column("n", Kind::Integer, error()), column("m", Kind::Integer, error()));
-    let chart = Chart::of(&released, Shape::Fitting).unwrap();
+    let released = view(
+        column("n", ColumnFormat::Integer, error()),
+        column("m", ColumnFormat::Integer, error()),
+    );
+    let chart = Chart::of(&released, ChartShape::Fitting).unwrap();
     assert!(matches!(chart.panels[0].drawing, Drawing::Bars(_)), "{chart:?}");
 }
 
@@ -284,13 +306,13 @@ fn a_picture_holds_its_texts_and_nothing_of_theirs() {
     let hostile = "</text><script>alert(1)</script>\"'&\u{0}\u{202e}";
     let long = format!("{hostile}{}", "x".repeat(5000));
     let view = counts(&[(hostile, "10"), (&long, "-3"), ("c", "NaN")], Some(2.0));
-    let bars = Chart::of(&view, Shape::Fitting).unwrap();
+    let bars = Chart::of(&view, ChartShape::Fitting).unwrap();
     let mut series = days(3, true);
     for row in &mut series.rows {
         row[1] = text(hostile);
     }
     series.columns[0].name = hostile.to_owned();
-    let lines = Chart::of(&series, Shape::Fitting).unwrap();
+    let lines = Chart::of(&series, ChartShape::Fitting).unwrap();
     for picture in [bars.svg(&[hostile.to_owned()]), lines.svg(&[])] {
         assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"), "{picture}");
         assert!(!picture.contains("<script") && !picture.contains('\u{0}'), "{picture}");

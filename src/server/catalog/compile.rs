@@ -12,24 +12,24 @@ use sqlparser::ast::{
     UnaryOperator, Value, WindowType,
 };
 
-use super::datum::{Datum, Kind, Unknown};
+use super::datum::{CatalogType, Datum, Unknown};
 use super::functions;
-use super::node::{Arithmetic, Comparison, Node, Rows};
+use super::node::{Arithmetic, Comparison, Node, SubqueryRows};
 use super::relations::World;
 
 /// A column in sight.
 #[derive(Debug, Clone)]
-pub(super) struct Column {
+pub(super) struct VisibleColumn {
     pub(super) table: String,
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: CatalogType,
 }
 
 /// What is in sight of an expression.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scope<'a> {
-    pub(super) columns: &'a [Column],
-    pub(super) outer: Option<&'a Scope<'a>>,
+pub(super) struct CatalogScope<'a> {
+    pub(super) columns: &'a [VisibleColumn],
+    pub(super) outer: Option<&'a CatalogScope<'a>>,
     /// Where aggregates are gathered, if they may stand here.
     pub(super) aggregates: Option<&'a RefCell<Vec<Aggregate>>>,
     /// Where windows are gathered.
@@ -61,12 +61,12 @@ pub(super) struct Sort {
 }
 
 /// The names of the columns of a query, with their types.
-pub(super) type Named = Vec<(String, Kind)>;
+pub(super) type NamedColumns = Vec<(String, CatalogType)>;
 
 /// A query that was compiled.
 pub(super) struct Compiled {
-    pub(super) columns: Named,
-    pub(super) rows: Box<dyn Rows>,
+    pub(super) columns: NamedColumns,
+    pub(super) rows: Box<dyn SubqueryRows>,
 }
 
 /// Compiles queries within expressions; whoever knows queries hands it in.
@@ -75,7 +75,7 @@ pub(super) trait Queries {
         &self,
         compiler: &Compiler<'_>,
         query: &Query,
-        outer: &Scope<'_>,
+        outer: &CatalogScope<'_>,
     ) -> Result<Compiled, Unknown>;
 }
 
@@ -119,11 +119,20 @@ const AGGREGATES: [&str; 9] =
 
 impl Compiler<'_> {
     /// The node of an expression, and its type.
-    pub(super) fn node(&self, expr: &Expr, scope: &Scope<'_>) -> Result<(Node, Kind), Unknown> {
+    pub(super) fn node(
+        &self,
+        expr: &Expr,
+        scope: &CatalogScope<'_>,
+    ) -> Result<(Node, CatalogType), Unknown> {
         self.at(expr, scope, 0)
     }
 
-    fn at(&self, expr: &Expr, scope: &Scope<'_>, depth: u32) -> Result<(Node, Kind), Unknown> {
+    fn at(
+        &self,
+        expr: &Expr,
+        scope: &CatalogScope<'_>,
+        depth: u32,
+    ) -> Result<(Node, CatalogType), Unknown> {
         let left = self.left.get().checked_sub(1).filter(|_| depth < DEEPEST);
         self.left.set(left.ok_or(Unknown)?);
         let of = |expr: &Expr| self.at(expr, scope, depth + 1);
@@ -133,7 +142,7 @@ impl Compiler<'_> {
         };
         let negated = |node: Node, yes: bool| if yes { Node::Not(Box::new(node)) } else { node };
         let query = |query: &Query| self.queries.query(self, query, scope);
-        let bool = |node: Node| Ok((node, Kind::Bool));
+        let bool = |node: Node| Ok((node, CatalogType::Bool));
         match expr {
             Expr::Identifier(name) => {
                 self.named(None, &folded(name), scope, name.quote_style.is_some())
@@ -188,7 +197,7 @@ impl Compiler<'_> {
             Expr::UnaryOp { op: UnaryOperator::Not, expr } => bool(Node::Not(boxed(expr)?)),
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
                 let zero = Box::new(Node::Constant(Datum::Int(0)));
-                Ok((Node::Add(zero, boxed(expr)?, Arithmetic::Minus), Kind::Int))
+                Ok((Node::Add(zero, boxed(expr)?, Arithmetic::Minus), CatalogType::Int))
             }
             Expr::Cast { expr, data_type, .. } => {
                 let (node, _) = of(expr)?;
@@ -203,14 +212,14 @@ impl Compiler<'_> {
                 for part in substring_from.iter().chain(substring_for) {
                     list.push(of(part)?.0);
                 }
-                Ok((Node::Call("substring".to_owned(), list), Kind::Text))
+                Ok((Node::Call("substring".to_owned(), list), CatalogType::Text))
             }
             Expr::Trim { trim_what, expr, .. } => {
                 let mut list = vec![of(expr)?.0];
                 if let Some(part) = trim_what {
                     list.push(of(part)?.0);
                 }
-                Ok((Node::Call("trim".to_owned(), list), Kind::Text))
+                Ok((Node::Call("trim".to_owned(), list), CatalogType::Text))
             }
             Expr::Case { operand, conditions, else_result, .. } => {
                 let operand = operand.as_ref().map(|expr| boxed(expr)).transpose()?;
@@ -225,7 +234,7 @@ impl Compiler<'_> {
                     other.as_ref().filter(|(node, _)| !is_null(node)).map(|(_, kind)| *kind),
                 );
                 let other = other.map(|(node, _)| Box::new(node));
-                let kind = kinds.first().copied().unwrap_or(Kind::Text);
+                let kind = kinds.first().copied().unwrap_or(CatalogType::Text);
                 Ok((Node::Case { operand, arms, other }, kind))
             }
             Expr::Exists { subquery, negated: no } => {
@@ -236,7 +245,7 @@ impl Compiler<'_> {
                 let kind = columns.first().ok_or(Unknown)?.1;
                 Ok((Node::Scalar(rows), kind))
             }
-            Expr::Array(Array { elem, .. }) => Ok((Node::List(nodes(elem)?), Kind::Text)),
+            Expr::Array(Array { elem, .. }) => Ok((Node::List(nodes(elem)?), CatalogType::Text)),
             Expr::CompoundFieldAccess { root, access_chain } => {
                 let (mut node, rest) = match (&**root, access_chain.split_first()) {
                     // `table.column[n]`.
@@ -256,11 +265,11 @@ impl Compiler<'_> {
                         }
                     };
                 }
-                Ok((node, Kind::Text))
+                Ok((node, CatalogType::Text))
             }
             Expr::Function(function) => self.function(function, scope, depth),
             // It may be in a part of the query for which there are no rows.
-            _ => Ok((Node::Unknown, Kind::Text)),
+            _ => Ok((Node::Unknown, CatalogType::Text)),
         }
     }
 
@@ -269,16 +278,16 @@ impl Compiler<'_> {
         &self,
         table: Option<&str>,
         name: &str,
-        scope: &Scope<'_>,
+        scope: &CatalogScope<'_>,
         quoted: bool,
-    ) -> Result<(Node, Kind), Unknown> {
+    ) -> Result<(Node, CatalogType), Unknown> {
         let (mut at, mut depth) = (Some(scope), 0);
         while let Some(here) = at {
-            let fits = |column: &Column| {
+            let fits = |column: &VisibleColumn| {
                 column.name == name && table.is_none_or(|table| column.table == table)
             };
             if let Some(index) = here.columns.iter().position(fits) {
-                let kind = here.columns.get(index).map_or(Kind::Text, |column| column.kind);
+                let kind = here.columns.get(index).map_or(CatalogType::Text, |column| column.kind);
                 return Ok((Node::Column { depth, index }, kind));
             }
             (at, depth) = (here.outer, depth + 1);
@@ -291,28 +300,28 @@ impl Compiler<'_> {
         Err(Unknown)
     }
 
-    fn constant(&self, value: &Value) -> Result<(Node, Kind), Unknown> {
+    fn constant(&self, value: &Value) -> Result<(Node, CatalogType), Unknown> {
         let (datum, kind) = match value {
-            Value::Null => (Datum::Null, Kind::Text),
-            Value::Boolean(value) => (Datum::Bool(*value), Kind::Bool),
+            Value::Null => (Datum::Null, CatalogType::Text),
+            Value::Boolean(value) => (Datum::Bool(*value), CatalogType::Bool),
             Value::Number(digits, _) => match digits.parse() {
-                Ok(number) => (Datum::Int(number), Kind::Int),
-                Err(_) => (Datum::from(digits.as_str()), Kind::Text),
+                Ok(number) => (Datum::Int(number), CatalogType::Int),
+                Err(_) => (Datum::from(digits.as_str()), CatalogType::Text),
             },
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
-                (Datum::from(text.as_str()), Kind::Text)
+                (Datum::from(text.as_str()), CatalogType::Text)
             }
             Value::Placeholder(name) => {
                 let number: usize = name.trim_start_matches('$').parse().map_err(|_| Unknown)?;
                 let value =
                     number.checked_sub(1).and_then(|n| self.values.get(n)).ok_or(Unknown)?;
                 match value {
-                    Parameter::Null => (Datum::Null, Kind::Text),
-                    Parameter::Boolean(value) => (Datum::Bool(*value), Kind::Bool),
-                    Parameter::Integer(value) => (Datum::Int(*value), Kind::Int),
-                    Parameter::Text(text) => (Datum::from(text.as_str()), Kind::Text),
+                    Parameter::Null => (Datum::Null, CatalogType::Text),
+                    Parameter::Boolean(value) => (Datum::Bool(*value), CatalogType::Bool),
+                    Parameter::Integer(value) => (Datum::Int(*value), CatalogType::Int),
+                    Parameter::Text(text) => (Datum::from(text.as_str()), CatalogType::Text),
                     Parameter::Float(value) => {
-                        (Datum::from(value.to_string().as_str()), Kind::Text)
+                        (Datum::from(value.to_string().as_str()), CatalogType::Text)
                     }
                     _ => return Err(Unknown),
                 }
@@ -327,7 +336,7 @@ impl Compiler<'_> {
         &self,
         pattern: &Expr,
         escape: Option<&str>,
-        scope: &Scope<'_>,
+        scope: &CatalogScope<'_>,
         depth: u32,
     ) -> Result<Node, Unknown> {
         let (node, _) = self.at(pattern, scope, depth + 1)?;
@@ -348,52 +357,54 @@ impl Compiler<'_> {
         left: Box<Node>,
         right: &Expr,
         all: bool,
-        scope: &Scope<'_>,
+        scope: &CatalogScope<'_>,
         depth: u32,
-    ) -> Result<(Node, Kind), Unknown> {
+    ) -> Result<(Node, CatalogType), Unknown> {
         let comparison = comparison(op).ok_or(Unknown)?;
         let list = match right {
             Expr::Subquery(inner) => Node::ListOf(self.queries.query(self, inner, scope)?.rows),
             other => self.at(other, scope, depth + 1)?.0,
         };
-        Ok((Node::Each { comparison, left, list: Box::new(list), all }, Kind::Bool))
+        Ok((Node::Each { comparison, left, list: Box::new(list), all }, CatalogType::Bool))
     }
 
     fn binary(
         op: &BinaryOperator,
-        left: (Node, Kind),
-        right: (Node, Kind),
-    ) -> Result<(Node, Kind), Unknown> {
+        left: (Node, CatalogType),
+        right: (Node, CatalogType),
+    ) -> Result<(Node, CatalogType), Unknown> {
         let (left, right) = (Box::new(left.0), Box::new(right.0));
         if let Some(how) = comparison(op) {
-            return Ok((Node::Compare(how, left, right), Kind::Bool));
+            return Ok((Node::Compare(how, left, right), CatalogType::Bool));
         }
         let how = match op {
-            BinaryOperator::And => return Ok((Node::And(left, right), Kind::Bool)),
-            BinaryOperator::Or => return Ok((Node::Or(left, right), Kind::Bool)),
-            BinaryOperator::StringConcat => return Ok((Node::Concat(left, right), Kind::Text)),
+            BinaryOperator::And => return Ok((Node::And(left, right), CatalogType::Bool)),
+            BinaryOperator::Or => return Ok((Node::Or(left, right), CatalogType::Bool)),
+            BinaryOperator::StringConcat => {
+                return Ok((Node::Concat(left, right), CatalogType::Text));
+            }
             BinaryOperator::Plus => Arithmetic::Plus,
             BinaryOperator::Minus => Arithmetic::Minus,
             BinaryOperator::Multiply => Arithmetic::Times,
             BinaryOperator::Divide => Arithmetic::Over,
             BinaryOperator::Modulo => Arithmetic::Modulo,
             BinaryOperator::BitwiseAnd => Arithmetic::And,
-            _ => return Ok((Node::Unknown, Kind::Text)),
+            _ => return Ok((Node::Unknown, CatalogType::Text)),
         };
-        Ok((Node::Add(left, right, how), Kind::Int))
+        Ok((Node::Add(left, right, how), CatalogType::Int))
     }
 
     /// What rows are sorted by.
-    pub(super) fn sort(&self, by: &OrderByExpr, scope: &Scope<'_>) -> Result<Sort, Unknown> {
+    pub(super) fn sort(&self, by: &OrderByExpr, scope: &CatalogScope<'_>) -> Result<Sort, Unknown> {
         Ok(sorted(by, self.node(&by.expr, scope)?.0))
     }
 
     fn function(
         &self,
         function: &Function,
-        scope: &Scope<'_>,
+        scope: &CatalogScope<'_>,
         depth: u32,
-    ) -> Result<(Node, Kind), Unknown> {
+    ) -> Result<(Node, CatalogType), Unknown> {
         let name = function_name(&function.name)?;
         let (args, clauses, distinct) = match &function.args {
             FunctionArguments::None => (&[][..], &[][..], false),
@@ -403,7 +414,7 @@ impl Compiler<'_> {
             FunctionArguments::Subquery(inner) if name == "array" => {
                 return Ok((
                     Node::ListOf(self.queries.query(self, inner, scope)?.rows),
-                    Kind::Text,
+                    CatalogType::Text,
                 ));
             }
             FunctionArguments::Subquery(_) => return Err(Unknown),
@@ -413,7 +424,8 @@ impl Compiler<'_> {
         }
         let is_aggregate = AGGREGATES.contains(&name.as_str());
         // Within an aggregate, there is no other.
-        let inner = Scope { aggregates: scope.aggregates.filter(|_| !is_aggregate), ..*scope };
+        let inner =
+            CatalogScope { aggregates: scope.aggregates.filter(|_| !is_aggregate), ..*scope };
         let mut values = Vec::new();
         let mut first = None;
         for arg in args {
@@ -424,7 +436,7 @@ impl Compiler<'_> {
                     values.push(node);
                 }
                 FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" => {}
-                _ => return Ok((Node::Unknown, Kind::Text)),
+                _ => return Ok((Node::Unknown, CatalogType::Text)),
             }
         }
         if let Some(over) = &function.over {
@@ -432,7 +444,7 @@ impl Compiler<'_> {
         }
         let kind = match name.as_str() {
             "coalesce" | "nullif" | "max" | "min" | "greatest" | "least" => {
-                first.unwrap_or(Kind::Text)
+                first.unwrap_or(CatalogType::Text)
             }
             name => functions::kind(name),
         };
@@ -464,14 +476,14 @@ impl Compiler<'_> {
         &self,
         name: &str,
         over: &WindowType,
-        scope: &Scope<'_>,
-    ) -> Result<(Node, Kind), Unknown> {
+        scope: &CatalogScope<'_>,
+    ) -> Result<(Node, CatalogType), Unknown> {
         let (Some(windows), WindowType::WindowSpec(spec), "row_number") =
             (scope.windows, over, name)
         else {
-            return Ok((Node::Unknown, Kind::Int));
+            return Ok((Node::Unknown, CatalogType::Int));
         };
-        let inner = Scope { windows: None, ..*scope };
+        let inner = CatalogScope { windows: None, ..*scope };
         let mut window = Window { partition: Vec::new(), order: Vec::new() };
         for expr in &spec.partition_by {
             window.partition.push(self.node(expr, &inner)?.0);
@@ -481,7 +493,10 @@ impl Compiler<'_> {
         }
         let mut windows = windows.borrow_mut();
         windows.push(window);
-        Ok((Node::Column { depth: 0, index: scope.columns.len() + windows.len() - 1 }, Kind::Int))
+        Ok((
+            Node::Column { depth: 0, index: scope.columns.len() + windows.len() - 1 },
+            CatalogType::Int,
+        ))
     }
 }
 
@@ -523,21 +538,21 @@ fn comparison(op: &BinaryOperator) -> Option<Comparison> {
 }
 
 /// A cast, and its type. A number that stands for something is shown by its name where it becomes a text.
-fn cast(node: Node, to: &DataType) -> (Node, Kind) {
+fn cast(node: Node, to: &DataType) -> (Node, CatalogType) {
     let written = to.to_string().to_lowercase();
     let bare = written.strip_prefix("pg_catalog.").unwrap_or(&written).replace('"', "");
     let is_array = bare.ends_with("[]");
     let name = bare.split('(').next().unwrap_or_default().to_owned();
     let kind = match name.as_str() {
         "regclass" | "regtype" | "oid" | "int" | "int2" | "int4" | "int8" | "integer"
-        | "bigint" | "smallint" => Kind::Int,
-        "bool" | "boolean" => Kind::Bool,
-        _ => Kind::Text,
+        | "bigint" | "smallint" => CatalogType::Int,
+        "bool" | "boolean" => CatalogType::Bool,
+        _ => CatalogType::Text,
     };
-    let is_text = kind == Kind::Text && !is_array;
+    let is_text = kind == CatalogType::Text && !is_array;
     match node {
         Node::Cast(of, inner) if is_text && ["regclass", "regtype"].contains(&of.as_str()) => {
-            (Node::Shown(of, inner), Kind::Text)
+            (Node::Shown(of, inner), CatalogType::Text)
         }
         node => (Node::Cast(name, Box::new(node)), kind),
     }

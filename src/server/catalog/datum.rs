@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The types of the catalog, as clients are told of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CatalogType {
     Bool,
     Int,
     Text,

@@ -4,7 +4,7 @@
 
 use hushql::TableSchema;
 
-use super::datum::{Datum, Kind, Unknown};
+use super::datum::{CatalogType, Datum, Unknown};
 use super::relations::{self, CATALOG, INFORMATION, PUBLIC, World};
 use super::types;
 
@@ -39,7 +39,7 @@ pub(super) fn is_about_the_catalog(name: &str) -> bool {
 }
 
 /// The type of a function's value.
-pub(super) fn kind(name: &str) -> Kind {
+pub(super) fn kind(name: &str) -> CatalogType {
     match name {
         "array_length"
         | "array_lower"
@@ -66,7 +66,7 @@ pub(super) fn kind(name: &str) -> Kind {
         | "to_regclass"
         | "to_regtype"
         | "txid_current"
-        | "abs" => Kind::Int,
+        | "abs" => CatalogType::Int,
         name if name.ends_with("_is_visible")
             || name.starts_with("has_")
             || [
@@ -80,9 +80,9 @@ pub(super) fn kind(name: &str) -> Kind {
             ]
             .contains(&name) =>
         {
-            Kind::Bool
+            CatalogType::Bool
         }
-        _ => Kind::Text,
+        _ => CatalogType::Text,
     }
 }
 

@@ -26,13 +26,13 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
 use self::compile::{Compiler, MOST_EXPRESSIONS};
-use self::datum::{Datum, Kind, Unknown};
-use self::node::{Env, Rows, Steps};
-use self::plan::Plan;
+use self::datum::{CatalogType, Datum, Unknown};
+use self::node::{Env, Steps, SubqueryRows};
+use self::plan::CatalogQuery;
 use self::relations::World;
 use self::select::Within;
 use super::client::{Desk, Failed};
-use super::encode::Table;
+use super::encode::EncodedTable;
 use super::statement_kind::{SETTINGS, VERSION};
 
 mod compile;
@@ -71,7 +71,7 @@ const SIGNS: [&str; 9] = [
 ///
 /// # Errors
 /// Those of the vault.
-pub(super) fn answer(desk: &Desk, sql: &str) -> Result<Option<Table>, Failed> {
+pub(super) fn answer(desk: &Desk, sql: &str) -> Result<Option<EncodedTable>, Failed> {
     answer_with(desk, sql, &[])
 }
 
@@ -83,7 +83,7 @@ pub(super) fn answer_with(
     desk: &Desk,
     sql: &str,
     values: &[Value],
-) -> Result<Option<Table>, Failed> {
+) -> Result<Option<EncodedTable>, Failed> {
     let Some(world) = world(desk, sql)? else { return Ok(None) };
     Ok(with_room(|| asked(&world, sql, values)))
 }
@@ -125,7 +125,7 @@ fn world(desk: &Desk, sql: &str) -> Result<Option<World>, Failed> {
 }
 
 /// The plan of a query about the catalog.
-fn compiled(world: &World, sql: &str, values: &[Value]) -> Result<Plan, Unknown> {
+fn compiled(world: &World, sql: &str, values: &[Value]) -> Result<CatalogQuery, Unknown> {
     let statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).map_err(|_| Unknown)?;
     let [Statement::Query(query)] = statements.as_slice() else { return Err(Unknown) };
     let within = Within::new();
@@ -136,7 +136,7 @@ fn compiled(world: &World, sql: &str, values: &[Value]) -> Result<Plan, Unknown>
 }
 
 /// The answer to a query about the catalog.
-fn asked(world: &World, sql: &str, values: &[Value]) -> Option<Table> {
+fn asked(world: &World, sql: &str, values: &[Value]) -> Option<EncodedTable> {
     let plan = compiled(world, sql, values).ok()?;
     let steps = Steps::new();
     let env = Env { world, steps: &steps, row: &[], aggregates: &[], outer: None };
@@ -144,12 +144,12 @@ fn asked(world: &World, sql: &str, values: &[Value]) -> Option<Table> {
     table(&plan, &rows)
 }
 
-fn schema(plan: &Plan) -> SchemaRef {
+fn schema(plan: &CatalogQuery) -> SchemaRef {
     let fields = plan.columns.iter().map(|(name, kind)| {
         let data_type = match kind {
-            Kind::Bool => DataType::Boolean,
-            Kind::Int => DataType::Int64,
-            Kind::Text => DataType::Utf8,
+            CatalogType::Bool => DataType::Boolean,
+            CatalogType::Int => DataType::Int64,
+            CatalogType::Text => DataType::Utf8,
         };
         Field::new(name, data_type, true)
     });
@@ -157,25 +157,25 @@ fn schema(plan: &Plan) -> SchemaRef {
 }
 
 /// Rows as Arrow has them; `None` where a value is not of the type that was told.
-fn table(plan: &Plan, rows: &[Vec<Datum>]) -> Option<Table> {
+fn table(plan: &CatalogQuery, rows: &[Vec<Datum>]) -> Option<EncodedTable> {
     let schema = schema(plan);
     let mut columns: Vec<ArrayRef> = Vec::new();
     for (at, (_, kind)) in plan.columns.iter().enumerate() {
         let cells = rows.iter().map(|row| row.get(at).unwrap_or(&Datum::Null));
         columns.push(match kind {
-            Kind::Bool => {
+            CatalogType::Bool => {
                 let one =
                     |cell: &Datum| if cell.is_null() { Some(None) } else { cell.truth().map(Some) };
                 Arc::new(cells.map(one).collect::<Option<BooleanArray>>()?)
             }
-            Kind::Int => {
+            CatalogType::Int => {
                 let one =
                     |cell: &Datum| if cell.is_null() { Some(None) } else { cell.int().map(Some) };
                 Arc::new(cells.map(one).collect::<Option<Int64Array>>()?)
             }
-            Kind::Text => Arc::new(cells.map(Datum::text).collect::<StringArray>()),
+            CatalogType::Text => Arc::new(cells.map(Datum::text).collect::<StringArray>()),
         });
     }
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns).ok()?;
-    Some(Table { schema, batches: vec![batch] })
+    Some(EncodedTable { schema, batches: vec![batch] })
 }

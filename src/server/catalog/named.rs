@@ -4,27 +4,27 @@
 
 use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, TableAlias};
 
-use super::compile::{Named, folded, parts};
-use super::datum::Kind;
+use super::compile::{NamedColumns, folded, parts};
+use super::datum::CatalogType;
 use super::functions;
 use super::node::Node;
-use super::plan::{Body, Plan};
+use super::plan::{Body, CatalogQuery};
 
 /// The columns of a function in FROM.
-pub(super) fn function_columns(name: &str, numbered: bool) -> Named {
+pub(super) fn function_columns(name: &str, numbered: bool) -> NamedColumns {
     if name == "pg_get_keywords" {
         return ["word", "catcode", "barelabel", "catdesc", "baredesc"]
-            .map(|name| (name.to_owned(), Kind::Text))
+            .map(|name| (name.to_owned(), CatalogType::Text))
             .to_vec();
     }
-    let kind = if name == "generate_series" { Kind::Int } else { functions::kind(name) };
-    let ordinality = numbered.then(|| ("ordinality".to_owned(), Kind::Int));
+    let kind = if name == "generate_series" { CatalogType::Int } else { functions::kind(name) };
+    let ordinality = numbered.then(|| ("ordinality".to_owned(), CatalogType::Int));
     std::iter::once((name.to_owned(), kind)).chain(ordinality).collect()
 }
 
 /// The plan of a body alone.
-pub(super) fn plan_of(columns: Named, body: Body) -> Plan {
-    Plan { columns, body, order: Vec::new(), limit: None, offset: None }
+pub(super) fn plan_of(columns: NamedColumns, body: Body) -> CatalogQuery {
+    CatalogQuery { columns, body, order: Vec::new(), limit: None, offset: None }
 }
 
 /// A side of a set operation as a query.
@@ -55,7 +55,7 @@ pub(super) fn conjuncts(node: Node, to: &mut Vec<Node>) {
 }
 
 /// The column of the answer that an expression of ORDER BY or GROUP BY names, by its name or its place.
-pub(super) fn place(expr: &Expr, named: &Named) -> Option<usize> {
+pub(super) fn place(expr: &Expr, named: &NamedColumns) -> Option<usize> {
     match expr {
         Expr::Identifier(name) => {
             let name = folded(name);

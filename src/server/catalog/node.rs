@@ -49,7 +49,7 @@ pub(super) struct Env<'a> {
 }
 
 /// A query within an expression.
-pub(super) trait Rows: Debug {
+pub(super) trait SubqueryRows: Debug {
     /// Its rows, for a row of the query around it.
     fn rows(&self, env: &Env<'_>) -> Result<Vec<Vec<Datum>>, Unknown>;
 }
@@ -92,10 +92,10 @@ pub(super) enum Node {
     IsTrue(Box<Node>, bool),
     Distinct(Box<Node>, Box<Node>),
     In(Box<Node>, Vec<Node>),
-    InQuery(Box<Node>, Box<dyn Rows>),
-    Exists(Box<dyn Rows>),
-    Scalar(Box<dyn Rows>),
-    ListOf(Box<dyn Rows>),
+    InQuery(Box<Node>, Box<dyn SubqueryRows>),
+    Exists(Box<dyn SubqueryRows>),
+    Scalar(Box<dyn SubqueryRows>),
+    ListOf(Box<dyn SubqueryRows>),
     Case {
         operand: Option<Box<Node>>,
         arms: Vec<(Node, Node)>,

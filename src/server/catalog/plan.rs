@@ -8,10 +8,10 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use super::compile::{Aggregate, Named, Sort, Window};
+use super::compile::{Aggregate, NamedColumns, Sort, Window};
 use super::datum::{Datum, Unknown};
 use super::functions;
-use super::node::{Comparison, Env, Node, Rows};
+use super::node::{Comparison, Env, Node, SubqueryRows};
 
 /// The most values that the rows of a join may have, and the most rounds of a recursion.
 const MOST_CELLS: usize = 4_000_000;
@@ -21,8 +21,8 @@ type Row = Vec<Datum>;
 
 /// A query.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) columns: Named,
+pub(super) struct CatalogQuery {
+    pub(super) columns: NamedColumns,
     pub(super) body: Body,
     /// Over the columns of the answer, and those that a selection has behind them.
     pub(super) order: Vec<Sort>,
@@ -35,22 +35,22 @@ pub(super) enum Body {
     Select(Box<Select>),
     Values(Vec<Vec<Node>>),
     Set {
-        left: Box<Plan>,
-        right: Box<Plan>,
-        how: Set,
+        left: Box<CatalogQuery>,
+        right: Box<CatalogQuery>,
+        how: SetOperation,
         all: bool,
     },
     /// `WITH RECURSIVE`: rows, and those that follow from the rows of the round before.
     Recursive {
-        base: Box<Plan>,
-        step: Box<Plan>,
+        base: Box<CatalogQuery>,
+        step: Box<CatalogQuery>,
         work: Rc<RefCell<Vec<Row>>>,
         all: bool,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Set {
+pub(super) enum SetOperation {
     Union,
     Intersect,
     Except,
@@ -59,7 +59,7 @@ pub(super) enum Set {
 /// SELECT … FROM … WHERE … GROUP BY … HAVING.
 #[derive(Debug)]
 pub(super) struct Select {
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<FromItem>,
     pub(super) filter: Vec<Node>,
     pub(super) groups: Option<Groups>,
     pub(super) windows: Vec<Window>,
@@ -77,7 +77,7 @@ pub(super) struct Groups {
 
 /// What stands behind FROM or JOIN.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct FromItem {
     pub(super) width: usize,
     pub(super) from: From,
     /// Whether rows without a partner stay.
@@ -89,7 +89,7 @@ pub(super) struct Source {
 pub(super) enum From {
     Table(Rc<Vec<Row>>),
     Plan {
-        plan: Box<Plan>,
+        plan: Box<CatalogQuery>,
         lateral: bool,
     },
     /// A function of rows, or of one value.
@@ -101,7 +101,7 @@ pub(super) enum From {
     Working(Rc<RefCell<Vec<Row>>>),
 }
 
-impl Rows for Plan {
+impl SubqueryRows for CatalogQuery {
     fn rows(&self, env: &Env<'_>) -> Result<Vec<Row>, Unknown> {
         let mut rows = match &self.body {
             Body::Select(select) => select.rows(env)?,
@@ -113,10 +113,10 @@ impl Rows for Plan {
                 let (mut left, right) = (left.rows(env)?, right.rows(env)?);
                 env.steps.take(left.len() + right.len())?;
                 match how {
-                    Set::Union => left.extend(right),
-                    Set::Intersect | Set::Except => {
+                    SetOperation::Union => left.extend(right),
+                    SetOperation::Intersect | SetOperation::Except => {
                         let right: BTreeSet<Row> = right.into_iter().collect();
-                        left.retain(|row| right.contains(row) == (*how == Set::Intersect));
+                        left.retain(|row| right.contains(row) == (*how == SetOperation::Intersect));
                     }
                 }
                 if !all {
@@ -147,7 +147,7 @@ impl Rows for Plan {
 
 fn recursive(
     env: &Env<'_>,
-    (base, step): (&Plan, &Plan),
+    (base, step): (&CatalogQuery, &CatalogQuery),
     work: &RefCell<Vec<Row>>,
     all: bool,
 ) -> Result<Vec<Row>, Unknown> {
@@ -246,7 +246,7 @@ impl Select {
     /// The rows of all sources together, as far as the conditions let them through.
     fn joined(&self, env: &Env<'_>) -> Result<Vec<Row>, Unknown> {
         // Without a row of one of them, there is none of all.
-        let is_empty = |source: &Source| match &source.from {
+        let is_empty = |source: &FromItem| match &source.from {
             From::Table(rows) => rows.is_empty(),
             From::Plan { .. } | From::Call { .. } | From::Working(_) => false,
         };
@@ -329,7 +329,7 @@ fn reach(node: &Node) -> usize {
 
 /// Joins the rows so far with a source, and keeps those that the conditions let through.
 fn join(
-    source: &Source,
+    source: &FromItem,
     rows: Vec<Row>,
     width: usize,
     filter: &[&Node],
@@ -343,7 +343,7 @@ fn join(
     };
     let on: Vec<&Node> =
         source.on.iter().chain(filter.iter().copied().filter(|_| !source.is_left)).collect();
-    let index = fixed.as_ref().and_then(|rows| Index::of(rows, &on, width));
+    let index = fixed.as_ref().and_then(|rows| RowIndex::of(rows, &on, width));
     let mut joined = Vec::new();
     let all: Vec<usize> = (0..fixed.as_ref().map_or(0, |rows| rows.len())).collect();
     for row in rows {
@@ -435,12 +435,12 @@ fn rows_of(from: &From, env: &Env<'_>) -> Result<Vec<Row>, Unknown> {
 }
 
 /// Rows by the value of one column.
-struct Index<'a> {
+struct RowIndex<'a> {
     other: &'a Node,
     places: HashMap<Option<String>, Vec<usize>>,
 }
 
-impl<'a> Index<'a> {
+impl<'a> RowIndex<'a> {
     /// An index for a condition that a column of the new rows is equal to something that the rows before have.
     fn of(rows: &[Row], on: &[&'a Node], width: usize) -> Option<Self> {
         if rows.len() < 8 {

@@ -9,7 +9,7 @@ use hushql::TableSchema;
 use sha2::{Digest, Sha256};
 
 use super::super::encode::kind;
-use super::datum::{Datum, Kind};
+use super::datum::{CatalogType, Datum};
 use super::types::{self, TYPES};
 
 /// What the catalog follows from.
@@ -24,7 +24,7 @@ pub(crate) struct World {
 }
 
 /// A relation's columns.
-pub(super) type Columns = Vec<(&'static str, Kind)>;
+pub(super) type RelationColumns = Vec<(&'static str, CatalogType)>;
 
 const LIST: &str = include_str!("relations.txt");
 
@@ -36,7 +36,7 @@ const OWNER: i64 = 10;
 const DATABASE: i64 = 16_383;
 
 /// The columns of a relation; `None` for one that PostgreSQL does not have in this schema. Without a schema, it is `pg_catalog`.
-pub(super) fn columns(schema: Option<&str>, name: &str) -> Option<Columns> {
+pub(super) fn columns(schema: Option<&str>, name: &str) -> Option<RelationColumns> {
     let line = LIST.lines().find_map(|line| {
         let (full, columns) = line.split_once(": ")?;
         let (its, relation) = full.split_once('.')?;
@@ -45,9 +45,9 @@ pub(super) fn columns(schema: Option<&str>, name: &str) -> Option<Columns> {
     let columns = line.split(", ").filter_map(|column| {
         let (name, kind) = column.rsplit_once(' ')?;
         let kind = match kind {
-            "b" => Kind::Bool,
-            "i" => Kind::Int,
-            _ => Kind::Text,
+            "b" => CatalogType::Bool,
+            "i" => CatalogType::Int,
+            _ => CatalogType::Text,
         };
         Some((name, kind))
     });
@@ -77,9 +77,9 @@ pub(super) fn table(world: &World, number: i64) -> Option<&TableSchema> {
 }
 
 /// Values of a row by the names of their columns; what is not named is NULL, `false`, 0 or empty, as the columns' types are.
-type Row<'a> = HashMap<&'a str, Datum>;
+type RelationRow<'a> = HashMap<&'a str, Datum>;
 
-fn row<'a>(values: impl IntoIterator<Item = (&'a str, Datum)>) -> Row<'a> {
+fn row<'a>(values: impl IntoIterator<Item = (&'a str, Datum)>) -> RelationRow<'a> {
     values.into_iter().collect()
 }
 
@@ -111,7 +111,7 @@ fn is_null(name: &str) -> bool {
 pub(super) fn rows(world: &World, schema: Option<&str>, name: &str) -> Vec<Vec<Datum>> {
     let information = schema == Some("information_schema");
     let columns = columns(schema, name).unwrap_or_default();
-    let found: Vec<Row<'_>> = match (information, name) {
+    let found: Vec<RelationRow<'_>> = match (information, name) {
         (false, "pg_class") => world.tables.iter().map(class).collect(),
         (false, "pg_attribute") => world.tables.iter().flat_map(attributes).collect(),
         (false, "pg_namespace") => schemas(false).collect(),
@@ -163,9 +163,9 @@ pub(super) fn rows(world: &World, schema: Option<&str>, name: &str) -> Vec<Vec<D
         let cells = columns.iter().map(|(name, kind)| {
             row.remove(name).unwrap_or_else(|| match kind {
                 _ if information || is_null(name) => Datum::Null,
-                Kind::Bool => Datum::Bool(false),
-                Kind::Int => Datum::Int(0),
-                Kind::Text => "".into(),
+                CatalogType::Bool => Datum::Bool(false),
+                CatalogType::Int => Datum::Int(0),
+                CatalogType::Text => "".into(),
             })
         });
         cells.collect()
@@ -173,7 +173,7 @@ pub(super) fn rows(world: &World, schema: Option<&str>, name: &str) -> Vec<Vec<D
     filled.collect()
 }
 
-fn class(table: &TableSchema) -> Row<'_> {
+fn class(table: &TableSchema) -> RelationRow<'_> {
     let text = |is_view: bool, view: &str, other: &str| if is_view { view } else { other }.into();
     row([
         ("oid", int(oid(&table.name))),
@@ -190,7 +190,7 @@ fn class(table: &TableSchema) -> Row<'_> {
     ])
 }
 
-fn attributes(table: &TableSchema) -> impl Iterator<Item = Row<'_>> {
+fn attributes(table: &TableSchema) -> impl Iterator<Item = RelationRow<'_>> {
     let number = oid(&table.name);
     table.schema.fields().iter().enumerate().map(move |(i, field)| {
         let (kind, bytes, _) = kind(field.data_type());
@@ -211,7 +211,7 @@ fn attributes(table: &TableSchema) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-fn schemas(information: bool) -> impl Iterator<Item = Row<'static>> {
+fn schemas(information: bool) -> impl Iterator<Item = RelationRow<'static>> {
     let all = [(CATALOG, "pg_catalog"), (PUBLIC, "public"), (INFORMATION, "information_schema")];
     all.into_iter().map(move |(number, name)| match information {
         true => row([
@@ -223,7 +223,7 @@ fn schemas(information: bool) -> impl Iterator<Item = Row<'static>> {
     })
 }
 
-fn all_types() -> Vec<Row<'static>> {
+fn all_types() -> Vec<RelationRow<'static>> {
     let one = |t: &types::Type, is_array: bool| {
         let name = if is_array { format!("_{}", t.name) } else { t.name.to_owned() };
         let functions = if is_array { "array_" } else { t.functions };
@@ -260,7 +260,7 @@ fn all_types() -> Vec<Row<'static>> {
 }
 
 /// The owner and whoever asks: nobody learns who else may log in.
-fn roles(world: &World) -> Vec<Row<'_>> {
+fn roles(world: &World) -> Vec<RelationRow<'_>> {
     let mut names = vec![("owner", OWNER)];
     if world.role != "owner" {
         names.push((&world.role, oid(&world.role)));
@@ -283,7 +283,7 @@ fn roles(world: &World) -> Vec<Row<'_>> {
     each.collect()
 }
 
-fn setting((name, value): &(String, String)) -> Row<'_> {
+fn setting((name, value): &(String, String)) -> RelationRow<'_> {
     row([
         ("name", name.as_str().into()),
         ("setting", value.as_str().into()),
@@ -293,7 +293,7 @@ fn setting((name, value): &(String, String)) -> Row<'_> {
     ])
 }
 
-fn listed<'a>(world: &World, table: &'a TableSchema) -> Row<'a> {
+fn listed<'a>(world: &World, table: &'a TableSchema) -> RelationRow<'a> {
     row([
         ("table_catalog", world.database.into()),
         ("table_schema", "public".into()),
@@ -306,7 +306,7 @@ fn listed<'a>(world: &World, table: &'a TableSchema) -> Row<'a> {
     ])
 }
 
-fn described<'a>(world: &World, table: &'a TableSchema) -> impl Iterator<Item = Row<'a>> {
+fn described<'a>(world: &World, table: &'a TableSchema) -> impl Iterator<Item = RelationRow<'a>> {
     let database = world.database;
     table.schema.fields().iter().enumerate().map(move |(i, field)| {
         let number = i64::from(kind(field.data_type()).0);

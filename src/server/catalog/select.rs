@@ -14,13 +14,14 @@ use sqlparser::ast::{
 };
 
 use super::compile::{
-    Column, Compiled, Compiler, Named, Queries, Scope, Sort, folded, parts, sorted,
+    CatalogScope, Compiled, Compiler, NamedColumns, Queries, Sort, VisibleColumn, folded, parts,
+    sorted,
 };
-use super::datum::{Kind, Unknown};
+use super::datum::{CatalogType, Unknown};
 use super::functions;
 use super::named::{bare, conjuncts, function_columns, name_of, names, place, plan_of};
-use super::node::{Node, Rows};
-use super::plan::{Body, From, Groups, Plan, Select, Set, Source};
+use super::node::{Node, SubqueryRows};
+use super::plan::{Body, CatalogQuery, From, FromItem, Groups, Select, SetOperation};
 use super::relations;
 
 /// How deep queries stand within one another.
@@ -28,27 +29,27 @@ const DEEPEST: usize = 24;
 
 /// The queries that WITH names, innermost first.
 #[derive(Clone, Copy)]
-struct Names<'a> {
+struct WithNames<'a> {
     name: &'a str,
-    what: Known<'a>,
+    what: WithQuery<'a>,
     /// What is in sight around the query that has the WITH.
-    outer: Option<&'a Scope<'a>>,
-    next: Option<&'a Names<'a>>,
+    outer: Option<&'a CatalogScope<'a>>,
+    next: Option<&'a WithNames<'a>>,
 }
 
 #[derive(Clone, Copy)]
-enum Known<'a> {
+enum WithQuery<'a> {
     /// A query, with the names that it may use.
-    Query(&'a Query, &'a [String], Option<&'a Names<'a>>),
+    Query(&'a Query, &'a [String], Option<&'a WithNames<'a>>),
     /// The same, which names itself.
-    Recursive(&'a Query, &'a [String], Option<&'a Names<'a>>),
+    Recursive(&'a Query, &'a [String], Option<&'a WithNames<'a>>),
     /// The rows of the round before.
-    Working(&'a Named, &'a Rc<RefCell<Vec<Vec<super::datum::Datum>>>>),
+    Working(&'a NamedColumns, &'a Rc<RefCell<Vec<Vec<super::datum::Datum>>>>),
 }
 
 /// The queries of a statement.
 pub(super) struct Within<'a> {
-    names: Option<&'a Names<'a>>,
+    names: Option<&'a WithNames<'a>>,
     depth: usize,
 }
 
@@ -64,7 +65,7 @@ impl Queries for Within<'_> {
         &self,
         compiler: &Compiler<'_>,
         query: &Query,
-        outer: &Scope<'_>,
+        outer: &CatalogScope<'_>,
     ) -> Result<Compiled, Unknown> {
         let plan = self.plan(compiler, query, Some(outer))?;
         Ok(Compiled { columns: plan.columns.clone(), rows: Box::new(Around(plan)) })
@@ -73,9 +74,9 @@ impl Queries for Within<'_> {
 
 /// A query within an expression: the row of the query around it is one further out.
 #[derive(Debug)]
-struct Around(Plan);
+struct Around(CatalogQuery);
 
-impl Rows for Around {
+impl SubqueryRows for Around {
     fn rows(&self, env: &super::node::Env<'_>) -> Result<Vec<Vec<super::datum::Datum>>, Unknown> {
         self.0.rows(&super::node::Env { row: &[], aggregates: &[], outer: Some(env), ..*env })
     }
@@ -83,9 +84,9 @@ impl Rows for Around {
 
 /// The columns of sources that were read.
 #[derive(Default)]
-struct Sources {
-    columns: Vec<Column>,
-    sources: Vec<Source>,
+struct ReadSources {
+    columns: Vec<VisibleColumn>,
+    sources: Vec<FromItem>,
 }
 
 impl Within<'_> {
@@ -94,8 +95,8 @@ impl Within<'_> {
         &self,
         compiler: &Compiler<'_>,
         query: &Query,
-        outer: Option<&Scope<'_>>,
-    ) -> Result<Plan, Unknown> {
+        outer: Option<&CatalogScope<'_>>,
+    ) -> Result<CatalogQuery, Unknown> {
         if self.depth >= DEEPEST
             || query.fetch.is_some()
             || !query.locks.is_empty()
@@ -115,9 +116,9 @@ impl Within<'_> {
         &self,
         compiler: &Compiler<'_>,
         query: &Query,
-        outer: Option<&Scope<'_>>,
+        outer: Option<&CatalogScope<'_>>,
         (ctes, columns, recursive): (&[sqlparser::ast::Cte], &[Vec<String>], bool),
-    ) -> Result<Plan, Unknown> {
+    ) -> Result<CatalogQuery, Unknown> {
         let (Some((first, ctes)), Some((own, columns))) =
             (ctes.split_first(), columns.split_first())
         else {
@@ -125,10 +126,10 @@ impl Within<'_> {
         };
         let name = folded(&first.alias.name);
         let what = match recursive && matches!(&*first.query.body, SetExpr::SetOperation { .. }) {
-            true => Known::Recursive(&first.query, own, self.names),
-            false => Known::Query(&first.query, own, self.names),
+            true => WithQuery::Recursive(&first.query, own, self.names),
+            false => WithQuery::Query(&first.query, own, self.names),
         };
-        let names = Names { name: &name, what, outer, next: self.names };
+        let names = WithNames { name: &name, what, outer, next: self.names };
         let within = Within { names: Some(&names), depth: self.depth };
         // What nothing reads is read here: it may name a table that is not the catalog's.
         within.known(compiler, &names, outer)?;
@@ -140,8 +141,8 @@ impl Within<'_> {
         &self,
         compiler: &Compiler<'_>,
         query: &Query,
-        outer: Option<&Scope<'_>>,
-    ) -> Result<Plan, Unknown> {
+        outer: Option<&CatalogScope<'_>>,
+    ) -> Result<CatalogQuery, Unknown> {
         let queries = Within { names: self.names, depth: self.depth + 1 };
         let compiler = &Compiler { queries: &queries, ..*compiler };
         let mut plan = match &*query.body {
@@ -151,9 +152,9 @@ impl Within<'_> {
                 let side = |side: &SetExpr| queries.plan(compiler, &bare(side), outer);
                 let all = *set_quantifier == SetQuantifier::All;
                 let how = match op {
-                    SetOperator::Union => Set::Union,
-                    SetOperator::Intersect => Set::Intersect,
-                    SetOperator::Except | SetOperator::Minus => Set::Except,
+                    SetOperator::Union => SetOperation::Union,
+                    SetOperator::Intersect => SetOperation::Intersect,
+                    SetOperator::Except | SetOperator::Minus => SetOperation::Except,
                 };
                 let (left, right) = (side(left)?, side(right)?);
                 if left.columns.len() != right.columns.len() {
@@ -165,7 +166,7 @@ impl Within<'_> {
                 )
             }
             SetExpr::Values(values) => {
-                let scope = Scope { columns: &[], outer, aggregates: None, windows: None };
+                let scope = CatalogScope { columns: &[], outer, aggregates: None, windows: None };
                 let (mut rows, mut columns) = (Vec::new(), Vec::new());
                 for row in &values.rows {
                     let row = row
@@ -195,7 +196,7 @@ impl Within<'_> {
                 plan.order.push(sorted(by, Node::Column { depth: 0, index: place }));
             }
         }
-        let scope = Scope { columns: &[], outer, aggregates: None, windows: None };
+        let scope = CatalogScope { columns: &[], outer, aggregates: None, windows: None };
         let count = |expr: &Expr| compiler.node(expr, &scope).map(|(node, _)| node);
         match &query.limit_clause {
             None => {}
@@ -213,8 +214,8 @@ impl Within<'_> {
         compiler: &Compiler<'_>,
         select: &Selected,
         query: &Query,
-        outer: Option<&Scope<'_>>,
-    ) -> Result<Plan, Unknown> {
+        outer: Option<&CatalogScope<'_>>,
+    ) -> Result<CatalogQuery, Unknown> {
         if select.into.is_some()
             || select.qualify.is_some()
             || select.prewhere.is_some()
@@ -222,19 +223,19 @@ impl Within<'_> {
         {
             return Err(Unknown);
         }
-        let mut sources = Sources::default();
+        let mut sources = ReadSources::default();
         for table in &select.from {
             self.table(compiler, table, &mut sources, outer)?;
         }
-        let Sources { columns, sources } = sources;
+        let ReadSources { columns, sources } = sources;
         let (aggregates, windows) = (RefCell::default(), RefCell::default());
-        let plain = Scope { columns: &columns, outer, aggregates: None, windows: None };
-        let full = Scope { aggregates: Some(&aggregates), windows: Some(&windows), ..plain };
+        let plain = CatalogScope { columns: &columns, outer, aggregates: None, windows: None };
+        let full = CatalogScope { aggregates: Some(&aggregates), windows: Some(&windows), ..plain };
         let mut filter = Vec::new();
         if let Some(expr) = &select.selection {
             conjuncts(compiler.node(expr, &plain)?.0, &mut filter);
         }
-        let (mut items, mut named) = (Vec::new(), Named::new());
+        let (mut items, mut named) = (Vec::new(), NamedColumns::new());
         for item in &select.projection {
             self.item(compiler, item, &full, (&mut items, &mut named))?;
         }
@@ -276,8 +277,8 @@ impl Within<'_> {
         &self,
         compiler: &Compiler<'_>,
         query: &Query,
-        scope: &Scope<'_>,
-        (items, named): (&mut Vec<Node>, &Named),
+        scope: &CatalogScope<'_>,
+        (items, named): (&mut Vec<Node>, &NamedColumns),
     ) -> Result<Vec<Sort>, Unknown> {
         let Some(order) = &query.order_by else { return Ok(Vec::new()) };
         let OrderByKind::Expressions(list) = &order.kind else { return Err(Unknown) };
@@ -299,8 +300,8 @@ impl Within<'_> {
         &self,
         compiler: &Compiler<'_>,
         item: &SelectItem,
-        scope: &Scope<'_>,
-        (items, named): (&mut Vec<Node>, &mut Named),
+        scope: &CatalogScope<'_>,
+        (items, named): (&mut Vec<Node>, &mut NamedColumns),
     ) -> Result<(), Unknown> {
         let mut all = |table: Option<&str>| {
             let before = items.len();
@@ -329,7 +330,7 @@ impl Within<'_> {
             Node::Cast(what, inner)
                 if ["regclass", "regtype", "regnamespace"].contains(&what.as_str()) =>
             {
-                (Node::Shown(what, inner), Kind::Text)
+                (Node::Shown(what, inner), CatalogType::Text)
             }
             node => (node, kind),
         };
@@ -342,8 +343,8 @@ impl Within<'_> {
         &self,
         compiler: &Compiler<'_>,
         table: &TableWithJoins,
-        to: &mut Sources,
-        outer: Option<&Scope<'_>>,
+        to: &mut ReadSources,
+        outer: Option<&CatalogScope<'_>>,
     ) -> Result<(), Unknown> {
         self.factor(compiler, &table.relation, to, outer, false)?;
         for join in &table.joins {
@@ -358,14 +359,19 @@ impl Within<'_> {
             let mut on = Vec::new();
             match constraint {
                 JoinConstraint::On(expr) => {
-                    let scope =
-                        Scope { columns: &to.columns, outer, aggregates: None, windows: None };
+                    let scope = CatalogScope {
+                        columns: &to.columns,
+                        outer,
+                        aggregates: None,
+                        windows: None,
+                    };
                     conjuncts(compiler.node(expr, &scope)?.0, &mut on);
                 }
                 JoinConstraint::Using(names) => {
                     for name in names {
                         let name = parts(name)?.pop().ok_or(Unknown)?;
-                        let find = |columns: &[Column]| columns.iter().position(|c| c.name == name);
+                        let find =
+                            |columns: &[VisibleColumn]| columns.iter().position(|c| c.name == name);
                         let left = to.columns.get(..before).and_then(find);
                         let right = to.columns.get(before..).and_then(find).map(|at| at + before);
                         let (left, right) = left.zip(right).ok_or(Unknown)?;
@@ -394,11 +400,11 @@ impl Within<'_> {
         &self,
         compiler: &Compiler<'_>,
         factor: &TableFactor,
-        to: &mut Sources,
-        outer: Option<&Scope<'_>>,
+        to: &mut ReadSources,
+        outer: Option<&CatalogScope<'_>>,
         is_left: bool,
     ) -> Result<(), Unknown> {
-        let here = Scope { columns: &to.columns, outer, aggregates: None, windows: None };
+        let here = CatalogScope { columns: &to.columns, outer, aggregates: None, windows: None };
         let (columns, from, alias, usual) = match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
                 let (columns, from, usual) = self.relation(compiler, name, outer)?;
@@ -450,9 +456,9 @@ impl Within<'_> {
         };
         for (at, (name, kind)) in columns.into_iter().enumerate() {
             let name = renamed.get(at).cloned().unwrap_or(name);
-            to.columns.push(Column { table: table.clone(), name, kind });
+            to.columns.push(VisibleColumn { table: table.clone(), name, kind });
         }
-        to.sources.push(Source { width, from, is_left, on: Vec::new() });
+        to.sources.push(FromItem { width, from, is_left, on: Vec::new() });
         Ok(())
     }
 
@@ -461,8 +467,8 @@ impl Within<'_> {
         &self,
         compiler: &Compiler<'_>,
         name: &ObjectName,
-        outer: Option<&Scope<'_>>,
-    ) -> Result<(Named, From, String), Unknown> {
+        outer: Option<&CatalogScope<'_>>,
+    ) -> Result<(NamedColumns, From, String), Unknown> {
         let name = parts(name)?;
         let (schema, bare) = match name.as_slice() {
             [bare] => (None, bare),
@@ -494,27 +500,27 @@ impl Within<'_> {
     fn known(
         &self,
         compiler: &Compiler<'_>,
-        names: &Names<'_>,
-        outer: Option<&Scope<'_>>,
-    ) -> Result<(Named, From, String), Unknown> {
+        names: &WithNames<'_>,
+        outer: Option<&CatalogScope<'_>>,
+    ) -> Result<(NamedColumns, From, String), Unknown> {
         // Named from the query that has the WITH, it sees what is around that one.
         let outer = match (names.outer, outer) {
             (Some(its), Some(here)) if std::ptr::eq(its.columns, here.columns) => Some(here),
             _ => None,
         };
-        let rename = |mut columns: Named, own: &[String]| {
+        let rename = |mut columns: NamedColumns, own: &[String]| {
             columns.iter_mut().zip(own).for_each(|((name, _), own)| name.clone_from(own));
             columns
         };
         let table = names.name.to_owned();
         match names.what {
-            Known::Query(query, own, before) => {
+            WithQuery::Query(query, own, before) => {
                 let within = Within { names: before, depth: self.depth + 1 };
                 let plan = within.plan(compiler, query, outer)?;
                 let columns = rename(plan.columns.clone(), own);
                 Ok((columns, From::Plan { plan: Box::new(plan), lateral: false }, table))
             }
-            Known::Recursive(query, own, before) => {
+            WithQuery::Recursive(query, own, before) => {
                 let SetExpr::SetOperation { left, op: SetOperator::Union, set_quantifier, right } =
                     &*query.body
                 else {
@@ -524,9 +530,9 @@ impl Within<'_> {
                 let base = within.plan(compiler, &bare(left), outer)?;
                 let columns = rename(base.columns.clone(), own);
                 let work = Rc::new(RefCell::new(Vec::new()));
-                let working = Names {
+                let working = WithNames {
                     name: names.name,
-                    what: Known::Working(&columns, &work),
+                    what: WithQuery::Working(&columns, &work),
                     outer,
                     next: before,
                 };
@@ -542,7 +548,7 @@ impl Within<'_> {
                 let plan = plan_of(columns.clone(), body);
                 Ok((columns, From::Plan { plan: Box::new(plan), lateral: false }, table))
             }
-            Known::Working(columns, work) => {
+            WithQuery::Working(columns, work) => {
                 Ok((columns.clone(), From::Working(Rc::clone(work)), table))
             }
         }
@@ -555,8 +561,8 @@ fn call(
     name: &ObjectName,
     args: &[FunctionArg],
     numbered: bool,
-    scope: &Scope<'_>,
-) -> Result<(Named, From, String), Unknown> {
+    scope: &CatalogScope<'_>,
+) -> Result<(NamedColumns, From, String), Unknown> {
     let name = parts(name)?.pop().ok_or(Unknown)?;
     if functions::is_about_the_catalog(&name) {
         compiler.touched.set(true);

@@ -2,7 +2,7 @@
 
 use hushql::Engine;
 
-use super::super::encode::Table;
+use super::super::encode::EncodedTable;
 use super::relations::World;
 use super::{asked, compiled, with_room};
 
@@ -24,7 +24,7 @@ fn world() -> World {
     }
 }
 
-fn answered(sql: &str) -> Option<Table> {
+fn answered(sql: &str) -> Option<EncodedTable> {
     with_room(|| asked(&world(), sql, &[]))
 }
 
