@@ -607,6 +607,28 @@ fn no_file_is_too_long_to_read() {
     assert_none("long files", sources().iter().filter_map(long).collect());
 }
 
+/// A reader who meets a name knows the type, or looks in two places at most.
+#[test]
+fn no_type_name_exists_three_times() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for source in sources() {
+        let code = source.code.lines().filter(|line| {
+            // The types of an implementation are indented, and named by its trait.
+            !(line.starts_with(' ') && line.trim_start().starts_with("type "))
+        });
+        let tokens = tokens(&code.collect::<Vec<_>>().join("\n"));
+        for pair in tokens.windows(2) {
+            let declares = ["struct", "enum", "trait", "union", "type"].contains(&pair[0].as_str());
+            if declares && pair[1].starts_with(char::is_uppercase) {
+                places.entry(pair[1].clone()).or_default().push(source.path.display().to_string());
+            }
+        }
+    }
+    assert!(places.len() > 500, "only {} types were found", places.len());
+    let often = places.into_iter().filter(|(_, places)| places.len() > 2);
+    assert_none("names of three types", often.map(|(n, p)| format!("{n}: {p:?}")).collect());
+}
+
 /// The enums whose every new variant somebody must decide about.
 fn watched(sources: &[Source]) -> BTreeSet<String> {
     let mut enums: BTreeSet<String> =
