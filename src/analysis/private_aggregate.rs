@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
 use super::below::column_origin::Clamped;
 use super::below::mentioned::Mentioned;
@@ -29,6 +29,7 @@ use super::selection::randomized_response::{check_roster, responds, response};
 use crate::analysis::below::refusals::not_private;
 use crate::analysis::context::Context;
 use crate::analysis::expr::shape::readable;
+use crate::analysis::expr::temporal::is_difference;
 use crate::analysis::measure::call::{Call, CallOf, MeasureFrame, argument, sum_raw};
 use crate::analysis::measure::joint::read_joint;
 use crate::analysis::measure::limits::{limits, number};
@@ -42,7 +43,6 @@ use crate::dialect::{
     AggregateCall, AggregateName, Literal, MechanismName, Operand, Parameters, ReleaseClause,
     Selector, marked,
 };
-use crate::functions::is_date_diff;
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::in_literals;
 
@@ -187,28 +187,6 @@ impl PrivateAggregate {
     /// Whether this part was cut from an equal aggregate, in the same way.
     pub(crate) fn is_of(&self, aggregate: &Aggregate, plain: Option<Selector>) -> bool {
         self.aggregate == *aggregate && self.plain == plain
-    }
-}
-
-/// Whether an expression is the difference of two expressions over columns.
-fn is_difference(expr: &Expr) -> bool {
-    let differ = |one: &Expr, other: &Expr| {
-        let (one, other) = (one.column_refs(), other.column_refs());
-        !one.is_empty() && !other.is_empty() && one != other
-    };
-    if let Expr::Alias(alias) = expr {
-        return is_difference(&alias.expr);
-    }
-    if let Expr::Cast(cast) = expr {
-        return is_difference(&cast.expr);
-    }
-    if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) = expr {
-        return differ(left, right);
-    }
-    let Expr::ScalarFunction(call) = expr else { return false };
-    match call.args.as_slice() {
-        [_, from, to] if is_date_diff(&call.func) => differ(from, to),
-        _ => false,
     }
 }
 

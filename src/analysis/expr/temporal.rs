@@ -24,9 +24,31 @@ use super::interval::Interval;
 use super::periods::{declared, undeclared};
 use crate::analysis::expr::shape::{MakeTotal, Total, is_temporal, partial, readable, type_of};
 use crate::functions::{
-    Period, moved, moved_array, reach_of_moments, temporal_limits, ticks_a_day,
+    Period, is_date_diff, moved, moved_array, reach_of_moments, temporal_limits, ticks_a_day,
 };
 use crate::refusal::Refusal;
+
+/// Whether an expression is the difference of two expressions over columns.
+pub(crate) fn is_difference(expr: &Expr) -> bool {
+    let differ = |one: &Expr, other: &Expr| {
+        let (one, other) = (one.column_refs(), other.column_refs());
+        !one.is_empty() && !other.is_empty() && one != other
+    };
+    if let Expr::Alias(alias) = expr {
+        return is_difference(&alias.expr);
+    }
+    if let Expr::Cast(cast) = expr {
+        return is_difference(&cast.expr);
+    }
+    if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) = expr {
+        return differ(left, right);
+    }
+    let Expr::ScalarFunction(call) = expr else { return false };
+    match call.args.as_slice() {
+        [_, from, to] if is_date_diff(&call.func) => differ(from, to),
+        _ => false,
+    }
+}
 
 /// `date - date`, and a moment plus or minus an interval; `None` for anything else.
 ///
