@@ -79,6 +79,7 @@ pub(crate) use marker::marker_function;
 pub(crate) use planner_messages::of_a_constant;
 pub(crate) use sources::is_ledger;
 pub use sources::{LEDGER, Sources};
+pub(crate) use temporal::compares;
 
 /// A query with its names and types resolved.
 #[derive(Debug)]

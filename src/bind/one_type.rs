@@ -32,6 +32,7 @@ use datafusion::logical_expr::{
 
 use super::marker::marker_divides;
 use super::points::has_point;
+use super::temporal::compares;
 use crate::functions::{DecimalLiteral, is_clamp, written};
 
 /// The plan in which numbers that meet have one type.
@@ -320,18 +321,7 @@ fn cast(expr: Expr, from: Option<&DataType>, to: &DataType) -> Expr {
 fn operands(binary: BinaryExpr, below: &Below) -> Transformed<Expr> {
     let schema = &below.schema;
     let BinaryExpr { left, op, right } = binary;
-    let compares = matches!(
-        op,
-        Operator::Eq
-            | Operator::NotEq
-            | Operator::Lt
-            | Operator::LtEq
-            | Operator::Gt
-            | Operator::GtEq
-            | Operator::IsDistinctFrom
-            | Operator::IsNotDistinctFrom
-    );
-    let (changed, [left, right]) = match compares {
+    let (changed, [left, right]) = match compares(op) {
         true => Sides::of([*left, *right], schema).compared(),
         false => calculated(Sides::of([*left, *right], schema), op, below),
     };

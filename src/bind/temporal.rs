@@ -146,8 +146,8 @@ fn in_three(sides: Vec<Expr>) -> [Box<Expr>; 3] {
     boxed(sides)
 }
 
-/// The operators whose operands DataFusion gives one type: comparisons, and the difference of two moments.
-fn meets(op: Operator) -> bool {
+/// Whether an operator compares two values.
+pub(crate) fn compares(op: Operator) -> bool {
     matches!(
         op,
         Operator::Eq
@@ -158,8 +158,12 @@ fn meets(op: Operator) -> bool {
             | Operator::GtEq
             | Operator::IsDistinctFrom
             | Operator::IsNotDistinctFrom
-            | Operator::Minus
     )
+}
+
+/// The operators whose operands DataFusion gives one type: comparisons, and the difference of two moments.
+fn meets(op: Operator) -> bool {
+    compares(op) || op == Operator::Minus
 }
 
 /// A cast that the statement contains. Whole numbers are seconds since 1970.

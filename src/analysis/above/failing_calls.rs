@@ -18,7 +18,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Ope
 
 use crate::analysis::expr::shape::readable;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
-use crate::bind::of_a_constant;
+use crate::bind::{compares, of_a_constant};
 use crate::functions::{Decision, decision, is_castable, matched, matching, tried};
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
@@ -95,17 +95,9 @@ fn uncastable(expr: &Expr, from: &DataType, to: &DataType) -> Option<Refusal> {
 
 /// Whether DataFusion computes an operator.
 fn is_computed(op: Operator) -> bool {
-    matches!(
+    let computes = matches!(
         op,
-        Operator::Eq
-            | Operator::NotEq
-            | Operator::Lt
-            | Operator::LtEq
-            | Operator::Gt
-            | Operator::GtEq
-            | Operator::IsDistinctFrom
-            | Operator::IsNotDistinctFrom
-            | Operator::And
+        Operator::And
             | Operator::Or
             | Operator::Plus
             | Operator::Minus
@@ -126,7 +118,8 @@ fn is_computed(op: Operator) -> bool {
             | Operator::RegexIMatch
             | Operator::RegexNotMatch
             | Operator::RegexNotIMatch
-    )
+    );
+    computes || compares(op)
 }
 
 /// Why a window function cannot use its constants, where DataFusion takes that for a fault of its own.

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use crate::analysis::expr::facts::constant;
 use crate::analysis::expr::shape::{is_string, is_temporal, type_of};
+use crate::bind::compares;
 use crate::functions::{is_clamp, is_date_bin, is_date_diff, is_date_label, is_width_bucket};
 
 /// A column whose values are in order: whole numbers, decimals or moments.
@@ -74,20 +75,6 @@ pub(crate) fn cuts_of(expr: &Expr, values: Values<'_>) -> Option<Vec<Cut>> {
 pub(crate) fn cuts_of_base(case: &Case, values: Values<'_>) -> Option<Vec<Cut>> {
     let base = case.expr.as_deref()?;
     case.when_then_expr.iter().map(|(when, _)| pair(base, when, values)).collect()
-}
-
-fn compares(op: Operator) -> bool {
-    matches!(
-        op,
-        Operator::Eq
-            | Operator::NotEq
-            | Operator::Lt
-            | Operator::LtEq
-            | Operator::Gt
-            | Operator::GtEq
-            | Operator::IsDistinctFrom
-            | Operator::IsNotDistinctFrom
-    )
 }
 
 fn mentions(expr: &Expr, values: Values<'_>) -> bool {
