@@ -81,15 +81,9 @@ pub mod grid;
 #[doc(hidden)]
 pub mod ledger;
 #[doc(hidden)]
-pub mod mechanism;
-#[doc(hidden)]
-pub mod privacy;
-#[doc(hidden)]
 pub mod refusal;
 #[doc(hidden)]
 pub mod release;
-#[doc(hidden)]
-pub mod sampler;
 #[doc(hidden)]
 pub mod ticks;
 #[doc(hidden)]
@@ -103,13 +97,16 @@ mod error;
 mod explain;
 mod functions;
 mod guard;
-mod hierarchy;
 mod owner;
 mod resources;
 mod scram;
 mod sql_type;
-mod synthetic;
 mod views;
+
+// The mathematics is a crate of its own.
+use hushql_privacy::{hierarchy, synthetic};
+#[doc(hidden)]
+pub use hushql_privacy::{mechanism, privacy, sampler};
 
 pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};
 pub use bind::BindError;

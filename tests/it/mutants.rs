@@ -4,7 +4,7 @@
 //! `tests/mutants/run`. Here nothing is built, so that a change of the source hears at once which of them it has
 //! made stale.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,13 +61,25 @@ fn tests_below(folder: &Path, module: &str, names: &mut BTreeSet<String>) {
     }
 }
 
+/// The unit tests of each crate that the library is made of.
+fn crates() -> impl Iterator<Item = (String, BTreeSet<String>)> {
+    let below = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let all = below.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path));
+    all.chain([("hushql".to_owned(), root().to_owned())]).map(|(name, path)| {
+        let mut tests = BTreeSet::new();
+        tests_below(&path.join("src"), "", &mut tests);
+        (name, tests)
+    })
+}
+
 #[test]
 fn every_seeded_bug_names_a_test_that_is_there() {
-    let (mut library, mut integration) = (BTreeSet::new(), BTreeSet::new());
-    tests_below(&root().join("src"), "", &mut library);
+    let mut integration = BTreeSet::new();
     tests_below(&root().join("tests/it"), "", &mut integration);
+    let libraries: BTreeMap<String, BTreeSet<String>> = crates().collect();
     assert!(
-        library.contains("exec::datafusion::public_plans::tests::statistics_answer_no_aggregate")
+        libraries["hushql"]
+            .contains("exec::datafusion::public_plans::tests::statistics_answer_no_aggregate")
     );
     assert!(integration.contains("mutants::every_seeded_bug_names_a_test_that_is_there"));
     let patches = patches();
@@ -75,27 +87,33 @@ fn every_seeded_bug_names_a_test_that_is_there() {
     for (i, (name, text)) in patches.iter().enumerate() {
         let number = format!("{:02}-", i + 1);
         assert!(name.starts_with(&number), "{name}: its number is {number}");
-        let (told, diff) = text.split_once("\ndiff --git a/src/").unwrap_or_else(|| {
+        let (told, diff) = text.split_once("\ndiff --git ").unwrap_or_else(|| {
             panic!("{name} is told in a few lines, and then changes the source");
         });
+        let diff = format!("diff --git {diff}");
         assert!(told.len() > 80, "{name} does not say what it is");
         let killers: Vec<_> = told.lines().filter_map(|l| l.strip_prefix("kills: ")).collect();
         let [killer] = killers.as_slice() else { panic!("{name} has {killers:?}") };
-        let (tests, filter) =
-            match (killer.strip_prefix("--lib "), killer.strip_prefix("--test it ")) {
-                (Some(filter), _) => (&library, filter),
-                (None, Some(filter)) => (&integration, filter),
-                (None, None) => {
-                    panic!("{name} is killed by `{killer}`: --lib FILTER, or --test it FILTER")
-                }
-            };
+        let of_a_crate = killer.strip_prefix("-p ").and_then(|rest| rest.split_once(' '));
+        let (package, killer) = of_a_crate.unwrap_or(("hushql", killer));
+        let (tests, filter) = match (
+            killer.strip_prefix("--lib "),
+            killer.strip_prefix("--test it "),
+        ) {
+            (Some(filter), _) => (&libraries[package], filter),
+            (None, Some(filter)) => (&integration, filter),
+            (None, None) => panic!(
+                "{name} is killed by `{killer}`: --lib FILTER, -p CRATE --lib FILTER, or --test it FILTER"
+            ),
+        };
         assert!(
             tests.iter().any(|test| test.contains(filter)),
             "{name}: no test is called {filter}"
         );
         let changed = diff.lines().filter_map(|line| line.strip_prefix("diff --git a/"));
         for file in changed.map(|line| line.split(' ').next().unwrap()) {
-            assert!(file.starts_with("src/"), "{name} changes {file}");
+            let is_source = file.starts_with("src/") || file.starts_with("crates/");
+            assert!(is_source, "{name} changes {file}");
         }
     }
 }

@@ -224,7 +224,7 @@ struct Tests {
 
 impl Tests {
     fn find() -> Self {
-        let sources = files_below(&["src", "tests"]).into_iter().filter_map(|path| {
+        let sources = files_below(&["src", "crates", "tests"]).into_iter().filter_map(|path| {
             let rust = path.extension().is_some_and(|extension| extension == "rs");
             let text = rust.then(|| fs::read_to_string(root().join(&path)).unwrap())?;
             let modules = path.with_extension("");
@@ -293,7 +293,9 @@ fn named_files_and_tests_exist() {
                         "{document}: {name} does not exist"
                     );
                     files += 1;
-                } else if ["src/", "tests/", "docs/"].iter().any(|folder| name.starts_with(folder))
+                } else if ["src/", "crates/", "tests/", "docs/"]
+                    .iter()
+                    .any(|folder| name.starts_with(folder))
                     && !name.contains([' ', '<'])
                 {
                     assert!(root().join(name).exists(), "{document}: {name} does not exist");

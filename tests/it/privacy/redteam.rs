@@ -57,7 +57,7 @@ fn every_family_is_told() {
         let (_, stopped) = story.split_once("# Stopped by:").unwrap_or_else(|| panic!("{name}"));
         let modules: Vec<_> = stopped
             .split(|c: char| c.is_whitespace() || ",;()".contains(c))
-            .filter(|word| word.starts_with("src/"))
+            .filter(|word| word.starts_with("src/") || word.starts_with("crates/"))
             .map(|word| word.trim_end_matches('.'))
             .collect();
         assert!(!modules.is_empty(), "{name} names no module");

@@ -1,0 +1,19 @@
+//! Numbers of a tree of groups, of which each is the sum of those below it.
+//!
+//! In: noisy numbers of all groups of a ROLLUP, level by level, and the variance of their noise. Out: numbers that add up, and how far they
+//! are off. All of it is computed from numbers that were released, and from public keys: it costs nothing, and no privacy rests on it.
+//!
+//! ```text
+//! level 0         10           10.33         one total and two regions, each drawn with the same variance: they
+//! level 1      5      6     4.67  5.67       disagree by 1, of which each takes a third
+//! ```
+
+mod noise;
+mod tail;
+mod tree;
+mod whole;
+
+pub use noise::{Deviation, Law};
+pub use tail::tail;
+pub use tree::Tree;
+pub use whole::WholeNumbers;

@@ -1,0 +1,126 @@
+//! The tail of a sum of multiples of Laplace noises on a grid, from its characteristic function.
+//!
+//! In: how often each multiple of noise of each level is in a number that adds up. Out: a distance that the sum exceeds with a given
+//! probability at most.
+//!
+//! Noise of variance v on the grid has the characteristic function 1/(1 + 2v·sin²(θ/2)); that of the sum is the product over its
+//! noises, and its tail is the sum of a series (Davies 1973). A little Gaussian noise is put on top, so that few terms of it matter.
+
+use std::collections::BTreeMap;
+use std::f64::consts::PI;
+
+use num_traits::ToPrimitive;
+
+/// The most different multiples that a sum may have.
+const MOST_TERMS: usize = 48;
+
+/// The deviation of the noise on top, as a part of that of the sum.
+const ON_TOP: f64 = 0.005;
+
+/// How many deviations of it are counted in full; it is further below with a probability of 3.4·10⁻⁶.
+const FAR: f64 = 4.5;
+
+/// Beyond so many deviations the sum is as good as never: with a probability below 10⁻²⁰.
+const PERIOD: f64 = 80.0;
+
+/// A multiple of the noises of a level: how large it is, the variance of the noise, and how many there are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct NoiseTerm {
+    multiple: f64,
+    variance: f64,
+    count: f64,
+}
+
+/// How far the sum of these multiples of independent Laplace noises on a grid, of this variance, is from 0 at confidence 1 − β; `None`
+/// for a β below 10⁻⁷.
+///
+/// # Guarantee
+/// That of [`NoiseSum::within`].
+pub fn tail(multiples: &[f64], variance: f64, beta: f64) -> Option<f64> {
+    NoiseSum::new(&[multiples.to_vec()], &[variance])?.within(beta)
+}
+
+/// A sum of multiples of noises.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct NoiseSum {
+    terms: Vec<NoiseTerm>,
+    deviation: f64,
+}
+
+impl NoiseSum {
+    /// The sum of these multiples of noises of these variances on the grid; `None` for too many different ones.
+    pub(super) fn new(multiples: &[Vec<f64>], variances: &[f64]) -> Option<Self> {
+        let mut terms = Vec::new();
+        for (level, variance) in multiples.iter().zip(variances) {
+            // Multiples that differ in their last digits alone are the same.
+            let largest = level.iter().fold(0.0_f64, |most, one| most.max(one.abs()));
+            let step = (largest * 1e-11).max(f64::MIN_POSITIVE);
+            let mut counts: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+            for multiple in level.iter().map(|one| one.abs()).filter(|one| *one > step) {
+                let own = counts.entry((multiple / step).round().to_u64()?).or_default();
+                *own = (own.0.max(multiple), own.1 + 1.0);
+                if counts.len() > MOST_TERMS {
+                    return None;
+                }
+            }
+            let own = counts.into_values();
+            terms.extend(own.map(|(multiple, count)| NoiseTerm {
+                multiple,
+                variance: *variance,
+                count,
+            }));
+        }
+        let squares = terms.iter().map(|t| t.count * t.multiple * t.multiple * t.variance);
+        let deviation = squares.sum::<f64>().sqrt();
+        (terms.len() <= MOST_TERMS && deviation.is_finite()).then_some(Self { terms, deviation })
+    }
+
+    /// How far the sum is from 0, at confidence 1 − β; `None` for a β too small for it.
+    ///
+    /// # Guarantee
+    /// P(|Y| > t)·P(G ≥ −4.5 dev G) ≤ P(|Y + G| > t − 4.5 dev G) for the symmetric noise G on top, which is independent of Y. The right
+    /// side is the sum of the series, up to 10⁻⁹.
+    pub(super) fn within(&self, beta: f64) -> Option<f64> {
+        if beta < 1e-7 {
+            return None;
+        }
+        if self.deviation <= 0.0 {
+            return Some(0.0);
+        }
+        let step = 2.0 * PI / (PERIOD * self.deviation);
+        let on_top = ON_TOP * self.deviation;
+        let mut series = Vec::new();
+        for k in 0..40_000_u32 {
+            let place = f64::from(k) + 0.5;
+            let theta = place * step;
+            let ln: f64 = self.terms.iter().map(|term| term.ln_at(theta)).sum();
+            let of_noise = (on_top * theta).powi(2) / 2.0;
+            series.push((ln - of_noise).exp() / place);
+            if of_noise > 24.0 {
+                break;
+            }
+        }
+        let exceeds = |t: f64| {
+            let all = series.iter().zip(0_u32..).map(|(one, k)| {
+                let place = f64::from(k) + 0.5;
+                one * (place * step * t).sin()
+            });
+            1.0 - 2.0 / PI * all.sum::<f64>()
+        };
+        let allowed = beta * (1.0 - 1e-5) - 2e-9;
+        let (mut low, mut high) = (0.0, PERIOD / 2.0 * self.deviation);
+        for _ in 0..30 {
+            let middle = f64::midpoint(low, high);
+            if exceeds(middle) > allowed { low = middle } else { high = middle }
+        }
+        Some(high + FAR * on_top)
+    }
+}
+
+impl NoiseTerm {
+    /// The logarithm of the characteristic function of its noises.
+    fn ln_at(&self, theta: f64) -> f64 {
+        let half = (self.multiple * theta / 2.0).sin();
+        -self.count * (2.0 * self.variance * half * half).ln_1p()
+    }
+}
