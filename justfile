@@ -23,3 +23,9 @@ mutants *NUMBERS:
 # Licences, sources and advisories of all crates. Needs cargo-deny and the network.
 deny:
     cargo deny check
+
+# All documents as a book, with its links checked: target/book/html/index.html. Installs mdBook into target/tools where it is missing.
+docs:
+    test "$(target/tools/bin/mdbook --version 2>/dev/null)" = "mdbook v0.5.4" || \
+        cargo install --locked --debug --no-default-features --features search --target-dir target/mdbook --root target/tools mdbook@0.5.4
+    docs/book.py target/tools/bin/mdbook

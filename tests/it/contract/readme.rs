@@ -318,42 +318,6 @@ fn every_promise_names_a_test() {
     }
 }
 
-/// A heading as the end of a link to it.
-fn anchor(heading: &str) -> String {
-    let kept = heading.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
-    kept.collect::<String>().to_lowercase().replace(' ', "-")
-}
-
-#[test]
-fn links_lead_somewhere() {
-    let mut links = 0;
-    for document in documents() {
-        let folder = Path::new(&document).parent().unwrap();
-        for link in read(&document).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let (target, heading) = link.split_once('#').unwrap_or((link, ""));
-            if target.contains(':')
-                || !(target.is_empty() || document.contains('/') || target.contains('/'))
-            {
-                continue;
-            }
-            let path = match target {
-                "" => root().join(&document),
-                target => root().join(folder).join(target),
-            };
-            assert!(path.exists(), "{document}: {link} does not exist");
-            if !heading.is_empty() {
-                let text = fs::read_to_string(&path).unwrap();
-                let mut headings = text.lines().filter_map(|line| line.strip_prefix('#'));
-                let found =
-                    headings.any(|line| anchor(line.trim_start_matches('#').trim()) == heading);
-                assert!(found, "{document}: {link} names no heading");
-            }
-            links += 1;
-        }
-    }
-    assert!(links > 40, "{links} links");
-}
-
 /// The tables of a vault as a document writes them, `table(column, …)`, each with its columns.
 fn written_tables(document: &str) -> BTreeMap<String, Vec<String>> {
     let blocks = document.split("```").skip(1).step_by(2).filter_map(|b| b.strip_prefix("text\n"));
