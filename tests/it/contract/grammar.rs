@@ -1,7 +1,10 @@
 //! The examples of grammar.md are run, so that the text keeps to what is true.
 //!
 //! Every block fenced as `sql` is answered, `sql refused` is refused, `sql owner` is run by the owner, in the
-//! order of the text and on one engine with the built-in tables. LOCATIONs are files under tests/data.
+//! order of the text and on one engine with the built-in tables. LOCATIONs are files under tests/data. Each word of the
+//! syntax, at the end of the text, is in its index.
+
+use std::collections::BTreeSet;
 
 use hushql::{Engine, Error, split_statements};
 
@@ -53,4 +56,28 @@ async fn every_example_does_what_the_text_says() {
         }
     }
     assert!(answered > 20 && refused > 5, "{answered} answered, {refused} refused");
+}
+
+/// The words of a text, of two letters or more.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_sign = |c: char| !c.is_ascii_alphabetic() && c != '_';
+    text.split(is_sign).filter(|word| word.len() > 1)
+}
+
+#[test]
+fn the_index_has_every_word_of_the_syntax() {
+    let text = include_str!("../../../grammar.md");
+    let index = text.split_once("\n## Index\n").unwrap().1.split_once("\n## ").unwrap().0;
+    // Entries are in backticks; the targets of their links are not.
+    let listed: BTreeSet<&str> = index.split('`').skip(1).step_by(2).flat_map(words).collect();
+    let syntax = text.split_once("\n## Grammar\n").unwrap().1.split("```").nth(1).unwrap();
+    let without_comments: String = syntax
+        .split("(*")
+        .map(|part| part.split_once("*)").map_or(part, |(_, rest)| rest))
+        .collect();
+    let written: BTreeSet<&str> =
+        without_comments.split('"').skip(1).step_by(2).flat_map(words).collect();
+    assert!(written.len() > 150, "{} words", written.len());
+    let missing: Vec<&&str> = written.difference(&listed).collect();
+    assert!(missing.is_empty(), "the index of grammar.md lacks {missing:?}");
 }
