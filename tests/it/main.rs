@@ -1,7 +1,7 @@
 //! The integration tests, one binary: a test binary that links DataFusion is large.
 //!
-//! [`contract`] tests what users rely on, [`privacy`] what the promise rests on. [`imports`], [`mutants`] and [`tiers`] test
-//! the source itself. [`seed`] chooses the sample that the gate takes of a long test.
+//! [`contract`] tests what users rely on, [`privacy`] what the promise rests on. [`imports`], [`mutants`], [`tiers`] and
+//! [`voice`] test the source itself. [`seed`] chooses the sample that the gate takes of a long test.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,3 +23,4 @@ mod mutants;
 mod privacy;
 mod seed;
 mod tiers;
+mod voice;
