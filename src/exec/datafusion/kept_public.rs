@@ -18,8 +18,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, Volatility};
 
-use crate::exec::operator::look_up::Pinned;
-use crate::exec::source::pinned_public;
+use crate::exec::source::{Pinned, pinned_public};
 
 /// The most bytes of one result that is kept.
 const MOST_BYTES: usize = 64 << 10;

@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
     use crate::exec::datafusion::private_plans::planned;
-    use crate::exec::operator::look_up::Pinned;
+    use crate::exec::source::Pinned;
     use crate::exec::{PrivateTable, session_state};
 
     fn table(name: &str, pinned: bool, rows: &[(i64, i64)]) -> LogicalPlan {

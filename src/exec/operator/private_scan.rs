@@ -36,10 +36,7 @@ use datafusion::physical_plan::{
 };
 
 use crate::analysis::prunes;
-use crate::exec::operator::look_up::Pinned;
-
-/// The file of a table, once a statement has opened and verified it.
-pub(crate) type PinnedFile = Arc<dyn Fn() -> Option<Pinned> + Send + Sync>;
+use crate::exec::source::{Pinned, PinnedFile};
 
 /// A private table as the planner sees it.
 pub struct PrivateTable {

@@ -20,10 +20,10 @@ use super::declare::members;
 use super::file_set::FileSet;
 use super::lenient::TextFormat;
 use super::open_files::{HeldFiles, OpenFile, STORE, Stamp};
+use super::pinned::Pinned;
 use super::postgres::Servers;
 use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table, Unit, quoted};
 use crate::error::Error;
-use crate::exec::operator::look_up::Pinned;
 use crate::refusal::{Reason, Refusal};
 
 /// The files of one statement. Each file is opened at its first use, checked and read through the same handle, and

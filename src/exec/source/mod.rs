@@ -19,6 +19,7 @@ mod lenient;
 mod location;
 mod multi_file_scan;
 mod open_files;
+mod pinned;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(not(feature = "postgres"))]
@@ -65,6 +66,7 @@ use lenient::{LenientFiles, TextFile, TextFormat};
 use multi_file_scan::{ManyFiles, options_of};
 pub(crate) use open_files::HeldFiles;
 use open_files::OpenFile;
+pub(crate) use pinned::{Pinned, PinnedFile};
 pub(crate) use remote_handles::is_read_elsewhere;
 pub use remote_handles::{READS_OBJECTS, ReceivedFiles, ShippedFile};
 use server_tables::ServedTable;
@@ -75,8 +77,6 @@ use units::{as_declared, as_stored};
 use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;
 use crate::exec::datafusion::sizes::PaidFor;
-use crate::exec::operator::look_up::Pinned;
-use crate::exec::operator::private_scan::PinnedFile;
 
 /// The same columns with texts as views, which Parquet reads without copying each text. Texts of other formats get the
 /// same type, so that tables of either format can link to each other.

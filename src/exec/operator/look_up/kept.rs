@@ -8,7 +8,6 @@
 //! Identity    orders 42.17.81920.… [o_orderkey, o_custkey] WHERE both IS NOT NULL, joined with customer 42.18.… [c_custkey]
 //! ```
 
-use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -18,6 +17,7 @@ use datafusion::execution::memory_pool::{
 use tokio::sync::OnceCell;
 
 use super::index::LookUp;
+use crate::exec::source::Pinned;
 
 /// The bytes that an engine without a limit keeps at most.
 const MOST_BYTES: usize = 256 << 20;
@@ -27,36 +27,6 @@ const PART: usize = 16;
 
 /// The least memory of an engine that keeps look-ups.
 const LEAST_MEMORY: usize = PART * MOST_BYTES;
-
-/// A file that stays open: how it is read, and what reveals that it was written to.
-#[derive(Clone)]
-pub(crate) struct Pinned {
-    stamp: String,
-    bytes: u64,
-    /// Holds the file open.
-    _open: Arc<dyn Any + Send + Sync>,
-}
-
-/// The same file, which nobody wrote to in between, read in the same way.
-impl PartialEq for Pinned {
-    fn eq(&self, other: &Self) -> bool {
-        self.stamp == other.stamp
-    }
-}
-
-/// What it is read from is left out.
-impl fmt::Debug for Pinned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pinned").finish_non_exhaustive()
-    }
-}
-
-impl Pinned {
-    /// A file with these properties, which is read as they say, and which `open` holds open.
-    pub(crate) fn new(stamp: String, bytes: u64, open: Arc<dyn Any + Send + Sync>) -> Self {
-        Self { stamp, bytes, _open: open }
-    }
-}
 
 /// Which rows a look-up has, without reading them.
 ///
@@ -76,12 +46,12 @@ impl RowsIdentity {
 
     /// The bytes of the file whose rows these are; others are only looked up.
     pub(crate) fn bytes(&self) -> u64 {
-        self.files.first().map_or(0, |file| file.bytes)
+        self.files.first().map_or(0, Pinned::bytes)
     }
 
     /// A name that no other one has, as long as the files are open.
     fn name(&self) -> String {
-        let stamps: Vec<&str> = self.files.iter().map(|file| file.stamp.as_str()).collect();
+        let stamps: Vec<&str> = self.files.iter().map(Pinned::stamp).collect();
         format!("{} {stamps:?}", self.rows)
     }
 

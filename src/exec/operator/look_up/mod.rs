@@ -51,7 +51,7 @@ mod tests;
 
 pub(crate) use index::{LookUp, OF_A_ROW};
 use kept::InUse;
-pub(crate) use kept::{KeptLookUps, Pinned, RowsIdentity};
+pub(crate) use kept::{KeptLookUps, RowsIdentity};
 
 /// How long a statement waits for the index that another one makes. Then it makes one for itself.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 20_000 });

@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 
 use super::*;
 use crate::exec::session_state;
+use crate::exec::source::Pinned;
 
 /// The most rows of a batch that is joined.
 const MOST_ROWS: usize = 30;
