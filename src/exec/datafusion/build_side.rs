@@ -132,8 +132,8 @@ mod tests {
 
     use super::*;
     use crate::exec::datafusion::private_plans::planned;
-    use crate::exec::datafusion::sizes::PaidFor;
     use crate::exec::operator::private_scan::PrivateScanExec;
+    use crate::exec::paid::PaidFor;
     use crate::exec::{PrivateTable, session_state};
 
     fn table(name: &str, rows_of_a_unit: u32, values: &[i64]) -> LogicalPlan {

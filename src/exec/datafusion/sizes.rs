@@ -26,12 +26,11 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
-use datafusion::prelude::SessionConfig;
 
 use crate::exec::operator::look_up::LookUpExec;
 use crate::exec::operator::private_scan::PrivateScanExec;
+use crate::exec::paid::PaidFor;
 use crate::functions::ends_of_sound;
-use crate::ledger::Charge;
 
 /// The assumed number of units of a table whose size is not told; only the order of sizes matters.
 const UNITS: f64 = 1e6;
@@ -46,38 +45,6 @@ const KEPT: f64 = 0.5;
 
 /// The least number of rows that is told apart: any smaller table is as good as this one.
 const SMALL: usize = 8_192;
-
-/// Permission to plan by the numbers of rows of private tables, as an extension of a session.
-///
-/// # Guarantee
-/// Exists only for a statement that is charged. Nothing that is shown follows from a plan that is made with it: not a
-/// refusal, a cost, a hash of a plan or an entry of the ledger. Only time and memory do.
-#[derive(Debug)]
-pub(crate) struct PaidFor(());
-
-impl PaidFor {
-    /// The permission that a charge gives.
-    pub(crate) fn by(_charge: &Charge) -> Self {
-        Self(())
-    }
-
-    #[cfg(test)]
-    pub(crate) fn for_tests() -> Self {
-        Self(())
-    }
-
-    /// Whether a session has the permission.
-    pub(crate) fn is_given(config: &SessionConfig) -> bool {
-        config.get_extension::<Self>().is_some()
-    }
-
-    /// The session in which plans are made with the permission.
-    pub(crate) fn within(self, state: &SessionState) -> SessionState {
-        let mut state = state.clone();
-        state.config_mut().set_extension(Arc::new(self));
-        state
-    }
-}
 
 /// Which numbers of rows estimates use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

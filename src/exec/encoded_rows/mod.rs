@@ -20,9 +20,9 @@ use futures::StreamExt;
 
 use super::datafusion::memory::{Advance, context};
 use super::datafusion::planning::Deadline;
-use super::datafusion::sizes::PaidFor;
 use super::operator::bound_contributions::{EnforcedBounds, HashKey, LateKey, at_once};
 use super::operator::sample_rows::SampleContributionsExec;
+use super::paid::PaidFor;
 use super::plan::rows::in_partitions;
 use super::verify::{Expected, verify_feed};
 use crate::analysis::private_rows::PrivateRows;

@@ -76,7 +76,7 @@ use units::{as_declared, as_stored};
 
 use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;
-use crate::exec::datafusion::sizes::PaidFor;
+use crate::exec::paid::PaidFor;
 
 /// The same columns with texts as views, which Parquet reads without copying each text. Texts of other formats get the
 /// same type, so that tables of either format can link to each other.
