@@ -197,11 +197,11 @@ mod tests {
             let mut state = session_state();
             // A table in memory divides its rows into partitions by their number.
             state.config_mut().options_mut().execution.target_partitions = 1;
-            let before = planned(&join, &state).await.unwrap();
+            let before = planned(&join, &state, 1).await.unwrap();
             assert_eq!(built(&before).as_deref(), Some("people"));
             shown.push(displayable(before.as_ref()).indent(true).to_string());
             let paid = PaidFor::for_tests().within(&state);
-            let plan = planned(&join, &paid).await.unwrap();
+            let plan = planned(&join, &paid, 1).await.unwrap();
             assert_eq!(built(&plan).as_deref(), Some(after));
             let rows = collect(plan, state.task_ctx()).await.unwrap();
             assert_eq!(rows.iter().map(RecordBatch::num_rows).sum::<usize>(), 10);
@@ -227,7 +227,7 @@ mod tests {
             .unwrap();
         let mut state = session_state();
         state.config_mut().options_mut().execution.target_partitions = 2;
-        let plan = planned(&plan, &state).await.unwrap();
+        let plan = planned(&plan, &state, 1).await.unwrap();
         assert_eq!(
             built(&plan).as_deref(),
             Some("c"),

@@ -173,7 +173,7 @@ mod tests {
             (col("x").gt(lit(2_i64)).and(col("x").gt(lit(5_i64))), 1),
         ] {
             let plan = rows().filter(condition.clone()).unwrap().build().unwrap();
-            let plan = planned(&plan, &state).await.unwrap();
+            let plan = planned(&plan, &state, 1).await.unwrap();
             let found = collect(plan, state.task_ctx()).await.unwrap();
             let found: usize = found.iter().map(RecordBatch::num_rows).sum();
             assert_eq!(found, expected, "{condition}");
@@ -185,7 +185,8 @@ mod tests {
         let state = session_state();
         let column = coalesce(vec![col("x"), col("x"), lit(-1_i64)]).alias("y");
         let plan = rows().project([column]).unwrap().build().unwrap();
-        let found = collect(planned(&plan, &state).await.unwrap(), state.task_ctx()).await.unwrap();
+        let found =
+            collect(planned(&plan, &state, 1).await.unwrap(), state.task_ctx()).await.unwrap();
         let shown = pretty_format_batches(&found).unwrap().to_string();
         assert!(
             ["| y  |", "| 3  |", "| 7  |", "| -1 |"].iter().all(|row| shown.contains(row)),

@@ -258,7 +258,7 @@ mod tests {
     }
 
     async fn shown(plan: &LogicalPlan, state: &SessionState) -> (String, usize) {
-        let plan = planned(plan, state).await.unwrap();
+        let plan = planned(plan, state, 1).await.unwrap();
         let shown = displayable(plan.as_ref()).indent(true).to_string();
         let rows = collect(plan, state.task_ctx()).await.unwrap();
         (shown, rows.iter().map(RecordBatch::num_rows).sum())

@@ -335,7 +335,7 @@ mod tests {
             ];
             let mut own = Vec::new();
             for plan in plans {
-                let plan = planned(&plan.build().unwrap(), &state).await.unwrap();
+                let plan = planned(&plan.build().unwrap(), &state, 1).await.unwrap();
                 own.push(Advance::for_plan(&plan, 8_192, threads).operators);
             }
             advances.push(own);

@@ -46,9 +46,8 @@ use super::opaque::HideProperties;
 use super::sizes::Sizes;
 use super::split_filters::SplitFilters;
 use super::{PhysicalRule, Rule};
-use crate::exec::distributed::site_of;
 
-/// Optimizes and plans private rows.
+/// Optimizes and plans private rows, which so many processes read together.
 ///
 /// # Guarantee
 /// No expression changes its type: what the analysis has proved of expressions holds for those that run.
@@ -58,6 +57,7 @@ use crate::exec::distributed::site_of;
 pub(crate) async fn planned(
     plan: &LogicalPlan,
     state: &SessionState,
+    processes: usize,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let typed =
         state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {})?;
@@ -68,7 +68,7 @@ pub(crate) async fn planned(
     let state = SessionStateBuilder::new_from_existing(state.clone())
         .with_physical_optimizer_rules(physical_rules(
             LookUps::for_state(state),
-            BuildSide::new(Sizes::for_state(state), site_of(state.config()).processes()),
+            BuildSide::new(Sizes::for_state(state), processes),
         ))
         .build();
     state.query_planner().create_physical_plan(&optimized, &state).await
@@ -191,7 +191,7 @@ mod tests {
                     let options = state.config_mut().options_mut();
                     options.execution.target_partitions = partitions;
                     options.set("datafusion.execution.batch_size", &batch.to_string()).unwrap();
-                    let physical = planned(&plan, &state).await.unwrap();
+                    let physical = planned(&plan, &state, 1).await.unwrap();
                     let mut found = Vec::new();
                     for rows in collect(physical, state.task_ctx()).await.unwrap() {
                         let column = |i: usize| rows.column(i).as_primitive::<Int64Type>();

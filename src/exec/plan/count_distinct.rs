@@ -27,10 +27,9 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 
 use super::sums::{Term, TermKind, summed};
 use crate::analysis::{Measure, PrivateAggregate};
-use crate::exec::datafusion::private_plans::planned;
 use crate::exec::operator::bound_contributions::{EnforcedBounds, LateKey};
 use crate::exec::operator::sample_rows::SampleContributionsExec;
-use crate::exec::plan::rows::{column, conditions, in_partitions};
+use crate::exec::plan::rows::{column, conditions, in_partitions, planned};
 
 #[cfg(test)]
 mod tests;

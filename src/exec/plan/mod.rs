@@ -25,9 +25,8 @@ use super::operator::count_places::CountPlacesExec;
 use super::operator::sample_rows::SampleContributionsExec;
 use super::operator::sum_by_key::SumByKeyExec;
 use crate::analysis::{CandidateSource, Input, InputShape, KeySpace, Measure, PrivateAggregate};
-use crate::exec::datafusion::private_plans::planned;
 use crate::exec::plan::rows::{
-    aggregate_inputs, column, conditions, in_partitions, spread, with_clamped_keys,
+    aggregate_inputs, column, conditions, in_partitions, planned, spread, with_clamped_keys,
 };
 use count_distinct::different;
 use sums::{Term, TermKind, summed};

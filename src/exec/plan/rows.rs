@@ -14,10 +14,21 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 use crate::analysis::{
     Input, InputShape, JointMoments, Measure, PrivateAggregate, VarianceMoments,
 };
-use crate::exec::datafusion::private_plans::planned;
+use crate::exec::datafusion::private_plans;
 use crate::exec::distributed::site_of;
 use crate::exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
 use crate::functions::{clamp, only_listed};
+
+/// Optimizes and plans private rows for the site of the session.
+///
+/// # Errors
+/// DataFusion's planning errors; planning has seen no row.
+pub(super) async fn planned(
+    plan: &LogicalPlan,
+    state: &SessionState,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    private_plans::planned(plan, state, site_of(state.config()).processes()).await
+}
 
 /// The enforced rows, in as many partitions as there are threads, also if they come from a union of many tables; the unit is the
 /// first column. A unit may have rows in each, unless the site of the session wants them together.

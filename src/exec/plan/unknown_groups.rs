@@ -21,12 +21,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::analysis::{InputShape, Measure, PrivateAggregate, UnknownPartitions};
-use crate::exec::datafusion::private_plans::planned;
 use crate::exec::operator::bound_contributions as bound;
 use crate::exec::operator::bound_contributions::{
     AggregateInput, BoundContributionsExec, EnforcedBounds, InputKind, LateKey,
 };
-use crate::exec::plan::rows::{aggregate_inputs, column, in_partitions, is_asked_for};
+use crate::exec::plan::rows::{aggregate_inputs, column, in_partitions, is_asked_for, planned};
 use crate::exec::plan::sums::{Term, TermKind};
 
 /// How the plan of a private aggregate's groups is read: which of its columns of integers is the number of units.
