@@ -18,6 +18,7 @@
 mod aggregate;
 mod consistent;
 mod datafusion;
+mod deadline;
 pub mod distributed;
 mod draw;
 mod encoded_rows;
@@ -38,10 +39,11 @@ mod verify;
 
 pub(crate) use datafusion::collected::Collected;
 pub(crate) use datafusion::kept_public::KeptPublic;
-pub(crate) use datafusion::planning::{Deadline, Planning};
+pub(crate) use datafusion::planning::Planning;
 pub use datafusion::session::PlannedTables;
 pub use datafusion::session::session_state;
 pub(crate) use datafusion::session::{columns_of_public, exact_rows, session_state_within};
+pub(crate) use deadline::Deadline;
 pub(crate) use encoded_rows::{PreparedRows, ReadingLimits, prepare_rows, read_rows};
 pub(crate) use error_columns::at_end;
 pub(crate) use operator::look_up::KeptLookUps;

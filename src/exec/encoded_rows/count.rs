@@ -18,7 +18,7 @@ use num_traits::{AsPrimitive, WrappingAdd, WrappingMul};
 use super::column::ColumnCodes;
 use super::joint::{Joint, joint};
 use super::weigh::Weighed;
-use crate::exec::Deadline;
+use crate::exec::deadline::Deadline;
 use crate::synthetic::{ColumnSet, Count, CountError, MOST_CELLS, onto};
 
 /// Rows that are read at a time: their codes fit into a cache.

@@ -19,7 +19,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 
 use super::datafusion::memory::{Advance, context};
-use super::datafusion::planning::Deadline;
+use super::deadline::Deadline;
 use super::operator::bound_contributions::{EnforcedBounds, HashKey, LateKey, at_once};
 use super::operator::sample_rows::SampleContributionsExec;
 use super::paid::PaidFor;
