@@ -591,3 +591,18 @@ fn calculated(
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::DataType;
+
+    use crate::catalog::RESERVED;
+    use crate::functions::LateValue;
+
+    /// A released value is told from other functions by its name, and says nothing of its kind.
+    #[test]
+    fn released_values_have_reserved_names() {
+        let value = LateValue::new(0, DataType::Int64);
+        assert!(value.name().starts_with(RESERVED), "{}", value.name());
+    }
+}

@@ -14,7 +14,9 @@ use datafusion::logical_expr::{
 };
 
 use super::null_unsupported::{MOST_OF_A_CONSTANT, sound_array};
-use crate::catalog::RESERVED;
+
+/// What the names of released values begin with. They are names that only the engine may use.
+const RELEASED_VALUE: &str = "__hushql_value_";
 
 /// A value that is released later. Each place that uses it has a copy.
 #[derive(Debug, Clone)]
@@ -28,7 +30,7 @@ pub(crate) struct LateValue {
 impl LateValue {
     pub(crate) fn new(number: usize, data_type: DataType) -> Self {
         Self {
-            name: format!("{RESERVED}_value_{number}"),
+            name: format!("{RELEASED_VALUE}{number}"),
             data_type,
             signature: Signature::nullary(Volatility::Volatile),
             value: Arc::default(),
@@ -82,8 +84,7 @@ pub(crate) fn late_made(
 
 /// Replaces the internal names of such values in a text by words.
 pub(crate) fn in_values_words(text: &str) -> String {
-    let marker = format!("{RESERVED}_value_");
-    let mut parts = text.split(&marker);
+    let mut parts = text.split(RELEASED_VALUE);
     let mut told = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         told.push_str("released value ");
