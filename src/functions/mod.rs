@@ -31,6 +31,7 @@ mod moments;
 mod null_unsupported;
 mod or_null;
 mod pair;
+mod pruning;
 mod round;
 pub(crate) mod travelling_values;
 mod view_cache;
@@ -86,6 +87,7 @@ pub(crate) use null_unsupported::{
 };
 pub(crate) use or_null::{is_castable, or_null, tried};
 pub(crate) use pair::pair;
+pub(crate) use pruning::prunes;
 pub(crate) use round::{Direction, Rounding};
 pub(crate) use view_cache::ViewCache;
 pub(crate) use width_bucket::{EqualBuckets, is_width_bucket, width_bucket_function};

@@ -35,8 +35,8 @@ use datafusion::physical_plan::{
     PlanProperties, ReplaceChildrenOptions,
 };
 
-use crate::analysis::prunes;
 use crate::exec::source::{Pinned, PinnedFile};
+use crate::functions::prunes;
 
 /// A private table as the planner sees it.
 pub struct PrivateTable {
