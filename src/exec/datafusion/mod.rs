@@ -10,7 +10,7 @@
 //! public_plans, session                     released and public rows: DataFusion's own rules
 //! lossy_casts, null_keys, wide_keys,
 //! dependencies, by_name, opaque             defects
-//! planning, memory, spill, limited_joins    what a statement may take
+//! planning, memory, limited_joins           what a statement may take
 //! ```
 
 pub(crate) mod build_side;
@@ -31,7 +31,6 @@ pub(crate) mod private_plans;
 mod public_plans;
 pub(crate) mod session;
 pub(crate) mod sizes;
-pub(crate) mod spill;
 mod split_filters;
 mod wide_keys;
 

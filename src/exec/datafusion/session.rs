@@ -28,11 +28,11 @@ use super::memory::in_small_batches;
 use super::planning::Planning;
 use super::public_plans;
 use super::sizes::Sizes;
-use super::spill::SpillFolder;
 use crate::analysis::Tables;
 use crate::bind::sources::Sources;
 use crate::catalog::{Catalog, RESERVED, Table};
 use crate::exec::deadline::Deadline;
+use crate::exec::operator::spill::SpillFolder;
 
 /// The most public rows that are read during planning: one more than the analysis keeps, so that it notices the excess.
 const MOST_PUBLIC_ROWS: usize = 1_000_001;

@@ -15,4 +15,5 @@ pub(crate) mod look_up;
 pub(crate) mod private_scan;
 pub(crate) mod sample_rows;
 pub(crate) mod shelf;
+pub(crate) mod spill;
 pub(crate) mod sum_by_key;

@@ -362,9 +362,9 @@ mod tests {
     use datafusion::common::stats::Precision;
     use datafusion::datasource::MemTable;
     use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+    use datafusion::prelude::SessionContext;
 
     use super::*;
-    use crate::exec::session_state;
 
     /// The number of rows is secret, even from the planner, because its plans are shown.
     #[tokio::test]
@@ -372,7 +372,7 @@ mod tests {
         let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
         let batch = RecordBatch::try_from_iter([("x", values)]).unwrap();
         let rows = Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap());
-        let state = session_state();
+        let state = SessionContext::new().state();
         let known = |plan: &Arc<dyn ExecutionPlan>, partition| {
             let args = StatisticsArgs::new().with_partition(partition);
             StatisticsContext::new().compute(plan.as_ref(), &args).unwrap()
@@ -456,7 +456,7 @@ mod tests {
             (PrivateTable::new("t", Arc::clone(&rows) as _), 0),
             (PrivateTable::new("t", rows).pruned(), sound.len()),
         ] {
-            let scan = table.scan(&session_state(), None, &[], None).await.unwrap();
+            let scan = table.scan(&SessionContext::new().state(), None, &[], None).await.unwrap();
             let phase = FilterPushdownPhase::Pre;
             let description = scan
                 .gather_filters_for_pushdown(phase, all.clone(), &ConfigOptions::new())

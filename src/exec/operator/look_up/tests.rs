@@ -16,22 +16,20 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, collect, collect_partitioned};
+use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::exec::session_state;
 use crate::exec::source::Pinned;
 
 /// The most rows of a batch that is joined.
 const MOST_ROWS: usize = 30;
 
 fn session(batch_size: usize) -> SessionState {
-    let mut state = session_state();
-    let options = state.config_mut().options_mut();
-    options.set("datafusion.execution.batch_size", &batch_size.to_string()).unwrap();
-    state
+    let config = SessionConfig::new().with_batch_size(batch_size);
+    SessionContext::new_with_config(config).state()
 }
 
 /// Rows with a key, which is often NULL or occurs again, and a text of their own, in some partitions and batches.

@@ -10,7 +10,7 @@ use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::spill_file::{SpillFile, TempFileFactory};
 
-use crate::exec::datafusion::spill::SpillFolder;
+use crate::exec::operator::spill::SpillFolder;
 
 /// The memory and the folder of one run.
 pub(crate) struct LittleMemory {
