@@ -23,7 +23,6 @@ use ::datafusion::physical_plan::{
 use arrow::array::{Int64Array, RecordBatch};
 
 use super::operator::bound_contributions::EnforcedBounds;
-use super::plan::sums::Term;
 use super::verify::verify_public;
 use super::*;
 use crate::analysis::{Lookups, analyze};
@@ -32,6 +31,7 @@ use crate::catalog::{
     Budget, Column as CatalogColumn, Domain, PerQuery, Privacy, Replay, Source, Table, Unit,
 };
 use crate::dialect::{Statement, parse};
+use crate::exec::aggregate::terms::{Term, TermKind, summed};
 use crate::ledger::{ChargeEntry, ChargeRequest, Vault};
 use crate::privacy::{Loss, Spend};
 use crate::release::choose;
@@ -341,8 +341,8 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
                 .unwrap(),
         )
     };
-    let count = [Term { kind: plan::sums::TermKind::Count, filter: None }];
-    let counted = |input| plan::sums::summed(input, &[], &count).unwrap();
+    let count = [Term { kind: TermKind::Count, filter: None }];
+    let counted = |input| summed(input, &[], &count).unwrap();
     assert_eq!(check(counted(keep(&rows)), true), Ok(()));
     for (below, bounded, times) in [
         (counted(keep(&rows)), false, 1),

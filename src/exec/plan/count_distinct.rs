@@ -25,8 +25,8 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, Physic
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
-use super::sums::{Term, TermKind, summed};
 use crate::analysis::{Measure, PrivateAggregate};
+use crate::exec::aggregate::terms::{Term, TermKind, summed};
 use crate::exec::operator::bound_contributions::{EnforcedBounds, LateKey};
 use crate::exec::operator::sample_rows::SampleContributionsExec;
 use crate::exec::plan::rows::{column, conditions, in_partitions, planned};

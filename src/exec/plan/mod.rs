@@ -25,11 +25,11 @@ use super::operator::count_places::CountPlacesExec;
 use super::operator::sample_rows::SampleContributionsExec;
 use super::operator::sum_by_key::SumByKeyExec;
 use crate::analysis::{CandidateSource, Input, InputShape, KeySpace, Measure, PrivateAggregate};
+use crate::exec::aggregate::terms::{Term, TermKind, summed};
 use crate::exec::plan::rows::{
     aggregate_inputs, column, conditions, in_partitions, planned, spread, with_clamped_keys,
 };
 use count_distinct::different;
-use sums::{Term, TermKind, summed};
 use unknown_groups::{input_shape, unknown_partition_sums};
 
 pub(crate) mod count_distinct;

@@ -1,193 +1,63 @@
-//! Terms: the columns of exact integers that an aggregation over rows adds up.
+//! The terms of a measure: the columns of exact integers that are added up for it.
 //!
-//! In: column positions, grids and intervals. Out: the same aggregate call for a logical plan (if every row is a unit)
-//! or for a finished physical one (if [`SampleContributionsExec`] bounded the rows). It assumes that no operator below
-//! multiplies rows after they were bounded. It guarantees that both plans count and clamp by one description, and that
-//! partitions add up: every output of a partition is the integer of its own rows.
-//!
-//! [`SampleContributionsExec`]: crate::exec::operator::sample_rows::SampleContributionsExec
+//! In: a measure over rows that count one by one. Out: its terms, in the order of the measure's outputs.
 //!
 //! ```text
-//! let kept = Arc::new(SampleContributionsExec::new(rows, 0, vec![1], limits, key)?);
-//! let counts = summed(kept, &[0, 1], &[Term { kind: TermKind::Count, filter: None }])?;
+//! AVG(x), x between lo and hi     Σ(x − lo), Σ(hi − x)
 //! ```
 
-use std::sync::Arc;
-
-use arrow::datatypes::DataType;
-use datafusion::common::{Column, DFSchema, Result, ScalarValue, internal_err, plan_err};
-use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::logical_expr::{AggregateUDF, Expr, ExprFunctionExt};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::aggregate::AggregateExprBuilder;
-use datafusion::physical_expr::expressions::{Column as PhysicalColumn, Literal};
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion::common::{Result, internal_err};
 
 use crate::analysis::{Input, JointMoments, Measure, TermColumns, VarianceMoments};
-use crate::exec::aggregate::fixed_sum::{FixedSum, Measured};
-use crate::grid::Grid;
+use crate::exec::aggregate::fixed_sum::Measured;
+use crate::exec::aggregate::terms::{Term, TermKind};
 
-#[cfg(test)]
-mod tests;
-
-/// One output column of an aggregation over rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Term {
-    /// What is counted or summed.
-    pub(crate) kind: TermKind,
-    /// FILTER: the position of a Boolean column, NULL is false.
-    pub(crate) filter: Option<usize>,
-}
-
-/// What a term adds for a row. Columns are positions in the aggregated rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TermKind {
-    /// 1.
-    Count,
-    /// 1 where the column is not NULL.
-    CountValues(usize),
-    /// The value, clamped to [lo, hi] grid steps, as `measured` says; 0 for NULL.
-    Sum { column: usize, grid: Grid, lo: i128, hi: i128, measured: Measured },
-}
-
-impl Term {
-    /// The terms of a measure over rows that count one by one, in the order of its outputs.
-    ///
-    /// # Errors
-    /// An internal error for a measure that counts a unit once per group: rows alone cannot express it.
-    pub(crate) fn for_measure(measure: &Measure) -> Result<Vec<Self>> {
-        let Measure { filter, grid, lo, hi, .. } = *measure;
-        let sum = |column, measured| TermKind::Sum { column, grid, lo, hi, measured };
-        let kinds = match &measure.input {
-            Input::Rows => vec![TermKind::Count],
-            Input::Values(column) => vec![TermKind::CountValues(*column)],
-            Input::Sum(column) => vec![sum(*column, Measured::Value)],
-            Input::Mean(column) => {
-                vec![sum(*column, Measured::AboveLow), sum(*column, Measured::BelowHigh)]
-            }
-            Input::Moments(VarianceMoments { column, shift, .. }) => {
-                let shift = *shift;
-                vec![
-                    sum(*column, Measured::BelowHighSquared { shift }),
-                    sum(*column, Measured::TwiceBoth { shift }),
-                    sum(*column, Measured::AboveLowSquared { shift }),
-                ]
-            }
-            Input::Joint(JointMoments { column, pairs, .. }) => {
-                let product = |which| sum(*column, Measured::Product { pairs: *pairs, which });
-                (0..pairs.products()).map(product).collect()
-            }
-            Input::Distinct(_) => return internal_err!("distinct values are not a sum over rows"),
-            Input::Terms { kind, columns } => {
-                let term = |one: &TermColumns| {
-                    let kind = match (kind.as_ref(), one.value) {
-                        (Input::Rows, _) => TermKind::Count,
-                        (Input::Values(_), Some(column)) => TermKind::CountValues(column),
-                        (Input::Sum(_), Some(column)) => {
-                            let (lo, hi, measured) = (one.lo, one.hi, Measured::Value);
-                            TermKind::Sum { column, grid, lo, hi, measured }
-                        }
-                        _ => return internal_err!("a candidate counts rows or sums values"),
-                    };
-                    Ok(Self { kind, filter: one.filter })
-                };
-                return columns.iter().map(term).collect();
-            }
-            Input::Places { .. } => return internal_err!("places are not sums of a key"),
-            Input::Units | Input::SumPerUnit(_) | Input::MeanPerUnit(_) => {
-                return internal_err!("a row that is its own unit counts once anyway");
-            }
-        };
-        Ok(kinds.into_iter().map(|kind| Self { kind, filter }).collect())
-    }
-
-    /// The aggregate function, and the column that it takes; `None` means a constant.
-    fn function(&self) -> Result<(Arc<AggregateUDF>, Option<usize>)> {
-        match self.kind {
-            TermKind::Count => Ok((count_udaf(), None)),
-            TermKind::CountValues(column) => Ok((count_udaf(), Some(column))),
-            TermKind::Sum { column, grid, lo, hi, measured } => {
-                let sum = FixedSum::new(grid, lo, hi, measured)?;
-                Ok((Arc::new(AggregateUDF::new_from_impl(sum)), Some(column)))
-            }
-        }
-    }
-
-    /// The aggregate call over rows of this schema.
-    ///
-    /// # Errors
-    /// A planning error for an empty interval or a missing column.
-    pub(crate) fn logical(&self, schema: &DFSchema) -> Result<Expr> {
-        let column = |i: usize| {
-            if i >= schema.fields().len() {
-                return plan_err!("an aggregated column is missing");
-            }
-            Ok(Expr::Column(Column::from(schema.qualified_field(i))))
-        };
-        let (function, argument) = self.function()?;
-        let argument = argument.map_or(Ok(Expr::Literal(one(), None)), column)?;
-        let call = function.call(vec![argument]);
-        match self.filter {
-            Some(filter) => call.filter(column(filter)?).build(),
-            None => Ok(call),
-        }
-    }
-}
-
-/// Counts and sums of bounded rows: GROUP BY the columns at `groups`, one column for each term.
-///
-/// The columns are the groups, then Int64 counts and Decimal128(38, 0) raw sums, named `sum0`, `sum1`, …
-///
-/// # Guarantee
-/// For every group, its output rows add up to the term over all rows of the group, exactly, for every partitioning. A group has
-/// at most one row in each partition, and none if it has no rows; without `groups`, every partition has one row.
+/// The terms of a measure over rows that count one by one, in the order of its outputs.
 ///
 /// # Errors
-/// A planning error for an empty interval, a missing column, or a filter that is not Boolean.
-pub(crate) fn summed(
-    rows: Arc<dyn ExecutionPlan>,
-    groups: &[usize],
-    terms: &[Term],
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let schema = rows.schema();
-    let column = |i: usize| -> Result<(Arc<dyn PhysicalExpr>, String)> {
-        let Some(field) = schema.fields().get(i) else {
-            return plan_err!("an aggregated column is missing");
-        };
-        Ok((Arc::new(PhysicalColumn::new(field.name(), i)), field.name().clone()))
+/// An internal error for a measure that counts a unit once per group: rows alone cannot express it.
+pub(crate) fn terms_of_measure(measure: &Measure) -> Result<Vec<Term>> {
+    let Measure { filter, grid, lo, hi, .. } = *measure;
+    let sum = |column, measured| TermKind::Sum { column, grid, lo, hi, measured };
+    let kinds = match &measure.input {
+        Input::Rows => vec![TermKind::Count],
+        Input::Values(column) => vec![TermKind::CountValues(*column)],
+        Input::Sum(column) => vec![sum(*column, Measured::Value)],
+        Input::Mean(column) => {
+            vec![sum(*column, Measured::AboveLow), sum(*column, Measured::BelowHigh)]
+        }
+        Input::Moments(VarianceMoments { column, shift, .. }) => {
+            let shift = *shift;
+            vec![
+                sum(*column, Measured::BelowHighSquared { shift }),
+                sum(*column, Measured::TwiceBoth { shift }),
+                sum(*column, Measured::AboveLowSquared { shift }),
+            ]
+        }
+        Input::Joint(JointMoments { column, pairs, .. }) => {
+            let product = |which| sum(*column, Measured::Product { pairs: *pairs, which });
+            (0..pairs.products()).map(product).collect()
+        }
+        Input::Distinct(_) => return internal_err!("distinct values are not a sum over rows"),
+        Input::Terms { kind, columns } => {
+            let term = |one: &TermColumns| {
+                let kind = match (kind.as_ref(), one.value) {
+                    (Input::Rows, _) => TermKind::Count,
+                    (Input::Values(_), Some(column)) => TermKind::CountValues(column),
+                    (Input::Sum(_), Some(column)) => {
+                        let (lo, hi, measured) = (one.lo, one.hi, Measured::Value);
+                        TermKind::Sum { column, grid, lo, hi, measured }
+                    }
+                    _ => return internal_err!("a candidate counts rows or sums values"),
+                };
+                Ok(Term { kind, filter: one.filter })
+            };
+            return columns.iter().map(term).collect();
+        }
+        Input::Places { .. } => return internal_err!("places are not sums of a key"),
+        Input::Units | Input::SumPerUnit(_) | Input::MeanPerUnit(_) => {
+            return internal_err!("a row that is its own unit counts once anyway");
+        }
     };
-    let groups = groups.iter().map(|group| column(*group)).collect::<Result<Vec<_>>>()?;
-    let (mut calls, mut filters) = (Vec::new(), Vec::new());
-    for (i, term) in terms.iter().enumerate() {
-        let (function, argument) = term.function()?;
-        let argument = match argument {
-            Some(argument) => column(argument)?.0,
-            None => Arc::new(Literal::new(one())),
-        };
-        let call = AggregateExprBuilder::new(function, vec![argument])
-            .schema(Arc::clone(&schema))
-            .alias(format!("sum{i}"))
-            .build()?;
-        calls.push(Arc::new(call));
-        filters.push(match term.filter.map(column) {
-            Some(filter) => {
-                let (filter, _) = filter?;
-                if filter.data_type(&schema)? != DataType::Boolean {
-                    return plan_err!("a filter is not a Boolean column");
-                }
-                Some(filter)
-            }
-            None => None,
-        });
-    }
-    // No optimizer runs after this. `Single` finishes each partition separately, and never passes rows on unaggregated
-    // as a partial step may. The reader of the partitions adds them up.
-    let groups = PhysicalGroupBy::new_single(groups);
-    let sums = AggregateExec::try_new(AggregateMode::Single, groups, calls, filters, rows, schema)?;
-    Ok(Arc::new(sums))
-}
-
-fn one() -> ScalarValue {
-    ScalarValue::Int64(Some(1))
+    Ok(kinds.into_iter().map(|kind| Term { kind, filter }).collect())
 }

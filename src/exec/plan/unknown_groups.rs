@@ -21,12 +21,13 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::analysis::{InputShape, Measure, PrivateAggregate, UnknownPartitions};
+use crate::exec::aggregate::terms::{Term, TermKind};
 use crate::exec::operator::bound_contributions as bound;
 use crate::exec::operator::bound_contributions::{
     AggregateInput, BoundContributionsExec, EnforcedBounds, InputKind, LateKey,
 };
 use crate::exec::plan::rows::{aggregate_inputs, column, in_partitions, is_asked_for, planned};
-use crate::exec::plan::sums::{Term, TermKind};
+use crate::exec::plan::sums::terms_of_measure;
 
 /// How the plan of a private aggregate's groups is read: which of its columns of integers is the number of units.
 pub(crate) fn input_shape(groups: &UnknownPartitions, measures: &[Measure]) -> InputShape {
@@ -96,7 +97,7 @@ fn row_sums(
     let keys: Vec<Expr> = (0..part.key_names().len()).map(|i| column(&rows, i)).collect();
     let mut sums = Vec::new();
     for measure in measures {
-        for term in Term::for_measure(measure)? {
+        for term in terms_of_measure(measure)? {
             sums.push(term.logical(&schema)?.alias(format!("sum{}", sums.len())));
         }
     }

@@ -17,7 +17,7 @@ use datafusion::physical_plan::filter_pushdown::{FilterPushdownPhase, PushedDown
 use futures::TryStreamExt;
 
 use super::*;
-use crate::exec::plan::sums::{Term, TermKind, summed};
+use crate::exec::aggregate::terms::{Term, TermKind, summed};
 use crate::sampler::{QueryRng, Uniform};
 
 const PLACES: u64 = 5;

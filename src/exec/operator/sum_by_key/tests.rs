@@ -11,11 +11,10 @@ use datafusion::physical_plan::collect;
 use datafusion::physical_plan::filter_pushdown::{FilterPushdownPhase, PushedDown};
 
 use super::*;
-use crate::analysis::KeySpace as PublicKeys;
 use crate::exec::aggregate::fixed_sum::Measured;
-use crate::exec::draw::gather;
+use crate::exec::aggregate::terms::{Term, TermKind, summed};
+use crate::exec::aggregate::tests_keys::{ListedKeys, sums_of_keys};
 use crate::exec::operator::bound_contributions::{EnforcedBounds, InputKind};
-use crate::exec::plan::sums::{Term, TermKind, summed};
 use crate::grid::Grid;
 use crate::sampler::{QueryRng, Uniform};
 
@@ -135,15 +134,15 @@ fn inputs(kinds: impl IntoIterator<Item = InputKind>) -> Vec<AggregateInput> {
     kinds.into_iter().map(input).collect()
 }
 
-fn space(keys: &PublicKeys) -> KeySpace {
+fn space(keys: &ListedKeys) -> KeySpace {
     KeySpace::new(keys.columns()).unwrap()
 }
 
 /// The integers of each key, as their reader adds them up.
-async fn read(plan: Arc<dyn ExecutionPlan>, keys: &PublicKeys, columns: usize) -> Vec<Vec<i128>> {
+async fn read(plan: Arc<dyn ExecutionPlan>, keys: &ListedKeys, columns: usize) -> Vec<Vec<i128>> {
     let plan = CoalescePartitionsExec::new(plan);
     let rows = plan.execute(0, Arc::new(TaskContext::default())).unwrap();
-    gather::sums(rows, keys, columns).await.unwrap()
+    sums_of_keys(rows, keys, columns).await
 }
 
 /// All kinds of keys, partitions and batches, empty ones too.
@@ -158,7 +157,7 @@ async fn integers_are_those_of_a_general_aggregation() {
     }
     for (turn, shape) in (0..4).flat_map(|turn| shapes.iter().map(move |shape| (turn, shape))) {
         let lists: Vec<_> = shape.iter().map(|key| key.keys(turn % 2 == 0)).collect();
-        let keys = PublicKeys::product(&lists, "").unwrap();
+        let keys = ListedKeys::product(&lists);
         let most = [0, 1, 30, 400][turn];
         let parts: Vec<Vec<RecordBatch>> = (0..=turn % 3)
             .map(|_| (0..3).map(|_| random_batch(&mut rng, shape, most)).collect())
@@ -186,7 +185,7 @@ async fn integers_are_those_of_a_general_aggregation() {
 async fn removing_a_row_changes_each_aggregate_by_no_more_than_claimed() {
     let mut rng = QueryRng::seeded_for_tests(82);
     let shape = [Key::Text, Key::Close];
-    let keys = PublicKeys::product(&shape.map(|key| key.keys(true)), "").unwrap();
+    let keys = ListedKeys::product(&shape.map(|key| key.keys(true)));
     let batch = random_batch(&mut rng, &shape, 60);
     let kinds: Vec<_> = aggregates(2, None).into_iter().map(|(kind, _)| kind).collect();
     let inputs = inputs(kinds);
@@ -223,7 +222,7 @@ async fn removing_a_row_changes_each_aggregate_by_no_more_than_claimed() {
 #[tokio::test]
 async fn memory_follows_from_the_keys_alone() {
     let mut rng = QueryRng::seeded_for_tests(83);
-    let keys = PublicKeys::product(&[Key::Close.keys(false)], "").unwrap();
+    let keys = ListedKeys::product(&[Key::Close.keys(false)]);
     let kinds = || aggregates(1, None).into_iter().map(|(kind, _)| kind);
     for rows in [0, 5_000] {
         let batch = random_batch(&mut rng, &[Key::Close], rows);
@@ -252,17 +251,14 @@ async fn memory_follows_from_the_keys_alone() {
 fn wrong_columns_and_aggregates_are_refused_when_planned() {
     let mut rng = QueryRng::seeded_for_tests(84);
     let batch = random_batch(&mut rng, &[Key::Text], 3);
-    let keys = || space(&PublicKeys::product(&[Key::Text.keys(true)], "").unwrap());
+    let keys = || space(&ListedKeys::product(&[Key::Text.keys(true)]));
     let build = |space, kind| {
         SumByKeyExec::new(source(&[vec![batch.clone()]]), space, inputs([kind])).is_ok()
     };
     let rows = InputKind::CountRows { filter: None };
     assert!(build(keys(), rows.clone()));
     assert!(build(KeySpace::global(), rows.clone()));
-    assert!(!build(
-        space(&PublicKeys::product(&[Key::Close.keys(true)], "").unwrap()),
-        rows.clone()
-    ));
+    assert!(!build(space(&ListedKeys::product(&[Key::Close.keys(true)])), rows.clone()));
     assert!(!build(KeySpace::of_the_data([&arrow::datatypes::DataType::Utf8View]), rows));
     assert!(build(keys(), InputKind::CountRows { filter: Some(ARGUMENTS) }));
     assert!(!build(keys(), InputKind::CountRows { filter: Some(1) }));

@@ -11,8 +11,7 @@ use datafusion::physical_plan::{ExecutionPlanProperties, Partitioning, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::*;
-use crate::analysis::KeySpace;
-use crate::exec::draw::gather;
+use crate::exec::aggregate::tests_keys::{ListedKeys, sums_of_keys};
 use crate::exec::operator::bound_contributions::{EnforcedBounds, HashKey, LateKey};
 use crate::exec::operator::sample_rows::SampleContributionsExec;
 
@@ -58,14 +57,14 @@ fn terms(first: usize) -> Vec<Term> {
     kinds.into_iter().flat_map(both).collect()
 }
 
-fn key_space() -> KeySpace {
+fn key_space() -> ListedKeys {
     let names = [Some("f"), Some("a"), None, Some("z"), Some("b"), Some("c")];
     let names = names.map(|name| ScalarValue::Utf8(name.map(ToOwned::to_owned)));
-    KeySpace::product(&[names.to_vec()], "").unwrap()
+    ListedKeys::product(&[names.to_vec()])
 }
 
 /// The terms restated, over rows of key, x, y and flag.
-fn naive(batches: &[RecordBatch], keys: &KeySpace) -> Vec<Vec<i128>> {
+fn naive(batches: &[RecordBatch], keys: &ListedKeys) -> Vec<Vec<i128>> {
     let mut sums = vec![vec![0; keys.len()]; terms(1).len()];
     for batch in batches {
         let column = batch.column(0).as_string::<i32>();
@@ -131,7 +130,7 @@ fn pass_through_session() -> Arc<TaskContext> {
 #[tokio::test]
 async fn partitions_add_up_to_the_terms_over_all_kept_rows() {
     let whole = rows();
-    for (groups, keys) in [(&[0][..], key_space()), (&[], KeySpace::product(&[], "").unwrap())] {
+    for (groups, keys) in [(&[0][..], key_space()), (&[], ListedKeys::product(&[]))] {
         let rows = collect(kept(&whole, 1), pass_through_session()).await.unwrap();
         let expected = naive(&rows, &keys);
         assert!(expected.iter().all(|sums| sums.iter().any(|sum| *sum != 0)));
@@ -156,7 +155,7 @@ async fn partitions_add_up_to_the_terms_over_all_kept_rows() {
             let again = summed(kept(&whole, partitions), groups, &terms(1)).unwrap();
             let single = Arc::new(CoalescePartitionsExec::new(again));
             let rows = single.execute(0, pass_through_session()).unwrap();
-            let sums = gather::sums(rows, &keys, terms(1).len()).await.unwrap();
+            let sums = sums_of_keys(rows, &keys, terms(1).len()).await;
             assert_eq!(sums, expected, "{partitions} {groups:?}");
         }
     }
