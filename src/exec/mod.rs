@@ -31,6 +31,7 @@ mod rehearsal;
 mod released_table;
 mod side_columns;
 pub(crate) mod source;
+mod synthetic_rows;
 pub(crate) mod target;
 mod testing;
 #[cfg(test)]
@@ -44,12 +45,13 @@ pub use datafusion::session::PlannedTables;
 pub use datafusion::session::session_state;
 pub(crate) use datafusion::session::{columns_of_public, exact_rows, session_state_within};
 pub(crate) use deadline::Deadline;
-pub(crate) use encoded_rows::{PreparedRows, ReadingLimits, prepare_rows, read_rows};
+pub(crate) use encoded_rows::ReadingLimits;
 pub(crate) use error_columns::at_end;
 pub(crate) use operator::look_up::KeptLookUps;
 pub use operator::private_scan::{PrivateScanExec, PrivateTable};
 pub(crate) use rehearsal::fails_on_any_row;
 pub(crate) use source::ledger::{LedgerTable, vault_error};
+pub(crate) use synthetic_rows::{PreparedRows, prepare_rows, read_rows};
 #[doc(hidden)]
 pub use testing::{Draws, Exact, ExactSums};
 pub use verify::VerifyError;
