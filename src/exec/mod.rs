@@ -23,6 +23,7 @@ pub mod distributed;
 mod draw;
 mod encoded_rows;
 mod error_columns;
+mod gather;
 mod operator;
 mod paid;
 mod plan;

@@ -24,7 +24,7 @@ use futures::stream;
 
 use crate::exec::distributed::site_of;
 use crate::exec::draw::draw;
-use crate::exec::draw::gather::gather;
+use crate::exec::draw::input::gather;
 use crate::exec::draw::plan::Specification;
 use crate::grid::failed;
 use crate::sampler::QueryRng;

@@ -8,6 +8,8 @@ use datafusion::common::ScalarValue;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 
+use crate::exec::gather::KeyColumns;
+
 /// Every combination of some columns' keys.
 pub(crate) struct ListedKeys {
     columns: Vec<ArrayRef>,
@@ -30,6 +32,11 @@ impl ListedKeys {
     /// The key columns.
     pub(crate) fn columns(&self) -> &[ArrayRef] {
         &self.columns
+    }
+
+    /// The same as the reader of bounded inputs takes them.
+    pub(crate) fn listed(&self) -> KeyColumns<'_> {
+        KeyColumns { columns: &self.columns, len: self.len }
     }
 
     /// The number of combinations; 1 without a column.

@@ -19,11 +19,11 @@ use crate::analysis::{
     VarianceMoments,
 };
 use crate::exec::draw::plan::{DrawError, DrawPlan};
+use crate::exec::gather::Gathered;
 use crate::grid::{Grid, failed};
 use crate::mechanism::ChosenBound;
 use crate::release::mechanism::{Mechanism, Predicted, Together};
 use crate::sampler::QueryRng;
-use gathered::Gathered;
 use joint::JointScale;
 use plan::Specification;
 use rungs::OfLadder;
@@ -31,8 +31,7 @@ use select::choose;
 use unknown_groups::hide;
 use variance::Scale;
 
-pub(crate) mod gather;
-pub(crate) mod gathered;
+pub(crate) mod input;
 pub(crate) mod joint;
 pub(crate) mod plan;
 pub(crate) mod rungs;

@@ -13,8 +13,8 @@ use arrow::row::{RowConverter, SortField};
 use crate::analysis::{
     CandidateAxis, CandidateSource, Choice, Keys, LineScore, MOST_KEYS, Prices, Prior,
 };
-use crate::exec::draw::gathered::{Gathered, Histogram};
 use crate::exec::draw::plan::{DrawError, DrawPlan};
+use crate::exec::gather::{Gathered, Histogram};
 use crate::grid::failed;
 use crate::mechanism::{
     Laplace, MechanismError, PriceGrid, Rank, ScoredRun, SizedRun, TickRuns, quantile_runs,

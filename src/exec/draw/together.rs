@@ -10,8 +10,8 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{ToPrimitive, Zero};
 
-use super::gathered::Gathered;
 use super::plan::{DrawError, DrawPlan, Specification};
+use crate::exec::gather::Gathered;
 use crate::grid::failed;
 use crate::release::mechanism::{Together, Vector, VectorMember};
 use crate::sampler::QueryRng;

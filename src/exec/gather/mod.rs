@@ -1,8 +1,12 @@
 //! Reads bounded inputs: rows of keys and integers become the exact integers of the mechanisms.
 //!
-//! In: the rows of a bounded input, from one partition. Out: [`Gathered`]: the sums of every public key, the places of
-//! every outer group in ascending order, or the sums of every key in the data. A place is the index of a candidate on
-//! its axis. Nothing depends on the order of the rows.
+//! In: the rows of a bounded input, from one partition. Out: [`Gathered`]: the sums of every public key,
+//! the places of every outer group in ascending order, or the sums of every key in the data. A place is
+//! the index of a candidate on its axis. Nothing depends on the order of the rows.
+//!
+//! ```text
+//! keys a, b     rows (b, 2), (a, 1), (b, 3)     1, 5
+//! ```
 
 use std::sync::Arc;
 
@@ -18,34 +22,22 @@ use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use futures::StreamExt;
 
-use crate::analysis::{InputShape, KeySpace, Keys};
-use crate::exec::draw::gathered::{Gathered, Histogram, add, each_integer};
-use crate::exec::draw::unknown_groups::groups;
 use crate::grid::failed;
+use gathered::{add, each_integer};
 
-/// Reads a bounded input.
-///
-/// # Guarantee
-/// The result is a function of the multiset of (key, integers) that the input yields: sums are exact, and keys outside
-/// the key space are dropped.
-pub(crate) async fn gather(
-    rows: SendableRecordBatchStream,
-    input_shape: InputShape,
-    keys: &Keys,
-    columns: usize,
-) -> Result<Gathered> {
-    match input_shape {
-        InputShape::Sums | InputShape::Distinct => {
-            sums(rows, keys.all(), columns).await.map(Gathered::Sums)
-        }
-        InputShape::Places => places(rows, keys.outer()).await.map(Gathered::Places),
-        InputShape::Keys => data_keys(rows).await,
-        InputShape::Groups { counter } => {
-            // Part of the schema, so independent of the data.
-            let key_columns = rows.schema().fields().len().saturating_sub(columns);
-            groups(rows, key_columns, columns, counter).await
-        }
-    }
+mod gathered;
+mod groups;
+
+pub(crate) use gathered::{Gathered, Histogram};
+pub(crate) use groups::groups;
+
+/// The public keys of the groups that come out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyColumns<'k> {
+    /// A column for each key; none without GROUP BY.
+    pub(crate) columns: &'k [ArrayRef],
+    /// The number of their combinations; 1 without GROUP BY.
+    pub(crate) len: usize,
 }
 
 /// Adds up the integers of every key: one vector for each input column, one entry for each key of the space.
@@ -55,13 +47,12 @@ pub(crate) async fn gather(
 /// rows with other keys have no effect. The result does not depend on the order of rows.
 pub(crate) async fn sums(
     mut rows: SendableRecordBatchStream,
-    keys: &KeySpace,
+    keys: KeyColumns<'_>,
     columns: usize,
 ) -> Result<Vec<Vec<i128>>> {
-    let len = keys.len();
-    let mut sums = vec![vec![0_i128; len]; columns];
+    let mut sums = vec![vec![0_i128; keys.len]; columns];
     let mut index = KeyIndex::new(keys)?;
-    let key_columns = keys.columns().len();
+    let key_columns = keys.columns.len();
     while let Some(batch) = rows.next().await {
         let batch = batch?;
         let (keys, values) = batch.columns().split_at_checked(key_columns).ok_or_else(failed)?;
@@ -85,11 +76,11 @@ pub(crate) async fn sums(
 /// The places of every outer group, from rows of (outer keys, place, integer).
 pub(crate) async fn places(
     mut rows: SendableRecordBatchStream,
-    outer: &KeySpace,
+    outer: KeyColumns<'_>,
 ) -> Result<Vec<Histogram>> {
-    let mut groups = vec![Histogram::default(); outer.len()];
+    let mut groups = vec![Histogram::default(); outer.len];
     let mut index = KeyIndex::new(outer)?;
-    let key_columns = outer.columns().len();
+    let key_columns = outer.columns.len();
     while let Some(batch) = rows.next().await {
         let batch = batch?;
         let (keys, values) = batch.columns().split_at_checked(key_columns).ok_or_else(failed)?;
@@ -126,7 +117,7 @@ pub(crate) async fn places(
 }
 
 /// The keys in the data, from rows of (key, integer).
-async fn data_keys(mut rows: SendableRecordBatchStream) -> Result<Gathered> {
+pub(crate) async fn data_keys(mut rows: SendableRecordBatchStream) -> Result<Gathered> {
     let schema = rows.schema();
     // This checks the schema, not a batch: whether a batch exists depends on the data.
     if schema.fields().len() != 2 {
@@ -200,14 +191,14 @@ struct KeyIndex {
 }
 
 impl KeyIndex {
-    fn new(space: &KeySpace) -> Result<Self> {
+    fn new(space: KeyColumns<'_>) -> Result<Self> {
         let (mut found, runs) = (Vec::new(), Vec::new());
-        if space.columns().is_empty() {
+        if space.columns.is_empty() {
             let (keys, columns) = (Vec::new(), Vec::new());
             return Ok(Self { groups: None, keys, columns, found, runs });
         }
         let fields: Vec<_> = space
-            .columns()
+            .columns
             .iter()
             .enumerate()
             .map(|(i, c)| {
@@ -216,7 +207,7 @@ impl KeyIndex {
             .collect();
         let schema = Arc::new(arrow::datatypes::Schema::new(fields));
         let mut groups = new_group_values(schema, &GroupOrdering::None)?;
-        groups.intern(space.columns(), &mut found)?;
+        groups.intern(space.columns, &mut found)?;
         // The space's keys are distinct, so each of its groups is one key; every later group is outside the space.
         let mut keys = vec![None; found.len()];
         for (key, group) in found.iter().enumerate() {
@@ -228,7 +219,7 @@ impl KeyIndex {
             }
         }
         let keys = keys.into_iter().flatten().collect();
-        let columns = space.columns().to_vec();
+        let columns = space.columns.to_vec();
         Ok(Self { groups: Some(groups), keys, columns, found, runs })
     }
 
@@ -266,13 +257,14 @@ mod tests {
     use futures::stream;
 
     use super::*;
+    use crate::exec::aggregate::tests_keys::ListedKeys;
 
     /// A batch that has the columns of the space themselves needs no look at their values; all others do.
     #[tokio::test]
     async fn rows_are_found_by_their_keys() {
         let numbers = [5_i64, 4, 9].map(ScalarValue::from);
         let texts = ["a", "b"].map(|text| ScalarValue::Utf8View(Some(text.to_owned())));
-        let keys = KeySpace::product(&[numbers.to_vec(), texts.to_vec()], "").unwrap();
+        let keys = ListedKeys::product(&[numbers.to_vec(), texts.to_vec()]);
         let counts: ArrayRef = Arc::new(Int64Array::from_iter_values([1, 2, 3, 4, 5, 6]));
         let own = keys.columns().to_vec();
         let turned: ArrayRef = Arc::new(Int64Array::from(vec![9, 4, 4, 5, 9, 5]));
@@ -289,7 +281,7 @@ mod tests {
             let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
             let rows = stream::iter([Ok(batch.clone()), Ok(batch.clone())]);
             let rows = Box::pin(RecordBatchStreamAdapter::new(batch.schema(), rows));
-            let found = sums(rows, &keys, 1).await.unwrap();
+            let found = sums(rows, keys.listed(), 1).await.unwrap();
             assert_eq!(found, [expected.map(|sum| 2 * sum)]);
         }
     }
