@@ -69,8 +69,6 @@ pub mod analysis;
 #[doc(hidden)]
 pub mod bind;
 #[doc(hidden)]
-pub mod catalog;
-#[doc(hidden)]
 pub mod demo;
 #[doc(hidden)]
 pub mod dialect;
@@ -78,8 +76,6 @@ pub mod dialect;
 pub mod exec;
 #[doc(hidden)]
 pub mod grid;
-#[doc(hidden)]
-pub mod ledger;
 #[doc(hidden)]
 pub mod refusal;
 #[doc(hidden)]
@@ -99,14 +95,16 @@ mod functions;
 mod guard;
 mod owner;
 mod resources;
-mod scram;
 mod sql_type;
 mod views;
 
-// The mathematics is a crate of its own.
+// The mathematics and the vault are crates of their own.
 use hushql_privacy::{hierarchy, synthetic};
 #[doc(hidden)]
 pub use hushql_privacy::{mechanism, privacy, sampler};
+use hushql_vault::scram;
+#[doc(hidden)]
+pub use hushql_vault::{catalog, ledger};
 
 pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};
 pub use bind::BindError;

@@ -12,7 +12,7 @@ pub(super) fn budget_json(quote: &BudgetQuote) -> Value {
     let mut json = json!({
         "name": quote.budget,
         "left": spend_json(quote.limit.minus(quote.spent)),
-        "after": spend_json(quote.after_left()),
+        "after": spend_json(left_after(quote)),
     });
     if let (Some(slice), Value::Object(map)) = (&quote.slice, &mut json) {
         map.insert("slice".to_owned(), json!(slice.to_string()));
@@ -23,7 +23,7 @@ pub(super) fn budget_json(quote: &BudgetQuote) -> Value {
 pub(super) fn budget_text(quote: &BudgetQuote) -> String {
     let left = quote.limit.minus(quote.spent).neat_down();
     let symbol = quote.limit.notion.symbol();
-    let after = quote.after_left().neat_down();
+    let after = left_after(quote).neat_down();
     let delta = |spend: Spend| {
         if quote.limit.atto_delta == 0 {
             String::new()
@@ -50,6 +50,11 @@ pub(super) fn budget_text(quote: &BudgetQuote) -> String {
 }
 
 /// Whose slice of a budget pays, and in which cell.
+/// What would be left after the charge.
+fn left_after(quote: &BudgetQuote) -> Spend {
+    quote.limit.minus(quote.after)
+}
+
 fn slice_and_cell(quote: &BudgetQuote) -> String {
     let slice = quote.slice.as_ref().map(|slice| format!(", slice of {slice}"));
     let cell = quote.cell.as_ref().map(|cell| format!(", {cell}"));

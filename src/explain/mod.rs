@@ -15,7 +15,7 @@ use crate::buckets::FALSE_ALARM;
 use crate::dialect::{Finding, Spread};
 use crate::explain::text::number;
 use crate::ledger::BudgetQuote;
-use crate::privacy::{Cost, Rational, Spend, decimal_text};
+use crate::privacy::{Cost, Rational, decimal_text};
 use crate::refusal::Refusal;
 use crate::release::mechanism::{Mechanism, Mechanized, Predicted, is_bare};
 use crate::release::mostly_noise::mostly_noise_below;
@@ -433,13 +433,6 @@ fn privatize(measure: &Measure, mechanized: &Mechanized) -> String {
             None => released_by(measure, mechanized).to_string(),
         },
         ReleaseKind::Number(_) => mechanized.mechanism.name().to_string(),
-    }
-}
-
-impl BudgetQuote {
-    /// What would be left after the charge.
-    pub(crate) fn after_left(&self) -> Spend {
-        self.limit.minus(self.after)
     }
 }
 

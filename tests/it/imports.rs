@@ -10,22 +10,41 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The crates that the library is made of: the folder of each, the name that others import it by, and which of the others it needs.
-const CRATES: [(&str, &str, &[&str]); 2] =
-    [("", "hushql", &["hushql-privacy"]), ("crates/hushql-privacy", "hushql_privacy", &[])];
+const CRATES: [(&str, &str, &[&str]); 3] = [
+    ("", "hushql", &["hushql-privacy", "hushql-vault"]),
+    ("crates/hushql-privacy", "hushql_privacy", &[]),
+    ("crates/hushql-vault", "hushql_vault", &["hushql-privacy"]),
+];
 
 /// Crates that are built and tested without DataFusion, and everything that each needs.
-const SMALL: [(&str, &[&str]); 1] = [(
-    "crates/hushql-privacy",
-    &[
-        "getrandom",
-        "num-bigint",
-        "num-integer",
-        "num-rational",
-        "num-traits",
-        "rand_chacha",
-        "thiserror",
-    ],
-)];
+const SMALL: [(&str, &[&str]); 2] = [
+    (
+        "crates/hushql-privacy",
+        &[
+            "getrandom",
+            "num-bigint",
+            "num-integer",
+            "num-rational",
+            "num-traits",
+            "rand_chacha",
+            "thiserror",
+        ],
+    ),
+    (
+        "crates/hushql-vault",
+        &[
+            "base64",
+            "hushql-privacy",
+            "num-bigint",
+            "num-traits",
+            "rusqlite",
+            "serde",
+            "serde_json",
+            "sha2",
+            "thiserror",
+        ],
+    ),
+];
 
 /// What a module at the top of a crate is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

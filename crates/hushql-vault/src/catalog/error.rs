@@ -1,0 +1,293 @@
+//! Why a declaration is refused, or a stored declaration cannot be read.
+//!
+//! Declarations and stored rows go in; a [`CatalogError`] with a sentence for the owner comes out. It never quotes a
+//! cell of a table, because this code has not read one.
+//!
+//! ```
+//! use hushql_vault::catalog::CatalogError;
+//!
+//! let error = CatalogError::UnknownTable { table: "adlut".to_owned() };
+//! assert_eq!(error.to_string(), "there is no table `adlut`");
+//! ```
+
+use thiserror::Error;
+
+use super::quoted::{quoted, quoted_analyst};
+
+/// Why a declaration is refused, or a stored declaration cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// No table has this name.
+    #[error("there is no table `{table}`")]
+    UnknownTable {
+        /// The requested name.
+        table: String,
+    },
+    /// A table of this name is declared already.
+    #[error("there is a table `{table}` already")]
+    DuplicateTable {
+        /// The name that is taken.
+        table: String,
+    },
+    /// No view has this name.
+    #[error("there is no view `{view}`")]
+    UnknownView {
+        /// The requested name.
+        view: String,
+    },
+    /// A view of this name is declared already.
+    #[error("there is a view `{view}` already; CREATE OR REPLACE VIEW puts another in its place")]
+    DuplicateView {
+        /// The name that is taken.
+        view: String,
+    },
+    /// The statement expects a table, and the name belongs to a view.
+    #[error(
+        "`{view}` is a view: it has no rows, unit or domains but those of the tables that it reads, and DROP VIEW drops it"
+    )]
+    IsView {
+        /// The view.
+        view: String,
+    },
+    /// The statement expects a view, and the name belongs to a table.
+    #[error("`{table}` is a table, not a view")]
+    IsTable {
+        /// The table.
+        table: String,
+    },
+    /// A view contradicts itself.
+    #[error("the view `{view}` cannot be created: {reason}")]
+    View {
+        /// The view.
+        view: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No release table that the asker sees has this name.
+    #[error("there is no release table `{table}`")]
+    UnknownReleaseTable {
+        /// The requested name.
+        table: String,
+    },
+    /// A release table of this name exists already.
+    #[error(
+        "there is a release table `{table}` already: choose another name, or write DROP RELEASE TABLE {} first, which gives nothing back",
+        quoted(table)
+    )]
+    DuplicateReleaseTable {
+        /// The name that is taken.
+        table: String,
+    },
+    /// Something that the asker does not see has the name.
+    #[error("the name `{name}` is taken: choose another one")]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// A release table was created by somebody else.
+    #[error(
+        "the release table `{table}` is {creator}'s: only {creator} and the owner drop it and grant it"
+    )]
+    OthersReleaseTable {
+        /// The table.
+        table: String,
+        /// Who created it.
+        creator: String,
+    },
+    /// A creator has as many release tables, or as much in them, as one may have.
+    #[error(
+        "you have {most} release tables, or {mebibytes} MiB in them, and may store no more: write DROP RELEASE TABLE … first, which gives nothing back, or the query alone"
+    )]
+    TooManyReleaseTables {
+        /// The most tables.
+        most: usize,
+        /// The most bytes, in 2²⁰.
+        mebibytes: i64,
+    },
+    /// A creator has stored as many answers today as one may that were paid for before.
+    #[error(
+        "you have stored {most} answers today that were paid for before, and may store no more before tomorrow (UTC): write the query alone, which is free"
+    )]
+    TooManyFreeTables {
+        /// The most of a day.
+        most: usize,
+    },
+    /// A table was granted to as many analysts as one may be.
+    #[error("a release table is granted to at most {most} analysts")]
+    TooManyGrants {
+        /// The most analysts.
+        most: usize,
+    },
+    /// No role has this name.
+    #[error("there is no role `{role}`")]
+    UnknownRole {
+        /// The requested name.
+        role: String,
+    },
+    /// A role of this name exists already.
+    #[error("there is a role `{role}` already: ALTER ROLE {} changes it", quoted_analyst(role))]
+    DuplicateRole {
+        /// The name that is taken.
+        role: String,
+    },
+    /// No budget has this name.
+    #[error("there is no privacy budget `{budget}`")]
+    UnknownBudget {
+        /// The requested name.
+        budget: String,
+    },
+    /// A budget of this name is declared already.
+    #[error(
+        "there is a privacy budget `{budget}` already; change it with `ALTER PRIVACY BUDGET {} SET LIMIT (…)`",
+        quoted(budget)
+    )]
+    DuplicateBudget {
+        /// The name that is taken.
+        budget: String,
+    },
+    /// A budget that would be replaced is for another table.
+    #[error(
+        "the privacy budget `{budget}` is for the table `{table}`; DROP PRIVACY BUDGET {} first, or use another name",
+        quoted(budget)
+    )]
+    OtherTable {
+        /// The budget.
+        budget: String,
+        /// The table that it is for.
+        table: String,
+    },
+    /// A budget was declared for a table that is not private.
+    #[error(
+        "the table `{table}` has no privacy unit, so there is nothing to budget; write `ALTER TABLE {} SET PRIVACY UNIT …` first",
+        quoted(table)
+    )]
+    NotPrivate {
+        /// The table that the budget is for.
+        table: String,
+    },
+    /// A table that still has budgets cannot be dropped.
+    #[error("the table `{table}` has privacy budgets ({}); drop them first", budgets.join(", "))]
+    HasBudgets {
+        /// The table.
+        table: String,
+        /// Its budgets.
+        budgets: Vec<String>,
+    },
+    /// A name is empty, too long, or has control characters.
+    #[error("`{}` cannot be a name: names have 1 to 128 characters and no control characters", name.escape_debug())]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// An amount of a budget contradicts another, or is out of range.
+    #[error("the privacy budget `{budget}` cannot be declared: {reason}")]
+    Amount {
+        /// The budget.
+        budget: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The slices of a budget contradict it, or one another.
+    #[error("the privacy budget `{budget}` cannot have these slices: {reason}")]
+    Slice {
+        /// The budget.
+        budget: String,
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// The people of a budget cannot be partitioned in this way.
+    #[error("the privacy budget `{budget}` cannot have these cells: {reason}")]
+    Cells {
+        /// The budget.
+        budget: String,
+        /// Why not, and what to write.
+        reason: String,
+    },
+    /// A budget has no slice for an analyst.
+    #[error(
+        "the privacy budget `{budget}` has no slice for `{analyst}`; write `ALTER PRIVACY BUDGET {} ADD SLICE {} LIMIT (…)`",
+        quoted(budget),
+        quoted_analyst(analyst)
+    )]
+    UnknownSlice {
+        /// The budget.
+        budget: String,
+        /// The analyst.
+        analyst: String,
+    },
+    /// A budget has a slice for an analyst already.
+    #[error(
+        "the privacy budget `{budget}` has a slice for `{analyst}` already; change it with `ALTER PRIVACY BUDGET {} ALTER SLICE {} SET LIMIT (…)`",
+        quoted(budget),
+        quoted_analyst(analyst)
+    )]
+    DuplicateSlice {
+        /// The budget.
+        budget: String,
+        /// The analyst.
+        analyst: String,
+    },
+    /// The new limit of a budget is in another measure than the budget counts in.
+    #[error(
+        "the privacy budget `{budget}` counts in {notion}, and that never changes: write LIMIT ({notion}=…), or create another budget"
+    )]
+    Accounting {
+        /// The budget.
+        budget: String,
+        /// The measure of its limits: `epsilon` or `rho`.
+        notion: &'static str,
+    },
+    /// A budget in coupons was declared for people on whom more than a coupon was charged at once.
+    #[error(
+        "the privacy budget `{budget}` cannot count coupons of ε = {coupon}: a release that was charged to these people costs more than that, or has a rho only; write ACCOUNTANT COUPONS (epsilon=…) with an epsilon as large as that of the dearest release, or ACCOUNTANT ZCDP"
+    )]
+    Uncoupled {
+        /// The budget.
+        budget: String,
+        /// The ε of a coupon.
+        coupon: String,
+    },
+    /// A budget in coupons belongs to people on whom more than a coupon was charged at once.
+    #[error(
+        "the privacy budget `{budget}` counts coupons of ε = {coupon}, and a release that was charged to these people costs more than that, or has a rho only: write `DROP PRIVACY BUDGET {}`, declare this again, and create a budget that can count it, such as one with ACCOUNTANT ZCDP",
+        quoted(budget)
+    )]
+    UncarriedCoupons {
+        /// The budget.
+        budget: String,
+        /// The ε of a coupon.
+        coupon: String,
+    },
+    /// A budget in ε was declared for people on whom releases without an ε were charged.
+    #[error(
+        "the privacy budget `{budget}` cannot count in epsilon: some of what was released here has a rho only; write LIMIT (rho=…), or LIMIT (epsilon=…, delta=…) ACCOUNTANT ZCDP"
+    )]
+    Uncountable {
+        /// The budget.
+        budget: String,
+    },
+    /// A budget in ε belongs to people on whom releases without an ε were charged.
+    #[error(
+        "the privacy budget `{budget}` counts in epsilon, and some of what was released for these people has a rho only: write `DROP PRIVACY BUDGET {}`, declare this again, and create a budget with LIMIT (rho=…), or LIMIT (epsilon=…, delta=…) ACCOUNTANT ZCDP",
+        quoted(budget)
+    )]
+    Uncarried {
+        /// The budget.
+        budget: String,
+    },
+    /// A declaration contradicts itself.
+    #[error("the table `{table}` cannot be declared: {reason}")]
+    Declaration {
+        /// The table.
+        table: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A stored declaration differs from what was stored.
+    #[error("the catalog is damaged: {0}")]
+    Damaged(&'static str),
+    /// SQLite failed.
+    #[error("the catalog cannot be read or written")]
+    Store(#[from] rusqlite::Error),
+}

@@ -1,0 +1,572 @@
+//! Tables, privacy units and domains: plain data, and the look-ups over them.
+//!
+//! The owner's declarations go in; a [`Catalog`] that answers by name comes out. Values of domains are canonical text,
+//! so that this file does not depend on column types; the caller checks them against the type first. The guarantee is
+//! that a declaration is consistent with itself ([`Table::check`]): for example, no two columns have the same name, and
+//! the unit column exists and has no domain.
+//!
+//! ```text
+//! visits: unit patient, MAX ROWS 4, domain of ward IN ('A', 'B', 'C')     consistent
+//! visits: unit patient, domain of patient BETWEEN (1, 9)                  refused: the unit column has a domain
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::quoted::quoted;
+use super::{Budget, CatalogError, ExportFolder, PerQuery, Replay, Slice, View};
+use crate::catalog::cell::Partition;
+use crate::catalog::name::check_name;
+use crate::catalog::numbers::TableNumbers;
+use crate::catalog::version::{CatalogVersion, Joined};
+
+#[cfg(test)]
+mod tests;
+
+/// A table as the owner declared it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// The name that queries use.
+    pub name: String,
+    /// Where its rows come from.
+    pub source: Source,
+    /// Whether it is about people, and what one person is.
+    pub privacy: Privacy,
+    /// Its columns, in order; fixed when the table is declared.
+    pub columns: Vec<Column>,
+}
+
+/// Where the rows of a table come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Source {
+    /// A file that the engine opens itself.
+    File {
+        /// Its format.
+        format: FileFormat,
+        /// Its absolute path, fixed when declared, so that the working directory does not choose the data.
+        location: String,
+        /// Reader options such as `has_header`.
+        options: BTreeMap<String, String>,
+        /// The file that MAX ROWS and UNIQUE were verified on; any other file is refused.
+        fingerprint: Option<Fingerprint>,
+        /// Which files below its location the table has; `None` for a location that is one file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        files: Option<Box<Files>>,
+    },
+    /// A table or view of a PostgreSQL server.
+    Postgres {
+        /// The address of its database, as the owner wrote it; it holds no password.
+        location: String,
+        /// Its schema on the server.
+        schema: String,
+        /// Its name on the server.
+        table: String,
+    },
+    /// A table provider that the embedding program registers under this name.
+    Registered,
+    /// An answer that the vault stores. No declaration has this source: such a table is a release table, whose analysts see it
+    /// beside the declared tables.
+    Released {
+        /// The number of the entry of the ledger that stored it.
+        sequence: i64,
+    },
+}
+
+impl Source {
+    /// Whether its rows are in objects of a store or on a server, and not in files of this machine.
+    pub fn is_remote(&self) -> bool {
+        match self {
+            // The absolute path of a file has no two slashes behind each other.
+            Self::File { location, files: Some(_), .. } => location.contains("://"),
+            Self::Postgres { .. } => true,
+            Self::File { files: None, .. } | Self::Registered | Self::Released { .. } => false,
+        }
+    }
+}
+
+/// The files of a table that has several. Which they are is found out when they are read, and never stored.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Files {
+    /// The pattern of their paths below the location; `None` for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// The last columns of the table, whose values are in the names of folders, as in `year=2025`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partitioned_by: Vec<String>,
+}
+
+/// A file format that the engine reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileFormat {
+    /// Comma-separated values.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
+    /// One JSON object per line.
+    Json,
+    /// Arrow IPC.
+    Arrow,
+}
+
+impl fmt::Display for FileFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Csv => "CSV",
+            Self::Parquet => "PARQUET",
+            Self::Json => "JSON",
+            Self::Arrow => "ARROW",
+        })
+    }
+}
+
+/// The properties of a file at the time when constraints were verified on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fingerprint {
+    /// Its length in bytes.
+    pub size: u64,
+    /// When it was last modified, in nanoseconds since 1970.
+    pub modified_nanos: i64,
+    /// When it was last changed in any way, in nanoseconds since 1970. Unlike the time of modification, it cannot be
+    /// set. Objects and several files have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_nanos: Option<i64>,
+    /// The number of its device; objects and several files have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<u64>,
+    /// Its inode number.
+    pub inode: u64,
+    /// The SHA-256 of its bytes, in hexadecimal; of several files, of their names and bytes.
+    pub sha256: String,
+    /// The SHA-256 of the sorted list of names, sizes and versions of several files, in hexadecimal. Then the properties of
+    /// one file are 0 or missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<String>,
+}
+
+/// Whether a table is about people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Privacy {
+    /// Not declared yet; every query on it is refused.
+    Undeclared,
+    /// It is not about people, and is queried without noise.
+    Public,
+    /// It is about people; the unit says what one person is.
+    Private(Unit),
+}
+
+/// What one person is, in a private table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Unit {
+    /// Every row is one person.
+    Row,
+    /// A column names the person.
+    Column {
+        /// The column.
+        column: String,
+        /// The largest number of rows of one person, if declared.
+        max_rows: Option<u64>,
+        /// Whether each person has one row at most.
+        unique: bool,
+    },
+    /// Columns lead to a row of another private table, and the row belongs to the person of that row.
+    Via(Link),
+}
+
+/// How the rows of a table lead to their person through another table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WrittenLink")]
+pub struct Link {
+    /// The columns of this table that lead there.
+    pub columns: Vec<String>,
+    /// The table that they lead to.
+    pub table: String,
+    /// The columns of that table, one for each: rows with equal values belong together.
+    pub references: Vec<String>,
+    /// The largest number of rows of one person, if declared.
+    pub max_rows: Option<u64>,
+}
+
+/// A link as stored. Earlier versions also stored the unit space at its end, which is derived from the chain.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenLink {
+    columns: Vec<String>,
+    table: String,
+    references: Vec<String>,
+    max_rows: Option<u64>,
+    #[serde(default, rename = "space")]
+    _space: Option<String>,
+}
+
+impl From<WrittenLink> for Link {
+    fn from(link: WrittenLink) -> Self {
+        let WrittenLink { columns, table, references, max_rows, _space } = link;
+        Self { columns, table, references, max_rows }
+    }
+}
+
+impl Unit {
+    /// The text that follows SET PRIVACY UNIT to declare it.
+    pub fn declaration(&self) -> String {
+        let rows = |most: Option<u64>| most.map_or(String::new(), |n| format!(" MAX ROWS {n}"));
+        match self {
+            Self::Row => "ROW".to_owned(),
+            Self::Column { column, max_rows, unique } => {
+                let unique = if *unique { " UNIQUE" } else { "" };
+                format!("({}){unique}{}", quoted(column), rows(*max_rows))
+            }
+            Self::Via(link) => {
+                let names = |names: &[String]| {
+                    names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
+                };
+                format!(
+                    "VIA ({}) REFERENCES {}({}){}",
+                    names(&link.columns),
+                    quoted(&link.table),
+                    names(&link.references),
+                    rows(link.max_rows)
+                )
+            }
+        }
+    }
+
+    /// The largest number of rows of one unit, if the declaration bounds it.
+    ///
+    /// # Guarantee
+    /// In every database that satisfies the declaration, no unit has more rows than this; `None` means that no bound is
+    /// declared. Other code verifies or enforces that the data satisfy it.
+    pub fn max_rows(&self) -> Option<u64> {
+        match self {
+            Self::Row => Some(1),
+            Self::Column { unique: true, .. } => Some(1),
+            Self::Column { max_rows, unique: false, .. } => *max_rows,
+            Self::Via(link) => link.max_rows,
+        }
+    }
+
+    /// Whether `MAX ROWS` or `UNIQUE` is declared, which a file is verified for.
+    pub fn is_bounded(&self) -> bool {
+        self.max_rows().is_some() && !matches!(self, Self::Row)
+    }
+
+    /// The table's own column that names the person, if there is one.
+    pub fn column(&self) -> Option<&str> {
+        match self {
+            Self::Row | Self::Via(_) => None,
+            Self::Column { column, .. } => Some(column),
+        }
+    }
+
+    /// The link through which rows lead to their person, if there is one.
+    pub fn link(&self) -> Option<&Link> {
+        match self {
+            Self::Via(link) => Some(link),
+            Self::Row | Self::Column { .. } => None,
+        }
+    }
+
+    /// The columns that decide to which person a row belongs; they have no domain.
+    pub fn columns(&self) -> &[String] {
+        match self {
+            Self::Row => &[],
+            Self::Column { column, .. } => std::slice::from_ref(column),
+            Self::Via(link) => &link.columns,
+        }
+    }
+}
+
+/// A column as it was when the table was declared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The text of its Arrow type, such as `Int64`.
+    pub data_type: String,
+    /// Whether it may hold NULL.
+    pub nullable: bool,
+    /// The values that it may take, if declared; other values are clamped or become NULL.
+    pub domain: Option<Domain>,
+    /// The time zone that its files name: its moments are read in UTC, without a zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+}
+
+/// The values that a column may take. They are public.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Domain {
+    /// These values, as canonical text; `None` is NULL, if the owner lists it.
+    In(Vec<Option<String>>),
+    /// All values from `lo` to `hi`, both included.
+    Between {
+        /// The least value, as canonical text.
+        lo: String,
+        /// The greatest value, as canonical text.
+        hi: String,
+        /// The distance between neighbouring values, if declared.
+        step: Option<String>,
+        /// Whether NULL is a value too, and so a group key.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        or_null: bool,
+    },
+}
+
+impl Table {
+    /// The column of this name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// The columns that its files hold: all but those whose values are in the names of folders.
+    pub fn file_columns(&self) -> &[Column] {
+        let partitioned_by = match &self.source {
+            Source::File { files: Some(files), .. } => files.partitioned_by.len(),
+            Source::File { files: None, .. }
+            | Source::Postgres { .. }
+            | Source::Registered
+            | Source::Released { .. } => 0,
+        };
+        let own = self.columns.len().saturating_sub(partitioned_by);
+        self.columns.get(..own).unwrap_or_default()
+    }
+
+    /// The column of this name, for changing its declaration.
+    pub fn column_mut(&mut self, name: &str) -> Option<&mut Column> {
+        self.columns.iter_mut().find(|column| column.name == name)
+    }
+
+    /// Its privacy unit, if it is private.
+    pub fn unit(&self) -> Option<&Unit> {
+        match &self.privacy {
+            Privacy::Private(unit) => Some(unit),
+            Privacy::Undeclared | Privacy::Public => None,
+        }
+    }
+
+    /// Whether it is declared public.
+    pub fn is_public(&self) -> bool {
+        self.privacy == Privacy::Public
+    }
+
+    /// Checks the declaration against itself.
+    ///
+    /// # Errors
+    /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Declaration`] for a repeated column, a unit column
+    /// that is missing or has a domain, MAX ROWS 0, an empty domain or a domain with a repeated value.
+    pub fn check(&self) -> Result<(), CatalogError> {
+        check_name(&self.name)?;
+        if let Source::Released { .. } = self.source {
+            return Err(CatalogError::DuplicateReleaseTable { table: self.name.clone() });
+        }
+        let refuse =
+            |reason: String| CatalogError::Declaration { table: self.name.clone(), reason };
+        let mut seen = BTreeSet::new();
+        for column in &self.columns {
+            if !seen.insert(&column.name) {
+                return Err(refuse(format!("it has two columns `{}`", column.name)));
+            }
+            let Some(Domain::In(values)) = &column.domain else { continue };
+            if values.is_empty() {
+                return Err(refuse(format!("the domain of `{}` has no value", column.name)));
+            }
+            // A repeated value would be two candidates, and would be drawn twice for one group.
+            if values.iter().collect::<BTreeSet<_>>().len() != values.len() {
+                return Err(refuse(format!("the domain of `{}` has a value twice", column.name)));
+            }
+        }
+        let Some(unit) = self.unit() else { return Ok(()) };
+        for column in unit.columns() {
+            match self.column(column) {
+                None => return Err(refuse(format!("its unit column `{column}` does not exist"))),
+                // A clamped unit column would merge several people into one.
+                Some(found) if found.domain.is_some() => {
+                    return Err(refuse(format!("its unit column `{column}` has a domain")));
+                }
+                Some(_) => {}
+            }
+        }
+        if unit.max_rows() == Some(0) {
+            return Err(refuse("MAX ROWS must be at least 1".to_owned()));
+        }
+        match unit.link() {
+            Some(link)
+                if link.columns.is_empty() || link.columns.len() != link.references.len() =>
+            {
+                Err(refuse("its link has other columns than the table it leads to".to_owned()))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// An immutable snapshot of all declarations.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Catalog {
+    pub(super) tables: BTreeMap<String, Arc<Table>>,
+    views: BTreeMap<String, View>,
+    budgets: BTreeMap<String, Budget>,
+    exports: BTreeMap<String, ExportFolder>,
+    slices: BTreeMap<String, Vec<Slice>>,
+    pub(super) partitions: BTreeMap<String, Partition>,
+    pub(super) joined: Joined,
+    pub(super) version: CatalogVersion,
+    pub(super) numbers: TableNumbers,
+    /// Whether queries name their costs, whatever the budgets' defaults are.
+    names_costs: bool,
+}
+
+impl Catalog {
+    /// A snapshot of these tables and budgets.
+    pub fn new(
+        tables: impl IntoIterator<Item = Table>,
+        budgets: impl IntoIterator<Item = Budget>,
+    ) -> Self {
+        Self {
+            tables: tables.into_iter().map(|table| (table.name.clone(), Arc::new(table))).collect(),
+            budgets: budgets.into_iter().map(|budget| (budget.name.clone(), budget)).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The same snapshot with these views, which replace those of their names.
+    #[must_use]
+    pub fn with_views(mut self, views: impl IntoIterator<Item = View>) -> Self {
+        self.views.extend(views.into_iter().map(|view| (view.name.clone(), view)));
+        self
+    }
+
+    /// The same snapshot with these export folders.
+    #[must_use]
+    pub(crate) fn with_exports(mut self, exports: impl IntoIterator<Item = ExportFolder>) -> Self {
+        self.exports.extend(exports.into_iter().map(|export| (export.analyst.clone(), export)));
+        self
+    }
+
+    /// The same snapshot with these slices of budgets.
+    #[must_use]
+    pub(crate) fn with_slices(
+        mut self,
+        slices: impl IntoIterator<Item = (String, Vec<Slice>)>,
+    ) -> Self {
+        self.slices.extend(slices);
+        self
+    }
+
+    /// The slices of a budget, by analyst.
+    pub fn slices(&self, budget: &str) -> &[Slice] {
+        self.slices.get(budget).map_or(&[], Vec::as_slice)
+    }
+
+    /// The same snapshot with these release tables, under the version of the declarations. A declared name is not hidden.
+    #[must_use]
+    pub fn with_released(mut self, released: impl IntoIterator<Item = Table>) -> Self {
+        for table in released {
+            if !self.views.contains_key(&table.name) {
+                self.tables.entry(table.name.clone()).or_insert(Arc::new(table));
+            }
+        }
+        self
+    }
+
+    /// The same snapshot for somebody whose queries name their costs: the PER QUERY defaults of budgets do not apply.
+    #[must_use]
+    pub fn without_defaults(mut self) -> Self {
+        self.names_costs = true;
+        self
+    }
+
+    /// Whether the PER QUERY defaults of budgets apply.
+    pub fn has_defaults(&self) -> bool {
+        !self.names_costs
+    }
+
+    /// The smallest PER QUERY default of this kind among the budgets of a unit domain; `None` where none applies.
+    pub fn default_of(&self, unit_domain: &str, kind: fn(&PerQuery) -> Option<i64>) -> Option<i64> {
+        let budgets = self.budgets_of(unit_domain).filter(|_| self.has_defaults());
+        budgets.filter_map(|budget| kind(&budget.per_query)).min()
+    }
+
+    /// The folder into which answers of an analyst may be written.
+    pub fn export_folder(&self, analyst: &str) -> Option<&str> {
+        self.exports.get(analyst).map(|export| export.export_folder.as_str())
+    }
+
+    /// All export folders, by analyst.
+    pub fn exports(&self) -> impl Iterator<Item = &ExportFolder> {
+        self.exports.values()
+    }
+
+    /// The view of this name; no table has the same name.
+    pub fn view(&self, name: &str) -> Option<&View> {
+        self.views.get(name)
+    }
+
+    /// All views, by name.
+    pub fn views(&self) -> impl Iterator<Item = &View> {
+        self.views.values()
+    }
+
+    /// The table of this name.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.get(name).map(Arc::as_ref)
+    }
+
+    /// The table of this name, for those who keep it longer than the snapshot.
+    pub fn shared_table(&self, name: &str) -> Option<&Arc<Table>> {
+        self.tables.get(name)
+    }
+
+    /// The tables whose rows lead to their people through this table.
+    pub fn referring<'a>(&'a self, table: &'a str) -> impl Iterator<Item = &'a Table> {
+        let leads =
+            move |t: &&Table| t.unit().and_then(Unit::link).is_some_and(|l| l.table == table);
+        self.tables().filter(leads)
+    }
+
+    /// All tables, by name.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.tables.values().map(Arc::as_ref)
+    }
+
+    /// All tables, by name, for those who keep them longer than the snapshot.
+    pub fn shared_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.values()
+    }
+
+    /// The same snapshot without the declared domain of one column.
+    pub fn without_domain(&self, table: &str, column: &str) -> Self {
+        let mut other = self.clone();
+        let table = other.tables.get_mut(table).map(Arc::make_mut);
+        if let Some(column) = table.and_then(|table| table.column_mut(column)) {
+            column.domain = None;
+        }
+        other
+    }
+
+    /// The budget of this name.
+    pub fn budget(&self, name: &str) -> Option<&Budget> {
+        self.budgets.get(name)
+    }
+
+    /// All budgets, by name.
+    pub fn budgets(&self) -> impl Iterator<Item = &Budget> {
+        self.budgets.values()
+    }
+
+    /// Whether analysts are kept apart: some budget replays to each the own answers alone. Then nobody but the owner sees the
+    /// entries of others in the ledger, or numbers that follow from how many they are.
+    pub fn keeps_apart(&self) -> bool {
+        self.budgets().any(|budget| budget.replay == Replay::Own)
+    }
+}

@@ -1,0 +1,60 @@
+//! What the owner declared: which tables exist, whom they are about, and how much may be spent on them.
+//!
+//! In: the owner's declarations, which the caller has checked against the data. Out: a [`Catalog`], an immutable
+//! snapshot that one statement is bound and analysed against. The snapshot assumes nothing about the data files and
+//! holds none of their values. It is therefore public, and so is every refusal that is derived from it. A catalog read
+//! from the vault is complete: a damaged catalog is refused, not repaired.
+//!
+//! ```
+//! use hushql_vault::catalog::{Catalog, Privacy, Source, Table, Unit};
+//!
+//! let adult = Table {
+//!     name: "adult".to_owned(),
+//!     source: Source::Registered,
+//!     privacy: Privacy::Private(Unit::Row),
+//!     columns: Vec::new(),
+//! };
+//! assert_eq!(Catalog::new([adult], []).unit_domain("adult"), Some("adult"));
+//! ```
+
+/// Names with this prefix belong to the engine: no table, column, alias or function of a user has one.
+pub const RESERVED: &str = "__hushql";
+
+mod accounting;
+mod accounts;
+pub(crate) mod alter;
+mod budget;
+pub mod cell;
+pub mod cells;
+pub mod describe;
+mod digest;
+mod error;
+mod export;
+pub(crate) mod joins;
+mod metadata;
+pub mod name;
+pub(crate) mod numbers;
+mod quoted;
+mod replay;
+mod seal;
+pub(crate) mod slices;
+pub mod store;
+mod unit_domains;
+pub(crate) mod version;
+mod view;
+pub(crate) mod view_rows;
+
+pub use accounting::{coupon_limit, zcdp_limit};
+pub use budget::{Budget, PerQuery};
+pub use cell::{Cell, Touched};
+pub use error::CatalogError;
+pub use export::ExportFolder;
+pub use metadata::{
+    Catalog, Column, Domain, FileFormat, Files, Fingerprint, Link, Privacy, Source, Table, Unit,
+};
+pub use quoted::{quoted, quoted_analyst};
+pub use replay::Replay;
+pub use slices::payer;
+pub use slices::{Slice, SliceOf};
+pub use version::CatalogVersion;
+pub use view::View;

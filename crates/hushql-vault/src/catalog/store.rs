@@ -1,0 +1,328 @@
+//! The catalog inside a vault: tables and views as JSON, budgets as columns of whole numbers.
+//!
+//! An open SQLite connection and a declaration go in, rows come out; the caller holds the transaction. Every write of
+//! declared rows also writes their *seal*, a digest over all of them, and every read checks it. If a failing disk
+//! alters, drops or revives a row, the next read notices and fails. Anyone who can write the file can write the seal, too.
+//!
+//! A budget keeps what was spent beside what was declared, both in the one notion that it counts in: its *loss* is an ε,
+//! a ρ or a number of coupons. Only the ledger increases it. Two constraints of the table hold even against a defect of this program: the
+//! spent amount never falls, and never rises beyond the limit.
+//!
+//! ```text
+//! declared_table(name, body): also views and export folders, whose names no table can have
+//!                                            seal('tables')   = SHA-256 of every name and body
+//! joined_space(space, other)                 in seal('tables') too
+//! table_version, refreshed_table              seal('versions'), see `numbers`
+//! budget(name, limit_…, …, spent_…)          seal('budgets')  = SHA-256 of every declared column, the slices and the partitions
+//! ```
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
+
+use super::numbers::{self, numbers};
+use super::{Catalog, CatalogError, CatalogVersion, ExportFolder, Table, View};
+use crate::catalog::version::Joined;
+
+pub(crate) use super::accounts::{Account, accounts, insert_budget, reseal_budgets, set_spent};
+pub(crate) use super::digest::Fields;
+pub(crate) use super::seal::{SealedRows, check_seal, seal, set_seal};
+
+/// The tables of the catalog and of the seals.
+///
+/// `floor_…` is the amount that had been spent when the limit was last set. If a limit is set below that amount, the
+/// floor keeps the constraint true and still forbids any further spending. `joined_space` holds the pairs of unit
+/// domains whose charges count for each other's people; see [`super::unit_domains`].
+pub(crate) const SCHEMA: &str = "
+CREATE TABLE seal (
+    kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home', 'answers', 'roles', 'versions')),
+    digest BLOB NOT NULL CHECK (length(digest) = 32)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE declared_table (
+    name TEXT PRIMARY KEY NOT NULL,
+    body TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE joined_space (
+    space TEXT NOT NULL,
+    other TEXT NOT NULL,
+    PRIMARY KEY (space, other),
+    CONSTRAINT in_order CHECK (space < other)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER spaces_stay_joined BEFORE DELETE ON joined_space
+BEGIN SELECT RAISE(ABORT, 'what was joined is never parted'); END;
+
+CREATE TRIGGER joined_spaces_stay_as_they_are BEFORE UPDATE ON joined_space
+BEGIN SELECT RAISE(ABORT, 'what was joined is never parted'); END;
+
+CREATE TABLE budget (
+    name TEXT PRIMARY KEY NOT NULL,
+    table_name TEXT NOT NULL REFERENCES declared_table (name),
+    notion TEXT NOT NULL CHECK (notion IN ('epsilon', 'rho', 'coupons')),
+    promised_epsilon INTEGER CHECK (promised_epsilon > 0),
+    promised_delta INTEGER CHECK (promised_delta > 0),
+    coupon_epsilon INTEGER CHECK (coupon_epsilon > 0),
+    limit_loss INTEGER NOT NULL CHECK (limit_loss > 0),
+    limit_delta INTEGER NOT NULL CHECK (limit_delta >= 0),
+    floor_loss INTEGER NOT NULL CHECK (floor_loss >= 0),
+    floor_delta INTEGER NOT NULL CHECK (floor_delta >= 0),
+    default_epsilon INTEGER CHECK (default_epsilon > 0),
+    default_rho INTEGER CHECK (default_rho > 0),
+    default_delta INTEGER CHECK (default_delta >= 0),
+    min_loss INTEGER CHECK (min_loss > 0),
+    max_loss INTEGER CHECK (max_loss > 0),
+    max_delta INTEGER CHECK (max_delta >= 0),
+    spent_loss INTEGER NOT NULL CHECK (spent_loss >= 0),
+    spent_delta INTEGER NOT NULL CHECK (spent_delta >= 0),
+    replay TEXT NOT NULL CHECK (replay IN ('ALL', 'OWN', 'OFF')),
+    CONSTRAINT promise CHECK ((promised_epsilon IS NULL) = (promised_delta IS NULL)
+        AND (promised_epsilon IS NULL OR notion IN ('rho', 'coupons'))),
+    CONSTRAINT coupon CHECK ((coupon_epsilon IS NULL) = (notion <> 'coupons')
+        AND (coupon_epsilon IS NULL OR promised_epsilon IS NOT NULL)),
+    CONSTRAINT cap_loss CHECK (spent_loss <= max(limit_loss, floor_loss)),
+    CONSTRAINT cap_delta CHECK (spent_delta <= max(limit_delta, floor_delta))
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER budget_never_refunds BEFORE UPDATE ON budget
+WHEN NEW.spent_loss < OLD.spent_loss OR NEW.spent_delta < OLD.spent_delta
+BEGIN SELECT RAISE(ABORT, 'spent budget is never given back'); END;
+
+CREATE TRIGGER budget_counts_as_it_did BEFORE UPDATE ON budget
+WHEN NEW.notion IS NOT OLD.notion
+    OR (NEW.promised_epsilon IS NULL) IS NOT (OLD.promised_epsilon IS NULL)
+    OR NEW.coupon_epsilon IS NOT OLD.coupon_epsilon
+BEGIN SELECT RAISE(ABORT, 'how a budget counts never changes'); END;
+";
+
+/// Seals a catalog without rows.
+pub(crate) fn reseal(connection: &Connection) -> Result<(), CatalogError> {
+    reseal_tables(connection)?;
+    numbers::reseal(connection)?;
+    reseal_budgets(connection)
+}
+
+/// All declarations.
+///
+/// # Errors
+/// [`CatalogError::Damaged`] when rows differ from their seals or contradict themselves.
+pub(crate) fn load(connection: &Connection) -> Result<Catalog, CatalogError> {
+    let rows = checked_table_rows(connection)?;
+    let (mut tables, mut views, mut exports) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, body) in &rows {
+        let (own, checked) = match read(body)? {
+            DeclaredRow::Table(table) => {
+                let read = (table.name.clone(), table.check());
+                tables.push(*table);
+                read
+            }
+            DeclaredRow::View(view) => {
+                let read = (view.name.clone(), view.check());
+                views.push(view);
+                read
+            }
+            DeclaredRow::Export(export) => {
+                let key = ExportFolder::key(&export.analyst);
+                exports.push(export);
+                (key, Ok(()))
+            }
+        };
+        if own != *name || checked.is_err() {
+            return Err(SealedRows::Tables.damage());
+        }
+    }
+    let accounts = accounts(connection)?;
+    let slices: Vec<_> =
+        accounts.iter().map(|a| (a.budget.name.clone(), a.slices.clone())).collect();
+    let partition = |a: &Account| Some((a.budget.name.clone(), a.partition.clone()?));
+    let partitions: Vec<_> = accounts.iter().filter_map(partition).collect();
+    let budgets = accounts.into_iter().map(|account| account.budget);
+    let joined = Joined::from_pairs(joined_rows(connection)?);
+    let catalog = Catalog::new(tables, budgets).with_views(views).with_exports(exports);
+    let catalog = catalog.with_slices(slices).with_partitions(partitions);
+    Ok(catalog.kept_as(version(connection)?, joined, numbers(connection)?))
+}
+
+/// The version of the present declarations.
+pub(crate) fn version(connection: &Connection) -> Result<CatalogVersion, CatalogError> {
+    Ok(CatalogVersion::sealed([
+        seal(connection, SealedRows::Tables)?,
+        seal(connection, SealedRows::Budgets)?,
+        seal(connection, SealedRows::Versions)?,
+    ]))
+}
+
+/// The declared table of this name.
+pub(crate) fn table<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Table, CatalogError> {
+    catalog.table(name).ok_or_else(|| no_table(catalog, name))
+}
+
+/// The error when no table has this name.
+pub fn no_table(catalog: &Catalog, name: &str) -> CatalogError {
+    match catalog.view(name) {
+        Some(_) => CatalogError::IsView { view: name.to_owned() },
+        None => CatalogError::UnknownTable { table: name.to_owned() },
+    }
+}
+
+/// Stores a new table.
+///
+/// # Errors
+/// [`CatalogError::DuplicateTable`] when a table has the name, [`CatalogError::IsView`] when a view has it.
+pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(), CatalogError> {
+    table.check()?;
+    match declared(connection, &table.name)? {
+        None => {}
+        Some(DeclaredRow::Table(_)) => {
+            return Err(CatalogError::DuplicateTable { table: table.name.clone() });
+        }
+        Some(DeclaredRow::View(_)) => {
+            return Err(CatalogError::IsView { view: table.name.clone() });
+        }
+        Some(DeclaredRow::Export(_)) => return Err(SealedRows::Tables.damage()),
+    }
+    connection.execute(
+        "INSERT INTO declared_table (name, body) VALUES (?1, ?2)",
+        params![table.name, body(table)?],
+    )?;
+    reseal_tables(connection)
+}
+
+/// Replaces the declaration of a table that exists.
+///
+/// # Errors
+/// [`CatalogError::UnknownTable`] when it does not exist.
+pub(crate) fn update_table(connection: &Connection, table: &Table) -> Result<(), CatalogError> {
+    table.check()?;
+    refuse_view(connection, &table.name)?;
+    let changed = connection.execute(
+        "UPDATE declared_table SET body = ?2 WHERE name = ?1",
+        params![table.name, body(table)?],
+    )?;
+    if changed != 1 {
+        return Err(CatalogError::UnknownTable { table: table.name.clone() });
+    }
+    reseal_tables(connection)
+}
+
+/// Stores the export folder of an analyst in the place of the one before, or deletes it.
+pub(crate) fn set_export(
+    connection: &Connection,
+    analyst: &str,
+    folder: Option<&str>,
+) -> Result<(), CatalogError> {
+    checked_table_rows(connection)?;
+    let key = ExportFolder::key(analyst);
+    match folder {
+        Some(folder) => {
+            let (analyst, export_folder) = (analyst.to_owned(), folder.to_owned());
+            connection.execute(
+                "INSERT INTO declared_table (name, body) VALUES (?1, ?2)
+                 ON CONFLICT DO UPDATE SET body = excluded.body",
+                params![key, body(&ExportFolder { analyst, export_folder })?],
+            )?;
+        }
+        None => {
+            connection.execute("DELETE FROM declared_table WHERE name = ?1", [key])?;
+        }
+    }
+    reseal_tables(connection)
+}
+
+/// Deletes the declaration of a table that has no budgets.
+///
+/// # Errors
+/// [`CatalogError::UnknownTable`] when it does not exist, [`CatalogError::HasBudgets`] while it has budgets.
+pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), CatalogError> {
+    refuse_view(connection, name)?;
+    let budgets: Vec<String> = accounts(connection)?
+        .into_iter()
+        .filter(|account| account.budget.table == name)
+        .map(|account| account.budget.name)
+        .collect();
+    if !budgets.is_empty() {
+        return Err(CatalogError::HasBudgets { table: name.to_owned(), budgets });
+    }
+    if connection.execute("DELETE FROM declared_table WHERE name = ?1", [name])? != 1 {
+        return Err(CatalogError::UnknownTable { table: name.to_owned() });
+    }
+    reseal_tables(connection)
+}
+
+pub(super) fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
+    // A map with text keys and integers always serializes; the type requires an error.
+    serde_json::to_string(declared).map_err(|_| SealedRows::Tables.damage())
+}
+
+/// What a row of `declared_table` declares. Tables, views and export folders have different fields, and none accepts a field of
+/// another.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum DeclaredRow {
+    Table(Box<Table>),
+    View(View),
+    Export(ExportFolder),
+}
+
+fn read(body: &str) -> Result<DeclaredRow, CatalogError> {
+    serde_json::from_str(body).map_err(|_| SealedRows::Tables.damage())
+}
+
+/// The declaration of this name.
+pub(super) fn declared(
+    connection: &Connection,
+    name: &str,
+) -> Result<Option<DeclaredRow>, CatalogError> {
+    checked_table_rows(connection)?.get(name).map(|body| read(body)).transpose()
+}
+
+/// Refuses the name of a view, whose row would otherwise be changed or deleted as a table.
+fn refuse_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
+    match declared(connection, name)? {
+        Some(DeclaredRow::View(_)) => Err(CatalogError::IsView { view: name.to_owned() }),
+        Some(DeclaredRow::Export(_)) => Err(CatalogError::UnknownTable { table: name.to_owned() }),
+        Some(DeclaredRow::Table(_)) | None => Ok(()),
+    }
+}
+
+fn table_rows(connection: &Connection) -> Result<BTreeMap<String, String>, CatalogError> {
+    let mut statement =
+        connection.prepare_cached("SELECT name, body FROM declared_table ORDER BY name")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The stored tables, checked. Writers check them too, because a new seal must not cover damaged rows.
+pub(super) fn checked_table_rows(
+    connection: &Connection,
+) -> Result<BTreeMap<String, String>, CatalogError> {
+    let rows = table_rows(connection)?;
+    check_seal(connection, SealedRows::Tables, tables_digest(&joined_rows(connection)?, &rows))?;
+    Ok(rows)
+}
+
+fn tables_digest(joined: &[(String, String)], rows: &BTreeMap<String, String>) -> [u8; 32] {
+    let mut fields = Fields::new("hushql tables 1");
+    // The number of pairs, so that a pair cannot pass for a table.
+    fields.text(&joined.len().to_string());
+    for (name, body) in joined.iter().map(|(one, other)| (one, other)).chain(rows) {
+        fields.text(name);
+        fields.text(body);
+    }
+    fields.digest()
+}
+
+pub(super) fn reseal_tables(connection: &Connection) -> Result<(), CatalogError> {
+    let digest = tables_digest(&joined_rows(connection)?, &table_rows(connection)?);
+    set_seal(connection, SealedRows::Tables, digest)
+}
+
+/// The pairs of unit domains that were ever joined, in order.
+pub(crate) fn joined_rows(connection: &Connection) -> Result<Vec<(String, String)>, CatalogError> {
+    let mut statement =
+        connection.prepare_cached("SELECT space, other FROM joined_space ORDER BY space, other")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,428 @@
+//! Compares the cost of a statement with every affected budget, and adds it to all of them or to none.
+//!
+//! In: a [`ChargeRequest`]. Out: a [`Charge`], or a preview of it. The caller of [`pay`] holds the write lock of the
+//! file, so nothing can change between the comparison and the addition. All decisions depend on the request and the
+//! ledger, never on data: a charge is the same on neighbouring databases.
+//!
+//! ```text
+//! losses of a statement, exact      each rounded up once      added up          every budget of every unit domain
+//! ⅓ and ⅓                       →   0.333333334, twice    →   0.666666668   →   spent + 0.666666668 ≤ limit ?
+//! ```
+//!
+//! Budgets in ρ do the same with ρ. Budgets of coupons count entries, each with an ε of at most that of a coupon. The comparison is a *privacy filter*: analysts may choose each query after seeing
+//! earlier answers, and all charged releases together are still (ε, δ)-private, or δ-approximately ρ-zCDP, for the ε or
+//! ρ and the δ of the limit (Dwork, Rothblum, Vadhan 2010; Whitehouse, Ramdas, Rogers, Wu 2023).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hushql_privacy::privacy::{Cost, Loss, Notion, Spend, Tally};
+use rusqlite::Connection;
+
+use crate::catalog::cells::Cells;
+use crate::catalog::store::{self, Account};
+use crate::catalog::{Budget, Catalog, Cell, SliceOf, Touched};
+use crate::ledger::charging::cells::{
+    Landing, check_beginning, landings, narrowed, place, spent_at,
+};
+use crate::ledger::charging::slices::{SliceState, share_of, shares};
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::chain::{LedgerEntry, Witness};
+use crate::ledger::records::sums::{CellOfPeople, EntrySum};
+use crate::ledger::records::{quota, statements};
+
+/// The planned releases of a statement, with their privacy losses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChargeRequest {
+    /// The analyst who asks.
+    pub analyst: String,
+    /// The hash of the plan; see [`plan_hash`](crate::ledger::plan_hash).
+    pub plan_hash: [u8; 32],
+    /// The text of the statement, as written.
+    pub statement: String,
+    /// The releases; each becomes an entry of the ledger.
+    pub entries: Vec<ChargeEntry>,
+    /// Whether the statement also shows again what was paid for before. That is no part of the charge, and a refusal says so.
+    pub shows_again: bool,
+    /// The unit domains of all private tables that the releases read.
+    pub unit_domains: Vec<String>,
+    /// The declarations with which the statement was planned. The charge compares them with the present ones.
+    pub catalog: Arc<Catalog>,
+}
+
+impl ChargeRequest {
+    /// The debt that this request would pay.
+    fn due(&self) -> Due {
+        let losses = self.entries.iter().map(|entry| entry.loss.clone()).collect();
+        Due { plan_hash: self.plan_hash, losses, unit_domains: self.unit_domains.clone() }
+    }
+}
+
+/// The debt of a statement. A charge pays only for an equal debt, so that nobody pays for one release and runs another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// The hash of the plan.
+    pub plan_hash: [u8; 32],
+    /// The exact loss of each release, in order.
+    pub losses: Vec<Loss>,
+    /// The unit domains of all private tables that the statement reads.
+    pub unit_domains: Vec<String>,
+}
+
+/// One release of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChargeEntry {
+    /// The mechanism, such as `LAPLACE`.
+    pub mechanism: String,
+    /// Its parameters, such as `eps=1`.
+    pub parameters: String,
+    /// The sensitivity to which its noise is calibrated.
+    pub sensitivity: String,
+    /// Its exact loss.
+    pub loss: Loss,
+    /// Whether it is read of the draw of an entry before it, which bears the loss of both.
+    pub shared: bool,
+    /// The cells to which it is charged alone: all rows that it reads are of units in them. `None` for all cells.
+    pub cells: Option<Touched>,
+}
+
+/// The proof of a durable payment for a statement.
+///
+/// Only [`Vault::charge`](crate::ledger::Vault::charge) makes one, and it cannot be copied: one payment allows one execution.
+///
+/// ```compile_fail
+/// fn twice(charge: &hushql_vault::ledger::Charge) -> hushql_vault::ledger::Charge {
+///     charge.clone()
+/// }
+/// ```
+#[derive(Debug)]
+#[must_use = "a charge without an execution pays for nothing"]
+pub struct Charge {
+    sequence: i64,
+    due: Due,
+    spend: Cost,
+    left: Vec<(String, Spend)>,
+}
+
+impl Charge {
+    /// Whether the charge pays for this debt.
+    ///
+    /// # Guarantee
+    /// True only for the same plan with the same exact losses over the same unit domains.
+    pub fn settles(&self, due: &Due) -> bool {
+        self.due == *due
+    }
+
+    /// The amount charged to each budget, in the notions in which the budgets count.
+    ///
+    /// # Guarantee
+    /// At least the exact sum of the losses in the request; exactly the sum of the entries in the ledger.
+    pub fn spend(&self) -> Cost {
+        self.spend
+    }
+
+    /// The number of its first entry in the ledger.
+    pub fn sequence(&self) -> i64 {
+        self.sequence
+    }
+
+    /// The remainder of each budget directly after this charge, by name.
+    pub fn left(&self) -> &[(String, Spend)] {
+        &self.left
+    }
+}
+
+/// The effect of a possible charge on a budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetQuote {
+    /// The budget.
+    pub budget: String,
+    /// Whose slice of it pays, if it has slices: the amounts are those of the slice.
+    pub slice: Option<SliceOf>,
+    /// The cell with the least left of those that are charged, with its column, if not all are: the amounts are those of this cell.
+    pub cell: Option<String>,
+    /// Its limit.
+    pub limit: Spend,
+    /// The (ε, δ) from which its accountant derived its limit.
+    pub promise: Option<Spend>,
+    /// The ε of a coupon, in 10⁻⁹, if it counts coupons.
+    pub coupon: Option<i64>,
+    /// The amount spent now.
+    pub spent: Spend,
+    /// The amount spent after the charge.
+    pub after: Spend,
+}
+
+/// All budgets, with spent amounts that agree with the ledger.
+///
+/// # Guarantee
+/// `Ok` only if the spent amount of every budget is the sum of the ledger's entries that count for the unit domain of
+/// its table. The catalog must be current, and the witness must have advanced in the same transaction.
+pub(crate) fn accounts(
+    connection: &Connection,
+    witness: &Witness,
+    catalog: &Catalog,
+) -> Result<Vec<Account>, Fault> {
+    let accounts = store::accounts(connection)?;
+    for Account { budget, spent, .. } in &accounts {
+        check_beginning(witness, catalog.cells_of(catalog.unit_domain_of(budget)))?;
+        let charged = witness.counted(budget, &catalog.people(catalog.unit_domain_of(budget)))?;
+        if charged != Some(*spent) {
+            return Err(Fault::Damage("a budget disagrees with the ledger".to_owned()));
+        }
+    }
+    Ok(accounts)
+}
+
+/// Checks a request against every affected budget, and changes nothing.
+///
+/// # Guarantee
+/// `Ok` only if the declarations are those with which the request was planned, every unit domain of the request has a
+/// budget, the cost is neither below a budget's minimum per query nor above its maximum, and every budget, and the share that
+/// the analyst has of it, can pay the whole cost in the notion in which it counts, in every cell that is charged.
+pub(crate) fn quote(
+    connection: &Connection,
+    witness: &Witness,
+    request: &ChargeRequest,
+) -> Result<Vec<BudgetQuote>, Fault> {
+    Ok(price(connection, witness, request)?.budgets)
+}
+
+/// A request that every budget can pay.
+struct Price {
+    entries: Vec<LedgerEntry>,
+    asked: Cost,
+    budgets: Vec<BudgetQuote>,
+    /// The budgets, and the names whose charges count for their people.
+    charged: Vec<(Budget, BTreeSet<String>)>,
+}
+
+fn price(
+    connection: &Connection,
+    witness: &Witness,
+    request: &ChargeRequest,
+) -> Result<Price, Fault> {
+    let catalog = &request.catalog;
+    if !catalog.version().is(&store::version(connection)?) {
+        return Err(VaultError::Redeclared.into());
+    }
+    let unit_domains: BTreeSet<&String> = request.unit_domains.iter().collect();
+    if unit_domains.is_empty() || request.entries.is_empty() {
+        return Err(VaultError::EmptyCharge.into());
+    }
+    let mut asked = Cost::zero();
+    let mut rounded = Vec::with_capacity(request.entries.len());
+    for entry in &request.entries {
+        let cost = Cost::round_up(&entry.loss)?;
+        // What is read of a draw has no loss of its own, and nothing else is free.
+        if cost.is_nothing() && (!entry.shared || asked.is_nothing()) {
+            return Err(VaultError::EmptyCharge.into());
+        }
+        asked = asked.plus(cost)?;
+        rounded.push(cost);
+    }
+
+    let accounts = accounts(connection, witness, catalog)?;
+    let binds = |account: &Account, unit_domain: &str| {
+        catalog.same_people(catalog.unit_domain_of(&account.budget), unit_domain)
+    };
+    for unit_domain in &unit_domains {
+        if !accounts.iter().any(|account| binds(account, unit_domain)) {
+            return Err(VaultError::NoBudget { table: (*unit_domain).clone() }.into());
+        }
+    }
+    let touched: Vec<&Account> = accounts
+        .iter()
+        .filter(|account| unit_domains.iter().any(|unit_domain| binds(account, unit_domain)))
+        .collect();
+    // A release without an (ε, δ) cannot be charged to a budget in ε, and one that is dearer than a coupon to no coupons.
+    let tally = rounded.iter().map(Tally::of).try_fold(Tally::default(), Tally::plus)?;
+    let within = |budget: &Budget| {
+        let name = || budget.name.clone();
+        budget.counted(asked, tally).ok_or_else(|| match budget.coupon {
+            Some(coupon) if tally.dearest < i64::MAX => VaultError::OverCoupon {
+                budget: name(),
+                asked: Spend::of_epsilon(tally.dearest, 0),
+                coupon: Spend::of_epsilon(coupon, 0),
+            },
+            Some(_) | None => VaultError::NoEpsilon { budget: name() },
+        })
+    };
+    // Both bounds hold for what is charged now: a release that costs next to nothing stays one beside any that is shown again.
+    check_minimum(&touched, request.shows_again, within)?;
+    for Account { budget, .. } in &touched {
+        let asked = within(budget)?;
+        if !budget.per_query.allows(asked) {
+            let most = budget.per_query.most_text(asked.notion);
+            return Err(VaultError::OverMax { budget: budget.name.clone(), asked, most }.into());
+        }
+    }
+    let cells: Vec<Option<Touched>> = request
+        .entries
+        .iter()
+        .map(|entry| narrowed(catalog, &unit_domains, entry.cells.as_ref()))
+        .collect();
+    let costs: Vec<_> = cells.iter().cloned().zip(rounded.iter().copied()).collect();
+    let landings = landings(&costs)?;
+    let mut budgets = Vec::with_capacity(touched.len());
+    let mut charged = Vec::with_capacity(touched.len());
+    for account in &touched {
+        let people = catalog.people(catalog.unit_domain_of(&account.budget));
+        let counted = |sum: &EntrySum| account.budget.counted(sum.cost, sum.tally);
+        let mut dearest: Option<BudgetQuote> = None;
+        for Landing { cell, asked } in &landings {
+            let asked = match counted(asked) {
+                Some(asked) => asked,
+                None => within(&account.budget)?,
+            };
+            let site =
+                Site { account, witness, people: &people, analyst: &request.analyst, catalog };
+            let quote = site.quoted(cell.as_ref(), asked)?;
+            let left = |quote: &BudgetQuote| quote.limit.minus(quote.after).nano;
+            if dearest.as_ref().is_none_or(|known| left(&quote) < left(known)) {
+                dearest = Some(quote);
+            }
+        }
+        budgets.extend(dearest);
+        charged.push((account.budget.clone(), people));
+    }
+    let notions: Vec<Notion> = budgets.iter().map(|quote| quote.limit.notion).collect();
+
+    let unit_domains: Vec<String> = unit_domains.into_iter().cloned().collect();
+    let names: Vec<String> = budgets.iter().map(|quote| quote.budget.clone()).collect();
+    let entries = request.entries.iter().zip(costs).map(|(entry, (cells, cost))| LedgerEntry {
+        sequence: 0,
+        charge: 0,
+        analyst: request.analyst.clone(),
+        unit_domains: unit_domains.clone(),
+        budgets: names.clone(),
+        mechanism: entry.mechanism.clone(),
+        parameters: statements::beginning(&entry.parameters),
+        sensitivity: statements::beginning(&entry.sensitivity),
+        cost,
+        plan_hash: request.plan_hash,
+        at: 0,
+        // The payment fills this in.
+        statement: [0; 32],
+        cells,
+        nonce: [0; 16],
+        chain: [0; 32],
+    });
+    let asked = asked.in_coupons(tally.releases, &notions).counted_in(&notions);
+    Ok(Price { entries: entries.collect(), asked, budgets, charged })
+}
+
+/// A budget that an analyst is charged to.
+struct Site<'a> {
+    account: &'a Account,
+    witness: &'a Witness,
+    people: &'a BTreeSet<String>,
+    analyst: &'a str,
+    catalog: &'a Catalog,
+}
+
+impl Site<'_> {
+    /// The effect of a cost on the budget, or on the share of it that pays, in one cell or in all.
+    ///
+    /// # Errors
+    /// [`VaultError::Exhausted`] if the share, or the whole budget, does not suffice there.
+    fn quoted(&self, cell: Option<&Cell>, asked: Spend) -> Result<BudgetQuote, Fault> {
+        let Account { budget, .. } = self.account;
+        let cells = self.catalog.cells_of(self.catalog.unit_domain_of(budget));
+        let found = cells.as_ref().zip(cell).map(|(cells, cell)| place(cells, cell));
+        match self.quoted_at(found, asked) {
+            // What all cells together cannot pay, one of them cannot.
+            Err(Fault::Refusal(VaultError::Exhausted { .. })) if found.is_none() => {
+                for cell in cells.iter().flat_map(Cells::all) {
+                    let here = cells.as_ref().map(|cells| place(cells, &cell));
+                    self.quoted_at(here, asked)?;
+                }
+                self.quoted_at(None, asked)
+            }
+            quoted => quoted,
+        }
+    }
+
+    fn quoted_at(
+        &self,
+        place: Option<CellOfPeople<'_>>,
+        asked: Spend,
+    ) -> Result<BudgetQuote, Fault> {
+        let Self { account, witness, people, analyst, catalog } = *self;
+        let Budget { limit, promise, coupon, .. } = account.budget;
+        let name = || account.budget.name.clone();
+        let spent = spent_at(&account.budget, witness, people, |_| true, place)?;
+        let whole = limit.minus(spent);
+        let share = share_of(shares(account, witness, people, place)?, analyst);
+        let (slice, left, spent) = match share {
+            Some(SliceState { of, spent, left, .. }) => (Some(of), left, spent),
+            None => (None, whole, spent),
+        };
+        let column = place.and_then(|place| catalog.cells_of(place.unit_domain));
+        let cell = column.zip(place).map(|(cells, place)| Touched {
+            column: cells.column.to_owned(),
+            since: cells.since,
+            cells: [place.cell.clone()].into(),
+        });
+        // The share has never more left than the whole budget.
+        if !left.pays(asked) || !whole.pays(asked) {
+            let cell = cell.map(Box::new);
+            return Err(VaultError::Exhausted { budget: name(), slice, cell, asked, left }.into());
+        }
+        let cell = cell.map(|cell| cell.to_string());
+        // Of a share, as much as it can still spend: the whole budget may have less than its limit.
+        let limit = if slice.is_some() { spent.plus(left)? } else { limit };
+        let after = spent.plus(asked)?;
+        Ok(BudgetQuote { budget: name(), slice, cell, limit, promise, coupon, spent, after })
+    }
+}
+
+/// Refuses a cost below the minimum per query of one of these budgets, and names the one with the highest minimum.
+fn check_minimum(
+    touched: &[&Account],
+    shows_again: bool,
+    within: impl Fn(&Budget) -> Result<Spend, VaultError>,
+) -> Result<(), Fault> {
+    let mut most: Option<(&Budget, Spend, Spend)> = None;
+    for Account { budget, .. } in touched {
+        let asked = within(budget)?;
+        let Some(least) = budget.per_query.least(asked.notion) else { continue };
+        let is_more = most.is_none_or(|(.., known)| known.nano < least.nano);
+        if !budget.per_query.is_reached_by(asked) && is_more {
+            most = Some((budget, asked, least));
+        }
+    }
+    match most {
+        Some((budget, asked, least)) => {
+            let budget = budget.name.clone();
+            Err(VaultError::UnderMin { budget, asked, least, shows_again }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Charges a request. The result is valid only after the caller's commit succeeds.
+///
+/// # Guarantee
+/// `Ok` only if [`quote`] would be `Ok`. Then the spent amount of every affected budget has grown by the whole cost, and
+/// the ledger by the request's entries. On an error the caller rolls back, and nothing changes.
+pub(crate) fn pay(
+    connection: &Connection,
+    witness: &mut Witness,
+    request: &ChargeRequest,
+) -> Result<Charge, Fault> {
+    let Price { mut entries, asked, budgets, charged } = price(connection, witness, request)?;
+    quota::check(connection, witness, &request.analyst)?;
+    let statement = statements::keep(connection, &request.statement)?;
+    entries.iter_mut().for_each(|entry| entry.statement = statement);
+    let sequence = witness.append(connection, entries)?;
+    for (budget, people) in &charged {
+        let spent = spent_at(budget, witness, people, |_| true, None)?;
+        store::set_spent(connection, &budget.name, spent)?;
+    }
+    let left = budgets.into_iter().map(|quote| {
+        let left = quote.limit.minus(quote.after);
+        (quote.budget, left)
+    });
+    Ok(Charge { sequence, due: request.due(), spend: asked, left: left.collect() })
+}

@@ -1,0 +1,251 @@
+//! The kept draws of a vault: found, kept, and replayed.
+//!
+//! In: identities of releases. Out: what [`draw_records`](crate::ledger::records::draw_records) keeps. Each method is one transaction.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+
+use rusqlite::Connection;
+
+use crate::catalog::{Catalog, Replay, alter, numbers, store};
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::file::cached_read::Moment;
+use crate::ledger::file::handle::Handle;
+use crate::ledger::records::draw_records::{self, KeptDraw, WaitingDraws};
+use crate::ledger::vault::Vault;
+
+/// A draw that may be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedDraw {
+    /// What is drawn, see `release::identity`.
+    pub identity: Vec<u8>,
+    /// The tables that it reads.
+    pub tables: Vec<String>,
+    /// What is in the public ones among them.
+    pub contents: Vec<(String, String)>,
+    /// The unit domains of its people.
+    pub unit_domains: Vec<String>,
+    /// The tables among them whose rows may change without a declaration.
+    pub live: Vec<String>,
+}
+
+/// The key of a draw under the present declarations, and the draw that is kept for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrawLookUp {
+    /// The key.
+    pub key: [u8; 32],
+    /// The draw, if one is kept that the asker may see.
+    pub draw: Option<KeptDraw>,
+}
+
+/// Whether the ledger says that something was shown again today.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noted {
+    /// It does not say so.
+    Not,
+    /// It says so, at this moment if the vault is a file.
+    At(Option<Moment>),
+}
+
+impl Vault {
+    /// Whose answers a budget replays from now on.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if the budget does not exist.
+    pub fn set_replay(&self, budget: &str, to: Replay) -> Result<(), VaultError> {
+        self.declare(|connection, _| Ok(alter::set_replay(connection, budget, to)?))
+    }
+
+    /// Notes that the rows of a table are those of now until its next declaration, as its owner says.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if the table does not exist.
+    pub fn refresh(&self, table: &str) -> Result<(), VaultError> {
+        let words = format!("table {table}: refreshed");
+        self.declare_as(vec![words], |connection, _| {
+            store::table(&store::load(connection)?, table)?;
+            Ok(numbers::refresh(connection, table)?)
+        })
+    }
+
+    /// Notes that a program has registered the rows of a table again, which may be others.
+    ///
+    /// # Errors
+    /// [`VaultError`] if the file cannot be read or written.
+    pub fn registered_again(&self, table: &str) -> Result<(), VaultError> {
+        match self.catalog()?.numbers().is_refreshed(table) {
+            true => self.write(|connection, _| Ok(numbers::touch(connection, [table])?)),
+            false => Ok(()),
+        }
+    }
+
+    /// The keys of draws that were planned with this catalog, and what is kept for them; `None` where the budgets of their unit
+    /// domains replay nothing.
+    ///
+    /// # Errors
+    /// [`VaultError::Redeclared`] if the declarations are no longer those; [`VaultError::Corrupt`] if what is kept was altered.
+    pub fn kept(
+        &self,
+        asked: &[AskedDraw],
+        analyst: &str,
+        planned: &Catalog,
+    ) -> Result<Vec<Option<DrawLookUp>>, VaultError> {
+        self.read(|connection, _| kept_for(connection, asked, analyst, planned))
+    }
+
+    /// As [`Vault::kept`], and whether the ledger says already that this analyst was shown again today what these charges paid for; if
+    /// so, with the moment at which all of this is true.
+    ///
+    /// # Errors
+    /// As [`Vault::kept`].
+    pub fn kept_and_noted(
+        &self,
+        asked: &[AskedDraw],
+        analyst: &str,
+        charges: &[i64],
+        planned: &Catalog,
+    ) -> Result<(Vec<Option<DrawLookUp>>, Noted), VaultError> {
+        self.read(|connection, _| {
+            let found = kept_for(connection, asked, analyst, planned)?;
+            // Nobody commits while this transaction reads. The day is that of before, so that a note of yesterday is none.
+            let moment = self.moment();
+            let noted = match are_noted(connection, analyst, charges)? {
+                true => Noted::At(moment),
+                false => Noted::Not,
+            };
+            Ok((found, noted))
+        })
+    }
+
+    /// Keeps what a paid statement drew, each draw under its key. Statements that wait for the vault at the same time are kept with
+    /// one commit.
+    ///
+    /// # Guarantee
+    /// `Ok` only once its draws are committed, by whichever statement's thread.
+    ///
+    /// # Errors
+    /// [`VaultError`] if the file cannot be written.
+    pub fn keep_draws(
+        &self,
+        draws: &[([u8; 32], KeptDraw)],
+        analyst: &str,
+        statement: &str,
+    ) -> Result<(), VaultError> {
+        let is_kept = Arc::<AtomicBool>::default();
+        let own = WaitingDraws {
+            draws: draws.to_vec(),
+            analyst: analyst.to_owned(),
+            statement: statement.to_owned(),
+            is_kept: Arc::clone(&is_kept),
+        };
+        self.keeping.lock().unwrap_or_else(PoisonError::into_inner).push(own);
+        let handle = self.lock();
+        let all = std::mem::take(&mut *self.keeping.lock().unwrap_or_else(PoisonError::into_inner));
+        // Whoever had the handle before may have kept them all with one commit.
+        let done = match all.is_empty() {
+            true => Ok(()),
+            false => handle.and_then(|mut handle| self.keep_all(&mut handle, &all)),
+        };
+        match is_kept.load(Ordering::SeqCst) {
+            true => Ok(()),
+            false => done.and_then(|()| Err(self.poisoned())),
+        }
+    }
+
+    fn keep_all(&self, handle: &mut Handle, all: &[WaitingDraws]) -> Result<(), VaultError> {
+        let done = self.keep_together(handle, all);
+        if done.is_err() && all.len() > 1 {
+            // What cannot be kept keeps nothing else from it.
+            let mut each = Ok(());
+            for one in all {
+                each = each.and(self.keep_together(handle, std::slice::from_ref(one)));
+            }
+            return each;
+        }
+        done
+    }
+
+    fn keep_together(&self, handle: &mut Handle, some: &[WaitingDraws]) -> Result<(), VaultError> {
+        self.usable(handle)?;
+        self.write_with(handle, |connection, witness| {
+            witness.advance(connection)?;
+            some.iter().try_for_each(|one| one.keep(connection, witness))
+        })?;
+        some.iter().for_each(|one| one.is_kept.store(true, Ordering::SeqCst));
+        Ok(())
+    }
+
+    /// Writes down that what these charges paid for is shown again, under the declarations that it was planned with.
+    ///
+    /// # Errors
+    /// [`VaultError::Redeclared`] if the declarations are no longer those.
+    pub fn replayed(
+        &self,
+        analyst: &str,
+        statement: &str,
+        charges: &[i64],
+        planned: &Catalog,
+    ) -> Result<(), VaultError> {
+        let is_as_planned =
+            |connection: &Connection| match planned.version().is(&store::version(connection)?) {
+                true => Ok(()),
+                false => Err(Fault::from(VaultError::Redeclared)),
+            };
+        // What is written down already costs no write, and no wait for the disk.
+        let is_noted = self.read(|connection, _| {
+            is_as_planned(connection)?;
+            are_noted(connection, analyst, charges)
+        })?;
+        if is_noted {
+            return Ok(());
+        }
+        self.write(|connection, witness| {
+            is_as_planned(connection)?;
+            witness.advance(connection)?;
+            charges.iter().try_for_each(|charge| {
+                draw_records::replayed(connection, witness, analyst, statement, *charge)
+            })
+        })
+    }
+}
+
+/// What [`Vault::kept`] says, in the transaction of the caller.
+fn kept_for(
+    connection: &Connection,
+    asked: &[AskedDraw],
+    analyst: &str,
+    planned: &Catalog,
+) -> Result<Vec<Option<DrawLookUp>>, Fault> {
+    if !planned.version().is(&store::version(connection)?) {
+        return Err(VaultError::Redeclared.into());
+    }
+    let one = |asked: &AskedDraw| {
+        let AskedDraw { identity, tables, contents, unit_domains, live } = asked;
+        let budgets = unit_domains.iter().flat_map(|domain| planned.budgets_of(domain));
+        let strictest = budgets.map(|budget| budget.replay).reduce(Replay::strictest);
+        let of = match strictest.unwrap_or(Replay::Off) {
+            Replay::Off => return Ok(None),
+            Replay::Own => Some(analyst),
+            Replay::All => None,
+        };
+        let numbers = planned.numbers();
+        if !live.iter().all(|table| numbers.is_refreshed(table)) {
+            return Ok(None);
+        }
+        let numbers: Vec<(&str, i64)> =
+            tables.iter().map(|table| (table.as_str(), numbers.of(table))).collect();
+        let key = draw_records::key(identity, &numbers, contents);
+        Ok(Some(DrawLookUp { key, draw: draw_records::find(connection, &key, of)? }))
+    };
+    asked.iter().map(one).collect()
+}
+
+/// Whether the ledger has the notes of today for all of these charges.
+fn are_noted(connection: &Connection, analyst: &str, charges: &[i64]) -> Result<bool, Fault> {
+    for charge in charges {
+        if !draw_records::is_noted(connection, analyst, *charge)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,80 @@
+//! The release tables of a vault: stored, read, granted and dropped.
+//!
+//! In: requests of analysts and owners. Out: what [`answers`] keeps. Each method is one transaction.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use crate::catalog::store::{self, SealedRows};
+use crate::ledger::error::VaultError;
+use crate::ledger::records::answers::{self, NewAnswer, ReleaseTable};
+use crate::ledger::vault::Vault;
+
+impl Vault {
+    /// All release tables, by name, whoever may see them. Cheap if nothing has changed since the last call.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] if one of them was altered, or the file cannot be read.
+    pub fn release_tables(&self) -> Result<Arc<Vec<ReleaseTable>>, VaultError> {
+        let seal = |connection: &Connection| Ok(store::seal(connection, SealedRows::Answers)?);
+        self.known(&self.released, seal, answers::all)
+    }
+
+    /// Whether this analyst could store an answer under this name now, before it is paid for.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] for a name that is taken, or a creator who has stored enough.
+    pub fn may_store(&self, name: &str, creator: &str) -> Result<(), VaultError> {
+        self.read(|connection, _| {
+            answers::check_free(connection, name, creator)?;
+            answers::check_quota(connection, creator)
+        })
+    }
+
+    /// Stores an answer that was charged and drawn; the number of its entry.
+    ///
+    /// # Guarantee
+    /// `Ok` only once the answer is on the disk, with an entry of the ledger that contains its digest.
+    ///
+    /// # Errors
+    /// As [`Vault::may_store`], and if the file cannot be written.
+    pub fn store_answer(&self, new: &NewAnswer) -> Result<i64, VaultError> {
+        self.write(|connection, witness| {
+            witness.advance(connection)?;
+            answers::put(connection, witness, new)
+        })
+    }
+
+    /// The bytes of the answer that the entry of this number stored; `None` if it was dropped.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] if they are not what was stored.
+    pub fn stored_answer(&self, sequence: i64) -> Result<Option<Vec<u8>>, VaultError> {
+        self.read(|connection, _| answers::answer(connection, sequence))
+    }
+
+    /// Drops a release table; what it cost stays spent.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] for a table that `by` neither created nor, as its owner, may drop.
+    pub fn drop_release_table(&self, name: &str, by: &str) -> Result<(), VaultError> {
+        self.write(|connection, witness| {
+            witness.advance(connection)?;
+            answers::drop(connection, witness, name, by)
+        })
+    }
+
+    /// Lets an analyst read a release table, or not any more.
+    ///
+    /// # Errors
+    /// As [`Vault::drop_release_table`].
+    pub fn grant_release_table(
+        &self,
+        (name, analyst): (&str, &str),
+        may: bool,
+        by: &str,
+    ) -> Result<(), VaultError> {
+        self.write(|connection, _| answers::grant(connection, (name, analyst), may, by))
+    }
+}

@@ -1,0 +1,256 @@
+//! The roles of a vault: created, changed, dropped, and looked up when somebody logs in.
+//!
+//! In: requests of the owner, and names of those who log in. Out: what [`roles`] keeps. Each method is one transaction. The
+//! history says which roles were created, changed and dropped, and nothing of their passwords.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use crate::catalog::store::{self, SealedRows};
+use crate::ledger::error::VaultError;
+use crate::ledger::records::roles::{self, Role, Roles};
+use crate::ledger::records::{analyst, answers, history, time};
+use crate::ledger::vault::Vault;
+
+/// How often whoever is logged in may change their password on one day: the history keeps each change for ever.
+const MOST_CHANGES_A_DAY: i64 = 20;
+
+/// A change of a role; what is `None` stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RoleChange {
+    /// The new verifier, as a text.
+    pub verifier: Option<String>,
+    /// Whether the role may log in.
+    pub may_log_in: Option<bool>,
+    /// Until when, in seconds since 1970 (UTC); `Some(None)` for ever.
+    pub valid_until: Option<Option<i64>>,
+    /// Whether its queries may leave their cost to the default of a budget.
+    pub takes_defaults: Option<bool>,
+}
+
+/// What a log-in is compared with; it has a secret, and is not shown.
+pub struct ToLogIn {
+    /// The role of this name.
+    pub role: Option<Role>,
+    /// Whether it may log in now.
+    pub may_log_in: bool,
+    /// The secret of the decoys.
+    pub secret: Option<[u8; 32]>,
+}
+
+impl std::fmt::Debug for ToLogIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ToLogIn")
+    }
+}
+
+impl Vault {
+    /// Creates a role, and admits its name as that of an analyst.
+    ///
+    /// # Errors
+    /// [`VaultError::AnalystName`] for a name that no analyst can have; [`VaultError::Catalog`] if there is such a role.
+    pub fn create_role(&self, role: &Role) -> Result<(), VaultError> {
+        analyst::admit(&role.name)?;
+        let words = format!("role {}: created", role.name);
+        self.declare_as(vec![words], |connection, _| roles::insert(connection, role))
+    }
+
+    /// Changes a role.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if there is no such role.
+    pub fn alter_role(&self, name: &str, change: RoleChange) -> Result<(), VaultError> {
+        let RoleChange { verifier, may_log_in, valid_until, takes_defaults } = change;
+        let words = [
+            verifier.is_some().then(|| format!("role {name}: new password")),
+            may_log_in.map(|may| match may {
+                true => format!("role {name}: may log in"),
+                false => format!("role {name}: may not log in"),
+            }),
+            valid_until.map(|_| format!("role {name}: new time of expiry")),
+            takes_defaults.map(|takes| match takes {
+                true => format!("role {name}: takes the defaults of budgets"),
+                false => format!("role {name}: takes no defaults of budgets"),
+            }),
+        ];
+        self.declare_as(words.into_iter().flatten().collect(), |connection, _| {
+            roles::change(connection, name, |role| {
+                role.may_log_in = may_log_in.unwrap_or(role.may_log_in);
+                role.valid_until = valid_until.unwrap_or(role.valid_until);
+                role.takes_defaults = takes_defaults.unwrap_or(role.takes_defaults);
+                if let Some(verifier) = verifier {
+                    role.verifier = verifier;
+                }
+            })
+        })
+    }
+
+    /// Gives a role another password, for whoever is logged in as it: only if the role may log in now, and is the one that they mean.
+    /// `false` if it is not; then nothing is written.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] if a role was altered, or the file cannot be written.
+    pub fn change_own_password(
+        &self,
+        name: &str,
+        verifier: &str,
+        is_meant: impl FnOnce(&Role) -> bool,
+    ) -> Result<bool, VaultError> {
+        self.write(|connection, _| {
+            let role = roles::all(connection)?.into_iter().find(|role| role.name == name);
+            let now = time::now()?;
+            if history::number_today(connection, name)? >= MOST_CHANGES_A_DAY {
+                return Err(VaultError::EnoughPasswords { most: MOST_CHANGES_A_DAY }.into());
+            }
+            if !role.is_some_and(|role| role.is_valid(now) && is_meant(&role)) {
+                return Ok(false);
+            }
+            roles::change(connection, name, |role| verifier.clone_into(&mut role.verifier))?;
+            history::append(connection, name, vec![format!("role {name}: new password")])?;
+            Ok(true)
+        })
+    }
+
+    /// Drops a role. The analyst of this name and their charges remain, in budgets and slices; their release tables remain to the owner
+    /// and to those whom they were granted to. What was granted to them ends.
+    ///
+    /// # Guarantee
+    /// Another role of this name sees none of the tables, kept draws and texts of before, and no export folder is its own.
+    ///
+    /// # Errors
+    /// [`VaultError::Catalog`] if there is no such role.
+    pub fn drop_role(&self, name: &str) -> Result<(), VaultError> {
+        let words = format!("role {name}: dropped");
+        self.declare_as(vec![words], |connection, witness| {
+            roles::delete(connection, name)?;
+            witness.advance(connection)?;
+            answers::leave(connection, name, witness.mark().sequence)?;
+            Ok(store::set_export(connection, name, None)?)
+        })
+    }
+
+    /// All roles, by name.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] if one was altered, or the file cannot be read.
+    pub fn roles(&self) -> Result<Vec<Role>, VaultError> {
+        self.read(|connection, _| roles::all(connection))
+    }
+
+    /// Whether queries of this analyst may leave their cost to the PER QUERY default of a budget. Who has no role may.
+    ///
+    /// # Errors
+    /// As [`Vault::roles`].
+    pub fn takes_defaults(&self, analyst: &str) -> Result<bool, VaultError> {
+        let known = self.known_roles()?;
+        Ok(known
+            .all
+            .iter()
+            .find(|role| role.name == analyst)
+            .is_none_or(|role| role.takes_defaults))
+    }
+
+    /// What a log-in under this name is compared with. All of it is looked at whether or not there is the role.
+    ///
+    /// # Errors
+    /// As [`Vault::roles`].
+    pub fn role_to_log_in(&self, name: &str) -> Result<ToLogIn, VaultError> {
+        let known = self.known_roles()?;
+        let role = known.all.iter().find(|role| role.name == name).cloned();
+        let now = time::now()?;
+        let may_log_in = role.as_ref().is_some_and(|role| role.is_valid(now));
+        Ok(ToLogIn { role, may_log_in, secret: known.secret })
+    }
+
+    /// All roles as they are now. Cheap if nothing has changed since the last call, as the server asks before each statement.
+    fn known_roles(&self) -> Result<Arc<Roles>, VaultError> {
+        let seal = |connection: &Connection| Ok(store::seal(connection, SealedRows::Roles)?);
+        self.known(&self.roles, seal, |connection| {
+            Ok(Roles { all: roles::all(connection)?, secret: roles::secret(connection)? })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vault(may_log_in: bool, valid_until: Option<i64>) -> Vault {
+        let vault = Vault::in_memory().unwrap();
+        let (name, verifier) = ("lab".to_owned(), "one".to_owned());
+        let role = Role { name, verifier, may_log_in, valid_until, takes_defaults: true };
+        vault.create_role(&role).unwrap();
+        vault
+    }
+
+    #[test]
+    fn a_password_is_changed_for_whoever_is_meant() {
+        let changes = |vault: &Vault, is_meant: bool| {
+            let before = (vault.roles().unwrap(), vault.declarations().unwrap());
+            let done = vault.change_own_password("lab", "other", |_| is_meant).unwrap();
+            let after = (vault.roles().unwrap(), vault.declarations().unwrap());
+            assert_eq!(done, before != after);
+            done
+        };
+        assert!(!changes(&vault(true, None), false));
+        assert!(!changes(&vault(false, None), true));
+        assert!(!changes(&vault(true, Some(1)), true));
+        let vault = vault(true, Some(i64::MAX));
+        assert!(!vault.change_own_password("eve", "other", |_| true).unwrap());
+        assert!(changes(&vault, true));
+        assert_eq!(vault.roles().unwrap()[0].verifier, "other");
+        let last = vault.declarations().unwrap().pop().unwrap();
+        assert_eq!((&*last.analyst, &*last.change), ("lab", "role lab: new password"));
+    }
+
+    /// The history keeps each change for ever.
+    #[test]
+    fn a_password_is_changed_so_often_a_day() {
+        let vault = vault(true, None);
+        for number in 0..MOST_CHANGES_A_DAY {
+            let done = vault.change_own_password("lab", &format!("{number}"), |_| true);
+            assert!(done.unwrap());
+        }
+        let refused = vault.change_own_password("lab", "other", |_| true).unwrap_err();
+        assert!(matches!(refused, VaultError::EnoughPasswords { .. }), "{refused}");
+        // The owner's changes are others.
+        let change = RoleChange { verifier: Some("two".to_owned()), ..RoleChange::default() };
+        vault.alter_role("lab", change).unwrap();
+    }
+
+    #[test]
+    fn what_a_log_in_is_compared_with_is_that_of_now() {
+        let vault = vault(true, None);
+        let looked = |vault: &Vault| {
+            let ToLogIn { role, may_log_in, secret } = vault.role_to_log_in("lab").unwrap();
+            (role.map(|role| role.verifier), may_log_in, secret)
+        };
+        let (verifier, may, secret) = looked(&vault);
+        assert_eq!((verifier.as_deref(), may), (Some("one"), true));
+        assert!(secret.is_some());
+        assert_eq!(looked(&vault), (verifier, may, secret));
+        let change = RoleChange { verifier: Some("two".to_owned()), ..RoleChange::default() };
+        vault.alter_role("lab", change).unwrap();
+        assert_eq!(looked(&vault), (Some("two".to_owned()), true, secret));
+        let past = RoleChange { valid_until: Some(Some(1)), ..RoleChange::default() };
+        vault.alter_role("lab", past).unwrap();
+        assert_eq!(looked(&vault), (Some("two".to_owned()), false, secret));
+        vault.drop_role("lab").unwrap();
+        assert_eq!(looked(&vault), (None, false, secret));
+    }
+
+    #[test]
+    fn a_role_without_a_password_may_not_log_in() {
+        let vault = Vault::in_memory().unwrap();
+        let role = Role {
+            name: "lab".to_owned(),
+            verifier: String::new(),
+            may_log_in: true,
+            valid_until: None,
+            takes_defaults: true,
+        };
+        vault.create_role(&role).unwrap();
+        assert!(!vault.role_to_log_in("lab").unwrap().may_log_in);
+    }
+}

@@ -1,0 +1,181 @@
+//! Who spent what of each budget, and when.
+//!
+//! In: the ledger, a reader, and how far back. Out: for each budget, day and analyst, the amount and the number of charges. Of a budget
+//! with slices, an analyst sees the charges on the own share alone.
+//!
+//! ```text
+//! entries 17 lab ε = 1, 18 lab ε = ½, 19 eve ε = 2   →   research  2026-03-01  lab  ε = 1.5  2 charges
+//!                                                        research  2026-03-01  eve  ε = 2    1 charge
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hushql_privacy::privacy::{Spend, Tally};
+
+use crate::catalog::{Catalog, SliceOf};
+use crate::ledger::error::{Fault, VaultError};
+use crate::ledger::records::analyst::OWNER;
+use crate::ledger::records::chain::LedgerEntry;
+use crate::ledger::records::time;
+use crate::ledger::vault::{BudgetState, Vault};
+
+/// Seconds in a day.
+const DAY: i64 = 86_400;
+
+/// What an analyst spent of a budget on one day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spent {
+    /// The budget.
+    pub budget: String,
+    /// The days since 1970 (UTC).
+    pub day: i64,
+    /// The analyst.
+    pub analyst: String,
+    /// The amount, in the measure of the budget.
+    pub spend: Spend,
+    /// How many charges it is of.
+    pub charges: i64,
+}
+
+/// A budget, the names of the people that it is for, and whose charges the reader sees.
+struct Account<'a> {
+    state: &'a BudgetState,
+    people: BTreeSet<String>,
+    seen: ShownAnalysts,
+}
+
+/// The analysts whose charges are shown.
+enum ShownAnalysts {
+    All,
+    Only(String),
+    /// Everyone without a slice.
+    Without(BTreeSet<String>),
+}
+
+impl<'a> Account<'a> {
+    /// The account of this state, which is as the reader sees it.
+    fn seen_by(reader: &str, state: &'a BudgetState, catalog: &Catalog) -> Self {
+        let BudgetState { budget, slices, .. } = state;
+        let with_slices = catalog.slices(&budget.name).iter().map(|slice| slice.analyst.clone());
+        let seen = match slices.as_slice() {
+            _ if reader == OWNER => ShownAnalysts::All,
+            [] => ShownAnalysts::All,
+            [share, ..] => match &share.of {
+                SliceOf::Analyst(analyst) => ShownAnalysts::Only(analyst.clone()),
+                SliceOf::EveryoneElse => ShownAnalysts::Without(with_slices.collect()),
+            },
+        };
+        Self { state, people: catalog.people(catalog.unit_domain_of(budget)), seen }
+    }
+
+    /// What an entry is of this budget for the reader; `None` if it is not charged to it, or not shown.
+    fn share(&self, entry: &LedgerEntry) -> Option<Spend> {
+        let is_shown = match &self.seen {
+            ShownAnalysts::All => true,
+            ShownAnalysts::Only(analyst) => entry.analyst == *analyst,
+            ShownAnalysts::Without(analysts) => !analysts.contains(&entry.analyst),
+        };
+        let is_charged = entry.unit_domains.iter().any(|name| self.people.contains(name));
+        if !is_shown || !is_charged {
+            return None;
+        }
+        self.state.budget.counted(entry.cost, Tally::of(&entry.cost))
+    }
+}
+
+impl Vault {
+    /// What each analyst spent of each of these budgets on each day, as this reader sees it; by budget, day and analyst.
+    ///
+    /// # Errors
+    /// [`VaultError::Corrupt`] if the ledger was altered, or the file cannot be read.
+    pub fn spent_by_day(
+        &self,
+        states: &[BudgetState],
+        reader: &str,
+    ) -> Result<Vec<Spent>, VaultError> {
+        type Of = (String, i64, String);
+        let mut sums: BTreeMap<Of, (Spend, BTreeSet<i64>)> = BTreeMap::new();
+        self.walk(
+            states,
+            reader,
+            |_| true,
+            |account, entry, spend| {
+                let day = entry.at.div_euclid(DAY);
+                let key = (account.state.budget.name.clone(), day, entry.analyst.clone());
+                let zero = Spend { nano: 0, atto_delta: 0, ..spend };
+                let (sum, charges) = sums.entry(key).or_insert((zero, BTreeSet::new()));
+                *sum = sum.plus(spend)?;
+                charges.insert(entry.charge);
+                Ok(())
+            },
+        )?;
+        let number = |charges: &BTreeSet<i64>| i64::try_from(charges.len()).unwrap_or(i64::MAX);
+        let spent = sums.into_iter().map(|((budget, day, analyst), (spend, charges))| Spent {
+            budget,
+            day,
+            analyst,
+            spend,
+            charges: number(&charges),
+        });
+        Ok(spent.collect())
+    }
+
+    /// What was spent of each of these budgets in the last days, as this reader sees it, in the order of the budgets.
+    ///
+    /// # Errors
+    /// As [`Vault::spent_by_day`].
+    pub fn spent_lately(
+        &self,
+        states: &[BudgetState],
+        reader: &str,
+        days: i64,
+    ) -> Result<Vec<Spend>, VaultError> {
+        let since = time::now()?.saturating_sub(days.saturating_mul(DAY));
+        let mut sums: BTreeMap<String, Spend> = BTreeMap::new();
+        let is_late = |entry: &LedgerEntry| entry.at > since;
+        self.walk(states, reader, is_late, |account, entry, spend| {
+            if is_late(entry) {
+                let zero = Spend { nano: 0, atto_delta: 0, ..spend };
+                let sum = sums.entry(account.state.budget.name.clone()).or_insert(zero);
+                *sum = sum.plus(spend)?;
+            }
+            Ok(())
+        })?;
+        let zero = |state: &BudgetState| Spend { nano: 0, atto_delta: 0, ..state.budget.limit };
+        let of = |state: &BudgetState| {
+            sums.get(&state.budget.name).copied().unwrap_or_else(|| zero(state))
+        };
+        Ok(states.iter().map(of).collect())
+    }
+
+    /// Visits the entries that count for these budgets, the newest page first, up to the first page without an entry that is wanted.
+    fn walk(
+        &self,
+        states: &[BudgetState],
+        reader: &str,
+        is_wanted: impl Fn(&LedgerEntry) -> bool,
+        mut visit: impl FnMut(&Account<'_>, &LedgerEntry, Spend) -> Result<(), Fault>,
+    ) -> Result<(), VaultError> {
+        let catalog = self.catalog()?;
+        let accounts: Vec<Account<'_>> =
+            states.iter().map(|state| Account::seen_by(reader, state, &catalog)).collect();
+        let extent = self.extent()?;
+        let mut next = extent.last();
+        while next > 0 {
+            let page = self.page(&extent, next)?;
+            next = page.first().map_or(0, |entry| entry.sequence.saturating_sub(1));
+            if !page.iter().any(&is_wanted) {
+                return Ok(());
+            }
+            for entry in &page {
+                for account in &accounts {
+                    if let Some(spend) = account.share(entry) {
+                        let visited = visit(account, entry, spend);
+                        visited.map_err(|fault| fault.at(self.path()))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Words that the errors of a vault share.
+//!
+//! In: paths, which may be withheld, and amounts. Out: parts of sentences.
+
+use hushql_privacy::privacy::{Notion, Spend};
+
+use crate::catalog::quoted;
+
+/// A path to append to its noun; nothing if the path is withheld.
+pub(super) fn named(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!(" `{path}`") }
+}
+
+/// A path at the beginning of a sentence, or words for a withheld one.
+pub(super) fn this(path: &str) -> String {
+    if path.is_empty() { "the file".to_owned() } else { format!("`{path}`") }
+}
+
+/// A path in a command, or a word for a withheld one.
+pub(super) fn path_or<'a>(path: &'a str, word: &'a str) -> &'a str {
+    if path.is_empty() { word } else { path }
+}
+
+/// The parameter of a release with this cost.
+pub(super) fn parameter(cost: &Spend) -> String {
+    let name = match cost.notion {
+        Notion::Approximate => "eps",
+        Notion::Concentrated => "rho",
+        Notion::Coupons => "coupons",
+    };
+    format!("{name}={}", cost.loss_text())
+}
+
+/// The advice if only δ is insufficient and the budget has none.
+pub(super) fn without_delta(budget: &str, asked: &Spend, left: &Spend) -> String {
+    if asked.nano <= left.nano && asked.atto_delta > 0 && left.atto_delta == 0 {
+        format!(
+            "; it has no delta, but its owner can add some with ALTER PRIVACY BUDGET {} SET LIMIT (…, delta=…), unless it was created with thresholds=0",
+            quoted(budget)
+        )
+    } else {
+        String::new()
+    }
+}
+
+/// The advice for a vault of another format.
+pub(super) fn other_version(found: i64, known: i64) -> &'static str {
+    if found > known {
+        ": open it with the newer HushQL that made it"
+    } else {
+        ": no HushQL upgrades it; create a new vault, and declare budgets there with what is left of the old ones"
+    }
+}
+
+/// What a refusal adds where a query shows releases again: they are no part of its cost.
+pub fn without_replays(shows_again: bool) -> &'static str {
+    if shows_again { ", without those that are shown again" } else { "" }
+}
