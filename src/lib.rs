@@ -93,6 +93,7 @@ mod error;
 mod explain;
 mod functions;
 mod guard;
+mod instance;
 mod owner;
 mod resources;
 mod sql_type;

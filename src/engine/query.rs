@@ -29,7 +29,6 @@ use prepare::{Quote, Ready};
 use request::{Due, PaidBefore};
 use run::{Ran, ReadAsPublic};
 
-use super::Inner;
 use crate::answer::Answer;
 use crate::dialect::{QueryStatement, Statement, parse_within};
 use crate::engine::session::Session;
@@ -37,6 +36,7 @@ use crate::engine::stream::AnswerStream;
 use crate::error::Error;
 use crate::exec::Planning;
 use crate::guard;
+use crate::instance::Inner;
 use crate::resources::Clock;
 
 mod analyze;

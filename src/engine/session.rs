@@ -1,9 +1,9 @@
 //! An analyst's session: what it asks, what it may know beforehand, and what it has left.
 
-use crate::engine::instance::Inner;
 use std::sync::Arc;
 
 use crate::answer::Answer;
+use crate::catalog::Catalog;
 use crate::dialect::{ExplainFormat, Statement};
 use crate::engine::logged_in::LoggedIn;
 use crate::engine::output::Output;
@@ -11,6 +11,8 @@ use crate::engine::progress::{RoundsDone, Watched};
 use crate::engine::query::attempts::Attempts;
 use crate::error::Error;
 use crate::explain::Explanation;
+use crate::instance::Inner;
+use crate::instance::entry_numbers::is_apart;
 use crate::ledger::{BudgetState, OWNER};
 use crate::owner::typed::Declaration;
 use crate::privacy::Cost;
@@ -345,5 +347,22 @@ impl Session {
             .tables()
             .map(|t| (t.name.clone(), t.columns.iter().map(|c| c.name.clone()).collect()));
         Ok(tables.chain(views::columns(&self.inner, &catalog)).collect())
+    }
+
+    /// The number of an entry, as this session's analyst sees it.
+    ///
+    /// # Errors
+    /// The vault's own.
+    pub(crate) fn shown_number(&self, sequence: i64) -> Result<i64, Error> {
+        self.inner.shown_number(sequence, &self.analyst)
+    }
+
+    /// The same for a charge that was just made under these declarations, whatever has happened to the vault since: 0, which no entry has,
+    /// if it cannot be read.
+    pub(crate) fn number_of_charge(&self, sequence: i64, charged: &Catalog) -> i64 {
+        match is_apart(charged, &self.analyst) {
+            true => self.inner.vault.own_number(sequence).unwrap_or_default(),
+            false => sequence,
+        }
     }
 }

@@ -7,21 +7,20 @@ use arrow::array::{
     ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampSecondArray,
 };
 
-use super::Inner;
 use super::accounts;
 use super::columns::table;
 use crate::answer::Answer;
-use crate::bind::BindError;
 use crate::catalog::cell::Partition;
 use crate::catalog::describe::{domain_text, privacy_text};
-use crate::catalog::store::no_table;
 use crate::catalog::{Catalog, CatalogError, Column, Table, Unit, View};
 use crate::dialect::Show;
 use crate::error::Error;
+use crate::instance::Inner;
+use crate::instance::table_names::known;
 use crate::ledger::{Inventory, OWNER, Vault};
 use crate::owner::script::{budget_statement, partition_statement, table_statements};
 use crate::owner::suggest::suggestions;
-use crate::refusal::{Reason, Refusal, nearest};
+use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type_of;
 use crate::views;
 
@@ -129,35 +128,6 @@ fn for_owners(show: &Show) -> Refusal {
         ),
     };
     Refusal::new(Reason::Statement, what, why, instead)
-}
-
-/// The table of this name.
-pub(crate) fn known<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Table, Error> {
-    catalog.table(name).ok_or_else(|| match no_table(catalog, name) {
-        CatalogError::UnknownTable { table: name } => {
-            let suggestion = nearest_name(catalog, &name);
-            BindError::UnknownTable { name, suggestion }.into()
-        }
-        other => other.into(),
-    })
-}
-
-/// The name of a table or view that is similar to this name.
-pub(crate) fn nearest_name(catalog: &Catalog, name: &str) -> Option<String> {
-    let tables = catalog.tables().map(|table| table.name.as_str());
-    nearest(name, tables.chain(catalog.views().map(|view| view.name.as_str())))
-}
-
-/// An unknown table with the view that the user may have meant: the planner knows only the views that a query reads.
-pub(crate) fn suggesting(error: BindError, catalog: &Catalog) -> BindError {
-    match error {
-        BindError::At { position, source } => suggesting(*source, catalog).placed(Some(position)),
-        BindError::UnknownTable { name, suggestion: None } => {
-            let suggestion = nearest_name(catalog, &name);
-            BindError::UnknownTable { name, suggestion }
-        }
-        other => other,
-    }
 }
 
 /// One text column.

@@ -10,9 +10,9 @@
 
 use crate::catalog::cells::cells;
 use crate::catalog::{Catalog, CatalogError, Source, Table};
-use crate::engine::Inner;
-use crate::engine::show::known;
 use crate::error::Error;
+use crate::instance::Inner;
+use crate::instance::table_names::known;
 use crate::owner::columns::column_of;
 
 /// Partitions the people of a budget by a column.

@@ -15,9 +15,9 @@ use std::str::FromStr;
 use arrow::datatypes::DataType;
 
 use crate::catalog::{Catalog, Column, FileFormat, Privacy, Source, Table, Unit, quoted};
-use crate::engine::Inner;
 use crate::error::Error;
 use crate::exec::source as files;
+use crate::instance::Inner;
 use crate::owner::script::{created, declarable};
 use crate::owner::suggest::names_key_of;
 use crate::sql_type::sql_type_of;

@@ -19,8 +19,8 @@ use std::sync::PoisonError;
 
 use crate::catalog::{Catalog, Source, View, quoted, quoted_analyst};
 use crate::dialect::view_query;
-use crate::engine::Inner;
 use crate::error::Error;
+use crate::instance::Inner;
 use crate::ledger::{Inventory, Role};
 use crate::owner::script::{budget_statement, partition_statement, spent_clause, table_statements};
 use crate::owner::{roles, twins};

@@ -12,9 +12,9 @@ use std::path::Path;
 use std::{fs, io};
 
 use crate::catalog::{Catalog, Source};
-use crate::engine::Inner;
 use crate::error::Error;
 use crate::exec::target::folder::TargetFolder;
+use crate::instance::Inner;
 
 /// Declares the export folder of an analyst, or that there is none.
 ///

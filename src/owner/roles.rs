@@ -13,8 +13,8 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 
 use crate::catalog::quoted_analyst;
 use crate::dialect::{Password, RoleClause};
-use crate::engine::Inner;
 use crate::error::Error;
+use crate::instance::Inner;
 use crate::ledger::{Role, RoleChange};
 use crate::owner::script::text;
 use crate::scram::{Fingerprint, Verifier, salt_of};

@@ -9,8 +9,8 @@
 
 use crate::catalog::{Catalog, CatalogError, Slice, SliceOf};
 use crate::dialect::{SliceAlteration, SliceClause, SpentClause};
-use crate::engine::Inner;
 use crate::error::Error;
+use crate::instance::Inner;
 use crate::ledger::{Elsewhere, SliceChange};
 use crate::owner::amounts::{slice_of, spent_of};
 use crate::privacy::Spend;

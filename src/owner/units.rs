@@ -22,11 +22,11 @@ use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, 
 
 use crate::catalog::{Catalog, Fingerprint, Link, Source, Table, Unit, quoted};
 use crate::dialect::UnitClause;
-use crate::engine::Inner;
-use crate::engine::show::known;
 use crate::error::Error;
 use crate::exec::exact_rows;
 use crate::exec::source::{OpenFiles, hashes_content, may_change};
+use crate::instance::Inner;
+use crate::instance::table_names::known;
 use crate::owner::columns::{column_of, data_type};
 use crate::sql_type::sql_type;
 

@@ -10,8 +10,8 @@
 
 use crate::catalog::{CatalogError, View};
 use crate::dialect::Taken;
-use crate::engine::Inner;
 use crate::error::Error;
+use crate::instance::Inner;
 use crate::views::describe;
 
 pub(super) fn create(

@@ -13,6 +13,7 @@
 //! SELECT LAPLACE(eps=1) COUNT(*) FROM grown     →     … FROM (SELECT age FROM adult WHERE age >= 18) AS grown
 //! ```
 
+mod query_sources;
 mod shown;
 
 use std::borrow::Cow;

@@ -17,8 +17,8 @@ use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan};
 use crate::bind::bind;
 use crate::catalog::{Catalog, Column, Table, View};
 use crate::dialect::{Statement, parse};
-use crate::engine::Inner;
 use crate::error::Error;
+use crate::instance::Inner;
 
 /// One column of a view, and the table column that it shows.
 pub(crate) struct ShownColumn<'a> {

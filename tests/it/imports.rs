@@ -59,7 +59,7 @@ enum Place {
     Guest,
 }
 
-const PLACES: [(&str, Place); 33] = [
+const PLACES: [(&str, Place); 34] = [
     ("buckets", Place::Shelf),
     ("catalog", Place::Shelf),
     ("codes", Place::Shelf),
@@ -88,6 +88,7 @@ const PLACES: [(&str, Place); 33] = [
     ("error", Place::Frame),
     ("explain", Place::Frame),
     ("guard", Place::Frame),
+    ("instance", Place::Frame),
     ("resources", Place::Frame),
     ("views", Place::Frame),
     ("lib", Place::Frame),

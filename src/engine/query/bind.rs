@@ -10,8 +10,8 @@ use crate::bind::sources::Sources;
 use crate::bind::{Bound, Unbound, bind};
 use crate::dialect::{ColumnName, QueryStatement};
 use crate::engine::session::Session;
-use crate::engine::show::suggesting;
 use crate::error::Error;
+use crate::instance::table_names::suggesting;
 use crate::views;
 
 /// A query whose names and types are resolved; only [`Session::bind`] makes one.

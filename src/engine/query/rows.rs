@@ -5,8 +5,8 @@
 
 use super::choose::Planned;
 use crate::catalog::{Source, Table};
-use crate::engine::instance::Inner;
 use crate::exec::source::OpenFiles;
+use crate::instance::Inner;
 use crate::ledger::AskedDraw;
 use crate::release::draw_set::DrawSet;
 

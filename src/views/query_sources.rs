@@ -11,17 +11,17 @@ use datafusion::catalog::TableProvider;
 use datafusion::datasource::provider_as_source;
 use sqlparser::ast as sql;
 
+use super::Views;
 use crate::bind::names::tables_named;
 use crate::bind::sources::{LEDGER, Sources};
 use crate::catalog::{Catalog, FileFormat, Source, Unit};
-use crate::engine::entry_numbers::is_apart;
-use crate::engine::instance::Inner;
 use crate::error::Error;
 use crate::exec::source as files;
 use crate::exec::source::OpenFiles;
 use crate::exec::{LedgerTable, PrivateTable};
+use crate::instance::Inner;
+use crate::instance::entry_numbers::is_apart;
 use crate::refusal::{Reason, Refusal};
-use crate::views::Views;
 
 /// The assumed rows per unit of a table without MAX ROWS, when joins are planned.
 const UNBOUNDED: u32 = 1_000;

@@ -5,9 +5,8 @@
 //! of their own analyst then, as `hushql.ledger` shows them. The owner sees the whole ledger.
 
 use crate::catalog::Catalog;
-use crate::engine::instance::Inner;
-use crate::engine::session::Session;
 use crate::error::Error;
+use crate::instance::Inner;
 use crate::ledger::OWNER;
 
 /// Whether a reader sees no entries of others, and no numbers that follow from them.
@@ -24,25 +23,6 @@ impl Inner {
         match is_apart(&*self.vault.catalog()?, reader) {
             true => Ok(self.vault.own_number(sequence)?),
             false => Ok(sequence),
-        }
-    }
-}
-
-impl Session {
-    /// The number of an entry, as this session's analyst sees it.
-    ///
-    /// # Errors
-    /// The vault's own.
-    pub(crate) fn shown_number(&self, sequence: i64) -> Result<i64, Error> {
-        self.inner.shown_number(sequence, &self.analyst)
-    }
-
-    /// The same for a charge that was just made under these declarations, whatever has happened to the vault since: 0, which no entry has,
-    /// if it cannot be read.
-    pub(crate) fn number_of_charge(&self, sequence: i64, charged: &Catalog) -> i64 {
-        match is_apart(charged, &self.analyst) {
-            true => self.inner.vault.own_number(sequence).unwrap_or_default(),
-            false => sequence,
         }
     }
 }

@@ -2,6 +2,10 @@
 //!
 //! In: registered and declared tables. Out: the provider of each table's rows, and the open files of each statement.
 
+pub(crate) mod answer_cache;
+pub(crate) mod entry_numbers;
+pub(crate) mod table_names;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,12 +14,12 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 
 use crate::catalog::{Source, Table};
-use crate::engine::answer_cache::Repeats;
 use crate::error::Error;
 use crate::exec::distributed::{Site, place};
 use crate::exec::source as files;
 use crate::exec::source::{HeldFiles, OpenFiles};
 use crate::exec::{KeptLookUps, KeptPublic};
+use crate::instance::answer_cache::Repeats;
 use crate::ledger::Vault;
 use crate::resources::Resources;
 use crate::sampler::QueryRng;
@@ -49,7 +53,7 @@ impl fmt::Debug for Inner {
 }
 
 impl Inner {
-    pub(super) fn new(
+    pub(crate) fn new(
         vault: Arc<Vault>,
         registered: Registered,
         resources: Resources,
