@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use crate::answer::{Answer, Head};
 use crate::catalog::quoted;
 use crate::dialect::{CopyFormat, QueryStatement};
-use crate::engine::query::attempts::Attempts;
+use crate::engine::attempts::Attempts;
 use crate::engine::session::Session;
 use crate::error::Error;
 use crate::exec::target::folder::TargetFolder;

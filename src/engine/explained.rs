@@ -4,8 +4,8 @@ use datafusion::execution::SessionState;
 
 use crate::answer::Answer;
 use crate::dialect::QueryStatement;
+use crate::engine::attempts::Attempts;
 use crate::engine::planning_errors::unplanned;
-use crate::engine::query::attempts::Attempts;
 use crate::engine::query::request::Due;
 use crate::engine::session::Session;
 use crate::error::Error;

@@ -3,7 +3,7 @@
 //! In: a query. Out: at each of several multiples of what it spends, the whole cost and the predicted errors. Nothing is read and
 //! nothing is charged: as in an explanation, all of it follows from the query and the catalog.
 
-use super::query::attempts::Attempts;
+use super::attempts::Attempts;
 use super::session::{Session, not_a_query};
 use crate::answer::{Accuracy, predicted};
 use crate::dialect::{QueryStatement, ReleaseClause, Statement};

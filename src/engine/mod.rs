@@ -35,6 +35,7 @@ use crate::resources::Resources;
 pub(crate) use session::Session;
 
 mod accounts;
+mod attempts;
 mod columns;
 pub(crate) mod copy;
 mod explained;

@@ -12,11 +12,12 @@
 
 use arrow::datatypes::SchemaRef;
 
-use super::query::attempts::Attempts;
+use super::attempts::Attempts;
 use super::query::prepare::Quote;
 use crate::answer::{Accuracy, Answer, predicted};
 use crate::dialect::{QueryStatement, Statement, Value, parse_with};
 use crate::engine::session::{Session, not_a_query};
+use crate::engine::stream::AnswerStream;
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::guard;
@@ -104,12 +105,8 @@ impl PreparedQuery {
         &self.explanation
     }
 
-    pub(super) fn session(&self) -> &Session {
-        &self.session
-    }
-
     /// What an execution runs: the query, its text for the ledger, and what was quoted.
-    pub(super) fn charged_as(&self) -> (QueryStatement, &str, &Quote) {
+    fn charged_as(&self) -> (QueryStatement, &str, &Quote) {
         (self.query.clone(), &self.text, &self.quoted)
     }
 
@@ -134,6 +131,26 @@ impl PreparedQuery {
         let (query, text, quoted) = self.charged_as();
         let answer = Box::pin(session.answer(query, text, Some(quoted), &clock));
         session.told(guard::poll(answer).await.unwrap_or(Err(Error::Internal)))
+    }
+
+    /// Charges the query and answers it batch by batch; see [`PreparedQuery::execute`] and [`Session::stream`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let mut rows = session.prepare("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")?.stream().await?;
+    /// assert_eq!(rows.next().await.expect("one row")?.num_rows(), 1);
+    /// assert!(rows.next().await.is_none());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`PreparedQuery::execute`]; later ones come from the stream.
+    pub async fn stream(&self) -> Result<AnswerStream, Error> {
+        let (session, clock) = (&self.session, self.session.clock());
+        let (query, text, quoted) = self.charged_as();
+        let begun = guard::poll(Box::pin(session.begin(query, text, Some(quoted), clock)));
+        session.told(begun.await.unwrap_or(Err(Error::Internal)))
     }
 }
 

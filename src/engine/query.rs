@@ -22,7 +22,6 @@ use futures::Stream;
 use futures::stream::try_unfold;
 use tokio::runtime::Handle;
 
-use attempts::Attempts;
 use charge::Paid;
 use choose::Planned;
 use prepare::{Quote, Ready};
@@ -31,6 +30,7 @@ use run::{Ran, ReadAsPublic};
 
 use crate::answer::Answer;
 use crate::dialect::{QueryStatement, Statement, parse_within};
+use crate::engine::attempts::Attempts;
 use crate::engine::session::Session;
 use crate::engine::stream::AnswerStream;
 use crate::error::Error;
@@ -41,7 +41,6 @@ use crate::resources::Clock;
 
 mod analyze;
 mod answer;
-pub(crate) mod attempts;
 mod bind;
 mod cached_answer;
 mod cells;

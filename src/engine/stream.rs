@@ -17,7 +17,6 @@ use arrow::datatypes::SchemaRef;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 
-use super::prepared::PreparedQuery;
 use crate::answer::{Accuracy, Answer, Head, Receipt};
 use crate::dialect::Statement;
 use crate::engine::session::{Session, not_a_query};
@@ -167,27 +166,5 @@ impl Session {
         };
         let begun = guard::poll(Box::pin(self.begin(query, sql, None, clock)));
         self.told(begun.await.unwrap_or(Err(Error::Internal)))
-    }
-}
-
-impl PreparedQuery {
-    /// Charges the query and answers it batch by batch; see [`PreparedQuery::execute`] and [`Session::stream`].
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
-    /// let session = hushql::Engine::demo()?.analyst("lab")?;
-    /// let mut rows = session.prepare("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")?.stream().await?;
-    /// assert_eq!(rows.next().await.expect("one row")?.num_rows(), 1);
-    /// assert!(rows.next().await.is_none());
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`PreparedQuery::execute`]; later ones come from the stream.
-    pub async fn stream(&self) -> Result<AnswerStream, Error> {
-        let (session, clock) = (self.session(), self.session().clock());
-        let (query, text, quoted) = self.charged_as();
-        let begun = guard::poll(Box::pin(session.begin(query, text, Some(quoted), clock)));
-        session.told(begun.await.unwrap_or(Err(Error::Internal)))
     }
 }

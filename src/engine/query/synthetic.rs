@@ -17,7 +17,6 @@ use datafusion::execution::SessionState;
 use num_traits::ToPrimitive;
 use tokio::runtime::{Builder, Handle};
 
-use super::attempts::Attempts;
 use super::bind::BoundQuery;
 use super::declared::DeclaredState;
 use super::run::ReadAsPublic;
@@ -26,6 +25,7 @@ use crate::analysis::private_rows::private_rows;
 use crate::answer::Receipt;
 use crate::codes::Codes;
 use crate::dialect::SyntheticStatement;
+use crate::engine::attempts::Attempts;
 use crate::engine::planning_errors::unplanned_rows;
 use crate::engine::session::Session;
 use crate::engine::vault_thread::at_vault;
