@@ -48,7 +48,6 @@ mod selection;
 pub(crate) mod splitter;
 
 pub(crate) use above::error_bars::ErrorBars;
-pub(crate) use above::interval_ends::{EndTold, EndWorth};
 pub use above::origin::Origin;
 pub use below::unit::UnitScope;
 pub use below::walk::MOST_ROWS_OF_A_UNIT;
@@ -57,6 +56,7 @@ pub(crate) use cells::CellsRead;
 pub(crate) use expr::calendar::cuts_moments;
 pub(crate) use expr::domain::enforced;
 pub use expr::domain::{DomainError, typed};
+pub(crate) use expr::interval_ends::{EndTold, EndWorth};
 pub use hierarchies::Hierarchy;
 pub use keys::lookup::{Lookup, Lookups};
 pub use keys::public_keys::Keys;

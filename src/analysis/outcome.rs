@@ -5,7 +5,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ScalarValue, internal_err};
 use datafusion::logical_expr::LogicalPlan;
 
-use crate::analysis::above::interval_ends::CalledEnds;
+use crate::analysis::expr::interval_ends::CalledEnds;
 use crate::analysis::hierarchies::Hierarchy;
 use crate::analysis::keys::unknown::UnknownPartitions;
 use crate::analysis::private_aggregate::PrivateAggregate;

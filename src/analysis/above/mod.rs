@@ -14,7 +14,6 @@
 pub(crate) mod error_bars;
 pub(crate) mod failing_calls;
 pub(crate) mod implicit_bounds;
-pub(crate) mod interval_ends;
 pub(crate) mod never_met;
 pub(crate) mod null_on_failure;
 mod one_row;

@@ -22,7 +22,7 @@ use super::magnitude::magnitude;
 use super::periods::{bins, declared, first_and_last, labels, starts, undeclared};
 use super::rounding::{bucket, rounded};
 use super::temporal::periods;
-use crate::analysis::above::interval_ends::below_release;
+use crate::analysis::expr::interval_ends::below_release;
 use crate::analysis::expr::shape::{
     MakeTotal, Total, castable, is_string, is_temporal, not_allowed, partial, readable, type_of,
     union,

@@ -40,6 +40,7 @@ pub(crate) mod facts;
 pub(crate) mod functions;
 pub(crate) mod image;
 pub(crate) mod interval;
+pub(crate) mod interval_ends;
 mod looked_up;
 pub(crate) mod magnitude;
 pub(crate) mod margins;

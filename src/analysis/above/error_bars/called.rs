@@ -24,11 +24,11 @@ use datafusion::logical_expr::{
 
 use super::interval::{IntervalEnds, Span};
 use super::node::{Carried, Carrier, Want, ends_over, in_order};
-use crate::analysis::above::interval_ends::{
+use crate::analysis::above::origin::{Field, deciding, noisy};
+use crate::analysis::expr::interval_ends::{
     CalledEnds, EndCall, EndTold, EndWorth, calls_in, decided, has_calls, is_end, misplaced,
     no_end, no_number, without_calls,
 };
-use crate::analysis::above::origin::{Field, deciding, noisy};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::analysis::recursion::deeper;
