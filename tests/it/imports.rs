@@ -836,7 +836,7 @@ const SHAPES: [(&str, &str, &str); 34] = [
     ),
     ("analysis/above/origin.rs", "plan", "an output of unknown origin has no accuracy"),
     ("analysis/above/origin.rs", "below", "not known how many rows there are: the LIMIT cuts"),
-    ("analysis/measure/call.rs", "expr", "no aggregate call: refused"),
+    ("analysis/expr/aggregate_call.rs", "expr", "no aggregate call: refused"),
     (
         "analysis/private_aggregate.rs",
         "( name , function . params . args . as_slice ( ) )",

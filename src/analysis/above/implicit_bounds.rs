@@ -27,9 +27,9 @@ use datafusion::logical_expr::{
 use num_traits::ToPrimitive;
 
 use crate::analysis::ReleaseKind;
+use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::facts::{decimal_unit, type_range};
 use crate::analysis::keys::unknown::asks_for_threshold;
-use crate::analysis::measure::call::CallOf;
 use crate::analysis::not_analyzed::{NoRange, NotAnalyzed};
 use crate::analysis::outcome::Analysis;
 use crate::bind::{Bound, marker_function};

@@ -20,5 +20,4 @@ mod one_row;
 pub(crate) mod origin;
 pub(crate) mod plain_selection;
 pub(crate) mod rr_count;
-pub(crate) mod subquery_semantics;
 pub(crate) mod unranged;

@@ -19,9 +19,9 @@ use num_traits::ToPrimitive;
 
 use crate::analysis::expr::domain::typed;
 use crate::analysis::expr::facts::{Facts, KeySource, type_range};
+use crate::analysis::expr::grid_limits::{binary_places, widest};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::unit_of;
-use crate::analysis::measure::grid::{binary_places, widest};
 use crate::functions::{DecimalLiteral, clamp};
 use crate::grid::Grid;
 use crate::privacy::Rational;

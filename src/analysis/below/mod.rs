@@ -42,6 +42,7 @@ pub(crate) mod scalar_subquery;
 pub(crate) mod scan;
 pub(crate) mod semi_join;
 mod shares;
+pub(crate) mod subquery_semantics;
 mod subquery_values;
 pub(crate) mod union;
 pub(crate) mod unit;

@@ -33,11 +33,13 @@ use interval::Interval;
 use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, nearest, with_slack};
 use periods::days;
 
+pub(crate) mod aggregate_call;
 pub(crate) mod calendar;
 pub(crate) mod constants;
 pub(crate) mod domain;
 pub(crate) mod facts;
 pub(crate) mod functions;
+pub(crate) mod grid_limits;
 pub(crate) mod image;
 pub(crate) mod interval;
 pub(crate) mod interval_ends;

@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::Column;
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
+use datafusion::logical_expr::expr::AggregateFunctionParams;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use crate::analysis::below::contradiction;
@@ -23,28 +23,10 @@ use crate::bind::quoting::name_of_column;
 use crate::catalog::quoted;
 use crate::dialect::{
     AggregateCall, AggregateName, CandidatesClause, GroupStrategy, KeysClause, Operand,
-    ReleaseClause, SelectionClause, Selector, marked,
+    ReleaseClause, SelectionClause, Selector,
 };
 use crate::functions::{temporal_limits, without_nan};
 use crate::refusal::Refusal;
-
-/// Access to the call inside an aggregate expression.
-pub(crate) struct CallOf;
-
-impl CallOf {
-    pub(crate) fn function(expr: &Expr) -> Option<&AggregateFunction> {
-        match expr {
-            Expr::AggregateFunction(call) => Some(call),
-            Expr::Alias(alias) => Self::function(&alias.expr),
-            _ => None,
-        }
-    }
-
-    /// The release that an aggregate expression represents.
-    pub(crate) fn marker(expr: &Expr) -> Option<usize> {
-        marked(Self::function(expr)?.func.name())
-    }
-}
 
 /// A release's clause with the plan's version of its call.
 #[derive(Debug, Clone)]

@@ -2,10 +2,11 @@
 
 use arrow::datatypes::DataType;
 use num_bigint::BigInt;
-use num_traits::{One, Signed, ToPrimitive};
+use num_traits::{One, ToPrimitive};
 
 use crate::analysis::expr::domain::typed;
 use crate::analysis::expr::facts::{decimal_unit, rational};
+use crate::analysis::expr::grid_limits::{binary_places, widest};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::unit_of;
 use crate::analysis::measure::input::Argument;
@@ -99,32 +100,6 @@ pub(crate) fn on_grid(
     };
     let (lo, hi) = scaled.to_i128().ok_or_else(none)?;
     Ok((grid, lo, hi))
-}
-
-/// The largest magnitude that is accepted as a range. Beyond it, sums of many integers would come close to the width
-/// of the accumulator, and a grid of floats would be too coarse to be useful. So 64-bit integers as floats have no
-/// range.
-pub(crate) fn widest() -> Rational {
-    Rational::from_integer(BigInt::one() << 62)
-}
-
-/// The largest k for which `magnitude` times 2^k stays within 2³⁹.
-pub(crate) fn binary_places(magnitude: &Rational) -> i32 {
-    const BITS: i32 = 39;
-    const FINEST: i32 = 200;
-    let mut log2 = 0_i32;
-    let most = Rational::from_integer(BigInt::one() << BITS);
-    let two = Rational::from_integer(2.into());
-    let mut scaled = magnitude.abs();
-    while scaled > most {
-        scaled /= &two;
-        log2 -= 1;
-    }
-    while log2 < FINEST && &scaled * &two <= most {
-        scaled *= &two;
-        log2 += 1;
-    }
-    log2
 }
 
 pub(crate) fn no_range(text: &str, remedy: &str) -> NotAnalyzed {
