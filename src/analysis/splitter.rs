@@ -26,6 +26,8 @@ use crate::catalog::{Privacy, quoted};
 use crate::dialect::{AggregateName, KeysClause, MechanismName, Operand, Selector, marked};
 use crate::refusal::{Reason, Refusal};
 
+mod scalar_subquery;
+
 pub(crate) struct Splitter<'a> {
     pub(crate) context: Context<'a>,
     pub(crate) parts: Vec<PrivateAggregate>,

@@ -800,7 +800,7 @@ fn block_end(tokens: &[String], mut i: usize) -> usize {
 const SHAPES: [(&str, &str, &str); 34] = [
     ("analysis/keys/cuts.rs", "op", "not known to keep the order: the column is not cut"),
     ("analysis/above/plain_selection.rs", "below", "no plain selection: the numbers are released"),
-    ("analysis/below/scalar_subquery.rs", "plan", "not known to have one row: refused"),
+    ("analysis/splitter/scalar_subquery.rs", "plan", "not known to have one row: refused"),
     (
         "analysis/below/join_conditions.rs",
         "condition",

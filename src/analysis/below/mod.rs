@@ -38,7 +38,6 @@ pub(crate) mod public_side;
 pub(crate) mod refusals;
 pub(crate) mod relation;
 mod row_of_keys;
-pub(crate) mod scalar_subquery;
 pub(crate) mod scan;
 pub(crate) mod semi_join;
 mod shares;
@@ -178,7 +177,7 @@ impl Walk<'_> {
 }
 
 /// Whether a plan reads only public tables and no released values.
-pub(super) fn only_public(plan: &LogicalPlan, catalog: &Catalog) -> bool {
+pub(crate) fn only_public(plan: &LogicalPlan, catalog: &Catalog) -> bool {
     let mut public = true;
     let walked = plan.apply_with_subqueries(|node| {
         match node {

@@ -16,13 +16,13 @@ use datafusion::common::{DataFusionError, ScalarValue};
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
 
-use super::only_public;
-use super::public_side::public_value;
-use crate::analysis::PrivateAggregate;
+use crate::analysis::below::only_public;
+use crate::analysis::below::public_side::public_value;
 use crate::analysis::below::refusals::several;
 use crate::analysis::expr::interval_ends::has_calls;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::outcome::{Value, released_part};
+use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::analysis::splitter::{Splitter, has_marker};
 use crate::functions::LateValue;
 use crate::refusal::{Reason, Refusal};
