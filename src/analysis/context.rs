@@ -1,7 +1,7 @@
 //! What a query is analyzed in.
 
 use crate::analysis::below::walk::Tables;
-use crate::analysis::keys::lookup::Lookups;
+use crate::analysis::call::lookup::Lookups;
 use crate::bind::Bound;
 use crate::catalog::Catalog;
 

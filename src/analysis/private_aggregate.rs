@@ -16,10 +16,10 @@ use super::below::relation::PrivateRelation;
 use super::below::unit::UnitScope;
 use super::below::walk::Walk;
 use super::keys::complete::{Coverage, coverage};
+use super::keys::group_keys::{group_keys, refuse_never};
 use super::keys::joint::keys_that_occur;
 use super::keys::public_keys::Keys;
 use super::keys::unknown::UnknownPartitions;
-use super::measure::input_columns::{InputColumns, KeyRequest, group_keys, key_text, refuse_never};
 use super::measure::{InputShape, Measure, ReleaseKind, same_rows};
 use super::selection::by_group::named;
 use super::selection::choice::CandidateSource;
@@ -27,13 +27,15 @@ use super::selection::of_keys;
 use super::selection::quantile::quantile;
 use super::selection::randomized_response::{check_roster, responds, response};
 use crate::analysis::below::refusals::not_private;
+use crate::analysis::call::Call;
+use crate::analysis::call::input_columns::{InputColumns, KeyRequest, key_heading, key_text};
 use crate::analysis::context::Context;
 use crate::analysis::expr::aggregate_call::CallOf;
 use crate::analysis::expr::shape::readable;
 use crate::analysis::expr::temporal::is_difference;
-use crate::analysis::measure::call::{Call, MeasureFrame, argument, sum_raw};
 use crate::analysis::measure::joint::read_joint;
 use crate::analysis::measure::limits::{limits, number};
+use crate::analysis::measure::measure_frame::{MeasureFrame, argument, sum_raw};
 use crate::analysis::measure::public_ranges::with_public_ranges;
 use crate::analysis::measure::read::read_number;
 use crate::analysis::measure::row_bound_ladder;
@@ -328,7 +330,7 @@ fn over_columns(
         let data_type = key.get_type(written.input.schema()).map_err(|e| internal(&e))?;
         for call in calls {
             call.choose(selector, target, &data_type);
-            call.clause.text = super::measure::input_columns::key_heading(key);
+            call.clause.text = key_heading(key);
         }
     }
     Ok(())

@@ -857,7 +857,7 @@ const SHAPES: [(&str, &str, &str); 34] = [
         "( aggregate . function , & aggregate . fraction )",
         "a median: the quantile of 1/2",
     ),
-    ("analysis/measure/input_columns.rs", "expr", "a group key's own name"),
+    ("analysis/call/input_columns.rs", "expr", "a group key's own name"),
     ("analysis/above/error_bars/interval.rs", "op", "no sum and no product: no ± is claimed"),
     ("analysis/expr/domain.rs", "op", "no comparison in order: nothing raw is said"),
     ("analysis/expr/facts.rs", "op", "an operator of another shape narrows nothing"),

@@ -14,10 +14,11 @@ use datafusion::logical_expr::Expr;
 
 use crate::analysis::below::column_origin::Trace;
 use crate::analysis::below::relation::PrivateRelation;
+use crate::analysis::call::input_columns::Group;
 use crate::analysis::context::Context;
 use crate::analysis::expr::facts::{Scope, never_null};
 use crate::analysis::expr::total;
-use crate::analysis::measure::input_columns::{Group, keys_of};
+use crate::analysis::keys::group_keys::keys_of;
 use crate::analysis::recursion::deeper;
 use crate::catalog::Catalog;
 

@@ -12,17 +12,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{Aggregate, Expr};
 
+use super::group_keys::{keys_of, keys_together};
 use super::image::joint_keys;
-use super::lookup::Lookups;
 use super::of_column::with_known_keys;
 use super::siblings::SiblingRows;
 use super::together::Together;
 use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::walk::Tables;
+use crate::analysis::call::input_columns::{Group, KeyRequest};
+use crate::analysis::call::lookup::Lookups;
 use crate::analysis::context::Context;
 use crate::analysis::expr::calendar::key_in_calendar;
 use crate::analysis::expr::facts::Scope;
-use crate::analysis::measure::input_columns::{Group, KeyRequest, keys_of, keys_together};
 
 /// The combinations of keys that can occur, for keys of which more is known together than of each.
 ///

@@ -12,13 +12,14 @@ use std::collections::HashMap;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Aggregate;
 
-use super::lookup::Lookups;
+use super::group_keys::keys_of;
 use super::together::Together;
 use super::unknown::{accept_unknown, refuse_idle_options};
 use super::{KeySpace, key_list};
+use crate::analysis::call::Call;
+use crate::analysis::call::input_columns::Group;
+use crate::analysis::call::lookup::Lookups;
 use crate::analysis::keys::target::ChoiceTarget;
-use crate::analysis::measure::call::Call;
-use crate::analysis::measure::input_columns::{Group, keys_of};
 use crate::analysis::selection::candidates::of_key;
 use crate::dialect::SelectionClause;
 use crate::refusal::{Reason, Refusal};

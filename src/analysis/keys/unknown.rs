@@ -15,7 +15,7 @@
 //! ```
 
 use crate::analysis::below::unit::UnitScope;
-use crate::analysis::measure::call::Call;
+use crate::analysis::call::Call;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure, VarianceMoments};
 use crate::dialect::{AggregateName, GroupStrategy, GroupingClause, MechanismName, Operand};

@@ -36,14 +36,15 @@ use arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use super::Input;
+use crate::analysis::call::Call;
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::Total;
 use crate::analysis::expr::total;
 use crate::analysis::measure::JointMoments;
-use crate::analysis::measure::call::{Call, MeasureFrame, remedy};
 use crate::analysis::measure::grid::{bad_bounds, on_grid};
 use crate::analysis::measure::input::{AggregateRead, Argument};
+use crate::analysis::measure::measure_frame::{MeasureFrame, remedy};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::dialect::{AggregateCall, Joint};
 use crate::functions::{pair, without_nan};

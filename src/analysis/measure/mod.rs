@@ -17,14 +17,13 @@ use crate::refusal::{Reason, Refusal};
 use ladder_rungs::Ladder;
 use sensitivity::{ContributionBounds, Sensitivity};
 
-pub(crate) mod call;
 pub(crate) mod count_distinct;
 pub(crate) mod grid;
 pub(crate) mod input;
-pub(crate) mod input_columns;
 pub(crate) mod joint;
 pub(crate) mod ladder_rungs;
 pub(crate) mod limits;
+pub(crate) mod measure_frame;
 pub(crate) mod public_ranges;
 pub(crate) mod read;
 pub(crate) mod row_bound_ladder;

@@ -16,11 +16,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use crate::analysis::below::column_origin::{Definition, Trace};
 use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::walk::Tables;
+use crate::analysis::call::Call;
 use crate::analysis::expr::facts::{Scope, rational};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::type_of;
 use crate::analysis::expr::total;
-use crate::analysis::measure::call::Call;
 use crate::analysis::recursion::deeper;
 use crate::functions::without_nan;
 

@@ -9,8 +9,9 @@
 
 use super::by_rank::{on_line, revenue, threshold};
 use super::candidates::of_name;
+use crate::analysis::call::Call;
 use crate::analysis::measure::Measure;
-use crate::analysis::measure::call::{Call, MeasureFrame};
+use crate::analysis::measure::measure_frame::MeasureFrame;
 use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::analysis::selection::candidate_expr::mentions;
 use crate::analysis::selection::each::each;

@@ -19,14 +19,15 @@ use super::candidates::{axis_values, listed_numbers, prior, unit_of};
 use super::choice::{
     CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sizes, SizesOfRows,
 };
+use crate::analysis::call::Call;
 use crate::analysis::expr::facts::{grid_unit, rational};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
 use crate::analysis::keys::MOST_KEYS;
-use crate::analysis::measure::call::{Call, MeasureFrame, argument, remedy};
 use crate::analysis::measure::grid::{on_grid, too_large};
 use crate::analysis::measure::input::{AggregateRead, Argument};
+use crate::analysis::measure::measure_frame::{MeasureFrame, argument, remedy};
 use crate::analysis::measure::read::read;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure};

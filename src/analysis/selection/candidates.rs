@@ -14,11 +14,11 @@ use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::choice::{CandidateAxis, Prior};
+use crate::analysis::call::input_columns::Group;
+use crate::analysis::call::lookup::{Lookup, Lookups};
 use crate::analysis::expr::domain::typed;
 use crate::analysis::expr::facts::Facts;
-use crate::analysis::keys::lookup::{Lookup, Lookups};
 use crate::analysis::keys::{MOST_KEYS, known_keys, listed_keys, refuse_impossible};
-use crate::analysis::measure::input_columns::Group;
 use crate::dialect::{CandidatesClause, Literal, PriorClause, SelectionClause};
 use crate::privacy::{Rational, parse_decimal};
 use crate::refusal::{Reason, Refusal};

@@ -4,10 +4,11 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::Expr;
 
+use crate::analysis::call::Call;
 use crate::analysis::expr::facts::grid_unit;
-use crate::analysis::measure::call::{Call, MeasureFrame, argument_of};
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::input::AggregateRead;
+use crate::analysis::measure::measure_frame::{MeasureFrame, argument_of};
 use crate::analysis::measure::read::read;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure, TermColumns};

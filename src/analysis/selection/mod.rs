@@ -15,11 +15,12 @@ use datafusion::common::ScalarValue;
 
 use super::measure::sensitivity::{ContributionBounds, of_sums, range_of_scores};
 use super::measure::{Input, Measure};
+use crate::analysis::call::Call;
 use crate::analysis::expr::facts::grid_unit;
 use crate::analysis::keys::target::ChoiceTarget;
-use crate::analysis::measure::call::{Call, MeasureFrame, argument, sum_raw};
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::input::AggregateRead;
+use crate::analysis::measure::measure_frame::{MeasureFrame, argument, sum_raw};
 use crate::analysis::measure::read::read;
 use crate::analysis::not_analyzed::NotAnalyzed;
 use crate::analysis::selection::limits::{log_uniform, rounds, shared, worthwhile};

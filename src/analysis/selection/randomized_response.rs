@@ -13,11 +13,12 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use super::candidates::listed;
 use super::choice::{CandidateSource, Choice, LineScore, Prior, Sharing};
+use crate::analysis::call::Call;
+use crate::analysis::call::input_columns::Group;
 use crate::analysis::expr::total;
 use crate::analysis::keys::known_keys;
-use crate::analysis::measure::call::{Call, MeasureFrame};
 use crate::analysis::measure::input::AggregateRead;
-use crate::analysis::measure::input_columns::Group;
+use crate::analysis::measure::measure_frame::MeasureFrame;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};

@@ -1,200 +1,43 @@
-//! The input columns of a private aggregate: the unit, the group keys and the arguments of its measures.
+//! The keys of GROUP BY: what is known about each, and which keys it has.
 //!
-//! In: GROUP BY expressions and arguments over private rows. Out: one projection in which every operator finds its
-//! column by position, and what is known about each group key.
+//! In: GROUP BY expressions over private rows. Out: a [`Group`] for each, as a column of the input; the keys of a group,
+//! by its domain or by the query; the combinations of keys that come from one reading of public rows.
+//!
+//! ```text
+//! GROUP BY age, age in 18..120, WHERE age < 21      18, 19, 20
+//! ```
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, HashSet, ScalarValue};
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
-use crate::analysis::below::column_origin::Clamped;
+use super::equal::of_equal_columns;
+use super::image::{key_image, keys_that_pass, never_holds};
+use super::of_column::{of_public_rows, ordered_as, with_known_keys};
+use super::siblings::keys_by_siblings;
+use super::together::Together;
+use super::{MOST_KEYS, known_keys, listed_keys, possible, refuse_impossible, with_null};
 use crate::analysis::below::public_side::public_rows;
-use crate::analysis::below::relation::{PrivateRelation, unit_name};
+use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::walk::Tables;
+use crate::analysis::call::input_columns::{Group, InputColumns, KeyRequest};
+use crate::analysis::call::lookup::{Lookup, Lookups};
 use crate::analysis::expr::calendar::{key_in_calendar, keys_in_calendar};
 use crate::analysis::expr::facts::{Facts, KeySource};
 use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
-use crate::analysis::keys::equal::of_equal_columns;
-use crate::analysis::keys::image::{key_image, keys_that_pass, never_holds};
-use crate::analysis::keys::lookup::{Lookup, Lookups};
-use crate::analysis::keys::of_column::{of_public_rows, ordered_as, with_known_keys};
-use crate::analysis::keys::siblings::keys_by_siblings;
-use crate::analysis::keys::together::Together;
-use crate::analysis::keys::{
-    MOST_KEYS, known_keys, listed_keys, possible, refuse_impossible, with_null,
-};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::bind::quoting::name_of_column;
-use crate::catalog::{RESERVED, quoted};
+use crate::catalog::quoted;
 use crate::dialect::KeysClause;
 use crate::functions::{is_magnitude, without_nan};
 use crate::refusal::{Reason, Refusal};
-
-/// A group key: its name, type and facts.
-#[derive(Debug, Clone)]
-pub(crate) struct Group {
-    pub(crate) name: String,
-    pub(crate) data_type: DataType,
-    pub(crate) facts: Facts,
-    /// Whether its keys are computed, so that a release may ask for those that the data have instead.
-    pub(crate) computed: bool,
-    /// The keys that a row can have which meets the conditions of the query, if they tell.
-    passing: Option<Vec<ScalarValue>>,
-    /// Its place among the columns.
-    column: usize,
-    /// The file's own column of the key, and the list that it is restricted to.
-    raw: Option<(Column, Arc<Vec<ScalarValue>>)>,
-    /// The file's own column of the key, and the ends that it is clamped to, if it holds integers.
-    clamped: Option<(Column, Clamped)>,
-}
-
-/// The input columns of a private aggregate, in the order in which its operators read them.
-pub(crate) struct InputColumns {
-    expressions: Vec<Expr>,
-    first_argument: usize,
-}
-
-impl InputColumns {
-    pub(crate) fn new(flow: &PrivateRelation) -> Self {
-        let unit: Vec<_> = flow
-            .unit_column()
-            .map(|column| Expr::Column(column).alias(unit_name()))
-            .into_iter()
-            .collect();
-        Self { first_argument: unit.len(), expressions: unit }
-    }
-
-    pub(crate) fn key(&mut self, expr: Expr) {
-        self.expressions.push(expr.alias(key_name(self.expressions.len())));
-        self.first_argument += 1;
-    }
-
-    /// Groups by the file's own column, if the key space drops the values that the list would have made NULL.
-    ///
-    /// # Guarantee
-    /// The rows of every key stay the same: all keys are listed, none is NULL, and rows whose value is not a key do
-    /// not count.
-    pub(crate) fn drop_strangers_late(&mut self, group: &Group, keys: &[ScalarValue]) {
-        let Some((raw, list)) = &group.raw else { return };
-        let list: HashSet<&ScalarValue> = list.iter().collect();
-        if !keys.is_empty()
-            && keys.iter().all(|key| !key.is_null() && list.contains(key))
-            && let Some(column) = self.expressions.get_mut(group.column)
-        {
-            *column = Expr::Column(raw.clone()).alias(key_name(group.column));
-        }
-    }
-
-    /// Groups by the file's own column; the key is clamped after the groups have been added up.
-    ///
-    /// # Guarantee
-    /// The groups of the raw values that clamp to one value contain exactly the rows of that value, so nothing
-    /// changes if rows are only added up. The result states how the key of a group is clamped afterwards.
-    pub(crate) fn clamp_late(&mut self, group: &Group) -> Option<Clamped> {
-        let (raw, ends) = group.clamped.as_ref()?;
-        let column = self.expressions.get_mut(group.column)?;
-        *column = Expr::Column(raw.clone()).alias(key_name(group.column));
-        Some(ends.clone())
-    }
-
-    /// Reads the file's own column instead of an argument that a fixed sum clamps anyway.
-    ///
-    /// # Guarantee
-    /// The sum clamps every value to grid integers that enclose the argument's range, and skips NULL and NaN. It
-    /// therefore differs from the sum of the enforced column only in the rounding of ends that are not grid integers.
-    pub(crate) fn sum_raw(&mut self, column: usize, expr: &Expr, flow: &PrivateRelation) {
-        if let Some((raw, _)) = flow.raw_of_clamped(expr)
-            && let Some(argument) = self.expressions.get_mut(column)
-        {
-            *argument = Expr::Column(raw).alias(argument_name(column));
-        }
-    }
-
-    /// Adds an argument, and returns its index in the input.
-    pub(crate) fn argument(&mut self, expr: Expr) -> usize {
-        let index = self.expressions.len();
-        self.expressions.push(expr.alias(argument_name(index)));
-        index
-    }
-
-    /// Keeps each argument once, and returns the new index of every column.
-    ///
-    /// # Guarantee
-    /// What stood at an index stands at its new index; the unit and the keys stay where they are.
-    pub(crate) fn dedup(&mut self) -> Vec<usize> {
-        let mut known: HashMap<Expr, usize> = HashMap::new();
-        let (mut kept, mut moved) = (Vec::new(), Vec::new());
-        for (index, expr) in std::mem::take(&mut self.expressions).into_iter().enumerate() {
-            let own = expr.clone().unalias();
-            let at = match index < self.first_argument {
-                true => kept.len(),
-                false => *known.entry(own).or_insert(kept.len()),
-            };
-            if at == kept.len() {
-                kept.push(expr);
-            }
-            moved.push(at);
-        }
-        self.expressions = kept;
-        moved
-    }
-
-    pub(crate) fn build(mut self, flow: &PrivateRelation) -> Result<LogicalPlan, NotAnalyzed> {
-        if self.expressions.is_empty() {
-            // COUNT(*) of a whole table reads no column, but a projection must have one.
-            let one = Expr::Literal(ScalarValue::Int64(Some(1)), None);
-            self.argument(one);
-        }
-        LogicalPlanBuilder::from(flow.plan.clone())
-            .project(self.expressions)
-            .and_then(LogicalPlanBuilder::build)
-            .map_err(|e| internal(&e))
-    }
-}
-
-fn argument_name(column: usize) -> String {
-    format!("{RESERVED}_argument_{column}")
-}
-
-fn key_name(column: usize) -> String {
-    format!("{RESERVED}_key_{column}")
-}
-
-/// What is asked of the keys.
-#[derive(Debug)]
-pub(crate) struct KeyRequest {
-    /// Whether a roster lists the entries that answer.
-    pub(crate) roster: bool,
-    /// Whether δ is stated.
-    pub(crate) states_delta: bool,
-    /// Whether it is stated for Laplace noise, which has no other use for it.
-    pub(crate) of_the_data: bool,
-    /// The keys as written.
-    pub(crate) names: Vec<String>,
-}
-
-/// A key as the heading of a column, which is no part of a statement.
-pub(crate) fn key_heading(expr: &Expr) -> String {
-    match expr {
-        Expr::Column(column) => column.name.clone(),
-        _ => readable(expr),
-    }
-}
-
-/// A key as written.
-pub(crate) fn key_text(expr: &Expr) -> String {
-    match expr {
-        Expr::Column(column) => name_of_column(&column.name),
-        _ => readable(expr),
-    }
-}
 
 /// The GROUP BY expressions as keys. The unit can be a key only if a roster lists the entries that answer. The keys of an
 /// expression are computed from its columns' domains, unless δ is stated: that asks for the groups that the data have.
@@ -250,8 +93,8 @@ pub(crate) fn group_keys(
             )
             .into());
         }
-        let (column, raw) = (columns.expressions.len(), flow.raw_of_listed(expr));
-        columns.key(without_nan(key, &data_type));
+        let raw = flow.raw_of_listed(expr);
+        let column = columns.key(without_nan(key, &data_type));
         let clamped = flow.raw_of_clamped(expr).filter(|_| data_type.is_integer());
         groups.push(Group {
             name: short,

@@ -1,19 +1,21 @@
-//! The calls of a query that release something, and the frame in which they are measured.
+//! The frame in which the calls of a query are measured, and their arguments.
+//!
+//! In: a [`Call`], and the rows below it. Out: the argument as a column, with its range, and what gives it one.
 
 use arrow::datatypes::DataType;
 use datafusion::common::Column;
-use datafusion::logical_expr::expr::AggregateFunctionParams;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use crate::analysis::below::contradiction;
 use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::walk::Tables;
+use crate::analysis::call::Call;
+use crate::analysis::call::input_columns::InputColumns;
+use crate::analysis::call::lookup::Lookups;
 use crate::analysis::expr::facts::Scope;
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::{exact, total};
-use crate::analysis::keys::lookup::Lookups;
 use crate::analysis::measure::input::{AggregateRead, Argument};
-use crate::analysis::measure::input_columns::InputColumns;
 use crate::analysis::measure::limits::limits;
 use crate::analysis::measure::sensitivity::ContributionBounds;
 use crate::analysis::measure::{Input, Measure, ReleaseKind, VarianceMoments};
@@ -21,66 +23,9 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::selection::choice::Choice;
 use crate::bind::quoting::name_of_column;
 use crate::catalog::quoted;
-use crate::dialect::{
-    AggregateCall, AggregateName, CandidatesClause, GroupStrategy, KeysClause, Operand,
-    ReleaseClause, SelectionClause, Selector,
-};
+use crate::dialect::{AggregateCall, AggregateName, Operand};
 use crate::functions::{temporal_limits, without_nan};
 use crate::refusal::Refusal;
-
-/// A release's clause with the plan's version of its call.
-#[derive(Debug, Clone)]
-pub(crate) struct Call {
-    /// The number of the release; `None` for a bare aggregate.
-    pub(crate) release: Option<usize>,
-    pub(crate) clause: ReleaseClause,
-    pub(crate) params: AggregateFunctionParams,
-    pub(crate) column: String,
-    pub(crate) data_type: DataType,
-}
-
-impl Call {
-    /// Turns the call of a number into a selection of keys with that number as the score.
-    pub(crate) fn choose(&mut self, selector: Selector, target: &Expr, data_type: &DataType) {
-        let Operand::Aggregate(score) = &self.clause.operand else { return };
-        let by = self.clause.text.clone();
-        let candidates = match self.clause.keys.first() {
-            Some(Some(KeysClause::List(list))) => Some(CandidatesClause::List(list.clone())),
-            Some(Some(KeysClause::Domain | KeysClause::Table { .. }) | None) | None => None,
-        };
-        self.clause.keys.clear();
-        let selection = SelectionClause {
-            selector,
-            candidates,
-            named: false,
-            score: score.clone(),
-            by,
-            prior: None,
-        };
-        self.clause.text = match target {
-            Expr::Column(column) => column.name.clone(),
-            other => readable(other),
-        };
-        self.clause.operand = Operand::Selection(Box::new(selection));
-        self.params.args.insert(0, target.clone());
-        self.data_type = data_type.clone();
-    }
-
-    /// Drops what OPTIONS say about unknown groups: the whole table is one group, which is known.
-    pub(crate) fn without_threshold(&mut self) {
-        let Some(grouping) = self.clause.grouping.as_mut() else { return };
-        grouping.min_units = None;
-        grouping.strategy = grouping.strategy.filter(|strategy| *strategy == GroupStrategy::Public);
-    }
-
-    /// The clause of a selection whose candidates are the values of a group key.
-    pub(crate) fn key_selection(&self) -> Option<&SelectionClause> {
-        match &self.clause.operand {
-            Operand::Selection(selection) if !selection.named => Some(selection),
-            Operand::Selection(_) | Operand::Aggregate(_) | Operand::Response => None,
-        }
-    }
-}
 
 /// Lets a sum read the file's own column if the sum itself clamps to the column's range. Bounds in the query may be
 /// wider than the domain, so the enforced column is needed then. A count reads it too, except of floats, dates and moments:
