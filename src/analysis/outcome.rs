@@ -7,7 +7,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use crate::analysis::expr::interval_ends::CalledEnds;
 use crate::analysis::hierarchies::Hierarchy;
-use crate::analysis::keys::unknown::UnknownPartitions;
+use crate::analysis::measure::unknown_partitions::UnknownPartitions;
 use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::catalog::RESERVED;
 use crate::functions::LateValue;

@@ -19,7 +19,7 @@ use super::keys::complete::{Coverage, coverage};
 use super::keys::group_keys::{group_keys, refuse_never};
 use super::keys::joint::keys_that_occur;
 use super::keys::public_keys::Keys;
-use super::keys::unknown::UnknownPartitions;
+use super::measure::unknown_partitions::UnknownPartitions;
 use super::measure::{InputShape, Measure, ReleaseKind, same_rows};
 use super::selection::by_group::named;
 use super::selection::choice::CandidateSource;

@@ -4,6 +4,7 @@
 //! once, in domain order. A release returns all combinations, even those that no row has, so that the set of keys
 //! reveals nothing.
 
+pub(crate) mod candidate_keys;
 pub(crate) mod complete;
 pub(crate) mod cuts;
 pub(crate) mod equal;

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Aggregate;
 
+use super::candidate_keys::of_key;
 use super::group_keys::keys_of;
 use super::together::Together;
 use super::unknown::{accept_unknown, refuse_idle_options};
@@ -20,7 +21,6 @@ use crate::analysis::call::Call;
 use crate::analysis::call::input_columns::Group;
 use crate::analysis::call::lookup::Lookups;
 use crate::analysis::keys::target::ChoiceTarget;
-use crate::analysis::selection::candidates::of_key;
 use crate::dialect::SelectionClause;
 use crate::refusal::{Reason, Refusal};
 

@@ -28,6 +28,7 @@ pub(crate) mod public_ranges;
 pub(crate) mod read;
 pub(crate) mod row_bound_ladder;
 pub(crate) mod sensitivity;
+pub(crate) mod unknown_partitions;
 pub(crate) mod variance;
 
 /// The aggregate that a release reads, in terms of the input columns of its private aggregate.

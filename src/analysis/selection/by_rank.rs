@@ -15,7 +15,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, try_ca
 use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-use super::candidates::{axis_values, listed_numbers, prior, unit_of};
+use super::candidates::{axis_values, listed_numbers, prior};
 use super::choice::{
     CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sizes, SizesOfRows,
 };
@@ -25,6 +25,7 @@ use crate::analysis::expr::interval::Interval;
 use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
 use crate::analysis::keys::MOST_KEYS;
+use crate::analysis::keys::candidate_keys::unit_of;
 use crate::analysis::measure::grid::{on_grid, too_large};
 use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::analysis::measure::measure_frame::{MeasureFrame, argument, remedy};

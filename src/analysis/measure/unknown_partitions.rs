@@ -1,0 +1,295 @@
+//! Unknown partitions: groups that only the data know, which clause pays for their threshold, and what counts their
+//! people.
+//!
+//! In: the releases of a GROUP BY with a column that has no public keys. Out: [`UnknownPartitions`]: a group is
+//! released only if a noisy number of its units reaches a threshold. For that number a unit is in at most C groups,
+//! with one row in each, chosen by a hash before anything is counted. Where rows are counted anyway, or values above 0 added up,
+//! these noisy numbers can be compared instead. A group exists only if what is compared is at least 1 in it, in steps of its grid; the
+//! other measures do not create groups.
+//!
+//! ```text
+//! zip, LAPLACE(eps=1, delta=1e-6) COUNT(DISTINCT id)      its own noisy number is compared, nothing is split
+//! zip, LAPLACE(eps=1, delta=1e-6) SUM(x)                  half of ε counts units, unless x is in a narrow range above 0
+//! zip, LAPLACE(eps=1, delta=1e-6) SUM(x), LAPLACE(eps=1) COUNT(DISTINCT id)      the second number is compared
+//! zip, LAPLACE(eps=1, delta=1e-6) COUNT(*)                its own, unless half of ε for units gives a much lower τ
+//! ```
+
+use super::sensitivity::ContributionBounds;
+use super::{Input, Measure, VarianceMoments};
+use crate::analysis::below::unit::UnitScope;
+use crate::dialect::{GroupingClause, MechanismName};
+use crate::refusal::{Reason, Refusal};
+
+/// Groups that only the data know.
+#[derive(Debug, Clone)]
+pub struct UnknownPartitions {
+    /// The enforced bounds of a unit's contribution to the numbers that are compared: one row in each of C groups, if these
+    /// are numbers of units.
+    pub limits: ContributionBounds,
+    /// C: the number of groups in which a unit is counted.
+    pub groups: u64,
+    /// The measure whose noisy number is compared; `None` if units are counted for the threshold alone.
+    pub counter: Option<usize>,
+    /// The clause that states δ.
+    pub payer: Payer,
+    /// The smallest noisy number of units that the query asks for.
+    pub least: u64,
+    /// Whether a unit is counted in every group in which it has rows.
+    pub covers: bool,
+    /// What the numbers that are compared are of.
+    pub compares: Compares,
+    /// The released numbers that may be compared instead.
+    pub released: Vec<Released>,
+}
+
+/// What the numbers are of that are compared with a threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compares {
+    /// Units, each with one row in a group.
+    Units,
+    /// Rows, of which a unit may have several in a group.
+    Rows,
+    /// Values that are added up, in steps of the measure's grid.
+    Values {
+        /// The least that a row adds, at least 1.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+}
+
+impl Compares {
+    /// The most that a row adds to a number.
+    pub fn most_of_row(self) -> u64 {
+        match self {
+            Self::Units | Self::Rows => 1,
+            Self::Values { most, .. } => most,
+        }
+    }
+
+    /// The most units of which a group has so large a number without noise, if each adds the least that it can.
+    pub fn units(self, number: u64) -> u64 {
+        match self {
+            Self::Units | Self::Rows => number,
+            Self::Values { least, .. } => number.div_ceil(least.max(1)),
+        }
+    }
+}
+
+/// A measure that counts rows, of which one unit may have several in a group, or adds up values above 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Released {
+    /// The number of the measure.
+    pub measure: usize,
+    /// What it is of.
+    pub compares: Compares,
+    /// Its bounds.
+    pub limits: ContributionBounds,
+    /// C: the number of groups in which a unit may have rows.
+    pub groups: u64,
+    /// Whether a row of a unit is counted in every group in which it has some.
+    pub covers: bool,
+}
+
+/// The clause that states the δ of a threshold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Payer {
+    /// The release at this position.
+    Release(usize),
+    /// OPTIONS, for the bare aggregates of its SELECT.
+    Options(Box<GroupingClause>),
+}
+
+impl UnknownPartitions {
+    /// What the threshold compares, and who pays for it.
+    ///
+    /// # Guarantee
+    /// `limits` allow a unit one row in each group and at most `groups` groups, so that the numbers of units have Δ₁
+    /// = Δ₂² = C, and change by 1 in each group. With a counter, these are the counter's own limits.
+    ///
+    /// # Errors
+    /// A refusal: several releases state δ, a unit can have several rows in a group, or nothing bounds the groups of
+    /// a unit.
+    pub(crate) fn for_measures(measures: &[Measure], subject: &UnitScope) -> Result<Self, Refusal> {
+        let payer = payer(measures)?;
+        if subject.is_row() && subject.max_rows() != Some(1) {
+            return Err(Refusal::new(
+                Reason::NoContributionBound,
+                "GROUP BY",
+                "a threshold counts people, and here one of them may have several rows in a group",
+                "keys that are public: GROUP BY x KEYS ('a', 'b')",
+            ));
+        }
+        if let Some(one) = measures.iter().find(|m| matches!(m.input, Input::Distinct(_))) {
+            return Err(Refusal::new(
+                Reason::NotYet,
+                &one.clause.text,
+                "distinct values can be counted in public groups only, so far",
+                "GROUP BY x KEYS (…), or COUNT(DISTINCT unit)",
+            ));
+        }
+        let first = match &payer {
+            Payer::Release(i) => measures.get(*i),
+            Payer::Options(_) => measures.iter().find(|m| is_of_options(m)),
+        };
+        let by_laplace = |m: &Measure| {
+            matches!(
+                m.clause.mechanism,
+                MechanismName::Laplace | MechanismName::Auto | MechanismName::Default
+            )
+        };
+        let counter = measures.iter().position(|m| counts_units(m) && by_laplace(m));
+        let counter = counter.or(match payer {
+            Payer::Release(i) => Some(i).filter(|i| measures.get(*i).is_some_and(counts_units)),
+            Payer::Options(_) => None,
+        });
+        let bounding = counter.and_then(|i| measures.get(i)).or(first);
+        let limits = bounding.map(|m| ContributionBounds { per_partition: 1, ..m.limits });
+        let groups = limits.and_then(|limits| limits.l0);
+        let (Some(limits), Some(groups)) = (limits, groups) else {
+            return Err(Refusal::new(
+                Reason::NoContributionBound,
+                "GROUP BY",
+                "nothing bounds how many groups one unit is in",
+                "groups=C among the mechanism's parameters, max_groups_contributed in OPTIONS, or declare the unit with MAX ROWS n",
+            ));
+        };
+        let least = measures.iter().filter_map(|m| m.clause.grouping.as_ref()?.min_units).max();
+        let least = least.unwrap_or(1);
+        let released = match counter {
+            // A number of units that is asked for is compared with one.
+            None if least == 1 => released(measures, &payer, &by_laplace, subject),
+            None | Some(_) => Vec::new(),
+        };
+        let covers = bounding.is_some_and(|measure| covers(measure, groups, subject));
+        let compares = Compares::Units;
+        Ok(Self { limits, groups, counter, payer, least, covers, compares, released })
+    }
+
+    /// The same groups where a released number is compared, for each of these; `measures` are those of the groups. Sums are left out
+    /// where other measures read the same column: those may be read of one vector with them.
+    ///
+    /// # Guarantee
+    /// A unit alone in some groups adds at most `limits` say to their numbers of rows, and at most [`Compares::most_of_row`] with each row;
+    /// a group whose number is 0 does not come out: the threshold for these limits hides them as that of units does.
+    pub(crate) fn comparing_released(&self, measures: &[Measure]) -> Vec<Self> {
+        let is_alone = |one: &&Released| {
+            let Some(Measure { input: Input::Sum(column), .. }) = measures.get(one.measure) else {
+                return true;
+            };
+            measures.iter().filter(|other| reads(other, *column)).count() == 1
+        };
+        let compared = |one: &Released| {
+            let Released { measure, compares, limits, groups, covers } = *one;
+            Self { limits, groups, counter: Some(measure), covers, compares, ..self.clone() }
+        };
+        self.released.iter().filter(is_alone).map(compared).collect()
+    }
+}
+
+/// The first measure that counts all rows of its groups, and those that add up values above 0, with Laplace noise or as the release
+/// that states δ.
+fn released(
+    measures: &[Measure],
+    payer: &Payer,
+    by_laplace: &dyn Fn(&Measure) -> bool,
+    subject: &UnitScope,
+) -> Vec<Released> {
+    let may_be = |(i, m): &(usize, &Measure)| {
+        m.filter.is_none() && (by_laplace(m) || *payer == Payer::Release(*i))
+    };
+    let of = |(measure, own): (usize, &Measure)| {
+        let compares = match own.input {
+            Input::Rows => Compares::Rows,
+            Input::Sum(_) => {
+                let least = u64::try_from(own.lo).ok().filter(|least| *least >= 1)?;
+                Compares::Values { least, most: u64::try_from(own.hi).ok()? }
+            }
+            Input::Values(_)
+            | Input::Units
+            | Input::Distinct(_)
+            | Input::Mean(_)
+            | Input::Moments(_)
+            | Input::Joint(_)
+            | Input::SumPerUnit(_)
+            | Input::MeanPerUnit(_)
+            | Input::Terms { .. }
+            | Input::Places { .. } => return None,
+        };
+        let limits = own.limits;
+        let groups = limits.l0.or(limits.total)?;
+        // A unit whose values are all NULL adds nothing.
+        let covers = compares == Compares::Rows && covers(own, groups, subject);
+        Some(Released { measure, compares, limits, groups, covers })
+    };
+    let mut rows = false;
+    let all = measures.iter().enumerate().filter(may_be).filter_map(of);
+    all.filter(|one| one.compares != Compares::Rows || !std::mem::replace(&mut rows, true))
+        .collect()
+}
+
+/// Whether a measure adds up or counts the values of this column.
+fn reads(measure: &Measure, own: usize) -> bool {
+    match measure.input {
+        Input::Sum(column)
+        | Input::Values(column)
+        | Input::Mean(column)
+        | Input::Moments(VarianceMoments { column, .. }) => column == own,
+        Input::Rows
+        | Input::Units
+        | Input::Distinct(_)
+        | Input::Joint(_)
+        | Input::SumPerUnit(_)
+        | Input::MeanPerUnit(_)
+        | Input::Terms { .. }
+        | Input::Places { .. } => false,
+    }
+}
+
+/// Whether so many groups are all in which a unit can have rows: nothing in the query leaves some of them out, or there are no
+/// more rows than groups.
+fn covers(measure: &Measure, groups: u64, subject: &UnitScope) -> bool {
+    let asked = &measure.clause.parameters;
+    let total = measure.limits.total.unwrap_or(u64::MAX);
+    asked.groups.is_none() && asked.total_rows.is_none()
+        || subject.max_rows().is_some_and(|rows| rows <= groups.min(total))
+}
+
+/// Whether a measure's integers are the numbers of units of the groups, with one row per unit in each.
+fn counts_units(measure: &Measure) -> bool {
+    let alone = measure.input == Input::Rows && measure.limits.per_partition == 1;
+    measure.filter.is_none() && (measure.input == Input::Units || alone)
+}
+
+/// Whether OPTIONS state the cost of a measure.
+fn is_of_options(measure: &Measure) -> bool {
+    measure.clause.mechanism == MechanismName::Default && measure.clause.grouping.is_some()
+}
+
+/// The one release that states δ, or the OPTIONS that do.
+fn payer(measures: &[Measure]) -> Result<Payer, Refusal> {
+    let names_delta = |m: &Measure| m.clause.parameters.delta.is_some();
+    let of_options = measures.iter().find(|m| is_of_options(m) && names_delta(m));
+    let mut marked =
+        measures.iter().enumerate().filter(|(_, m)| !is_of_options(m) && names_delta(m));
+    let grouping = of_options.and_then(|m| m.clause.grouping.clone());
+    match (grouping, marked.next(), marked.next()) {
+        (Some(grouping), None, _) => Ok(Payer::Options(grouping)),
+        (None, Some((i, _)), None) => Ok(Payer::Release(i)),
+        (_, Some((_, one)), _) => Err(Refusal::new(
+            Reason::Parameter,
+            "delta",
+            "the groups of one GROUP BY share one threshold, and several releases state a delta for it",
+            format!(
+                "delta in {} alone, LAPLACE without delta for the others, or two statements",
+                one.clause.text
+            ),
+        )),
+        (None, None, _) => Err(Refusal::new(
+            Reason::NoDelta,
+            "GROUP BY",
+            "groups that only the data know need a delta",
+            "LAPLACE(eps=1, delta=1e-6)",
+        )),
+    }
+}
