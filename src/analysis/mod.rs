@@ -62,6 +62,9 @@ pub(crate) use expr::interval_ends::{EndTold, EndWorth};
 pub use hierarchies::Hierarchy;
 pub use keys::public_keys::Keys;
 pub use keys::{KeySpace, MOST_KEYS};
+pub use measure::choice::{
+    CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows,
+};
 pub use measure::ladder_rungs::Ladder;
 pub use measure::sensitivity::{ContributionBounds, Sensitivity, of_sums, range_of_scores};
 pub use measure::unknown_partitions::{Compares, Payer, UnknownPartitions};
@@ -70,9 +73,6 @@ pub use measure::{JointMoments, VarianceMoments};
 pub use not_analyzed::{Fault, NoRange, NotAnalyzed};
 pub use outcome::{Analysis, Value, released_name, released_part};
 pub use private_aggregate::PrivateAggregate;
-pub use selection::choice::{
-    CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sharing, Sizes, SizesOfRows,
-};
 pub use selection::limits::MOST_TERMS;
 
 pub(crate) use measure::{approximate, ends_text, step};

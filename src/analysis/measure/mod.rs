@@ -7,16 +7,17 @@ use arrow::datatypes::DataType;
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive};
 
-use super::selection::choice::{CandidateSource, Choice};
 use crate::analysis::expr::facts::grid_unit;
 use crate::dialect::{Joint, MechanismName, Operand, ReleaseClause, Spread};
 use crate::grid::pairs::{Axis, Pairs};
 use crate::grid::{Grid, coarse_width};
 use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal};
+use choice::{CandidateSource, Choice};
 use ladder_rungs::Ladder;
 use sensitivity::{ContributionBounds, Sensitivity};
 
+pub(crate) mod choice;
 pub(crate) mod count_distinct;
 pub(crate) mod grid;
 pub(crate) mod input;

@@ -16,9 +16,6 @@ use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::candidates::{axis_values, listed_numbers, prior};
-use super::choice::{
-    CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sizes, SizesOfRows,
-};
 use crate::analysis::call::Call;
 use crate::analysis::expr::facts::{grid_unit, rational};
 use crate::analysis::expr::interval::Interval;
@@ -26,6 +23,9 @@ use crate::analysis::expr::shape::{Total, readable};
 use crate::analysis::expr::total;
 use crate::analysis::keys::MOST_KEYS;
 use crate::analysis::keys::candidate_keys::unit_of;
+use crate::analysis::measure::choice::{
+    CandidateAxis, CandidateSource, Choice, LineScore, Prices, Prior, Sizes, SizesOfRows,
+};
 use crate::analysis::measure::grid::{on_grid, too_large};
 use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::analysis::measure::measure_frame::{MeasureFrame, argument, remedy};

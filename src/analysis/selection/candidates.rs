@@ -14,7 +14,6 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-use super::choice::{CandidateAxis, Prior};
 use crate::analysis::call::lookup::Lookups;
 use crate::analysis::expr::domain::typed;
 use crate::analysis::expr::facts::Facts;
@@ -22,6 +21,7 @@ use crate::analysis::keys::candidate_keys::{
     NO_NUMBERS, bad_range, decimal_ticks, prior_table, too_many,
 };
 use crate::analysis::keys::listed_keys;
+use crate::analysis::measure::choice::{CandidateAxis, Prior};
 use crate::dialect::{CandidatesClause, Literal, SelectionClause};
 use crate::privacy::{Rational, parse_decimal};
 use crate::refusal::{Reason, Refusal};

@@ -6,6 +6,9 @@ use datafusion::logical_expr::Expr;
 
 use crate::analysis::call::Call;
 use crate::analysis::expr::facts::grid_unit;
+use crate::analysis::measure::choice::{
+    CandidateAxis, CandidateSource, Choice, Prior, Sizes, SizesOfRows,
+};
 use crate::analysis::measure::grid::too_large;
 use crate::analysis::measure::input::AggregateRead;
 use crate::analysis::measure::measure_frame::{MeasureFrame, argument_of};
@@ -15,9 +18,6 @@ use crate::analysis::measure::{Input, Measure, TermColumns};
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::analysis::selection::candidate_expr::{is_candidate, mentions};
 use crate::analysis::selection::candidates::{axis_values, prior};
-use crate::analysis::selection::choice::{
-    CandidateAxis, CandidateSource, Choice, Prior, Sizes, SizesOfRows,
-};
 use crate::analysis::selection::limits::{MOST_TERMS, log_uniform, rounds, shared, worthwhile};
 use crate::analysis::selection::oscillation::{Oscillation, Scored, oscillation};
 use crate::dialect::SelectionClause;

@@ -1,9 +1,9 @@
 //! The limits of a selection: its number of rounds, how selections share the cost, and which selections are refused.
 
 use crate::analysis::keys::MOST_KEYS;
+use crate::analysis::measure::choice::{Choice, Prior, Sharing, sharing};
 use crate::analysis::measure::measure_frame::MeasureFrame;
 use crate::analysis::measure::sensitivity::ContributionBounds;
-use crate::analysis::selection::choice::{Choice, Prior, Sharing, sharing};
 use crate::dialect::Selector;
 use crate::refusal::{Reason, Refusal};
 

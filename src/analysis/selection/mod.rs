@@ -13,6 +13,7 @@
 
 use datafusion::common::ScalarValue;
 
+use super::measure::choice::{CandidateSource, Choice, Prior};
 use super::measure::sensitivity::{ContributionBounds, of_sums, range_of_scores};
 use super::measure::{Input, Measure};
 use crate::analysis::call::Call;
@@ -27,13 +28,11 @@ use crate::analysis::selection::limits::{log_uniform, rounds, shared, worthwhile
 use crate::dialect::{SelectionClause, Selector};
 use crate::refusal::{Reason, Refusal};
 use candidates::prior;
-use choice::{CandidateSource, Choice, Prior};
 
 pub(crate) mod by_group;
 pub(crate) mod by_rank;
 pub(crate) mod candidate_expr;
 pub(crate) mod candidates;
-pub(crate) mod choice;
 pub(crate) mod each;
 pub(crate) mod limits;
 pub(crate) mod oscillation;

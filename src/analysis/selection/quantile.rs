@@ -12,11 +12,11 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use num_traits::{One, Signed, ToPrimitive};
 
 use super::by_rank::{ScoredAxis, line_choice, place_column};
-use super::choice::{CandidateAxis, LineScore};
 use crate::analysis::call::Call;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope};
 use crate::analysis::expr::shape::is_temporal;
 use crate::analysis::expr::total;
+use crate::analysis::measure::choice::{CandidateAxis, LineScore};
 use crate::analysis::measure::grid::{no_range, on_grid, per_row, too_large};
 use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::analysis::measure::measure_frame::{MeasureFrame, remedy};

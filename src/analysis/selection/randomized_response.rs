@@ -12,11 +12,11 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use super::candidates::listed;
-use super::choice::{CandidateSource, Choice, LineScore, Prior, Sharing};
 use crate::analysis::call::Call;
 use crate::analysis::call::input_columns::Group;
 use crate::analysis::expr::total;
 use crate::analysis::keys::known_keys;
+use crate::analysis::measure::choice::{CandidateSource, Choice, LineScore, Prior, Sharing};
 use crate::analysis::measure::input::AggregateRead;
 use crate::analysis::measure::measure_frame::MeasureFrame;
 use crate::analysis::measure::sensitivity::ContributionBounds;
