@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 
 mod answer;
 mod errors;
+mod open_vault;
 mod running;
 mod session;
 mod tables;

@@ -7,30 +7,30 @@ use std::sync::Arc;
 use hushql::{Error, Output, Value};
 use pyo3::prelude::*;
 
+use crate::open_vault::OpenVault;
 use crate::running::{Done, Given, Running, Task, blocking};
 use crate::told::{self, AccuracyParts, CostParts, SpendParts};
-use crate::vault::House;
 
 /// The session of an analyst or of the owner.
 #[pyclass(frozen, module = "hushql._hushql")]
 pub(crate) struct Session {
-    house: Arc<House>,
+    vault: Arc<OpenVault>,
     number: u64,
 }
 
 impl Session {
-    pub(crate) fn new(house: Arc<House>, number: u64) -> Self {
-        Self { house, number }
+    pub(crate) fn new(vault: Arc<OpenVault>, number: u64) -> Self {
+        Self { vault, number }
     }
 
     fn get(&self, py: Python<'_>) -> PyResult<hushql::Session> {
-        self.house.session(py, self.number)
+        self.vault.session(py, self.number)
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.house.forget(self.number);
+        self.vault.forget(self.number);
     }
 }
 

@@ -3,75 +3,23 @@
 //! In: a path, or nothing for the built-in tables. Out: sessions. A vault can be closed: then its sessions are closed too, and the
 //! file is free once what runs has ended. It belongs to the process that opened it.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hushql::{Engine, Error, ExternalTable};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::answer::Answer;
+use crate::open_vault::OpenVault;
 use crate::running::{Task, blocking};
 use crate::session::Session;
-use crate::{errors, tables};
-
-/// What an open vault consists of.
-#[derive(Default)]
-struct Open {
-    engine: Option<Engine>,
-    sessions: HashMap<u64, hushql::Session>,
-    next: u64,
-}
-
-/// A vault, as its sessions share it.
-pub(crate) struct House {
-    open: Mutex<Open>,
-    process: u32,
-}
-
-impl House {
-    /// Looks at what is open, in the process that opened it. The lock is held with the GIL only.
-    fn with<T>(&self, py: Python<'_>, look: impl FnOnce(&mut Open) -> Option<T>) -> PyResult<T> {
-        if std::process::id() != self.process {
-            let message = "the vault was opened in another process, and does not survive a fork: open it in this one";
-            return Err(errors::of_kind(py, "closed", message));
-        }
-        let looked = look(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner));
-        looked.ok_or_else(|| errors::of_kind(py, "closed", "the vault is closed"))
-    }
-
-    fn engine(&self, py: Python<'_>) -> PyResult<Engine> {
-        self.with(py, |open| open.engine.clone())
-    }
-
-    /// The session of this number.
-    pub(crate) fn session(&self, py: Python<'_>, number: u64) -> PyResult<hushql::Session> {
-        self.with(py, |open| open.sessions.get(&number).cloned())
-    }
-
-    /// Forgets a session.
-    pub(crate) fn forget(&self, number: u64) {
-        if std::process::id() == self.process {
-            self.open.lock().unwrap_or_else(PoisonError::into_inner).sessions.remove(&number);
-        }
-    }
-}
-
-impl Drop for House {
-    /// In a child of a fork, the connection to the file is the parent's: to close it there could end a transaction of the parent.
-    fn drop(&mut self) {
-        if std::process::id() != self.process {
-            let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
-            std::mem::forget(std::mem::take(open));
-        }
-    }
-}
+use crate::tables;
 
 /// A vault that is open.
 #[pyclass(frozen, module = "hushql._hushql")]
 pub(crate) struct Vault {
-    house: Arc<House>,
+    vault: Arc<OpenVault>,
 }
 
 impl Vault {
@@ -79,19 +27,12 @@ impl Vault {
         py: Python<'_>,
         open: impl FnOnce() -> Result<Engine, Error> + Send + 'static,
     ) -> PyResult<Self> {
-        let engine = Some(blocking(py, open)?);
-        let open = Mutex::new(Open { engine, ..Open::default() });
-        Ok(Self { house: Arc::new(House { open, process: std::process::id() }) })
+        Ok(Self { vault: Arc::new(OpenVault::new(blocking(py, open)?)) })
     }
 
     fn entered(&self, py: Python<'_>, session: hushql::Session) -> PyResult<Session> {
-        let number = self.house.with(py, |open| {
-            open.engine.as_ref()?;
-            open.next += 1;
-            open.sessions.insert(open.next, session);
-            Some(open.next)
-        })?;
-        Ok(Session::new(Arc::clone(&self.house), number))
+        let number = self.vault.add(py, session)?;
+        Ok(Session::new(Arc::clone(&self.vault), number))
     }
 }
 
@@ -130,18 +71,18 @@ impl Vault {
     }
 
     fn owner(&self, py: Python<'_>) -> PyResult<Session> {
-        let session = self.house.engine(py)?.owner();
+        let session = self.vault.engine(py)?.owner();
         self.entered(py, session)
     }
 
     fn analyst(&self, py: Python<'_>, name: String) -> PyResult<Session> {
-        let engine = self.house.engine(py)?;
+        let engine = self.vault.engine(py)?;
         let session = blocking(py, move || engine.analyst(&name))?;
         self.entered(py, session)
     }
 
     fn register(&self, py: Python<'_>, name: String, data: &Bound<'_, PyAny>) -> PyResult<()> {
-        let engine = self.house.engine(py)?;
+        let engine = self.vault.engine(py)?;
         let (schema, batches) = tables::copied(py, data)?;
         blocking(py, move || engine.register_batches(&name, schema, batches))
     }
@@ -164,31 +105,26 @@ impl Vault {
                 return Err(PyValueError::new_err(message));
             }
         };
-        let owner = self.house.engine(py)?.owner();
+        let owner = self.vault.engine(py)?.owner();
         Task::start(py, async move { owner.declare(table).await })?.wait(py)
     }
 
     fn dump(&self, py: Python<'_>) -> PyResult<String> {
-        let engine = self.house.engine(py)?;
+        let engine = self.vault.engine(py)?;
         blocking(py, move || engine.dump())
     }
 
     fn doctor(&self, py: Python<'_>) -> PyResult<Answer> {
-        let engine = self.house.engine(py)?;
+        let engine = self.vault.engine(py)?;
         blocking(py, move || engine.doctor()).map(Answer::new)
     }
 
     /// Closes the vault and its sessions; a second time, it does nothing.
     fn close(&self, py: Python<'_>) {
-        if std::process::id() == self.house.process {
-            let open = std::mem::take(
-                &mut *self.house.open.lock().unwrap_or_else(PoisonError::into_inner),
-            );
-            py.detach(move || drop(open));
-        }
+        self.vault.close(py);
     }
 
     fn is_open(&self, py: Python<'_>) -> bool {
-        self.house.engine(py).is_ok()
+        self.vault.engine(py).is_ok()
     }
 }
