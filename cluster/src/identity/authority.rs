@@ -14,8 +14,9 @@ use rcgen::{
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::SectionKind;
 
+use super::certificate::{Identity, invalid};
 use super::signed::Signer;
-use super::{DriverKeys, Identity, WorkerKeys, invalid, pem};
+use super::{DriverKeys, WorkerKeys, pem};
 
 /// The name of the driver's certificate.
 pub(super) const DRIVER: &str = "driver";

@@ -14,7 +14,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::authority::{Authority, DRIVER};
-use super::{DriverKeys, invalid, pem};
+use super::certificate::invalid;
+use super::{DriverKeys, pem};
 
 /// The file of the authority.
 const AUTHORITY: &str = "authority.pem";

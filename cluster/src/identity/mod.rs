@@ -11,6 +11,7 @@
 //! ```
 
 mod authority;
+mod certificate;
 mod enrol;
 mod pem;
 pub(crate) mod signed;
@@ -19,30 +20,17 @@ mod tls;
 pub use enrol::{Enrolled, enrol};
 
 pub(crate) use authority::Authority;
+pub(crate) use certificate::Identity;
 pub(crate) use enrol::drivers;
 pub(crate) use signed::{Checker, Signer};
 pub(crate) use tls::{accepting, connecting, is_named};
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 
 use rustls::pki_types::pem::SectionKind;
 
-/// A certificate with its key, and the certificate of the authority that signed it, in DER.
-#[derive(Clone)]
-pub(crate) struct Identity {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
-    authority: Vec<u8>,
-}
-
-/// The key is left out.
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").finish_non_exhaustive()
-    }
-}
+use certificate::invalid;
 
 /// What the driver has.
 #[derive(Debug, Clone)]
@@ -56,10 +44,6 @@ pub(crate) struct DriverKeys {
 pub struct WorkerKeys {
     pub(crate) identity: Identity,
     pub(crate) driver: Vec<u8>,
-}
-
-fn invalid(problem: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
 impl DriverKeys {

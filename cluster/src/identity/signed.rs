@@ -18,7 +18,8 @@ use hushql::sampler::QueryRng;
 use ring::rand::SystemRandom;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
-use super::{Identity, invalid, is_named};
+use super::certificate::{Identity, invalid};
+use super::tls::is_named;
 
 /// The header with the signature.
 pub(crate) const SIGNED: &str = "hushql-signed";

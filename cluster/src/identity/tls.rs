@@ -12,7 +12,7 @@ use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-use super::Identity;
+use super::certificate::Identity;
 
 /// The protocol inside, which both ends name.
 const H2: &[u8] = b"h2";
