@@ -117,7 +117,8 @@ impl Bound {
 /// [`BindError`] for an unknown name, or for types that do not fit together; a refusal of comparisons that would not mean
 /// what they say.
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> {
-    let QueryStatement { mut tree, releases, range_of: _, null_values, headings: _ } = query;
+    let QueryStatement { mut tree, releases, range_of: _, null_values, headings: _, text: _ } =
+        query;
     with_decimals(&mut tree);
     let numbered = Numbered::new(tree);
     let context = Context::new(sources, &releases, null_values, numbered.joins());

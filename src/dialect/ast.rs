@@ -66,6 +66,25 @@ pub enum Statement {
     Show(Show),
 }
 
+impl Statement {
+    /// The same statement, whose query carries the text of it.
+    pub(super) fn with_text(mut self, text: &str) -> Self {
+        let query = match &mut self {
+            Self::Query(query) | Self::Explain(query) => Some(query),
+            Self::ExplainPrivacy { query, .. } => query.as_mut().ok(),
+            Self::Copy { query, .. } | Self::CreateReleaseTable { query, .. } => Some(&mut **query),
+            Self::CreateSyntheticTable(statement) | Self::ExplainSynthetic { statement, .. } => {
+                Some(&mut statement.query)
+            }
+            Self::ReleaseTable(_) | Self::Declare(_) | Self::Show(_) => None,
+        };
+        if let Some(query) = query {
+            query.text = text.trim().to_owned();
+        }
+        self
+    }
+}
+
 /// The format of an explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExplainFormat {
@@ -89,6 +108,8 @@ pub struct QueryStatement {
     pub null_values: bool,
     /// How the columns without a name of their own were written, if every column is listed.
     pub(crate) headings: Vec<Option<String>>,
+    /// How the statement was written that the query is or belongs to, with the values of its parameters; the ledger keeps it.
+    pub(crate) text: String,
 }
 
 /// `CREATE SYNTHETIC TABLE [IF NOT EXISTS] name [WITH (…)] AS METHOD(…) query`.

@@ -36,7 +36,14 @@ pub(crate) fn query(
     let (tree, clauses) = lowered_tree(tree, dialect)?;
     let null_values = dialect.values.contains(&Value::Null);
     let Clauses { releases, .. } = clauses;
-    Ok(QueryStatement { tree, releases, range_of: None, null_values, headings })
+    Ok(QueryStatement {
+        tree,
+        releases,
+        range_of: None,
+        null_values,
+        headings,
+        text: String::new(),
+    })
 }
 
 /// A query as plain SQL, and the dialect's own clauses in it.

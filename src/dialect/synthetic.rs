@@ -116,7 +116,14 @@ pub(super) fn created(
     }
     let null_values = dialect.values.contains(&Value::Null);
     let (releases, headings) = (Vec::new(), Vec::new());
-    let query = QueryStatement { tree, releases, range_of: None, null_values, headings };
+    let query = QueryStatement {
+        tree,
+        releases,
+        range_of: None,
+        null_values,
+        headings,
+        text: String::new(),
+    };
     let name_of = |found: &str| {
         Refusal::new(
             Reason::Clause,

@@ -35,12 +35,11 @@ impl Session {
         &self,
         query: QueryStatement,
         (path, format): (&str, CopyFormat),
-        text: &str,
         clock: &Clock,
     ) -> Result<Answer, Error> {
         let target = self.target(path, "COPY (query) TO 'answer.csv'")?;
         self.fits(&query, format, clock).await?;
-        let (head, batches) = self.answer(query, text, None, clock).await?.into_parts();
+        let (head, batches) = self.answer(query, None, clock).await?.into_parts();
         let charged = if head.receipt.is_some() { ", and is charged" } else { "" };
         let written = target.write(&head.schema, &batches, format);
         written.map_err(|error| unwritten(path, charged, error))?;

@@ -17,11 +17,10 @@ impl Session {
     pub(super) fn explained(
         &self,
         query: &QueryStatement,
-        text: &str,
         state: &SessionState,
     ) -> Result<Explanation, Error> {
         let explained = Attempts::at(|| self.explanation(&self.due(query.clone(), state)?));
-        match explained.map_err(|error| self.advised(error, text, state)) {
+        match explained.map_err(|error| self.advised(error, &query.text, state)) {
             Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
             explained => explained,
         }

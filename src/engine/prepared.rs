@@ -44,8 +44,6 @@ use crate::refusal::{Reason, Refusal};
 pub struct PreparedQuery {
     session: Session,
     query: QueryStatement,
-    /// As the ledger keeps it: how the query was written, and the values of its parameters.
-    text: String,
     accuracy: Vec<Accuracy>,
     explanation: Explanation,
     quoted: Quote,
@@ -105,11 +103,6 @@ impl PreparedQuery {
         &self.explanation
     }
 
-    /// What an execution runs: the query, its text for the ledger, and what was quoted.
-    fn charged_as(&self) -> (QueryStatement, &str, &Quote) {
-        (self.query.clone(), &self.text, &self.quoted)
-    }
-
     /// Charges the query and answers it; each execution is charged, and draws noise of its own.
     ///
     /// The query is planned again with the declarations of now. Where these change its columns, its cost, its mechanisms and
@@ -128,8 +121,7 @@ impl PreparedQuery {
     /// As [`Session::query`], and [`Error::Catalog`] where the query is no longer what was quoted.
     pub async fn execute(&self) -> Result<Answer, Error> {
         let (session, clock) = (&self.session, self.session.clock());
-        let (query, text, quoted) = self.charged_as();
-        let answer = Box::pin(session.answer(query, text, Some(quoted), &clock));
+        let answer = Box::pin(session.answer(self.query.clone(), Some(&self.quoted), &clock));
         session.told(guard::poll(answer).await.unwrap_or(Err(Error::Internal)))
     }
 
@@ -148,8 +140,8 @@ impl PreparedQuery {
     /// As [`PreparedQuery::execute`]; later ones come from the stream.
     pub async fn stream(&self) -> Result<AnswerStream, Error> {
         let (session, clock) = (&self.session, self.session.clock());
-        let (query, text, quoted) = self.charged_as();
-        let begun = guard::poll(Box::pin(session.begin(query, text, Some(quoted), clock)));
+        let begun = Box::pin(session.begin(self.query.clone(), Some(&self.quoted), clock));
+        let begun = guard::poll(begun);
         session.told(begun.await.unwrap_or(Err(Error::Internal)))
     }
 }
@@ -204,12 +196,12 @@ impl Session {
         let clock = self.clock();
         let size = self.inner.resources.statement;
         let parsed = guard::run(|| Ok(parse_with(sql, &size, values)?))?;
-        let Statement::Query(query) = parsed else { return Err(not_a_query().into()) };
+        let Statement::Query(mut query) = parsed else { return Err(not_a_query().into()) };
         if query.range_of.is_some() && !values.is_empty() {
             let message = "this statement takes no parameters";
             return Err(Refusal::new(Reason::Parameter, "$1", message, "no values").into());
         }
-        let text = recorded(sql, values)?;
+        query.text = recorded(sql, values)?;
         let (session, state) = (self.clone(), self.state(&clock));
         clock.blocking(move || {
             // This thread waits for nothing else, so planning has a runtime of its own.
@@ -221,7 +213,7 @@ impl Session {
                 Some(_) => Vec::new(),
                 None => predicted(planned.release(), &quoted.schema),
             };
-            Ok(PreparedQuery { session, query, text, accuracy, explanation, quoted })
+            Ok(PreparedQuery { session, query, accuracy, explanation, quoted })
         })
     }
 }

@@ -133,34 +133,31 @@ impl Session {
     async fn paid(
         &self,
         query: QueryStatement,
-        text: &str,
         quoted: Option<&Quote>,
         clock: &Clock,
         state: &SessionState,
     ) -> Result<Paid, Error> {
-        let (session, planning) = (self.clone(), state.clone());
+        let (session, planning, text) = (self.clone(), state.clone(), query.text.clone());
         let runtime = Handle::try_current().ok();
         let ready = clock.aside(move || session.ready(query, &planning, runtime)).await?;
         clock.check()?;
         self.charge(ready, text, quoted).await
     }
 
-    /// Stages 2 to 6, again where the declarations change in between. `text` is how the query was written, `quoted` what its
-    /// asker was quoted, if anything was.
+    /// Stages 2 to 6, again where the declarations change in between. `quoted` is what the asker was quoted, if anything was.
     async fn charged(
         &self,
         query: QueryStatement,
-        text: &str,
         quoted: Option<&Quote>,
         clock: &Clock,
         state: &SessionState,
     ) -> Result<Paid, Error> {
         let mut attempts = Attempts::default();
         loop {
-            let paid = self.paid(query.clone(), text, quoted, clock, state).await;
+            let paid = self.paid(query.clone(), quoted, clock, state).await;
             if attempts.are_over(&paid) {
                 let Err(error) = paid else { return paid };
-                let (session, state, text) = (self.clone(), state.clone(), text.to_owned());
+                let (session, state, text) = (self.clone(), state.clone(), query.text);
                 let advised = clock.aside(move || Ok(session.advised(error, &text, &state)));
                 return Err(advised.await.unwrap_or_else(|error| error));
             }
@@ -175,15 +172,14 @@ impl Session {
     pub(super) async fn answer(
         &self,
         query: QueryStatement,
-        text: &str,
         quoted: Option<&Quote>,
         clock: &Clock,
     ) -> Result<Answer, Error> {
-        if let Some(answer) = self.repeated(&query, text, quoted).await {
+        if let Some(answer) = self.repeated(&query, quoted).await {
             return Ok(answer);
         }
         let state = self.state(clock);
-        let paid = self.charged(query.clone(), text, quoted, clock, &state).await?;
+        let paid = self.charged(query.clone(), quoted, clock, &state).await?;
         let followed = self.followed(&paid, &query);
         let read = paid.read_as_public();
         let answered = async { self.run_plans(paid, &state).await?.answer().await };
@@ -192,7 +188,7 @@ impl Session {
         self.still_public(&read)?;
         let answer = answer?;
         if let Some(followed) = followed {
-            self.keep_answer(followed, &answer, text).await;
+            self.keep_answer(followed, &answer).await;
         }
         Ok(answer)
     }
@@ -205,12 +201,11 @@ impl Session {
     pub(super) async fn begin(
         &self,
         query: QueryStatement,
-        text: &str,
         quoted: Option<&Quote>,
         clock: Clock,
     ) -> Result<AnswerStream, Error> {
         let state = self.state(&clock);
-        let paid = self.charged(query, text, quoted, &clock, &state).await?;
+        let paid = self.charged(query, quoted, &clock, &state).await?;
         let read = Arc::new(paid.read_as_public());
         let begun = async {
             let ran = self.run_plans(paid, &state).await?;

@@ -256,7 +256,6 @@ impl Session {
         &self,
         (name, if_not_exists): (String, bool),
         query: QueryStatement,
-        text: &str,
         clock: &Clock,
     ) -> Result<Output, Error> {
         if if_not_exists && self.inner.seen(&name, &self.analyst)?.is_some() {
@@ -268,8 +267,9 @@ impl Session {
         self.is_no_views(&name)?;
         self.inner.vault.may_store(&name, &self.analyst)?;
         self.fits_vault(&query, clock).await?;
-        let answer = self.answer(query, text, None, clock).await?;
-        let new = match self.new_answer(&name, text, &answer) {
+        let text = query.text.clone();
+        let answer = self.answer(query, None, clock).await?;
+        let new = match self.new_answer(&name, &text, &answer) {
             Ok(Some(new)) => new,
             Ok(None) => {
                 let most = MOST_BYTES_OF_ONE >> 20;

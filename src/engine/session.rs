@@ -104,7 +104,7 @@ impl Session {
             return Err(not_a_query().into());
         };
         self.told(
-            guard::poll(Box::pin(self.answer(query, sql, None, &clock)))
+            guard::poll(Box::pin(self.answer(query, None, &clock)))
                 .await
                 .unwrap_or(Err(Error::Internal)),
         )
@@ -126,7 +126,7 @@ impl Session {
     pub async fn execute(&self, statement: &str) -> Result<Output, Error> {
         let clock = self.clock();
         let parsed = self.parse(statement)?;
-        let run = guard::poll(Box::pin(self.run(parsed, statement, &clock)));
+        let run = guard::poll(Box::pin(self.run(parsed, &clock)));
         self.told(run.await.unwrap_or(Err(Error::Internal)))
     }
 
@@ -151,7 +151,7 @@ impl Session {
     pub async fn declare(&self, declaration: impl Into<Declaration>) -> Result<String, Error> {
         let clock = self.clock();
         let parsed = self.told(declaration.into().into_parsed())?;
-        let run = guard::poll(Box::pin(self.run(Statement::Declare(Box::new(parsed)), "", &clock)));
+        let run = guard::poll(Box::pin(self.run(Statement::Declare(Box::new(parsed)), &clock)));
         match self.told(run.await.unwrap_or(Err(Error::Internal)))? {
             Output::Done(sentence) => Ok(sentence),
             _ => Err(Error::Internal),
@@ -168,20 +168,16 @@ impl Session {
         self.inner.resources.clock()
     }
 
-    async fn run(&self, statement: Statement, text: &str, clock: &Clock) -> Result<Output, Error> {
+    async fn run(&self, statement: Statement, clock: &Clock) -> Result<Output, Error> {
         match statement {
-            Statement::Query(query) => {
-                self.answer(query, text, None, clock).await.map(Output::Answer)
-            }
+            Statement::Query(query) => self.answer(query, None, clock).await.map(Output::Answer),
             Statement::Copy { query, path, format } => {
-                self.copied(*query, (&path, format), text, clock).await.map(Output::Answer)
+                self.copied(*query, (&path, format), clock).await.map(Output::Answer)
             }
             Statement::CreateReleaseTable { name, if_not_exists, query } => {
-                self.kept((name, if_not_exists), *query, text, clock).await
+                self.kept((name, if_not_exists), *query, clock).await
             }
-            Statement::CreateSyntheticTable(statement) => {
-                self.synthesized(&statement, text, clock).await
-            }
+            Statement::CreateSyntheticTable(statement) => self.synthesized(&statement, clock).await,
             Statement::ExplainSynthetic { statement, format } => {
                 let (session, state) = (self.clone(), self.state(clock));
                 let explained = move || session.explained_rows(&statement, &state);
@@ -196,7 +192,7 @@ impl Session {
                 let explanation = match query {
                     Ok(query) => {
                         let (session, state) = (self.clone(), self.state(clock));
-                        clock.aside(move || session.explained(&query, "", &state)).await?
+                        clock.aside(move || session.explained(&query, &state)).await?
                     }
                     Err(refusal) => Explanation::of_refusal(&refusal),
                 };
@@ -253,8 +249,7 @@ impl Session {
         match self.parse(query) {
             Ok(Statement::Query(asked)) => {
                 let (session, state) = (self.clone(), self.state(&clock));
-                let text = query.to_owned();
-                self.told(clock.blocking(move || session.explained(&asked, &text, &state)))
+                self.told(clock.blocking(move || session.explained(&asked, &state)))
             }
             Ok(Statement::CreateSyntheticTable(statement)) => {
                 let (session, state) = (self.clone(), self.state(&clock));

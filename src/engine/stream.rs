@@ -164,7 +164,7 @@ impl Session {
         let Statement::Query(query) = self.parse(sql)? else {
             return Err(not_a_query().into());
         };
-        let begun = guard::poll(Box::pin(self.begin(query, sql, None, clock)));
+        let begun = guard::poll(Box::pin(self.begin(query, None, clock)));
         self.told(begun.await.unwrap_or(Err(Error::Internal)))
     }
 }

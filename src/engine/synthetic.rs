@@ -34,7 +34,6 @@ impl Session {
     pub(super) async fn synthesized(
         &self,
         statement: &SyntheticStatement,
-        text: &str,
         clock: &Clock,
     ) -> Result<Output, Error> {
         let name = &statement.name;
@@ -48,11 +47,11 @@ impl Session {
         self.inner.vault.may_store(name, &self.analyst)?;
         let state = self.state(clock);
         self.fits_columns(statement, clock, &state).await?;
-        let paid = Box::pin(self.paid_rows(statement, text, clock, &state)).await?;
+        let paid = Box::pin(self.paid_rows(statement, clock, &state)).await?;
         let shown = self.watched.rounds();
         let progress = move |progress| shown.is_at(progress);
         let made = Box::pin(self.made_rows(paid, clock, &state, progress)).await?;
-        let (new, answer) = self.to_store(name, text, made)?;
+        let (new, answer) = self.to_store(name, &statement.query.text, made)?;
         let Some(new) = new else {
             let note = format!(
                 "{name} was not stored: its rows cannot be written; they are charged, and shown instead"

@@ -119,7 +119,8 @@ impl Repeats {
     }
 
     /// Keeps an answer; one that is too large is not kept.
-    pub(crate) fn keep(&self, analyst: &str, text: &str, repeat: Repeat) {
+    pub(crate) fn keep(&self, analyst: &str, repeat: Repeat) {
+        let text = repeat.query.text.clone();
         // A statement in syntax takes several times its text.
         let bytes = repeat.bytes().saturating_add(text.len().saturating_mul(16));
         if bytes > MOST_BYTES_OF_ONE {
@@ -130,7 +131,7 @@ impl Repeats {
             *kept = Kepts::default();
         }
         kept.1 = kept.1.saturating_add(bytes);
-        kept.0.insert((analyst.to_owned(), text.to_owned()), Arc::new(repeat));
+        kept.0.insert((analyst.to_owned(), text), Arc::new(repeat));
     }
 
     /// Forgets what is kept for this text of this analyst.

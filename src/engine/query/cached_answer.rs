@@ -52,23 +52,22 @@ impl Session {
     pub(super) async fn repeated(
         &self,
         query: &QueryStatement,
-        text: &str,
         quoted: Option<&Quote>,
     ) -> Option<Answer> {
-        let repeat = self.inner.repeats.of(&self.analyst, text.trim())?;
+        let repeat = self.inner.repeats.of(&self.analyst, &query.text)?;
         let is_quoted = quoted.is_none_or(|quoted| quoted.schema == repeat.answer.schema());
         if repeat.query != *query || !is_quoted {
             return None;
         }
         let (known, inner) = (Arc::clone(&repeat), Arc::clone(&self.inner));
-        let (analyst, statement) = (self.analyst.clone(), text.trim().to_owned());
+        let (analyst, statement) = (self.analyst.clone(), query.text.clone());
         let look = move |vault: &Vault| as_before(&known, &inner, vault, &analyst, &statement);
         let was_seen = repeat.seen.is(self.inner.vault.moment());
         if !is_unchanged(&repeat, &self.inner, &self.analyst)
             && !at_vault(&self.inner.vault, look).await.unwrap_or(false)
         {
             // Whatever is wrong, planning it says so.
-            self.inner.repeats.forget(&self.analyst, text.trim());
+            self.inner.repeats.forget(&self.analyst, &query.text);
             return None;
         }
         #[cfg(test)]
@@ -109,7 +108,7 @@ impl Session {
     }
 
     /// Keeps an answer for the next time.
-    pub(super) async fn keep_answer(&self, followed: Followed, answer: &Answer, text: &str) {
+    pub(super) async fn keep_answer(&self, followed: Followed, answer: &Answer) {
         let Followed { query, open, tables, contents: before, asked, charges, catalog } = followed;
         // A public table that changed meanwhile may be in the answer as it was, or as it is.
         if !answer.receipt().is_some_and(|receipt| receipt.is_replayed)
@@ -145,7 +144,7 @@ impl Session {
                 seen,
                 left,
             };
-            self.inner.repeats.keep(&self.analyst, text.trim(), repeat);
+            self.inner.repeats.keep(&self.analyst, repeat);
         }
     }
 }

@@ -41,14 +41,14 @@ impl Paid {
 }
 
 impl Session {
-    /// Charges a query if its cost and entries are the ones that were `quoted`. `text` is its original text, for the ledger.
+    /// Charges a query if its cost and entries are the ones that were `quoted`. `text` is how it was written, for the ledger.
     ///
     /// # Errors
     /// The vault's own. One of them: the declarations differ from those that the query was planned with.
     pub(crate) async fn charge(
         &self,
         ready: Ready,
-        text: &str,
+        text: String,
         quoted: Option<&Quote>,
     ) -> Result<Paid, Error> {
         if quoted.is_some_and(|quoted| !ready.keeps(quoted)) {
@@ -58,7 +58,6 @@ impl Session {
         }
         let (due, prepared) = ready.into_parts();
         let (planned, request, to_keep) = due.into_parts();
-        let text = text.trim().to_owned();
         // Written down before the charge: if the declarations change in between, both happen again, and nothing is paid twice.
         let replayed = planned.release().replayed_charges();
         if !replayed.is_empty() {

@@ -255,17 +255,16 @@ impl Session {
         Ok(ReadyRows { due, prepared })
     }
 
-    /// Stages 2 to 6, again where the declarations change in between. `text` is how the statement was written.
+    /// Stages 2 to 6, again where the declarations change in between.
     pub(crate) async fn paid_rows(
         &self,
         statement: &SyntheticStatement,
-        text: &str,
         clock: &Clock,
         state: &SessionState,
     ) -> Result<PaidRows, Error> {
         let mut attempts = Attempts::default();
         loop {
-            let paid = self.paid_rows_once(statement, text, clock, state).await;
+            let paid = self.paid_rows_once(statement, clock, state).await;
             if attempts.are_over(&paid) {
                 return paid;
             }
@@ -275,7 +274,6 @@ impl Session {
     async fn paid_rows_once(
         &self,
         statement: &SyntheticStatement,
-        text: &str,
         clock: &Clock,
         state: &SessionState,
     ) -> Result<PaidRows, Error> {
@@ -286,7 +284,7 @@ impl Session {
         let ReadyRows { due, prepared } = ready;
         let (most_rows, memory) = (due.most_rows(), due.memory());
         let DueRows { release, declared, request, cost: _ } = due;
-        let text = text.trim().to_owned();
+        let text = statement.query.text.clone();
         let request = ChargeRequest { statement: text.clone(), ..request };
         let charge = at_vault(&self.inner.vault, move |vault| vault.charge(&request)).await?;
         Ok(PaidRows { release, declared, prepared, charge, text, most_rows, memory })

@@ -69,7 +69,7 @@ async fn counted(engine: &Engine, sql: &str) -> (SyntheticRelease, Vec<Vec<i64>>
     };
     let clock = session.clock();
     let state = session.state(&clock);
-    let paid = session.paid_rows(&statement, sql, &clock, &state).await;
+    let paid = session.paid_rows(&statement, &clock, &state).await;
     let PaidRows { release, prepared, charge, .. } =
         paid.unwrap_or_else(|error| panic!("{sql}: {error}"));
     // Rows of units are bounded, whatever there is below.
