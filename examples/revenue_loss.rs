@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The same candidates and bids by hand: the built-in bidders are made up, so their losses may be shown.
     let decimal = |text| parse_decimal(text).ok_or("no decimal");
     let (least, most) = (decimal("0.01")?, decimal("5")?);
-    let prices = hushql::ticks::Ticks::decimal(&least, &most, &least).ok_or("no prices")?;
+    let prices = hushql::Ticks::decimal(&least, &most, &least).ok_or("no prices")?;
     let bids = hushql::demo::bids()?;
     let bids = bids.column_by_name("bid").ok_or("bids has no bid")?.as_primitive::<Float64Type>();
     let places: Vec<(u64, i128)> =

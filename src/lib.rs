@@ -1,8 +1,9 @@
 //! HushQL answers SQL questions about people without telling on anyone.
 //!
-//! An analyst writes SQL in an extended dialect; the engine derives by itself how much one person can change
-//! the answer, runs the query on Apache DataFusion with a privatizing final operator, charges a durable
-//! budget, and returns a differentially private answer together with how accurate it is.
+//! An analyst writes SQL in an extended dialect; the engine derives by itself how much one person
+//! can change the answer, runs the query on Apache DataFusion with a privatizing final operator,
+//! charges a durable budget, and returns a differentially private answer together with how accurate
+//! it is.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
@@ -17,17 +18,19 @@
 //!
 //! # What is guaranteed
 //!
-//! Everything a session sees (answers, refusals, error texts, schemas, explanations, costs, what is left) is
-//! (ε, δ)-differentially private under adding or removing one privacy unit from all tables that lead to it,
-//! with ε and δ no larger than what the ledger shows as spent; budgets in ρ count zero-concentrated differential privacy
-//! in the same way, and `ACCOUNTANT ZCDP` keeps a declared (ε, δ) by it. Not covered: who reads the data files or the
-//! memory of the process, who puts an old vault file back, and timing.
+//! Everything a session sees (answers, refusals, error texts, schemas, explanations, costs, what is
+//! left) is (ε, δ)-differentially private under adding or removing one privacy unit from all tables
+//! that lead to it, with ε and δ no larger than what the ledger shows as spent; budgets in ρ count
+//! zero-concentrated differential privacy in the same way, and `ACCOUNTANT ZCDP` keeps a declared
+//! (ε, δ) by it. Not covered: who reads the data files or the memory of the process, who puts an
+//! old vault file back, and timing.
 //!
 //! # People in several tables
 //!
-//! A unit is a row, a column's value, or what a chain of declared links leads to. Rows of all tables that lead to one
-//! person are added and removed together, share their budgets, and are joined with each other and with public tables;
-//! what could tie one person's rows to another's is refused.
+//! A unit is a row, a column's value, or what a chain of declared links leads to. Rows of all
+//! tables that lead to one person are added and removed together, share their budgets, and are
+//! joined with each other and with public tables; what could tie one person's rows to another's is
+//! refused.
 //!
 //! ```text
 //! ALTER TABLE customers SET PRIVACY UNIT (id) UNIQUE
@@ -47,88 +50,37 @@
 //! | ask for many rows | [`Session::stream`], [`PreparedQuery::stream`]; the [`AnswerStream`] gives them batch by batch |
 //! | handle errors | [`Error::code`], [`Error::kind`], [`Error::hint`], [`Refusal`] |
 //!
-//! # Life of a query
+//! # What else is here
 //!
-//! | stage | from → to | module |
-//! |---|---|---|
-//! | 1 parse | text → `Statement` | `dialect` |
-//! | 2 bind | → `Bound`: names and types resolved, views in their places, each release one aggregate | `bind` |
-//! | 3 analyze | → `Analysis`: private aggregates, sensitivity, enforced plans | `analysis` |
-//! | 4 choose | → `Release`: mechanisms, cost, accuracy | `release` |
-//! | 5 prepare | → `Prepared`: verified physical plans, nothing opened yet | `exec` |
-//! | 6 charge | → `Charge`: durable, the only proof of payment | `ledger` |
-//! | 7 run | → rows, through the privatizing operator | `exec` |
-//! | 8 answer | → [`Answer`]: rows, accuracy, receipt | `answer` |
+//! [`mechanism`], [`sampler`] and [`privacy`] are the mathematics, to draw by yourself; [`demo`]
+//! makes the built-in tables. [`arrow`] and [`datafusion`] are the versions that tables and answers
+//! are made of.
+//!
+//! # Features
+//!
+//! | feature | brings |
+//! |---|---|
+//! | `cli` (default) | the program `hushql` |
+//! | `serve` (default) | `hushql serve`, for clients of PostgreSQL |
+//! | `objects` | tables in object stores |
+//! | `postgres` | tables of PostgreSQL servers |
+//!
+//! A program that embeds the engine says `default-features = false`, and builds neither a shell nor
+//! TLS.
 
 #![forbid(unsafe_code)]
 
-// Hidden modules are not part of the API, and change without notice. They are public for the tests, the benches and the program
-// of this package.
-#[doc(hidden)]
-pub mod analysis;
-#[doc(hidden)]
-pub mod bind;
-#[doc(hidden)]
-pub mod demo;
-#[doc(hidden)]
-pub mod dialect;
-#[doc(hidden)]
-pub mod exec;
-#[doc(hidden)]
-pub mod grid;
-#[doc(hidden)]
-pub mod refusal;
-#[doc(hidden)]
-pub mod release;
-#[doc(hidden)]
-pub mod ticks;
-#[doc(hidden)]
-pub mod visible;
+pub use arrow;
+pub use datafusion;
 
-mod answer;
-mod buckets;
-mod codes;
-mod engine;
-mod error;
-mod explain;
-mod functions;
-mod guard;
-mod instance;
-mod owner;
-mod resources;
-mod sql_type;
-mod views;
-
-// The mathematics and the vault are crates of their own.
-use hushql_privacy::{hierarchy, synthetic};
-#[doc(hidden)]
-pub use hushql_privacy::{mechanism, privacy, sampler};
-use hushql_vault::scram;
-#[doc(hidden)]
-pub use hushql_vault::{catalog, ledger};
-
-pub use answer::{Accuracy, AccuracyKind, Answer, Receipt};
-pub use bind::BindError;
-pub use catalog::{Budget, PerQuery, SliceOf};
-pub use dialect::{ScriptStatement, Size, Value};
-pub use engine::Engine;
-pub use engine::copy::AnswerFile;
-pub use engine::forecast::Forecast;
-pub use engine::log_in::LogIn;
-pub use engine::output::Output;
-pub use engine::prepared::PreparedQuery;
-pub use engine::progress::RoundsDone;
-pub use engine::schemas::TableSchema;
-pub use engine::session::Session;
-pub use engine::spending::DaySpending;
-pub use engine::split_statements;
-pub use engine::stream::AnswerStream;
-pub use error::{Error, LedgerError};
-pub use explain::Explanation;
-pub use ledger::{BudgetState, SliceState};
-pub use owner::typed::{
-    BudgetSlice, Declaration, ExternalTable, PrivacyBudget, PrivacyDomain, PrivacyUnit,
+pub use hushql_engine::ticks::Ticks;
+pub use hushql_engine::{
+    Accuracy, AccuracyKind, Answer, AnswerFile, AnswerStream, BindError, BudgetSlice, DaySpending,
+    Declaration, Engine, Error, Explanation, ExternalTable, Forecast, LedgerError, LogIn, Output,
+    PreparedQuery, PrivacyBudget, PrivacyDomain, PrivacyUnit, Reason, Receipt, Refusal, Resources,
+    RoundsDone, ScriptStatement, Session, Size, TableSchema, Value, demo, split_statements,
 };
-pub use privacy::{Cost, Notion, Spend};
-pub use refusal::{Reason, Refusal};
-pub use resources::Resources;
+pub use hushql_privacy::privacy::{Cost, Notion, Spend};
+pub use hushql_privacy::{mechanism, privacy, sampler};
+pub use hushql_vault::catalog::{Budget, PerQuery, SliceOf};
+pub use hushql_vault::ledger::{BudgetState, SliceState};

@@ -30,7 +30,7 @@ use datafusion_distributed::{
     DistributedExec, DistributedLeafExec, NetworkBoundaryExt, NetworkCoalesceExec,
     NetworkShuffleExec, Stage,
 };
-use hushql::exec::distributed::bounded_unit;
+use hushql_engine::exec::distributed::bounded_unit;
 
 use crate::carried::Carried;
 use crate::codec::goes_by_name;

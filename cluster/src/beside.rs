@@ -9,7 +9,7 @@ use std::fmt;
 use datafusion::common::{Result, config_err, internal_err};
 use datafusion::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::prelude::SessionConfig;
-use hushql::exec::distributed::BoundingKey;
+use hushql_engine::exec::distributed::BoundingKey;
 
 /// The key.
 #[derive(Clone, Default)]

@@ -27,7 +27,7 @@ use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
 };
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
-use hushql::exec::distributed::{Aggregate, Function, InputOperator, Operator};
+use hushql_engine::exec::distributed::{Aggregate, Function, InputOperator, Operator};
 
 use crate::beside::Beside;
 use crate::carried::Carried;

@@ -32,8 +32,8 @@ use datafusion_distributed::{
     ScaleUpLeafNodeEventResponse, SessionStateBuilderExt, WorkerResolver,
 };
 use futures::{StreamExt, TryStreamExt, future, stream};
-use hushql::exec::distributed::{BoundingKey, CannotRunThere, InputOperator, Site};
 use hushql::{Engine, Error};
+use hushql_engine::exec::distributed::{BoundingKey, CannotRunThere, InputOperator, Site};
 use url::{Host, Url};
 
 use crate::VERSION;

@@ -38,7 +38,7 @@ mod transport;
 mod whole;
 mod worker;
 
-use hushql::exec::distributed::READS_OBJECTS;
+use hushql_engine::exec::distributed::READS_OBJECTS;
 
 pub use codec::PlanCodec;
 pub use driver::{Cluster, OnCluster};

@@ -10,7 +10,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_distributed::DistributedExt;
-use hushql::exec::distributed::{BoundingKey, ReceivedFiles, limited};
+use hushql_engine::exec::distributed::{BoundingKey, ReceivedFiles, limited};
 
 use crate::beside::Beside;
 use crate::codec::PlanCodec;

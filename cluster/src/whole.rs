@@ -29,7 +29,7 @@ use datafusion::physical_plan::{
     PlanProperties, ReplaceChildrenOptions,
 };
 use datafusion_distributed::DistributedLeafExec;
-use hushql::exec::PrivateScanExec;
+use hushql_engine::exec::PrivateScanExec;
 
 /// A plan that each task runs as a whole; it has no inputs for whoever divides plans.
 #[derive(Debug)]

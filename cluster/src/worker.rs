@@ -16,7 +16,7 @@ use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion_distributed::{DistributedExt, Worker, WorkerQueryContext};
 use hushql::Resources;
-use hushql::exec::distributed::limited;
+use hushql_engine::exec::distributed::limited;
 use tokio::net::TcpListener;
 
 use crate::VERSION;

@@ -8,8 +8,8 @@
 //! SELECT ag⇥ FROM adult → age      FROM ad⇥ → adult      a.st⇥ … FROM adult a → status      \d ⇥ → every table
 //! ```
 
-use hushql::dialect::{MechanismName, SyntheticMethod};
-use hushql::visible;
+use hushql_engine::dialect::{MechanismName, SyntheticMethod};
+use hushql_engine::visible;
 
 use super::commands::{self, COMMANDS, Complements};
 use super::lex::{self, Piece, TokenKind};

@@ -9,8 +9,8 @@
 
 use std::time::Duration;
 
-use hushql::ledger::BudgetState;
 use hushql::privacy::{Cost, Notion};
+use hushql_vault::ledger::BudgetState;
 
 /// The most that a query may cost without a question: the PER QUERY defaults of its budgets, in the notions in which they
 /// count.

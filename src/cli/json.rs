@@ -11,7 +11,8 @@
 use std::collections::BTreeMap;
 
 use hushql::privacy::{Cost, Notion, Spend};
-use hushql::{Accuracy, Answer, visible};
+use hushql::{Accuracy, Answer};
+use hushql_engine::visible;
 use serde::{Serialize, Serializer};
 use serde_json::{Number, Value};
 

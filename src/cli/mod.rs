@@ -46,8 +46,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
-use hushql::ledger::{Vault, VaultError};
 use hushql::{Engine, Error, Output, Resources, Session};
+use hushql_vault::ledger::{Vault, VaultError};
 use tokio::runtime::{Builder, Runtime};
 
 pub(crate) use self::arguments::Arguments;

@@ -10,7 +10,7 @@
 use std::fs;
 use std::path::Path;
 
-use hushql::visible;
+use hushql_engine::visible;
 
 use super::commands::{self, Complements};
 use super::lex::{self, TokenKind};

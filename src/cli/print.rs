@@ -13,7 +13,8 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 
 use clap::ValueEnum;
-use hushql::{Answer, Output, Receipt, visible};
+use hushql::{Answer, Output, Receipt};
+use hushql_engine::visible;
 
 use super::failure::Failure;
 use super::pager::Screen;

@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use futures::FutureExt;
-use hushql::bind::function_names;
-use hushql::ledger::BudgetState;
 use hushql::privacy::Spend;
 use hushql::{Answer, Output, Session};
+use hushql_engine::bind::function_names;
+use hushql_vault::ledger::BudgetState;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{ColorMode, CompletionType, Config, DefaultEditor, Editor, Helper};

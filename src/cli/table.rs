@@ -18,7 +18,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use hushql::privacy::Spend;
-use hushql::visible;
+use hushql_engine::visible;
 
 use super::plain;
 use super::view::{AnswerColumn, Cell, ColumnFormat, View, percent};

@@ -11,8 +11,8 @@ use arrow::array::{Array, BooleanArray};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use hushql::visible::rounded;
 use hushql::{AccuracyKind, Answer};
+use hushql_engine::visible::rounded;
 
 /// An answer that is ready for output.
 #[derive(Debug)]

@@ -18,6 +18,7 @@
 )]
 
 mod contract;
+mod embedder;
 mod imports;
 mod mutants;
 mod privacy;

@@ -78,7 +78,7 @@ fn every_seeded_bug_names_a_test_that_is_there() {
     tests_below(&root().join("tests/it"), "", &mut integration);
     let libraries: BTreeMap<String, BTreeSet<String>> = crates().collect();
     assert!(
-        libraries["hushql"]
+        libraries["hushql-engine"]
             .contains("exec::datafusion::public_plans::tests::statistics_answer_no_aggregate")
     );
     assert!(integration.contains("mutants::every_seeded_bug_names_a_test_that_is_there"));

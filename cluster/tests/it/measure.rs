@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hushql::Error;
-use hushql::exec::distributed::Site;
 use hushql_cluster::{Cluster, Workers};
+use hushql_engine::exec::distributed::Site;
 
 use crate::keys::{enrolled, free, started_with};
 use crate::study::{Here, HereByUnit, Noted, engine, write_large, write_with_visits};

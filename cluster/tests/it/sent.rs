@@ -7,7 +7,7 @@ use datafusion::physical_plan::displayable;
 use hushql_cluster::{Cluster, PlanCodec, Received, enrol};
 
 use crate::study::{KEY, Noted, QUERIES, engine, write};
-use hushql::exec::distributed::{BoundingKey, CannotRunThere, Site};
+use hushql_engine::exec::distributed::{BoundingKey, CannotRunThere, Site};
 
 /// A site that accepts what workers accept, and runs it here.
 #[derive(Debug)]

@@ -23,8 +23,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionConfig;
 use futures::{StreamExt, TryStreamExt, stream};
 use hushql::Engine;
-pub(crate) use hushql::exec::distributed::Here;
-use hushql::exec::distributed::{BoundingKey, CannotRunThere, InputOperator, Site, bounded_unit};
+pub(crate) use hushql_engine::exec::distributed::Here;
+use hushql_engine::exec::distributed::{
+    BoundingKey, CannotRunThere, InputOperator, Site, bounded_unit,
+};
 
 /// Rows of the table of visits.
 pub(crate) const ROWS: i64 = 20_000;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::WriterProperties;
-use hushql::exec::distributed::Site;
 use hushql::{Engine, split_statements};
 use hushql_cluster::Workers;
+use hushql_engine::exec::distributed::Site;
 
 use crate::equal::program;
 use crate::study::{Here, Integers, Noted};

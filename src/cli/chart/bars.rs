@@ -7,7 +7,7 @@
 //! Never-married  █████████████████████├──┤  10683 ± 3.00
 //! ```
 
-use hushql::visible;
+use hushql_engine::visible;
 
 use super::label::{self, cut, width};
 use super::model::{Bar, Room};

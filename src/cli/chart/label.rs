@@ -6,7 +6,7 @@
 //! "a label that goes on and on", 12  →  "a label tha…"           "東京", 6  →  "東京  "
 //! ```
 
-use hushql::visible;
+use hushql_engine::visible;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::super::plain;

@@ -21,7 +21,8 @@ mod scale;
 mod svg;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
-use hushql::{Accuracy, AccuracyKind, BudgetState, Forecast, Spend, visible};
+use hushql::{Accuracy, AccuracyKind, BudgetState, Forecast, Spend};
+use hushql_engine::visible;
 
 use self::model::{Bar, Drawing, LineChart, Panel, Point, Series};
 pub(super) use self::model::{Chart, Room};

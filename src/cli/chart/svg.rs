@@ -9,7 +9,7 @@
 
 use std::fmt::Write as _;
 
-use hushql::visible;
+use hushql_engine::visible;
 
 use super::label::{cut, width};
 use super::model::{Bar, Chart, Drawing, LineChart, Point};

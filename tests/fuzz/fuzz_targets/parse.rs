@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use hushql::dialect::parse;
+use hushql_engine::dialect::parse;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

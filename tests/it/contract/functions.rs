@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion::execution::SessionStateDefaults;
-use hushql::dialect::AggregateName;
 use hushql::{Engine, Session};
+use hushql_engine::dialect::AggregateName;
 
 const ARGUMENTS: [&str; 11] = [
     "",

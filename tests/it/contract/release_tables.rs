@@ -364,7 +364,7 @@ async fn a_new_role_under_a_dropped_name_inherits_nothing() {
     let lab = engine.analyst("lab").unwrap();
     done(&lab, "SELECT * FROM mine").await;
     assert!(why(&lab, "SELECT * FROM young").await.contains("young"));
-    hushql::ledger::Vault::open(folder.path().join("v.db")).unwrap().verify().unwrap();
+    hushql_vault::ledger::Vault::open(folder.path().join("v.db")).unwrap().verify().unwrap();
 }
 
 /// What costs nothing adds little to the vault, whatever its text, and what is paid keeps a short text.
@@ -395,5 +395,5 @@ async fn long_texts_do_not_fill_the_vault() {
     let shown = done(&lab, "SELECT statement FROM hushql.ledger WHERE mechanism = 'LAPLACE'").await;
     assert!(shown.contains("zzz") && shown.contains("bytes in all, sha256:"), "{}", shown.len());
     assert!(shown.len() < 40_000);
-    hushql::ledger::Vault::open(folder.path().join("v.db")).unwrap().verify().unwrap();
+    hushql_vault::ledger::Vault::open(folder.path().join("v.db")).unwrap().verify().unwrap();
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use hushql::{Engine, Error, Output, visible};
+use hushql::{Engine, Error, Output};
+use hushql_engine::visible;
 
 use crate::contract::program::{Run, Study};
 

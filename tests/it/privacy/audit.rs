@@ -20,10 +20,10 @@ use arrow::array::Int64Array;
 use arrow::compute::kernels::cmp::eq;
 use arrow::compute::{concat_batches, filter_record_batch};
 use hushql::Engine;
-use hushql::catalog::Unit;
 use hushql::mechanism::{Gaussian, threshold_of_laplace};
 use hushql::privacy::{Delta, Epsilon};
 use hushql::sampler::QueryRng;
+use hushql_vault::catalog::Unit;
 
 mod binomial;
 mod cases;

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::util::display::array_value_to_string;
-use hushql::analysis::{Lookup, Lookups};
-use hushql::catalog::{Privacy, Unit};
-use hushql::exec::{Draws, session_state};
-use hushql::release::{Predicted, Release};
 use hushql::sampler::QueryRng;
+use hushql_engine::analysis::{Lookup, Lookups};
+use hushql_engine::exec::{Draws, session_state};
+use hushql_engine::release::{Predicted, Release};
+use hushql_vault::catalog::{Privacy, Unit};
 
 use crate::privacy::line;
 use crate::privacy::selection::pearson;

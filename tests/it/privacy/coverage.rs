@@ -13,9 +13,9 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
-use hushql::analysis::{Analysis, ReleaseKind};
-use hushql::bind::Bound;
-use hushql::dialect::{
+use hushql_engine::analysis::{Analysis, ReleaseKind};
+use hushql_engine::bind::Bound;
+use hushql_engine::dialect::{
     AggregateCall, CandidatesClause, KeysClause, Operand, Parameters, PriorClause, QueryStatement,
     SelectionClause, candidate_of, marked,
 };

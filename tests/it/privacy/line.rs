@@ -8,13 +8,13 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use datafusion::datasource::{MemTable, provider_as_source};
-use hushql::analysis::{Lookups, analyze};
-use hushql::bind::bind;
-use hushql::catalog::{Column, Domain, Privacy, Source, Table};
-use hushql::dialect::{Statement, parse};
-use hushql::exec::{PlannedTables, PrivateTable, session_state};
-use hushql::ledger::Vault;
-use hushql::release::{Release, choose};
+use hushql_engine::analysis::{Lookups, analyze};
+use hushql_engine::bind::bind;
+use hushql_engine::dialect::{Statement, parse};
+use hushql_engine::exec::{PlannedTables, PrivateTable, session_state};
+use hushql_engine::release::{Release, choose};
+use hushql_vault::catalog::{Column, Domain, Privacy, Source, Table};
+use hushql_vault::ledger::Vault;
 
 /// A registered table of these columns, each with the domain that is given for its name.
 pub fn table(

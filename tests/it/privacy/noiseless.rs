@@ -12,15 +12,15 @@ use datafusion::logical_expr::{LogicalPlan, TableScanBuilder};
 use datafusion::optimizer::Optimizer;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
-use hushql::analysis::{
+use hushql_engine::analysis::{
     Analysis, CandidateSource as Candidates, Measure, PrivateAggregate, ReleaseKind, released_part,
 };
-use hushql::exec::{Exact, ExactSums};
-use hushql::grid::Grid;
+use hushql_engine::exec::{Exact, ExactSums};
+use hushql_engine::grid::Grid;
 use num_traits::ToPrimitive;
 
-/// Plain DataFusion without the rules that were found to change answers: see `src/exec/datafusion/public_plans.rs`. Casts of a query that has
-/// any are left where they are, see `src/exec/datafusion/lossy_casts.rs`: such queries are not simplified, and fail where they would have to be.
+/// Plain DataFusion without the rules that were found to change answers: see `crates/hushql-engine/src/exec/datafusion/public_plans.rs`. Casts of a query that has
+/// any are left where they are, see `crates/hushql-engine/src/exec/datafusion/lossy_casts.rs`: such queries are not simplified, and fail where they would have to be.
 pub fn plain_session(sql: &str) -> SessionContext {
     const WRONG: [&str; 5] = [
         "extract_equijoin_predicate",

@@ -13,10 +13,10 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 use datafusion::prelude::SessionContext;
-use hushql::analysis::Lookups;
-use hushql::catalog::{Privacy, Unit};
-use hushql::exec::{Draws, session_state};
 use hushql::sampler::QueryRng;
+use hushql_engine::analysis::Lookups;
+use hushql_engine::exec::{Draws, session_state};
+use hushql_vault::catalog::{Privacy, Unit};
 
 use crate::privacy::line;
 

@@ -10,8 +10,8 @@ use arrow::array::{
     StringArray, TimestampMicrosecondArray,
 };
 use datafusion::execution::SessionStateDefaults;
-use hushql::bind::function_names;
 use hushql::{Engine, Error, Session};
+use hushql_engine::bind::function_names;
 
 /// Scalar functions with the kinds of their arguments; a function can have several lists.
 const SCALARS: [(&str, &str); 131] = [

@@ -26,10 +26,10 @@ use datafusion::execution::SessionState;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use futures::FutureExt;
-use hushql::analysis::{Analysis, PrivateAggregate, analyze};
-use hushql::bind::{Bound, bind};
-use hushql::dialect::{QueryStatement, Statement, parse};
-use hushql::exec::{Exact, ExactSums, PlannedTables, VerifyError, session_state};
+use hushql_engine::analysis::{Analysis, PrivateAggregate, analyze};
+use hushql_engine::bind::{Bound, bind};
+use hushql_engine::dialect::{QueryStatement, Statement, parse};
+use hushql_engine::exec::{Exact, ExactSums, PlannedTables, VerifyError, session_state};
 
 use crate::privacy::coverage::{Constructs, Coverage, Gate, constructs};
 use crate::privacy::sensitivity::{Dice, give_values, on_a_deep_stack, planning};

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use hushql::Engine;
-use hushql::analysis::Lookups;
-use hushql::catalog::{Privacy, Unit};
-use hushql::exec::{Exact, ExactSums, session_state};
-use hushql::release::Mechanism;
 use hushql::sampler::QueryRng;
+use hushql_engine::analysis::Lookups;
+use hushql_engine::exec::{Exact, ExactSums, session_state};
+use hushql_engine::release::Mechanism;
+use hushql_vault::catalog::{Privacy, Unit};
 
 use crate::contract::program::shared;
 use crate::privacy::line;

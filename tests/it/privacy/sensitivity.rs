@@ -19,17 +19,17 @@ use arrow::compute::{cast, concat_batches, filter_record_batch, interleave, take
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
-use hushql::analysis::{
+use hushql::mechanism::Beyond;
+use hushql_engine::analysis::{
     Analysis, CandidateSource as Candidates, Choice, LineScore, PrivateAggregate, ReleaseKind,
     Sharing, analyze,
 };
-use hushql::bind::{Sources, bind};
-use hushql::catalog::{Catalog, Domain, Privacy, Table, Unit};
-use hushql::dialect::{Statement, parse};
-use hushql::exec::{Exact, ExactSums, PlannedTables, PrivateTable, session_state};
-use hushql::ledger::Vault;
-use hushql::mechanism::Beyond;
-use hushql::release::choose;
+use hushql_engine::bind::{Sources, bind};
+use hushql_engine::dialect::{Statement, parse};
+use hushql_engine::exec::{Exact, ExactSums, PlannedTables, PrivateTable, session_state};
+use hushql_engine::release::choose;
+use hushql_vault::catalog::{Catalog, Domain, Privacy, Table, Unit};
+use hushql_vault::ledger::Vault;
 
 use crate::privacy::coverage::{Constructs, Coverage, Gate, constructs};
 use crate::privacy::line::{self, between};

@@ -233,17 +233,19 @@ async fn debug_shows_no_rows() {
     // The stages are public types too.
     let table =
         datafusion::datasource::MemTable::try_new(people(0).schema(), vec![vec![people(3)]]);
-    let table = hushql::exec::PrivateTable::new("people", Arc::new(table.unwrap()));
+    let table = hushql_engine::exec::PrivateTable::new("people", Arc::new(table.unwrap()));
     hides("a private table", &table);
-    let state = hushql::exec::session_state();
+    let state = hushql_engine::exec::session_state();
     let scan = table.scan(&state, None, &[], None).await.unwrap();
     hides("a private scan", &scan);
     let source = datafusion::datasource::provider_as_source(Arc::new(table));
     let sources = std::iter::once(("people".to_owned(), source)).collect();
-    let hushql::dialect::Statement::Query(query) = hushql::dialect::parse(QUERY).unwrap() else {
+    let hushql_engine::dialect::Statement::Query(query) =
+        hushql_engine::dialect::parse(QUERY).unwrap()
+    else {
         panic!("a query")
     };
-    let bound = hushql::bind::bind(query, &sources).unwrap();
+    let bound = hushql_engine::bind::bind(query, &sources).unwrap();
     hides("what was bound", &bound);
 }
 

@@ -18,9 +18,9 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 use futures::StreamExt;
-use hushql::analysis::Lookups;
-use hushql::bind::Bound;
-use hushql::catalog::Catalog;
+use hushql_engine::analysis::Lookups;
+use hushql_engine::bind::Bound;
+use hushql_vault::catalog::Catalog;
 
 /// Rows that a plan reads anew each time it runs.
 #[derive(Debug, Clone)]

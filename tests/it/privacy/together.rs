@@ -9,13 +9,13 @@ use arrow::array::{
     ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray,
 };
 use arrow::datatypes::{Float64Type, Int64Type};
-use hushql::analysis::Lookups;
-use hushql::catalog::{Privacy, Unit};
-use hushql::exec::{Draws, session_state};
 use hushql::privacy::parse_decimal;
-use hushql::release::{Mechanism, Release};
 use hushql::sampler::QueryRng;
 use hushql::{Engine, Notion, Output, Session};
+use hushql_engine::analysis::Lookups;
+use hushql_engine::exec::{Draws, session_state};
+use hushql_engine::release::{Mechanism, Release};
+use hushql_vault::catalog::{Privacy, Unit};
 
 use crate::privacy::line;
 use crate::privacy::selection::pearson;
@@ -167,9 +167,9 @@ fn costs_stay_and_errors_shrink() {
                     / parse_decimal("1.5").unwrap()
             );
             let alone = release(&format!("SELECT {call} FROM t"), unit.clone());
-            let error = |of: &hushql::release::Mechanized| match of.accuracy {
-                hushql::release::Predicted::Within(error)
-                | hushql::release::Predicted::WithinOverCount(error) => error,
+            let error = |of: &hushql_engine::release::Mechanized| match of.accuracy {
+                hushql_engine::release::Predicted::Within(error)
+                | hushql_engine::release::Predicted::WithinOverCount(error) => error,
                 other => panic!("{other:?}"),
             };
             assert!(error(one) < error(&alone.mechanisms(0)[0]), "{call}");
@@ -255,8 +255,8 @@ async fn numbers_are_within_their_error_and_fit_each_other() {
                 .mechanisms(0)
                 .iter()
                 .map(|one| match one.accuracy {
-                    hushql::release::Predicted::Within(error) => error,
-                    hushql::release::Predicted::WithinOverCount(error) => error,
+                    hushql_engine::release::Predicted::Within(error) => error,
+                    hushql_engine::release::Predicted::WithinOverCount(error) => error,
                     other => panic!("{other:?}"),
                 })
                 .collect();
@@ -304,10 +304,10 @@ async fn numbers_of_the_vector_of_a_variance_are_within_their_error() {
             let Mechanism::Laplace(noise) = &one.mechanism else { panic!("{one:?}") };
             // w² = 64, and rows of a unit, over 8.
             assert_eq!(*noise.scale(), parse_decimal(&(8 * rows).to_string()).unwrap(), "{call}");
-            let error = |of: &hushql::release::Mechanized| match of.accuracy {
-                hushql::release::Predicted::Within(error)
-                | hushql::release::Predicted::WithinOverCount(error)
-                | hushql::release::Predicted::Spread { noise: error } => error,
+            let error = |of: &hushql_engine::release::Mechanized| match of.accuracy {
+                hushql_engine::release::Predicted::Within(error)
+                | hushql_engine::release::Predicted::WithinOverCount(error)
+                | hushql_engine::release::Predicted::Spread { noise: error } => error,
                 other => panic!("{other:?}"),
             };
             let alone = error(&release_of(call).mechanisms(0)[0]);

@@ -11,13 +11,13 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArra
 use arrow::datatypes::Int64Type;
 use arrow::util::display::array_value_to_string;
 use datafusion::execution::SessionState;
-use hushql::analysis::{Compares, Lookups};
-use hushql::catalog::{Privacy, Unit};
-use hushql::exec::{Draws, session_state};
 use hushql::privacy::{Loss, Rational, parse_decimal};
-use hushql::release::{Mechanism, PartitionSelection, Release};
 use hushql::sampler::QueryRng;
 use hushql::{Engine, Output};
+use hushql_engine::analysis::{Compares, Lookups};
+use hushql_engine::exec::{Draws, session_state};
+use hushql_engine::release::{Mechanism, PartitionSelection, Release};
+use hushql_vault::catalog::{Privacy, Unit};
 use num_traits::ToPrimitive;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;

@@ -3,7 +3,7 @@
 //! In: a mechanism and ε. Out: cases. Where a choice is audited, the others' scores depend on ε: what a person tips
 //! must not be so certain that it is never seen.
 
-use hushql::catalog::Unit;
+use hushql_vault::catalog::Unit;
 
 use super::world::{Case, EXTREME, Row, Shown, crowd};
 

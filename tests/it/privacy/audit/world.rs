@@ -10,10 +10,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::array_value_to_string;
 use hushql::Engine;
-use hushql::analysis::Lookups;
-use hushql::catalog::{Privacy, Table, Unit};
-use hushql::exec::{Draws, session_state};
-use hushql::release::Release;
+use hushql_engine::analysis::Lookups;
+use hushql_engine::exec::{Draws, session_state};
+use hushql_engine::release::Release;
+use hushql_vault::catalog::{Privacy, Table, Unit};
 
 use super::sample::Seen;
 use crate::privacy::line;

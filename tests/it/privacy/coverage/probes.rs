@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use datafusion::execution::SessionStateDefaults;
-use hushql::dialect::MechanismName;
+use hushql_engine::dialect::MechanismName;
 
 use super::{Constructs, Gate};
 use crate::privacy::relations::{accepted_over_several_tables, over_several_tables};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use hushql::ledger::{LedgerEntry, Vault, VaultError};
+use hushql_vault::ledger::{LedgerEntry, Vault, VaultError};
 
 use super::bench::{ASK, Bench, charges, one, said};
 use crate::contract::program::Run;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use hushql::catalog::Catalog;
-use hushql::ledger::{ChargeEntry, ChargeRequest, Vault, VaultError, plan_hash};
 use hushql::privacy::Loss;
+use hushql_vault::catalog::Catalog;
+use hushql_vault::ledger::{ChargeEntry, ChargeRequest, Vault, VaultError, plan_hash};
 use tempfile::TempDir;
 
 use super::shim::{self, Call, Fault};

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use hushql::ledger::{ChargeRequest, Vault};
 use hushql::privacy::{Loss, Spend};
+use hushql_vault::ledger::{ChargeRequest, Vault};
 use rusqlite::Connection;
 
 use super::bench::{Bench, ONE, charges, one, said};

@@ -1,6 +1,6 @@
 //! A declaration, and the making of a vault, under every fault: done when it is said to be, or not at all.
 
-use hushql::ledger::{Vault, VaultError};
+use hushql_vault::ledger::{Vault, VaultError};
 
 use super::bench::{Bench, Case, Outcome, Tally, charges, each, forgiven, said};
 use super::shim::{Call, Fault};

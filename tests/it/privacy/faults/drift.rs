@@ -1,7 +1,7 @@
 //! The note of a folder that drifted, under every fault: it is behind its charge, whole or absent, and a program that ends in between
 //! costs one more query.
 
-use hushql::ledger::Vault;
+use hushql_vault::ledger::Vault;
 
 use super::bench::{Bench, Case, Tally, each};
 use super::shim::{Call, Fault};

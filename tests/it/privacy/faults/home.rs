@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hushql::ledger::{Vault, VaultError};
+use hushql_vault::ledger::{Vault, VaultError};
 
 use super::bench::{ASK, Bench, Case, charges, one, said};
 use super::shim::Fault;

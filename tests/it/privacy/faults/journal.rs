@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use hushql::ledger::Vault;
+use hushql_vault::ledger::Vault;
 
 use super::bench::{ASK, Bench, Case, Tally, charges, each, one};
 use super::shim::Fault;

@@ -1,7 +1,7 @@
 //! A kept draw under every fault: its charge is durable before it is kept, it is kept before it is shown, and what is replayed is what
 //! was shown.
 
-use hushql::ledger::Vault;
+use hushql_vault::ledger::Vault;
 use rusqlite::Connection;
 
 use super::bench::{Bench, Case, Tally, each};

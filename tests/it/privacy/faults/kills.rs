@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use hushql::ledger::Vault;
 use hushql::privacy::Spend;
+use hushql_vault::ledger::Vault;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 

@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use hushql::catalog::{Budget, PerQuery, Replay};
-use hushql::ledger::{Vault, VaultError};
 use hushql::privacy::Spend;
+use hushql_vault::catalog::{Budget, PerQuery, Replay};
+use hushql_vault::ledger::{Vault, VaultError};
 
 use super::bench::{ASK, Bench, ONE, charges, one};
 

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::Path;
 
-use hushql::ledger::Vault;
+use hushql_vault::ledger::Vault;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use hushql::ledger::{Vault, VaultError};
 use hushql::privacy::Spend;
+use hushql_vault::ledger::{Vault, VaultError};
 
 use super::bench::{Bench, ONE, charges, one};
 

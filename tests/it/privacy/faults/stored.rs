@@ -1,7 +1,7 @@
 //! A release table under every fault: its charge is durable before it is stored, and it is stored before it is shown.
 
-use hushql::ledger::Vault;
 use hushql::{Engine, Output};
+use hushql_vault::ledger::Vault;
 use rusqlite::Connection;
 
 use super::bench::{Bench, Case, ONE, Tally, each};

@@ -19,13 +19,13 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType}
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use hushql::Engine;
-use hushql::analysis::analyze;
-use hushql::bind::{Sources, bind};
-use hushql::catalog::Catalog;
-use hushql::dialect::{Statement, parse};
-use hushql::exec::{PlannedTables, PrivateTable, prepare, session_state};
-use hushql::ledger::Vault;
-use hushql::release::choose;
+use hushql_engine::analysis::analyze;
+use hushql_engine::bind::{Sources, bind};
+use hushql_engine::dialect::{Statement, parse};
+use hushql_engine::exec::{PlannedTables, PrivateTable, prepare, session_state};
+use hushql_engine::release::choose;
+use hushql_vault::catalog::Catalog;
+use hushql_vault::ledger::Vault;
 
 use super::world::{declare, private_tables, public_tables};
 use crate::privacy::swap::{Seen, Tap, looked_up};

@@ -12,9 +12,9 @@ use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::array_value_to_string;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SessionStateDefaults;
-use hushql::catalog::Link;
-use hushql::exec::Exact;
-use hushql::release::choose;
+use hushql_engine::exec::Exact;
+use hushql_engine::release::choose;
+use hushql_vault::catalog::Link;
 use num_traits::ToPrimitive;
 use rusqlite::Connection;
 

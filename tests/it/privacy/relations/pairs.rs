@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use hushql::analysis::{InputShape, PrivateAggregate};
-use hushql::exec::Exact;
+use hushql_engine::analysis::{InputShape, PrivateAggregate};
+use hushql_engine::exec::Exact;
 
 use super::rows::{Database, Gone};
 use super::world::{Plan, Stored, World};

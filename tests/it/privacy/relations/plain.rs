@@ -17,8 +17,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use futures::FutureExt;
-use hushql::analysis::{Analysis, CandidateSource, ReleaseKind};
-use hushql::exec::Exact;
+use hushql_engine::analysis::{Analysis, CandidateSource, ReleaseKind};
+use hushql_engine::exec::Exact;
 use num_traits::ToPrimitive;
 
 use super::equal::{Answer, by_key, canonical, database, owned, plain, plan, second};
@@ -320,7 +320,7 @@ async fn scores(sql: &str, world: &World) -> Option<Vec<Exact>> {
     Some(planned.exact().await)
 }
 
-/// Two quantiles of one column were scored on the line of the first (see `src/functions/axis.rs`).
+/// Two quantiles of one column were scored on the line of the first (see `crates/hushql-engine/src/functions/axis.rs`).
 #[tokio::test]
 async fn releases_beside_others_are_what_they_are_alone() {
     let mut dice = Dice(0xbe51);
@@ -415,7 +415,7 @@ async fn are_plain_answers(seed: u64, queries: usize) {
     assert!(tried.twice > queries / 2 && tried.narrowed > queries / 10, "{tried:?}");
 }
 
-/// The second came out with k once for each value of a column that k determines (see `src/bind/functional_dependencies.rs`).
+/// The second came out with k once for each value of a column that k determines (see `crates/hushql-engine/src/bind/functional_dependencies.rs`).
 #[tokio::test]
 async fn random_queries_without_noise_are_plain_answers() {
     are_plain_answers(0, 150).await;

@@ -13,9 +13,9 @@ use datafusion::catalog::TableProvider;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::physical_plan::streaming::PartitionStream;
-use hushql::bind::Sources;
-use hushql::catalog::{Catalog, Column, Domain, Link, Privacy, Source, Table, Unit};
-use hushql::exec::PrivateTable;
+use hushql_engine::bind::Sources;
+use hushql_engine::exec::PrivateTable;
+use hushql_vault::catalog::{Catalog, Column, Domain, Link, Privacy, Source, Table, Unit};
 
 use super::rows::{Database, Row, public_rows};
 use super::stored::{column, parquet};

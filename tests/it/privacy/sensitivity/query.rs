@@ -1,7 +1,7 @@
 //! Random queries over one table: everything that the dialect allows below a release and around it.
 
 use super::{Dice, columns};
-use hushql::catalog::Unit;
+use hushql_vault::catalog::Unit;
 
 /// Columns of numbers of all widths.
 const NUMBERS: [&str; 13] =

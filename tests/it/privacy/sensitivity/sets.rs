@@ -3,10 +3,10 @@
 //! Each query has one Laplace release of eps=1. Its sets are parts of their own, and the loss of a pair of neighbours is,
 //! added up over all parts, Δ₁ over the scale of the part's noise. It may not exceed 1, exactly.
 
-use hushql::analysis::ReleaseKind;
-use hushql::exec::Exact;
 use hushql::privacy::Rational;
-use hushql::release::{Mechanism, choose};
+use hushql_engine::analysis::ReleaseKind;
+use hushql_engine::exec::Exact;
+use hushql_engine::release::{Mechanism, choose};
 
 use super::{
     Dice, ExactSums, World, analyzed, changes, neighbours, rows, single_partition, units, world,

@@ -1,0 +1,574 @@
+//! Stage 8: the answer: rows, how accurate they are, and what they cost.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow::util::pretty::pretty_format_batches;
+
+use crate::analysis::null_keys::null_key_note;
+use crate::analysis::{Compares, EndTold, Measure, Origin, PrivateAggregate, cuts_moments};
+use crate::buckets::float_text;
+use crate::dialect::Finding;
+use crate::exec::{Drawn, at_end};
+use crate::privacy::Spend;
+use crate::release::bounds_that_cut::cut_text;
+use crate::release::mechanism::Predicted;
+use crate::release::mostly_noise::{FEW_ROWS, mostly_noise_below};
+use crate::release::text::{bound_note, steps_text};
+use crate::release::{CONFIDENCE, PartitionSelection, Release};
+use crate::visible::{self, rounded};
+
+mod accuracy;
+mod consistent;
+mod receipt;
+
+use consistent::consistent_notes;
+
+pub use accuracy::{Accuracy, AccuracyKind};
+pub use receipt::Receipt;
+pub(crate) use receipt::charges_text;
+
+/// The answer to a query. It prints itself as a table, with its accuracy and its receipt below.
+///
+/// ```
+/// # use hushql_engine as hushql;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let sql = "SELECT status, LAPLACE(eps=1) COUNT(*) AS n FROM adult GROUP BY status";
+/// let answer = session.query(sql).await?;
+/// assert_eq!(answer.schema().field(1).name(), "n");
+/// assert_eq!(answer.batches()[0].column(0).len(), answer.batches()[0].num_rows());
+/// assert!(answer.receipt().is_some());
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Answer {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+    /// For each batch and column, how far its numbers are off at most, where that is told row by row.
+    errors: Vec<Vec<Option<ArrayRef>>>,
+    accuracy: Vec<Accuracy>,
+    notes: Vec<String>,
+    receipt: Option<Box<Receipt>>,
+}
+
+impl Answer {
+    /// An answer of rows, each batch with the errors of its columns.
+    pub(crate) fn new(head: Head, rows: Vec<(RecordBatch, Vec<Option<ArrayRef>>)>) -> Self {
+        let Head { schema, mut accuracy, mut notes, receipt, without_bound } = head;
+        let (batches, errors): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        // A column that is computed from released numbers has the largest error of its rows.
+        for (i, field) in schema.fields().iter().enumerate() {
+            let own = errors.iter().filter_map(|columns| columns.get(i)?.as_ref());
+            let own = own.filter_map(|errors| errors.as_primitive_opt::<Float64Type>());
+            let most = own.flat_map(|errors| errors.iter().flatten()).reduce(f64::max);
+            let is_told = accuracy.iter().any(|one: &Accuracy| one.column == *field.name());
+            if let (Some(value), false) = (most, is_told) {
+                let (column, kind) = (field.name().clone(), AccuracyKind::Within);
+                accuracy.push(Accuracy { column, kind, value, confidence: CONFIDENCE });
+            }
+        }
+        for (i, why) in without_bound.iter().enumerate() {
+            if let Some(name) = column_without_error(&schema, i, &batches, &errors) {
+                notes.push(format!("{name}: no ±, since {why}"));
+            }
+        }
+        let receipt = receipt.map(Box::new);
+        Self { schema, batches, errors, accuracy, notes, receipt }
+    }
+
+    pub(crate) fn into_parts(self) -> (Head, Vec<RecordBatch>) {
+        let Self { schema, batches, errors: _, accuracy, notes, receipt } = self;
+        let receipt = receipt.map(|receipt| *receipt);
+        (Head { schema, accuracy, notes, receipt, without_bound: Vec::new() }, batches)
+    }
+
+    /// The rows, each batch with the errors of its columns.
+    pub(crate) fn rows(&self) -> Vec<(RecordBatch, Vec<Option<ArrayRef>>)> {
+        let errors = |i| self.errors.get(i).cloned().unwrap_or_default();
+        self.batches.iter().enumerate().map(|(i, batch)| (batch.clone(), errors(i))).collect()
+    }
+
+    /// The same answer with one more note.
+    #[must_use]
+    pub(crate) fn noted(mut self, note: String) -> Self {
+        self.notes.push(note);
+        self
+    }
+
+    /// An answer that was read off released numbers, with a note of how.
+    pub(crate) fn proposed(batch: RecordBatch, note: String, receipt: Option<Receipt>) -> Self {
+        let (accuracy, notes) = (Vec::new(), vec![note]);
+        let errors = Vec::new();
+        let receipt = receipt.map(Box::new);
+        Self { schema: batch.schema(), batches: vec![batch], errors, accuracy, notes, receipt }
+    }
+
+    /// An answer that no mechanism made: a look at the catalog.
+    pub(crate) fn public(batch: RecordBatch) -> Self {
+        let (accuracy, notes) = (Vec::new(), Vec::new());
+        let (schema, errors) = (batch.schema(), Vec::new());
+        Self { schema, batches: vec![batch], errors, accuracy, notes, receipt: None }
+    }
+
+    /// The rows, in order.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// assert_eq!(answer.batches()[0].num_rows(), 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn batches(&self) -> &[RecordBatch] {
+        &self.batches
+    }
+
+    /// The columns.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// assert_eq!(answer.schema().field(0).name(), "n");
+    /// # Ok(()) }
+    /// ```
+    pub fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+
+    /// How far each number of a column is off at most, row by row, with 95 %: the noise, not what bounding contributions and
+    /// clamping values cut. `None` for NULL, for what is no number, and where no ± can be told. A number that is computed from
+    /// released ones has the error that their errors allow.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let sql = "SELECT sex, AVG(age) AS mean, COUNT(*) / 1000.0 AS thousands FROM adult GROUP BY sex";
+    /// let answer = session.query(sql).await?;
+    /// let errors: Vec<Option<f64>> = answer.errors(1).collect();
+    /// assert!(errors[0] < errors[1], "there are more men than women in these data");
+    /// assert!(answer.errors(2).all(|error| error.is_some_and(|error| error < 0.1)));
+    /// # Ok(()) }
+    /// ```
+    pub fn errors(&self, column: usize) -> impl Iterator<Item = Option<f64>> + '_ {
+        let name = self.schema.fields().get(column).map(|field| field.name());
+        let within =
+            |one: &&Accuracy| Some(&one.column) == name && one.kind == AccuracyKind::Within;
+        let all = self.accuracy.iter().find(within).map(|one| one.value);
+        self.batches.iter().enumerate().flat_map(move |(i, batch)| {
+            let own = self.errors.get(i).and_then(|columns| columns.get(column)?.as_ref());
+            let own = own.and_then(|errors| errors.as_primitive_opt::<Float64Type>());
+            let values = batch.columns().get(column);
+            (0..batch.num_rows()).map(move |row| {
+                let is_valid = values.is_some_and(|values| values.is_valid(row));
+                let error = match own {
+                    Some(own) => own.is_valid(row).then(|| own.value(row)),
+                    None => all,
+                };
+                error.filter(|_| is_valid)
+            })
+        })
+    }
+
+    /// How accurate the released columns are, each in its worst row; choices that rows are chosen by have no entry.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// assert_eq!(answer.accuracy()[0].value, 6.0);
+    /// # Ok(()) }
+    /// ```
+    pub fn accuracy(&self) -> &[Accuracy] {
+        &self.accuracy
+    }
+
+    /// What the reader should know beside the rows: which groups are hidden by design, which columns have no ± and why, which
+    /// bounds were found. It follows from the plan and from what was released.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let sql = "SELECT status, LAPLACE(eps=1) COUNT(*) AS n FROM adult GROUP BY status HAVING n > 1000";
+    /// println!("{:?}", session.query(sql).await?.notes());
+    /// # Ok(()) }
+    /// ```
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// What is said beside the rows, a sentence each: how accurate the columns are, the notes, and the receipt.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// let remarks: Vec<String> = answer.remarks().collect();
+    /// assert!(remarks.iter().any(|remark| remark.contains("cost ε = 0.5")));
+    /// # Ok(()) }
+    /// ```
+    pub fn remarks(&self) -> impl Iterator<Item = String> + '_ {
+        let accuracy = self.accuracy.iter().filter_map(Accuracy::line);
+        let notes = self.notes.iter().map(|note| visible::line(note).into_owned());
+        accuracy.chain(notes).chain(self.receipt.iter().map(|receipt| receipt.to_string()))
+    }
+
+    /// The same answer, whose receipt says that this is left.
+    pub(crate) fn with_left(mut self, left: Vec<(String, Spend)>) -> Self {
+        if let Some(receipt) = &mut self.receipt {
+            receipt.left = left;
+        }
+        self
+    }
+
+    /// What it cost; `None` for what cost nothing.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// let receipt = answer.receipt().expect("the count was charged");
+    /// assert_eq!(receipt.spent.to_string(), "ε = 0.5");
+    /// # Ok(()) }
+    /// ```
+    pub fn receipt(&self) -> Option<&Receipt> {
+        self.receipt.as_deref()
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let empty = RecordBatch::new_empty(self.schema());
+        let batches =
+            if self.batches.is_empty() { std::slice::from_ref(&empty) } else { &self.batches };
+        let batches: Result<Vec<_>, _> = batches.iter().map(spelled_out).collect();
+        let table =
+            batches.and_then(|batches| pretty_format_batches(&batches).map(|t| t.to_string()));
+        f.write_str(&table.map_err(|_| fmt::Error)?)?;
+        self.remarks().try_for_each(|remark| write!(f, "\n{remark}"))
+    }
+}
+
+/// A batch as texts, in which no cell and no name steers the terminal that shows them.
+fn spelled_out(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let options = FormatOptions::default().with_null("NULL");
+    let texts = |array: &ArrayRef| -> Result<ArrayRef, ArrowError> {
+        let formatter = ArrayFormatter::try_new(array.as_ref(), &options)?;
+        // Not `is_null`, by which no entry of a column of the type NULL is.
+        let nulls = array.logical_nulls();
+        let text = |row| match nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            // An empty cell is an empty text.
+            true => Ok(Some("NULL".to_owned())),
+            false => {
+                let text = formatter.value(row).try_to_string()?;
+                Ok(Some(visible::line(&text).into_owned()))
+            }
+        };
+        let texts = (0..array.len()).map(text).collect::<Result<StringArray, ArrowError>>()?;
+        Ok(Arc::new(texts))
+    };
+    let name = |field: &Arc<Field>| Field::new(visible::line(field.name()), DataType::Utf8, true);
+    let schema = Schema::new(batch.schema().fields().iter().map(name).collect::<Vec<_>>());
+    let columns = batch.columns().iter().map(texts).collect::<Result<Vec<_>, _>>()?;
+    RecordBatch::try_new(Arc::new(schema), columns)
+}
+
+/// What is known of an answer before its first row.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) schema: SchemaRef,
+    pub(crate) accuracy: Vec<Accuracy>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) receipt: Option<Receipt>,
+    /// For each column, why it has no error on any row, if it turns out that it has none.
+    pub(crate) without_bound: Vec<&'static str>,
+}
+
+impl Head {
+    pub(crate) fn new(drawn: &Drawn, release: &Release, receipt: Option<Receipt>) -> Self {
+        let outputs = 0..drawn.schema.fields().len();
+        let accuracy = outputs.flat_map(|output| accuracy(release, output, drawn)).collect();
+        let schema = SchemaRef::clone(&drawn.schema);
+        let outputs = 0..drawn.schema.fields().len();
+        let without_bound = outputs.map(|output| release.without_bound(output)).collect();
+        Self { schema, accuracy, notes: notes(release, drawn), receipt, without_bound }
+    }
+}
+
+/// The name of a column of numbers whose errors are asked for, and known on no row.
+fn column_without_error<'a>(
+    schema: &'a SchemaRef,
+    column: usize,
+    batches: &[RecordBatch],
+    errors: &[Vec<Option<ArrayRef>>],
+) -> Option<&'a str> {
+    let mut numbers = false;
+    for (batch, errors) in batches.iter().zip(errors) {
+        let own = errors.get(column)?.as_ref()?;
+        if own.null_count() < own.len() {
+            return None;
+        }
+        let values = batch.columns().get(column)?;
+        numbers |= values.null_count() < values.len();
+    }
+    numbers.then(|| schema.field(column).name().as_str())
+}
+
+/// What becomes of moments that an interval moves out of the calendar.
+const BEYOND_CALENDAR: &str = "dates that an interval moves out of the years 0001 to 9999 are NULL where they are a key, a text or the \
+     start of a period; compared and subtracted, they are exact";
+
+/// What the reader of the rows should know beside them.
+fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
+    let analysis = release.analysis();
+    let hidden = analysis.parts().iter().enumerate().filter_map(|(i, part)| {
+        let hidden = release.partition_selection(i)?;
+        let least = steps_text(part, hidden.counter(), hidden.at_least());
+        let measure = hidden.counter().and_then(|i| part.measures().get(i));
+        Some(match (hidden.compares(), measure) {
+            (Compares::Values { .. }, Some(measure)) => format!(
+                "groups come out from a noisy {} of {least} on; those of smaller sums are hidden",
+                measure.clause.text
+            ),
+            (Compares::Rows, _) => format!(
+                "groups come out from a noisy number of {least} rows on; smaller ones are hidden"
+            ),
+            (Compares::Units | Compares::Values { .. }, _) => format!(
+                "groups come out from a noisy number of {least} units on; smaller ones are hidden"
+            ),
+        })
+    });
+    let outputs = 0..drawn.schema.fields().len();
+    let chosen = outputs.filter_map(|output| {
+        let origin = analysis.origin(output).filter(|origin| is_chosen(release, origin))?;
+        let name = drawn.schema.field(output).name();
+        let one = release.mechanisms(origin.part).get(origin.measure)?;
+        Some(match within(release, output, origin, one.accuracy, drawn) {
+            Some(value) => format!(
+                "{name}: no ±, since {name} itself decides which rows are shown: it was drawn within {} with {} %, but what is shown \
+                 because it came out large is off by more, more often",
+                rounded(value),
+                CONFIDENCE * 100.0
+            ),
+            None => format!(
+                "{name}: how accurate it is cannot be said, since {name} itself decides which rows are shown"
+            ),
+        })
+    });
+    let bounds = analysis.parts().iter().flat_map(PrivateAggregate::measures).filter_map(|measure| {
+        let bound = bound_of(measure, release, drawn)?;
+        let value = float_text(bound.value);
+        let text = &bound.text;
+        Some(if bound.stands_out {
+            format!("{text}: values were cut to ± {value}, the bound found, and its ± does not count what was cut")
+        } else {
+            format!(
+                "{text}: values were cut to ± {value}, and this bound may be far off: no bucket had a noisy count of {} or more, so it is \
+                 that of the largest one; a larger epsilon, or a declared domain, gives a better one",
+                bound.least
+            )
+        })
+    });
+    let outputs = 0..drawn.schema.fields().len();
+    let computed = outputs.filter_map(|output| {
+        let field = drawn.schema.field(output);
+        // Ranks and row numbers are of this type.
+        let is_number = field.data_type().is_numeric() && *field.data_type() != DataType::UInt64;
+        let why = release.without_error(output).filter(|_| is_number)?;
+        Some(format!("{}: no ±, since {why}", field.name()))
+    });
+    let outputs = 0..drawn.schema.fields().len();
+    let numbers = outputs.flat_map(|output| number_notes(release, drawn, output));
+    let ends = analysis.called_ends().map_or(&[][..], |called| &called.told);
+    let ends = ends.iter().filter_map(EndTold::note);
+    let consistent = consistent_notes(release);
+    let leaves = analysis.parts().iter().any(|part| cuts_moments(part.input()));
+    let calendar = leaves.then(|| BEYOND_CALENDAR.to_owned());
+    let notes = hidden
+        .chain(chosen)
+        .chain(consistent)
+        .chain(computed)
+        .chain(numbers)
+        .chain(ends)
+        .chain(calendar)
+        .chain(bounds);
+    let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
+    notes.extend(null_key_note(analysis.parts()));
+    // SELECT, HAVING and ORDER BY may name one sum; each is a release, and what is said of it is the same.
+    let mut said = BTreeSet::new();
+    notes.retain(|note| said.insert(note.clone()));
+    notes
+}
+
+/// Where a number is mostly noise, and what bounds cut of it.
+fn number_notes(release: &Release, drawn: &Drawn, output: usize) -> impl Iterator<Item = String> {
+    let notes = release.analysis().origin(output).and_then(|origin| {
+        let part = release.analysis().parts().get(origin.part)?;
+        let measure = part.measures().get(origin.measure)?;
+        let accuracy = release.mechanisms(origin.part).get(origin.measure)?.accuracy;
+        let name = drawn.schema.field(output).name();
+        let few = mostly_noise_below(measure, accuracy).filter(|rows| *rows >= FEW_ROWS).map(|below| {
+            format!("{name}: mostly noise where fewer than {below} rows are behind it: its ± is then as large as its range")
+        });
+        let cut = cut_text(part, measure, accuracy);
+        let cut = cut.map(|most| format!("{name}: counts at most {most}; the ± does not include what is cut"));
+        let end = is_at_end(drawn, origin, part.measures().len()).then(|| {
+            format!("{name}: no ±, since a number is the end of its type, at which larger ones stop: SUM(CAST(x AS DECIMAL(38, 0))) has more room")
+        });
+        Some([few, cut, end])
+    });
+    notes.into_iter().flatten().flatten()
+}
+
+/// Whether a released number of a measure is an end of its type, at which larger ones stop.
+fn is_at_end(drawn: &Drawn, origin: Origin, measures: usize) -> bool {
+    let columns = drawn.released.get(origin.part).map_or(&[][..], RecordBatch::columns);
+    let first = columns.len().checked_sub(measures);
+    let values = first.and_then(|first| columns.get(first + origin.measure));
+    values.and_then(at_end).is_some()
+}
+
+/// Which bounds were chosen for releases that choose theirs.
+fn chosen_bounds<'a>(release: &'a Release, drawn: &'a Drawn) -> impl Iterator<Item = String> + 'a {
+    let parts = release.analysis().parts().iter().zip(&drawn.rungs);
+    parts.enumerate().flat_map(|(at, (part, rungs))| {
+        let measures = part.measures().iter().zip(release.mechanisms(at)).zip(rungs);
+        measures.filter_map(|((measure, one), rung)| bound_note(measure, one, (*rung)?))
+    })
+}
+
+/// Whether rows come out by the very values that an output shows.
+fn is_chosen(release: &Release, origin: &Origin) -> bool {
+    let counter = release.partition_selection(origin.part).and_then(PartitionSelection::counter);
+    origin.is_chosen_by || counter == Some(origin.measure)
+}
+
+/// A bound that was found.
+struct Bound {
+    /// Of what, as written.
+    text: String,
+    value: f64,
+    /// What the aggregate's unit is worth: the bound, or its square.
+    unit: f64,
+    /// The least noisy count of a bucket that stands out, and whether one did.
+    least: i128,
+    stands_out: bool,
+}
+
+/// The bound in whose units a measure is released; `None` for a measure in its own.
+fn bound_of(measure: &Measure, release: &Release, drawn: &Drawn) -> Option<Bound> {
+    let Some(Finding::InUnits { bound, squared }) = measure.clause.finding else { return None };
+    let (part, value, least) = release.analysis().histogram(bound)?;
+    let value = drawn.values.get(value).copied().flatten()?;
+    let counts = drawn.released.get(part)?.columns().last()?;
+    let most = counts.as_primitive_opt::<Int64Type>()?.iter().flatten().max()?;
+    let (text, _) = measure.clause.text.split_once(", released at ")?;
+    Some(Bound {
+        text: text.to_owned(),
+        value,
+        unit: if squared { value * value } else { value },
+        least,
+        stands_out: i128::from(most) >= least,
+    })
+}
+
+/// How far a number was drawn from the bounded aggregate at most, with 95 %.
+fn within(
+    release: &Release,
+    output: usize,
+    origin: Origin,
+    predicted: Predicted,
+    drawn: &Drawn,
+) -> Option<f64> {
+    let Origin { part, measure, .. } = origin;
+    let least = drawn.mean_rows.get(part).and_then(|m| m.get(measure)).copied().flatten();
+    let least = least.filter(|n| n.is_finite());
+    let rung = drawn.rungs.get(part).and_then(|rungs| rungs.get(measure)).copied().flatten();
+    let under =
+        rung.and_then(|rung| release.accuracies_under_bounds(part, measure, 1).get(rung).copied());
+    let predicted = under.unwrap_or(predicted);
+    let value = match predicted {
+        Predicted::Within(value) => value,
+        // For the group with the fewest rows, by the noisy count: the bound holds for every group.
+        Predicted::WithinOverCount(value) => value / least?,
+        // Every group has a ± of its own; the largest holds for all.
+        Predicted::Spread { .. } => least?,
+        Predicted::Winner { .. }
+        | Predicted::WinnerBySize { .. }
+        | Predicted::Rank { .. }
+        | Predicted::Truthful(_)
+        | Predicted::Nothing => return None,
+    };
+    let measures = release.analysis().parts().get(part)?.measures();
+    if is_at_end(drawn, origin, measures.len()) {
+        return None;
+    }
+    let own = measures.get(measure)?;
+    let Some(bound) = bound_of(own, release, drawn) else { return Some(value) };
+    // Back in its own unit, a sum of whole numbers is rounded to one.
+    let is_whole = drawn.schema.field(output).data_type().is_integer();
+    let rounding = if is_whole { 0.5 } else { 0.0 };
+    Some(value * bound.unit + rounding).filter(|value| value.is_finite())
+}
+
+/// How accurate an answer will be, as far as it is known before anything is drawn.
+pub(crate) fn predicted(release: &Release, schema: &SchemaRef) -> Vec<Accuracy> {
+    let analysis = release.analysis();
+    let (mean_rows, rungs) = (Vec::new(), Vec::new());
+    let (released, values) = (Vec::new(), Vec::new());
+    let (schema, batches) = (SchemaRef::clone(schema), Vec::new());
+    let drawn = Drawn { schema, mean_rows, rungs, released, values, batches };
+    // The unit of an aggregate whose bound is found is not known yet.
+    let in_units = |origin: Origin| {
+        let measure = analysis.parts().get(origin.part)?.measures().get(origin.measure)?;
+        Some(matches!(measure.clause.finding, Some(Finding::InUnits { .. })))
+    };
+    (0..drawn.schema.fields().len())
+        .filter(|output| analysis.origin(*output).and_then(in_units) == Some(false))
+        .flat_map(|output| accuracy(release, output, &drawn))
+        .collect()
+}
+
+fn accuracy(release: &Release, output: usize, drawn: &Drawn) -> Vec<Accuracy> {
+    let Some(origin) = release.analysis().origin(output) else { return Vec::new() };
+    let mechanized = release.mechanisms(origin.part).get(origin.measure);
+    let Some(predicted) = mechanized.map(|one| one.accuracy) else { return Vec::new() };
+    let column = drawn.schema.field(output).name();
+    let one =
+        |kind, value, confidence| Accuracy { column: column.clone(), kind, value, confidence };
+    let chosen = is_chosen(release, &origin);
+    match predicted {
+        Predicted::Within(_) | Predicted::WithinOverCount(_) | Predicted::Spread { .. } => {
+            let kind = if chosen { AccuracyKind::Drawn } else { AccuracyKind::Within };
+            let value = within(release, output, origin, predicted, drawn);
+            value.map(|value| one(kind, value, CONFIDENCE)).into_iter().collect()
+        }
+        _ if chosen => Vec::new(),
+        Predicted::Rank { worst, average } => vec![
+            one(AccuracyKind::Rank, worst, CONFIDENCE),
+            one(AccuracyKind::Average, average, 1.0),
+        ],
+        Predicted::Winner { worst, average } => vec![
+            one(AccuracyKind::Winner, worst, CONFIDENCE),
+            one(AccuracyKind::Average, average, 1.0),
+        ],
+        Predicted::WinnerBySize { rows, .. } => {
+            vec![one(AccuracyKind::OwnRows, rows, CONFIDENCE)]
+        }
+        Predicted::Truthful(value) => vec![one(AccuracyKind::Truthful, value, 1.0)],
+        Predicted::Nothing => Vec::new(),
+    }
+}

@@ -1,0 +1,118 @@
+//! How accurate a column of an answer is.
+//!
+//! In: a bound, what it bounds, and how surely. Out: the same for programs, and a sentence for people.
+//!
+//! ```text
+//! n: ± 3.00 with 95 %
+//! status: within 4.00 of the best score with 95 %
+//! ```
+
+use std::fmt;
+
+use crate::visible::{self, rounded};
+
+/// What an accuracy says.
+///
+/// ```
+/// # use hushql_engine as hushql;
+/// use hushql::AccuracyKind;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let query = session.prepare("SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status")?;
+/// let kinds: Vec<AccuracyKind> = query.accuracy().iter().map(|accuracy| accuracy.kind).collect();
+/// assert_eq!(kinds, [AccuracyKind::Winner, AccuracyKind::Average]);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AccuracyKind {
+    /// The column's numbers are within the value of the bounded aggregate.
+    Within,
+    /// The column's numbers were drawn within the value of the bounded aggregate; but which of them are shown depends on
+    /// themselves, through a threshold, a filter or a LIMIT. What came out large by chance is shown more often, so that of
+    /// the numbers shown fewer are within it.
+    Drawn,
+    /// The winner's score is within the value of the best score.
+    Winner,
+    /// No other candidate scores more than the winner by over the value times what a row can change *that* candidate's score by.
+    OwnRows,
+    /// The value's rank is within the value of the best rank that a candidate has, in rows.
+    Rank,
+    /// On average the winner's score, or the value's rank, is within the value of the best.
+    Average,
+    /// The value is the probability with which each answer is the entry's own.
+    Truthful,
+}
+
+impl fmt::Display for AccuracyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Within => "within",
+            Self::Drawn => "drawn",
+            Self::Winner => "winner",
+            Self::OwnRows => "own_rows",
+            Self::Rank => "rank",
+            Self::Average => "average",
+            Self::Truthful => "truthful",
+        })
+    }
+}
+
+/// How accurate one released column is. It speaks of the noise alone: what bounding contributions and
+/// clamping values cut is not in it, nor what a bound cuts that was found.
+///
+/// ```
+/// # use hushql_engine as hushql;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let answer = session.query("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM adult").await?;
+/// let accuracy = &answer.accuracy()[0];
+/// assert_eq!((accuracy.column.as_str(), accuracy.value, accuracy.confidence), ("n", 3.0, 0.95));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Accuracy {
+    /// The answer's column.
+    pub column: String,
+    /// What the value says.
+    pub kind: AccuracyKind,
+    /// The bound, in the column's or the score's own unit.
+    pub value: f64,
+    /// The probability with which it holds; 0.95, or 1 for an average or a probability.
+    pub confidence: f64,
+}
+
+impl Accuracy {
+    /// The sentence for people; none where a note says it.
+    pub(super) fn line(&self) -> Option<String> {
+        self.text().map(|text| format!("{}: {text}", visible::line(&self.column)))
+    }
+
+    /// The same without the name of the column.
+    pub(crate) fn text(&self) -> Option<String> {
+        let Self { column: _, kind, value, confidence } = self;
+        let percent = confidence * 100.0;
+        Some(match kind {
+            AccuracyKind::Within => format!("± {} with {percent} %", rounded(*value)),
+            AccuracyKind::Drawn => return None,
+            AccuracyKind::Winner => {
+                format!("within {} of the best score with {percent} %", rounded(*value))
+            }
+            AccuracyKind::OwnRows => format!(
+                "no other candidate is better by more than {} of its own rows with {percent} %",
+                rounded(*value)
+            ),
+            AccuracyKind::Rank => {
+                format!("within {} rows of the rank asked for with {percent} %", rounded(*value))
+            }
+            AccuracyKind::Average => {
+                format!("within {} of the best on average", rounded(*value))
+            }
+            AccuracyKind::Truthful => {
+                format!("each answer truthful with {} %", rounded(value * 100.0))
+            }
+        })
+    }
+}

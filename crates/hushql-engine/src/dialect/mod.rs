@@ -1,0 +1,151 @@
+//! Stage 1: text → [`Statement`].
+//!
+//! In: one statement of the dialect as text. Out: a [`Statement`] whose queries are plain SQL with one marker for each
+//! release, and the release clauses beside it. This stage resolves no names and reads no data.
+//! Identifiers that begin with `__hushql` are reserved for the engine, so a statement cannot contain a marker.
+//!
+//! ```
+//! use hushql_engine::dialect::{Statement, parse};
+//!
+//! let statement = parse("SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status")?;
+//! let Statement::Query(query) = statement else { unreachable!() };
+//! assert_eq!(query.releases[0].text, "status");
+//! # Ok::<(), hushql_engine::dialect::DialectError>(())
+//! ```
+
+use tokens::{significant, tokens};
+use value::bytes_of_values;
+
+mod advice;
+pub(crate) mod aggregate;
+mod allow;
+mod amounts;
+mod asked;
+mod ast;
+mod candidates;
+pub(crate) mod clauses;
+mod consistent;
+mod copy;
+mod copy_format;
+mod declaration;
+mod declare;
+mod domain_query;
+pub(crate) mod error;
+mod fresh;
+mod grouping_sets;
+mod groups;
+mod headings;
+mod histogram;
+mod implied;
+mod literal;
+mod lower;
+mod markers;
+mod markers_as_written;
+mod mode;
+mod parameters;
+mod parser;
+mod partition;
+mod password;
+mod power;
+pub(crate) mod query;
+mod release_table;
+mod roles;
+mod row_values;
+mod script;
+mod size;
+mod slices;
+mod spelling;
+mod statement;
+mod synthetic;
+mod synthetic_options;
+#[cfg(test)]
+mod tests;
+mod thresholded;
+pub(crate) mod tokens;
+mod twice;
+mod value;
+mod view;
+mod windows;
+
+pub use ast::AggregateCall;
+pub use ast::AggregateName;
+pub use ast::CandidatesClause;
+pub use ast::ColumnName;
+pub use ast::Consistent;
+pub use ast::ExplainFormat;
+pub use ast::Finding;
+pub use ast::GroupStrategy;
+pub use ast::GroupingClause;
+pub use ast::KeysClause;
+pub use ast::MechanismName;
+pub use ast::Operand;
+pub use ast::Parameters;
+pub use ast::PriorClause;
+pub use ast::QueryStatement;
+pub use ast::ReleaseClause;
+pub use ast::SelectionClause;
+pub use ast::Selector;
+pub use ast::Statement;
+pub use ast::SyntheticStatement;
+pub use ast::candidate_marker;
+pub use ast::candidate_of;
+pub use ast::marked;
+pub use ast::marker;
+pub use ast::{Joint, Spread};
+pub use copy_format::CopyFormat;
+pub use error::DialectError;
+pub(crate) use grouping_sets::MOST_SETS;
+pub use literal::Literal;
+pub use password::Password;
+pub use script::{ScriptStatement, split};
+pub use size::Size;
+pub(crate) use size::tables;
+pub use synthetic_options::{BucketOption, SyntheticMethod, SyntheticOptions};
+pub use value::Value;
+pub(crate) use value::decimal;
+
+pub(crate) use domain_query::magnitude_name;
+pub(crate) use markers_as_written::{hiding_markers, in_releases_words};
+pub(crate) use thresholded::thresholded;
+pub(crate) use view::view_query;
+
+pub use declaration::{
+    Accountant, Allowance, Declaration, DomainClause, LimitClause, PerQueryClause,
+    ReleaseTableChange, RoleClause, Show, SliceAlteration, SliceAmount, SliceClause, SliceLimit,
+    SpendingBy, SpentClause, Taken, UnitClause,
+};
+
+/// Reads one statement of the usual size; a `;` at its end is allowed.
+///
+/// # Errors
+/// See [`parse_within`].
+pub fn parse(text: &str) -> Result<Statement, DialectError> {
+    parse_within(text, &Size::default())
+}
+
+/// Reads one statement of at most this size; a `;` at its end is allowed.
+///
+/// # Errors
+/// [`DialectError::Syntax`] with the position, or [`DialectError::Refused`] for SQL clauses that the dialect leaves out
+/// and for statements that are too large.
+pub fn parse_within(text: &str, size: &Size) -> Result<Statement, DialectError> {
+    parse_with(text, size, &[])
+}
+
+/// Reads one statement, with values for the parameters `$1`, `$2`, … of a query. Each value becomes a literal of the
+/// syntax tree before any other code reads the tree.
+///
+/// # Errors
+/// See [`parse_within`]; a refusal if parameters and values do not match, or if a clause of the dialect contains a
+/// parameter.
+pub fn parse_with(text: &str, size: &Size, values: &[Value]) -> Result<Statement, DialectError> {
+    let beside: usize = values.iter().map(Value::bytes).sum();
+    size.check_bytes(text.len().saturating_add(beside))?;
+    let tokens = significant(tokens(text)?)?;
+    size.check_bytes(text.len().saturating_add(bytes_of_values(&tokens, values)))?;
+    size.check_tokens(&tokens)?;
+    // The parser of a debug build uses 40 KiB of stack for each level of brackets.
+    stacker::maybe_grow(4 << 20, 16 << 20, || statement::parse(text, tokens, values))
+        .map(|statement| statement.with_text(text))
+        .map_err(|error| advice::advised(text, error))
+}

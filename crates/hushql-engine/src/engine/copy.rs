@@ -1,0 +1,291 @@
+//! Answers that are written into files.
+//!
+//! In: a query, and the path that follows TO. Out: an answer of one row that names the file, with the receipt of the query. The
+//! file is made before the query is charged; if the query fails, it is removed.
+//!
+//! An owner writes anywhere. An analyst writes into the export folder that the owner declared, by a plain name: nothing else can
+//! be reached, overwritten or found out by it. The folder is looked at once more before each file, since tables may have been
+//! declared since. Programs write files of their own making, such as charts, by the same rules ([`AnswerFile`]).
+
+use std::path::Path;
+use std::sync::Arc;
+use std::{fs, io};
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Schema;
+use tokio::runtime::Handle;
+
+use crate::answer::{Answer, Head};
+use crate::catalog::quoted;
+use crate::dialect::{CopyFormat, QueryStatement};
+use crate::engine::attempts::Attempts;
+use crate::engine::session::Session;
+use crate::error::Error;
+use crate::exec::target::folder::TargetFolder;
+use crate::exec::target::{TargetFile, unknown_to};
+use crate::owner::exports::overlap;
+use crate::refusal::{Reason, Refusal};
+use crate::resources::Clock;
+use crate::sql_type::sql_type;
+use crate::visible;
+
+impl Session {
+    /// Answers a query into a file.
+    pub(super) async fn copied(
+        &self,
+        query: QueryStatement,
+        (path, format): (&str, CopyFormat),
+        clock: &Clock,
+    ) -> Result<Answer, Error> {
+        let target = self.target(path, "COPY (query) TO 'answer.csv'")?;
+        self.fits(&query, format, clock).await?;
+        let (head, batches) = self.answer(query, None, clock).await?.into_parts();
+        let charged = if head.receipt.is_some() { ", and is charged" } else { "" };
+        let written = target.write(&head.schema, &batches, format);
+        written.map_err(|error| unwritten(path, charged, error))?;
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let columns: [(&str, ArrayRef); 2] = [
+            ("file", Arc::new(StringArray::from(vec![path]))),
+            ("rows", Arc::new(Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).map_err(|_| Error::Internal)?;
+        let head = Head {
+            schema: batch.schema(),
+            accuracy: Vec::new(),
+            without_bound: Vec::new(),
+            ..head
+        };
+        Ok(Answer::new(head, vec![(batch, vec![None; 2])]))
+    }
+
+    /// Creates a file for answers, or for what a program makes of them, by the rules of `COPY … TO`: an owner's anywhere, an
+    /// analyst's in the export folder that the owner declared, by a plain name. No link is followed, and no file is overwritten.
+    ///
+    /// Create the file before the query is charged, so that what cannot be written is not paid for.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let path = folder.path().join("count.txt");
+    /// let session = hushql::Engine::demo()?.owner();
+    /// let mut file = session.create_file(path.to_str().unwrap())?;
+    /// file.append(&session.query("SELECT LAPLACE(eps=1) COUNT(*) FROM adult").await?.to_string())?;
+    /// # assert!(std::fs::read_to_string(path).unwrap().contains("count"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for an analyst without an export folder, and for a name that is not plain; [`Error::Catalog`] where the
+    /// file exists or cannot be created.
+    pub fn create_file(&self, path: &str) -> Result<AnswerFile, Error> {
+        let target = self.told(self.target(path, "a plain name, such as answer.csv"))?;
+        Ok(AnswerFile { target, path: path.to_owned(), session: self.clone() })
+    }
+
+    /// Refuses a query before its charge whose columns the format has no types for.
+    async fn fits(
+        &self,
+        query: &QueryStatement,
+        format: CopyFormat,
+        clock: &Clock,
+    ) -> Result<(), Error> {
+        let (session, state, query) = (self.clone(), self.state(clock), query.clone());
+        let runtime = Handle::try_current().ok();
+        let planned = clock.aside(move || {
+            let ready = || session.ready(query.clone(), &state, runtime.clone());
+            Attempts::at(ready).map(|ready| ready.quoted().schema)
+        });
+        let schema = planned.await?;
+        fits(format, &schema)
+    }
+
+    /// A new file; `example` names one that an analyst may write.
+    fn target(&self, path: &str, example: &str) -> Result<TargetFile, Error> {
+        match self.is_owner() {
+            true => anywhere(path),
+            false => self.in_export_folder(path, example),
+        }
+    }
+
+    /// A new file in the analyst's export folder.
+    fn in_export_folder(&self, name: &str, example: &str) -> Result<TargetFile, Error> {
+        let catalog = self.inner.vault.catalog()?;
+        let refuse = |why: &str, instead: &str| Refusal::new(Reason::Statement, name, why, instead);
+        let Some(folder) = catalog.export_folder(&self.analyst) else {
+            return Err(refuse(
+                "no export folder is declared for this analyst",
+                "the query without a file; an owner writes ALTER VAULT SET EXPORT FOLDER '…' FOR analyst",
+            )
+            .into());
+        };
+        if !is_plain(name) {
+            return Err(refuse(
+                "an analyst writes into the export folder, and names the file alone: letters, digits, dots, hyphens, underscores",
+                example,
+            )
+            .into());
+        }
+        let path = Path::new(folder);
+        let unusable = || {
+            Error::catalog(
+                "the export folder cannot be used as it is: its owner has to declare it again",
+            )
+        };
+        let opened = TargetFolder::open(path).map_err(|_| unusable())?;
+        match overlap(&self.inner, &catalog, &opened, path) {
+            Ok(None) => TargetFile::create(opened, name).map_err(|error| unmade(name, &error)),
+            Ok(Some(_)) | Err(_) => Err(unusable()),
+        }
+    }
+}
+
+/// A new file for answers, made by [`Session::create_file`]. It is removed when it is dropped, unless something was written.
+#[derive(Debug)]
+pub struct AnswerFile {
+    target: TargetFile,
+    path: String,
+    session: Session,
+}
+
+impl AnswerFile {
+    /// Writes a text behind what is in the file; what is there stays if this fails.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # fn main() -> Result<(), hushql::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("notes.txt");
+    /// let mut file = hushql::Engine::demo()?.owner().create_file(path.to_str().unwrap())?;
+    /// file.append("one\n")?;
+    /// file.append("two\n")?;
+    /// # assert_eq!(std::fs::read_to_string(path).unwrap(), "one\ntwo\n");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] with that of the file system.
+    pub fn append(&mut self, text: &str) -> Result<(), Error> {
+        let written = self.target.append(text).map_err(|error| unwritten(&self.path, "", error));
+        self.session.told(written)
+    }
+
+    /// Whether Parquet has types for all columns of an answer: ask before the query is charged.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::AnswerFile;
+    ///
+    /// # fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.owner();
+    /// let schema = |sql: &str| session.prepare(sql).map(|query| query.schema());
+    /// assert!(AnswerFile::fits_parquet(&*schema("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")?).is_ok());
+    /// assert!(AnswerFile::fits_parquet(&*schema("SELECT INTERVAL '1' DAY AS x")?).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] with the column and what to write instead.
+    pub fn fits_parquet(schema: &Schema) -> Result<(), Error> {
+        fits(CopyFormat::Parquet, schema)
+    }
+
+    /// Writes an answer as Parquet, which is all that the file then holds.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("n.parquet");
+    /// let session = hushql::Engine::demo()?.owner();
+    /// let file = session.create_file(path.to_str().unwrap())?;
+    /// file.parquet(&session.query("SELECT LAPLACE(eps=1) COUNT(*) AS n FROM adult").await?)?;
+    /// # assert!(std::fs::read(path).unwrap().starts_with(b"PAR1"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] with that of the file system, or of a type that Parquet lacks; the file is then removed.
+    pub fn parquet(self, answer: &Answer) -> Result<(), Error> {
+        let Self { target, path, session } = self;
+        let written = target.write(&answer.schema(), answer.batches(), CopyFormat::Parquet);
+        session.told(written.map_err(|error| unwritten(&path, "", error)))
+    }
+}
+
+fn fits(format: CopyFormat, schema: &Schema) -> Result<(), Error> {
+    unknown_to(format, schema).map_or(Ok(()), |field| {
+        let (name, its_type) = (visible::line(field.name()), sql_type(field.data_type()));
+        let (format, others) = match format {
+            CopyFormat::Csv => ("CSV", ".json or .parquet"),
+            CopyFormat::Json => ("JSON", ".csv or .parquet"),
+            CopyFormat::Parquet => ("Parquet", ".csv or .json"),
+        };
+        Err(Error::catalog(format!(
+            "{format} has no type for the column {name} ({its_type}): write CAST({} AS VARCHAR), or a name that ends with {others}",
+            quoted(&name)
+        )))
+    })
+}
+
+fn unwritten(path: &str, charged: &str, error: io::Error) -> Error {
+    Error::catalog_from(format!("the answer could not be written to `{path}`{charged}"), error)
+}
+
+/// A new file of an owner.
+fn anywhere(path: &str) -> Result<TargetFile, Error> {
+    let cannot = |e| Error::catalog_from(format!("`{path}` cannot be created"), e);
+    let whole = std::path::absolute(path).map_err(cannot)?;
+    let (folder, name) = (whole.parent(), whole.file_name().and_then(|name| name.to_str()));
+    let (Some(folder), Some(name)) = (folder, name) else {
+        return Err(cannot(io::ErrorKind::InvalidInput.into()));
+    };
+    let folder = fs::canonicalize(folder).and_then(|folder| TargetFolder::open(&folder));
+    TargetFile::create(folder.map_err(cannot)?, name).map_err(|error| unmade(path, &error))
+}
+
+fn unmade(name: &str, error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::catalog(format!(
+            "`{name}` exists already, and no file is overwritten: choose another name"
+        )),
+        _ => Error::catalog(format!("`{name}` cannot be created: {}", error.kind())),
+    }
+}
+
+/// Whether a text is the name of a file, in any file system, and of no hidden one.
+fn is_plain(name: &str) -> bool {
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
+    name.len() <= 200 && name.starts_with(char::is_alphanumeric) && name.chars().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_plain;
+
+    #[test]
+    fn only_names_are_plain() {
+        for name in ["a.csv", "Öl-2025_1.json", "a..csv"] {
+            assert!(is_plain(name), "{name}");
+        }
+        let long = "a".repeat(201);
+        for name in [
+            "",
+            ".",
+            "..",
+            "../a.csv",
+            "/a.csv",
+            "a/b.csv",
+            ".a.csv",
+            "a\\b.csv",
+            "-a.csv",
+            "a b.csv",
+            "a\n.csv",
+            "C:a.csv",
+            "a\0.csv",
+            long.as_str(),
+        ] {
+            assert!(!is_plain(name), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Log-ins: a session for whoever proves to know the password of a role.
+//!
+//! In: a name and the messages of SCRAM-SHA-256. Out: the answers to them, and in the end a [`Session`] of the analyst of this name.
+//! Who has no role, may not log in, or has the wrong password learns the same after the same work: for a name without a role, the
+//! exchange runs with a decoy that no password fits, and a name is told the same salt whether or not it is a role's.
+//!
+//! ```text
+//! Engine::log_in("lab") ─▶ first(client's) ─▶ server's ─▶ finish(client's) ─▶ (server's, Session)
+//! ```
+
+use crate::dialect::{Declaration, RoleClause};
+use crate::engine::Engine;
+use crate::engine::logged_in::LoggedIn;
+use crate::engine::session::Session;
+use crate::error::Error;
+use crate::owner::roles;
+use crate::sampler::QueryRng;
+use crate::scram::{Exchange, PLAIN, PLUS, Verifier};
+
+/// A log-in that is under way. Each one is good for one attempt.
+///
+/// ```
+/// # use hushql_engine as hushql;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let engine = hushql::Engine::demo()?;
+/// engine.owner().execute("CREATE ROLE lab LOGIN PASSWORD 'correct horse'").await?;
+/// let mut log_in = engine.log_in("lab")?;
+/// assert_eq!(log_in.mechanisms(), ["SCRAM-SHA-256"]);
+/// let answer = log_in.first("SCRAM-SHA-256", b"n,,n=,r=rOprNGfwEbeRWgbNEkqO")?;
+/// assert!(answer.starts_with("r=rOprNGfwEbeRWgbNEkqO"));
+/// // Whoever sends no proof is sent away.
+/// assert!(log_in.finish(b"c=biws,r=rOprNGfwEbeRWgbNEkqO,p=AAAA").is_err());
+/// # Ok(()) }
+/// ```
+pub struct LogIn {
+    engine: Engine,
+    role: String,
+    verifier: Verifier,
+    is_known: bool,
+    certificate: Option<Vec<u8>>,
+    exchange: Option<Exchange>,
+}
+
+/// The verifier is left out.
+impl std::fmt::Debug for LogIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogIn").finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Begins a log-in by SCRAM-SHA-256. What it returns looks the same whether or not there is such a role.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// let log_in = hushql::Engine::demo()?.log_in("nobody")?;
+    /// assert_eq!(log_in.mechanisms(), ["SCRAM-SHA-256"]);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn log_in(&self, role: &str) -> Result<LogIn, Error> {
+        let asked = self.inner.vault.role_to_log_in(role)?;
+        let decoy = Verifier::decoy(&asked.secret.unwrap_or_default(), role);
+        // Who may not log in any more is asked with the same salt as before.
+        let known = asked.role.and_then(|role| Verifier::read(&role.verifier));
+        Ok(LogIn {
+            engine: self.clone(),
+            role: role.to_owned(),
+            is_known: asked.may_log_in && known.is_some(),
+            verifier: known.unwrap_or(decoy),
+            certificate: None,
+            exchange: None,
+        })
+    }
+}
+
+impl LogIn {
+    /// The same log-in on a channel of TLS, whose server has a certificate with this hash (RFC 5929, `tls-server-end-point`): it can be
+    /// bound to the channel, so that nobody in between takes it over.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// let log_in = hushql::Engine::demo()?.log_in("lab")?.bound_to(vec![0; 32]);
+    /// assert_eq!(log_in.mechanisms(), ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    #[must_use]
+    pub fn bound_to(mut self, certificate: Vec<u8>) -> Self {
+        self.certificate = Some(certificate);
+        self
+    }
+
+    /// The mechanisms that the client may choose from, best first.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// assert_eq!(hushql::Engine::demo()?.log_in("lab")?.mechanisms(), ["SCRAM-SHA-256"]);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    pub fn mechanisms(&self) -> &'static [&'static str] {
+        if self.certificate.is_some() { &[PLUS, PLAIN] } else { &[PLAIN] }
+    }
+
+    /// The answer to the client's first message.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// let mut log_in = hushql::Engine::demo()?.log_in("lab")?;
+    /// assert!(log_in.first("SCRAM-SHA-256", b"n,,n=,r=abc")?.starts_with("r=abc"));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::LogIn`] for a message that is not one, or that leaves out the channel though the client could bind it.
+    pub fn first(&mut self, mechanism: &str, message: &[u8]) -> Result<String, Error> {
+        let more = QueryRng::nonce().map_err(|_| Error::Internal)?;
+        let channel = (mechanism, self.certificate.as_deref());
+        let begun = Exchange::begin(self.verifier.clone(), channel, message, more);
+        let (exchange, answer) = begun.ok_or(Error::LogIn)?;
+        self.exchange = Some(exchange);
+        Ok(answer)
+    }
+
+    /// The answer to the client's last message, and the session, if it proves that the client knows the password.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// let log_in = hushql::Engine::demo()?.log_in("lab")?;
+    /// assert!(matches!(log_in.finish(b""), Err(hushql::Error::LogIn)));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::LogIn`], whatever is wrong; [`Error::Ledger`] when the vault cannot be read.
+    pub fn finish(self, message: &[u8]) -> Result<(String, Session), Error> {
+        let exchange = self.exchange.ok_or(Error::LogIn)?;
+        let answer = exchange.end(message).filter(|_| self.is_known).ok_or(Error::LogIn)?;
+        let fingerprint = self.verifier.fingerprint();
+        let session = self.engine.analyst(&self.role)?;
+        Ok((answer, Session { logged_in: Some(LoggedIn::new(fingerprint)), ..session }))
+    }
+}
+
+impl Session {
+    /// Whether whoever logged in may still ask: the role is there, may log in now, and has the password of then. A session that nobody
+    /// logged in for may.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// assert!(hushql::Engine::demo()?.analyst("lab")?.may_go_on()?);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn may_go_on(&self) -> Result<bool, Error> {
+        let Some(logged_in) = &self.logged_in else { return Ok(true) };
+        let asked = self.inner.vault.role_to_log_in(&self.analyst)?;
+        let role = asked.role.filter(|_| asked.may_log_in);
+        let verifier = role.and_then(|role| Verifier::read(&role.verifier));
+        Ok(verifier.is_some_and(|verifier| verifier.fingerprint() == *logged_in.fingerprint()))
+    }
+
+    /// Gives the role of whoever is logged in another password, if the declaration does that and nothing else; `None` for any other.
+    ///
+    /// # Errors
+    /// [`Error::LogIn`] if they may not ask any more.
+    pub(super) fn change_own_password(
+        &self,
+        declaration: &Declaration,
+    ) -> Result<Option<String>, Error> {
+        let Declaration::AlterRole { name, options } = declaration else { return Ok(None) };
+        let RoleClause { login: None, password: Some(password), valid_until: None, defaults: None } =
+            options
+        else {
+            return Ok(None);
+        };
+        let Some(logged_in) = self.logged_in.as_ref().filter(|_| *name == self.analyst) else {
+            return Ok(None);
+        };
+        let mut fingerprint = logged_in.fingerprint();
+        *fingerprint = roles::change_own(&self.inner, name, password, &fingerprint)?;
+        Ok(Some("your password is another one; other connections of your role end".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Engine;
+
+    /// Whoever watches the salt of a name sees no role come, go, or get another password.
+    #[tokio::test]
+    async fn a_name_has_one_salt_for_ever() {
+        let engine = Engine::demo().unwrap();
+        let salt = |engine: &Engine, name: &str| {
+            let first = engine.log_in(name).unwrap().first("SCRAM-SHA-256", b"n,,n=,r=abc");
+            first.unwrap().split(',').nth(1).unwrap().to_owned()
+        };
+        let (lab, eve) = (salt(&engine, "lab"), salt(&engine, "eve"));
+        assert_ne!(lab, eve);
+        for change in [
+            "CREATE ROLE lab",
+            "ALTER ROLE lab PASSWORD 'correct horse'",
+            "ALTER ROLE lab PASSWORD 'another horse'",
+            "ALTER ROLE lab NOLOGIN",
+            "ALTER ROLE lab LOGIN PASSWORD 'a third horse' VALID UNTIL '2001-01-01'",
+            "DROP ROLE lab",
+            "CREATE ROLE lab PASSWORD 'correct horse' VALID UNTIL 'infinity'",
+        ] {
+            engine.owner().execute(change).await.unwrap();
+            assert_eq!((salt(&engine, "lab"), salt(&engine, "eve")), (lab.clone(), eve.clone()));
+        }
+        // Another vault has other salts.
+        assert_ne!(salt(&Engine::demo().unwrap(), "lab"), lab);
+        // A verifier that a client made has its own; a password that is given later stays with it.
+        let made = crate::scram::Verifier::of_password("a client's", [7; 16]).text();
+        engine.owner().execute(&format!("ALTER ROLE lab PASSWORD '{made}'")).await.unwrap();
+        let own = salt(&engine, "lab");
+        engine.owner().execute("ALTER ROLE lab PASSWORD 'correct horse'").await.unwrap();
+        assert_eq!(salt(&engine, "lab"), own);
+    }
+}

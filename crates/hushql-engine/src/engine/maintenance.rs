@@ -1,0 +1,113 @@
+//! What an owner does about a whole vault: writes its declarations out, and finds what to mend in it.
+//!
+//! In: an engine. Out: a script of statements, or findings. No row is read.
+
+use std::path::Path;
+
+use crate::answer::Answer;
+use crate::engine::Engine;
+use crate::engine::columns::table;
+use crate::error::Error;
+use crate::ledger::{Vault, VaultError};
+use crate::owner;
+use crate::owner::doctor::Finding;
+
+impl Engine {
+    /// Opens an existing vault file for [`Engine::dump`] and [`Engine::doctor`]. A vault that cannot be written, such as a backup on a
+    /// read-only medium, is opened all the same, in whatever place it is; every charge to it then fails.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let vault = folder.path().join("study.db");
+    /// hushql::Engine::init(&vault)?;
+    /// let engine = hushql::Engine::open_for_upkeep(&vault, None)?;
+    /// assert!(engine.doctor()?.batches()[0].num_rows() > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Engine::open`], and as [`Engine::open_anchored`] with an anchor.
+    pub fn open_for_upkeep(path: impl AsRef<Path>, anchor: Option<&Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let opened = match anchor {
+            Some(anchor) => Vault::open_anchored(path, anchor),
+            None => Vault::open(path),
+        };
+        Self::new(match opened {
+            Err(VaultError::ReadOnly { .. }) => Vault::open_to_read(path, anchor)?,
+            opened => opened?,
+        })
+    }
+
+    /// Whether the disk failed to keep what was written to the vault: a sync failed, and what the file shows from then on may be in memory
+    /// alone. All statements fail until the program is started again, so a program that serves others ends. After any other failure, such
+    /// as a full disk, the vault is opened again by itself.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// assert!(!hushql::Engine::in_memory()?.needs_restart());
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    pub fn needs_restart(&self) -> bool {
+        self.inner.vault.is_lost()
+    }
+
+    /// The declarations of the vault as a script of statements that rebuilds them, with what is spent. In the vault where it
+    /// is run, at least as much is spent as in this one; what is spent there already stays. Roles have no passwords in it.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// let script = hushql::Engine::demo()?.dump()?;
+    /// assert!(script.contains("ALTER TABLE adult SET PRIVACY UNIT ROW;"));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn dump(&self) -> Result<String, Error> {
+        owner::dump::dump(&self.inner, false)
+    }
+
+    /// The script of [`Engine::dump`], with the verifiers of roles' passwords. Whoever reads it can try passwords: keep it as you keep the
+    /// vault.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let engine = hushql::Engine::demo()?;
+    /// engine.owner().execute("CREATE ROLE lab LOGIN PASSWORD 'correct horse'").await?;
+    /// assert!(engine.dump()?.contains("CREATE ROLE lab LOGIN;"));
+    /// assert!(engine.dump_with_verifiers()?.contains("CREATE ROLE lab LOGIN PASSWORD 'SCRAM-SHA-256$4096:"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn dump_with_verifiers(&self) -> Result<String, Error> {
+        owner::dump::dump(&self.inner, true)
+    }
+
+    /// What an owner should mend before analysts ask: a row for each finding, with the statement or command that mends it. It
+    /// looks at declarations, at the permissions of files and at the names of their columns, and never at values.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// let findings = hushql::Engine::demo()?.doctor()?;
+    /// let columns = findings.batches()[0].schema();
+    /// assert_eq!(columns.field(2).name(), "remedy");
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn doctor(&self) -> Result<Answer, Error> {
+        let found = owner::doctor::examine(&self.inner)?;
+        let column = |of: fn(&Finding) -> &String| found.iter().map(of).cloned().collect();
+        table(&[
+            ("about", column(|finding| &finding.about)),
+            ("finding", column(|finding| &finding.finding)),
+            ("remedy", column(|finding| &finding.remedy)),
+        ])
+    }
+}

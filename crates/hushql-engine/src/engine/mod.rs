@@ -1,0 +1,596 @@
+//! The entry point: an [`Engine`] holds a vault and tables, and a [`Session`] asks queries.
+//!
+//! In: statements as text. Out: answers. [`Session::query`] reads like the life of a query: parse, bind, analyze,
+//! choose, prepare, charge, run, answer. Each stage takes what only the stage before it can make, and all stages see
+//! one state of the declarations (`engine/query.rs`).
+//!
+//! ```
+//! # use hushql_engine as hushql;
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+//! let engine = hushql::Engine::demo()?;
+//! let session = engine.analyst("lab")?;
+//! let answer = session.query("SELECT LAPLACE(eps=1) COUNT(*) FROM adult").await?;
+//! assert_eq!(answer.receipt().map(|r| r.spent.to_string()), Some("ε = 1".to_owned()));
+//! # Ok(()) }
+//! ```
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::MemTable;
+
+use crate::catalog::{Privacy, Source, Table, quoted};
+use crate::dialect::{ScriptStatement, Statement, split};
+use crate::engine::progress::Watched;
+use crate::error::Error;
+use crate::exec::distributed::Site;
+use crate::exec::source as files;
+use crate::instance::{Inner, Registered};
+use crate::ledger::{OWNER, Vault};
+use crate::owner as declare;
+use crate::owner::typed::ExternalTable;
+use crate::resources::Resources;
+pub(crate) use session::Session;
+
+mod accounts;
+mod attempts;
+mod columns;
+pub(crate) mod copy;
+mod explained;
+pub(crate) mod forecast;
+pub(crate) mod log_in;
+mod logged_in;
+pub(crate) mod output;
+pub(crate) mod progress;
+pub(crate) mod range;
+pub(crate) mod schemas;
+pub(crate) mod session;
+pub(crate) mod show;
+pub(crate) mod spending;
+
+mod maintenance;
+mod planning_errors;
+pub(crate) mod prepared;
+mod query;
+mod release_tables;
+pub(crate) mod stream;
+mod synthetic;
+mod synthetic_about;
+mod vault_thread;
+
+/// A vault, its tables, and the DataFusion session in which queries run. Cheap to clone.
+///
+/// A program that holds an engine acts for the owner of the data. Analysts get a [`Session`].
+///
+/// ```
+/// # use hushql_engine as hushql;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+/// use hushql::{Engine, PrivacyBudget, PrivacyUnit};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("study.db");
+/// # let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 2]));
+/// # let batch = RecordBatch::try_from_iter([("patient", column)])?;
+/// let engine = Engine::init(&path)?;
+/// engine.register_batch("visits", batch)?;
+/// let owner = engine.owner();
+/// owner.declare(PrivacyUnit::column("visits", "patient").max_rows(4)).await?;
+/// owner.declare(PrivacyBudget::epsilon("study", "visits", 2.0)).await?;
+///
+/// let lab = engine.analyst("lab")?;
+/// println!("{}", lab.query("SELECT LAPLACE(eps=1) COUNT(*) FROM visits").await?);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl Engine {
+    fn new(vault: Vault) -> Result<Self, Error> {
+        let (vault, registered) = (Arc::new(vault), Arc::default());
+        Self::within(vault, registered, Resources::default(), None)
+    }
+
+    fn within(
+        vault: Arc<Vault>,
+        registered: Registered,
+        resources: Resources,
+        site: Option<Arc<dyn Site>>,
+    ) -> Result<Self, Error> {
+        Ok(Self { inner: Arc::new(Inner::new(vault, registered, resources, site)?) })
+    }
+
+    /// The same vault and tables, for sessions whose statements are limited to `resources`. Existing sessions keep
+    /// their limits.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::{Engine, Resources};
+    ///
+    /// let engine = Engine::demo()?.with_resources(Resources::default().with_keys(2))?;
+    /// let sql = "SELECT status, LAPLACE(eps=1) COUNT(*) FROM adult GROUP BY status";
+    /// let refused = engine.analyst("lab")?.cost(sql).unwrap_err();
+    /// assert_eq!(refused.code(), Some("HQ021"));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when the spill folder cannot be used.
+    pub fn with_resources(self, resources: Resources) -> Result<Self, Error> {
+        let Inner { vault, registered, site, .. } = &*self.inner;
+        Self::within(Arc::clone(vault), Arc::clone(registered), resources, site.clone())
+    }
+
+    /// The same vault and tables, for sessions whose private parts run at a site. Existing sessions keep theirs.
+    ///
+    /// # Errors
+    /// As [`Engine::with_resources`].
+    #[doc(hidden)]
+    pub fn at_site(self, site: Arc<dyn Site>) -> Result<Self, Error> {
+        let Inner { vault, registered, resources, .. } = &*self.inner;
+        Self::within(Arc::clone(vault), Arc::clone(registered), resources.clone(), Some(site))
+    }
+
+    /// Creates a new vault file and opens it.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::{Engine, Error};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("study.db");
+    /// Engine::init(&path)?;
+    /// // A vault is never overwritten.
+    /// assert!(matches!(Engine::init(&path), Err(Error::Ledger(_))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the file exists or cannot be written.
+    pub fn init(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::new(Vault::init(path)?)
+    }
+
+    /// Opens an existing vault file. It never creates one, so that deleting the file does not reset a budget.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::{Engine, Error};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("study.db");
+    /// assert!(matches!(Engine::open(&path), Err(Error::Ledger(_))));
+    /// Engine::init(&path)?;
+    /// let engine = Engine::open(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when it is missing, locked, corrupt or not writable.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::new(Vault::open(path)?)
+    }
+
+    /// Opens an existing vault file together with its anchor: a small file in another place that every charge updates,
+    /// and that reveals when the vault was replaced by an older copy.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::{Engine, Error};
+    ///
+    /// # let (folder, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let (vault, anchor) = (folder.path().join("study.db"), elsewhere.path().join("study.anchor"));
+    /// Engine::init(&vault)?;
+    /// Engine::make_anchor(&vault, &anchor)?;
+    /// // From now on it is opened with its anchor only.
+    /// assert!(matches!(Engine::open(&vault), Err(Error::Ledger(_))));
+    /// let engine = Engine::open_anchored(&vault, &anchor)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault is older than its anchor, when the anchor is missing, damaged or not writable,
+    /// or as [`Engine::open`].
+    pub fn open_anchored(path: impl AsRef<Path>, anchor: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::new(Vault::open_anchored(path, anchor)?)
+    }
+
+    /// Creates an anchor for the present state of an existing vault file, and opens it; see [`Engine::open_anchored`].
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::{Engine, Error};
+    ///
+    /// # let (folder, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let (vault, anchor) = (folder.path().join("study.db"), elsewhere.path().join("study.anchor"));
+    /// Engine::init(&vault)?;
+    /// Engine::make_anchor(&vault, &anchor)?;
+    /// // An anchor is never overwritten.
+    /// assert!(matches!(Engine::make_anchor(&vault, &anchor), Err(Error::Ledger(_))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the anchor exists or would be in the vault's own folder, or as [`Engine::open_anchored`].
+    pub fn make_anchor(path: impl AsRef<Path>, anchor: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::new(Vault::make_anchor(path, anchor)?)
+    }
+
+    /// Removes the anchor from a vault, which is opened without one from then on: for an owner who has lost the anchor.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::Engine;
+    ///
+    /// # let (folder, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    /// # let (vault, anchor) = (folder.path().join("study.db"), elsewhere.path().join("study.anchor"));
+    /// Engine::init(&vault)?;
+    /// Engine::make_anchor(&vault, &anchor)?;
+    /// Engine::remove_anchor(&vault)?;
+    /// let engine = Engine::open(&vault)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] as [`Engine::open`].
+    pub fn remove_anchor(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::new(Vault::remove_anchor(path)?)
+    }
+
+    /// Makes the present location of a vault file its home, after the file was copied, restored, renamed or moved, and
+    /// opens it. Only the owner can know that no other copy is in use: two copies are two budgets.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use std::path::Path;
+    ///
+    /// use hushql::Engine;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let (vault, moved) = (folder.path().join("study.db"), folder.path().join("moved.db"));
+    /// Engine::init(&vault)?;
+    /// std::fs::rename(&vault, &moved)?;
+    /// assert!(Engine::open(&moved).is_err());
+    /// let engine = Engine::adopt(&moved, None::<&Path>)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault has an anchor and none is given, or as [`Engine::open_anchored`].
+    pub fn adopt(path: impl AsRef<Path>, anchor: Option<impl AsRef<Path>>) -> Result<Self, Error> {
+        Self::new(Vault::adopt(path, anchor)?)
+    }
+
+    /// Converts a vault file to the format of this library, and opens it. Format 1 is the first, so that a file of any
+    /// other format is refused. If the vault has an anchor, pass it here.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use std::path::Path;
+    ///
+    /// use hushql::Engine;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let vault = folder.path().join("study.db");
+    /// # Engine::init(&vault)?;
+    /// let engine = Engine::upgrade(&vault, None::<&Path>)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the file has another format, or as [`Engine::open_anchored`].
+    pub fn upgrade(
+        path: impl AsRef<Path>,
+        anchor: Option<impl AsRef<Path>>,
+    ) -> Result<Self, Error> {
+        Self::new(Vault::upgrade(path, anchor)?)
+    }
+
+    /// An engine whose vault is in memory and is lost with the engine.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// let engine = hushql::Engine::in_memory()?;
+    /// assert!(engine.owner().budgets()?.is_empty());
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when SQLite cannot start.
+    pub fn in_memory() -> Result<Self, Error> {
+        Self::new(Vault::in_memory()?)
+    }
+
+    /// An engine in memory with the built-in tables `adult`, `bids`, `orders` and `census`, declared and budgeted.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let tables: Vec<String> = session.tables()?.into_iter().map(|(name, _)| name).collect();
+    /// assert!(tables.contains(&"adult".to_owned()));
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the built-in tables contradict their declarations; never in a tested build.
+    pub fn demo() -> Result<Self, Error> {
+        let engine = Self::in_memory()?;
+        for (name, batch) in crate::demo::tables().map_err(|_| Error::Internal)? {
+            engine.register_batch(name, batch)?;
+        }
+        for statement in split(crate::demo::DECLARATIONS)? {
+            let Statement::Declare(declaration) = crate::dialect::parse(statement.text())? else {
+                return Err(Error::Internal);
+            };
+            // Registered tables are enforced, not verified, so nothing is read here.
+            declare::in_memory(&engine.inner, &declaration)?;
+        }
+        Ok(engine)
+    }
+
+    /// Registers a batch as a table. A new table is undeclared: every query on it is refused until the owner declares
+    /// it private or public.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use std::sync::Arc;
+    ///
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// use hushql::{Engine, Reason};
+    ///
+    /// let minutes: ArrayRef = Arc::new(Int64Array::from(vec![10, 25]));
+    /// let engine = Engine::in_memory()?;
+    /// engine.register_batch("visits", RecordBatch::try_from_iter([("minutes", minutes)])?)?;
+    /// let refused = engine.analyst("lab")?.cost("SELECT minutes FROM visits").unwrap_err();
+    /// assert_eq!(refused.code(), Some(Reason::Undeclared.code()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when the vault has a table of this name with other columns.
+    pub fn register_batch(&self, name: &str, batch: RecordBatch) -> Result<(), Error> {
+        self.register_batches(name, batch.schema(), vec![batch])
+    }
+
+    /// Registers batches with the same columns as one table, as [`Engine::register_batch`] registers one; none make a table
+    /// without rows.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use std::sync::Arc;
+    ///
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    ///
+    /// let minutes: ArrayRef = Arc::new(Int64Array::from(vec![10, 25]));
+    /// let batch = RecordBatch::try_from_iter([("minutes", minutes)])?;
+    /// let engine = hushql::Engine::in_memory()?;
+    /// engine.register_batches("visits", batch.schema(), vec![batch.clone(), batch])?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] as [`Engine::register_batch`], and for a batch with other columns than `schema`.
+    pub fn register_batches(
+        &self,
+        name: &str,
+        schema: SchemaRef,
+        batches: Vec<RecordBatch>,
+    ) -> Result<(), Error> {
+        let failed = |e| Error::catalog_from(format!("`{name}` cannot be registered"), e);
+        let table = MemTable::try_new(schema, vec![batches]).map_err(failed)?;
+        self.register_table(name, Arc::new(table))
+    }
+
+    /// Registers any DataFusion table provider, as [`Engine::register_batch`] registers a batch.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use std::sync::Arc;
+    ///
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// use datafusion::datasource::MemTable;
+    /// use hushql::Engine;
+    ///
+    /// let minutes: ArrayRef = Arc::new(Int64Array::from(vec![10, 25]));
+    /// let batch = RecordBatch::try_from_iter([("minutes", minutes)])?;
+    /// let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
+    /// Engine::in_memory()?.register_table("visits", Arc::new(table))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when the vault has a table of this name with other columns.
+    pub fn register_table(
+        &self,
+        name: &str,
+        provider: Arc<dyn TableProvider>,
+    ) -> Result<(), Error> {
+        let columns = files::columns_of(&provider.schema());
+        files::refuse_reserved(&columns)?;
+        // Locked to the end, so that no table is declared while its provider changes.
+        let mut registered = self.inner.registered.write().unwrap_or_else(PoisonError::into_inner);
+        let catalog = self.inner.vault.catalog()?;
+        match catalog.table(name) {
+            None => {
+                let table = Table {
+                    name: name.to_owned(),
+                    source: Source::Registered,
+                    privacy: Privacy::Undeclared,
+                    columns,
+                };
+                self.inner.vault.create_table(&table)?;
+            }
+            Some(known) => {
+                let same = known.source == Source::Registered
+                    && known.columns.len() == columns.len()
+                    && known
+                        .columns
+                        .iter()
+                        .zip(&columns)
+                        .all(|(a, b)| a.name == b.name && a.data_type == b.data_type);
+                if !same {
+                    return Err(Error::catalog(format!(
+                        "the vault knows `{name}` with other columns; DROP TABLE {} first",
+                        quoted(name)
+                    )));
+                }
+                declare::may_be_registered(&registered, &catalog, known, &provider)?;
+                self.inner.vault.registered_again(name)?;
+            }
+        }
+        registered.insert(name.to_owned(), provider);
+        Ok(())
+    }
+
+    /// Declares a CSV file with a header as a table, on behalf of the owner: [`Session::declare`] of
+    /// [`ExternalTable::csv`], which also takes the columns and their types, another delimiter and no header. Without
+    /// columns, they are inferred once, from the first 10,000 lines, and do not change.
+    ///
+    /// The vault keeps the declaration, so a program makes it once, not at each start. Queries on the table are refused
+    /// until its owner gives it a privacy unit or declares it public. Only programs that may act for the owner hold an
+    /// [`Engine`]; give others a [`Session`].
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::{Engine, PrivacyBudget, PrivacyUnit};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("people.csv");
+    /// std::fs::write(&path, "name,age\nAnn,30\nBob,41\n")?;
+    /// let engine = Engine::in_memory()?;
+    /// engine.register_csv("people", &path).await?;
+    /// engine.owner().declare(PrivacyUnit::row("people")).await?;
+    /// engine.owner().declare(PrivacyBudget::epsilon("study", "people", 1.0)).await?;
+    /// let answer = engine.analyst("lab")?.query("SELECT LAPLACE(eps=1) COUNT(*) FROM people").await?;
+    /// assert_eq!(answer.batches()[0].num_rows(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when a table has this name, or the file is missing, empty or not a CSV file.
+    pub async fn register_csv(&self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
+        self.owner().declare(ExternalTable::csv(name, path)).await.map(drop)
+    }
+
+    /// Declares a Parquet file as a table, on behalf of the owner, with the columns of the file; otherwise like
+    /// [`Engine::register_csv`].
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use datafusion::parquet::arrow::ArrowWriter;
+    /// use hushql::{Declaration, Engine};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("years.parquet");
+    /// # let column: ArrayRef = Arc::new(Int64Array::from(vec![2025, 2026]));
+    /// # let batch = RecordBatch::try_from_iter([("year", column)])?;
+    /// # let mut writer = ArrowWriter::try_new(std::fs::File::create(&path)?, batch.schema(), None)?;
+    /// # writer.write(&batch)?;
+    /// # writer.close()?;
+    /// let engine = Engine::in_memory()?;
+    /// engine.register_parquet("years", &path).await?;
+    /// engine.owner().declare(Declaration::public("years")).await?;
+    /// let answer = engine.analyst("lab")?.query("SELECT MAX(year) FROM years").await?;
+    /// assert!(answer.receipt().is_none());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Catalog`] when a table has this name, or the file is missing, empty or not a Parquet file.
+    pub async fn register_parquet(&self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
+        self.owner().declare(ExternalTable::parquet(name, path)).await.map(drop)
+    }
+
+    /// The owner's session, which declares tables, units, domains and budgets. Its queries are charged like any other.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let engine = hushql::Engine::demo()?;
+    /// engine.owner().execute("ALTER TABLE census SET PUBLIC").await?;
+    /// assert!(engine.owner().is_owner());
+    /// # Ok(()) }
+    /// ```
+    pub fn owner(&self) -> Session {
+        Session {
+            inner: Arc::clone(&self.inner),
+            analyst: OWNER.to_owned(),
+            watched: Watched::default(),
+            logged_in: None,
+        }
+    }
+
+    /// An analyst's session.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// let engine = hushql::Engine::demo()?;
+    /// assert!(!engine.analyst("lab")?.is_owner());
+    /// assert!(engine.analyst("0wner").is_err());
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] for a name that is not 1 to 64 letters of ASCII, digits, `_` and `-`, or that resembles the
+    /// owner's, as `0wner` does; and when the vault cannot be read or written.
+    pub fn analyst(&self, name: &str) -> Result<Session, Error> {
+        let session = Session {
+            inner: Arc::clone(&self.inner),
+            analyst: name.to_owned(),
+            watched: Watched::default(),
+            logged_in: None,
+        };
+        session.told(self.inner.vault.ensure_analyst(name).map_err(Error::from))?;
+        Ok(session)
+    }
+}
+
+/// Splits a script into its statements.
+///
+/// ```
+/// # use hushql_engine as hushql;
+/// let statements = hushql::split_statements("SELECT 1; SELECT ';'")?;
+/// let texts: Vec<&str> = statements.iter().map(|statement| statement.text()).collect();
+/// assert_eq!(texts, ["SELECT 1", "SELECT ';'"]);
+/// # Ok::<(), hushql::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Syntax`] when a quotation or comment does not end.
+pub fn split_statements(script: &str) -> Result<Vec<ScriptStatement>, Error> {
+    Ok(split(script)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An analyst named `owner` once got the owner's session, and declared tables public.
+    #[test]
+    fn no_analyst_is_called_owner() {
+        let engine = Engine::in_memory().unwrap();
+        for name in ["owner", "Owner", "OWNER", "0wner", "owner_"] {
+            assert!(engine.analyst(name).is_err(), "{name}");
+        }
+        assert!(!engine.analyst("lab").unwrap().is_owner());
+    }
+
+    /// The shell once asked the user to consent to a cost that the budget does not allow, and then refused the query.
+    #[test]
+    fn a_cost_is_returned_only_if_the_budget_allows_it() {
+        let session = Engine::demo().unwrap().analyst("lab").unwrap();
+        let cost = |eps| session.cost(&format!("SELECT LAPLACE(eps={eps}) COUNT(*) FROM adult"));
+        assert_eq!(cost(5).unwrap().to_string(), "ε = 5");
+        assert!(matches!(cost(20), Err(Error::Budget(_))), "{:?}", cost(20));
+    }
+}

@@ -1,0 +1,374 @@
+//! An analyst's session: what it asks, what it may know beforehand, and what it has left.
+
+use std::sync::Arc;
+
+use crate::answer::Answer;
+use crate::catalog::Catalog;
+use crate::dialect::{ExplainFormat, Statement};
+use crate::engine::attempts::Attempts;
+use crate::engine::logged_in::LoggedIn;
+use crate::engine::output::Output;
+use crate::engine::progress::{RoundsDone, Watched};
+use crate::error::Error;
+use crate::explain::Explanation;
+use crate::instance::Inner;
+use crate::instance::entry_numbers::is_apart;
+use crate::ledger::{BudgetState, OWNER};
+use crate::owner::typed::Declaration;
+use crate::privacy::Cost;
+use crate::refusal::{Reason, Refusal};
+use crate::resources::Clock;
+use crate::{guard, owner as declare, views, visible};
+
+/// One analyst's, or the owner's, conversation with an engine. An analyst's errors are [`Error::for_analyst`].
+///
+/// ```
+/// # use hushql_engine as hushql;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+/// let session = hushql::Engine::demo()?.analyst("lab")?;
+/// let sql = "SELECT LAPLACE(eps=1) COUNT(*) FROM adult";
+/// assert_eq!(session.cost(sql)?.to_string(), "ε = 1");
+/// assert!(session.explain(sql)?.to_string().contains("LAPLACE"));
+/// println!("{}", session.query(sql).await?);
+/// for state in session.budgets()? {
+///     println!("{}: {} left", state.budget.name, state.left);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Session {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) analyst: String,
+    pub(crate) watched: Watched,
+    /// The password of whoever logged in, if somebody did.
+    pub(crate) logged_in: Option<LoggedIn>,
+}
+
+/// The refusal of a statement that is not a query where a query is expected.
+pub(super) fn not_a_query() -> Refusal {
+    let hint = "SELECT …; other statements run with `execute`";
+    Refusal::new(Reason::Statement, "", "this statement is not a query", hint)
+}
+
+impl Session {
+    /// Whether this is the owner's session.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let engine = hushql::Engine::demo()?;
+    /// assert!(engine.owner().is_owner() && !engine.analyst("lab")?.is_owner());
+    /// # Ok(()) }
+    /// ```
+    pub fn is_owner(&self) -> bool {
+        self.analyst == OWNER
+    }
+
+    /// Which percentage of its files the statement that this session runs now has read, 0 to 99. `None` while none runs, for a
+    /// statement that reads no file, and in an analyst's session for one that reads a private table, whose size this would tell.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// assert_eq!(session.progress(), None);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    pub fn progress(&self) -> Option<u8> {
+        self.watched.percent()
+    }
+
+    /// How far the synthetic table is that this session makes now: its rounds, and what they spent of its budget. `None` while none
+    /// is made, and until its first round is over.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// assert_eq!(session.rounds(), None);
+    /// # Ok::<(), hushql::Error>(())
+    /// ```
+    pub fn rounds(&self) -> Option<RoundsDone> {
+        self.watched.rounds_done()
+    }
+
+    /// Answers a query: SELECT, with or without releases.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let answer = session.query("SELECT LAPLACE(eps=0.5) COUNT(*) AS n FROM adult").await?;
+    /// assert_eq!(answer.batches()[0].num_rows(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error`]; everything but [`Error::Execution`] is decided before anything is read or charged.
+    pub async fn query(&self, sql: &str) -> Result<Answer, Error> {
+        let clock = self.clock();
+        let Statement::Query(query) = self.parse(sql)? else {
+            return Err(not_a_query().into());
+        };
+        self.told(
+            guard::poll(Box::pin(self.answer(query, None, &clock)))
+                .await
+                .unwrap_or(Err(Error::Internal)),
+        )
+    }
+
+    /// Runs any one statement.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let owner = hushql::Engine::demo()?.owner();
+    /// owner.execute("CREATE PRIVACY BUDGET small FOR adult LIMIT (epsilon=1)").await?;
+    /// let budgets = owner.budgets()?;
+    /// assert!(budgets.iter().any(|state| state.budget.name == "small"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error`]; see [`Session::query`]. Declarations are refused outside of the owner's session.
+    pub async fn execute(&self, statement: &str) -> Result<Output, Error> {
+        let clock = self.clock();
+        let parsed = self.parse(statement)?;
+        let run = guard::poll(Box::pin(self.run(parsed, &clock)));
+        self.told(run.await.unwrap_or(Err(Error::Internal)))
+    }
+
+    /// Declares a table, a unit, a domain or a budget that a program describes, as the statement of SQL would; the answer is
+    /// one sentence about what was done.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// use hushql::{Engine, Error, PrivacyUnit};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
+    /// let engine = Engine::demo()?;
+    /// let sentence = engine.owner().declare(PrivacyUnit::row("adult")).await?;
+    /// assert_eq!(sentence, "table adult is private; its unit is the row");
+    ///
+    /// let refused = engine.analyst("lab")?.declare(PrivacyUnit::row("adult")).await;
+    /// assert!(matches!(refused, Err(Error::Refused(_))));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error`]; see [`Session::execute`]. Declarations are refused outside of the owner's session.
+    pub async fn declare(&self, declaration: impl Into<Declaration>) -> Result<String, Error> {
+        let clock = self.clock();
+        let parsed = self.told(declaration.into().into_parsed())?;
+        let run = guard::poll(Box::pin(self.run(Statement::Declare(Box::new(parsed)), &clock)));
+        match self.told(run.await.unwrap_or(Err(Error::Internal)))? {
+            Output::Done(sentence) => Ok(sentence),
+            _ => Err(Error::Internal),
+        }
+    }
+
+    /// What leaves the session: an analyst is not told where the vault is.
+    pub(crate) fn told<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        if self.is_owner() { result } else { result.map_err(Error::for_analyst) }
+    }
+
+    /// The clock of a statement that begins now.
+    pub(super) fn clock(&self) -> Clock {
+        self.inner.resources.clock()
+    }
+
+    async fn run(&self, statement: Statement, clock: &Clock) -> Result<Output, Error> {
+        match statement {
+            Statement::Query(query) => self.answer(query, None, clock).await.map(Output::Answer),
+            Statement::Copy { query, path, format } => {
+                self.copied(*query, (&path, format), clock).await.map(Output::Answer)
+            }
+            Statement::CreateReleaseTable { name, if_not_exists, query } => {
+                self.kept((name, if_not_exists), *query, clock).await
+            }
+            Statement::CreateSyntheticTable(statement) => self.synthesized(&statement, clock).await,
+            Statement::ExplainSynthetic { statement, format } => {
+                let (session, state) = (self.clone(), self.state(clock));
+                let explained = move || session.explained_rows(&statement, &state);
+                let explanation = clock.aside(explained).await?;
+                Ok(match format {
+                    ExplainFormat::Text => Output::Explanation(explanation),
+                    ExplainFormat::Json => Output::ExplanationJson(explanation),
+                })
+            }
+            Statement::ReleaseTable(change) => self.change_release_table(&change).await,
+            Statement::ExplainPrivacy { query, format } => {
+                let explanation = match query {
+                    Ok(query) => {
+                        let (session, state) = (self.clone(), self.state(clock));
+                        clock.aside(move || session.explained(&query, &state)).await?
+                    }
+                    Err(refusal) => Explanation::of_refusal(&refusal),
+                };
+                Ok(match format {
+                    ExplainFormat::Text => Output::Explanation(explanation),
+                    ExplainFormat::Json => Output::ExplanationJson(explanation),
+                })
+            }
+            Statement::Explain(query) => {
+                let (session, state) = (self.clone(), self.state(clock));
+                let plan = clock.aside(move || session.plan_of_public(query, &state));
+                plan.await.map(Output::Answer)
+            }
+            Statement::Show(show) => {
+                crate::engine::show::show(&self.inner, &show, &self.analyst).map(Output::Answer)
+            }
+            Statement::Declare(declaration) if self.is_owner() => {
+                self.inner.drops_no_release_table(&declaration, &self.analyst)?;
+                let done = declare::declare(&self.inner, &declaration).await?;
+                Ok(Output::Done(visible::line(&done).into_owned()))
+            }
+            Statement::Declare(declaration) => {
+                self.inner.drops_no_release_table(&declaration, &self.analyst)?;
+                match self.change_own_password(&declaration)? {
+                    Some(done) => Ok(Output::Done(done)),
+                    None => Err(Refusal::new(
+                        Reason::Statement,
+                        "a declaration",
+                        "only the owner's session declares tables, views, units, domains and budgets",
+                        "hushql VAULT --owner",
+                    )
+                    .into()),
+                }
+            }
+        }
+    }
+
+    /// Explains a query: what it would release, cost and how accurate it would be. Reads nothing, costs nothing.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let explanation = session.explain("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")?;
+    /// assert!(explanation.to_string().contains("LAPLACE"));
+    /// // A refused query is explained, too.
+    /// println!("{}", session.explain("SELECT age FROM adult")?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error`] for a text that is not a query; a refused query is explained.
+    pub fn explain(&self, query: &str) -> Result<Explanation, Error> {
+        let clock = self.clock();
+        match self.parse(query) {
+            Ok(Statement::Query(asked)) => {
+                let (session, state) = (self.clone(), self.state(&clock));
+                self.told(clock.blocking(move || session.explained(&asked, &state)))
+            }
+            Ok(Statement::CreateSyntheticTable(statement)) => {
+                let (session, state) = (self.clone(), self.state(&clock));
+                self.told(clock.blocking(move || session.explained_rows(&statement, &state)))
+            }
+            Ok(_) => Err(not_a_query().into()),
+            Err(Error::Refused(refusal)) => Ok(Explanation::of_refusal(&refusal)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a statement would cost, in the notions that the touched budgets count in; zero for what is free.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let sql = "SELECT LAPLACE(eps=1) COUNT(*), LAPLACE(eps=0.5) AVG(age) FROM adult";
+    /// assert_eq!(session.cost(sql)?.to_string(), "ε = 1.5");
+    /// assert_eq!(session.cost("SELECT 1")?, hushql::Cost::default());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error`], as [`Session::execute`] would give before reading anything.
+    pub fn cost(&self, statement: &str) -> Result<Cost, Error> {
+        let clock = self.clock();
+        let query = match self.parse(statement)? {
+            Statement::CreateReleaseTable { name, if_not_exists: true, .. }
+                if self.told(self.inner.sees_release_table(&name, &self.analyst))? =>
+            {
+                return Ok(Cost::default());
+            }
+            Statement::CreateSyntheticTable(statement) => {
+                let (session, state) = (self.clone(), self.state(&clock));
+                return self.told(clock.blocking(move || session.cost_of_rows(&statement, &state)));
+            }
+            Statement::Query(query) => query,
+            Statement::Copy { query, .. } | Statement::CreateReleaseTable { query, .. } => *query,
+            Statement::ReleaseTable(_)
+            | Statement::ExplainSynthetic { .. }
+            | Statement::ExplainPrivacy { .. }
+            | Statement::Explain(_)
+            | Statement::Declare(_)
+            | Statement::Show(_) => return Ok(Cost::default()),
+        };
+        let (session, state) = (self.clone(), self.state(&clock));
+        self.told(clock.blocking(move || {
+            Attempts::at(|| {
+                let due = session.due(query.clone(), &state)?;
+                session.quote(&due)?;
+                Ok(due.cost())
+            })
+        }))
+    }
+
+    /// The budgets, with what is spent and left. Of a budget with slices, an analyst sees the own share, and the owner all of them.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// for state in session.budgets()? {
+    ///     println!("{}: {} left", state.budget.name, state.left);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn budgets(&self) -> Result<Vec<BudgetState>, Error> {
+        self.told(self.inner.vault.budgets_for(&self.analyst).map_err(Error::from))
+    }
+
+    /// The tables and views and their columns, by name; of a view that cannot be read any more, no columns.
+    ///
+    /// ```
+    /// # use hushql_engine as hushql;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), hushql::Error> {
+    /// let session = hushql::Engine::demo()?.analyst("lab")?;
+    /// let tables = session.tables()?;
+    /// let (name, columns) = &tables[0];
+    /// assert_eq!(name, "adult");
+    /// assert!(columns.contains(&"age".to_owned()));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when the vault cannot be read.
+    pub fn tables(&self) -> Result<Vec<(String, Vec<String>)>, Error> {
+        let catalog = self.told(self.inner.catalog_of(&self.analyst))?;
+        let tables = catalog
+            .tables()
+            .map(|t| (t.name.clone(), t.columns.iter().map(|c| c.name.clone()).collect()));
+        Ok(tables.chain(views::columns(&self.inner, &catalog)).collect())
+    }
+
+    /// The number of an entry, as this session's analyst sees it.
+    ///
+    /// # Errors
+    /// The vault's own.
+    pub(crate) fn shown_number(&self, sequence: i64) -> Result<i64, Error> {
+        self.inner.shown_number(sequence, &self.analyst)
+    }
+
+    /// The same for a charge that was just made under these declarations, whatever has happened to the vault since: 0, which no entry has,
+    /// if it cannot be read.
+    pub(crate) fn number_of_charge(&self, sequence: i64, charged: &Catalog) -> i64 {
+        match is_apart(charged, &self.analyst) {
+            true => self.inner.vault.own_number(sequence).unwrap_or_default(),
+            false => sequence,
+        }
+    }
+}
