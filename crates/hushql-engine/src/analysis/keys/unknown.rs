@@ -1,4 +1,4 @@
-//! Which queries may ask for groups that only the data know.
+//! Which queries may ask for groups whose keys are not declared.
 //!
 //! In: the releases of a GROUP BY, and whether its keys are public. Out: nothing, or a refusal: only numbers with a δ are
 //! released for unknown groups, and options about unknown groups need some. What hides the groups of few people is
