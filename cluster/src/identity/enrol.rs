@@ -190,7 +190,7 @@ pub(crate) fn drivers(folder: &Path) -> io::Result<(DriverKeys, Vec<(String, Str
 mod tests {
     use super::*;
     use crate::identity::WorkerKeys;
-    use crate::identity::is_named;
+    use crate::identity::tls::is_named;
 
     #[test]
     fn a_folder_is_made_once_and_grows() {

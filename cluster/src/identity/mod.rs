@@ -23,7 +23,7 @@ pub(crate) use authority::Authority;
 pub(crate) use certificate::Identity;
 pub(crate) use enrol::drivers;
 pub(crate) use signed::{Checker, Signer};
-pub(crate) use tls::{accepting, connecting, is_named};
+pub(crate) use tls::{accepting, connecting};
 
 use std::io;
 use std::path::Path;
