@@ -34,7 +34,8 @@ use crate::analysis::below::relation::named;
 use crate::analysis::expr::facts::rational;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::functions::{
-    Decision, checked, checked_abs, decision, matched, matching, not_negative, or_null,
+    Decision, checked, checked_abs, decision, matched, matching, not_negative, or_null, sound,
+    ticks_a_day, without_nan,
 };
 use crate::privacy::Rational;
 
@@ -43,15 +44,36 @@ pub(crate) fn null_on_failure(plan: LogicalPlan) -> std::result::Result<LogicalP
     rewritten(plan, total)
 }
 
-/// A plan over public tables alone in which nothing wraps; what fails there says so, and costs nothing.
+/// A plan over public tables alone in which nothing wraps, no float is NaN, and no date lies beyond the calendar; what fails there
+/// says so, and costs nothing.
 pub(crate) fn without_wrapping(plan: LogicalPlan) -> std::result::Result<LogicalPlan, NotAnalyzed> {
-    rewritten(plan, |expr, schema| {
-        if let Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, .. }) = expr {
-            return Ok(Transformed::no(expr));
-        }
-        let whole = expr.get_type(schema).is_ok_and(|data_type| data_type.is_integer());
-        if whole { fitting(expr, schema) } else { Ok(Transformed::no(expr)) }
-    })
+    rewritten(plan, of_public_rows)
+}
+
+fn of_public_rows(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Ok(result) = expr.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    let operator = if let Expr::BinaryExpr(binary) = &expr { Some(binary.op) } else { None };
+    let divides = matches!(operator, Some(Operator::Divide | Operator::Modulo));
+    if result.is_integer() {
+        return if divides { Ok(Transformed::no(expr)) } else { fitting(expr, schema) };
+    }
+    if divides && let Some(quotient) = finite(&expr, schema) {
+        return Ok(Transformed::yes(quotient));
+    }
+    if operator.is_some() && ticks_a_day(&result).is_some() {
+        return Ok(Transformed::yes(sound(expr, &result)));
+    }
+    let function = if let Expr::ScalarFunction(call) = &expr {
+        decision(call.func.name()).is_some()
+    } else if let Expr::Cast(cast) = &expr {
+        cast.expr.get_type(schema).is_ok_and(|from| from.is_string())
+    } else {
+        false
+    };
+    if result.is_floating() && (operator.is_some() || function) {
+        return Ok(Transformed::yes(without_nan(expr, &result)));
+    }
+    Ok(Transformed::no(expr))
 }
 
 fn rewritten(
@@ -78,7 +100,18 @@ fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::Cast(Cast { expr, field })
             if !expr.get_type(schema).is_ok_and(|from| widens(&from, field.data_type())) =>
         {
-            Ok(Transformed::yes(Expr::TryCast(TryCast { expr, field })))
+            let to = field.data_type().clone();
+            let from = expr.get_type(schema).ok();
+            let cast = Expr::TryCast(TryCast { expr, field });
+            // Of a date, every moment is in the calendar.
+            Ok(Transformed::yes(
+                match ticks_a_day(&to).is_some()
+                    && from.is_none_or(|from| ticks_a_day(&from).is_none())
+                {
+                    true => sound(cast, &to),
+                    false => cast,
+                },
+            ))
         }
         Expr::ScalarFunction(call) if call.func.name() == "sqrt" && call.args.len() == 1 => {
             Ok(Transformed::yes(rooted(call, schema)?))
@@ -123,7 +156,12 @@ fn null_where_it_fails(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr
     match decision(call.func.name()) {
         Some(Decision::OrNull | Decision::Tried | Decision::Formats) => {
             call.func = or_null(call.func);
-            Ok(Transformed::yes(Expr::ScalarFunction(call)))
+            let call = Expr::ScalarFunction(call);
+            let result = call.get_type(schema)?;
+            Ok(Transformed::yes(match ticks_a_day(&result).is_some() {
+                true => sound(call, &result),
+                false => call,
+            }))
         }
         // What is not of DataFusion is the engine's own, and total.
         Some(Decision::AsItIs | Decision::Cast | Decision::Refused) | None => {
@@ -145,7 +183,8 @@ fn moved(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
             | DataType::Duration(_)
     );
     match fails {
-        true => checked(left.as_ref().clone(), *op, right.as_ref().clone(), &result),
+        true => checked(left.as_ref().clone(), *op, right.as_ref().clone(), &result)
+            .map(|moved| sound(moved, &result)),
         false => None,
     }
 }
