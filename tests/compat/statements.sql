@@ -266,6 +266,12 @@ SELECT COUNT(*) FROM adult WHERE NOT (age * 2 > 60 OR hours_per_week - 10 < 20) 
 SELECT COUNT(*) FROM adult WHERE id + 1 > 5;
 -- Division | both
 SELECT AVG(hours_per_week / 7.0) FROM adult;
+-- Division of decimals | both | a DOUBLE, with all of its digits
+SELECT SUM(CAST(price AS DECIMAL(8, 2)) / 3) FROM orders;
+-- COALESCE of a text and a number | both | the number in quotes: COALESCE(city, '0')
+SELECT COUNT(*) FROM orders WHERE COALESCE(city, 0) = '0';
+-- DATE plus hours | both | CAST(x AS TIMESTAMP) + INTERVAL
+SELECT COUNT(*) FROM orders WHERE CAST(ts AS DATE) + INTERVAL '12 hours' < ts;
 -- CASE | both
 SELECT AVG(CASE WHEN sex = 'Male' THEN 1.0 ELSE 0.0 END) AS men FROM adult;
 -- IF | GoogleSQL | CASE

@@ -170,7 +170,7 @@ fn one_by_one(expr: &Expr, list: &[&Expr], negated: bool, schema: &DFSchema) -> 
 
 /// What values are, as far as comparisons care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ValueKind {
+pub(super) enum ValueKind {
     Number,
     Text,
     Boolean,
@@ -181,7 +181,7 @@ enum ValueKind {
 
 impl ValueKind {
     /// `None` for types whose comparisons are left to the planner.
-    fn new(data_type: &DataType) -> Option<Self> {
+    pub(super) fn new(data_type: &DataType) -> Option<Self> {
         match data_type {
             DataType::Dictionary(_, values) => Self::new(values),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(Self::Text),
@@ -194,7 +194,7 @@ impl ValueKind {
         }
     }
 
-    fn words(self) -> &'static str {
+    pub(super) fn words(self) -> &'static str {
         match self {
             Self::Number => "a number",
             Self::Text => "a text",
@@ -205,13 +205,13 @@ impl ValueKind {
         }
     }
 
-    fn is_moment(self) -> bool {
+    pub(super) fn is_moment(self) -> bool {
         self == Self::Date || self == Self::Timestamp
     }
 }
 
 /// `None` also for a candidate, whose values are looked at one by one.
-fn kind(expr: &Expr, schema: &DFSchema) -> Option<ValueKind> {
+pub(super) fn kind(expr: &Expr, schema: &DFSchema) -> Option<ValueKind> {
     if let Expr::ScalarFunction(call) = expr
         && call.func.name().starts_with(RESERVED)
     {
@@ -221,7 +221,7 @@ fn kind(expr: &Expr, schema: &DFSchema) -> Option<ValueKind> {
 }
 
 /// An expression as SQL.
-fn written(expr: &Expr) -> String {
+pub(super) fn written(expr: &Expr) -> String {
     let text = as_sql(expr).unwrap_or_else(|_| expr.human_display().to_string());
     text.replace("count(Int64(1))", "COUNT(*)").replace("count(1)", "COUNT(*)")
 }
@@ -231,7 +231,7 @@ fn refusal(clause: String, message: impl Into<String>, hint: impl Into<String>) 
 }
 
 /// The value of a literal. A number with a point is one, and its value is its digits.
-fn literal(expr: &Expr) -> Option<&ScalarValue> {
+pub(super) fn literal(expr: &Expr) -> Option<&ScalarValue> {
     if let Expr::Cast(cast) = expr
         && number_of(expr).is_some()
     {
@@ -240,11 +240,11 @@ fn literal(expr: &Expr) -> Option<&ScalarValue> {
     if let Expr::Literal(value, _) = expr { Some(value) } else { None }
 }
 
-fn is_null(expr: &Expr) -> bool {
+pub(super) fn is_null(expr: &Expr) -> bool {
     literal(expr).is_some_and(|value| *value == ScalarValue::Null)
 }
 
-fn text_of(expr: &Expr) -> Option<&str> {
+pub(super) fn text_of(expr: &Expr) -> Option<&str> {
     if let Expr::Literal(value, _) = expr { value.try_as_str()? } else { None }
 }
 
@@ -294,7 +294,11 @@ fn swapped(op: &str) -> &str {
 }
 
 /// Two expressions of kinds that are not compared with each other.
-fn mismatch(left: (&Expr, ValueKind), op: &str, right: (&Expr, ValueKind)) -> Option<Refusal> {
+pub(super) fn mismatch(
+    left: (&Expr, ValueKind),
+    op: &str,
+    right: (&Expr, ValueKind),
+) -> Option<Refusal> {
     let clause = || format!("{} {op} {}", written(left.0), written(right.0));
     let said = |hint: String| {
         let message = format!(

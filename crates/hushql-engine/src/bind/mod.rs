@@ -55,6 +55,7 @@ use one_type::with_one_type;
 use using::Numbered;
 
 mod allowed;
+mod chosen_values;
 mod comparisons;
 mod decimals;
 mod error;
@@ -130,8 +131,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> 
     let planner = SqlToRel::new_with_options(&context, options);
     let (plan, releases) = numbered
         .plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)))
-        .and_then(wide_types::check)
-        .and_then(|plan| comparisons::check(plan, null_values))
+        .and_then(|plan| chosen_values::check(plan, null_values))
         .and_then(|plan| {
             is_timeless = moment::is_timeless(&plan)?;
             moment::at_one_moment(plan)
@@ -245,8 +245,7 @@ pub(crate) fn planned(
     let planner = SqlToRel::new(&context);
     numbered
         .plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)))
-        .and_then(wide_types::check)
-        .and_then(|plan| comparisons::check(plan, false))
+        .and_then(|plan| chosen_values::check(plan, false))
         .and_then(|plan| Ok(one_by_one(plan, Vec::new())?.0))
         .and_then(with_one_type)
         .map_err(|error| match unbound(error, sources, context.known.names(), &[]) {

@@ -2,14 +2,15 @@
 //!
 //! In: a plan as the planner makes it. Out: the same plan, in which the sides of a comparison, the values of IN, the branches of
 //! CASE and COALESCE, the columns of a union and the keys of a join are DOUBLE where one is DOUBLE, REAL where one is REAL, and
-//! otherwise decimals that hold every value of all sides. A number with a point is divided, and averaged, as DOUBLE. The planner
-//! would cast floats to decimals of 15 places, which fail from 10¹⁵ on and lose what is smaller, and would cut off digits beyond
+//! otherwise decimals that hold every value of all sides. A decimal is divided as DOUBLE, and a number with a point averaged as
+//! one. The planner would cut quotients off after four digits, cast floats to decimals of 15 places, which fail from 10¹⁵ on and lose what is smaller, and would cut off digits beyond
 //! 38.
 //!
 //! ```text
 //! DECIMAL(4, 2) = DOUBLE                 both DOUBLE
 //! DECIMAL(38, 2) = DECIMAL(38, 18)       both DECIMAL(54, 18)
 //! DECIMAL(12, 2), 0.0 in COALESCE        both DECIMAL(12, 2)
+//! DECIMAL(12, 2) / 3                     both DOUBLE
 //! ```
 //!
 //! Only numbers are looked at, and only where one of them is a decimal: dates, moments and texts keep the planner's types. A
@@ -33,7 +34,7 @@ use datafusion::logical_expr::{
 use super::marker::marker_divides;
 use super::points::has_point;
 use super::temporal::compares;
-use crate::functions::{DecimalLiteral, is_clamp, written};
+use crate::functions::{DecimalLiteral, in_quotes, is_clamp, is_fraction_in_quotes, written};
 
 /// The plan in which numbers that meet have one type.
 ///
@@ -180,7 +181,8 @@ fn all_cast(
 
 /// The type in which numbers are compared. It holds every digit of all of them, unless one is a float.
 fn for_comparison(exprs: &[Expr], types: &[DataType]) -> Option<DataType> {
-    let has_decimal = types.iter().any(DataType::is_decimal);
+    let has_decimal =
+        types.iter().any(DataType::is_decimal) || exprs.iter().any(is_fraction_in_quotes);
     let one = |(expr, data_type): (&Expr, &DataType)| {
         constant(expr, has_decimal).map_or_else(
             || Digits::of_type(data_type),
@@ -207,8 +209,9 @@ fn for_choice(exprs: &[Expr], types: &[DataType]) -> Option<DataType> {
         return None;
     }
     let of = |trims: bool| {
-        let one = |(expr, data_type): (&Expr, &DataType)| match written(expr) {
+        let one = |(expr, data_type): (&Expr, &DataType)| match in_quotes(expr).or(written(expr)) {
             Some(number) if trims => Some(Digits::of_number(&number.trimmed().unwrap_or(number))),
+            Some(number) if data_type.is_string() => Some(Digits::of_number(&number)),
             Some(_) | None => Digits::of_type(data_type),
         };
         exprs.iter().zip(types).map(one).collect::<Option<Vec<_>>>()
@@ -294,9 +297,7 @@ fn constant(expr: &Expr, has_decimal: bool) -> Option<DecimalLiteral> {
         Expr::Literal(ScalarValue::UInt64(Some(whole)), _) => {
             DecimalLiteral::parse(&whole.to_string())
         }
-        Expr::Literal(ScalarValue::Utf8(Some(text)), _) if has_decimal => {
-            DecimalLiteral::parse(text.trim())
-        }
+        other if has_decimal => in_quotes(other).or(written(other)),
         other => written(other),
     }
 }
@@ -307,11 +308,7 @@ fn cast(expr: Expr, from: Option<&DataType>, to: &DataType) -> Expr {
     if from == Some(to) {
         return expr;
     }
-    let number = match &expr {
-        Expr::Literal(ScalarValue::Utf8(Some(text)), _) => DecimalLiteral::parse(text.trim()),
-        other => written(other),
-    };
-    match number {
+    match in_quotes(&expr).or(written(&expr)) {
         Some(number) => number.cast_to(to),
         None => Expr::Cast(Cast::new(Box::new(expr), to.clone())),
     }
@@ -349,6 +346,10 @@ fn type_of_result(
     has_point: impl Fn() -> bool,
 ) -> Option<DataType> {
     let (a, b) = (Digits::of_type(left)?, Digits::of_type(right)?);
+    // Arrow cuts a quotient of decimals off after four digits.
+    if op == Operator::Divide {
+        return Some(DataType::Float64);
+    }
     match Digits::common(&[a, b]) {
         Some(float) if float.is_floating() => Some(float),
         _ => (!fits(a, op, b) && has_point()).then_some(DataType::Float64),
@@ -475,7 +476,7 @@ fn called(call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     let ScalarFunction { func, args } = call;
     let own = types(&args, schema);
     let to = own.as_ref().and_then(|own| match func.name() {
-        "coalesce" | "greatest" | "least" => for_choice(&args, own),
+        "coalesce" | "nvl" | "greatest" | "least" => for_choice(&args, own),
         "nullif" => for_comparison(&args, own).map(|to| match to {
             DataType::Decimal256(..) => DataType::Float64,
             other => other,
@@ -483,7 +484,8 @@ fn called(call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
         "ceil" | "floor" => room_for_carry(args.first()?, own.first()?, schema),
         _ if is_clamp(&func) && own.iter().any(DataType::is_decimal) => {
             own.first().map(|x| match x {
-                DataType::Decimal128(..) | DataType::Float32 => x.clone(),
+                DataType::Decimal128(..) => with_room_for(x, &args, own),
+                DataType::Float32 => x.clone(),
                 _ => DataType::Float64,
             })
         }
@@ -492,6 +494,15 @@ fn called(call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     let (changed, args) = all_cast(args, own, to);
     let call = Expr::ScalarFunction(ScalarFunction { func, args });
     Transformed::new_transformed(call, changed)
+}
+
+/// The type of a decimal between bounds: its own where the bounds are values of it, and otherwise one with their digits.
+fn with_room_for(x: &DataType, args: &[Expr], own: &[DataType]) -> DataType {
+    match for_comparison(args, own) {
+        Some(to @ DataType::Decimal128(..)) => to,
+        Some(_) => DataType::Float64,
+        None => x.clone(),
+    }
 }
 
 /// The type with a digit more, in which each decimal of a type has a ceiling and a floor: 99.99 has four digits, and its ceiling

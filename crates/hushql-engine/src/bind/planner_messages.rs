@@ -18,7 +18,7 @@ pub(super) const UNFIT: &str = "the types in this query do not fit together: wri
 const NO_SIGNATURE: &str = "No function matches the given name and argument types '";
 
 /// Names of types in messages, and what SQL calls them.
-const TYPES: [(&str, &str); 23] = [
+const TYPES: [(&str, &str); 27] = [
     ("LargeUtf8", "VARCHAR"),
     ("Utf8View", "VARCHAR"),
     ("Utf8", "VARCHAR"),
@@ -38,10 +38,14 @@ const TYPES: [(&str, &str); 23] = [
     ("Float", "DOUBLE"),
     ("Boolean", "BOOLEAN"),
     ("Decimal", "DECIMAL"),
+    ("Decimal128", "DECIMAL"),
+    ("Decimal256", "DECIMAL"),
     ("Date32", "DATE"),
     ("Date64", "DATE"),
     ("Date", "DATE"),
     ("Timestamp", "TIMESTAMP"),
+    ("Time32", "TIME"),
+    ("Time64", "TIME"),
 ];
 
 /// A message of the planner as the engine says it.
@@ -410,8 +414,8 @@ fn in_types(message: &str) -> String {
         let known = TYPES.iter().find(|(own, _)| *own == name);
         said.push_str(known.map_or(name, |(_, sql)| sql));
         rest = after;
-        // The unit of a timestamp.
-        if name == "Timestamp"
+        // The unit of a moment.
+        if ["Timestamp", "Time32", "Time64"].contains(&name)
             && let Some(unit) = rest.strip_prefix('(')
         {
             rest = unit.split_once(')').map_or(rest, |(_, after)| after);

@@ -91,7 +91,7 @@ pub(crate) use pruning::prunes;
 pub(crate) use round::{Direction, Rounding};
 pub(crate) use view_cache::ViewCache;
 pub(crate) use width_bucket::{EqualBuckets, is_width_bucket, width_bucket_function};
-pub(crate) use written::{DecimalLiteral, with_numbers, written};
+pub(crate) use written::{DecimalLiteral, in_quotes, is_fraction_in_quotes, with_numbers, written};
 
 /// A float of 16 bits.
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
@@ -179,7 +179,9 @@ impl ScalarUDFImpl for Clamp {
         } else if matches!(x, DataType::Date32 | DataType::Timestamp(..)) {
             x.clone()
         } else {
-            return plan_err!("CLAMP takes numbers, dates or timestamps, not {x}");
+            let is_other = |t: &&&DataType| !t.is_numeric();
+            let other = all.iter().find(is_other).unwrap_or(&x);
+            return plan_err!("CLAMP takes numbers, dates or timestamps, not {other}");
         };
         Ok(vec![common; 3])
     }

@@ -59,6 +59,31 @@ impl DecimalLiteral {
         })
     }
 
+    /// The number that a text says, with or without an exponent: `1.5e2` is 150. `None` for any other text, and for a number of
+    /// more than 38 digits.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let text = text.strip_prefix('+').unwrap_or(text);
+        let Some((number, exponent)) = text.split_once(['e', 'E']) else {
+            return Self::parse(text);
+        };
+        let by: i64 = exponent.parse().ok()?;
+        let sign = if number.starts_with('-') { "-" } else { "" };
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let digits = format!("{}{fraction}", whole.strip_prefix('-').unwrap_or(whole));
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let before = i64::try_from(digits.len() - fraction.len()).ok()?.checked_add(by)?;
+        let most = i64::try_from(MOST_DIGITS + digits.len()).ok()?;
+        if !is_number || before.abs() > most {
+            return None;
+        }
+        let zeros = |n: i64| "0".repeat(usize::try_from(n).unwrap_or(0));
+        let behind = before - i64::try_from(digits.len()).ok()?;
+        let all = format!("{}{digits}{}", zeros(-before), zeros(behind));
+        let (whole, fraction) = all.split_at_checked(usize::try_from(before).unwrap_or(0))?;
+        Self::parse(&format!("{sign}{whole}.{fraction}0"))?.trimmed()
+    }
+
     /// The same number without zeros at its end.
     pub(crate) fn trimmed(&self) -> Option<Self> {
         match self.text.contains('.') {
@@ -87,6 +112,18 @@ pub(crate) fn written(expr: &Expr) -> Option<DecimalLiteral> {
     let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expr.as_ref() else { return None };
     let is_point = field.data_type().is_decimal() || field.data_type().is_floating();
     is_point.then(|| DecimalLiteral::parse(text)).flatten()
+}
+
+/// Whether a constant is a number in quotes that integers are not read from, such as '10.5' and '1e1'.
+pub(crate) fn is_fraction_in_quotes(expr: &Expr) -> bool {
+    let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expr else { return false };
+    text.contains(['.', 'e', 'E']) && in_quotes(expr).is_some()
+}
+
+/// The number in quotes that a constant is.
+pub(crate) fn in_quotes(expr: &Expr) -> Option<DecimalLiteral> {
+    let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expr else { return None };
+    DecimalLiteral::read(text)
 }
 
 /// An expression for display: with numbers as they were written.
@@ -128,6 +165,22 @@ mod tests {
         assert_eq!(of(&format!("{long}.001")), None);
         for text in ["", ".", "-", "1e5", "1.5.2", "+1", "1_000.5", "NaN", "٣.٤"] {
             assert_eq!(of(text), None, "{text}");
+        }
+        let read = |text: &str| DecimalLiteral::read(text).map(|number| number.text);
+        for (text, expected) in [
+            ("1e1", "10"),
+            (" +1.50E2 ", "150"),
+            ("-12.5e-1", "-1.25"),
+            ("1e-7", "0.0000001"),
+            (".5e3", "500"),
+            ("5.e0", "5"),
+            ("0e9", "0"),
+            ("10.50", "10.50"),
+        ] {
+            assert_eq!(read(text).as_deref(), Some(expected), "{text}");
+        }
+        for text in ["1e38", "1e-39", "1e", "e1", "1e1.5", "--1e1", "1-e1", "inf", "1e9999999999"] {
+            assert_eq!(read(text), None, "{text}");
         }
         let trimmed = |text: &str| DecimalLiteral::parse(text).unwrap().trimmed().unwrap().text;
         assert_eq!(["17.010", "5.00", "500", "-0.50"].map(trimmed), ["17.01", "5", "500", "-0.5"]);

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use crate::analysis::expr::nulls::makes_null;
 use crate::analysis::expr::shape::{
     Total, castable, is_string, is_temporal, no_operator, no_value, not_allowed, partial, readable,
-    to_fit, type_of, union, unit_of,
+    to_fit, type_of, union,
 };
 use crate::analysis::recursion::deeper;
 use crate::functions::{
@@ -27,7 +27,7 @@ use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
 use constants::{check_listed, in_range, literal};
-use facts::{Facts, KeySource, Scope, constant, holds_exactly, type_range};
+use facts::{Facts, KeySource, Scope, constant, holds_exactly, rational, type_range};
 use image::with_image;
 use interval::Interval;
 use margins::{is_moderate, is_moderate_divisor, is_nonzero_literal, nearest, with_slack};
@@ -304,13 +304,16 @@ fn arithmetic(
     }
     let divides = matches!(op, Operator::Divide | Operator::Modulo);
     let integer = result_type.is_integer();
+    if decimal && op == Operator::Divide {
+        return Err(not_allowed(whole, "decimals are divided as DOUBLE"));
+    }
+    let least = least_divisor(whole, scope);
     let apply = |a: &Interval, b: &Interval| match op {
         Operator::Plus => a.add(b),
         Operator::Minus => a.sub(b),
         Operator::Multiply => a.mul(b),
         Operator::Divide if integer => a.div_trunc(b),
-        Operator::Divide if decimal => decimal_quotient(a, b, &right_type, &result_type),
-        Operator::Divide => a.div(b),
+        Operator::Divide => float_quotient(a, b, least.as_ref()),
         _ if integer => a.rem_trunc(b),
         _ => a.rem(b),
     };
@@ -322,7 +325,7 @@ fn arithmetic(
             return Err(not_allowed(whole, "arithmetic of this type is not known"));
         };
         // Sums and products wrap silently, which is wrong but never fails: they must fit on the rows that count. A
-        // quotient out of range fails, so it must fit on every row. One of decimals is NULL.
+        // quotient out of range fails, so it must fit on every row. A remainder of decimals is NULL.
         let proven = if divides { &always } else { &known };
         let may_be_null = divides && decimal;
         if !may_be_null && !proven.is_within(&fits) {
@@ -364,17 +367,33 @@ fn arithmetic(
             .ok_or_else(|| not_allowed(whole, "arithmetic of this type is not known"))?,
         false => combine(left.expr, op, divisor),
     };
-    // The kernel does not count the digits of a quotient of decimals.
+    // The kernel does not count the digits of a remainder of decimals.
     let expr = if divides && decimal { sound(expr, &result_type) } else { expr };
     Ok(Total { expr, facts })
 }
 
-/// The range of a quotient of decimals. Its last digit is rounded, and a divisor that is not 0 has at least one unit.
-fn decimal_quotient(a: &Interval, b: &Interval, divisor: &DataType, result: &DataType) -> Interval {
-    let (least, unit) = (unit_of(divisor), unit_of(result));
-    let quotient = a.div(&b.below(&-&least)).union(&a.div(&b.above(&least)));
-    let units = quotient.scale(&unit.recip());
-    units.floor().union(&units.ceil()).scale(&unit)
+/// The range of a quotient of floats, of which no divisor but 0 is smaller than `least`.
+fn float_quotient(a: &Interval, b: &Interval, least: Option<&Rational>) -> Interval {
+    let Some(least) = least else { return a.div(b) };
+    a.div(&b.below(&-least)).union(&a.div(&b.above(least)))
+}
+
+/// The smallest magnitude, but 0, of a divisor that is an integer or a decimal as a float: that of one unit, as the cast rounds it.
+fn least_divisor(whole: &Expr, scope: &Scope) -> Option<Rational> {
+    let Expr::BinaryExpr(BinaryExpr { right, .. }) = whole else { return None };
+    let Expr::Cast(Cast { expr, field }) = right.as_ref() else { return None };
+    if *field.data_type() != DataType::Float64 {
+        return None;
+    }
+    let exact = type_of(expr, &scope.schema).ok()?;
+    let unit = if let DataType::Decimal128(precision, scale) = exact {
+        ScalarValue::Decimal128(Some(1), precision, scale)
+    } else if exact.is_integer() {
+        ScalarValue::Int64(Some(1))
+    } else {
+        return None;
+    };
+    rational(&unit.cast_to(&DataType::Float64).ok()?)
 }
 
 fn negative(inner: &Expr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {

@@ -15,6 +15,7 @@ use crate::dialect::{AggregateCall, Literal};
 use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
+use crate::sql_type::sql_type;
 
 /// The range of one row: the derived one, or that of `contribution_bounds_per_row`.
 pub(crate) fn per_row(
@@ -44,6 +45,16 @@ pub(crate) fn bounds_of(
     let (lo, hi) = bounds.ok_or_else(|| bad_bounds(text, "contribution bounds are two numbers"))?;
     if lo > hi {
         return Err(bad_bounds(text, "the contribution bounds are reversed"));
+    }
+    if let DataType::Decimal128(_, scale) = data_type
+        && [&lo, &hi].into_iter().any(|bound| !(bound / decimal_unit(*scale)).is_integer())
+    {
+        let message = format!(
+            "the contribution bounds have more places than {}, and would be rounded",
+            sql_type(data_type)
+        );
+        let hint = "bounds of as many places, or CLAMP(x, lo, hi)";
+        return Err(Refusal::new(Reason::BadValue, text, message, hint));
     }
     Ok(Interval::between(lo, hi))
 }
