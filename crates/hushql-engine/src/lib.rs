@@ -36,19 +36,15 @@ pub mod bind;
 pub mod demo;
 pub mod dialect;
 pub mod exec;
-pub mod grid;
 pub mod refusal;
 pub mod release;
-pub mod ticks;
 pub mod visible;
 
 mod answer;
 mod buckets;
-mod codes;
 mod engine;
 mod error;
 mod explain;
-mod functions;
 mod guard;
 mod instance;
 mod owner;
@@ -56,7 +52,10 @@ mod resources;
 mod sql_type;
 mod views;
 
-// The mathematics and the vault are crates of their own.
+// The mathematics, the vault and the loops are crates of their own.
+use hushql_exec::{codes, functions};
+#[doc(hidden)]
+pub use hushql_exec::{grid, ticks};
 use hushql_privacy::{hierarchy, mechanism, privacy, sampler, synthetic};
 use hushql_vault::{catalog, ledger, scram};
 

@@ -15,16 +15,11 @@
 //!       …                                …
 //! ```
 
-mod aggregate;
 mod consistent;
 mod datafusion;
-mod deadline;
 pub mod distributed;
 mod draw;
-mod encoded_rows;
 mod error_columns;
-mod gather;
-mod operator;
 mod paid;
 mod plan;
 mod privatize;
@@ -45,11 +40,11 @@ pub(crate) use datafusion::planning::Planning;
 pub use datafusion::session::PlannedTables;
 pub use datafusion::session::session_state;
 pub(crate) use datafusion::session::{columns_of_public, exact_rows, session_state_within};
-pub(crate) use deadline::Deadline;
-pub(crate) use encoded_rows::ReadingLimits;
 pub(crate) use error_columns::at_end;
-pub(crate) use operator::look_up::KeptLookUps;
-pub use operator::private_scan::{PrivateScanExec, PrivateTable};
+pub(crate) use hushql_exec::deadline::Deadline;
+pub(crate) use hushql_exec::encoded_rows::ReadingLimits;
+pub(crate) use hushql_exec::operator::look_up::KeptLookUps;
+pub use hushql_exec::operator::private_scan::{PrivateScanExec, PrivateTable};
 pub(crate) use rehearsal::fails_on_any_row;
 pub(crate) use source::ledger::{LedgerTable, vault_error};
 pub(crate) use synthetic_rows::{PreparedRows, prepare_rows, read_rows};
@@ -83,7 +78,7 @@ use datafusion::memory::Advance;
 use distributed::site_of;
 use draw::plan::{DrawPlan, Specification};
 use error_columns::{Margin, margins};
-use operator::bound_contributions::{HashKey, LateKey};
+use hushql_exec::operator::bound_contributions::{HashKey, LateKey};
 use paid::PaidFor;
 use plan::unknown_groups::extra_columns;
 use plan::{BoundedInput, bounded_inputs};

@@ -17,9 +17,6 @@ use datafusion::execution::SessionState;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::datafusion::memory::{Advance, context};
-use super::encoded_rows::{CodedRows, Coding, ReadingLimits, encode_rows};
-use super::operator::bound_contributions::{EnforcedBounds, HashKey, LateKey};
-use super::operator::sample_rows::SampleContributionsExec;
 use super::paid::PaidFor;
 use super::plan::rows::in_partitions;
 use super::verify::{Expected, verify_feed};
@@ -27,6 +24,9 @@ use crate::analysis::private_rows::PrivateRows;
 use crate::ledger::{Charge, Due, plan_hash};
 use crate::release::synthetic::SyntheticRelease;
 use crate::sampler::QueryRng;
+use hushql_exec::encoded_rows::{CodedRows, Coding, ReadingLimits, encode_rows};
+use hushql_exec::operator::bound_contributions::{EnforcedBounds, HashKey, LateKey};
+use hushql_exec::operator::sample_rows::SampleContributionsExec;
 
 /// Rows that are planned and verified, and wait to be paid for.
 #[derive(Debug)]

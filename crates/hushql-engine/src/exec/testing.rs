@@ -16,17 +16,17 @@ use super::draw::draw;
 use super::draw::input::gather;
 use super::draw::rungs::OfLadder;
 use super::draw::select::{exact_runs, exact_scores};
-use super::operator::bound_contributions::{BoundContributionsExec, HashKey, LateKey};
 use super::plan::bounded_inputs;
 use super::verify::{Expected, verify_feed};
 use super::{single, specification, width};
 use crate::analysis::{CandidateSource, InputShape, Keys, Measure, PrivateAggregate};
 use crate::exec::draw::plan::Specification;
-use crate::exec::gather::Gathered;
 use crate::grid::failed;
 use crate::mechanism::Beyond;
 use crate::release::Release;
 use crate::sampler::QueryRng;
+use hushql_exec::gather::Gathered;
+use hushql_exec::operator::bound_contributions::{BoundContributionsExec, HashKey, LateKey};
 
 /// The exact integers of a private aggregate, without noise: the input of its mechanisms.
 ///

@@ -22,7 +22,6 @@ use ::datafusion::physical_plan::{
 };
 use arrow::array::{Int64Array, RecordBatch};
 
-use super::operator::bound_contributions::EnforcedBounds;
 use super::verify::verify_public;
 use super::*;
 use crate::analysis::{Lookups, analyze};
@@ -31,10 +30,12 @@ use crate::catalog::{
     Budget, Column as CatalogColumn, Domain, PerQuery, Privacy, Replay, Source, Table, Unit,
 };
 use crate::dialect::{Statement, parse};
-use crate::exec::aggregate::terms::{Term, TermKind, summed};
 use crate::ledger::{ChargeEntry, ChargeRequest, Vault};
 use crate::privacy::{Loss, Spend};
 use crate::release::choose;
+use hushql_exec::aggregate::terms::{Term, TermKind, summed};
+use hushql_exec::operator;
+use hushql_exec::operator::bound_contributions::EnforcedBounds;
 
 fn table(unit: Unit) -> Table {
     let columns = ["id", "x"].map(|name| CatalogColumn {

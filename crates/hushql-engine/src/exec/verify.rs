@@ -25,16 +25,16 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::datafusion::limited_joins::{LimitedJoinExec, may_spill};
 use super::datafusion::opaque::{OpaqueExec, goes_by_no_order, orders_its_rows};
-use super::operator::bound_contributions::BoundContributionsExec;
-use super::operator::count_places::CountPlacesExec;
-use super::operator::look_up::LookUpExec;
-use super::operator::private_scan::PrivateScanExec;
-use super::operator::sample_rows::SampleContributionsExec;
-use super::operator::sum_by_key::SumByKeyExec;
 use super::privatize::PrivatizeExec;
 use super::source::ledger::LedgerExec;
 use crate::analysis::PrivateAggregate;
 use crate::exec::draw::plan::Specification;
+use hushql_exec::operator::bound_contributions::BoundContributionsExec;
+use hushql_exec::operator::count_places::CountPlacesExec;
+use hushql_exec::operator::look_up::LookUpExec;
+use hushql_exec::operator::private_scan::PrivateScanExec;
+use hushql_exec::operator::sample_rows::SampleContributionsExec;
+use hushql_exec::operator::sum_by_key::SumByKeyExec;
 
 /// A finished plan that differs from the analyzed one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -320,7 +320,7 @@ async fn scores(sql: &str, world: &World) -> Option<Vec<Exact>> {
     Some(planned.exact().await)
 }
 
-/// Two quantiles of one column were scored on the line of the first (see `crates/hushql-engine/src/functions/axis.rs`).
+/// Two quantiles of one column were scored on the line of the first (see `crates/hushql-exec/src/functions/axis.rs`).
 #[tokio::test]
 async fn releases_beside_others_are_what_they_are_alone() {
     let mut dice = Dice(0xbe51);

@@ -132,9 +132,9 @@ mod tests {
 
     use super::*;
     use crate::exec::datafusion::private_plans::planned;
-    use crate::exec::operator::private_scan::PrivateScanExec;
     use crate::exec::paid::PaidFor;
     use crate::exec::{PrivateTable, session_state};
+    use hushql_exec::operator::private_scan::PrivateScanExec;
 
     fn table(name: &str, rows_of_a_unit: u32, values: &[i64]) -> LogicalPlan {
         let column: ArrayRef = Arc::new(Int64Array::from(values.to_vec()));

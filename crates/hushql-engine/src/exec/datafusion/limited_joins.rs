@@ -41,7 +41,7 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 
 use super::planning::Planning;
-use crate::exec::operator::look_up::LookUpExec;
+use hushql_exec::operator::look_up::LookUpExec;
 
 /// The rule; it runs after all other rules.
 #[derive(Debug)]

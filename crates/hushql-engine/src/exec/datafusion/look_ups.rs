@@ -30,11 +30,11 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use super::memory::width;
 use super::opaque::OpaqueExec;
 use super::sizes::{Sizes, column};
-use crate::exec::operator::look_up::{
+use crate::exec::paid::PaidFor;
+use hushql_exec::operator::look_up::{
     By, KeptLookUps, LookUp, LookUpColumns, LookUpExec, OF_A_ROW, RowsIdentity,
 };
-use crate::exec::operator::private_scan::PrivateScanExec;
-use crate::exec::paid::PaidFor;
+use hushql_exec::operator::private_scan::PrivateScanExec;
 
 /// Tables with fewer rows are indexed as a whole, even if few rows look for them.
 const FEW: f64 = 4e6;

@@ -30,8 +30,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 
-use crate::exec::operator::look_up::LookUpExec;
 use crate::functions::MOST_OF_A_CELL;
+use hushql_exec::operator::look_up::LookUpExec;
 
 /// The most bytes of made texts in a batch.
 const BUDGET: usize = 8 << 20;

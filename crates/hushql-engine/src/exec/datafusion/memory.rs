@@ -30,10 +30,10 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::made_texts::MadeTexts;
-use crate::exec::operator::bound_contributions::BoundContributionsExec;
-use crate::exec::operator::look_up::LookUpExec;
-use crate::exec::operator::sample_rows::SampleContributionsExec;
-use crate::exec::operator::sum_by_key::SumByKeyExec;
+use hushql_exec::operator::bound_contributions::BoundContributionsExec;
+use hushql_exec::operator::look_up::LookUpExec;
+use hushql_exec::operator::sample_rows::SampleContributionsExec;
+use hushql_exec::operator::sum_by_key::SumByKeyExec;
 
 /// What an operator reserves in addition to its columns: empty hash tables and buffers.
 const BLOCK: usize = 128 << 10;

@@ -17,7 +17,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionConfig;
 
 use crate::analysis::MOST_ROWS_OF_A_UNIT;
-use crate::exec::deadline::Deadline;
+use hushql_exec::deadline::Deadline;
 
 /// The limits of planning one statement, and the rows that it has read.
 #[derive(Debug)]

@@ -31,8 +31,8 @@ use super::sizes::Sizes;
 use crate::analysis::Tables;
 use crate::bind::sources::Sources;
 use crate::catalog::{Catalog, RESERVED, Table};
-use crate::exec::deadline::Deadline;
-use crate::exec::operator::spill::SpillFolder;
+use hushql_exec::deadline::Deadline;
+use hushql_exec::operator::spill::SpillFolder;
 
 /// The most public rows that are read during planning: one more than the analysis keeps, so that it notices the excess.
 const MOST_PUBLIC_ROWS: usize = 1_000_001;

@@ -27,10 +27,10 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
-use crate::exec::operator::look_up::LookUpExec;
-use crate::exec::operator::private_scan::PrivateScanExec;
 use crate::exec::paid::PaidFor;
 use crate::functions::ends_of_sound;
+use hushql_exec::operator::look_up::LookUpExec;
+use hushql_exec::operator::private_scan::PrivateScanExec;
 
 /// The assumed number of units of a table whose size is not told; only the order of sizes matters.
 const UNITS: f64 = 1e6;

@@ -9,8 +9,8 @@ use datafusion::common::Result;
 use datafusion::logical_expr::AggregateUDF;
 use serde::{Deserialize, Serialize};
 
-use crate::exec::aggregate::fixed_sum::{FixedSum, Measured};
 use crate::grid::Grid;
+use hushql_exec::aggregate::fixed_sum::{FixedSum, Measured};
 
 /// A sum that clamps, rounds to a grid, and adds exactly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

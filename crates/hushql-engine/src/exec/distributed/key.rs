@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::exec::operator::bound_contributions::{BoundContributionsExec, HashKey, LateKey};
-use crate::exec::operator::sample_rows::SampleContributionsExec;
+use hushql_exec::operator::bound_contributions::{BoundContributionsExec, HashKey, LateKey};
+use hushql_exec::operator::sample_rows::SampleContributionsExec;
 
 /// The key of the bounds in one query's plans. Neither `Debug` nor a description of a plan shows it.
 #[derive(Clone, Default)]

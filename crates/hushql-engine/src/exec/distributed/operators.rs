@@ -37,15 +37,15 @@ use super::key::BoundingKey;
 use super::site::CannotRunThere;
 use crate::exec::datafusion::limited_joins::LimitedJoinExec;
 use crate::exec::datafusion::opaque::OpaqueExec;
-use crate::exec::operator::bound_contributions::{
-    AggregateInput, BoundContributionsExec, EnforcedBounds, KeySpace,
-};
-use crate::exec::operator::count_places::CountPlacesExec;
-use crate::exec::operator::private_scan::PrivateScanExec;
-use crate::exec::operator::sample_rows::SampleContributionsExec;
-use crate::exec::operator::sum_by_key::SumByKeyExec;
 use crate::exec::source::{HeldFiles, ReceivedFiles, ShippedFile};
 use crate::functions::travelling_values;
+use hushql_exec::operator::bound_contributions::{
+    AggregateInput, BoundContributionsExec, EnforcedBounds, KeySpace,
+};
+use hushql_exec::operator::count_places::CountPlacesExec;
+use hushql_exec::operator::private_scan::PrivateScanExec;
+use hushql_exec::operator::sample_rows::SampleContributionsExec;
+use hushql_exec::operator::sum_by_key::SumByKeyExec;
 
 /// What to do about a table that only this process can read.
 const AS_FILES: &str = "store its rows as Parquet or Arrow files in a folder or an object store that all workers see, or run without workers";

@@ -7,7 +7,7 @@ use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
 
 use crate::analysis::{InputShape, KeySpace, Keys};
-use crate::exec::gather::{self, Gathered, KeyColumns};
+use hushql_exec::gather::{self, Gathered, KeyColumns};
 
 /// Reads a bounded input, in the way that its measures need.
 ///

@@ -19,11 +19,11 @@ use crate::analysis::{
     VarianceMoments,
 };
 use crate::exec::draw::plan::{DrawError, DrawPlan};
-use crate::exec::gather::Gathered;
 use crate::grid::{Grid, failed};
 use crate::mechanism::ChosenBound;
 use crate::release::mechanism::{Mechanism, Predicted, Together};
 use crate::sampler::QueryRng;
+use hushql_exec::gather::Gathered;
 use joint::JointScale;
 use plan::Specification;
 use rungs::OfLadder;

@@ -14,13 +14,13 @@ use crate::analysis::{
     CandidateAxis, CandidateSource, Choice, Keys, LineScore, MOST_KEYS, Prices, Prior,
 };
 use crate::exec::draw::plan::{DrawError, DrawPlan};
-use crate::exec::gather::{Gathered, Histogram};
 use crate::grid::failed;
 use crate::mechanism::{
     Laplace, MechanismError, PriceGrid, Rank, ScoredRun, SizedRun, TickRuns, quantile_runs,
 };
 use crate::release::mechanism::Mechanism;
 use crate::sampler::QueryRng;
+use hushql_exec::gather::{Gathered, Histogram};
 
 /// The candidates chosen in each outer group, best first; `None` means that none stands out.
 ///

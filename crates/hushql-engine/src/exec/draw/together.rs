@@ -11,10 +11,10 @@ use num_integer::Integer;
 use num_traits::{ToPrimitive, Zero};
 
 use super::plan::{DrawError, DrawPlan, Specification};
-use crate::exec::gather::Gathered;
 use crate::grid::failed;
 use crate::release::mechanism::{Together, Vector, VectorMember};
 use crate::sampler::QueryRng;
+use hushql_exec::gather::Gathered;
 
 /// The noisy vectors that were drawn, each as (A, B) or (A, B, C) by key; without a third, C is 0.
 pub(super) type DrawnVectors = BTreeMap<Vector, Vec<NoisyVector>>;

@@ -5,10 +5,10 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::DataType;
 
 use crate::exec::draw::plan::{DrawError, noise as drawn};
-use crate::exec::gather::Gathered;
 use crate::grid::failed;
 use crate::release::PartitionSelection;
 use crate::sampler::QueryRng;
+use hushql_exec::gather::Gathered;
 
 /// Hides the groups whose noisy number of units is below the threshold.
 ///

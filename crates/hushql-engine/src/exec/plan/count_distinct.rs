@@ -26,10 +26,10 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use crate::analysis::{Measure, PrivateAggregate};
-use crate::exec::aggregate::terms::{Term, TermKind, summed};
-use crate::exec::operator::bound_contributions::{EnforcedBounds, LateKey};
-use crate::exec::operator::sample_rows::SampleContributionsExec;
 use crate::exec::plan::rows::{column, conditions, in_partitions, planned};
+use hushql_exec::aggregate::terms::{Term, TermKind, summed};
+use hushql_exec::operator::bound_contributions::{EnforcedBounds, LateKey};
+use hushql_exec::operator::sample_rows::SampleContributionsExec;
 
 #[cfg(test)]
 mod tests;

@@ -19,17 +19,17 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::operator::bound_contributions as bound;
-use super::operator::bound_contributions::{BoundContributionsExec, EnforcedBounds, LateKey};
-use super::operator::count_places::CountPlacesExec;
-use super::operator::sample_rows::SampleContributionsExec;
-use super::operator::sum_by_key::SumByKeyExec;
 use crate::analysis::{CandidateSource, Input, InputShape, KeySpace, Measure, PrivateAggregate};
-use crate::exec::aggregate::terms::{Term, TermKind, summed};
 use crate::exec::plan::rows::{
     aggregate_inputs, column, conditions, in_partitions, planned, spread, with_clamped_keys,
 };
 use count_distinct::different;
+use hushql_exec::aggregate::terms::{Term, TermKind, summed};
+use hushql_exec::operator::bound_contributions as bound;
+use hushql_exec::operator::bound_contributions::{BoundContributionsExec, EnforcedBounds, LateKey};
+use hushql_exec::operator::count_places::CountPlacesExec;
+use hushql_exec::operator::sample_rows::SampleContributionsExec;
+use hushql_exec::operator::sum_by_key::SumByKeyExec;
 use unknown_groups::{input_shape, unknown_partition_sums};
 
 pub(crate) mod count_distinct;
@@ -168,7 +168,7 @@ async fn rows(
             grid: measure.grid,
             lo: measure.lo,
             hi: measure.hi,
-            measured: super::aggregate::fixed_sum::Measured::Value,
+            measured: hushql_exec::aggregate::fixed_sum::Measured::Value,
         },
         (_, None) => TermKind::Count,
     };

@@ -16,8 +16,8 @@ use crate::analysis::{
 };
 use crate::exec::datafusion::private_plans;
 use crate::exec::distributed::site_of;
-use crate::exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
 use crate::functions::{clamp, only_listed};
+use hushql_exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
 
 /// Optimizes and plans private rows for the site of the session.
 ///

@@ -9,8 +9,8 @@
 use datafusion::common::{Result, internal_err};
 
 use crate::analysis::{Input, JointMoments, Measure, TermColumns, VarianceMoments};
-use crate::exec::aggregate::fixed_sum::Measured;
-use crate::exec::aggregate::terms::{Term, TermKind};
+use hushql_exec::aggregate::fixed_sum::Measured;
+use hushql_exec::aggregate::terms::{Term, TermKind};
 
 /// The terms of a measure over rows that count one by one, in the order of its outputs.
 ///

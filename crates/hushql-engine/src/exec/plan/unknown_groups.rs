@@ -21,13 +21,13 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::analysis::{InputShape, Measure, PrivateAggregate, UnknownPartitions};
-use crate::exec::aggregate::terms::{Term, TermKind};
-use crate::exec::operator::bound_contributions as bound;
-use crate::exec::operator::bound_contributions::{
-    AggregateInput, BoundContributionsExec, EnforcedBounds, InputKind, LateKey,
-};
 use crate::exec::plan::rows::{aggregate_inputs, column, in_partitions, is_asked_for, planned};
 use crate::exec::plan::sums::terms_of_measure;
+use hushql_exec::aggregate::terms::{Term, TermKind};
+use hushql_exec::operator::bound_contributions as bound;
+use hushql_exec::operator::bound_contributions::{
+    AggregateInput, BoundContributionsExec, EnforcedBounds, InputKind, LateKey,
+};
 
 /// How the plan of a private aggregate's groups is read: which of its columns of integers is the number of units.
 pub(crate) fn input_shape(groups: &UnknownPartitions, measures: &[Measure]) -> InputShape {

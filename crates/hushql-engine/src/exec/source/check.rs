@@ -20,11 +20,11 @@ use super::declare::members;
 use super::file_set::FileSet;
 use super::lenient::TextFormat;
 use super::open_files::{HeldFiles, OpenFile, STORE, Stamp};
-use super::pinned::Pinned;
 use super::postgres::Servers;
 use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table, Unit, quoted};
 use crate::error::Error;
 use crate::refusal::{Reason, Refusal};
+use hushql_exec::pinned::Pinned;
 
 /// The files of one statement. Each file is opened at its first use, checked and read through the same handle, and
 /// closed with the statement.

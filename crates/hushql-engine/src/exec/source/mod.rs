@@ -19,7 +19,6 @@ mod lenient;
 mod location;
 mod multi_file_scan;
 mod open_files;
-mod pinned;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(not(feature = "postgres"))]
@@ -62,11 +61,11 @@ pub(crate) use check::{OpenFiles, Reading, drifted_before, register};
 pub(crate) use columns::{columns_of, hashes_content, may_change};
 use columns::{schema_of_columns, shape};
 pub(crate) use declare::{WrittenTable, declared, refuse_reserved, written_location};
+pub(crate) use hushql_exec::pinned::{Pinned, PinnedFile};
 use lenient::{LenientFiles, TextFile, TextFormat};
 use multi_file_scan::{ManyFiles, options_of};
 pub(crate) use open_files::HeldFiles;
 use open_files::OpenFile;
-pub(crate) use pinned::{Pinned, PinnedFile};
 pub(crate) use remote_handles::is_read_elsewhere;
 pub use remote_handles::{READS_OBJECTS, ReceivedFiles, ShippedFile};
 use server_tables::ServedTable;

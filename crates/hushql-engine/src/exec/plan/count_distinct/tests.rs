@@ -15,8 +15,8 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::collect;
 
 use super::*;
-use crate::exec::operator::bound_contributions::HashKey;
 use crate::sampler::{QueryRng, Uniform};
+use hushql_exec::operator::bound_contributions::HashKey;
 
 const HASH: [u64; 4] = [5, 6, 7, 8];
 
@@ -134,7 +134,7 @@ type Own = (String, BTreeSet<Vec<u8>>);
 fn naive(whole: &RecordBatch, limits: EnforcedBounds, of: impl Fn(usize) -> Option<i64>) -> Counts {
     let hash = HashKey::new(HASH);
     let columns: Vec<ArrayRef> =
-        whole.columns().iter().map(crate::exec::operator::bound_contributions::canonical).collect();
+        whole.columns().iter().map(hushql_exec::operator::bound_contributions::canonical).collect();
     let (last, length) = (columns.len() - 1, whole.num_rows());
     let (keys, values) = (encoded(&columns[1..last], length), encoded(&columns[last..], length));
     let names = encoded(&columns[..1], length);

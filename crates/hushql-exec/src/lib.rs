@@ -1,0 +1,35 @@
+//! The loops of HushQL: everything that runs once for each private row.
+//!
+//! In: batches of private rows, and plain numbers that say what may come out: bounds, grids, keys. Out:
+//! exact integers, of which one person moved no more than the bounds say, or rows that are bounded and
+//! coded. Nothing is drawn here. This crate knows no statement, no declaration and no budget: which
+//! bounds and grids make an answer private is decided above it, and what they guarantee is stated here.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`operator`] | DataFusion operators: bounded contributions, sampled rows, look-ups, sums by key |
+//! | [`aggregate`] | the aggregate function that clamps, rounds and adds exactly |
+//! | [`gather`] | the integers of each key, from the rows of all partitions |
+//! | [`encoded_rows`], [`codes`] | rows as public codes, of which only counts can be asked |
+//! | [`functions`] | scalar functions that no value can make fail |
+//! | [`grid`], [`ticks`] | numbers as whole steps of a public width |
+//! | [`deadline`], [`pinned`] | when work must end, and files that stay open |
+//!
+//! The crate is compiled as one unit, since its loops call each other across all modules.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::len_without_is_empty,
+    reason = "rows have codes, and a query has keys: neither is ever empty"
+)]
+
+pub mod aggregate;
+pub mod codes;
+pub mod deadline;
+pub mod encoded_rows;
+pub mod functions;
+pub mod gather;
+pub mod grid;
+pub mod operator;
+pub mod pinned;
+pub mod ticks;

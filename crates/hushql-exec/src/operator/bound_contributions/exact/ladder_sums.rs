@@ -1,0 +1,267 @@
+//! What one unit adds under every bound of a ladder.
+//!
+//! In: what a unit's rows add to each of its groups, unbounded, in the order of the keyed hash. Out: the same under each bound.
+//! It guarantees that a unit adds at most τ under the bound τ, over all groups together; see [`Rungs::under`].
+//!
+//! ```text
+//! Counts of 5, 1 and 4 rows, in the order of the hash     under 8: 5, 1, 2     under 4: 4, 0, 0     beyond: 4 and 8
+//! Sums of 6 and −3                                         under 4: 2, −1 (a share of 4/9, toward zero)
+//! ```
+
+use datafusion::common::Result;
+use num_bigint::BigUint;
+
+use super::kept_share::Share;
+use super::unit_contribution::InputKind;
+use crate::grid::failed;
+
+/// What a unit adds to one group without a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::operator::bound_contributions) struct Own {
+    /// The place of the key.
+    key: usize,
+    /// The outputs.
+    parts: [i128; 3],
+    /// How much of a bound it uses up.
+    used: u128,
+}
+
+impl Own {
+    /// For rows with these outputs, of which `count` pass the filter and hold a value; a sum uses up rows too if it is bounded by them.
+    ///
+    /// # Errors
+    /// A constant text for an aggregate without a ladder.
+    pub(in crate::operator::bound_contributions) fn new(
+        (kind, by_rows): (&InputKind, bool),
+        key: usize,
+        parts: [i128; 3],
+        count: u64,
+    ) -> Result<Self> {
+        let used = match kind {
+            InputKind::CountRows { .. }
+            | InputKind::CountValues { .. }
+            | InputKind::Mean { .. } => u128::from(count),
+            InputKind::Sum { .. } if by_rows => u128::from(count),
+            InputKind::Sum { .. } => parts[0].unsigned_abs(),
+            InputKind::CountUnits { .. }
+            | InputKind::Moments { .. }
+            | InputKind::Products { .. }
+            | InputKind::MeanPerUnit { .. }
+            | InputKind::SumPerUnit { .. } => return Err(failed()),
+        };
+        Ok(Self { key, parts, used })
+    }
+}
+
+/// What a unit adds to all of its groups without a bound.
+#[derive(Debug, Default)]
+pub(in crate::operator::bound_contributions) struct Rungs {
+    own: Vec<Own>,
+    /// The sum of what they use up.
+    used: u128,
+}
+
+impl Rungs {
+    /// Takes the groups of another unit.
+    ///
+    /// # Errors
+    /// A constant text if 128 bits do not suffice.
+    pub(in crate::operator::bound_contributions) fn fill(
+        &mut self,
+        own: impl Iterator<Item = Result<Own>>,
+    ) -> Result<()> {
+        self.own.clear();
+        self.used = 0;
+        for one in own {
+            let one = one?;
+            self.used = self.used.checked_add(one.used).ok_or_else(failed)?;
+            self.own.push(one);
+        }
+        Ok(())
+    }
+
+    /// Whether the unit is beyond a bound.
+    pub(in crate::operator::bound_contributions) fn is_beyond(&self, bound: u128) -> bool {
+        self.used > bound
+    }
+
+    /// Calls `add(key, outputs)` for each group with what the unit adds under a bound.
+    ///
+    /// # Guarantee
+    /// For all units and bounds τ, with w the width of a mean's range: the magnitudes of all outputs over all groups add up to
+    /// at most τ for counts and sums, to at most τ·w for means, and to at most τ·b for sums that are bounded by rows of at most b. A unit that is not beyond the bound adds all that it has. The
+    /// result depends on the unit's own rows, the order and the points of the unit and its groups alone. Counts and means serve the
+    /// groups in their order until τ rows are used up, and of the rows of the last one each counts as the same share; sums are scaled
+    /// by τ/(what the unit has), one after the other, so that their magnitudes add up to τ.
+    ///
+    /// # Errors
+    /// A constant text for an aggregate without a ladder, and where 128 bits do not suffice.
+    pub(in crate::operator::bound_contributions) fn under(
+        &self,
+        (kind, by_rows): (&InputKind, bool),
+        bound: u128,
+        point: impl Fn(Option<usize>) -> Result<u64>,
+        mut add: impl FnMut(usize, [i128; 3]) -> Result<()>,
+    ) -> Result<()> {
+        let mut left = bound;
+        let mut shares = Shares { bound, used: self.used, before: 0, shared: 0 };
+        for Own { key, parts, used } in &self.own {
+            let kept = (*used).min(left);
+            left -= kept;
+            let parts = match kind {
+                _ if !self.is_beyond(bound) => *parts,
+                InputKind::CountRows { .. } | InputKind::CountValues { .. } => {
+                    [i128::try_from(kept).map_err(|_| failed())?, 0, 0]
+                }
+                InputKind::Mean { .. } => {
+                    let mut own = *parts;
+                    share(kept, *used, || point(Some(*key)))?.of_parts(&mut own)?;
+                    own
+                }
+                InputKind::Sum { .. } if by_rows => {
+                    [share(kept, *used, || point(Some(*key)))?.of(parts[0])?, 0, 0]
+                }
+                InputKind::Sum { .. } => [shares.next(parts[0], || point(None))?, 0, 0],
+                InputKind::CountUnits { .. }
+                | InputKind::Moments { .. }
+                | InputKind::Products { .. }
+                | InputKind::MeanPerUnit { .. }
+                | InputKind::SumPerUnit { .. } => return Err(failed()),
+            };
+            add(*key, parts)?;
+        }
+        Ok(())
+    }
+}
+
+/// The share of so many of a group's rows with a value.
+fn share(kept: u128, rows: u128, point: impl FnOnce() -> Result<u64>) -> Result<Share> {
+    let kept = u64::try_from(kept).map_err(|_| failed())?;
+    let rows = u64::try_from(rows).map_err(|_| failed())?;
+    Share::new(kept, [rows, rows], point)
+}
+
+/// The shares of several values, bound/used of each, for bound < used, where the magnitudes of all values add up to `used`.
+struct Shares {
+    bound: u128,
+    used: u128,
+    /// The magnitudes of the values so far, and of their shares.
+    before: u128,
+    shared: u128,
+}
+
+impl Shares {
+    /// The share of the next value.
+    ///
+    /// # Guarantee
+    /// The magnitudes of the shares of the first values add up to ⌊(those of the values)·bound/used + point/2⁶⁴⌋, and of all to
+    /// `bound`. A share has the sign of its value, and no larger magnitude: it is at most ⌈|value|·bound/used⌉.
+    ///
+    /// # Errors
+    /// A constant text if 128 bits do not suffice, and those of `point`.
+    fn next(&mut self, value: i128, point: impl FnOnce() -> Result<u64>) -> Result<i128> {
+        self.before = self.before.checked_add(value.unsigned_abs()).ok_or_else(failed)?;
+        let used = BigUint::from(self.used.max(1));
+        let product = BigUint::from(self.before) * self.bound;
+        let shifted = (product << 64_u32) + &used * point()?;
+        let shared = u128::try_from(shifted / (used << 64_u32)).map_err(|_| failed())?;
+        let own = shared.checked_sub(self.shared).ok_or_else(failed)?;
+        self.shared = shared;
+        let own = i128::try_from(own).map_err(|_| failed())?;
+        Ok(if value < 0 { -own } else { own })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::Grid;
+
+    fn kinds() -> [(InputKind, bool); 4] {
+        let (lo, hi) = (-3, 4);
+        [
+            (InputKind::CountRows { filter: None }, true),
+            (InputKind::Sum { column: 0, filter: None, grid: Grid::Integer, lo, hi }, false),
+            (InputKind::Sum { column: 0, filter: None, grid: Grid::Integer, lo, hi }, true),
+            (InputKind::Mean { column: 0, filter: None, grid: Grid::Integer, lo, hi }, true),
+        ]
+    }
+
+    /// All ways in which up to three groups have up to three rows of values: no bound is exceeded, and whoever is within it
+    /// loses nothing.
+    #[test]
+    fn no_unit_adds_more_than_the_bound() {
+        let groups: Vec<Vec<i128>> = vec![
+            vec![],
+            vec![4],
+            vec![-3],
+            vec![0],
+            vec![4, 4, 4],
+            vec![-3, -3],
+            vec![4, -3],
+            vec![1, -1, 2],
+        ];
+        for (kind, by_rows) in kinds() {
+            let (weight, mut tightest) = match (&kind, by_rows) {
+                (InputKind::Mean { .. }, _) => (7, 0),
+                (InputKind::Sum { .. }, true) => (4, 0),
+                _ => (1, 0),
+            };
+            for (a, b, c) in (0..512).map(|i| (i % 8, i / 8 % 8, i / 64)) {
+                let own = [a, b, c].into_iter().zip(0..).map(|(group, key)| {
+                    let values = &groups[group];
+                    let (count, sum) = (values.len() as u64, values.iter().sum::<i128>());
+                    let n = i128::from(count);
+                    let parts = match kind {
+                        InputKind::Sum { .. } => [sum, 0, 0],
+                        InputKind::Mean { .. } => [sum + 3 * n, 4 * n - sum, 0],
+                        _ => [n, 0, 0],
+                    };
+                    Own::new((&kind, by_rows), key, parts, count)
+                });
+                let mut rungs = Rungs::default();
+                rungs.fill(own).unwrap();
+                for bound in 0..30 {
+                    let (mut all, mut kept) = (0, Vec::new());
+                    let add = |key, parts: [i128; 3]| {
+                        all += parts.iter().map(|part| part.unsigned_abs()).sum::<u128>();
+                        kept.push((key, parts));
+                        Ok(())
+                    };
+                    let point = |key: Option<usize>| Ok([u64::MAX, 1 << 63, 0][key.unwrap_or(1)]);
+                    rungs.under((&kind, by_rows), bound, point, add).unwrap();
+                    assert!(all <= bound * weight, "{kind:?} {rungs:?} {bound}");
+                    tightest += u128::from(all == bound * weight && rungs.is_beyond(bound));
+                    let whole: Vec<_> = rungs.own.iter().map(|own| (own.key, own.parts)).collect();
+                    assert!(rungs.is_beyond(bound) || kept == whole, "{kind:?} {rungs:?} {bound}");
+                }
+            }
+            assert!(tightest > 100, "{kind:?} {tightest}");
+        }
+    }
+
+    #[test]
+    fn shares_add_up_to_the_bound() {
+        for point in [0, 1, 1 << 63, u64::MAX] {
+            for (a, b, c) in (0..1000_i128).map(|i| (i % 10 - 5, i / 10 % 10 - 5, i / 100 - 5)) {
+                let used = [a, b, c].iter().map(|value| value.unsigned_abs()).sum::<u128>();
+                for bound in 0..used {
+                    let mut shares = Shares { bound, used, before: 0, shared: 0 };
+                    let own = [a, b, c].map(|value| shares.next(value, || Ok(point)).unwrap());
+                    assert_eq!(own.iter().map(|own| own.unsigned_abs()).sum::<u128>(), bound);
+                    for (own, value) in own.into_iter().zip([a, b, c]) {
+                        assert!(own * value >= 0 && own.abs() <= value.abs());
+                        let exact = value * i128::try_from(bound).unwrap();
+                        assert!(
+                            (own * i128::try_from(used).unwrap() - exact).unsigned_abs() < used
+                        );
+                    }
+                }
+            }
+        }
+        // The product exceeds 128 bits.
+        let (most, half) = (i128::MAX, u128::MAX / 4);
+        let mut shares = Shares { bound: half, used: u128::MAX / 2, before: 0, shared: 0 };
+        assert_eq!(shares.next(-most, || Ok(0)).unwrap(), -most / 2);
+    }
+}
