@@ -70,6 +70,14 @@
 
 #![forbid(unsafe_code)]
 
+// The program is a user of this library, and names it as others do.
+extern crate self as hushql;
+
+#[cfg(feature = "cli")]
+pub mod cli;
+#[cfg(feature = "serve")]
+mod server;
+
 pub use arrow;
 pub use datafusion;
 

@@ -9,15 +9,12 @@
 
 #![forbid(unsafe_code)]
 
-mod cli;
-#[cfg(feature = "serve")]
-mod server;
-
 use std::env::{self, consts};
 use std::io::{self, Write};
 use std::process::{Command, ExitCode};
 
 use clap::Parser;
+use hushql::cli;
 use mimalloc::MiMalloc;
 
 /// Where batches of rows come from and go to; see `Cargo.toml`.

@@ -9,17 +9,11 @@
 
 #![forbid(unsafe_code)]
 
-#[path = "../../src/cli/mod.rs"]
-mod cli;
-#[cfg(feature = "serve")]
-#[path = "../../src/server/mod.rs"]
-mod server;
-
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
-use hushql::Engine;
+use hushql::{Engine, cli};
 use hushql_cluster::{Cluster, OnCluster};
 use mimalloc::MiMalloc;
 use tokio::runtime::Handle;

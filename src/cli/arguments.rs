@@ -38,7 +38,7 @@ exhausted.\nResults go to standard output, everything else to standard error; wi
     hushql slt FILE… [--owner] [--public NAME=FILE… | --vault PATH [--anchor FILE] [--analyst NAME]]\n       \
     hushql completions SHELL\n       \
     hushql man")]
-pub(crate) struct Arguments {
+pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     /// The vault to open
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// Run the private parts of statements on the workers of this folder of keys, which `hushql-worker enrol` made: by
     /// `hushql-cluster`, which is installed beside `hushql`
     #[arg(long, value_name = "FOLDER", global = true)]
-    pub(crate) cluster: Option<PathBuf>,
+    pub cluster: Option<PathBuf>,
     #[command(flatten)]
     ask: Ask,
     #[command(flatten)]

@@ -50,7 +50,7 @@ use hushql::{Engine, Error, Output, Resources, Session};
 use hushql_vault::ledger::{Vault, VaultError};
 use tokio::runtime::{Builder, Runtime};
 
-pub(crate) use self::arguments::Arguments;
+pub use self::arguments::Arguments;
 use self::arguments::{Asker, ProgramTask, StatementsFrom, Style, TablesFrom};
 use self::config::Settings;
 use self::failure::Failure;
@@ -63,10 +63,10 @@ const STACK: usize = 96 << 20;
 
 /// Where the private parts of statements run: it is given each engine that opens a vault for questions, and hands back the one that asks
 /// them, or a sentence. It is called within the runtime.
-pub(crate) type Placing<'a> = &'a (dyn Fn(Engine) -> Result<Engine, String> + Sync);
+pub type Placing<'a> = &'a (dyn Fn(Engine) -> Result<Engine, String> + Sync);
 
 /// Runs the task that the arguments describe.
-pub(crate) fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
+pub fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
     print::silence_panics();
     let settings = match config::read() {
         Ok(settings) => settings,
