@@ -1,5 +1,5 @@
 //! Values that meet without an operator: those of which COALESCE or CASE chooses one, and the
-//! branches of a union.
+//! branches of set operations.
 //!
 //! In: a plan as the planner makes it. Out: the same plan, or a refusal with what to write. The
 //! planner would cast all of them to one type, and an impossible cast gives NULL:
@@ -19,10 +19,12 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, NullEquality, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Union};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, Union,
+};
 
 use super::comparisons::{self, ValueKind, is_null, kind, literal, mismatch, text_of, written};
 use super::wide_types;
@@ -41,6 +43,9 @@ pub(super) fn check(plan: LogicalPlan, null_values: bool) -> Result<LogicalPlan>
         let schema = merge_schema(&node.inputs());
         if let LogicalPlan::Union(union) = node {
             refused(united(union))?;
+        }
+        if let LogicalPlan::Join(join) = node {
+            refused(intersected(join, &schema))?;
         }
         node.apply_expressions(|expr| {
             expr.apply(|part| {
@@ -111,14 +116,28 @@ fn chosen(expr: &Expr, case: &Case, schema: &DFSchema) -> Option<Refusal> {
     Some(refusal(expr, message, written(&Expr::Case(hint))))
 }
 
+/// The columns of INTERSECT and EXCEPT, which find NULL equal to NULL.
+fn intersected(join: &Join, schema: &DFSchema) -> Option<Refusal> {
+    if join.null_equality != NullEquality::NullEqualsNull {
+        return None;
+    }
+    join.on.iter().find_map(|(left, right)| {
+        let own = [left.clone(), right.clone()];
+        let (message, kinds) = meeting(&own, schema, Meeting::Strict)?;
+        let both = |own: &[Expr]| own.iter().map(written).collect::<Vec<_>>().join(" INTERSECT ");
+        let hint = both(&of_one_kind(&own, &kinds));
+        Some(Refusal::new(Reason::BadValue, both(&own), message, hint))
+    })
+}
+
 /// The columns of a union.
 fn united(union: &Union) -> Option<Refusal> {
     let column = |input: &LogicalPlan, i: usize| {
+        // As it is written: the name of a literal says nothing.
         if let LogicalPlan::Projection(projection) = input
             && let Some(own) = projection.expr.get(i)
-            && let value @ Expr::Literal(..) = own.clone().unalias()
         {
-            return value;
+            return own.clone().unalias();
         }
         Expr::Column(input.schema().qualified_field(i).into())
     };

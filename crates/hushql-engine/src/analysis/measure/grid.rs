@@ -46,13 +46,12 @@ pub(crate) fn bounds_of(
     if lo > hi {
         return Err(bad_bounds(text, "the contribution bounds are reversed"));
     }
-    if let DataType::Decimal128(_, scale) = data_type
-        && [&lo, &hi].into_iter().any(|bound| !(bound / decimal_unit(*scale)).is_integer())
-    {
-        let message = format!(
-            "the contribution bounds have more places than {}, and would be rounded",
-            sql_type(data_type)
-        );
+    let is_exact = data_type.is_integer() || data_type.is_decimal();
+    let unit = unit_of(data_type);
+    if is_exact && [&lo, &hi].into_iter().any(|bound| !(bound / &unit).is_integer()) {
+        let of = sql_type(data_type);
+        let message =
+            format!("the contribution bounds are no values of {of}, and would be rounded");
         let hint = "bounds of as many places, or CLAMP(x, lo, hi)";
         return Err(Refusal::new(Reason::BadValue, text, message, hint));
     }
