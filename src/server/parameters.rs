@@ -1,7 +1,7 @@
 //! The parameters of a statement: values that a client sends beside it.
 //!
-//! In: the number of a type, a format and bytes. Out: a [`Value`], which becomes a literal of the syntax tree. Nothing of it is read as
-//! SQL. A value that is not one of its type is an error.
+//! In: the number of a type, a format and bytes. Out: a [`Value`], which becomes a literal of the
+//! syntax tree. Nothing of it is read as SQL. A value that is not one of its type is an error.
 //!
 //! ```text
 //! int4, binary, 00 00 00 28   →   Value::Integer(40)
@@ -42,7 +42,7 @@ fn text(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
             text.trim().parse().map(Value::Integer).map_err(|_| WRONG)
         }
         kinds::FLOAT4 | kinds::FLOAT8 => text.trim().parse().map(Value::Float).map_err(|_| WRONG),
-        kinds::NUMERIC => decimal(text.trim()),
+        kinds::NUMERIC => decimal(&written_out(text.trim()).ok_or(WRONG)?),
         kinds::BYTEA => Err("bytea is not a type of parameters"),
         kinds::TIMESTAMPTZ => Ok(Value::Text(timestamp::in_utc(text))),
         // Whatever else it is, it is a text, as a literal in single quotes is.
@@ -91,7 +91,8 @@ fn binary(kind: u32, bytes: &[u8]) -> Result<Value, &'static str> {
     }
 }
 
-/// An array of one dimension, as PostgreSQL writes it: `{1,"a b"}`. Only questions about the catalog take one.
+/// An array of one dimension, as PostgreSQL writes it: `{1,"a b"}`. Only questions about the
+/// catalog take one.
 fn array(bytes: &[u8]) -> Result<String, &'static str> {
     let mut rest = bytes;
     let mut int = |count: usize| {
@@ -105,7 +106,8 @@ fn array(bytes: &[u8]) -> Result<String, &'static str> {
     if dimensions == 0 {
         return Ok("{}".to_owned());
     }
-    // Bytes of an element are at least those of its length, so that no length is believed that is not there.
+    // Bytes of an element are at least those of its length, so that no length is believed that is
+    // not there.
     let (count, _) = (number(int(4)?)?, int(4)?);
     let is_one = [kinds::INT4, kinds::INT8, kinds::NAME, kinds::OID, kinds::TEXT, kinds::VARCHAR];
     if dimensions != 1 || !is_one.contains(&element) {
@@ -127,6 +129,40 @@ fn array(bytes: &[u8]) -> Result<String, &'static str> {
         });
     }
     if rest.is_empty() { Ok(format!("{{{}}}", texts.join(","))) } else { Err(WRONG) }
+}
+
+/// The digits of a number in scientific notation, as programs send small and large decimals:
+/// 0.0000001 for `1E-7`. Other texts stay as they are.
+fn written_out(text: &str) -> Option<String> {
+    const FAR: i64 = 64;
+    let Some((number, exponent)) = text.split_once(['e', 'E']) else {
+        return Some(text.to_owned());
+    };
+    let exponent: i64 = exponent.parse().ok()?;
+    let (sign, number) = match number.strip_prefix('-') {
+        Some(number) => ("-", number),
+        None => ("", number.strip_prefix('+').unwrap_or(number)),
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{whole}{part}");
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    if digits.bytes().all(|digit| digit == b'0') {
+        return Some("0".to_owned());
+    }
+    let point = i64::try_from(whole.len()).ok()?.checked_add(exponent)?;
+    // More digits than a decimal has.
+    let point = usize::try_from(point.checked_add(FAR)?).ok().filter(|at| *at <= 4 * 64)?;
+    let zeros = "0".repeat(64);
+    let wide = format!("{zeros}{digits}{}", "0".repeat(point.saturating_sub(64 + digits.len())));
+    let (whole, part) = wide.split_at_checked(point)?;
+    let (whole, part) = (whole.trim_start_matches('0'), part.trim_end_matches('0'));
+    let whole = if whole.is_empty() { "0" } else { whole };
+    Some(match part.is_empty() {
+        true => format!("{sign}{whole}"),
+        false => format!("{sign}{whole}.{part}"),
+    })
 }
 
 fn of_size<const N: usize>(bytes: &[u8]) -> Result<[u8; N], &'static str> {
@@ -186,6 +222,40 @@ mod tests {
             assert_eq!(value(kind, 0, Some(text.as_bytes())).unwrap(), expected);
             assert_eq!(value(kind, 1, Some(&binary)).unwrap(), expected);
             assert_eq!(value(kind, 1, None).unwrap(), Value::Null);
+        }
+    }
+
+    #[test]
+    fn decimals_are_read_in_scientific_notation() {
+        for (text, expected) in [
+            ("1E-7", "0.0000001"),
+            ("-1.25e-3", "-0.00125"),
+            ("1E+30", "1000000000000000000000000000000"),
+            ("+12.50E1", "125"),
+            ("12.345e2", "1234.5"),
+            ("0E-38", "0"),
+            ("-0.000e+9", "0"),
+            ("1e-38", "0.00000000000000000000000000000000000001"),
+        ] {
+            let read = value(kinds::NUMERIC, 0, Some(text.as_bytes()));
+            let expected = match expected.parse() {
+                Ok(whole) => Value::Integer(whole),
+                Err(_) => Value::Decimal(expected.to_owned()),
+            };
+            assert_eq!(read, Ok(expected), "{text}");
+        }
+        for text in [
+            "1E",
+            "E5",
+            "1E5E5",
+            "1E1.5",
+            "1E400",
+            "1E-99",
+            "1E99999999999999999999",
+            ".e1",
+            "1E38",
+        ] {
+            assert!(value(kinds::NUMERIC, 0, Some(text.as_bytes())).is_err(), "{text}");
         }
     }
 
