@@ -65,6 +65,7 @@ mod marker;
 mod merged;
 mod moment;
 pub(crate) mod names;
+mod not_computed;
 mod one_type;
 mod planner_messages;
 mod points;
@@ -131,6 +132,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> 
     let planner = SqlToRel::new_with_options(&context, options);
     let (plan, releases) = numbered
         .plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)))
+        .and_then(not_computed::check)
         .and_then(|plan| chosen_values::check(plan, null_values))
         .and_then(|plan| {
             is_timeless = moment::is_timeless(&plan)?;
@@ -245,6 +247,7 @@ pub(crate) fn planned(
     let planner = SqlToRel::new(&context);
     numbered
         .plan(|tree| planner.sql_statement_to_plan(sql::Statement::Query(tree)))
+        .and_then(not_computed::check)
         .and_then(|plan| chosen_values::check(plan, false))
         .and_then(|plan| Ok(one_by_one(plan, Vec::new())?.0))
         .and_then(with_one_type)
