@@ -1,7 +1,8 @@
-//! Expressions tried on values of what they are made of, while a query is planned, by the functions that run on rows.
+//! Expressions tried on values of what they are made of, while a query is planned, by the functions
+//! that run on rows.
 //!
-//! In: atoms, each a column or an expression with some values. Out: what other expressions are for each combination of these values
-//! that meets the conditions.
+//! In: atoms, each a column or an expression with some values. Out: what other expressions are for
+//! each combination of these values that meets the conditions.
 //!
 //! ```text
 //! a: 1, 2, NULL   b: 'x', NULL   WHERE a > 1      a || b: '2x', NULL
@@ -16,7 +17,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{ScalarValue, TableReference};
 use datafusion::functions::string::expr_fn::octet_length;
-use datafusion::logical_expr::expr::TryCast;
+use datafusion::logical_expr::expr::{Case, TryCast};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit, when,
 };
@@ -32,10 +33,12 @@ use crate::functions::{is_late_value, without_nan};
 /// The most combinations of columns' values that are tried.
 pub(super) const MOST_TRIED: usize = 1_000_000;
 
-/// The most parts of an expression that is tried: each of them may be looked at once for each that is around it.
+/// The most parts of an expression that is tried: each of them may be looked at once for each that
+/// is around it.
 pub(super) const MOST_PARTS: usize = 64;
 
-/// The most bytes of the texts that are tried, all together: `a || b || …` makes long texts of short ones.
+/// The most bytes of the texts that are tried, all together: `a || b || …` makes long texts of
+/// short ones.
 const MOST_BYTES: usize = 64 << 20;
 
 /// Of fewer texts, keys come in the order of the domain; of more, in their own order.
@@ -45,7 +48,8 @@ pub(super) const MOST_IN_DOMAIN_ORDER: usize = 4_096;
 const MAKE_TEXTS: [&str; 8] =
     ["concat", "concat_ws", "lpad", "overlay", "repeat", "replace", "rpad", "translate"];
 
-/// A part of an expression with finitely many values: a column, or the least that is around one with too many.
+/// A part of an expression with finitely many values: a column, or the least that is around one
+/// with too many.
 #[derive(Clone)]
 pub(super) struct Atom {
     pub(super) expr: Expr,
@@ -98,7 +102,8 @@ pub(super) fn atom(expr: &Expr, scope: &Scope) -> Option<Atom> {
 /// What an expression is for every combination of its atoms' values.
 pub(super) struct Tried {
     pub(super) values: ArrayRef,
-    /// Whether it is NULL for some combination in which no atom is NULL that has no such key, unless a condition is about it.
+    /// Whether it is NULL for some combination in which no atom is NULL that has no such key,
+    /// unless a condition is about it, or a CASE chooses NULL.
     pub(super) has_null: bool,
 }
 
@@ -141,9 +146,51 @@ impl<'a> Trial<'a> {
         exact(&rewritten.ok()?.data, &self.scope).ok().map(|total| total.expr)
     }
 
-    /// The combinations that meet the conditions, and whether no atom is NULL in one of them that has no such key, unless a
-    /// condition is about it: NULL is a key where a condition on it lets NULL pass, such as IS NULL. Conditions that the atoms do not
-    /// decide are ignored.
+    /// True where a CASE of an expression chooses NULL, be it for an atom that is NULL; false,
+    /// where it has none.
+    ///
+    /// `CASE WHEN age < 18 THEN 'minor' WHEN age >= 18 THEN 'adult'
+    /// END` chooses NULL for an unknown age, as without conditions (`makes_null`). `age + 1`
+    /// chooses nothing: it passes NULL on.
+    fn chooses_null(&self, expr: &Expr) -> Expr {
+        let of = |expr: &Expr| self.chooses_null(expr);
+        let is_atom = |expr: &Expr| self.atoms.iter().any(|atom| atom.expr == *expr);
+        if is_atom(expr) || matches!(expr, Expr::IsNull(_) | Expr::IsNotNull(_)) {
+            return lit(false);
+        }
+        if let Expr::Literal(value, _) = expr {
+            return lit(value.is_null());
+        }
+        if let Expr::Case(case) = expr {
+            let branches = case.when_then_expr.iter();
+            let branches = branches.map(|(when, then)| (when.clone(), Box::new(of(then))));
+            return Expr::Case(Case {
+                expr: case.expr.clone(),
+                when_then_expr: branches.collect(),
+                else_expr: Some(Box::new(case.else_expr.as_deref().map_or_else(|| lit(true), of))),
+            });
+        }
+        let mut operands = Vec::new();
+        if let Expr::ScalarFunction(call) = expr
+            && let ("nullif", Some(of)) = (call.func.name(), call.args.first())
+        {
+            operands.push(of.clone().is_not_null());
+        }
+        let walked = expr.apply_children(|child| {
+            operands.push(of(child));
+            Ok(TreeNodeRecursion::Continue)
+        });
+        // NULL where all of them are.
+        let needs_all = matches!(expr, Expr::ScalarFunction(call)
+            if matches!(call.func.name(), "coalesce" | "greatest" | "least"));
+        let all = if needs_all { Expr::and } else { Expr::or };
+        let chosen = operands.into_iter().reduce(all);
+        chosen.filter(|_| walked.is_ok()).unwrap_or_else(|| lit(false))
+    }
+
+    /// The combinations that meet the conditions, and whether no atom is NULL in one of them that
+    /// has no such key, unless a condition is about it: NULL is a key where a condition on it lets
+    /// NULL pass, such as IS NULL. Conditions that the atoms do not decide are ignored.
     pub(super) fn passing(&self, conditions: &[Expr]) -> Option<(LogicalPlanBuilder, Expr)> {
         let is_decided = |condition: &&Expr| {
             parts_of(condition) <= MOST_PARTS
@@ -173,7 +220,8 @@ fn atom_name(i: usize) -> String {
     format!("atom{i}")
 }
 
-/// The values of an expression for every combination of its atoms' values that meets the conditions.
+/// The values of an expression for every combination of its atoms' values that meets the
+/// conditions.
 pub(super) fn tried(
     expr: &Expr,
     atoms: &[Atom],
@@ -184,6 +232,14 @@ pub(super) fn tried(
     let made = trial.over_atoms(expr)?;
     let data_type = type_of(&made, &trial.scope.schema).ok()?;
     let (passing, named) = trial.passing(conditions)?;
+    let has_case = |part: &Expr| Ok(matches!(part, Expr::Case(_)));
+    let named = match expr.exists(has_case).unwrap_or(true) {
+        true => {
+            let chosen = trial.over_atoms(&trial.chooses_null(expr));
+            named.or(chosen.unwrap_or_else(|| lit(false)))
+        }
+        false => named,
+    };
     let value = without_nan(made, &data_type);
     let mut columns = match is_string(&data_type) {
         true => {
