@@ -10,7 +10,7 @@ use crate::bind::{BindError, Unbound};
 use crate::catalog::{CatalogError, SliceOf, quoted, quoted_analyst};
 use crate::dialect::ScriptStatement;
 use crate::dialect::error::DialectError;
-use crate::ledger::VaultError;
+use crate::ledger::{DRIFTED, VaultError};
 use crate::privacy::ParameterError;
 use crate::refusal::Refusal;
 use crate::visible;
@@ -380,6 +380,11 @@ impl From<VaultError> for Error {
                     quoted(&table)
                 ),
             )),
+            VaultError::Drifted { table, write } => {
+                let message = format!("the files of {table} {DRIFTED}");
+                let reason = crate::refusal::Reason::ChangedFile;
+                Self::Refused(Refusal::new(reason, table, message, write))
+            }
             error => Self::Ledger(LedgerError(error)),
         }
     }

@@ -1,5 +1,6 @@
-//! Folders that drift: a file with other columns arrives after the declaration. One charged query fails, and its failure is noted;
-//! until the table is declared again, it is refused before the charge, to whoever may know of that failure.
+//! Folders that drift: a file with other columns arrives after the declaration. One charged query
+//! fails, and its failure is noted; until the table is declared again, it is refused before the
+//! charge, to whoever may know of that failure.
 
 use std::fs;
 use std::path::Path;
@@ -94,7 +95,8 @@ fn number_of_notes(notes: &str) -> usize {
     notes.matches("table=t").count()
 }
 
-/// One query pays for the failure, and everybody is refused until the table is declared again. What was paid for before is replayed.
+/// One query pays for the failure, and everybody is refused until the table is declared again. What
+/// was paid for before is replayed.
 #[tokio::test]
 async fn a_failure_is_paid_for_once() {
     for (format, end, other) in kinds() {
@@ -117,7 +119,8 @@ async fn a_failure_is_paid_for_once() {
             assert_eq!(ask(session, ASK).await, Seen::Answered, "it was paid for before");
         }
         assert_eq!(number_of_notes(&notes(&engine).await), 1);
-        // The file goes, and nothing but a declaration ends it; none is taken while the file is there.
+        // The file goes, and nothing but a declaration ends it; none is taken while the file is
+        // there.
         let owner = engine.owner();
         for statement in ["ALTER TABLE t SET PRIVACY UNIT ROW", "ALTER TABLE t REFRESH"] {
             let refused = owner.execute(statement).await.unwrap_err().to_string();
@@ -138,7 +141,8 @@ async fn a_failure_is_paid_for_once() {
     }
 }
 
-/// Where replays are each analyst's own, so are failures: nobody learns from a refusal what somebody else asked.
+/// Where replays are each analyst's own, so are failures: nobody learns from a refusal what
+/// somebody else asked.
 #[tokio::test]
 async fn under_own_each_pays_for_the_failure() {
     for replay in ["REPLAY (OWN)", "REPLAY (OFF)"] {
@@ -175,7 +179,8 @@ async fn a_new_role_has_no_failures() {
     assert_eq!(number_of_notes(&notes(&engine).await), 2);
 }
 
-/// Another program opens the vault afterwards; two queries that are charged at once note one failure.
+/// Another program opens the vault afterwards; two queries that are charged at once note one
+/// failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_is_noted_in_the_vault() {
     let (folder, declarations) = folder("PARQUET", "parquet", "REPLAY (ALL)");
@@ -216,26 +221,149 @@ async fn synthetic_tables_fail_once() {
     assert_eq!(left(&lab), after);
 }
 
-/// What may pass is no drift: each query finds out, and pays.
+/// A link among the files stays until somebody takes it away. A folder that is gone is told for
+/// nothing: it follows from no file.
 #[tokio::test]
-async fn what_may_pass_is_not_noted() {
+async fn a_link_is_noted_and_a_folder_that_is_gone_is_told() {
     let (folder, declarations) = folder("PARQUET", "parquet", "REPLAY (ALL)");
     let engine = Engine::in_memory().unwrap();
     let lab = declared(&engine, &declarations).await;
-    let link = folder.path().join("b.parquet");
-    std::os::unix::fs::symlink("a.parquet", &link).unwrap();
-    for _ in 0..2 {
-        assert_eq!(ask(&lab, ASK).await, Seen::Failed, "a link");
-    }
-    fs::remove_file(&link).unwrap();
     let away: &Path = &folder.path().with_extension("away");
     fs::rename(folder.path(), away).unwrap();
+    let before = left(&lab);
     for _ in 0..2 {
-        assert_eq!(ask(&lab, ASK).await, Seen::Failed, "gone");
+        let gone = lab.query(ASK).await.unwrap_err();
+        assert_eq!(gone.code(), Some("HQ028"));
+        assert!(gone.to_string().contains("the files of t cannot be read"), "{gone}");
     }
+    assert_eq!(left(&lab), before);
     fs::rename(away, folder.path()).unwrap();
-    assert_eq!(ask(&lab, ASK).await, Seen::Answered);
     assert_eq!(number_of_notes(&notes(&engine).await), 0);
+    let link = folder.path().join("b.parquet");
+    std::os::unix::fs::symlink("a.parquet", &link).unwrap();
+    assert_eq!(ask(&lab, ASK).await, Seen::Failed, "a link");
+    fs::remove_file(&link).unwrap();
+    assert_eq!(ask(&lab, ASK).await, Seen::Refused, "a link");
+    engine.owner().execute("ALTER TABLE t REFRESH").await.unwrap();
+    assert_eq!(ask(&lab, ASK).await, Seen::Answered);
+    assert_eq!(number_of_notes(&notes(&engine).await), 1);
+}
+
+/// What holds for columns holds for whatever else was verified on the files: one charge finds out
+/// that they are others.
+#[tokio::test]
+async fn other_files_are_paid_for_once() {
+    let content =
+        [("(id) UNIQUE", "false"), ("(id) MAX ROWS 3", "false"), ("ROW", "true"), ("(id)", "true")];
+    for (unit, hash) in content {
+        for event in ["arrives", "is replaced", "goes"] {
+            let (folder, mut declarations) = folder("CSV", "csv", "REPLAY (ALL)");
+            put(&folder.path().join("b.csv"), bytes("CSV", "csv", &rows(&[7, 8])));
+            declarations[0] = format!("{} OPTIONS ('content_hash' '{hash}')", declarations[0]);
+            declarations[1] = format!("ALTER TABLE t SET PRIVACY UNIT {unit}");
+            let engine = Engine::in_memory().unwrap();
+            let lab = declared(&engine, &declarations).await;
+            let what = format!("{unit} {event}");
+            let fresh = ["id > 0", "id > 1", "id > 2"].map(|which| format!("{ASK} WHERE {which}"));
+            assert_eq!(ask(&lab, ASK).await, Seen::Answered, "{what}");
+            match event {
+                "arrives" => put(&folder.path().join("c.csv"), "id,n\n9,1\n"),
+                "is replaced" => put(&folder.path().join("b.csv"), "id,n\n9,1\n"),
+                _ => fs::remove_file(folder.path().join("b.csv")).unwrap(),
+            }
+            // Nothing is seen of it before the first charge.
+            for sql in &fresh {
+                assert!(lab.cost(sql).is_ok() && lab.prepare(sql).is_ok(), "{what}");
+                assert!(!lab.explain(sql).unwrap().to_string().contains("charged and failed"));
+            }
+            assert_eq!(ask(&lab, &fresh[0]).await, Seen::Failed, "{what}");
+            for sql in &fresh {
+                assert_eq!(ask(&lab, sql).await, Seen::Refused, "{what}");
+                let explained = lab.explain(sql).unwrap().to_string();
+                assert!(explained.contains("charged and failed"), "{what}: {explained}");
+                assert!(explained.contains("SET PRIVACY UNIT"), "{what}: {explained}");
+                assert_eq!(lab.cost(sql).unwrap_err().code(), Some("HQ028"), "{what}");
+                assert!(lab.prepare(sql).is_err(), "{what}");
+            }
+            assert_eq!(ask(&lab, ASK).await, Seen::Answered, "{what}: it was paid for before");
+            assert_eq!(number_of_notes(&notes(&engine).await), 1);
+            engine.owner().execute(&declarations[1]).await.unwrap();
+            assert_eq!(ask(&lab, &fresh[1]).await, Seen::Answered, "{what}");
+        }
+    }
+}
+
+/// So are files whose beginning or end fits, and whose rows are damaged: in a folder, and alone.
+#[tokio::test]
+async fn damaged_rows_are_paid_for_once() {
+    let many: Vec<i64> = (0..5_000).collect();
+    for (format, end) in [
+        ("PARQUET", "parquet"),
+        ("ARROW", "arrow"),
+        ("CSV", "csv.gz"),
+        ("CSV", "csv.zst"),
+        ("JSON", "json.gz"),
+    ] {
+        for is_folder in [true, false] {
+            let (folder, mut declarations) = folder(format, end, "REPLAY (ALL)");
+            let what = format!("{format} {end} {is_folder}");
+            let mut damaged = bytes(format, end, &rows(&many));
+            let whole = damaged.clone();
+            let middle = damaged.len() / 2;
+            match format {
+                // The pages of the column that is read, and the footer stays.
+                "PARQUET" => damaged[4..middle].fill(0xff),
+                "ARROW" => damaged[middle - 64..middle + 64].fill(0xff),
+                _ => damaged.truncate(middle),
+            }
+            let place = folder.path().join(format!("{FILE}.{end}"));
+            put(&place, &whole);
+            if !is_folder {
+                declarations[0] = declarations[0].replace(
+                    &format!("'{}'", folder.path().display()),
+                    &format!("'{}' OPTIONS ('content_hash' 'false')", place.display()),
+                );
+            }
+            let engine = Engine::in_memory().unwrap();
+            let lab = declared(&engine, &declarations).await;
+            put(&place, &damaged);
+            let fresh = [0, 1, 2].map(|least| {
+                format!("SELECT LAPLACE(eps=1) SUM(n) AS s FROM t WHERE id >= {least}")
+            });
+            let first = ask(&lab, &fresh[0]).await;
+            assert_eq!(first, Seen::Failed, "{what}");
+            assert_eq!(ask(&lab, &fresh[1]).await, Seen::Refused, "{what}");
+            put(&place, &whole);
+            assert_eq!(ask(&lab, &fresh[1]).await, Seen::Refused, "{what}");
+            engine.owner().execute("ALTER TABLE t REFRESH").await.unwrap();
+            assert_eq!(ask(&lab, &fresh[2]).await, Seen::Answered, "{what}");
+        }
+    }
+}
+
+/// People who are reached through a folder are refused with it.
+#[tokio::test]
+async fn what_leads_through_the_files_is_refused_too() {
+    let (folder, mut declarations) = folder("CSV", "csv", "REPLAY (ALL)");
+    declarations[1] = "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE".to_owned();
+    let visits = tempfile::tempdir().unwrap();
+    put(&visits.path().join("v.csv"), "who,cost\n1,5\n2,6\n");
+    let visited = [
+        format!(
+            "CREATE EXTERNAL TABLE v STORED AS CSV LOCATION '{}/v.csv'",
+            visits.path().display()
+        ),
+        "ALTER TABLE v SET PRIVACY UNIT VIA (who) REFERENCES t(id)".to_owned(),
+    ];
+    let engine = Engine::in_memory().unwrap();
+    let all: Vec<String> = declarations[..4].iter().chain(&visited).cloned().collect();
+    let lab = declared(&engine, &all).await;
+    put(&folder.path().join("b.csv"), "id,n\n9,1\n");
+    let of_visits = ["cost > 0", "cost > 1"]
+        .map(|which| format!("SELECT LAPLACE(eps=1, rows=2) COUNT(*) AS n FROM v WHERE {which}"));
+    assert_eq!(ask(&lab, &of_visits[0]).await, Seen::Failed);
+    assert_eq!(ask(&lab, &of_visits[1]).await, Seen::Refused);
+    assert_eq!(ask(&lab, ASK).await, Seen::Refused);
 }
 
 /// A public folder is looked at before the charge, and nothing is noted.
@@ -284,6 +412,7 @@ async fn a_refresh_looks_at_verified_files() {
     let lab = declared(&engine, &declarations).await;
     put(&folder.path().join("b.csv"), bytes("CSV", "csv", &rows(&[1, 4])));
     assert_eq!(ask(&lab, ASK).await, Seen::Failed);
+    assert_eq!(ask(&lab, ASK).await, Seen::Refused);
     let owner = engine.owner();
     let refused = owner.execute("ALTER TABLE t REFRESH").await.unwrap_err().to_string();
     assert!(refused.contains("were changed since MAX ROWS or UNIQUE was verified"), "{refused}");

@@ -199,6 +199,7 @@ fn paid(due: &Due) -> Charge {
         entries: due.losses.iter().map(entry).collect(),
         shows_again: false,
         unit_domains: due.unit_domains.clone(),
+        tables: Default::default(),
         catalog: vault.catalog().unwrap(),
     };
     vault.ensure_analyst("lab").unwrap();

@@ -51,8 +51,12 @@ impl Inner {
                     Some(file) => private.in_file(file),
                     None => private,
                 };
-                if let Source::File { files: Some(_), .. } = &table.source {
-                    private = private.listed_when_paid();
+                if let Source::File { files, .. } = &table.source {
+                    let (open, table) = (Arc::clone(open), Arc::clone(table));
+                    private = private.on_damage(Arc::new(move || open.found_damaged(&table)));
+                    if files.is_some() {
+                        private = private.listed_when_paid();
+                    }
                 }
                 if files::is_read_elsewhere(table) {
                     private = private.read_elsewhere();

@@ -17,10 +17,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::common::{DataFusionError, Result, Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, Operator, TableType};
@@ -30,13 +31,19 @@ use datafusion::physical_plan::filter_pushdown::{
     ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
     FilterPushdownPropagation, PushedDown,
 };
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
     PlanProperties, ReplaceChildrenOptions,
 };
 
+use futures::TryStreamExt;
+
 use crate::functions::prunes;
 use crate::pinned::{Pinned, PinnedFile};
+
+/// What is done where rows cannot be made of what was read; a closure, so that operators need no files.
+pub type OnDamage = Arc<dyn Fn() + Send + Sync>;
 
 /// A private table as the planner sees it.
 pub struct PrivateTable {
@@ -47,6 +54,7 @@ pub struct PrivateTable {
     file: Option<PinnedFile>,
     listed_when_paid: bool,
     read_elsewhere: bool,
+    on_damage: Option<OnDamage>,
 }
 
 /// Its rows are left out; a table in memory would show them.
@@ -68,6 +76,7 @@ impl PrivateTable {
             file: None,
             listed_when_paid: false,
             read_elsewhere: false,
+            on_damage: None,
         }
     }
 
@@ -99,6 +108,13 @@ impl PrivateTable {
     #[must_use]
     pub fn read_elsewhere(mut self) -> Self {
         self.read_elsewhere = true;
+        self
+    }
+
+    /// The same table, which calls this where its rows cannot be made of what was read.
+    #[must_use]
+    pub(crate) fn on_damage(mut self, on_damage: OnDamage) -> Self {
+        self.on_damage = Some(on_damage);
         self
     }
 
@@ -137,6 +153,7 @@ impl TableProvider for PrivateTable {
             pinned: self.file.as_ref().and_then(|file| file()),
             listed_when_paid: self.listed_when_paid,
             read_elsewhere: self.read_elsewhere,
+            on_damage: self.on_damage.clone(),
             properties,
         }))
     }
@@ -187,6 +204,17 @@ fn compares(op: Operator) -> bool {
     matches!(op, Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
 }
 
+/// Whether what was read cannot be rows, by what its reader says. A disk that fails, and memory that does not suffice, are no damage.
+fn is_damage(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::ParquetError(_) => true,
+        DataFusionError::ArrowError(error, _) => !matches!(**error, ArrowError::MemoryError(_)),
+        DataFusionError::IoError(error) => error.raw_os_error().is_none(),
+        DataFusionError::ExecutionJoin(error) => error.is_panic(),
+        _ => false,
+    }
+}
+
 /// The scan of a private table: passes rows on, and no prior knowledge about them.
 #[derive(Clone)]
 pub struct PrivateScanExec {
@@ -197,6 +225,7 @@ pub struct PrivateScanExec {
     pinned: Option<Pinned>,
     listed_when_paid: bool,
     read_elsewhere: bool,
+    on_damage: Option<OnDamage>,
     properties: Arc<PlanProperties>,
 }
 
@@ -219,6 +248,7 @@ impl PrivateScanExec {
             pinned: None,
             listed_when_paid: false,
             read_elsewhere: true,
+            on_damage: None,
             properties,
         }
     }
@@ -312,7 +342,17 @@ impl ExecutionPlan for PrivateScanExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
+        let Some(found) = self.on_damage.clone() else {
+            return self.input.execute(partition, context);
+        };
+        let note = move |error: &DataFusionError| {
+            if is_damage(error) {
+                found();
+            }
+        };
+        let rows = self.input.execute(partition, context).inspect_err(&note)?;
+        let schema = rows.schema();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.inspect_err(note))))
     }
 
     fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {

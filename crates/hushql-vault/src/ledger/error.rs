@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::catalog::{CatalogError, SliceOf, Touched, payer, quoted};
 use crate::ledger::wording::{
-    named, other_version, parameter, path_or, this, without_delta, without_replays,
+    DRIFTED, named, other_version, parameter, path_or, this, without_delta, without_replays,
 };
 
 /// Why a vault refuses.
@@ -307,6 +307,14 @@ pub enum VaultError {
     /// The catalog refused a declaration.
     #[error(transparent)]
     Catalog(CatalogError),
+    /// A charged query failed on the files of a table, which was not declared since.
+    #[error("the files of {table} {DRIFTED}: {write}")]
+    Drifted {
+        /// The table.
+        table: String,
+        /// What to do.
+        write: String,
+    },
     /// A query reads a private table without a budget.
     #[error(
         "the private table `{table}` has no privacy budget; its owner can create one with `CREATE PRIVACY BUDGET … FOR {} LIMIT (epsilon=…)`",
@@ -446,6 +454,7 @@ impl VaultError {
             | Self::Anchor { anchor, .. }
             | Self::AnchorUnmade { anchor, .. } => anchor.clear(),
             Self::Catalog(_)
+            | Self::Drifted { .. }
             | Self::NoBudget { .. }
             | Self::Exhausted { .. }
             | Self::NoEpsilon { .. }

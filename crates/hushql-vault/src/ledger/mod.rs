@@ -83,4 +83,4 @@ pub use vault::roles::{RoleChange, ToLogIn};
 pub use vault::spending::Spent;
 pub use vault::verify::Verified;
 pub use vault::{BudgetState, Vault};
-pub use wording::without_replays;
+pub use wording::{DRIFTED, without_replays};

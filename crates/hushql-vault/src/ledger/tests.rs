@@ -12,6 +12,7 @@ mod checkpoints;
 mod concentrated;
 mod coupons;
 mod damage;
+mod drift;
 mod history;
 mod moves;
 mod queue;
@@ -99,6 +100,7 @@ fn request(nano: i64, atto: i64, unit_domains: &[&str]) -> ChargeRequest {
         entries: vec![entry(loss)],
         shows_again: false,
         unit_domains: unit_domains.iter().map(|unit_domain| (*unit_domain).to_owned()).collect(),
+        tables: Default::default(),
         catalog: Arc::new(Catalog::of_any_vault()),
     }
 }

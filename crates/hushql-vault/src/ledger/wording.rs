@@ -6,6 +6,9 @@ use hushql_privacy::privacy::{Notion, Spend};
 
 use crate::catalog::quoted;
 
+/// What is said of files on which a charged query failed.
+pub const DRIFTED: &str = "do not fit its declaration: a query was charged and failed on them";
+
 /// A path to append to its noun; nothing if the path is withheld.
 pub(super) fn named(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!(" `{path}`") }

@@ -237,6 +237,7 @@ pub fn one(vault: &Vault) -> ChargeRequest {
         }],
         shows_again: false,
         unit_domains: vec!["people".to_owned()],
+        tables: Default::default(),
         catalog: catalog(vault).unwrap_or_default(),
     }
 }

@@ -3,7 +3,6 @@
 //! In: a [`Due`] query. Out: a [`Ready`] one, whose plans were checked against its release. If a file differs from the
 //! declared one, this stage refuses it before anything is charged.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -93,7 +92,6 @@ impl Session {
         runtime: Option<Handle>,
     ) -> Result<Ready, Error> {
         check_files(due.planned())?;
-        self.check_drift(drawn_tables(due.planned()), due.planned().catalog())?;
         let release = due.planned().release();
         let rows = match due.planned().proposal() {
             Some(_) => None,
@@ -112,15 +110,6 @@ impl Session {
         self.inner.resources.check_memory(prepared.memory())?;
         Ok(Ready { due, prepared })
     }
-}
-
-/// The tables whose rows a query will draw from.
-fn drawn_tables(planned: &Planned) -> impl Iterator<Item = &str> {
-    let parts = planned.release().analysis().parts();
-    let drawn = planned.release().charges_by_part().filter_map(|(part, ..)| parts.get(part));
-    let tables: BTreeSet<&str> =
-        drawn.flat_map(|part| part.subject().tables()).map(String::as_str).collect();
-    tables.into_iter()
 }
 
 /// Refuses a file that differs from the declared one.

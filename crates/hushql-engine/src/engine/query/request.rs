@@ -3,6 +3,7 @@
 //! In: a [`Planned`] query. Out: a [`Due`] one: an entry for each release, the cost, and the budgets that the query
 //! touches. What was paid for before is left out, and shown again. A quote charges nothing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::choose::Planned;
@@ -106,6 +107,7 @@ impl Session {
             entries,
             shows_again,
             unit_domains,
+            tables: drawn_tables(&planned),
             catalog: Arc::clone(planned.catalog()),
         };
         let releases = i64::try_from(request.entries.len()).map_err(|_| Error::Internal)?;
@@ -200,6 +202,13 @@ impl Session {
             None => Ok(Vec::new()),
         }
     }
+}
+
+/// The private tables whose rows a query will draw from.
+fn drawn_tables(planned: &Planned) -> BTreeSet<String> {
+    let parts = planned.release().analysis().parts();
+    let drawn = planned.release().charges_by_part().filter_map(|(part, ..)| parts.get(part));
+    drawn.flat_map(|part| part.subject().tables()).cloned().collect()
 }
 
 #[cfg(test)]

@@ -198,6 +198,7 @@ impl Session {
             entries: vec![entry],
             shows_again: false,
             unit_domains: vec![unit_domain],
+            tables: release.rows().subject().tables().iter().cloned().collect(),
             catalog: Arc::clone(&declared.catalog),
         };
         let cost = cost.in_coupons(1, &counts).counted_in(&counts);
@@ -240,7 +241,6 @@ impl Session {
                 open.check(table)?;
             }
         }
-        self.check_drift(rows.subject().tables().iter().map(String::as_str), catalog)?;
         let preparing = Box::pin(exec::prepare_rows(&due.release, state));
         let prepared = match runtime {
             Some(runtime) => runtime.block_on(preparing),

@@ -13,17 +13,22 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
+use super::changed_files::{
+    DIFFER, changed, changed_files, declared_again, drifted, in_their_place, unread_files,
+    verified_again,
+};
 use super::columns::{
     first_cells, hashes_content, other_column, plain_columns, same_columns, shape,
 };
 use super::declare::members;
 use super::file_set::FileSet;
 use super::lenient::TextFormat;
+use super::location::StoreLocation;
 use super::open_files::{HeldFiles, OpenFile, STORE, Stamp};
 use super::postgres::Servers;
-use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table, Unit, quoted};
+use super::remote::has_client;
+use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table};
 use crate::error::Error;
-use crate::refusal::{Reason, Refusal};
 use hushql_exec::pinned::Pinned;
 
 /// The files of one statement. Each file is opened at its first use, checked and read through the same handle, and
@@ -43,7 +48,7 @@ struct Open {
     sets: BTreeMap<(String, Files), Arc<FileSet>>,
     /// The hashes of the sets that are held to theirs.
     verified_sets: Vec<VerifiedSet>,
-    /// The private tables of which a file was found to have other columns than were declared.
+    /// The private tables whose files were found not to fit their declaration.
     drifted: BTreeSet<String>,
 }
 
@@ -215,8 +220,9 @@ impl OpenFiles {
     /// If a file has no fingerprint, only its header or footer is read, never a row. A refusal is free, so a refusal that a
     /// person's row can cause would reveal that row for nothing. If it has one, the bytes are those that its privacy unit
     /// was declared on: a refusal tells that the file was changed, and nothing of either content. The properties from the
-    /// file system decide that; if they differ, or the owner wants it so, the SHA-256 of the bytes decides. Of a private table with several files, nothing is looked at:
-    /// which files there are is as private as the rows in them, and [`OpenFiles::checked`] looks after the charge.
+    /// file system decide that; if they differ, or the owner wants it so, the SHA-256 of the bytes decides. Of a private table with
+    /// several files, only the folder is looked for, which is there without a file, too: which files there are is as private as the
+    /// rows in them, and [`OpenFiles::checked`] looks after the charge.
     ///
     /// # Errors
     /// A refusal if the file is missing, was changed since its privacy unit was declared, or has other columns.
@@ -229,7 +235,10 @@ impl OpenFiles {
             Source::Registered | Source::Released { .. } => return Ok(()),
         };
         if files.is_some() {
-            return if table.is_public() { self.checked(table).map(drop) } else { Ok(()) };
+            if table.is_public() {
+                return self.checked(table).map(drop);
+            }
+            return if is_there(location) { Ok(()) } else { Err(unread_files(table)) };
         }
         let unread =
             |what| changed(table, what, "the owner puts the file back where it was".to_owned());
@@ -343,17 +352,41 @@ impl OpenFiles {
         match differing(&set, table)? {
             None => Ok(set),
             Some(_) => {
-                if !table.is_public() && set.is_untouched() {
-                    let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-                    open.drifted.insert(table.name.clone());
-                }
+                self.found_unfit(table, &set);
                 Err(changed_files(table, DIFFER, in_their_place(table)))
             }
         }
     }
 
-    /// The private tables of which [`OpenFiles::checked`] found a file, whole and not written to since, with other columns than were
-    /// declared. A file that could not be read is none.
+    /// Keeps in mind that the files of a private table, whole and not written to since, do not fit its declaration.
+    fn found_unfit(&self, table: &Table, set: &FileSet) {
+        if !table.is_public() && set.is_untouched() {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.drifted.insert(table.name.clone());
+        }
+    }
+
+    /// Keeps in mind that the rows of a private table could not be made of what its files hold, if these could be read and nobody
+    /// wrote to them: what is in them is damaged.
+    pub(crate) fn found_damaged(&self, table: &Table) {
+        let Source::File { location, files, .. } = &table.source else { return };
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_whole = |held: &Arc<OpenFile>| held.is_readable() && held.is_untouched();
+        let are_whole = match files {
+            Some(files) => open
+                .sets
+                .get(&(location.clone(), files.as_ref().clone()))
+                .is_some_and(|set| set.held().all(is_whole)),
+            None => open.files.get(location).is_some_and(is_whole),
+        };
+        if are_whole && !table.is_public() {
+            open.drifted.insert(table.name.clone());
+        }
+    }
+
+    /// The private tables whose files were found, whole and not written to since, to be others than their declaration was verified
+    /// on, to have other columns, or to be damaged; and those with a link, or a file that may not be read, among their files. A file
+    /// that could not be read for another reason is none.
     ///
     /// # Guarantee
     /// None: it depends on which files there are. Whoever asks has a charge, and has told that its statement failed.
@@ -372,7 +405,13 @@ impl OpenFiles {
             return Err(Error::Internal);
         };
         let unread = || unread_files(table);
-        let set = self.set(location, files).map_err(|_| unread())?;
+        let set = self.set(location, files).map_err(|error| {
+            if StoreLocation::new(location).is_none() && lasts(&error) && !table.is_public() {
+                let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                open.drifted.insert(table.name.clone());
+            }
+            unread()
+        })?;
         if let Some(fingerprint) = fingerprint {
             let hashes = hashes_content(options);
             let is_same = match hashes || !set.has_list_of(fingerprint) {
@@ -380,6 +419,7 @@ impl OpenFiles {
                 false => true,
             };
             if !is_same {
+                self.found_unfit(table, &set);
                 let what = "were changed since MAX ROWS or UNIQUE was verified on them";
                 return Err(changed_files(table, what, verified_again(table)));
             }
@@ -450,6 +490,20 @@ fn read_as(
     is_told.then(|| Pinned::new(read, stamp.size, held))
 }
 
+/// Whether there is a folder, or the environment has what it takes to ask a store. Which files or objects there are is not looked at.
+fn is_there(location: &str) -> bool {
+    match StoreLocation::new(location) {
+        Some(place) => has_client(&place),
+        None => std::fs::read_dir(location).is_ok(),
+    }
+}
+
+/// Whether files that could not be opened cannot be opened later either, unless somebody changes the folder: there is a link among
+/// them, or a file that may not be read. What is missing was removed just now.
+fn lasts(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied)
+}
+
 /// Whether a file has this fingerprint, according to the file system.
 fn is_same(verified: &Fingerprint, stamp: Stamp) -> bool {
     verified.device == Some(stamp.device)
@@ -457,41 +511,6 @@ fn is_same(verified: &Fingerprint, stamp: Stamp) -> bool {
         && verified.size == stamp.size
         && verified.modified_nanos == stamp.modified_nanos
         && verified.changed_nanos == Some(stamp.changed_nanos)
-}
-
-fn changed(table: &Table, what: &str, write: String) -> Error {
-    let message = format!("the file of {} {what}", table.name);
-    Refusal::new(Reason::ChangedFile, &table.name, message, write).into()
-}
-
-/// The same for the files of a table that has several; names no file.
-fn changed_files(table: &Table, what: &str, write: String) -> Error {
-    let message = format!("the files of {} {what}", table.name);
-    Refusal::new(Reason::ChangedFile, &table.name, message, write).into()
-}
-
-/// What is said of files that no longer fit their table.
-const DIFFER: &str = "differ from its declared columns";
-
-fn unread_files(table: &Table) -> Error {
-    changed_files(
-        table,
-        "cannot be read",
-        "the owner puts the files back where they were".to_owned(),
-    )
-}
-
-fn in_their_place(table: &Table) -> String {
-    let name = &table.name;
-    format!(
-        "the owner puts files with the columns of {name} in their place, or declares {name} anew"
-    )
-}
-
-/// What its owner is told of a file that no longer fits its table.
-fn drifted(table: &Table, file: &str, other: &str) -> Error {
-    let what = format!("{DIFFER}: {file} has another {other}");
-    changed_files(table, &what, in_their_place(table))
 }
 
 /// The first file of a set that has other columns than its table, and what it has instead; both are for the owner alone.
@@ -542,38 +561,6 @@ fn other_format(held: &OpenFile, format: FileFormat, table: &Table) -> Result<St
     }
 }
 
-/// The refusal of a table on which a charged statement has failed, because its files do not fit its declaration.
-pub(crate) fn drifted_before(table: &Table) -> Error {
-    let name = quoted(&table.name);
-    let what = format!("{DIFFER}: a query was charged and failed on them");
-    let unit = table.unit().map_or(String::new(), Unit::declaration);
-    let write = format!(
-        "ask the owner to declare them again: ALTER TABLE {name} REFRESH, or ALTER TABLE {name} SET PRIVACY UNIT {unit}"
-    );
-    changed_files(table, &what, write)
-}
-
-/// What an owner writes for files that were changed.
-fn verified_again(table: &Table) -> String {
-    let unit = table.unit().map_or(String::new(), Unit::declaration);
-    let name = quoted(&table.name);
-    format!("the owner verifies it again: ALTER TABLE {name} SET PRIVACY UNIT {unit}")
-}
-
-/// What an owner writes for a single file that was changed.
-fn declared_again(table: &Table) -> String {
-    let name = quoted(&table.name);
-    let refresh =
-        format!("the owner states that its rows are those of now: ALTER TABLE {name} REFRESH");
-    // A bound has to be verified on each content.
-    if table.unit().is_some_and(Unit::is_bounded) {
-        return refresh;
-    }
-    format!(
-        "{refresh}; a file that changes often is declared with OPTIONS ('content_hash' 'false')"
-    )
-}
-
 /// Whether the first line of a CSV file names the declared columns.
 fn has_header(header: &csv::ByteRecord, table: &Table) -> bool {
     header.iter().eq(table.file_columns().iter().map(|column| column.name.as_bytes()))
@@ -620,7 +607,7 @@ mod tests {
                 fingerprint: None,
                 files: Some(Box::new(Files { pattern: None, partitioned_by: Vec::new() })),
             },
-            privacy: crate::catalog::Privacy::Private(Unit::Row),
+            privacy: crate::catalog::Privacy::Private(crate::catalog::Unit::Row),
             columns: vec![column],
         };
         let files = OpenFiles::new(&Arc::default());

@@ -542,6 +542,7 @@ mod tests {
             entries: (0..entries).map(entry).collect(),
             shows_again: false,
             unit_domains: vec!["adult".to_owned()],
+            tables: Default::default(),
             statement: "SELECT 1".to_owned(),
             catalog: vault.catalog().unwrap(),
         });

@@ -8,6 +8,7 @@
 pub(crate) mod ledger;
 
 mod answer;
+mod changed_files;
 mod check;
 mod columns;
 mod compressed;
@@ -57,7 +58,7 @@ use datafusion::physical_plan::ExecutionPlan;
 pub(crate) use answer::{
     decoded_draw, encoded, encoded_draw, is_storable, schema_of_answer, stored, stored_rows,
 };
-pub(crate) use check::{OpenFiles, Reading, drifted_before, register};
+pub(crate) use check::{OpenFiles, Reading, register};
 pub(crate) use columns::{columns_of, hashes_content, may_change};
 use columns::{schema_of_columns, shape};
 pub(crate) use declare::{WrittenTable, declared, refuse_reserved, written_location};

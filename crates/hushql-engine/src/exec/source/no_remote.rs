@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 
 use super::file_discovery::Selected;
-use super::location::ObjectVersion;
+use super::location::{ObjectVersion, StoreLocation};
 
 /// What is built in, for messages.
 pub(super) const IS_BUILT_IN: bool = false;
@@ -65,4 +65,9 @@ impl Object {
 /// Always.
 pub(super) fn list(_location: &str, _selected: &Selected) -> io::Result<Vec<FoundObject>> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Whether the environment has the credentials for a store: none can be asked.
+pub(super) fn has_client(_place: &StoreLocation) -> bool {
+    false
 }

@@ -218,6 +218,11 @@ fn above_of(path: &Path) -> Vec<String> {
     path.match_indices('/').filter_map(|(at, _)| path.get(..at)).map(str::to_owned).collect()
 }
 
+/// Whether the environment has the credentials for a store; nothing is asked for.
+pub(super) fn has_client(place: &StoreLocation) -> bool {
+    client(place).is_ok()
+}
+
 /// A store, with the credentials of the environment.
 fn store(place: &StoreLocation) -> io::Result<Store> {
     Ok(Store { root: place.root().into(), client: client(place)? })

@@ -29,7 +29,7 @@ use crate::ledger::charging::slices::{SliceState, share_of, shares};
 use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::chain::{LedgerEntry, Witness};
 use crate::ledger::records::sums::{CellOfPeople, EntrySum};
-use crate::ledger::records::{quota, statements};
+use crate::ledger::records::{drift, quota, statements};
 
 /// The planned releases of a statement, with their privacy losses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub struct ChargeRequest {
     pub shows_again: bool,
     /// The unit domains of all private tables that the releases read.
     pub unit_domains: Vec<String>,
+    /// The private tables whose rows the releases read. One on which a charged statement failed is refused.
+    pub tables: BTreeSet<String>,
     /// The declarations with which the statement was planned. The charge compares them with the present ones.
     pub catalog: Arc<Catalog>,
 }
@@ -177,7 +179,8 @@ pub(crate) fn accounts(
 /// Checks a request against every affected budget, and changes nothing.
 ///
 /// # Guarantee
-/// `Ok` only if the declarations are those with which the request was planned, every unit domain of the request has a
+/// `Ok` only if the declarations are those with which the request was planned, none of its tables has a note of a charged statement
+/// that failed on its files, every unit domain of the request has a
 /// budget, the cost is neither below a budget's minimum per query nor above its maximum, and every budget, and the share that
 /// the analyst has of it, can pay the whole cost in the notion in which it counts, in every cell that is charged.
 pub(crate) fn quote(
@@ -210,6 +213,7 @@ fn price(
     if unit_domains.is_empty() || request.entries.is_empty() {
         return Err(VaultError::EmptyCharge.into());
     }
+    drift::check(connection, &request.tables, &request.analyst, catalog)?;
     let mut asked = Cost::zero();
     let mut rounded = Vec::with_capacity(request.entries.len());
     for entry in &request.entries {

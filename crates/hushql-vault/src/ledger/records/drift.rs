@@ -1,10 +1,13 @@
 //! Notes of tables whose files do not fit their declaration, as a charged statement found.
 //!
-//! In: the statement that failed, and its tables. Out: an entry of the ledger of no cost (`DRIFT`) for each of them, which has the digest
-//! of the table's name and the version of its declaration (see `catalog::numbers`). That a charged statement failed is public, so a
-//! refusal that follows from such an entry tells nothing more. A later declaration of the table has another version, and no entry.
+//! In: the statement that failed, and its tables. Out: an entry of the ledger of no cost (`DRIFT`)
+//! for each of them, which has the digest of the table's name and the version of its declaration
+//! (see `catalog::numbers`). That a charged statement failed is public, so a refusal that follows
+//! from such an entry tells nothing more. A later declaration of the table has another version, and
+//! no entry.
 //!
-//! An analyst has one entry for each version of a table, behind a charge: entries do not fill the disk.
+//! An analyst has one entry for each version of a table, behind a charge: entries do not fill the
+//! disk.
 //!
 //! ```text
 //! entry 17  LAPLACE  eps=1          the charge, whose statement failed
@@ -14,7 +17,8 @@
 use rusqlite::{Connection, params};
 
 use crate::catalog::store::Fields;
-use crate::ledger::error::Fault;
+use crate::catalog::{Catalog, Replay, Source, Table, Unit, quoted};
+use crate::ledger::error::{Fault, VaultError};
 use crate::ledger::records::answers;
 use crate::ledger::records::chain::Witness;
 
@@ -26,8 +30,58 @@ pub(crate) const SCHEMA: &str = "
 CREATE INDEX ledger_drifts ON ledger (plan_hash, analyst) WHERE mechanism = 'DRIFT';
 ";
 
-/// Whether a statement of one analyst, whose role was not dropped since, or of anybody failed on this version of a table.
-pub(crate) fn is_noted(
+/// Refuses a statement that would read a table on which a charged statement failed since the table
+/// was declared, as far as its analyst may know: where answers are replayed to whoever paid for
+/// them, or not at all, the analyst's own statement.
+///
+/// # Guarantee
+/// It depends on declarations and notes alone. A charge asks in its own transaction, so that no
+/// note is older than it.
+pub(crate) fn check<'a>(
+    connection: &Connection,
+    tables: impl IntoIterator<Item = &'a String>,
+    analyst: &str,
+    catalog: &Catalog,
+) -> Result<(), Fault> {
+    for name in tables {
+        let Some(table) = catalog.table(name).filter(|table| !table.is_public()) else { continue };
+        let budgets = catalog.unit_domain(name).into_iter().flat_map(|d| catalog.budgets_of(d));
+        let strictest = budgets.map(|budget| budget.replay).reduce(Replay::strictest);
+        let of = match strictest.unwrap_or(Replay::Off) {
+            Replay::All => None,
+            Replay::Own | Replay::Off => Some(analyst),
+        };
+        if is_noted(connection, (name, catalog.numbers().of(name)), of)? {
+            return Err(VaultError::Drifted { table: name.clone(), write: again(table) }.into());
+        }
+    }
+    Ok(())
+}
+
+/// What to do about a table on which a charged statement failed. It follows from the declaration
+/// alone.
+fn again(table: &Table) -> String {
+    let name = quoted(&table.name);
+    let unit = table.unit().map_or(String::new(), Unit::declaration);
+    let declare = format!("ALTER TABLE {name} SET PRIVACY UNIT {unit}");
+    let refresh = format!("ALTER TABLE {name} REFRESH");
+    match &table.source {
+        // Of these files, a refresh takes no others than those that were verified.
+        Source::File { fingerprint: Some(_), .. } => format!(
+            "ask the owner to declare them again: {declare}, or to put back the files that were declared, and then {refresh}"
+        ),
+        Source::File { fingerprint: None, .. }
+        | Source::Postgres { .. }
+        | Source::Registered
+        | Source::Released { .. } => {
+            format!("ask the owner to declare them again: {refresh}, or {declare}")
+        }
+    }
+}
+
+/// Whether a statement of one analyst, whose role was not dropped since, or of anybody failed on
+/// this version of a table.
+fn is_noted(
     connection: &Connection,
     (table, version): (&str, i64),
     of: Option<&str>,
@@ -40,8 +94,8 @@ pub(crate) fn is_noted(
     Ok(statement.exists(params![digest(table, version), of, since])?)
 }
 
-/// Notes that a charged statement of an analyst failed on this version of a table, unless another one of theirs did before; the caller
-/// holds the write lock and has followed the chain.
+/// Notes that a charged statement of an analyst failed on this version of a table, unless another
+/// one of theirs did before; the caller holds the write lock and has followed the chain.
 pub(crate) fn note(
     connection: &Connection,
     witness: &mut Witness,
