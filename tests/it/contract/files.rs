@@ -248,3 +248,37 @@ async fn lines_that_are_no_rows_are_told_to_their_owner() {
         assert_eq!(said.matches(" of t ").count(), told.len(), "{name}: {said}");
     }
 }
+
+/// Cells that are no values of their column's type are NULL, and their owner is told how many where the rows were read.
+#[tokio::test]
+async fn cells_that_do_not_fit_are_told_to_their_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let owner = Engine::in_memory().unwrap().owner();
+    let sev = "2 cells are no BIGINT in sev, and NULL";
+    let day = "1 cell is no DATE in day, and NULL";
+    for (name, bytes, told) in [
+        ("a.csv", "id,sev,day\n1,5.0,2025-01-02\n2,,\n3, 4 , 2025-01-03 \n", vec![]),
+        ("b.csv", "id,sev,day\n1,\"68,30\",2025-01-02\n2,x,\n3,4,2025-01-03\n", vec![sev]),
+        ("c.csv", "id,sev,day\n1,5.5,11/22/2025\n2,1e3,\n3,4,2025-01-03\n", vec![sev, day]),
+        (
+            "d.json",
+            "{\"id\": 1, \"sev\": 5.0, \"day\": \"2025-01-02\"}\n{\"id\": 2, \"sev\": \"five\", \"day\": null}\n{\"id\": 3, \"sev\": [1], \"day\": \"soon\"}\n",
+            vec![sev, day],
+        ),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let format = if name.ends_with("csv") { "CSV" } else { "JSON" };
+        let create = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE t (id BIGINT, sev BIGINT, day DATE) STORED AS {format} LOCATION '{}'",
+            path.display()
+        );
+        done(&owner, &create).await;
+        let said = done(&owner, "ALTER TABLE t SET PRIVACY UNIT (id) UNIQUE").await;
+        assert!(told.iter().all(|text| said.contains(text)), "{name}: {said}");
+        assert_eq!(said.matches(", and NULL").count(), told.len(), "{name}: {said}");
+        // The history has the declaration alone.
+        let history = owner.query("SELECT * FROM hushql.ledger").await.unwrap().to_string();
+        assert!(!history.contains("cell"), "{history}");
+    }
+}

@@ -81,7 +81,12 @@ pub(super) fn shape(
     let delimiter = match options.get("delimiter").map(String::as_bytes) {
         None => b',',
         Some([byte]) => *byte,
-        Some(_) => return Err(Error::catalog("the delimiter of a CSV file is one character")),
+        Some(br"\t") => b'\t',
+        Some(_) => {
+            return Err(Error::catalog(
+                r"the delimiter of a CSV file is one character, or '\t' for a tab",
+            ));
+        }
     };
     let compression = Compression::of_options(options)?;
     Ok(match format {

@@ -6,13 +6,15 @@
 //! text with a line break would be two. Bytes that are not UTF-8 are NULL, and so is a cell of more than 16 MiB. Only a disk error, and damage to a compressed file, makes the
 //! reading fail. Each line is one row at most, so that one person's text never affects how another person's line is read.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringBuilder};
+use arrow::array::{Array, ArrayRef, RecordBatch, StringBuilder};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::error::ArrowError;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
@@ -20,6 +22,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 
 use super::compressed::Compression;
 use super::open_files::{FileReader, OpenFile};
+use crate::functions::with_seconds;
 
 /// Rows in a batch.
 const BATCH: usize = 8_192;
@@ -132,20 +135,74 @@ impl PartitionStream for LenientFiles {
     }
 }
 
+/// How the cells of a column are read before they become its values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CellKind {
+    /// As they are.
+    Text,
+    /// Without blanks around them.
+    Plain,
+    /// The same, and a whole number may be written with a fraction of zeros: writers make `5.0` of 5 where others are missing.
+    Whole,
+    /// The same, and a moment that ends with its minutes has seconds.
+    Moment,
+}
+
+impl CellKind {
+    fn of(data_type: &DataType) -> Self {
+        match data_type {
+            text if text.is_string() => Self::Text,
+            DataType::Timestamp(..) | DataType::Date32 => Self::Moment,
+            whole if whole.is_integer() => Self::Whole,
+            _ => Self::Plain,
+        }
+    }
+
+    fn read(self, cell: &str) -> Cow<'_, str> {
+        match self {
+            Self::Text => Cow::Borrowed(cell),
+            Self::Plain => Cow::Borrowed(cell.trim_ascii()),
+            Self::Moment => with_seconds(cell.trim_ascii()),
+            Self::Whole => Cow::Borrowed(without_zeros(cell.trim_ascii())),
+        }
+    }
+}
+
+/// A whole number without its fraction of zeros; any other text as it is.
+fn without_zeros(cell: &str) -> &str {
+    match cell.split_once('.') {
+        Some((whole, zeros))
+            if whole.ends_with(|digit: char| digit.is_ascii_digit())
+                && !zeros.is_empty()
+                && zeros.bytes().all(|digit| digit == b'0') =>
+        {
+            whole
+        }
+        Some(_) | None => cell,
+    }
+}
+
 /// Cells as text, collected until a batch is full.
 struct TextRows {
     schema: SchemaRef,
     columns: Vec<StringBuilder>,
+    kinds: Vec<CellKind>,
     /// The cells of the last columns, in every row.
     behind: Vec<Option<String>>,
     len: usize,
     bytes: usize,
+    /// How many cells of each column were texts that are no values of its type.
+    unfit: Vec<u64>,
 }
 
 impl TextRows {
     fn new(schema: &SchemaRef) -> Self {
         let columns = schema.fields().iter().map(|_| StringBuilder::new()).collect();
-        Self { schema: Arc::clone(schema), columns, behind: Vec::new(), len: 0, bytes: 0 }
+        let kinds: Vec<CellKind> =
+            schema.fields().iter().map(|field| CellKind::of(field.data_type())).collect();
+        let behind = Vec::new();
+        let unfit = vec![0; kinds.len()];
+        Self { schema: Arc::clone(schema), columns, kinds, behind, len: 0, bytes: 0, unfit }
     }
 
     /// How many cells a row has of its own.
@@ -158,11 +215,13 @@ impl TextRows {
         let own = self.own();
         let mut cells = cells.chain(std::iter::repeat(None));
         let mut behind = self.behind.iter().map(Option::as_deref);
-        for (i, column) in self.columns.iter_mut().enumerate() {
+        for (i, (column, kind)) in self.columns.iter_mut().zip(&self.kinds).enumerate() {
             let cell = if i < own { cells.next() } else { behind.next() };
             // A text column is an array that must hold fewer bytes than a cell may have.
             let cell = cell.flatten().filter(|cell| cell.len() <= BATCH_BYTES);
-            self.bytes += cell.map_or(0, str::len);
+            let cell = cell.map(|cell| kind.read(cell));
+            let cell = cell.filter(|cell| !cell.is_empty() || *kind == CellKind::Text);
+            self.bytes += cell.as_deref().map_or(0, str::len);
             column.append_option(cell);
         }
         self.len += 1;
@@ -175,14 +234,39 @@ impl TextRows {
             .columns
             .iter_mut()
             .zip(self.schema.fields())
-            .map(|(builder, field)| {
+            .zip(&mut self.unfit)
+            .map(|((builder, field), unfit)| {
                 let text: ArrayRef = Arc::new(builder.finish());
-                cast_with_options(&text, field.data_type(), &lenient)
+                let values = cast_with_options(&text, field.data_type(), &lenient)?;
+                let lost = values.null_count().saturating_sub(text.null_count());
+                *unfit = unfit.saturating_add(u64::try_from(lost).unwrap_or(u64::MAX));
+                Ok::<_, ArrowError>(values)
             })
             .collect::<Result<Vec<_>, _>>()?;
         (self.len, self.bytes) = (0, 0);
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
+}
+
+/// How many cells of each column of a file are texts that are no values of the column's type: each of them is NULL.
+///
+/// # Errors
+/// If the disk fails, or a compressed file is damaged.
+pub(super) fn unfit_cells(
+    file: &Arc<OpenFile>,
+    shape: TextFormat,
+    schema: &SchemaRef,
+) -> Result<Vec<u64>> {
+    let mut rows = TextRows::new(schema);
+    let lines = shape.lines(file.reader())?;
+    match shape {
+        TextFormat::Csv { header, delimiter, .. } => {
+            csv_rows(lines, header, delimiter, &mut rows, &mut |_| true)?;
+        }
+        TextFormat::Json { .. } => json_rows(lines, &mut rows, &mut |_| true)?,
+    }
+    rows.batch()?;
+    Ok(rows.unfit)
 }
 
 fn csv_rows(
@@ -322,6 +406,52 @@ mod tests {
         let batch = rows.batch().unwrap();
         assert_eq!(batch.column(1).len(), batch.num_rows());
         batch.column(0).as_primitive::<Int64Type>().iter().collect()
+    }
+
+    /// A cell is read as a text is that is cast: with blanks around it, and where a moment ends with its minutes.
+    #[test]
+    fn moments_are_read_without_seconds_and_with_blanks() {
+        let micros = DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, None);
+        let fields = [("at", micros), ("day", DataType::Date32), ("n", DataType::Int64)];
+        let fields = fields.map(|(name, data_type)| Field::new(name, data_type, true));
+        let mut rows = TextRows::new(&Arc::new(Schema::new(fields.to_vec())));
+        let of =
+            |hour: i64, minute: i64| Some((19_727 * 24 * 60 + hour * 60 + minute) * 60_000_000);
+        let cells = [
+            ("2024-01-05 10:30", of(10, 30)),
+            ("2024-01-05T10:30", of(10, 30)),
+            (" 2024-01-05 10:30 ", of(10, 30)),
+            ("2024-01-05 10:30+01", of(9, 30)),
+            ("2024-01-05 10:30:00", of(10, 30)),
+            (" 2024-01-05", of(0, 0)),
+            ("2024-01-05\t", of(0, 0)),
+            ("2024-01-05 10:3", None),
+            ("5.1.2024", None),
+            ("  ", None),
+        ];
+        for (text, _) in cells {
+            assert!(!rows.push([text, " 2024-01-05 ", " 7 "].into_iter().map(Some)));
+        }
+        let batch = rows.batch().unwrap();
+        let moments = batch.column(0).as_primitive::<arrow::datatypes::TimestampMicrosecondType>();
+        let expected = cells.map(|(_, moment)| moment);
+        assert_eq!(moments.iter().collect::<Vec<_>>(), expected);
+        assert!(
+            (0..cells.len()).all(|i| batch.column(1).is_valid(i) && batch.column(2).is_valid(i))
+        );
+    }
+
+    /// A whole number with a fraction of zeros is one; any other fraction, exponent or text is not.
+    #[test]
+    fn whole_numbers_may_have_zeros() {
+        let shape = TextFormat::Csv {
+            header: false,
+            delimiter: b',',
+            compression: Compression::Uncompressed,
+        };
+        let text = "5.0,a\n -7.000 ,a\n3,a\n5.,a\n.0,a\n-.0,a\n5.01,a\n5.0.0,a\n1.0e3,a\n+4.0,a\n";
+        let expected = [Some(5), Some(-7), Some(3), None, None, None, None, None, None, Some(4)];
+        assert_eq!(first_cells(shape, text), expected);
     }
 
     /// Where each row is a unit, a record over two lines was two people: each half was a row of NULLs.

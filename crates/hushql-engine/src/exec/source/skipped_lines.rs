@@ -1,25 +1,31 @@
 //! Counts the lines of text files that are no rows, for the owner.
 //!
-//! In: a table of CSV or JSON files. Out: how many of its lines are no rows, and how many have cells that are not
-//! UTF-8. The count follows from rows: nobody but their owner may learn it.
+//! In: a table of CSV or JSON files. Out: how many of its lines are no rows, how many have cells that are not UTF-8, and how many
+//! cells of each column are no values of its type. The counts follow from rows: nobody but their owner may learn them.
 
 use std::io;
 use std::sync::Arc;
 
+use arrow::datatypes::FieldRef;
+
 use super::check::OpenFiles;
-use super::columns::shape;
+use super::columns::{schema_of_columns, shape};
 use super::declare::members;
-use super::lenient::{TextFormat, read_cells, read_object};
+use super::lenient::{TextFormat, read_cells, read_object, unfit_cells};
 use super::open_files::OpenFile;
+use super::viewed;
 use crate::catalog::{FileFormat, Source, Table};
+use crate::sql_type::sql_type;
 
 /// Lines that are not read as their author meant them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Unread {
     /// Lines with another number of cells than the table has columns, or that are not a JSON object.
     pub(crate) lines: u64,
     /// Lines with a cell that is not UTF-8.
     pub(crate) not_utf8: u64,
+    /// The columns with cells that are no values of their type: name, type and how many.
+    unfit: Vec<(String, String, u64)>,
 }
 
 impl Unread {
@@ -41,11 +47,21 @@ impl Unread {
             None => vec![(open.held(location).ok()?, shape)],
             Some(_) => members(open.checked(table).ok()?.as_ref(), shape, options),
         };
-        let columns = table.file_columns().len();
+        let columns = table.file_columns();
+        let schema = viewed(schema_of_columns(columns).ok()?.as_ref());
         let mut found = Self::default();
+        let mut unfit = vec![0_u64; columns.len()];
         for (held, shape) in all {
-            found.add(&held, shape, columns).ok()?;
+            found.add(&held, shape, columns.len()).ok()?;
+            for (all, own) in unfit.iter_mut().zip(unfit_cells(&held, shape, &schema).ok()?) {
+                *all = all.saturating_add(own);
+            }
         }
+        let of = |(field, cells): (&FieldRef, u64)| {
+            (field.name().clone(), sql_type(field.data_type()), cells)
+        };
+        let counted = schema.fields().iter().zip(unfit).filter(|(_, cells)| *cells > 0);
+        found.unfit = counted.map(of).collect();
         Some(found)
     }
 
@@ -78,7 +94,7 @@ impl Unread {
 
     /// What the owner is told; nothing if every line is a row.
     pub(crate) fn text(self, table: &str) -> String {
-        let Self { lines, not_utf8 } = self;
+        let Self { lines, not_utf8, unfit } = self;
         let are = |n: u64| if n == 1 { "1 line".to_owned() } else { format!("{n} lines") };
         let mut text = String::new();
         if lines > 0 {
@@ -92,6 +108,11 @@ impl Unread {
                 "; {} of {table} have cells that are not UTF-8, and those are NULL: convert the file",
                 are(not_utf8)
             ));
+        }
+        for (column, data_type, cells) in unfit {
+            let are =
+                if cells == 1 { "1 cell is".to_owned() } else { format!("{cells} cells are") };
+            text.push_str(&format!("; {are} no {data_type} in {column}, and NULL"));
         }
         text
     }
