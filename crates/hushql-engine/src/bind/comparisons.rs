@@ -539,12 +539,14 @@ fn calculated(
         |message: String, hint: String| Some(refusal(format!("{x} {op} {y}"), message, hint));
     let no_number =
         |x: &str, of: ValueKind| format!("{op} takes numbers, and {x} is {}", of.words());
+    // An interval is a literal.
+    let days = |by: &str| by.parse::<f64>().map_or_else(|_| "7".to_owned(), |_| by.to_owned());
     let moves = *op == BinaryOperator::Plus || *op == BinaryOperator::Minus;
     if l.is_moment() && r == ValueKind::Number {
         return match moves {
             true => said(
                 format!("{x} is {}, and moved by an interval", l.words()),
-                format!("{x} {op} INTERVAL '{y} days'"),
+                format!("{x} {op} INTERVAL '{} days'", days(&y)),
             ),
             false => said(no_number(&x, l), format!("EXTRACT(YEAR FROM {x}) {op} {y}")),
         };
@@ -552,7 +554,7 @@ fn calculated(
     if l == ValueKind::Number && r.is_moment() && *op == BinaryOperator::Plus {
         return said(
             format!("{y} is {}, and moved by an interval", r.words()),
-            format!("{y} + INTERVAL '{x} days'"),
+            format!("{y} + INTERVAL '{} days'", days(&x)),
         );
     }
     if (l == ValueKind::Span || r == ValueKind::Span) && !moves {

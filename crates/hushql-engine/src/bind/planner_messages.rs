@@ -397,6 +397,7 @@ fn called(call: &str) -> Option<String> {
 pub(crate) fn of_a_constant(why: &str) -> String {
     const SENTENCES: [[&str; 3]; 2] =
         [["Cannot cast string ", " to value of ", " type"], ["Can't cast value ", " to type ", ""]];
+    let why = why.strip_prefix("Error during planning: ").unwrap_or(why);
     let parts = SENTENCES.iter().find_map(|[start, between, end]| {
         let (value, of) = why.strip_prefix(start)?.rsplit_once(between)?;
         Some((value, of.strip_suffix(end)?))
