@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! SMALLINT:  … [-3, -2] [-1, -1] [0, 0] [1, 1] [2, 3] [4, 7] … [16384, 32767]
-//! DOUBLE:    … (-2, -1] … [0, 0] … [1, 2) [2, 4) … [2^64, the largest]
+//! DOUBLE:    … (-2, -1] … [0, 0] … [1, 2) [2, 4) … [2^64, 2^480], where all larger values are, too
 //! ```
 
 use arrow::datatypes::DataType;
@@ -57,7 +57,7 @@ impl Buckets {
     /// Depends on the type alone. Every value of the type but NaN lies in exactly one bucket; there are at most 257.
     pub(crate) fn for_type(data_type: &DataType) -> Option<Self> {
         let ends = match data_type {
-            DataType::Float64 => Ends::Floats(floats(f64::MAX)),
+            DataType::Float64 => Ends::Floats(floats(2_f64.powi(OUTERMOST))),
             DataType::Float32 => Ends::Floats(floats(f64::from(f32::MAX))),
             DataType::Decimal128(precision, scale) => {
                 let scale = u8::try_from(*scale).ok()?;
@@ -101,8 +101,8 @@ impl Buckets {
     /// buckets.
     ///
     /// # Guarantee
-    /// Every finite value of a given bucket lies in the range. Integers and decimals are exact: the ends are the first
-    /// value of the first bucket and the last value of the last one.
+    /// Every value of a given bucket lies in the range, but for doubles beyond ±2⁴⁸⁰, which no sum of a few could hold. Integers and
+    /// decimals are exact: the ends are the first value of the first bucket and the last value of the last one.
     pub(crate) fn hull(&self, kept: &[usize]) -> (String, String) {
         let all = self.len().saturating_sub(1);
         let first = kept.iter().min().copied().unwrap_or(0).min(all);
@@ -386,6 +386,9 @@ mod tests {
             assert_eq!(float_place(&buckets, f64::NEG_INFINITY), 0);
             let everything = buckets.hull(&[]);
             assert_eq!(everything.0, format!("-{}", everything.1));
+            // The square of a proposed bound is finite, and so is its sum over 2⁶³ rows.
+            let bound: f64 = everything.1.parse().unwrap();
+            assert!((bound * bound).is_finite() && bound >= f64::from(f32::MAX), "{bound}");
         }
     }
 

@@ -10,7 +10,8 @@
 //! TIMESTAMPTZ '2024-01-05 10:30:00+01'            CAST('2024-01-05 09:30:00' AS TIMESTAMP)
 //! ```
 //!
-//! A column in nanoseconds keeps them beside constants that nanoseconds hold, and is read in microseconds beside others.
+//! A column in nanoseconds keeps them beside constants that nanoseconds hold, and is read in microseconds beside others, and where an
+//! interval moves it.
 //!
 //! Upstream: docs/upstream.md, 17. Delete when DataFusion's coercion of dates and moments loses no year.
 
@@ -97,6 +98,13 @@ fn typed(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
         Expr::Cast(Cast { expr, field }) => cast_as_written(*expr, &field, schema, false),
         Expr::TryCast(TryCast { expr, field }) => cast_as_written(*expr, &field, schema, true),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_moved(&left, op, &right, schema) => {
+            let cast = |side: Box<Expr>| match is_fine(&side, schema) {
+                true => Box::new(Expr::Cast(Cast::new(side, MICROSECONDS))),
+                false => side,
+            };
+            made(true, Expr::BinaryExpr(BinaryExpr { left: cast(left), op, right: cast(right) }))
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if meets(op) => {
             let (sides, changed) = alike(vec![*left, *right], schema);
             let [left, right] = in_two(sides);
@@ -164,6 +172,21 @@ pub(crate) fn compares(op: Operator) -> bool {
 /// The operators whose operands DataFusion gives one type: comparisons, and the difference of two moments.
 fn meets(op: Operator) -> bool {
     compares(op) || op == Operator::Minus
+}
+
+/// Whether a moment in nanoseconds, which may end where it goes, is moved by whole microseconds.
+fn is_moved(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> bool {
+    let by = |expr: &Expr| match (expr.get_type(schema), constant(expr)) {
+        (_, Some(ScalarValue::IntervalMonthDayNano(Some(by)))) => by.nanoseconds % 1_000 == 0,
+        (of, _) => matches!(of, Ok(DataType::Interval(_))),
+    };
+    matches!(op, Operator::Plus | Operator::Minus)
+        && (is_fine(left, schema) && by(right) || by(left) && is_fine(right, schema))
+}
+
+/// Whether an expression is a moment in nanoseconds, as columns are that a program registers.
+fn is_fine(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(side(expr, schema), Some(ComparedSide::Moment(TimeUnit::Nanosecond, None)))
 }
 
 /// A cast that the statement contains. Whole numbers are seconds since 1970.
