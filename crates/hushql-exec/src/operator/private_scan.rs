@@ -113,7 +113,7 @@ impl PrivateTable {
 
     /// The same table, which calls this where its rows cannot be made of what was read.
     #[must_use]
-    pub(crate) fn on_damage(mut self, on_damage: OnDamage) -> Self {
+    pub fn on_damage(mut self, on_damage: OnDamage) -> Self {
         self.on_damage = Some(on_damage);
         self
     }
