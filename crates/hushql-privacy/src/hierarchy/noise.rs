@@ -133,7 +133,7 @@ impl Deviation {
     /// and Guédon 2004; 1.12 is the largest quotient, at t = 2s). Gaussian noises alone have a Gaussian tail, 2φ(z)·4/(3z + √(z² + 8)) at most
     /// (Sampford 1953). Without continuous laws it is Chebyshev's inequality.
     ///
-    /// Where the laws of all groups are known, they are asked, which is closer: see [`NoiseSum::within`].
+    /// Where the laws of all groups are known, they are asked, which is closer: see [`tail`](super::tail()).
     pub fn within(&self, beta: f64) -> f64 {
         let asked = self.sums.as_ref().and_then(|sums| {
             sums.iter()

@@ -35,7 +35,9 @@ struct NoiseTerm {
 /// for a β below 10⁻⁷.
 ///
 /// # Guarantee
-/// That of [`NoiseSum::within`].
+/// The sum Y is farther from 0 with a probability of at most β, up to 10⁻⁹: the tail is computed from the sum's
+/// characteristic function, with a Gaussian G on top that is independent of Y, and
+/// P(|Y| > t)·P(G ≥ −4.5 dev G) ≤ P(|Y + G| > t − 4.5 dev G).
 pub fn tail(multiples: &[f64], variance: f64, beta: f64) -> Option<f64> {
     NoiseSum::new(&[multiples.to_vec()], &[variance])?.within(beta)
 }

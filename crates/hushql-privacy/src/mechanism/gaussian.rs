@@ -40,7 +40,7 @@ impl Gaussian {
     /// is (ε, δ)-DP and Δ₂²/2σ²-zCDP. In general σ is the smallest grid point with Δ₂²/2σ² ≤ ρ, for a ρ certified by
     /// the conversion inf_α e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. If one value changes and this σ is below 2¹², a
     /// smaller σ suffices: the smallest point, up to a relative 2⁻¹⁶, at which an upper bound of the exact δ meets δ.
-    /// If several change, or in larger steps, it is what [`variance`](super::space::variance) proves, if that is smaller.
+    /// If several change, or in larger steps, it is what `space::variance` proves, if that is smaller.
     /// With Δ₂ = 0 there is no noise. Source: Canonne, Kamath, Steinke 2020, the optimised conversion and theorem 7.
     ///
     /// # Errors

@@ -95,7 +95,7 @@ impl SyntheticPlan {
     ///
     /// # Guarantee
     /// What comes out, how long it takes after the counting, and which sets are counted is a function of the task and of values
-    /// that are together as private as [`SyntheticPlan::spent`] says.
+    /// that are together as private as the budget of the task says.
     ///
     /// # Errors
     /// [`Failed`] when the rows cannot be counted, noise cannot be drawn, or `stop` says that the statement is over.

@@ -162,7 +162,7 @@ pub struct SyntheticTask {
 }
 
 impl SyntheticTask {
-    /// All sets of `size` columns whose marginals have at most [`MOST_CELLS_OF_A_SET`] cells, each of weight 1.
+    /// All sets of `size` columns whose marginals have at most 100,000 cells, each of weight 1.
     ///
     /// # Errors
     /// [`Unfit::TooManyCandidates`] when there are more sets than can compete.
