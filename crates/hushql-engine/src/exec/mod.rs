@@ -29,6 +29,7 @@ mod side_columns;
 pub(crate) mod source;
 mod synthetic_rows;
 pub(crate) mod target;
+#[cfg(any(test, feature = "testing"))]
 mod testing;
 #[cfg(test)]
 mod tests;
@@ -48,7 +49,7 @@ pub use hushql_exec::operator::private_scan::{PrivateScanExec, PrivateTable};
 pub(crate) use rehearsal::fails_on_any_row;
 pub(crate) use source::ledger::{LedgerTable, vault_error};
 pub(crate) use synthetic_rows::{PreparedRows, prepare_rows, read_rows};
-#[doc(hidden)]
+#[cfg(any(test, feature = "testing"))]
 pub use testing::{Draws, Exact, ExactSums};
 pub use verify::VerifyError;
 

@@ -1,4 +1,5 @@
-//! The exact inputs of mechanisms: for tests of sensitivities and of draws, never for answers.
+//! The exact inputs of mechanisms: for tests of sensitivities and of draws, never for answers. The feature
+//! `testing` brings it, which no release turns on.
 //!
 //! In: the caller's own tables and an analysis of them. Out: exact integers, or many draws from one run of the plan. An
 //! [`crate::Engine`] gives no access to this.
@@ -32,7 +33,6 @@ use hushql_exec::operator::bound_contributions::{BoundContributionsExec, HashKey
 ///
 /// Only for tests of the sensitivity, which plan once and run on many databases. An [`crate::Engine`] gives no access
 /// to these sums; they come from an [`crate::analysis::outcome::Analysis`] of the caller's own tables.
-#[doc(hidden)]
 #[derive(Debug)]
 pub struct ExactSums {
     bounded_inputs: Vec<(Again, InputShape, usize)>,
@@ -169,7 +169,6 @@ fn keeps(plan: &dyn ExecutionPlan) -> bool {
 }
 
 /// The exact integers of one measure.
-#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exact {
     /// By column (or outer group), then by key (or candidate).
@@ -252,7 +251,6 @@ fn exact(
 }
 
 /// A release whose exact integers were computed once, and which can be drawn many times.
-#[doc(hidden)]
 #[derive(Debug)]
 pub struct Draws {
     specification: Arc<Specification>,

@@ -159,6 +159,7 @@ fn among_unknown(
 }
 
 /// The scores of one outer group's selection, one by one, for tests of the sensitivity.
+#[cfg(any(test, feature = "testing"))]
 pub(crate) fn exact_scores(
     choice: &Choice,
     gathered: &Gathered,
@@ -172,6 +173,7 @@ pub(crate) fn exact_scores(
 
 /// The same for candidate axes that are too long to list: runs of candidates, each with its first candidate, its
 /// length, the score of the first candidate, and the difference between neighbours.
+#[cfg(any(test, feature = "testing"))]
 pub(crate) fn exact_runs(
     choice: &Choice,
     gathered: &Gathered,
