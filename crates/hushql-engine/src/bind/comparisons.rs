@@ -327,6 +327,10 @@ pub(super) fn mismatch(
                 // It is read as the number that it is.
                 Some(Ok(number)) if number.is_finite() => None,
                 Some(_) => said(format!("{x} {op} 10")),
+                // Texts are ordered by their letters: '60' is after '500'.
+                None if literal(a).is_some() && matches!(op, "<" | "<=" | ">" | ">=") => {
+                    said(format!("CAST({} AS DOUBLE) {} {x}", written(b), swapped(op)))
+                }
                 None if literal(a).is_some() => {
                     said(format!("{} {} '{x}'", written(b), swapped(op)))
                 }
