@@ -75,7 +75,7 @@ async fn the_columns_of_a_private_table_are_seen_without_its_rows() {
         "SELECT COUNT(*) AS n FROM p HAVING 1 > 2",
     ] {
         let answer = lab.query(probe).await.unwrap_or_else(|error| panic!("{probe}: {error}"));
-        assert!(answer.schema().fields().len() > 0 && answer.receipt().is_none(), "{probe}");
+        assert!(!answer.schema().fields().is_empty() && answer.receipt().is_none(), "{probe}");
         assert!(answer.batches().iter().all(|batch| batch.num_rows() == 0), "{probe}: {answer}");
     }
     assert_eq!(left(&lab), before);
