@@ -424,7 +424,7 @@ fn number_notes(release: &Release, drawn: &Drawn, output: usize) -> impl Iterato
             format!("{name}: mostly noise where fewer than {below} rows are behind it: its ± is then as large as its range")
         });
         let cut = cut_text(part, measure, accuracy);
-        let cut = cut.map(|most| format!("{name}: counts at most {most}"));
+        let cut = cut.map(|most| format!("{name}: counts at most {most}; the ± does not include what is cut"));
         let end = is_at_end(drawn, origin, part.measures().len()).then(|| {
             format!("{name}: no ±, since a number is the end of its type, at which larger ones stop: SUM(CAST(x AS DECIMAL(38, 0))) has more room")
         });

@@ -261,23 +261,6 @@ impl Resources {
         ))
     }
 
-    /// Refuses a statement whose answer has more rows than an answer may have.
-    ///
-    /// # Errors
-    /// The refusal.
-    pub(crate) fn check_rows(&self, rows: usize) -> Result<(), Refusal> {
-        let most = self.rows;
-        if rows <= most {
-            return Ok(());
-        }
-        Err(Refusal::new(
-            Reason::TooLarge,
-            "",
-            format!("this answer has at least {rows} rows, and an answer may have {most}"),
-            format!("LIMIT {most}, fewer keys, or more rows: --max-rows {rows}"),
-        ))
-    }
-
     /// Refuses a statement that costs less than the least ε but more than nothing. `shows_again` is whether it also shows what was
     /// paid for before, of which the refusal says that it does not count.
     ///

@@ -269,7 +269,9 @@ fn a_parquet_file_that_is_cut_later_is_refused_for_nothing() {
     let charges = study.spent().0;
     let run = study.lab("SELECT LAPLACE(eps=1) COUNT(name) AS n FROM t");
     run.says(1, &["error: the query failed while it ran; what was charged stays charged"]);
-    assert_eq!(study.spent().0, charges + 1);
+    // The charge, and the note of what failed: no other question pays for it.
+    assert_eq!(study.spent().0, charges + 2);
+    refused(&study, &[("SELECT LAPLACE(eps=1) COUNT(id) AS n FROM t", 3, &["HQ028"])]);
     study.write("t.parquet", &whole);
     assert_eq!(study.answers(ask)[0]["rows"][0][0], 1_000, "nothing is lost");
 }

@@ -260,17 +260,11 @@ async fn cells_that_do_not_fit_are_told_to_their_owner() {
         ("a.csv", "id,sev,day\n1,5.0,2025-01-02\n2,,\n3, 4 , 2025-01-03 \n", vec![]),
         ("b.csv", "id,sev,day\n1,\"68,30\",2025-01-02\n2,x,\n3,4,2025-01-03\n", vec![sev]),
         ("c.csv", "id,sev,day\n1,5.5,11/22/2025\n2,1e3,\n3,4,2025-01-03\n", vec![sev, day]),
-        (
-            "d.json",
-            "{\"id\": 1, \"sev\": 5.0, \"day\": \"2025-01-02\"}\n{\"id\": 2, \"sev\": \"five\", \"day\": null}\n{\"id\": 3, \"sev\": [1], \"day\": \"soon\"}\n",
-            vec![sev, day],
-        ),
     ] {
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
-        let format = if name.ends_with("csv") { "CSV" } else { "JSON" };
         let create = format!(
-            "CREATE OR REPLACE EXTERNAL TABLE t (id BIGINT, sev BIGINT, day DATE) STORED AS {format} LOCATION '{}'",
+            "CREATE OR REPLACE EXTERNAL TABLE t (id BIGINT, sev BIGINT, day DATE) STORED AS CSV LOCATION '{}'",
             path.display()
         );
         done(&owner, &create).await;

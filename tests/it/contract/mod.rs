@@ -20,7 +20,6 @@ pub(crate) mod long_texts;
 pub(crate) mod owners;
 pub(crate) mod pasted;
 pub(crate) mod prepared;
-pub(crate) mod probes;
 pub(crate) mod program;
 pub(crate) mod questions;
 pub(crate) mod readme;

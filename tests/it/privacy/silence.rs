@@ -138,7 +138,7 @@ async fn whatever_fails_after_the_charge_says_the_same() {
     let quick = Resources::default().with_time(Some(Duration::from_millis(300)));
     let usual = Resources::default;
     let grouped = "SELECT LAPLACE(eps=1) SUM(CLAMP(t, 0, 9)) FROM (SELECT id, SUM(x) AS t FROM people GROUP BY id)";
-    let long = "SELECT a.n FROM (SELECT x % 10 AS n, LAPLACE(eps=1) COUNT(*) AS c FROM people GROUP BY x % 10 KEYS (0, 1, 2, 3, 4)) a WHERE a.c > -1000000";
+    let long = "SELECT a.n FROM (SELECT x % 10 AS n, LAPLACE(eps=1) COUNT(*) AS c FROM people GROUP BY x % 10 KEYS (0, 1, 2, 3, 4)) a";
     let short = Resources::default().with_rows(4);
     let mut said = Vec::new();
     for (failure, rows, resources, sql) in [

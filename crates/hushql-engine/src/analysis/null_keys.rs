@@ -1,45 +1,21 @@
 //! Rows that are in no group, because their key is NULL and NULL is no key.
 //!
-//! In: the private aggregates of a query. Out: the keys of which the declarations do not rule out
-//! NULL, with what to write so that such rows are a group of their own. Everything follows from the
-//! query and the declarations, so a key is named whether or not any row has NULL.
+//! In: the private aggregates of a query. Out: the keys of which the declarations do not rule out NULL, with what to write so that
+//! such rows are a group of their own. Everything follows from the query and the declarations, so a key is named whether or not
+//! any row has NULL.
 //!
 //! ```text
 //! ward IN ('A', 'B')                         GROUP BY ward      rows where ward is NULL are in no group
 //! ward IN ('A', 'B', NULL), or NOT NULL      GROUP BY ward      nothing
 //! ```
 
-use datafusion::logical_expr::Expr;
-
-use crate::analysis::call::input_columns::key_text;
 use crate::analysis::keys::complete::Coverage;
 use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::dialect::Finding;
-use crate::functions::is_histogram;
-
-/// A key of which rows with NULL are in no group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeyWithoutNull {
-    /// What is NULL there: the key, or the column of a HISTOGRAM, which is no expression of a
-    /// statement.
-    name: String,
-    /// What such rows are shown by.
-    shown_by: ShownBy,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ShownBy {
-    /// A text in place of NULL.
-    Text,
-    /// A condition.
-    Condition,
-    /// A condition, without the histogram.
-    Count,
-}
 
 impl PrivateAggregate {
-    /// The keys whose NULL is no key.
-    pub(crate) fn keys_without_null(&self) -> impl Iterator<Item = KeyWithoutNull> + '_ {
+    /// The keys whose NULL is no key, and whether they are texts.
+    pub(crate) fn keys_without_null(&self) -> impl Iterator<Item = (&str, bool)> {
         // What the engine counts to find a bound has no group for NULL, and needs none.
         let counts = self
             .measures()
@@ -51,22 +27,14 @@ impl PrivateAggregate {
             !counts && Some(*i) != target && **coverage == Coverage::AllButNull
         });
         left_out.map(move |(i, (name, _))| {
-            if let Some(Expr::ScalarFunction(call)) = self.aggregate.group_expr.get(i)
-                && is_histogram(&call.func)
-                && let Some(of) = call.args.first()
-            {
-                return KeyWithoutNull { name: key_text(of), shown_by: ShownBy::Count };
-            }
             let first = self.keys().of_column(i).first();
-            let is_text = first.is_some_and(|key| key.data_type().is_string());
-            let shown_by = if is_text { ShownBy::Text } else { ShownBy::Condition };
-            KeyWithoutNull { name: name.clone(), shown_by }
+            (name.as_str(), first.is_some_and(|key| key.data_type().is_string()))
         })
     }
 
     /// The keys whose NULL is no key, in a sentence.
     pub(crate) fn without_null_text(&self) -> Option<String> {
-        let names: Vec<String> = self.keys_without_null().map(|key| key.name).collect();
+        let names: Vec<&str> = self.keys_without_null().map(|(name, _)| name).collect();
         let is_none = names.is_empty();
         (!is_none).then(|| format!("rows where {} is NULL are in none", names.join(" or ")))
     }
@@ -74,41 +42,19 @@ impl PrivateAggregate {
 
 /// One sentence on the keys of all parts of a query whose NULL is no key.
 pub(crate) fn null_key_note(parts: &[PrivateAggregate]) -> Option<String> {
-    let mut keys: Vec<KeyWithoutNull> = Vec::new();
+    let mut named: Vec<(&str, bool)> = Vec::new();
     for key in parts.iter().flat_map(PrivateAggregate::keys_without_null) {
-        if !keys.contains(&key) {
-            keys.push(key);
+        if !named.contains(&key) {
+            named.push(key);
         }
     }
-    let first = keys.first()?;
-    let each = |text: &dyn Fn(&str) -> String, by: &str| {
-        keys.iter().map(|key| text(&key.name)).collect::<Vec<_>>().join(by)
+    let (first, is_text) = *named.first()?;
+    let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
+    let write = match is_text {
+        true => format!("GROUP BY COALESCE({first}, '?') shows them"),
+        false => format!("WHERE {first} IS NULL shows them"),
     };
-    // What has blanks may bind its operands less than IS.
-    let is_null = |name: &str| match name.contains(' ') && !name.starts_with('"') {
-        true => format!("({name}) IS NULL"),
-        false => format!("{name} IS NULL"),
-    };
-    let conditions = || each(&is_null, " OR ");
-    let write = if keys.iter().all(|key| key.shown_by == ShownBy::Text) {
-        let show = if keys.len() == 1 { "shows them" } else { "show them" };
-        format!("GROUP BY {} {show}", each(&|name| format!("COALESCE({name}, '?')"), ", "))
-    } else if first.shown_by == ShownBy::Count {
-        format!("COUNT(*) with WHERE {} counts them", conditions())
-    } else {
-        format!("WHERE {} shows them", conditions())
-    };
-    let names = each(&|name| name.to_owned(), " or ");
-    // The sets of a ROLLUP that leave a key out count its rows.
-    let leaves_out = |set: &PrivateAggregate| {
-        let has = |key: &KeyWithoutNull| set.key_names().contains(&key.name);
-        set.sets().is_some() && !keys.iter().all(has)
-    };
-    let group = match parts.iter().any(leaves_out) {
-        true => "no group of it, and are in the sets without it",
-        false => "no group",
-    };
-    Some(format!("rows where {names} is NULL are in {group}; {write}"))
+    Some(format!("rows where {} is NULL are in no group; {write}", names.join(" or ")))
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use datafusion::logical_expr::LogicalPlan;
 use crate::analysis::expr::interval_ends::CalledEnds;
 use crate::analysis::hierarchies::Hierarchy;
 use crate::analysis::measure::unknown_partitions::UnknownPartitions;
-use crate::analysis::measure::{Measure, ReleaseKind};
 use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::catalog::RESERVED;
 use crate::functions::LateValue;
@@ -47,11 +46,6 @@ impl Analysis {
         &self.public_plan
     }
 
-    /// How many rows come out, where the keys alone decide: they are all shown, whatever was drawn.
-    pub(crate) fn known_rows(&self) -> Option<usize> {
-        rows_of(&self.public_plan, &self.parts)
-    }
-
     /// The ends of intervals that the query asks for, if it does.
     pub(crate) fn called_ends(&self) -> Option<&CalledEnds> {
         self.called_ends.as_ref()
@@ -67,8 +61,7 @@ impl Analysis {
         &self.values
     }
 
-    /// The releases whose numbers are made consistent, each with those of the other sets of its
-    /// ROLLUP.
+    /// The releases whose numbers are made consistent, each with those of the other sets of its ROLLUP.
     pub fn hierarchies(&self) -> &[Hierarchy] {
         &self.hierarchies
     }
@@ -76,29 +69,6 @@ impl Analysis {
     /// How the analysis went, step by step, for the explanation.
     pub fn steps(&self) -> &[String] {
         &self.steps
-    }
-}
-
-/// The rows of a public plan over released tables, each of which has a row for each listed key;
-/// `None` where numbers decide.
-fn rows_of(plan: &LogicalPlan, parts: &[PrivateAggregate]) -> Option<usize> {
-    if let LogicalPlan::TableScan(scan) = plan {
-        let part = parts.get(released_part(scan.table_name.table())?)?;
-        let is_number = |measure: &Measure| matches!(measure.release_kind, ReleaseKind::Number(_));
-        let shows_all =
-            scan.filters.is_empty() && scan.fetch.is_none() && !part.keys().are_unknown();
-        let shows_all = shows_all && part.measures().iter().all(is_number);
-        return Some(part.keys().all().len()).filter(|_| shows_all);
-    }
-    let keeps = matches!(
-        plan,
-        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Window(_)
-    );
-    let is_sorted = matches!(plan, LogicalPlan::Sort(sort) if sort.fetch.is_none());
-    let inputs = plan.inputs();
-    match inputs.as_slice() {
-        [input] if keeps || is_sorted => rows_of(input, parts),
-        _ => None,
     }
 }
 
@@ -144,8 +114,7 @@ impl Value {
         self.before
     }
 
-    /// Hands it to the rows that use it, out of what its plan gave: NULL for no row. Returns the
-    /// number that it is.
+    /// Hands it to the rows that use it, out of what its plan gave: NULL for no row. Returns the number that it is.
     ///
     /// # Errors
     /// When there are several rows, or it was handed on before.

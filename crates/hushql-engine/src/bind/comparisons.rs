@@ -327,13 +327,11 @@ pub(super) fn mismatch(
                 // It is read as the number that it is.
                 Some(Ok(number)) if number.is_finite() => None,
                 Some(_) => said(format!("{x} {op} 10")),
-                // Texts are ordered by their letters: '60' is after '500'.
-                None if literal(a).is_some() && matches!(op, "<" | "<=" | ">" | ">=") => {
-                    said(format!("CAST({} AS DOUBLE) {} {x}", written(b), swapped(op)))
-                }
-                None if literal(a).is_some() => {
-                    said(format!("{} {} '{x}'", written(b), swapped(op)))
-                }
+                None if literal(a).is_some() => said(match op {
+                    "=" | "<>" => format!("{} {op} '{x}'", written(b)),
+                    // Texts are ordered by their letters: '60' is after '500'.
+                    _ => format!("CAST({} AS DOUBLE) {} {x}", written(b), swapped(op)),
+                }),
                 None => said(format!("CAST({x} AS VARCHAR) {op} {}", written(b))),
             };
         }
@@ -543,14 +541,12 @@ fn calculated(
         |message: String, hint: String| Some(refusal(format!("{x} {op} {y}"), message, hint));
     let no_number =
         |x: &str, of: ValueKind| format!("{op} takes numbers, and {x} is {}", of.words());
-    // An interval is a literal.
-    let days = |by: &str| by.parse::<f64>().map_or_else(|_| "7".to_owned(), |_| by.to_owned());
     let moves = *op == BinaryOperator::Plus || *op == BinaryOperator::Minus;
     if l.is_moment() && r == ValueKind::Number {
         return match moves {
             true => said(
                 format!("{x} is {}, and moved by an interval", l.words()),
-                format!("{x} {op} INTERVAL '{} days'", days(&y)),
+                format!("{x} {op} INTERVAL '{} days'", y.parse::<f64>().map_or("7", |_| &y)),
             ),
             false => said(no_number(&x, l), format!("EXTRACT(YEAR FROM {x}) {op} {y}")),
         };
@@ -558,7 +554,7 @@ fn calculated(
     if l == ValueKind::Number && r.is_moment() && *op == BinaryOperator::Plus {
         return said(
             format!("{y} is {}, and moved by an interval", r.words()),
-            format!("{y} + INTERVAL '{} days'", days(&x)),
+            format!("{y} + INTERVAL '{} days'", x.parse::<f64>().map_or("7", |_| &x)),
         );
     }
     if (l == ValueKind::Span || r == ValueKind::Span) && !moves {

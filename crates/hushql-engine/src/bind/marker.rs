@@ -99,12 +99,6 @@ pub(super) fn marker_divides(function: &AggregateUDF) -> Option<bool> {
     })
 }
 
-/// Whether the release that a function represents counts.
-pub(super) fn marker_counts(function: &AggregateUDF) -> bool {
-    let marker = function.inner().downcast_ref::<Marker>();
-    marker.is_some_and(|marker| marker.kind == ReleaseColumn::Count)
-}
-
 /// The type in which a sum over this type is released; `None` where it has no sum.
 fn sum_type(of: &DataType) -> Option<DataType> {
     match of {

@@ -65,7 +65,6 @@ mod marker;
 mod merged;
 mod moment;
 pub(crate) mod names;
-mod no_rows;
 mod not_computed;
 mod one_type;
 mod planner_messages;
@@ -153,14 +152,7 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> 
             let unknown = BindError::UnknownColumn { name: column.flat_name(), suggestion: None };
             Err(unknown.placed(place(column.spans().first())).into())
         }
-        None => {
-            let emptied = no_rows::without_rows(&plan);
-            Ok(match emptied.map_err(|error| explained(error, &releases))? {
-                // It releases nothing.
-                Some(plan) => Bound { plan, releases: Vec::new(), is_timeless },
-                None => Bound { plan, releases, is_timeless },
-            })
-        }
+        None => Ok(Bound { plan, releases, is_timeless }),
     }
 }
 

@@ -93,11 +93,6 @@ impl Session {
     ) -> Result<Ready, Error> {
         check_files(due.planned())?;
         let release = due.planned().release();
-        let rows = match due.planned().proposal() {
-            Some(_) => None,
-            None => release.analysis().known_rows(),
-        };
-        self.inner.resources.check_rows(rows.unwrap_or(0))?;
         let preparing = Box::pin(exec::prepare(release, state));
         let prepared = match runtime {
             Some(runtime) => runtime.block_on(preparing),

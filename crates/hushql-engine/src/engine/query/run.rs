@@ -1,8 +1,8 @@
 //! Stage 7 of a query: the run.
 //!
-//! In: a [`Paid`] query. Out: a [`Ran`] one, whose private parts have drawn and whose rows come as
-//! they are asked for. Every failure has the same sentence, whatever the rows. Before anything
-//! leaves, the tables that were read as public ones are looked at once more.
+//! In: a [`Paid`] query. Out: a [`Ran`] one, whose private parts have drawn and whose rows come as they are asked for. Every
+//! failure has the same sentence, whatever the rows. Before anything leaves, the tables that were read as public ones are
+//! looked at once more.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,14 +28,12 @@ use crate::exec::source::{Reading, encoded_draw};
 use crate::exec::{self, Collected, Drawn, Running};
 use crate::ledger::{KeptDraw, Vault};
 use crate::privacy::{Cost, Spend};
-use crate::resources::Resources;
 
 /// What is said of an answer whose draws the vault could not keep.
 const NOT_KEPT: &str =
     "the vault could not keep this answer: whoever asks the question again pays again";
 
-/// A query whose private parts have run, and whose rows are still to come; only
-/// [`Session::run_plans`] makes one.
+/// A query whose private parts have run, and whose rows are still to come; only [`Session::run_plans`] makes one.
 pub(crate) struct Ran {
     pub(super) planned: Planned,
     pub(super) drawn: Drawn,
@@ -43,9 +41,8 @@ pub(crate) struct Ran {
     /// What there is to say beside the answer.
     pub(super) notes: Vec<String>,
     rows: SendableRecordBatchStream,
-    /// The rows that came so far, and how many an answer may have.
-    seen: usize,
-    resources: Resources,
+    /// Rows that the answer may still have.
+    left: usize,
     /// The memory of the rows that were collected.
     collected: Collected,
     /// How far it is, shown while it runs.
@@ -102,13 +99,11 @@ impl Session {
     /// Runs each private aggregate once, and begins with the public plan over what was released.
     ///
     /// # Errors
-    /// [`Error::Execution`]; a query that reads no private row may say that the ledger it reads is
-    /// damaged.
+    /// [`Error::Execution`]; a query that reads no private row may say that the ledger it reads is damaged.
     pub(crate) async fn run_plans(&self, paid: Paid, state: &SessionState) -> Result<Ran, Error> {
         let (planned, prepared, charge, to_keep, text) = paid.into_parts();
         let is_charged = charge.is_some();
-        // The pace of reading a private file tells its size: analysts see that of public ones
-        // alone.
+        // The pace of reading a private file tells its size: analysts see that of public ones alone.
         let is_seen = self.is_owner() || planned.release().analysis().parts().is_empty();
         let shown = self.watched.show(is_seen.then(|| planned.open().reading()));
         // It holds plans, and would make the futures around it too large for a stack.
@@ -123,8 +118,7 @@ impl Session {
                 return Err(failed(&error, is_charged, is_public));
             }
         };
-        // Where somebody wrote into a file since, the claims are about other rows than these:
-        // nothing leaves.
+        // Where somebody wrote into a file since, the claims are about other rows than these: nothing leaves.
         if !planned.open().is_unchanged() {
             return Err(Error::Execution);
         }
@@ -157,13 +151,12 @@ impl Session {
             }
             (None, None) => None,
         };
-        let (seen, resources) = (0, self.inner.resources.clone());
+        let left = self.inner.resources.rows;
         let collected = Collected::new(state);
-        Ok(Ran { planned, drawn, receipt, notes, rows, seen, resources, collected, _shown: shown })
+        Ok(Ran { planned, drawn, receipt, notes, rows, left, collected, _shown: shown })
     }
 
-    /// What is left of budgets by name; nothing where that cannot be read, since what was paid for
-    /// is shown in any case.
+    /// What is left of budgets by name; nothing where that cannot be read, since what was paid for is shown in any case.
     pub(super) async fn left_now(&self, names: BTreeSet<String>) -> Vec<(String, Spend)> {
         let analyst = self.analyst.clone();
         let states = at_vault(&self.inner.vault, move |vault| vault.budgets_for(&analyst)).await;
@@ -172,8 +165,7 @@ impl Session {
         states.filter(|(name, _)| names.contains(name)).collect()
     }
 
-    /// Keeps what a paid query drew. If that fails, it is drawn and paid for once more when it is
-    /// asked again.
+    /// Keeps what a paid query drew. If that fails, it is drawn and paid for once more when it is asked again.
     ///
     /// # Errors
     /// The vault's own.
@@ -203,8 +195,7 @@ impl Session {
         at_vault(&self.inner.vault, keep).await
     }
 
-    /// Withholds what was read of tables as public ones that are not public any more, or not the
-    /// same.
+    /// Withholds what was read of tables as public ones that are not public any more, or not the same.
     pub(crate) fn still_public(&self, read: &ReadAsPublic) -> Result<(), Error> {
         let ReadAsPublic { tables, declared, is_charged } = read;
         if tables.is_empty() {
@@ -242,14 +233,8 @@ impl Ran {
         let is_public = self.planned.release().analysis().parts().is_empty();
         let batch = next.map_err(|error| failed(&error, self.receipt.is_some(), is_public))?;
         if let Some(batch) = &batch {
-            self.seen = self.seen.saturating_add(batch.num_rows());
-            match self.resources.check_rows(self.seen) {
-                // How many rows a private answer has may follow from what was drawn, which is paid
-                // for.
-                Err(refusal) if is_public && self.receipt.is_none() => return Err(refusal.into()),
-                Err(_) => return Err(Error::Execution),
-                Ok(()) => {}
-            }
+            let left = self.left.checked_sub(batch.num_rows());
+            self.left = left.ok_or(Error::Execution)?;
         }
         let columns: Vec<usize> = (0..self.drawn.schema.fields().len()).collect();
         let places = self.planned.release().error_bars().places();
@@ -288,8 +273,7 @@ fn is_released(table: &Table) -> bool {
     matches!(table.source, Source::Released { .. })
 }
 
-/// The error of a run that failed. Where a statement reads public tables alone, it says what was
-/// wrong with a row.
+/// The error of a run that failed. Where a statement reads public tables alone, it says what was wrong with a row.
 fn failed(error: &DataFusionError, is_charged: bool, is_public: bool) -> Error {
     match exec::vault_error(error) {
         Some(error) if !is_charged => error.into(),
