@@ -34,7 +34,7 @@ use super::{any_one, named};
 
 const NANOSECONDS_A_DAY: i64 = 86_400_000_000_000;
 
-/// A moment moved by an interval, as SQL's `x + INTERVAL` moves it; NULL beyond [`reach_of_moments`]. `None` for types without
+/// A moment moved by an interval, as SQL's `x + INTERVAL` moves it; NULL beyond `reach_of_moments`. `None` for types without
 /// such sums, for more than some thousand years, and for parts of a tick of the type.
 pub fn moved(x: Expr, by: IntervalMonthDayNano, data_type: &DataType) -> Option<Expr> {
     let shift = Shift::from_interval(by, data_type)?;
@@ -261,7 +261,7 @@ impl Period {
     /// For each moment the number of its period since 1970.
     ///
     /// # Guarantee
-    /// A later moment never has a smaller number. Moments beyond [`reach_of_moments`] have none.
+    /// A later moment never has a smaller number. Moments beyond `reach_of_moments` have none.
     ///
     /// # Errors
     /// For types other than dates and timestamps.

@@ -43,6 +43,7 @@
 //!     }],
 //!     shows_again: false,
 //!     unit_domains: vec!["adult".to_owned()],
+//!     tables: ["adult".to_owned()].into(),
 //!     catalog: vault.catalog()?,
 //! })?;
 //! assert_eq!(charge.spend().to_string(), "ε = 1");
