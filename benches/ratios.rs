@@ -1,9 +1,10 @@
 //! What privacy costs in time: the same questions with and without, in one run.
 //!
-//! Makes a Parquet file of 10 million rows in a temporary directory, asks HushQL and plain DataFusion the same
-//! questions by turns, and prints a Markdown table of ratios beside their bounds. Ratios are of the fastest
-//! run of each, so that a busy machine disturbs them least; the file is read from the page cache. Where Python has the package
-//! `duckdb`, DuckDB answers the plain question beside them.
+//! Makes a Parquet file of 10 million rows in a temporary directory, asks HushQL and plain
+//! DataFusion the same questions by turns, and prints a Markdown table of ratios beside their
+//! bounds. Ratios are of the fastest run of each, so that a busy machine disturbs them least; the
+//! file is read from the page cache. Where Python has the package `duckdb`, DuckDB answers the
+//! plain question beside them.
 //!
 //! ```text
 //! cargo bench --bench ratios              everything, several minutes
@@ -248,7 +249,8 @@ struct Times {
     duckdb: Option<Duration>,
 }
 
-/// What runs took: the shortest time, and the least time of all processors together, which other programs disturb less.
+/// What runs took: the shortest time, and the least time of all processors together, which other
+/// programs disturb less.
 #[derive(Clone, Copy)]
 struct Spent {
     wall: Duration,
@@ -298,7 +300,8 @@ fn shown(time: Duration) -> String {
     }
 }
 
-/// The file and the vault that declares it three times: a row as the unit, a person, and a person with few rows.
+/// The file and the vault that declares it three times: a row as the unit, a person, and a person
+/// with few rows.
 struct Place {
     data: String,
     vault: String,
@@ -463,7 +466,8 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// The same question with an epsilon of its own, a little larger each time: what was drawn before is not shown again.
+/// The same question with an epsilon of its own, a little larger each time: what was drawn before
+/// is not shown again.
 fn anew(sql: &str) -> String {
     static ASKED: AtomicU32 = AtomicU32::new(1);
     let asked = ASKED.fetch_add(1, Ordering::Relaxed);
@@ -604,8 +608,8 @@ fn bounded(table: &mut Table, sides: &Sides<'_>) {
     }
 }
 
-/// The same questions of a million rows, ten million, and so on up to `most`: what a row takes. Row groups are small, so that both
-/// threads have rows to read in each file.
+/// The same questions of a million rows, ten million, and so on up to `most`: what a row takes. Row
+/// groups are small, so that both threads have rows to read in each file.
 fn growth(table: &mut Table, directory: &Path, most: i64, runtime: &Runtime) {
     let sizes = std::iter::successors(Some(1_000_000), |rows| Some(rows * 10));
     for rows in sizes.take_while(|rows| *rows <= most) {

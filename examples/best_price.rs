@@ -1,11 +1,12 @@
-//! The price that sells best, from bids of 1, 1, 1 and 3.01, where a price just above 1 loses three of four buyers.
+//! The price that sells best, from bids of 1, 1, 1 and 3.01, where a price just above 1 loses three
+//! of four buyers.
 //!
 //! `cargo run --example best_price [FOLDER]`
 //!
-//! The example prints the explanation of one private price, the revenue around the jumps of the curve, and the odds
-//! of a price in each part of it. The plot shows the revenue curve, and for ε = 0.01, 1 and 5 the density of the
-//! private price beside 10,000 draws. Four bidders are too few for any useful ε, and `EXPLAIN PRIVACY` says so
-//! beforehand: within 87.5 of a best revenue of 4.
+//! The example prints the explanation of one private price, the revenue around the jumps of the
+//! curve, and the odds of a price in each part of it. The plot shows the revenue curve, and for ε =
+//! 0.01, 1 and 5 the density of the private price beside 10,000 draws. Four bidders are too few for
+//! any useful ε, and `EXPLAIN PRIVACY` says so beforehand: within 87.5 of a best revenue of 4.
 //!
 //! The bids are those of Dwork and Roth 2014, section 3.4.
 
@@ -34,7 +35,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "SELECT ARGMAX EXPONENTIAL(eps=1) price IN RANGE(0, 3.5) BY REVENUE(bid, price) FROM bids";
     println!("{}\n{}\n", session.explain(question)?, session.query(question).await?);
 
-    // A bid buys at all prices up to it, so all prices between two bids form one run, however fine the grid.
+    // A bid buys at all prices up to it, so all prices between two bids form one run, however fine
+    // the grid.
     let grid = PriceGrid::new(0, 1, 35_001)?;
     let ticks = grid.revenue_runs(&[(10_001, 3), (30_101, 1)])?;
     let runs = ticks.runs.iter();
@@ -52,7 +54,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     panels[0].series.push(Series { label: "revenue", marks: Marks::Line, points: curve });
 
     println!("\nprobability of a price in            (0, 1]  (1, 3.01]  (3.01, 3.5]");
-    // A seed makes the plot the same every time. Use none for data about people: whoever knows it knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: whoever knows it
+    // knows the noise.
     let mut rng = QueryRng::seeded_for_tests(301);
     let pictures =
         [("0.01", "ε = 0.01: nearly uniform", 0.5), ("1", "ε = 1", 0.5), ("5", "ε = 5", 1.6)];

@@ -1,4 +1,5 @@
-//! A study with files: a vault on disk, a CSV file, the declarations of its owner, and a budget that runs out.
+//! A study with files: a vault on disk, a CSV file, the declarations of its owner, and a budget
+//! that runs out.
 //!
 //! `cargo run --example declare`
 

@@ -1,4 +1,5 @@
-//! Look before you spend: the cost of a question, the accuracy of its answer, and the reason for a refusal.
+//! Look before you spend: the cost of a question, the accuracy of its answer, and the reason for a
+//! refusal.
 //!
 //! `cargo run --example explain`
 //!
@@ -18,7 +19,8 @@ fn main() -> Result<(), Error> {
     // The same question, when each buyer counts with two orders at most: less noise, more cut away.
     println!("{}\n", session.explain("SELECT LAPLACE(eps=1, rows=2) SUM(price) FROM orders")?);
 
-    // A refused question is explained as far as the analysis came. `order_id` has no declared range.
+    // A refused question is explained as far as the analysis came. `order_id` has no declared
+    // range.
     println!("{}\n", session.explain("SELECT LAPLACE(eps=1) SUM(order_id) FROM orders")?);
 
     // For programs: the same as one JSON object, and the cost alone.

@@ -1,12 +1,13 @@
-//! The most common of five eye colours at ε = 0.1: the textbook's bound, HushQL's bound at half of it, and what is
-//! observed.
+//! The most common of five eye colours at ε = 0.1: the textbook's bound, HushQL's bound at half of
+//! it, and what is observed.
 //!
 //! `cargo run --example eye_colour [FOLDER]`
 //!
-//! The textbook says that the winner is less than (2/ε)(ln 5 + 3) = 92.2 people below the best, except with
-//! probability e^−3, about 5 %. HushQL needs half of that, 46.1, at the same cost, because a person who joins raises
-//! counts and lowers none; the exact bound, which it states, is 43. All of them hold for all data. On these data the
-//! first two fail in 0.8 % and in 0.1 % of the draws.
+//! The textbook says that the winner is less than (2/ε)(ln 5 + 3) = 92.2 people below the best,
+//! except with probability e^−3, about 5 %. HushQL needs half of that, 46.1, at the same cost,
+//! because a person who joins raises counts and lowers none; the exact bound, which it states,
+//! is 43. All of them hold for all data. On these data the first two fail in 0.8 % and in 0.1 % of
+//! the draws.
 //!
 //! The bound is corollary 3.12 of Dwork and Roth 2014.
 
@@ -38,13 +39,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let question = "SELECT ARGMAX EXPONENTIAL(eps=0.1) colour FROM people GROUP BY colour";
     println!("{}\n{}\n", session.explain(question)?, session.query(question).await?);
 
-    // Opt − (2Δ/ε)(ln|R| + t) with probability 1 − e^−t; t = 3, Δ = 1. A person who joins only raises scores, so
-    // the engine finds the range 1 and not 2, and the same privacy with half the error.
+    // Opt − (2Δ/ε)(ln|R| + t) with probability 1 − e^−t; t = 3, Δ = 1. A person who joins only
+    // raises scores, so the engine finds the range 1 and not 2, and the same privacy with half the
+    // error.
     let (epsilon, failure) = ("0.1".parse()?, parse_decimal(FAILURE).ok_or("no decimal")?);
     let scores = COLOURS.map(|(_, people)| i128::from(people));
     // The people are made up, so the losses may be shown.
     let lost = COLOURS.map(|(_, people)| f64::from(COLOURS[0].1 - people));
-    // A seed makes the plot the same every time. Use none for data about people: whoever knows it knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: whoever knows it
+    // knows the noise.
     let mut rng = QueryRng::seeded_for_tests(5);
     let mut panels = Vec::new();
     for (name, title, range) in

@@ -1,10 +1,11 @@
-//! Laplace noise as an exponential mechanism with the score −|f − r|, and why that takes twice the noise.
+//! Laplace noise as an exponential mechanism with the score −|f − r|, and why that takes twice the
+//! noise.
 //!
 //! `cargo run --example laplace_from_exponential [FOLDER]`
 //!
-//! A choice among numbers r with that score gives Laplace noise around f = 3.5, but of scale 2Δ/ε: one person moves
-//! the scores on the two sides of f in opposite directions. The noise that HushQL adds to numbers needs only Δ/ε.
-//! Two histograms show the factor 2.
+//! A choice among numbers r with that score gives Laplace noise around f = 3.5, but of scale 2Δ/ε:
+//! one person moves the scores on the two sides of f in opposite directions. The noise that HushQL
+//! adds to numbers needs only Δ/ε. Two histograms show the factor 2.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -26,12 +27,14 @@ const DELTA: u128 = 10;
 const REACH: u64 = 400;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // What the engine does for numbers: the noise of a count has the scale Δ₁/ε, and not twice that.
+    // What the engine does for numbers: the noise of a count has the scale Δ₁/ε, and not twice
+    // that.
     let session = Engine::demo()?.analyst("lab")?;
     println!("{}\n", session.explain("SELECT LAPLACE(eps=1) COUNT(*) FROM adult")?);
 
-    // When f moves by Δ, the scores on one side rise by Δ and those on the other fall by Δ: they move 2Δ apart,
-    // so R = 2Δ. That is the true range of this score, and not only the textbook's caution.
+    // When f moves by Δ, the scores on one side rise by Δ and those on the other fall by Δ: they
+    // move 2Δ apart, so R = 2Δ. That is the true range of this score, and not only the textbook's
+    // caution.
     let epsilon: Epsilon = "1".parse()?;
     let exponential = Exponential::calibrate(2 * DELTA, &epsilon)?;
     let laplace = Laplace::calibrate(DELTA, &epsilon)?;
@@ -46,7 +49,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ratio = laplace.scale() * exponential.exponent();
     println!("scale of the noise, exponential over Laplace: {}", decimal_text(&ratio.recip(), 6));
 
-    // A seed makes the plot the same every time. Use none for data about people: whoever knows it knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: whoever knows it
+    // knows the noise.
     let mut rng = QueryRng::seeded_for_tests(35);
     let (mut chosen, mut noised) = (Vec::new(), Vec::new());
     for _ in 0..DRAWS {

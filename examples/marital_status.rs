@@ -1,11 +1,11 @@
-//! The most common marital status of the 32,561 people of `adult`, at ε = 0.001: draws, published draws and exact
-//! odds.
+//! The most common marital status of the 32,561 people of `adult`, at ε = 0.001: draws, published
+//! draws and exact odds.
 //!
 //! `cargo run --example marital_status [FOLDER]`
 //!
-//! A published run of 200 draws has 180, 19 and 1 for the first three statuses by the exponential mechanism as
-//! textbooks calibrate it, and 192 and 8 by noisy max. The exact probabilities are 0.8888, 0.1039 and 0.0046, and
-//! 0.9785 and 0.0215. The example draws 200 times, too.
+//! A published run of 200 draws has 180, 19 and 1 for the first three statuses by the exponential
+//! mechanism as textbooks calibrate it, and 192 and 8 by noisy max. The exact probabilities are
+//! 0.8888, 0.1039 and 0.0046, and 0.9785 and 0.0215. The example draws 200 times, too.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -24,8 +24,8 @@ const DRAWS: u32 = 200;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // One answer of each mechanism through SQL. 200 answers would cost, and reveal, ε = 0.2: only public data suit
-    // a histogram of draws.
+    // One answer of each mechanism through SQL. 200 answers would cost, and reveal, ε = 0.2: only
+    // public data suit a histogram of draws.
     let session = Engine::demo()?.analyst("lab")?;
     for mechanism in ["EXPONENTIAL(eps=0.001, monotonic=false)", "NOISY_MAX(eps=0.001)"] {
         let question = format!("SELECT ARGMAX {mechanism} status FROM adult GROUP BY status");
@@ -43,11 +43,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     people.sort_unstable_by_key(|(_, count)| -count);
     let (names, scores): (Vec<&str>, Vec<i128>) = people.into_iter().unzip();
 
-    // R = 2 is the textbook's calibration, `monotonic=false`; noisy max puts noise of scale 1/ε on each count.
+    // R = 2 is the textbook's calibration, `monotonic=false`; noisy max puts noise of scale 1/ε on
+    // each count.
     let epsilon = "0.001".parse()?;
     let exponential = Exponential::calibrate(2, &epsilon)?;
     let noisy_max = NoisyMax::calibrate(1, &epsilon)?;
-    // A seed makes the plot the same every time. Use none for data about people: whoever knows it knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: whoever knows it
+    // knows the noise.
     let mut rng = QueryRng::seeded_for_tests(200);
     let chosen = tally(names.len(), || exponential.choose(&scores, &mut rng))?;
     let law = exponential.probabilities(&scores);
@@ -77,7 +79,8 @@ fn tally(
     Ok(chosen)
 }
 
-/// Prints a table; the series of the plot are what was published, what was drawn and what was to be expected.
+/// Prints a table; the series of the plot are what was published, what was drawn and what was to be
+/// expected.
 fn show(
     mechanism: &str,
     names: &[&str],

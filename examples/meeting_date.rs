@@ -1,10 +1,11 @@
-//! A date for a meeting from calendars that stay private: the slot in which the fewest of 60 people are busy.
+//! A date for a meeting from calendars that stay private: the slot in which the fewest of 60 people
+//! are busy.
 //!
 //! `cargo run --example meeting_date [FOLDER]`
 //!
-//! `rows=1` says that one row of a person is enough in each slot. Without it, one person could move the count of a
-//! slot by eight, and the answer would be an eighth as accurate. The example prints both explanations and the odds
-//! of every slot.
+//! `rows=1` says that one row of a person is enough in each slot. Without it, one person could move
+//! the count of a slot by eight, and the answer would be an eighth as accurate. The example prints
+//! both explanations and the odds of every slot.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -36,14 +37,16 @@ const SLOTS: [(&str, i64); 8] = [
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let session = calendars().await?;
-    // The declarations allow all eight rows of a person in one slot, so a person could move its count by 8.
+    // The declarations allow all eight rows of a person in one slot, so a person could move its
+    // count by 8.
     let slots = "slot BY COUNT(*) FILTER (WHERE busy) FROM calendar GROUP BY slot";
     println!("{}\n", session.explain(&format!("SELECT ARGMIN EXPONENTIAL(eps=0.2) {slots}"))?);
     // One row a person and slot is enough to be busy, and makes the answer eight times as accurate.
     let question = format!("SELECT ARGMIN EXPONENTIAL(eps=0.2, rows=1) {slots}");
     println!("{}\n{}\n", session.explain(&question)?, session.query(&question).await?);
 
-    // The calendars are made up, so the odds may be shown. Fewer is better: the scores are negative.
+    // The calendars are made up, so the odds may be shown. Fewer is better: the scores are
+    // negative.
     let count = |slot: &(&str, i64)| (0..PEOPLE).filter(|p| busy(*p, slot.1)).count();
     let numbers: Vec<u32> =
         SLOTS.iter().map(|slot| u32::try_from(count(slot))).collect::<Result<_, _>>()?;
@@ -51,7 +54,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let narrow = Exponential::calibrate(1, &"0.2".parse()?)?;
     let law = narrow.probabilities(&scores);
     let wide = Exponential::calibrate(8, &"0.2".parse()?)?.probabilities(&scores);
-    // A seed makes the plot the same every time. Use none for data about people: whoever knows it knows the noise.
+    // A seed makes the plot the same every time. Use none for data about people: whoever knows it
+    // knows the noise.
     let mut rng = QueryRng::seeded_for_tests(12);
     let mut chosen = [0_u32; SLOTS.len()];
     for _ in 0..DRAWS {

@@ -1,12 +1,14 @@
-//! Rows of one person in three tables, very many of some people: who is protected, and what a bound costs.
+//! Rows of one person in three tables, very many of some people: who is protected, and what a bound
+//! costs.
 //!
 //! `cargo run --example people_with_many_orders [FOLDER]`
 //!
-//! 4,000 customers have 6,093 orders, and these have items. Most customers have few orders, and ten have 20 to 40.
-//! The example asks for orders by region, for the spending of a person, for the number who never ordered, and for
-//! revenue by category. Then it asks for one count under nine bounds, and shows beside each what it cuts off, which
-//! only made-up data allow. At ε = 0.2, a bound of 1 cuts off 3,292 orders, and the declared 40 need noise of ±
-//! 599; `rows=8` cuts off 223, with ± 120.
+//! 4,000 customers have 6,093 orders, and these have items. Most customers have few orders, and ten
+//! have 20 to 40. The example asks for orders by region, for the spending of a person, for the
+//! number who never ordered, and for revenue by category. Then it asks for one count under nine
+//! bounds, and shows beside each what it cuts off, which only made-up data allow. At ε = 0.2, a
+//! bound of 1 cuts off 3,292 orders, and the declared 40 need noise of ± 599; `rows=8` cuts off
+//! 223, with ± 120.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -21,7 +23,8 @@ use hushql::{Engine, Session};
 use plot::{Axis, Marks, Panel, Series, Ticks};
 
 const PEOPLE: i64 = 4_000;
-/// The `MAX ROWS` of orders. It is known without looking: the shop accepts no more from one customer.
+/// The `MAX ROWS` of orders. It is known without looking: the shop accepts no more from one
+/// customer.
 const MOST_ORDERS: i64 = 40;
 const REGIONS: [&str; 4] = ["north", "south", "east", "islands"];
 const PRODUCTS: [(&str, i64); 6] =
@@ -61,7 +64,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         FROM items i JOIN products p ON i.product = p.no GROUP BY p.category";
     println!("{}\n{}\n", session.explain(question)?, session.query(question).await?);
 
-    // A small bound cuts off orders of busy people. A large one needs noise for the busiest person there could be.
+    // A small bound cuts off orders of busy people. A large one needs noise for the busiest person
+    // there could be.
     let all: i64 = orders.iter().sum();
     println!("{all} orders, at most {} of a person; ε = 0.2 for each answer", most(&orders));
     println!("  rows=      kept       cut   noise ±  together    answer");

@@ -20,7 +20,8 @@ async fn main() -> Result<(), Error> {
         }
     }
 
-    // Values go into a query as values: none of them is read as SQL. Cost and noise are written in the statement.
+    // Values go into a query as values: none of them is read as SQL. Cost and noise are written in
+    // the statement.
     let sql = "SELECT LAPLACE(eps=0.1) COUNT(*) AS n FROM adult WHERE status = $1 AND age > $2";
     let query = session.prepare_with(sql, [Value::from("Never-married"), Value::from(30)])?;
     println!("\ncolumns: {}", query.schema().field(0).name());

@@ -1,4 +1,5 @@
-//! The shortest way to a private answer: built-in tables, one question, and three things to read from the answer.
+//! The shortest way to a private answer: built-in tables, one question, and three things to read
+//! from the answer.
 //!
 //! `cargo run --example quickstart`
 

@@ -1,10 +1,11 @@
-//! Randomized response: everyone on a public roster says whether they smoke, truthfully with probability e^ε/(e^ε +
-//! 1).
+//! Randomized response: everyone on a public roster says whether they smoke, truthfully with
+//! probability e^ε/(e^ε + 1).
 //!
 //! `cargo run --example randomized_response [FOLDER]`
 //!
-//! At ε = 1 that probability is 0.73. The example shows the curve, what SQL answers, and the estimate that follows
-//! from the answers at no further cost. A person without a row answers by a fair coin.
+//! At ε = 1 that probability is 0.73. The example shows the curve, what SQL answers, and the
+//! estimate that follows from the answers at no further cost. A person without a row answers by a
+//! fair coin.
 //!
 //! Warner 1965 is the case of two answers.
 
@@ -57,8 +58,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let p = truth_at(epsilon)?;
         let share = f64::from(truthful) / f64::from(present);
         let uniform = f64::from(absent_yes) / f64::from(absent);
-        // The expected number of yes exceeds half of the roster by (2p − 1)/2 times (smokers − others), because a
-        // person without a row adds one half. This uses released answers only, so it costs nothing more.
+        // The expected number of yes exceeds half of the roster by (2p − 1)/2 times (smokers −
+        // others), because a person without a row adds one half. This uses released answers only,
+        // so it costs nothing more.
         let estimate = (2.0 * f64::from(yes) - f64::from(whole)) / (2.0 * p - 1.0);
         let all = majority();
         println!("{epsilon:>5}{p:>12.4}{share:>12.4}{uniform:>16.4}{estimate:>15.0} ({all})");
@@ -83,7 +85,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The exponential mechanism between one's own answer, scored 1, and the other: exp(ε)/(exp(ε) + 1).
+/// The exponential mechanism between one's own answer, scored 1, and the other: exp(ε)/(exp(ε) +
+/// 1).
 fn truth_at(epsilon: &str) -> Result<f64, Box<dyn Error>> {
     Ok(Exponential::calibrate(1, &epsilon.parse()?)?.probabilities(&[1, 0])[0])
 }

@@ -1,4 +1,5 @@
-//! Files as tables without a line of SQL from the owner: registered, declared with values of Rust, then asked.
+//! Files as tables without a line of SQL from the owner: registered, declared with values of Rust,
+//! then asked.
 //!
 //! `cargo run --example register_files`
 
@@ -24,12 +25,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(&wards, "ward\neast\nnorth\nsouth\n")?;
     write_visits(&visits)?;
 
-    // Who holds an Engine acts for the owner. Files are held to what they were when they are declared.
+    // Who holds an Engine acts for the owner. Files are held to what they were when they are
+    // declared.
     let engine = Engine::in_memory()?; // Engine::init("study.db")? keeps the declarations
     engine.register_csv("wards", &wards).await?;
     engine.register_parquet("visits", &visits).await?;
 
-    // The owner's session takes the same declarations as values, here with the types of the columns.
+    // The owner's session takes the same declarations as values, here with the types of the
+    // columns.
     let owner = engine.owner();
     let table = ExternalTable::csv("people", &people)
         .delimiter(';')

@@ -1,9 +1,10 @@
-//! One table of five rows, chosen among all of them by the exponential mechanism, so that its rows tell proportions of `adult`.
+//! One table of five rows, chosen among all of them by the exponential mechanism, so that its rows
+//! tell proportions of `adult`.
 //!
 //! `cargo run --example small_database`
 //!
-//! The example enumerates the whole law for two columns of two values: 5 rows over the combinations of codes, the score of each table, and the
-//! probability with which it is chosen.
+//! The example enumerates the whole law for two columns of two values: 5 rows over the combinations
+//! of codes, the score of each table, and the probability with which it is chosen.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -46,7 +47,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let n: i128 = counts.iter().sum();
     let tables = tables(ROWS);
-    // The worst count of the pair, as m·count − n·rows: a whole number, that one row moves by at most 2m − 1.
+    // The worst count of the pair, as m·count − n·rows: a whole number, that one row moves by at
+    // most 2m − 1.
     let scores: Vec<i128> = tables
         .iter()
         .map(|table| {

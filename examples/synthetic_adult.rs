@@ -1,4 +1,5 @@
-//! Rows like those of `adult`, made by AIM at ε = 1, δ = 10⁻⁹, beside the true ones: two marginals, a correlation, a ranking.
+//! Rows like those of `adult`, made by AIM at ε = 1, δ = 10⁻⁹, beside the true ones: two marginals,
+//! a correlation, a ranking.
 //!
 //! `cargo run --example synthetic_adult [FOLDER]`
 //!

@@ -1,7 +1,7 @@
 //! The program `hushql`: reads its arguments and calls [`cli`].
 //!
-//! In: the arguments of the process. Out: its exit status. The library alone decides what an analyst may see; [`cli`] is
-//! an ordinary user of the library.
+//! In: the arguments of the process. Out: its exit status. The library alone decides what an
+//! analyst may see; [`cli`] is an ordinary user of the library.
 //!
 //! ```text
 //! hushql demo -c 'SELECT ARGMAX EXPONENTIAL(eps=1) status FROM adult GROUP BY status'
@@ -32,8 +32,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Hands all arguments to the program that has workers. It is the one beside this one, never one on the path, which may be chosen by
-/// whoever may start this program as somebody else.
+/// Hands all arguments to the program that has workers. It is the one beside this one, never one on
+/// the path, which may be chosen by whoever may start this program as somebody else.
 fn handed_over() -> ExitCode {
     let name = format!("{WITH_WORKERS}{}", consts::EXE_SUFFIX);
     let started = env::current_exe().and_then(|own| {

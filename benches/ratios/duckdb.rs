@@ -1,7 +1,8 @@
 //! DuckDB beside plain DataFusion, where the Python package `duckdb` is at hand.
 //!
-//! A Python process answers the plain questions over the same files, one line of JSON for each. `PYTHON` names the interpreter
-//! (`python3` otherwise). Without it, without the package, or for SQL that DuckDB does not take, the column stays empty.
+//! A Python process answers the plain questions over the same files, one line of JSON for each.
+//! `PYTHON` names the interpreter (`python3` otherwise). Without it, without the package, or for
+//! SQL that DuckDB does not take, the column stays empty.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

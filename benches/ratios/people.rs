@@ -1,4 +1,5 @@
-//! Questions about people who have ten rows each, of texts without a domain, over links and with bounds that are found.
+//! Questions about people who have ten rows each, of texts without a domain, over links and with
+//! bounds that are found.
 
 use std::cell::RefCell;
 use std::fs::File;

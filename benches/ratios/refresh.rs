@@ -1,7 +1,8 @@
 //! A dashboard that is refreshed: what was paid for once is shown again from the vault.
 //!
-//! Twenty questions over two tables are asked once, and then refreshed a hundred times, before and after the budget is exhausted. The
-//! rows print the mean of a question in the hundredth refresh, the slowest question in it, and by how much the ledger grew.
+//! Twenty questions over two tables are asked once, and then refreshed a hundred times, before and
+//! after the budget is exhausted. The rows print the mean of a question in the hundredth refresh,
+//! the slowest question in it, and by how much the ledger grew.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +15,8 @@ use super::Table;
 
 const REFRESHES: usize = 100;
 
-/// Twenty questions as dashboards have them: numbers, groups, medians, thresholds, selections, joins.
+/// Twenty questions as dashboards have them: numbers, groups, medians, thresholds, selections,
+/// joins.
 fn questions() -> Vec<String> {
     let mut all = Vec::new();
     for age in [20, 30, 40] {

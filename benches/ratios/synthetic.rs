@@ -1,7 +1,8 @@
 //! Synthetic tables of many rows: 14 columns with the codes of Adult, from a Parquet file.
 //!
-//! A statement reads the rows once, and counts all 91 pairs of columns in one pass over their codes. With `marginals=1` it reads
-//! the same rows and counts single columns alone, so that the difference of both is what pairs, models and rounds take.
+//! A statement reads the rows once, and counts all 91 pairs of columns in one pass over their
+//! codes. With `marginals=1` it reads the same rows and counts single columns alone, so that the
+//! difference of both is what pairs, models and rounds take.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Questions of TPC-H: joins along links and with public tables, bounded by customer.
 //!
-//! The tables are Parquet files, generated once per run. HushQL answers what tests/tpch holds, plain DataFusion
-//! the same question without mechanisms.
+//! The tables are Parquet files, generated once per run. HushQL answers what tests/tpch holds,
+//! plain DataFusion the same question without mechanisms.
 
 use std::cell::RefCell;
 use std::fs::File;

@@ -1,9 +1,11 @@
 //! What the server answers in a second, and what the wire costs.
 //!
-//! A table of ten rows is served by the program itself, in a process of its own, to a number of connections that each ask again as soon
-//! as they are answered. All questions are asked in the simple protocol over TCP on this machine, without TLS, so that clients and
-//! server share its cores. *Paid* questions are charged one by one and draw anew; *kept* ones are paid and kept for replays; *replayed*
-//! ones were paid for before. The overhead is the median of one connection's time less that of the same question through the library.
+//! A table of ten rows is served by the program itself, in a process of its own, to a number of
+//! connections that each ask again as soon as they are answered. All questions are asked in the
+//! simple protocol over TCP on this machine, without TLS, so that clients and server share its
+//! cores. *Paid* questions are charged one by one and draw anew; *kept* ones are paid and kept for
+//! replays; *replayed* ones were paid for before. The overhead is the median of one connection's
+//! time less that of the same question through the library.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -72,10 +74,12 @@ impl Served {
 }
 
 impl Served {
-    /// The time that the server had on all processors, where the system tells it: other work on the machine changes it little.
+    /// The time that the server had on all processors, where the system tells it: other work on the
+    /// machine changes it little.
     fn processor(&self) -> Option<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id())).ok()?;
-        // Behind the name in brackets, the 12th and 13th fields are times in user and system mode, in hundredths of a second.
+        // Behind the name in brackets, the 12th and 13th fields are times in user and system mode,
+        // in hundredths of a second.
         let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
         let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
         Some(Duration::from_millis(10 * (ticks(11)? + ticks(12)?)))

@@ -1,10 +1,11 @@
 //! The last look at a plan that was divided among workers: rows that must meet do meet.
 //!
-//! In: the plan that `datafusion-distributed` made of a verified bounded input, in stages of several tasks each. Out: whether every
-//! operator below the bounds finds the rows that it needs together in its own task, whether what a task reads as a whole is nothing but the
-//! kept side of a join, whether exactly one operator bounds the rows of a
-//! unit, in the task that has all of them, and whether every piece of every file is read by one task. A plan for which this does not
-//! hold is not sent; it runs in the process of the driver.
+//! In: the plan that `datafusion-distributed` made of a verified bounded input, in stages of
+//! several tasks each. Out: whether every operator below the bounds finds the rows that it needs
+//! together in its own task, whether what a task reads as a whole is nothing but the kept side of a
+//! join, whether exactly one operator bounds the rows of a unit, in the task that has all of them,
+//! and whether every piece of every file is read by one task. A plan for which this does not hold
+//! is not sent; it runs in the process of the driver.
 //!
 //! ```text
 //! NetworkCoalesceExec
@@ -40,9 +41,10 @@ use crate::whole::{Opened, Whole, takes_whole};
 /// Whether a distributed plan yields the integers of the plan that was divided.
 ///
 /// # Guarantee
-/// True only if: below the operator that bounds contributions, or everywhere if there is none but at the root, each operator that
-/// needs rows together has them brought together just below it, within its task; the operator that bounds contributions reads rows
-/// that were distributed by the unit alone; and every leaf of a stage of several tasks is divided, each piece of a file once.
+/// True only if: below the operator that bounds contributions, or everywhere if there is none but
+/// at the root, each operator that needs rows together has them brought together just below it,
+/// within its task; the operator that bounds contributions reads rows that were distributed by the
+/// unit alone; and every leaf of a stage of several tasks is divided, each piece of a file once.
 pub(crate) fn is_divided_soundly(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(distributed) = plan.downcast_ref::<DistributedExec>() else { return false };
     let [head] = distributed.children()[..] else { return false };
@@ -137,8 +139,9 @@ fn is_shuffled_by(rows: &Arc<dyn ExecutionPlan>, keys: &[Arc<dyn PhysicalExpr>])
     shuffled(rows, keys).is_some()
 }
 
-/// How rows were distributed among tasks: the places of the keys by which they were, and among how many partitions, those of a task
-/// and those of all. `None` if they were not, or by anything else. They may have been sorted since.
+/// How rows were distributed among tasks: the places of the keys by which they were, and among how
+/// many partitions, those of a task and those of all. `None` if they were not, or by anything else.
+/// They may have been sorted since.
 fn shuffled(
     rows: &Arc<dyn ExecutionPlan>,
     keys: &[Arc<dyn PhysicalExpr>],

@@ -1,7 +1,8 @@
 //! What travels beside a plan: the key of its bounds.
 //!
-//! In: the bits of the key, which exist after the charge only. Out: an option of the session's configuration, which
-//! `datafusion-distributed` sends as headers of each request, apart from the plan's bytes.
+//! In: the bits of the key, which exist after the charge only. Out: an option of the session's
+//! configuration, which `datafusion-distributed` sends as headers of each request, apart from the
+//! plan's bytes.
 
 use std::any::Any;
 use std::fmt;

@@ -1,8 +1,9 @@
 //! Operators of DataFusion that this package encodes, although DataFusion could.
 //!
-//! In: an operator with functions in it: a filter, a projection, an aggregate, a join, a window or its order. Out: the same operator, wrapped, so that
-//! `datafusion-distributed` hands it to our codec. Where it combines codecs, it asks its own first about every function, and its own
-//! answers for all of them by writing nothing: functions with parameters would arrive by their names alone.
+//! In: an operator with functions in it: a filter, a projection, an aggregate, a join, a window or
+//! its order. Out: the same operator, wrapped, so that `datafusion-distributed` hands it to our
+//! codec. Where it combines codecs, it asks its own first about every function, and its own answers
+//! for all of them by writing nothing: functions with parameters would arrive by their names alone.
 //!
 //! ```text
 //! FilterExec: clamp(x, 0, 9) > 3       Carried

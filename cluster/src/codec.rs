@@ -1,8 +1,9 @@
 //! Plans of bounded inputs as bytes.
 //!
-//! In: an operator or a function of a verified plan. Out: bytes, or an error for everything that is not on the list. DataFusion
-//! describes its own operators; this codec adds those of the engine and its functions. The key of the bounds is not among the bytes:
-//! it travels beside them, and where they are read it is found in the session's configuration. Seeds, noise and the privatizing
+//! In: an operator or a function of a verified plan. Out: bytes, or an error for everything that is
+//! not on the list. DataFusion describes its own operators; this codec adds those of the engine and
+//! its functions. The key of the bounds is not among the bytes: it travels beside them, and where
+//! they are read it is found in the session's configuration. Seeds, noise and the privatizing
 //! operator have no description.
 //!
 //! ```text
@@ -42,7 +43,8 @@ const CARRIED: u8 = 1;
 const WHOLE: u8 = 2;
 /// The first byte of a mark, or of a check of it.
 const ONCE: u8 = 3;
-/// The first byte of a public table's files; behind it come the length of their description, the description and the scan.
+/// The first byte of a public table's files; behind it come the length of their description, the
+/// description and the scan.
 const OPENED: u8 = 4;
 
 /// The functions of DataFusion, which every process has.
@@ -67,15 +69,16 @@ static WINDOW: LazyLock<HashMap<String, Arc<WindowUDF>>> = LazyLock::new(|| {
 /// The codec of one session.
 ///
 /// # Guarantee
-/// What it encodes and decodes yields the same rows as before, for the same key. It encodes no operator and no function that is
-/// not on the list.
+/// What it encodes and decodes yields the same rows as before, for the same key. It encodes no
+/// operator and no function that is not on the list.
 #[derive(Debug, Clone)]
 pub struct PlanCodec {
     config: SessionConfig,
 }
 
 impl PlanCodec {
-    /// The codec for plans of a session of this configuration: it knows the files that the session holds.
+    /// The codec for plans of a session of this configuration: it knows the files that the session
+    /// holds.
     pub fn new(config: &SessionConfig) -> Self {
         Self { config: config.clone() }
     }

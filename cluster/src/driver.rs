@@ -1,8 +1,9 @@
 //! The driver's side: bounded inputs run on workers.
 //!
-//! In: the verified plan of a bounded input, once the query is paid for. Out: its rows, which the workers computed together: each
-//! reads pieces of the files, sends each row to the worker that has the rows of its unit, bounds the contributions of its units, and
-//! sends sums here. The driver parses, charges, adds up and draws.
+//! In: the verified plan of a bounded input, once the query is paid for. Out: its rows, which the
+//! workers computed together: each reads pieces of the files, sends each row to the worker that has
+//! the rows of its unit, bounds the contributions of its units, and sends sums here. The driver
+//! parses, charges, adds up and draws.
 //!
 //! ```text
 //! let cluster = Cluster::open("keys")?;                           // the folder that `hushql-worker enrol` made
@@ -47,7 +48,8 @@ use crate::once::Once;
 use crate::transport::Channels;
 use crate::whole::{Opened, Whole, keeps_a_side, reads_files};
 
-/// The most bytes of a plan before the files of its private tables are listed. A worker takes [more](crate::transport::LARGEST).
+/// The most bytes of a plan before the files of its private tables are listed. A worker takes
+/// [more](crate::transport::LARGEST).
 const MOST_BYTES: usize = 3 << 20;
 
 /// Workers, as the site of an engine's private parts.
@@ -60,8 +62,9 @@ pub struct Cluster {
 
 /// Engines whose private parts run on a cluster.
 pub trait OnCluster: Sized {
-    /// The same vault and tables, for sessions whose private parts run on these workers. Existing sessions stay where they are.
-    /// Statements, declarations, costs and answers are those of any other engine; what workers do not take is refused with HQ018.
+    /// The same vault and tables, for sessions whose private parts run on these workers. Existing
+    /// sessions stay where they are. Statements, declarations, costs and answers are those of any
+    /// other engine; what workers do not take is refused with HQ018.
     ///
     /// # Errors
     /// [`Error::Catalog`] when the folder to spill to cannot be used.
@@ -75,11 +78,12 @@ impl OnCluster for Engine {
 }
 
 impl Cluster {
-    /// The workers that are listed in a folder of keys, see [`enrol`](crate::enrol), for the driver of that folder. Nothing is connected
-    /// yet.
+    /// The workers that are listed in a folder of keys, see [`enrol`](crate::enrol), for the driver
+    /// of that folder. Nothing is connected yet.
     ///
     /// # Errors
-    /// If the folder has no driver or no workers, others may read the driver's file, or a file is another one.
+    /// If the folder has no driver or no workers, others may read the driver's file, or a file is
+    /// another one.
     pub fn open(keys: impl AsRef<Path>) -> io::Result<Self> {
         let (driver, workers) = drivers(keys.as_ref())?;
         Self::of(&driver, &workers)
@@ -98,8 +102,8 @@ impl Cluster {
     /// Connects to every worker.
     ///
     /// # Errors
-    /// For the first worker that is not there, shows no certificate of these keys for its name, does not know this driver, or has another
-    /// version.
+    /// For the first worker that is not there, shows no certificate of these keys for its name,
+    /// does not know this driver, or has another version.
     pub async fn check(&self) -> io::Result<()> {
         let version = |worker| async move { (worker, self.channels.version(worker).await) };
         for (worker, found) in future::join_all(self.workers.iter().map(version)).await {
@@ -133,7 +137,8 @@ impl Cluster {
         Self { workers: behind.collect(), ..self }
     }
 
-    /// How many bounded inputs were divided among the workers so far. Others ran in this process, because their rows could not be.
+    /// How many bounded inputs were divided among the workers so far. Others ran in this process,
+    /// because their rows could not be.
     pub fn divided_so_far(&self) -> u64 {
         self.divided.load(Ordering::Relaxed)
     }
@@ -167,7 +172,8 @@ impl Cluster {
             .with_distributed_metrics_collection(false)
     }
 
-    /// How rows are compressed on their way: not at all if they do not leave this machine, where that takes longer than moving them.
+    /// How rows are compressed on their way: not at all if they do not leave this machine, where
+    /// that takes longer than moving them.
     fn compression(&self) -> Option<CompressionType> {
         let is_here = |worker: &Url| match worker.host() {
             Some(Host::Ipv4(address)) => address.is_loopback(),

@@ -1,7 +1,9 @@
-//! Workers that are lost while a statement runs: the statement is begun again on those that are left.
+//! Workers that are lost while a statement runs: the statement is begun again on those that are
+//! left.
 //!
-//! In: the addresses of workers. Out: those that take a connection; and, for a failure, whether a worker was lost. Nothing is drawn
-//! before all rows have come, so the private part can run again as a whole, with the same key: its integers are the same.
+//! In: the addresses of workers. Out: those that take a connection; and, for a failure, whether a
+//! worker was lost. Nothing is drawn before all rows have come, so the private part can run again
+//! as a whole, with the same key: its integers are the same.
 //!
 //! ```text
 //! 4 workers ─▶ rows, a failure; one of the four takes no connection ─▶ Lost ─▶ again, on 3 workers
@@ -23,7 +25,8 @@ pub(crate) const MOST_TIMES: usize = 3;
 /// How long a worker may take to take a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often, and how long apart, a failure is looked into: a worker that ends closes its connections one after the other.
+/// How often, and how long apart, a failure is looked into: a worker that ends closes its
+/// connections one after the other.
 const LOOKS: u32 = 4;
 const BETWEEN: Duration = Duration::from_millis(50);
 
@@ -60,7 +63,8 @@ async fn takes_connections(worker: &Url) -> bool {
     matches!(timeout(PATIENCE, TcpStream::connect((host, port))).await, Ok(Ok(_)))
 }
 
-/// The failure of rows that came from these workers; [`Lost`] if one of them takes no connection any more.
+/// The failure of rows that came from these workers; [`Lost`] if one of them takes no connection
+/// any more.
 pub(crate) async fn looked_into(error: DataFusionError, workers: &[Url]) -> DataFusionError {
     for _ in 0..LOOKS {
         if reached(workers).await.len() < workers.len() {

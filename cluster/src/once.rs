@@ -1,7 +1,9 @@
-//! Rows that came once: what a stage yields is marked where it is made, and checked where it is taken.
+//! Rows that came once: what a stage yields is marked where it is made, and checked where it is
+//! taken.
 //!
-//! In: a verified plan. Out: the same plan with four operators more, which yield the same rows or fail. A stage that ran twice, or rows that
-//! came twice, change no integer: what comes from one partition comes from one execution of it.
+//! In: a verified plan. Out: the same plan with four operators more, which yield the same rows or
+//! fail. A stage that ran twice, or rows that came twice, change no integer: what comes from one
+//! partition comes from one execution of it.
 //!
 //! ```text
 //! Counted                       each partition 0 … n - 1 was ended, by one execution, without a gap; what came again is left out
@@ -95,7 +97,8 @@ impl Once {
             Step::Sent => fields.iter().cloned().chain([mark("sent")]).collect(),
             Step::Taken => without(1)?,
             Step::Numbered => {
-                // The last row of a partition has no values. The name remembers which columns have one in all others.
+                // The last row of a partition has no values. The name remembers which columns have
+                // one in all others.
                 let own = fields.iter().map(|field| {
                     let name = match field.is_nullable() {
                         true => format!("?{}", field.name()),
@@ -265,7 +268,8 @@ impl Arrived {
         Self { partitions: vec![None; partitions] }
     }
 
-    /// Whether this row is kept: the first time that it comes, from the execution whose rows came first.
+    /// Whether this row is kept: the first time that it comes, from the execution whose rows came
+    /// first.
     fn takes(&mut self, number: u64, execution: u64, place: u64) -> Result<bool> {
         let at = usize::try_from(number >> 1).ok();
         let Some(slot) = at.and_then(|at| self.partitions.get_mut(at)) else {
@@ -495,7 +499,8 @@ mod tests {
         Ok(sums.sum())
     }
 
-    /// A stage that ran twice, and batches that came twice, change no integer; what is missing is noticed.
+    /// A stage that ran twice, and batches that came twice, change no integer; what is missing is
+    /// noticed.
     #[tokio::test]
     async fn what_comes_again_is_left_out_and_what_is_missing_is_noticed() {
         let plan = numbered_rows();

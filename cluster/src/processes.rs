@@ -1,7 +1,8 @@
 //! Workers as processes of this machine.
 //!
-//! In: the program `hushql-worker` and how many are wanted. Out: their addresses. Their authority is made for them, and lives in this
-//! process alone: no key is in a file. They end with this value: each ends when its standard input is closed.
+//! In: the program `hushql-worker` and how many are wanted. Out: their addresses. Their authority
+//! is made for them, and lives in this process alone: no key is in a file. They end with this
+//! value: each ends when its standard input is closed.
 //!
 //! ```text
 //! driver ── keys of w1 ──▶ standard input of the worker
@@ -26,8 +27,8 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts workers, which share the memory that an engine has by default. The program is of the same build as this process: nobody
-    /// compares their versions, as [`Cluster::check`] does.
+    /// Starts workers, which share the memory that an engine has by default. The program is of the
+    /// same build as this process: nobody compares their versions, as [`Cluster::check`] does.
     ///
     /// # Errors
     /// If the program cannot be started, or does not say where it listens.

@@ -1,6 +1,8 @@
-//! Plans that a process received: their bytes, with a key beside them, and the files that they name.
+//! Plans that a process received: their bytes, with a key beside them, and the files that they
+//! name.
 //!
-//! In: the bytes of a plan. Out: the plan, whose files are open. Each session has files of its own, which are closed with it.
+//! In: the bytes of a plan. Out: the plan, whose files are open. Each session has files of its own,
+//! which are closed with it.
 
 use std::sync::Arc;
 
@@ -15,7 +17,8 @@ use hushql_engine::exec::distributed::{BoundingKey, ReceivedFiles, limited};
 use crate::beside::Beside;
 use crate::codec::PlanCodec;
 
-/// The environment of one session, and its files, of which none is open yet. It has the memory and the disk of the process.
+/// The environment of one session, and its files, of which none is open yet. It has the memory and
+/// the disk of the process.
 pub(crate) fn environment(process: &RuntimeEnv) -> Result<(Arc<RuntimeEnv>, Arc<ReceivedFiles>)> {
     let mut runtime = RuntimeEnvBuilder::new().build()?;
     runtime.memory_pool = Arc::clone(&process.memory_pool);

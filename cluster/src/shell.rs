@@ -1,7 +1,9 @@
-//! `hushql-cluster`: the command line of `hushql`, with workers for the private parts of its statements.
+//! `hushql-cluster`: the command line of `hushql`, with workers for the private parts of its
+//! statements.
 //!
-//! In: the arguments of `hushql`. Out: what `hushql` does, which starts this program where its arguments have `--cluster`. A guest of the
-//! library, like `hushql`, which does without the crates of this package.
+//! In: the arguments of `hushql`. Out: what `hushql` does, which starts this program where its
+//! arguments have `--cluster`. A guest of the library, like `hushql`, which does without the crates
+//! of this package.
 //!
 //! ```text
 //! hushql-cluster study.db --cluster keys --analyst lab -c 'SELECT …'

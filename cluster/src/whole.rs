@@ -1,8 +1,10 @@
 //! Rows that every task reads by itself, as a whole: the side of a join that is kept in memory.
 //!
-//! In: a verified plan. Out: the same plan, in which the kept side of a join is hidden from `datafusion-distributed` as one leaf, if the
-//! join yields rows of its other side alone. Each task then keeps all rows of that side and reads a piece of the other: together they
-//! yield each row of the join once. Files of public tables are described where they are read, as those of private ones are.
+//! In: a verified plan. Out: the same plan, in which the kept side of a join is hidden from
+//! `datafusion-distributed` as one leaf, if the join yields rows of its other side alone. Each task
+//! then keeps all rows of that side and reads a piece of the other: together they yield each row of
+//! the join once. Files of public tables are described where they are read, as those of private
+//! ones are.
 //!
 //! ```text
 //! HashJoinExec: CollectLeft, Inner         HashJoinExec: CollectLeft, Inner
@@ -37,14 +39,15 @@ pub(crate) struct Whole {
     inner: Arc<dyn ExecutionPlan>,
 }
 
-/// The scan of a public table's files, which are opened where it is decoded. It is one leaf, because conditions with functions
-/// may be in it; see `carried`.
+/// The scan of a public table's files, which are opened where it is decoded. It is one leaf,
+/// because conditions with functions may be in it; see `carried`.
 #[derive(Debug)]
 pub(crate) struct Opened {
     scan: Arc<dyn ExecutionPlan>,
 }
 
-/// Whether each task may keep the whole left side of this join, because the join yields no row for a row of that side alone.
+/// Whether each task may keep the whole left side of this join, because the join yields no row for
+/// a row of that side alone.
 pub(crate) fn takes_whole(join: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(join) = join.downcast_ref::<HashJoinExec>() {
         let collects = *join.partition_mode() == PartitionMode::CollectLeft;
@@ -320,7 +323,8 @@ mod tests {
         (is_kept, shown)
     }
 
-    /// A side is kept as a whole by exactly those joins whose pieces yield each row of the join once.
+    /// A side is kept as a whole by exactly those joins whose pieces yield each row of the join
+    /// once.
     #[tokio::test]
     async fn pieces_of_a_join_with_a_whole_side_are_the_join() {
         let right = [Some(2), None, Some(3), Some(2), Some(1), Some(9)];

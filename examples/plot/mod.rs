@@ -1,7 +1,8 @@
 //! The plots of the examples: panels of lines, dots and bars, written as one SVG.
 //!
-//! In: panels, and a folder as the program's first argument (by default the one for temporary files). Out: the
-//! file `NAME.svg` in it, and its path. The points must be public or made up: a plot adds no noise.
+//! In: panels, and a folder as the program's first argument (by default the one for temporary
+//! files). Out: the file `NAME.svg` in it, and its path. The points must be public or made up: a
+//! plot adds no noise.
 //!
 //! ```text
 //! draw("name", &[Panel { title, x: Axis { … }, y: Axis { … }, series: vec![Series { label, marks, points }] }])

@@ -1,4 +1,5 @@
-//! An answer: rows as Arrow's stream, as texts and as values of Python, and what is said beside them.
+//! An answer: rows as Arrow's stream, as texts and as values of Python, and what is said beside
+//! them.
 //!
 //! ```text
 //! Answer ─▶ __arrow_c_stream__ ─▶ pyarrow, pandas, polars, DuckDB

@@ -1,7 +1,7 @@
 //! The engine as a module of Python, which the package `hushql` wraps.
 //!
-//! In: texts, paths and tables of Python. Out: answers, texts and tuples, which the package turns into its classes. A guest of the
-//! library: it uses what any program can import.
+//! In: texts, paths and tables of Python. Out: answers, texts and tuples, which the package turns
+//! into its classes. A guest of the library: it uses what any program can import.
 //!
 //! ```text
 //! hushql/ (Python: names, documentation, plots)  ─▶  _hushql (here)  ─▶  hushql (the engine)
@@ -38,7 +38,8 @@ mod _hushql {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // The message of a panic may quote a cell. The hook is that of this library alone, not that of the process.
+        // The message of a panic may quote a cell. The hook is that of this library alone, not that
+        // of the process.
         std::panic::set_hook(Box::new(|_| ()));
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("_panics", wrap_pyfunction!(crate::running::panics, module)?)

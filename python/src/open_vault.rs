@@ -1,6 +1,7 @@
 //! A vault that is open, as its sessions share it.
 //!
-//! In: an engine. Out: its sessions by number, for as long as the vault is open, and in the process that opened it.
+//! In: an engine. Out: its sessions by number, for as long as the vault is open, and in the process
+//! that opened it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -79,7 +80,8 @@ impl OpenVault {
 }
 
 impl Drop for OpenVault {
-    /// In a child of a fork, the connection to the file is the parent's: to close it there could end a transaction of the parent.
+    /// In a child of a fork, the connection to the file is the parent's: to close it there could
+    /// end a transaction of the parent.
     fn drop(&mut self) {
         if std::process::id() != self.process {
             let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,11 @@
 //! Statements that run while Python does something else.
 //!
-//! In: work of the engine. Out: a handle that Python waits on without the GIL, asks how far it is, or cancels. A wait looks for
-//! signals: Ctrl-C ends it at once and the work at its next pause, and what was charged stays charged.
+//! In: work of the engine. Out: a handle that Python waits on without the GIL, asks how far it is,
+//! or cancels. A wait looks for signals: Ctrl-C ends it at once and the work at its next pause, and
+//! what was charged stays charged.
 //!
-//! Threads do not survive a fork. The runtime belongs to the process that made it; a child makes its own.
+//! Threads do not survive a fork. The runtime belongs to the process that made it; a child makes
+//! its own.
 //!
 //! ```text
 //! start ─▶ task ─▶ slot ◀─ wait (no GIL; signals every 50 ms) ─▶ result
@@ -178,13 +180,15 @@ impl Running {
         py.detach(|| self.task.slot.is_there_within(time))
     }
 
-    /// Ends every wait at once, and the statement at its next pause; what was charged stays charged.
+    /// Ends every wait at once, and the statement at its next pause; what was charged stays
+    /// charged.
     fn cancel(&self) {
         self.task.abort.abort();
         self.task.slot.put(Err(Error::Execution));
     }
 
-    /// Percentages where they may be told: of the files that were read, and of the budget of a synthetic table.
+    /// Percentages where they may be told: of the files that were read, and of the budget of a
+    /// synthetic table.
     fn progress(&self) -> (Option<u8>, Option<(u32, u8)>) {
         let rounds = self.session.rounds().map(|done| (done.rounds, done.percent));
         (self.session.progress(), rounds)

@@ -1,6 +1,7 @@
 //! A session: what an analyst or the owner asks.
 //!
-//! In: statements as text, and values. Out: statements that run (`Running`), or what is known of them before they do.
+//! In: statements as text, and values. Out: statements that run (`Running`), or what is known of
+//! them before they do.
 
 use std::sync::Arc;
 

@@ -1,11 +1,12 @@
 //! Tables of Python: whatever has `__arrow_c_stream__` or `__arrow_c_array__`.
 //!
-//! In: an object. Out: batches of our own memory. They are copied once, because private rows are read again for each question,
-//! and what the object shares may be overwritten meanwhile; and they are validated, because kernels trust their offsets.
+//! In: an object. Out: batches of our own memory. They are copied once, because private rows are
+//! read again for each question, and what the object shares may be overwritten meanwhile; and they
+//! are validated, because kernels trust their offsets.
 //!
 //! # Guarantee
-//! An error quotes no cell: a library that fails to convert a column quotes the value in its message, so only the name of the
-//! exception is told.
+//! An error quotes no cell: a library that fails to convert a column quotes the value in its
+//! message, so only the name of the exception is told.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -77,7 +78,8 @@ fn copy(reader: Box<dyn RecordBatchReader + Send>) -> Result<Rows, ArrowError> {
     Ok((schema, batches))
 }
 
-/// A batch in memory of its own. Only the rows that it shows are copied, not the buffers that it is a slice of.
+/// A batch in memory of its own. Only the rows that it shows are copied, not the buffers that it is
+/// a slice of.
 fn copy_of(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
     writer.write(batch)?;

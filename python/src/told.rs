@@ -29,7 +29,8 @@ pub(crate) fn accuracy(accuracy: &[Accuracy]) -> Vec<AccuracyParts> {
     accuracy.iter().map(parts).collect()
 }
 
-/// In words, what was spent, what is left by budget, cells, number, whether it is replayed, and which charges paid for that.
+/// In words, what was spent, what is left by budget, cells, number, whether it is replayed, and
+/// which charges paid for that.
 pub(crate) type ReceiptParts =
     (String, CostParts, Vec<(String, SpendParts)>, Vec<String>, i64, bool, Vec<i64>);
 

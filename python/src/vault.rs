@@ -1,7 +1,8 @@
 //! A vault, for its owner.
 //!
-//! In: a path, or nothing for the built-in tables. Out: sessions. A vault can be closed: then its sessions are closed too, and the
-//! file is free once what runs has ended. It belongs to the process that opened it.
+//! In: a path, or nothing for the built-in tables. Out: sessions. A vault can be closed: then its
+//! sessions are closed too, and the file is free once what runs has ended. It belongs to the
+//! process that opened it.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The arguments of the command line, and the task that they describe.
 //!
-//! In: what clap parsed. Out: a [`ProgramTask`] with everything that it needs, or a usage error that names the argument to
-//! add. Nothing is opened here.
+//! In: what clap parsed. Out: a [`ProgramTask`] with everything that it needs, or a usage error
+//! that names the argument to add. Nothing is opened here.
 //!
 //! ```text
 //! hushql study.db --analyst lab -c 'SELECT …'  →  Task::Ask { Vault(study.db), Analyst(lab), Text(SELECT …) }
@@ -46,8 +46,8 @@ pub struct Arguments {
     /// Refuse a vault that is older than this anchor, and move the anchor with each charge
     #[arg(long, value_name = "FILE", requires = "vault")]
     anchor: Option<PathBuf>,
-    /// Run the private parts of statements on the workers of this folder of keys, which `hushql-worker enrol` made: by
-    /// `hushql-cluster`, which is installed beside `hushql`
+    /// Run the private parts of statements on the workers of this folder of keys, which
+    /// `hushql-worker enrol` made: by `hushql-cluster`, which is installed beside `hushql`
     #[arg(long, value_name = "FOLDER", global = true)]
     pub cluster: Option<PathBuf>,
     #[command(flatten)]
@@ -70,7 +70,8 @@ enum Command {
         /// The path of the new vault; an existing file is never changed
         path: PathBuf,
     },
-    /// Create an anchor: a file outside the vault's folder that detects when an older copy replaces the vault
+    /// Create an anchor: a file outside the vault's folder that detects when an older copy replaces
+    /// the vault
     Anchor {
         /// The vault, which must not be an older copy already
         vault: PathBuf,
@@ -81,7 +82,8 @@ enum Command {
         #[arg(long)]
         remove: bool,
     },
-    /// Verify a whole vault: all pages of the file, all entries of the ledger, all seals and budgets
+    /// Verify a whole vault: all pages of the file, all entries of the ledger, all seals and
+    /// budgets
     Check {
         /// The vault
         vault: PathBuf,
@@ -89,7 +91,8 @@ enum Command {
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
     },
-    /// Adopt a vault that was copied, restored, renamed or moved; use no other copy of it from then on
+    /// Adopt a vault that was copied, restored, renamed or moved; use no other copy of it from then
+    /// on
     Adopt {
         /// The only copy of the vault that is in use
         vault: PathBuf,
@@ -97,7 +100,8 @@ enum Command {
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
     },
-    /// Find what to mend in the declarations, files and permissions of a vault, with the statement that mends it
+    /// Find what to mend in the declarations, files and permissions of a vault, with the statement
+    /// that mends it
     Doctor {
         /// The vault
         vault: PathBuf,
@@ -105,7 +109,8 @@ enum Command {
         #[arg(long = "anchor", value_name = "FILE")]
         held: Option<PathBuf>,
     },
-    /// Write the declarations of a vault, and what is spent, as a script that rebuilds them in another vault
+    /// Write the declarations of a vault, and what is spent, as a script that rebuilds them in
+    /// another vault
     Dump {
         /// The vault
         vault: PathBuf,
@@ -167,7 +172,8 @@ pub(super) struct Stage {
     /// Let `connection owner` declare and query as the owner
     #[arg(long)]
     pub(super) owner: bool,
-    /// Add a public table to the built-in ones: a file that ends with .csv, .parquet, .json or .arrow
+    /// Add a public table to the built-in ones: a file that ends with .csv, .parquet, .json or
+    /// .arrow
     #[arg(long, value_name = "NAME=FILE")]
     pub(super) public: Vec<String>,
 }
@@ -188,7 +194,8 @@ struct Serving {
     /// The private key of the certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// For trying TLS: make a key and a certificate in this folder [default: the vault's], or use those made there before
+    /// For trying TLS: make a key and a certificate in this folder [default: the vault's], or use
+    /// those made there before
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
     #[arg(conflicts_with_all = ["tls_cert", "tls_key"])]
     tls_self_made: Option<Option<PathBuf>>,
@@ -273,10 +280,12 @@ pub(super) struct Style {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Limits of a statement")]
 pub(super) struct Allowed {
-    /// The most memory, such as 2GB or 500MB; a statement that needs more fails [default: half of the machine's memory]
+    /// The most memory, such as 2GB or 500MB; a statement that needs more fails
+    /// [default: half of the machine's memory]
     #[arg(long, global = true, value_name = "SIZE|none", value_parser = limit(size))]
     memory: Option<Limit<usize>>,
-    /// The folder for data beyond the memory, in files without names that end with the program [default: none]
+    /// The folder for data beyond the memory, in files without names that end with the program
+    /// [default: none]
     #[arg(long, global = true, value_name = "FOLDER")]
     spill: Option<PathBuf>,
     /// The most seconds from the text of a statement to its answer [default: 300]
@@ -348,14 +357,15 @@ fn seconds(text: &str) -> Result<u64, String> {
     seconds.ok_or_else(|| "a time is a whole number of seconds, such as 60".to_owned())
 }
 
-/// Reads a number of rows. It must not be 0, because every statement would then fail after its charge.
+/// Reads a number of rows. It must not be 0, because every statement would then fail after its
+/// charge.
 fn rows(text: &str) -> Result<usize, String> {
     let rows = text.parse::<usize>().ok().filter(|n| *n > 0);
     rows.ok_or_else(|| "a number of rows is a whole number, at least 1".to_owned())
 }
 
-/// Reads a size: a whole number of bytes, KB, MB, GB or TB. With less than a megabyte, statements would fail after their
-/// charge.
+/// Reads a size: a whole number of bytes, KB, MB, GB or TB. With less than a megabyte, statements
+/// would fail after their charge.
 fn size(text: &str) -> Result<usize, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

@@ -1,7 +1,7 @@
 //! The shell's backslash commands: one table of name, argument, help and action.
 //!
-//! In: a line that begins with `\`. Out: an [`Action`] and its argument, or the command that the line probably meant.
-//! `\?` prints the same table, and completion offers it.
+//! In: a line that begins with `\`. Out: an [`Action`] and its argument, or the command that the
+//! line probably meant. `\?` prints the same table, and completion offers it.
 //!
 //! ```text
 //! "\explain SELECT …;" → (Explain, "SELECT …")        "\bugdet" → unknown; did you mean \budget?
@@ -292,7 +292,8 @@ pub(super) fn switched(name: &str, argument: &str, is_on: bool) -> Result<bool, 
     }
 }
 
-/// Whether an input is a command: it begins with `\\`, or as in other shells with a full stop and a word.
+/// Whether an input is a command: it begins with `\\`, or as in other shells with a full stop and a
+/// word.
 pub(super) fn is_command(input: &str) -> bool {
     let input = input.trim_start();
     let mut letters = input.chars();

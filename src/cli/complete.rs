@@ -1,8 +1,9 @@
-//! Completes a word by where it stands: tables after FROM, columns after SELECT, the columns of `a` after `a.`.
+//! Completes a word by where it stands: tables after FROM, columns after SELECT, the columns of `a`
+//! after `a.`.
 //!
-//! In: the text up to the cursor and around it, and the names of tables and columns. Out: the completions of the word
-//! before the cursor. This is not a parser: it reads pieces of text, finished or not, and an unknown place offers every
-//! name and word.
+//! In: the text up to the cursor and around it, and the names of tables and columns. Out: the
+//! completions of the word before the cursor. This is not a parser: it reads pieces of text,
+//! finished or not, and an unknown place offers every name and word.
 //!
 //! ```text
 //! SELECT ag⇥ FROM adult → age      FROM ad⇥ → adult      a.st⇥ … FROM adult a → status      \d ⇥ → every table
@@ -57,8 +58,8 @@ impl Vocabulary {
         Self { tables }
     }
 
-    /// The completions of the word that ends at `position` in `line`, and the start of that word. `before` holds the
-    /// earlier lines of the statement.
+    /// The completions of the word that ends at `position` in `line`, and the start of that word.
+    /// `before` holds the earlier lines of the statement.
     pub(super) fn complete(
         &self,
         before: &str,
@@ -159,7 +160,8 @@ impl Vocabulary {
         self.tables.iter().flat_map(|(_, columns)| columns.iter().map(String::as_str))
     }
 
-    /// The tables of the statement around the piece at `cursor`, each under its name and its alias, with its columns.
+    /// The tables of the statement around the piece at `cursor`, each under its name and its alias,
+    /// with its columns.
     fn named(&self, pieces: &[Piece<'_>], cursor: usize) -> Vec<(String, &[String])> {
         let ends = |piece: &Piece<'_>| piece.text == ";";
         let (left, right) = pieces.split_at_checked(cursor).unwrap_or((pieces, &[]));

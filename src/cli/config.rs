@@ -1,7 +1,9 @@
-//! The configuration file: who asks, and how the shell displays answers, unless the command line says otherwise.
+//! The configuration file: who asks, and how the shell displays answers, unless the command line
+//! says otherwise.
 //!
-//! In: the file that HUSHQL_CONFIG names, or `hushql/config.toml` in the user's configuration folder, if it exists. Out: its
-//! [`Settings`]. Only `analyst` holds for scripts: what they print does not depend on who runs them.
+//! In: the file that HUSHQL_CONFIG names, or `hushql/config.toml` in the user's configuration
+//! folder, if it exists. Out: its [`Settings`]. Only `analyst` holds for scripts: what they print
+//! does not depend on who runs them.
 //!
 //! ```text
 //! analyst = "lab"      # as --analyst lab, unless HUSHQL_ANALYST is set
@@ -45,7 +47,8 @@ pub(super) fn analyst(settings: &Settings) -> Option<String> {
 /// Reads the file, if there is one. HUSHQL_CONFIG may be empty: then none is read.
 ///
 /// # Errors
-/// [`Failure::File`] where a file cannot be read, and [`Failure::Setting`] with the line that is wrong.
+/// [`Failure::File`] where a file cannot be read, and [`Failure::Setting`] with the line that is
+/// wrong.
 pub(super) fn read() -> Result<Settings, Failure> {
     let named = std::env::var_os("HUSHQL_CONFIG");
     let must_exist = named.is_some();

@@ -1,7 +1,9 @@
-//! Which queries the shell asks about before it runs them: those that cost more than the smallest PER QUERY default.
+//! Which queries the shell asks about before it runs them: those that cost more than the smallest
+//! PER QUERY default.
 //!
-//! In: the cost of a query, and the budgets. Out: whether to ask, and what a reply means. A reply that is neither yes nor no
-//! was not meant for the question: it is input that was pasted or typed ahead.
+//! In: the cost of a query, and the budgets. Out: whether to ask, and what a reply means. A reply
+//! that is neither yes nor no was not meant for the question: it is input that was pasted or typed
+//! ahead.
 //!
 //! ```text
 //! this query costs ε = 1. Run it? (y/N) y
@@ -12,8 +14,8 @@ use std::time::Duration;
 use hushql::privacy::{Cost, Notion};
 use hushql_vault::ledger::BudgetState;
 
-/// The most that a query may cost without a question: the PER QUERY defaults of its budgets, in the notions in which they
-/// count.
+/// The most that a query may cost without a question: the PER QUERY defaults of its budgets, in the
+/// notions in which they count.
 ///
 /// A budget without a default sets no such limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +56,8 @@ pub(super) enum Reply {
 /// The least time in which a person reads a question and answers it.
 const READING: Duration = Duration::from_millis(50);
 
-/// Reads a reply that came `after` the question. Only a clear yes spends, and a statement is never a reply.
+/// Reads a reply that came `after` the question. Only a clear yes spends, and a statement is never
+/// a reply.
 pub(super) fn reply(text: &str, after: Duration) -> Reply {
     let word = text.trim();
     let is = |words: &[&str]| words.iter().any(|one| word.eq_ignore_ascii_case(one));

@@ -1,8 +1,9 @@
-//! What the shell does with statements and their results: runs one after the other, and puts each result where it belongs, on the
-//! terminal or into a file.
+//! What the shell does with statements and their results: runs one after the other, and puts each
+//! result where it belongs, on the terminal or into a file.
 //!
-//! In: statements, and the files of `\o` and `\g`. Out: results. A file is created before anything is charged. An answer that was
-//! paid for and cannot be written into its file is shown on the terminal, and nothing more is asked for that file.
+//! In: statements, and the files of `\o` and `\g`. Out: results. A file is created before anything
+//! is charged. An answer that was paid for and cannot be written into its file is shown on the
+//! terminal, and nothing more is asked for that file.
 //!
 //! ```text
 //! \o FILE ─▶ create ─▶ (ask, charge, run) ─▶ write, again and again ─▶ \o
@@ -18,8 +19,8 @@ use super::print::Format;
 use super::repl::Shell;
 
 impl Shell {
-    /// Runs statements until one fails, is declined or is cancelled, and says how many were not run. The result of the last one
-    /// goes into the file that `\g` names, if any.
+    /// Runs statements until one fails, is declined or is cancelled, and says how many were not
+    /// run. The result of the last one goes into the file that `\g` names, if any.
     pub(super) async fn script(&mut self, text: &str, into: Option<&str>) -> Result<(), Failure> {
         let mut interrupt = Interrupt::that_cancels();
         let statements = split_statements(text)?;
@@ -63,7 +64,8 @@ impl Shell {
         Ok(())
     }
 
-    /// Puts a result into its own file, into that of `\o`, or on the terminal. Returns whether statements after it may run.
+    /// Puts a result into its own file, into that of `\o`, or on the terminal. Returns whether
+    /// statements after it may run.
     pub(super) fn deliver(
         &mut self,
         output: Output,
@@ -98,7 +100,8 @@ impl Shell {
         kept
     }
 
-    /// Lets the results that follow go into a new file, or to the terminal again; says what is so now.
+    /// Lets the results that follow go into a new file, or to the terminal again; says what is so
+    /// now.
     pub(super) fn redirect(&mut self, argument: &str) -> Result<(), Failure> {
         if argument.is_empty() {
             let sentence = match self.into.take() {

@@ -1,7 +1,8 @@
 //! `\plot`: charts of answers in the shell, in characters or as a picture in a file.
 //!
-//! In: what follows `\plot`. Out: a chart of the last answer, or of a query, which is charged once, as without a chart. What
-//! cannot be drawn or written is said before the charge, as far as it is known by then.
+//! In: what follows `\plot`. Out: a chart of the last answer, or of a query, which is charged once,
+//! as without a chart. What cannot be drawn or written is said before the charge, as far as it is
+//! known by then.
 //!
 //! ```text
 //! \plot                                  the last answer, at no further cost

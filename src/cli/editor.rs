@@ -1,7 +1,9 @@
-//! The line editor of the shell: it detects the end of an input, completes words and colours the text.
+//! The line editor of the shell: it detects the end of an input, completes words and colours the
+//! text.
 //!
-//! In: the text being typed, the lines before it, and a [`Vocabulary`]. Out: the answers that rustyline needs from a helper.
-//! It knows the names of tables and columns, which every session may see, but no values.
+//! In: the text being typed, the lines before it, and a [`Vocabulary`]. Out: the answers that
+//! rustyline needs from a helper. It knows the names of tables and columns, which every session may
+//! see, but no values.
 //!
 //! ```text
 //! SELECT ARGM⇥ → ARGMAX      FROM ad⇥ → adult      \pl⇥ → \plot      EXPONENTIAL⟨(eps=1)⟩ (a hint)
@@ -52,7 +54,8 @@ pub(super) struct Assistant {
     pub(super) before: String,
     /// A question is displayed, and the next line is its answer.
     pub(super) asking: bool,
-    /// The names of files may be shown: an analyst behind a service account would see those of the service.
+    /// The names of files may be shown: an analyst behind a service account would see those of the
+    /// service.
     pub(super) lists_files: bool,
     colour: bool,
     history: HistoryHinter,

@@ -1,8 +1,8 @@
 //! Runs scripts: the statements of `-c`, of a file or of a pipe, one after another.
 //!
-//! In: a session and a text. Out: the printed results, and the exit status of the first failure, or 0. A script never
-//! asks for confirmation. If the output of a statement cannot be written, the run ends, so that no more budget is spent
-//! on answers that cannot be read.
+//! In: a session and a text. Out: the printed results, and the exit status of the first failure,
+//! or 0. A script never asks for confirmation. If the output of a statement cannot be written, the
+//! run ends, so that no more budget is spent on answers that cannot be read.
 //!
 //! ```text
 //! "SELECT …; SELECT …" ─▶ split ─▶ execute ─▶ print, until one fails (or all, with --keep-going)
@@ -80,7 +80,8 @@ pub(super) fn skipped(count: usize, hint: &str) -> Option<String> {
     }
 }
 
-/// The end of a script after its last output: a reader that has gone does not hide an earlier failure.
+/// The end of a script after its last output: a reader that has gone does not hide an earlier
+/// failure.
 fn ended(status: u8, said: Result<(), Failure>) -> Result<u8, Failure> {
     match said {
         Err(failure) if status == 0 || !failure.is_broken_pipe() => Err(failure),
@@ -119,8 +120,8 @@ async fn interrupted() {
 
 /// Runs one statement on its own thread, so that Ctrl-C and the spinner keep working.
 ///
-/// Returns `None` if it was cancelled. Cancelling does not refund anything: a query is charged before the first row
-/// is read.
+/// Returns `None` if it was cancelled. Cancelling does not refund anything: a query is charged
+/// before the first row is read.
 pub(super) async fn execute(
     session: &Session,
     statement: &str,
@@ -153,7 +154,8 @@ pub(super) async fn cost(
     }
 }
 
-/// The columns of a query, or why it has none, before anything is charged; `None` if the user cancelled.
+/// The columns of a query, or why it has none, before anything is charged; `None` if the user
+/// cancelled.
 pub(super) async fn schema(
     session: &Session,
     query: &str,

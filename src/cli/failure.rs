@@ -1,7 +1,7 @@
 //! Failures on the command line, in the terms of the library's errors.
 //!
-//! In: an error of the library, a file or a stream. Out: kind, code, message, hint and exit status. Messages of the
-//! library remain unchanged.
+//! In: an error of the library, a file or a stream. Out: kind, code, message, hint and exit status.
+//! Messages of the library remain unchanged.
 //!
 //! ```text
 //! Failure::Engine(HQ007 …) → kind "refused", code "HQ007", exit status 3
@@ -150,8 +150,8 @@ impl Failure {
         }
     }
 
-    /// Turns a failure to write a charged answer into an error. Otherwise a pipe without a reader would end the
-    /// program as if every statement had been answered.
+    /// Turns a failure to write a charged answer into an error. Otherwise a pipe without a reader
+    /// would end the program as if every statement had been answered.
     pub(super) fn of_a_charged_answer(self) -> Self {
         Self::Unwritten(Box::new(self))
     }

@@ -1,7 +1,8 @@
 //! Answers, explanations and failures as JSON: one object per statement and line.
 //!
-//! In: the outcome of a statement. Out: one line without its line break. Integers and decimals have all their digits, dates are strings, and
-//! an amount of ε or δ is the number that the ledger holds. Characters that control a terminal are JSON escapes.
+//! In: the outcome of a statement. Out: one line without its line break. Integers and decimals have
+//! all their digits, dates are strings, and an amount of ε or δ is the number that the ledger
+//! holds. Characters that control a terminal are JSON escapes.
 //!
 //! ```text
 //! {"columns":["n"],"rows":[[4440]],"accuracy":[{"column":"n","kind":"within","value":2.99,"confidence":0.95}],
@@ -51,7 +52,8 @@ struct AccuracyItem<'a> {
     confidence: f64,
 }
 
-/// `epsilon`, `rho` or `coupons` with its `delta`; a cost in several has the δ beside ρ as `rho_delta`, and so on.
+/// `epsilon`, `rho` or `coupons` with its `delta`; a cost in several has the δ beside ρ as
+/// `rho_delta`, and so on.
 #[derive(Debug)]
 struct Amount(Vec<(&'static str, Value)>);
 
@@ -151,7 +153,8 @@ pub(super) fn one_line(object: &str) -> String {
     object.lines().map(str::trim).collect()
 }
 
-/// A value as JSON. A number keeps the digits that it has: JSON sets no limit to them, and a float would.
+/// A value as JSON. A number keeps the digits that it has: JSON sets no limit to them, and a float
+/// would.
 fn cell(cell: &Cell) -> serde_json::Result<String> {
     let value = match cell {
         Cell::Null => Value::Null,
@@ -193,7 +196,8 @@ fn cost(cost: Cost) -> Amount {
     amount
 }
 
-/// The number for a decimal text. What JSON has no number for is a text, as `to_json` of PostgreSQL writes it.
+/// The number for a decimal text. What JSON has no number for is a text, as `to_json` of PostgreSQL
+/// writes it.
 fn number(text: &str) -> Value {
     let named = |_| match text {
         "inf" => "Infinity",

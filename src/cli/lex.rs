@@ -1,7 +1,7 @@
 //! Splits a statement into words while it is typed: for colours, completion and the end of input.
 //!
-//! In: any text, finished or not. Out: pieces that form the text again when joined. This is not a parser: it knows quotes
-//! and comments, so that a `;` inside them does not end a statement.
+//! In: any text, finished or not. Out: pieces that form the text again when joined. This is not a
+//! parser: it knows quotes and comments, so that a `;` inside them does not end a statement.
 //!
 //! ```text
 //! SELECT 'a;b' -- c;     →  Word, Space, Text, Space, Comment
@@ -128,7 +128,8 @@ pub(super) fn inside(input: &str) -> Option<char> {
     (depth > 0).then_some('(')
 }
 
-/// The statement before a `\g`, what follows it in its line, and the lines after that; `None` without a `\g`.
+/// The statement before a `\g`, what follows it in its line, and the lines after that; `None`
+/// without a `\g`.
 ///
 /// In quotations and comments, everything is text.
 pub(super) fn ended_by_g(input: &str) -> Option<(&str, &str, &str)> {
@@ -147,7 +148,8 @@ pub(super) fn ended_by_g(input: &str) -> Option<(&str, &str, &str)> {
     None
 }
 
-/// Whether an input is complete: empty, a backslash command, or statements with a `;` after the last one.
+/// Whether an input is complete: empty, a backslash command, or statements with a `;` after the
+/// last one.
 pub(super) fn is_complete(input: &str) -> bool {
     let trimmed = input.trim();
     if trimmed.is_empty() || trimmed.starts_with('\\') {

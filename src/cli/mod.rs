@@ -1,8 +1,9 @@
 //! The command line: a guest of the library, which uses only its public items.
 //!
-//! In: parsed [`Arguments`]. Out: results on standard output, everything else on standard error, and an exit status:
-//! 0 all answered, 1 error, 2 usage, 3 refused, 4 budget exhausted. It assumes that a [`hushql::Session`] reveals no
-//! more than its ledger records, and prints whatever a session returns.
+//! In: parsed [`Arguments`]. Out: results on standard output, everything else on standard error,
+//! and an exit status: 0 all answered, 1 error, 2 usage, 3 refused, 4 budget exhausted. It assumes
+//! that a [`hushql::Session`] reveals no more than its ledger records, and prints whatever a
+//! session returns.
 //!
 //! ```text
 //! Arguments ─▶ Task ─┬▶ exec   -c, -f or a pipe: a script, statement by statement
@@ -57,12 +58,13 @@ use self::failure::Failure;
 use self::print::{Format, Printer};
 use self::repl::Start;
 
-/// Room on a thread's stack for deep statements, so that none of them needs another stack: one would be mapped, and unmapped on every
-/// core, each time that a statement goes on after it waited.
+/// Room on a thread's stack for deep statements, so that none of them needs another stack: one
+/// would be mapped, and unmapped on every core, each time that a statement goes on after it waited.
 const STACK: usize = 96 << 20;
 
-/// Where the private parts of statements run: it is given each engine that opens a vault for questions, and hands back the one that asks
-/// them, or a sentence. It is called within the runtime.
+/// Where the private parts of statements run: it is given each engine that opens a vault for
+/// questions, and hands back the one that asks them, or a sentence. It is called within the
+/// runtime.
 pub type Placing<'a> = &'a (dyn Fn(Engine) -> Result<Engine, String> + Sync);
 
 /// Runs the task that the arguments describe.
@@ -102,7 +104,8 @@ pub fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
     };
     match result {
         Ok(status) => ExitCode::from(status),
-        // The reader of the output has gone, and the output cost nothing, so no message is necessary.
+        // The reader of the output has gone, and the output cost nothing, so no message is
+        // necessary.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             // If this message cannot be written either, the exit status still reports the failure.
@@ -112,7 +115,8 @@ pub fn run(arguments: Arguments, placed: Placing<'_>) -> ExitCode {
     }
 }
 
-/// Does work on a thread with a deep stack, as the runtime's own threads have; an error if it panics.
+/// Does work on a thread with a deep stack, as the runtime's own threads have; an error if it
+/// panics.
 fn on_deep_stack<T: Send>(
     work: impl FnOnce() -> Result<T, Failure> + Send,
 ) -> thread::Result<Result<T, Failure>> {

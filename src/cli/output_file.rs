@@ -1,8 +1,10 @@
-//! Files that take the results of the shell: those of all statements that follow `\o FILE`, or of one before `\g FILE`.
+//! Files that take the results of the shell: those of all statements that follow `\o FILE`, or of
+//! one before `\g FILE`.
 //!
-//! In: a name, and the outcomes of statements. Out: a new file, by the rules of `COPY … TO`: the library creates it, before
-//! anything is charged. The ending of its name is the format: `.csv`, `.tsv`, `.json`, `.md`, `.parquet`; any other name takes the
-//! format of answers. Receipts and remarks stay on standard error.
+//! In: a name, and the outcomes of statements. Out: a new file, by the rules of `COPY … TO`: the
+//! library creates it, before anything is charged. The ending of its name is the format: `.csv`,
+//! `.tsv`, `.json`, `.md`, `.parquet`; any other name takes the format of answers. Receipts and
+//! remarks stay on standard error.
 //!
 //! ```text
 //! \o answers.csv     →  each answer as CSV, one after another          \g wards.parquet  →  the answer as Parquet
@@ -43,8 +45,8 @@ impl OutputFile {
     /// Creates the file that an argument of `\o` or `\g` names, with or without quotes.
     ///
     /// # Errors
-    /// Those of [`Session::create_file`], and [`Failure::Usage`] for what is not the name of a file, or of one that cannot take
-    /// several answers.
+    /// Those of [`Session::create_file`], and [`Failure::Usage`] for what is not the name of a
+    /// file, or of one that cannot take several answers.
     pub(super) fn create(session: &Session, written: &str, takes: Takes) -> Result<Self, Failure> {
         let name = name(written)?;
         let form = form(&name);
@@ -86,11 +88,12 @@ impl OutputFile {
         self.form == Form::Parquet
     }
 
-    /// Writes the result of a statement, if it has one, and returns the file if it takes further results.
+    /// Writes the result of a statement, if it has one, and returns the file if it takes further
+    /// results.
     ///
     /// # Errors
-    /// [`Failure::Engine`] where the file cannot be written, [`Failure::Usage`] for a result that its format does not know; an
-    /// answer should then be shown elsewhere.
+    /// [`Failure::Engine`] where the file cannot be written, [`Failure::Usage`] for a result that
+    /// its format does not know; an answer should then be shown elsewhere.
     pub(super) fn write(
         mut self,
         printer: Printer,

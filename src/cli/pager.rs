@@ -1,7 +1,8 @@
 //! Pages through what is longer than the terminal, with a program such as `less`.
 //!
-//! In: a command and a text. Out: the text on the terminal, page by page. A pager can run other programs and read files, so
-//! the shell of an analyst has one only if whoever starts it names it; see `config`.
+//! In: a command and a text. Out: the text on the terminal, page by page. A pager can run other
+//! programs and read files, so the shell of an analyst has one only if whoever starts it names it;
+//! see `config`.
 //!
 //! ```text
 //! pager = less -S  →  sh -c "less -S" < the answer
@@ -37,7 +38,8 @@ pub(super) fn fits(text: &str, screen: Screen) -> bool {
 pub(super) fn page(program: &str, text: &str) -> bool {
     let mut command = Command::new("sh");
     command.args(["-c", program]).stdin(Stdio::piped());
-    // Long lines are moved sideways, the text stays on the terminal, and no other program or file is opened.
+    // Long lines are moved sideways, the text stays on the terminal, and no other program or file
+    // is opened.
     if std::env::var_os("LESS").is_none() {
         command.env("LESS", "FRSX");
     }

@@ -1,7 +1,8 @@
 //! Completes the names of files behind `\i`, `\o`, `\g` and `LOCATION '`.
 //!
-//! In: the text before the cursor. Out: the paths that begin so, as these commands take them: all that follows in the line, without
-//! quotes. Names that begin with a dot are offered where a dot was typed, and names that would steer the terminal are not.
+//! In: the text before the cursor. Out: the paths that begin so, as these commands take them: all
+//! that follows in the line, without quotes. Names that begin with a dot are offered where a dot
+//! was typed, and names that would steer the terminal are not.
 //!
 //! ```text
 //! \i decl⇥ → declare.sql      \o out/⇥ → out/a.csv, out/b.csv      SELECT … \g an⇥ → answers/
@@ -15,8 +16,8 @@ use hushql_engine::visible;
 use super::commands::{self, Complements};
 use super::lex::{self, TokenKind};
 
-/// The paths that complete the end of a line, and where the path begins; `None` where no file is meant. `before` holds the
-/// earlier lines of the statement.
+/// The paths that complete the end of a line, and where the path begins; `None` where no file is
+/// meant. `before` holds the earlier lines of the statement.
 pub(super) fn complete(before: &str, typed: &str) -> Option<(usize, Vec<String>)> {
     let path = path_in(before, typed)?;
     let start = typed.len().checked_sub(path.len())?;

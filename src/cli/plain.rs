@@ -1,7 +1,8 @@
 //! Signs of ASCII for terminals whose locale has no others.
 //!
-//! In: text for people. Out: the same text, in which the signs that the program itself writes (borders, ±, ε) are ASCII. Other
-//! characters, such as those of names and cells, stay as they are. Files and pipes always get UTF-8.
+//! In: text for people. Out: the same text, in which the signs that the program itself writes
+//! (borders, ±, ε) are ASCII. Other characters, such as those of names and cells, stay as they are.
+//! Files and pipes always get UTF-8.
 //!
 //! ```text
 //! │ n ┆ ± 95 % │  →  | n | +/- 95 % |          cost ε = 1 · left adult ε = 9  →  cost eps = 1 - left adult eps = 9

@@ -1,8 +1,9 @@
 //! All output of the program goes through this module.
 //!
-//! In: outputs and failures of statements, and remarks. Out: results on standard output, flushed at once; receipts,
-//! remarks and (except with JSON) failures on standard error. Failing to write a result is an error; failing to write
-//! a remark is not. Characters that control a terminal are escaped, see [`visible`].
+//! In: outputs and failures of statements, and remarks. Out: results on standard output, flushed at
+//! once; receipts, remarks and (except with JSON) failures on standard error. Failing to write a
+//! result is an error; failing to write a remark is not. Characters that control a terminal are
+//! escaped, see [`visible`].
 //!
 //! ```text
 //! stdout │ the answer as table, CSV or JSON        stderr │ cost ε = 1 · left adult ε = 9
@@ -22,8 +23,8 @@ use super::table::TableFrame;
 use super::view::View;
 use super::{json, pager, plain, table};
 
-/// Suppresses the output of panics: a panic message may quote a cell, and the number of messages may depend on the rows.
-/// The session returns the same error as for every failure.
+/// Suppresses the output of panics: a panic message may quote a cell, and the number of messages
+/// may depend on the rows. The session returns the same error as for every failure.
 pub(super) fn silence_panics() {
     std::panic::set_hook(Box::new(|_| ()));
 }
@@ -161,7 +162,8 @@ impl Printer {
         Self { format, screen: None, pager: None, ascii: Ascii::default(), ..self }
     }
 
-    /// The result of a statement as text, as standard output has it where that is no terminal; `None` if it has none.
+    /// The result of a statement as text, as standard output has it where that is no terminal;
+    /// `None` if it has none.
     pub(super) fn text(self, output: &Output) -> Result<Option<String>, Failure> {
         Ok(self.rendered(output)?.map(|rendered| match rendered {
             Rendered::Page(text) => format!("{}\n", visible::lines(&text)),
@@ -214,8 +216,8 @@ impl Printer {
         }
     }
 
-    /// Prints what belongs to a result and is none itself, except in JSON, which has all of it: remarks and the receipt of an
-    /// answer, the sentence of a declaration.
+    /// Prints what belongs to a result and is none itself, except in JSON, which has all of it:
+    /// remarks and the receipt of an answer, the sentence of a declaration.
     pub(super) fn remarks(self, output: &Output) {
         match output {
             _ if self.format == Format::Json => {}
@@ -225,7 +227,8 @@ impl Printer {
         }
     }
 
-    /// Writes an answer or something derived from it. If a charged answer cannot be written, this is always an error.
+    /// Writes an answer or something derived from it. If a charged answer cannot be written, this
+    /// is always an error.
     pub(super) fn paid<T>(
         self,
         answer: &Answer,
@@ -237,7 +240,8 @@ impl Printer {
         })
     }
 
-    /// Prints remarks about hidden groups, and the receipt: the cost of an answer and the remainder of its budgets.
+    /// Prints remarks about hidden groups, and the receipt: the cost of an answer and the remainder
+    /// of its budgets.
     pub(super) fn receipt(self, answer: &Answer) {
         answer.notes().iter().for_each(|note| self.note(&visible::line(note)));
         if let Some(receipt) = answer.receipt() {
@@ -245,7 +249,8 @@ impl Printer {
         }
     }
 
-    /// Prints the effect of a declaration: a remark, or with JSON a result, for programs that count lines.
+    /// Prints the effect of a declaration: a remark, or with JSON a result, for programs that count
+    /// lines.
     pub(super) fn done(self, sentence: &str) -> Result<(), Failure> {
         match self.format {
             Format::Table | Format::Expanded | Format::Markdown | Format::Csv | Format::Tsv => {
@@ -270,8 +275,8 @@ impl Printer {
         self.failure(failure)
     }
 
-    /// Prints the failure of a statement in a text; and the line at which it begins, if it is one of several. A terminal
-    /// shows the place in the text.
+    /// Prints the failure of a statement in a text; and the line at which it begins, if it is one
+    /// of several. A terminal shows the place in the text.
     pub(super) fn failure_in(
         self,
         text: &str,
@@ -307,7 +312,8 @@ impl Printer {
         Ok(0)
     }
 
-    /// Prints a result for people: on standard output, or through the pager if it is longer than the terminal.
+    /// Prints a result for people: on standard output, or through the pager if it is longer than
+    /// the terminal.
     pub(super) fn show(self, text: &str) -> Result<(), Failure> {
         let text = visible::lines(text);
         let text = self.plain(&text);
@@ -322,7 +328,8 @@ impl Printer {
     pub(super) fn frame(self) -> TableFrame {
         TableFrame {
             width: self.screen.map(|screen| screen.width),
-            // Elsewhere than on a terminal, nothing is left out; neither is it where it can be paged.
+            // Elsewhere than on a terminal, nothing is left out; neither is it where it can be
+            // paged.
             most: self.rows.filter(|_| self.screen.is_some() && self.pager.is_none()),
             ascii: self.ascii.results,
         }
@@ -338,7 +345,8 @@ impl Printer {
         out(&format!("{}\n", visible::lines(text)))
     }
 
-    /// Prints a script: as it is, because other names would be other tables, but on a terminal, where it is read by people.
+    /// Prints a script: as it is, because other names would be other tables, but on a terminal,
+    /// where it is read by people.
     pub(super) fn script(self, text: &str) -> Result<(), Failure> {
         match io::stdout().is_terminal() {
             true => out(&visible::lines(text)),
@@ -369,7 +377,8 @@ fn out(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The line of a text and a caret below the column, both from 1; of a long line, the part around it.
+/// The line of a text and a caret below the column, both from 1; of a long line, the part around
+/// it.
 fn pointed(text: &str, (line, column): (u64, u64), width: usize) -> Option<String> {
     const MARGIN: usize = 2;
     let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;

@@ -1,6 +1,7 @@
 //! What the shell shows in front of a line: the prompt, and that of a statement that goes on.
 //!
-//! In: what the budgets have left, and the lines typed so far. Out: text that ends with `> `. What is left is rounded down.
+//! In: what the budgets have left, and the lines typed so far. Out: text that ends with `> `. What
+//! is left is rounded down.
 //!
 //! ```text
 //! hushql ε 9.0> SELECT COUNT(*)          hushql ε 9.0> SELECT 'a

@@ -1,11 +1,11 @@
 //! The shell: reads statements and backslash commands from a terminal until the user leaves.
 //!
-//! In: a session. Out: the printed results. The shell asks before a query that costs more than the smallest PER QUERY
-//! default, shows the smallest remainder of a budget in its prompt, and survives every failure except the loss of its
-//! terminal.
+//! In: a session. Out: the printed results. The shell asks before a query that costs more than the
+//! smallest PER QUERY default, shows the smallest remainder of a budget in its prompt, and survives
+//! every failure except the loss of its terminal.
 //!
-//! A statement may have several lines; after the first one, the prompt shows what is open. A line that was pasted while the
-//! shell asked about a cost is kept for after the answer.
+//! A statement may have several lines; after the first one, the prompt shows what is open. A line
+//! that was pasted while the shell asked about a cost is kept for after the answer.
 //!
 //! ```text
 //! hushql ε 9.0> SELECT ARGMAX EXPONENTIAL(eps=1) status
@@ -63,7 +63,8 @@ pub(super) struct Start {
 /// Runs the shell until the user leaves; the exit status is then 0.
 pub(super) async fn run(session: Session, printer: Printer, start: Start) -> Result<u8, Failure> {
     let demo = start.demo;
-    // From here on, Ctrl-C between two prompts must not end the process: this takes over its signal.
+    // From here on, Ctrl-C between two prompts must not end the process: this takes over its
+    // signal.
     let _ = tokio::signal::ctrl_c().now_or_never();
     terminate::restores_the_terminal();
     let mut shell = Shell::new(session, printer, start)?;
@@ -121,7 +122,8 @@ impl Shell {
     fn new(session: Session, mut printer: Printer, start: Start) -> Result<Self, Failure> {
         let Start { demo, has_format, history, settings } = start;
         let reads_files = demo || session.is_owner();
-        // A pager can read files, too: an analyst has one only if whoever set up the account names it.
+        // A pager can read files, too: an analyst has one only if whoever set up the account names
+        // it.
         let pager = match &settings.pager {
             Some(program) => Some(program.clone()),
             None => reads_files.then(pager::from_environment),
@@ -246,7 +248,8 @@ impl Shell {
         Some(Input { text: format!("{text};"), into })
     }
 
-    /// The next line: one that was pasted while the shell asked something, or one that is typed now.
+    /// The next line: one that was pasted while the shell asked something, or one that is typed
+    /// now.
     fn line(&mut self, prompt: &str, before: &str) -> Result<String, ReadlineError> {
         if let Some(line) = self.pasted.pop_front() {
             return Ok(line);
@@ -330,7 +333,8 @@ impl Shell {
                 }
                 Ok(())
             }
-            // An analyst behind a service account has this shell but no files: a syntax error in a file reveals its content.
+            // An analyst behind a service account has this shell but no files: a syntax error in a
+            // file reveals its content.
             Action::Include if !self.reads_files => {
                 self.printer
                     .warn("only the owner can use \\i; start hushql with -f FILE to run the statements in a file");
@@ -425,7 +429,8 @@ impl Shell {
         Ok(output)
     }
 
-    /// Asks until the answer is one: what else comes was pasted behind the query, and waits for its turn.
+    /// Asks until the answer is one: what else comes was pasted behind the query, and waits for its
+    /// turn.
     fn consents(&mut self, question: &str) -> Result<bool, Failure> {
         let question = self.printer.plain(question).into_owned();
         loop {
@@ -500,7 +505,8 @@ fn in_lines(names: &[String], width: usize) -> Vec<String> {
 /// A budget, and each of its slices below it; of an analyst, the own slice alone.
 fn budget_rows(state: &BudgetState) -> Vec<Vec<String>> {
     let row = |name: String, [limit, spent, left]: [Spend; 3]| {
-        // As people write them: what is spent is never shown lower than it is, and what is left never higher.
+        // As people write them: what is spent is never shown lower than it is, and what is left
+        // never higher.
         let amounts = [limit, spent.neat_up(), left.neat_down()];
         let losses =
             amounts.map(|spend| format!("{} {}", spend.notion.symbol(), spend.loss_text()));
@@ -533,8 +539,8 @@ pub(super) fn terminal() -> Option<Screen> {
 mod tests {
     use super::*;
 
-    /// An analyst with only the shell of a service account could once read any file with it: a syntax error quotes what it
-    /// found.
+    /// An analyst with only the shell of a service account could once read any file with it: a
+    /// syntax error quotes what it found.
     #[tokio::test]
     async fn an_analysts_shell_reads_no_files() {
         let session = hushql::Engine::demo().unwrap().analyst("lab").unwrap();

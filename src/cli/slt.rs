@@ -1,12 +1,13 @@
 //! Runs sqllogictest suites.
 //!
-//! In: files of records, and where they run. Out: each failed record on standard error, and a last line
-//! `N passed, N failed`. Without a vault, each file has its own built-in tables in memory, with those that `--public`
-//! adds. With a vault, statements query and charge it like any others, so that no number of runs reveals more than its
-//! budget allows. `connection NAME` chooses the analyst, `slt` if absent; `connection owner` needs `--owner`.
+//! In: files of records, and where they run. Out: each failed record on standard error, and a last
+//! line `N passed, N failed`. Without a vault, each file has its own built-in tables in memory,
+//! with those that `--public` adds. With a vault, statements query and charge it like any others,
+//! so that no number of runs reveals more than its budget allows. `connection NAME` chooses the
+//! analyst, `slt` if absent; `connection owner` needs `--owner`.
 //!
-//! The author of a suite need not be the user who runs it. A suite therefore cannot start a program, or read another
-//! file or the environment.
+//! The author of a suite need not be the user who runs it. A suite therefore cannot start a
+//! program, or read another file or the environment.
 //!
 //! ```text
 //! statement error HQ001
@@ -208,8 +209,8 @@ async fn suite(file: &Path, sessions: Sessions, printer: Printer) -> RecordTally
     tally
 }
 
-/// Why a record is not run: it would start a program, or read data that its author may not see. The runner itself would
-/// start a command that ends with `&`.
+/// Why a record is not run: it would start a program, or read data that its author may not see. The
+/// runner itself would start a command that ends with `&`.
 fn reaches_out(record: &Record<DefaultColumnType>) -> Option<&'static str> {
     match record {
         Record::System { .. } => Some("suites cannot run system commands"),

@@ -1,7 +1,8 @@
 //! Answers as tables for people and as CSV for programs.
 //!
-//! In: a [`View`]. Out: text without a final line break (tables), or with a line break after each row (CSV). Tables show
-//! the accuracy of each released number to its right; CSV contains only the answer.
+//! In: a [`View`]. Out: text without a final line break (tables), or with a line break after each
+//! row (CSV). Tables show the accuracy of each released number to its right; CSV contains only the
+//! answer.
 //!
 //! ```text
 //! ┌──────────┬──────┬────────┐
@@ -23,7 +24,8 @@ use hushql_engine::visible;
 use super::plain;
 use super::view::{AnswerColumn, Cell, ColumnFormat, View, percent};
 
-/// The longest value in one line; longer values, such as domains of many words, continue in a second one.
+/// The longest value in one line; longer values, such as domains of many words, continue in a
+/// second one.
 const WIDEST: u16 = 72;
 /// The spaces around a cell.
 const PADDING: u16 = 2;
@@ -231,8 +233,8 @@ fn with_neat_amounts(text: &str, neat: fn(Spend) -> Spend) -> String {
     shown + rest
 }
 
-/// A bordered table; a column is a title and whether it is aligned to the right. Words are broken only where the terminal is not wide
-/// enough for them.
+/// A bordered table; a column is a title and whether it is aligned to the right. Words are broken
+/// only where the terminal is not wide enough for them.
 pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], frame: TableFrame) -> String {
     let word = whole_words(header, rows, frame.width);
     let roomy = drawn(header, rows, frame, word);
@@ -240,7 +242,8 @@ pub(super) fn grid(header: &[(String, bool)], rows: &[Vec<String>], frame: Table
     if word == 0 || frame.width.is_none_or(fits) { roomy } else { drawn(header, rows, frame, 0) }
 }
 
-/// The longest of [`WORDS`] for which a table fits into the terminal without breaking words up to this length; 0 for none.
+/// The longest of [`WORDS`] for which a table fits into the terminal without breaking words up to
+/// this length; 0 for none.
 fn whole_words(header: &[(String, bool)], rows: &[Vec<String>], width: Option<u16>) -> usize {
     let Some(width) = width.map(usize::from) else { return WORDS[0] };
     let fits = |word: &&usize| {
@@ -254,16 +257,19 @@ fn whole_words(header: &[(String, bool)], rows: &[Vec<String>], width: Option<u1
     WORDS.iter().find(fits).copied().unwrap_or(0)
 }
 
-/// The least width of a column that breaks no number, no short word of its title, and no word of its cells up to this length.
+/// The least width of a column that breaks no number, no short word of its title, and no word of
+/// its cells up to this length.
 fn least<'a>(title: &str, cells: impl Iterator<Item = &'a str>, right: bool, word: usize) -> usize {
-    // A number is never broken: half of one is another number. Neither is a word of a title, unless it is long.
+    // A number is never broken: half of one is another number. Neither is a word of a title, unless
+    // it is long.
     let words = title.split_whitespace().map(|word| word.chars().count());
     let words = words.filter(|length| *length <= TITLE);
     let whole = cells.map(|cell| if right { cell.chars().count() } else { longest(cell, word) });
     whole.chain(words).max().unwrap_or(0)
 }
 
-/// A table that breaks no numbers, no short words of titles, and no words of cells up to this length.
+/// A table that breaks no numbers, no short words of titles, and no words of cells up to this
+/// length.
 fn drawn(
     header: &[(String, bool)],
     rows: &[Vec<String>],
@@ -300,7 +306,8 @@ fn drawn(
     if frame.ascii { plain::ascii(&text).into_owned() } else { text }
 }
 
-/// The length of the longest number, date or the like in a text, or of its longest word up to a length.
+/// The length of the longest number, date or the like in a text, or of its longest word up to a
+/// length.
 fn longest(text: &str, short: usize) -> usize {
     let is_number = |word: &&str| {
         word.contains(|c: char| c.is_ascii_digit())
@@ -312,10 +319,11 @@ fn longest(text: &str, short: usize) -> usize {
     whole.map(|word| word.chars().count()).max().unwrap_or(0)
 }
 
-/// An answer as CSV (RFC 4180, line feeds): a header and the rows; NULL is empty, empty text is `""`.
+/// An answer as CSV (RFC 4180, line feeds): a header and the rows; NULL is empty, empty text is
+/// `""`.
 ///
-/// With `safe`, names and texts that a spreadsheet would run have an apostrophe before them; numbers do not change. With
-/// `errors`, a column with a ± has a column `…_error` behind it.
+/// With `safe`, names and texts that a spreadsheet would run have an apostrophe before them;
+/// numbers do not change. With `errors`, a column with a ± has a column `…_error` behind it.
 pub(super) fn csv(view: &View, safe: bool, errors: bool) -> String {
     separated(view, ",", safe, errors)
 }
@@ -497,7 +505,8 @@ mod tests {
         }
     }
 
-    /// A word that was broken over two lines read as two words, where another column had room to spare.
+    /// A word that was broken over two lines read as two words, where another column had room to
+    /// spare.
     #[test]
     fn no_word_is_broken_where_there_is_room() {
         let header = ["about", "finding", "remedy"].map(|title| (title.to_owned(), false));

@@ -1,7 +1,7 @@
 //! An answer as cells of text, from which every output format starts.
 //!
-//! In: an [`Answer`]. Out: columns with their accuracies, and rows of [`Cell`]s. This module neither rounds nor cuts
-//! values; only accuracies are rounded to three significant digits.
+//! In: an [`Answer`]. Out: columns with their accuracies, and rows of [`Cell`]s. This module
+//! neither rounds nor cuts values; only accuracies are rounded to three significant digits.
 //!
 //! ```text
 //! Answer { batches, accuracy } ─▶ View { columns: [status, n ± 3], rows: [[Divorced, 4440], …] }

@@ -1,8 +1,9 @@
 //! The audit log: who logged in or asked when, and what came of it, one JSON object in a line.
 //!
-//! In: the hash of a statement, never its text, and its outcome; log-ins, right or wrong. Out: a line that holds the hash of the line
-//! before it: a line that is changed, or taken out of the middle, shows. The chain has no key: whoever may write the file can cut
-//! off its end, or write all of it anew. A statement that may hold a password has no hash. Nothing depends on rows.
+//! In: the hash of a statement, never its text, and its outcome; log-ins, right or wrong. Out: a
+//! line that holds the hash of the line before it: a line that is changed, or taken out of the
+//! middle, shows. The chain has no key: whoever may write the file can cut off its end, or write
+//! all of it anew. A statement that may hold a password has no hash. Nothing depends on rows.
 //!
 //! ```text
 //! {"at":1790000000,"event":"log-in","role":"lab","from":"10.0.0.7","code":"00000","before":""}
@@ -73,7 +74,8 @@ impl Audit {
                 line.clear();
             }
             if !is_whole {
-                // What a full disk or a lost machine left: it ends here, and the next line holds its hash.
+                // What a full disk or a lost machine left: it ends here, and the next line holds
+                // its hash.
                 file.write_all(b"\n")?;
             }
         }
@@ -102,7 +104,8 @@ impl Audit {
         }))
     }
 
-    /// Writes down a log-in, or that one failed. What cannot be the name of a role is left out: it may be anything.
+    /// Writes down a log-in, or that one failed. What cannot be the name of a role is left out: it
+    /// may be anything.
     ///
     /// # Errors
     /// Those of the file.

@@ -1,4 +1,5 @@
-//! A connection of somebody who is logged in: whose session it is, its settings, and what waits to be sent.
+//! A connection of somebody who is logged in: whose session it is, its settings, and what waits to
+//! be sent.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -66,7 +67,8 @@ pub(super) enum PortalSource {
     Text(String),
 }
 
-/// A portal: a statement with its parameters. It runs once; what it answered is kept and paged through.
+/// A portal: a statement with its parameters. It runs once; what it answered is kept and paged
+/// through.
 #[derive(Debug)]
 pub(super) struct Portal {
     pub(super) sql: String,
@@ -138,7 +140,8 @@ impl Desk {
         }
     }
 
-    /// Whether whoever is connected may still ask: roles are dropped, expire and get other passwords while they are logged in.
+    /// Whether whoever is connected may still ask: roles are dropped, expire and get other
+    /// passwords while they are logged in.
     ///
     /// # Errors
     /// Why the connection ends.
@@ -194,8 +197,8 @@ impl Desk {
 
     /// Waits for work, until the client cancels it. What was charged until then stays charged.
     ///
-    /// Work that computes hears of it at its next pause, or when its time is over. The client does not wait for that, and its next statement
-    /// does: a connection runs one at a time.
+    /// Work that computes hears of it at its next pause, or when its time is over. The client does
+    /// not wait for that, and its next statement does: a connection runs one at a time.
     pub(super) fn wait<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -203,7 +206,8 @@ impl Desk {
         self.wait_for(work, false)
     }
 
-    /// The same; `soon` for work that either is there at once, such as an answer that is shown again, or soon waits for another thread.
+    /// The same; `soon` for work that either is there at once, such as an answer that is shown
+    /// again, or soon waits for another thread.
     fn wait_for<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -260,8 +264,8 @@ impl Desk {
         self.going_on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`Desk::wait`], for work that may charge: a failure of the program has the code and the sentence of any other after a charge, so
-    /// that the two cannot be told apart.
+    /// As [`Desk::wait`], for work that may charge: a failure of the program has the code and the
+    /// sentence of any other after a charge, so that the two cannot be told apart.
     pub(super) fn charged<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,

@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its last.
 //!
-//! In: a socket. Out: nothing, once it has ended. Until somebody has logged in, there is a time limit, messages are short, and the
-//! only thing that is read of the vault is its table of roles.
+//! In: a socket. Out: nothing, once it has ended. Until somebody has logged in, there is a time
+//! limit, messages are short, and the only thing that is read of the vault is its table of roles.
 //!
 //! ```text
 //! TLS? ─▶ who? ─▶ SCRAM ─▶ parameters ─▶ message, answer, message, answer, … ─▶ end
@@ -244,7 +244,8 @@ fn log_in(
         count(&house.counts.failed_log_ins);
         ConnectionEnd::Fatal(said("28P01", error.to_string()))
     };
-    // What is wrong with such a message follows from the message alone. No password was tried, and nothing of it is written down.
+    // What is wrong with such a message follows from the message alone. No password was tried, and
+    // nothing of it is written down.
     let answer = log_in.first(&mechanism, &first).map_err(refused)?;
     reply.log_in_goes_on(&answer);
     send(channel, reply)?;
@@ -378,7 +379,8 @@ fn talk(desk: &mut Desk, channel: &mut BufReader<Channel>) -> Result<(), Connect
             desk.record(&sql, &said.code, None);
             desk.error(&said);
             skips = true;
-            // The rest is passed over, a Flush with it: whoever waits for this before a Sync would wait for ever.
+            // The rest is passed over, a Flush with it: whoever waits for this before a Sync would
+            // wait for ever.
             send(channel, &mut desk.reply)?;
         }
         // What a client does not ask for yet leaves all the same, before it fills the memory.

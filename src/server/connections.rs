@@ -1,7 +1,7 @@
 //! What all connections of a server share: the engine, the limits, and who is connected.
 //!
-//! In: connections that come and go. Out: whether one more is allowed, which one is to be cancelled, and when somebody's log-in is
-//! judged. Nothing here depends on rows.
+//! In: connections that come and go. Out: whether one more is allowed, which one is to be
+//! cancelled, and when somebody's log-in is judged. Nothing here depends on rows.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -37,7 +37,8 @@ const GOING_OF_A_NETWORK: usize = 20;
 const GOING: usize = 100;
 
 impl Limits {
-    /// The file descriptors that so many connections take at most, two each, and those of the vault, its files and their queries.
+    /// The file descriptors that so many connections take at most, two each, and those of the
+    /// vault, its files and their queries.
     pub(super) fn descriptors(self) -> u64 {
         let connections = self.connections.saturating_add(STRANGERS + GOING + WAITING);
         let of_queries = self.connections.saturating_mul(4).saturating_add(64);
@@ -165,8 +166,8 @@ impl House {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a connection. Strangers take no places of roles; where there are too many of them, the oldest of their network goes.
-    /// `None` while too many of those have not gone yet.
+    /// A place for a connection. Strangers take no places of roles; where there are too many of
+    /// them, the oldest of their network goes. `None` while too many of those have not gone yet.
     pub(super) fn seat(self: &Arc<Self>, socket: &Socket) -> Option<Seat> {
         let numbers = QueryRng::nonce().ok()?;
         let [a, b, c, d, e, f, g, h, ..] = numbers;
@@ -205,7 +206,8 @@ impl House {
         Some(Seat { house: Arc::clone(self), process, secret, cancel })
     }
 
-    /// Says who has logged in; `false` if the role, or all of them together, have as many connections as they may have.
+    /// Says who has logged in; `false` if the role, or all of them together, have as many
+    /// connections as they may have.
     pub(super) fn seated(&self, seat: &Seat, role: &str) -> bool {
         let mut guests = self.guests();
         let same = guests.values().filter(|guest| guest.role.as_deref() == Some(role)).count();
@@ -291,7 +293,8 @@ mod tests {
         (Socket::Tcp(listener.accept().unwrap().0), client.into())
     }
 
-    /// One network fills its own places and no others, whether its connections say nothing, have made room, or wait.
+    /// One network fills its own places and no others, whether its connections say nothing, have
+    /// made room, or wait.
     #[tokio::test]
     async fn strangers_of_one_network_keep_nobody_else_out() {
         let house = house();

@@ -28,7 +28,8 @@ pub(super) fn write(table: &EncodedTable, how: Copied, reply: &mut Reply) -> Res
     Ok(())
 }
 
-/// What binary rows begin with: a signature, no flags, and nothing more of a header; and what they end with.
+/// What binary rows begin with: a signature, no flags, and nothing more of a header; and what they
+/// end with.
 const BEGIN: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const END: [u8; 2] = [0xff, 0xff];
 
@@ -39,7 +40,8 @@ fn binary(table: &EncodedTable, reply: &mut Reply) -> Result<(), Unencoded> {
     let columns = table.schema.fields().len();
     let rows = encode::rows(table, &vec![1; columns])?;
     reply.copy_begins(columns, true);
-    // What begins comes with the first row, or with the end where there is none: clients look for both in one message.
+    // What begins comes with the first row, or with the end where there is none: clients look for
+    // both in one message.
     let mut message = BEGIN.to_vec();
     for row in 0..rows.rows() {
         message.extend_from_slice(rows.page(row, row + 1).get(HEAD..).ok_or(Unencoded)?);

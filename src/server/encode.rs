@@ -1,7 +1,7 @@
 //! Answers in the formats of PostgreSQL.
 //!
-//! In: columns of Arrow. Out: for each row a message with its cells, as text or as binary, where both mean the same value. A type that
-//! PostgreSQL does not have comes as text.
+//! In: columns of Arrow. Out: for each row a message with its cells, as text or as binary, where
+//! both mean the same value. A type that PostgreSQL does not have comes as text.
 //!
 //! ```text
 //! Int64 [1, NULL]   →   bigint: text "1", NULL; binary 00 00 00 00 00 00 00 01, NULL
@@ -23,7 +23,8 @@ use super::numeric;
 use super::reply::{Reply, ReplyColumn};
 use super::timestamp;
 
-/// Why an answer cannot be encoded. It is a bug; whoever asked learns what they learn of every failure after a charge.
+/// Why an answer cannot be encoded. It is a bug; whoever asked learns what they learn of every
+/// failure after a charge.
 #[derive(Debug)]
 pub(super) struct Unencoded;
 
@@ -95,8 +96,9 @@ pub(super) struct EncodedTable {
 }
 
 impl EncodedTable {
-    /// The rows of an answer; if more columns are asked for, with a column of errors behind each column of numbers, and at the end, in each
-    /// row the same, what the answer cost and what is left.
+    /// The rows of an answer; if more columns are asked for, with a column of errors behind each
+    /// column of numbers, and at the end, in each row the same, what the answer cost and what is
+    /// left.
     pub(super) fn of(answer: &Answer, with_more: bool) -> Result<Self, Unencoded> {
         let schema = shown(&answer.schema(), with_more);
         if !with_more {

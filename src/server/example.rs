@@ -1,7 +1,8 @@
 //! Values for the parameters of a statement that is described before it has any.
 //!
-//! In: the types of parameters, and a refusal of a condition that no row can pass with the values that were tried. Out: other values, which
-//! the refusal names. The columns of an answer do not depend on values, but a value that no row has is refused at once.
+//! In: the types of parameters, and a refusal of a condition that no row can pass with the values
+//! that were tried. Out: other values, which the refusal names. The columns of an answer do not
+//! depend on values, but a value that no row has is refused at once.
 //!
 //! ```text
 //! city = $1     'example 1' → refused: city is one of 'Oslo', 'Rome'     → 'Oslo'
@@ -11,7 +12,8 @@ use hushql::{Reason, Refusal, Value};
 
 use super::encode::kinds;
 
-/// Some value of each type, each another one. What is a fraction of a quantile lies between 0 and 1.
+/// Some value of each type, each another one. What is a fraction of a quantile lies between 0
+/// and 1.
 pub(super) fn examples(types: &[u32], fractions: &[bool]) -> Vec<Value> {
     let of = |(at, kind): (usize, &u32)| {
         let number = i64::try_from(at).unwrap_or(0).saturating_add(1);
@@ -29,7 +31,8 @@ pub(super) fn examples(types: &[u32], fractions: &[bool]) -> Vec<Value> {
     types.iter().enumerate().map(of).collect()
 }
 
-/// Another value for one of the parameters, whose value stands in a condition that no row can pass; `None` if the refusal names none.
+/// Another value for one of the parameters, whose value stands in a condition that no row can pass;
+/// `None` if the refusal names none.
 pub(super) fn nearer(refusal: &Refusal, values: &[Value]) -> Option<(usize, Value)> {
     if refusal.reason() != Reason::BadValue {
         return None;

@@ -1,8 +1,10 @@
-//! The extended protocol: statements that are prepared, get parameters, and are described before they run.
+//! The extended protocol: statements that are prepared, get parameters, and are described before
+//! they run.
 //!
-//! In: Parse, Bind, Describe, Execute, Close and Sync. Out: what they answer. Describe charges nothing and draws nothing: a query is
-//! planned as it would be for its charge, and rows that cost nothing are simply there. A portal runs once; Execute with a limit pages
-//! through what it answered. Another Bind is another portal, which is charged when it runs.
+//! In: Parse, Bind, Describe, Execute, Close and Sync. Out: what they answer. Describe charges
+//! nothing and draws nothing: a query is planned as it would be for its charge, and rows that cost
+//! nothing are simply there. A portal runs once; Execute with a limit pages through what it
+//! answered. Another Bind is another portal, which is charged when it runs.
 //!
 //! ```text
 //! Parse  SELECT LAPLACE(eps=1) COUNT(*) FROM t WHERE age > $1
@@ -265,7 +267,8 @@ fn text(desk: &mut Desk, name: &str, sql: &str) -> Result<(), Failed> {
             if let Some(answer) = &answer {
                 answer.remarks().for_each(|remark| desk.notice(remark));
             }
-            // A sentence about what was stored is a notice; an answer that could not be stored is paid for, and has to be shown.
+            // A sentence about what was stored is a notice; an answer that could not be stored is
+            // paid for, and has to be shown.
             let is_summary = ["release_table", "file"]
                 .contains(&table.schema.fields().first().map_or("", |first| first.name()));
             if !is_summary {

@@ -1,7 +1,7 @@
 //! What a client is told of an error: SQLSTATE, sentence, hint and place.
 //!
-//! In: an error of the engine. Out: fields of the protocol. Everything that failed after a charge has one code and one sentence,
-//! whatever failed.
+//! In: an error of the engine. Out: fields of the protocol. Everything that failed after a charge
+//! has one code and one sentence, whatever failed.
 //!
 //! | code | of |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! The messages of a client, as the protocol of PostgreSQL (version 3) frames them.
 //!
-//! In: a stream of bytes from somebody who may be hostile. Out: one message after the other, each read within its own length, or an
-//! error of the protocol. Nothing is allocated for a length before it is looked at, and nothing is converted: a text that is not
-//! UTF-8 is an error.
+//! In: a stream of bytes from somebody who may be hostile. Out: one message after the other, each
+//! read within its own length, or an error of the protocol. Nothing is allocated for a length
+//! before it is looked at, and nothing is converted: a text that is not UTF-8 is an error.
 //!
 //! ```text
 //! 'Q' 00 00 00 0D  SELECT 1 00   →   Message::Query("SELECT 1")
@@ -16,7 +16,8 @@ const LONGEST_STARTUP: usize = 10_000;
 /// The longest message before somebody is logged in.
 pub(super) const LONGEST_BEFORE_LOG_IN: usize = 4_096;
 
-/// The longest message of somebody who is logged in: a statement has at most a megabyte, and as much of parameters.
+/// The longest message of somebody who is logged in: a statement has at most a megabyte, and as
+/// much of parameters.
 pub(super) const LONGEST: usize = 4 << 20;
 
 const SSL: i32 = 80_877_103;
@@ -359,7 +360,8 @@ mod tests {
         assert!(matches!(startup(&mut &b"\x7f\xff\xff\xff"[..]), Err(Broken::Protocol(_))));
     }
 
-    /// Every prefix, and every change of one byte, of some messages: an answer or an error, and never more than the message.
+    /// Every prefix, and every change of one byte, of some messages: an answer or an error, and
+    /// never more than the message.
     #[test]
     fn no_bytes_break_the_reader() {
         let messages = [

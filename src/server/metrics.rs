@@ -1,7 +1,8 @@
 //! `/health` and `/metrics`, for whoever watches over the server on its own machine.
 //!
-//! In: HTTP on a loopback address. Out: whether the server answers, and numbers of connections and statements in all. They hold nothing
-//! of rows, budgets, roles or single statements: a number that followed from somebody's question would tell it.
+//! In: HTTP on a loopback address. Out: whether the server answers, and numbers of connections and
+//! statements in all. They hold nothing of rows, budgets, roles or single statements: a number that
+//! followed from somebody's question would tell it.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,7 +1,9 @@
-//! A server that speaks the protocol of PostgreSQL: a guest of the library, which uses what any program can import.
+//! A server that speaks the protocol of PostgreSQL: a guest of the library, which uses what any
+//! program can import.
 //!
-//! In: an engine, addresses and limits. Out: answers to whoever has logged in as a role of the vault, and to the owner on a socket of
-//! their own. Each connection has a thread; statements run on the program's runtime, like those of the shell, and pay as those do.
+//! In: an engine, addresses and limits. Out: answers to whoever has logged in as a role of the
+//! vault, and to the owner on a socket of their own. Each connection has a thread; statements run
+//! on the program's runtime, like those of the shell, and pay as those do.
 //!
 //! ```text
 //! accept ─▶ connection (TLS, log-in) ─▶ simple | extended ─▶ run ─▶ hushql::Session ─▶ encode ─▶ reply
@@ -94,10 +96,12 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What is said when a server ends because of its disk.
 const LOST: &str = "the vault could not be synced to its disk, and what it shows since may be in memory alone: the server ends; look at the disk, and start the server again (a supervisor should)";
 
-/// Serves until the program is told to stop, or the vault cannot be used any more. `tell` gets a sentence for each place where it listens.
+/// Serves until the program is told to stop, or the vault cannot be used any more. `tell` gets a
+/// sentence for each place where it listens.
 ///
 /// # Errors
-/// A sentence, where an address, a folder or a file cannot be used, and after a failed sync of the vault.
+/// A sentence, where an address, a folder or a file cannot be used, and after a failed sync of the
+/// vault.
 pub(crate) async fn serve(
     engine: Engine,
     options: &Options,
@@ -164,7 +168,8 @@ pub(crate) async fn serve(
     ended
 }
 
-/// Waits until the vault cannot be used any more: only a program that starts reads it from the disk.
+/// Waits until the vault cannot be used any more: only a program that starts reads it from the
+/// disk.
 async fn lost(engine: &Engine) {
     while !engine.needs_restart() {
         tokio::time::sleep(LOOK).await;

@@ -1,7 +1,8 @@
 //! The messages of the server.
 //!
-//! In: what is to be said. Out: bytes in a buffer, which leaves in one piece: an answer is encoded as a whole before its first byte
-//! leaves, so that no answer breaks off for what one of its values is like.
+//! In: what is to be said. Out: bytes in a buffer, which leaves in one piece: an answer is encoded
+//! as a whole before its first byte leaves, so that no answer breaks off for what one of its values
+//! is like.
 
 use std::fmt::Write as _;
 

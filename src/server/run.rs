@@ -1,6 +1,7 @@
 //! Runs one statement for a connection.
 //!
-//! In: a statement. Out: rows, a tag, or an error. Nothing is sent here: the caller encodes the whole result first.
+//! In: a statement. Out: rows, a tag, or an error. Nothing is sent here: the caller encodes the
+//! whole result first.
 
 use std::sync::Arc;
 
@@ -67,7 +68,8 @@ pub(super) fn run(desk: &mut Desk, sql: &str) -> Result<StatementOutcome, Failed
             let table = texts(&[(&name, vec![value])])?;
             Ok(StatementOutcome::Rows { table, tag: "SHOW", answer: None })
         }
-        // Plans, sequences and temporary tables are nothing here: the rows of portals are paid for, and stay.
+        // Plans, sequences and temporary tables are nothing here: the rows of portals are paid for,
+        // and stay.
         StatementKind::Discard(Some(tag)) => done(tag),
         StatementKind::Discard(None) => {
             desk.statements.clear();
@@ -166,7 +168,8 @@ fn words(sql: &str) -> String {
     words.take(2).collect::<Vec<_>>().join(" ")
 }
 
-/// Settings whose values are checked, with what they may be; any value is kept of the others, which change nothing.
+/// Settings whose values are checked, with what they may be; any value is kept of the others, which
+/// change nothing.
 const CHECKED: [(&str, &[&str]); 6] = [
     ("bytea_output", &["hex"]),
     ("client_encoding", &["utf8", "utf-8", "unicode"]),
@@ -257,7 +260,8 @@ fn declare(
     Ok(StatementOutcome::Declared(answer))
 }
 
-/// Refuses one more portal where there are too many, or where they hold too much: before anything is charged for it.
+/// Refuses one more portal where there are too many, or where they hold too much: before anything
+/// is charged for it.
 pub(super) fn may_hold(desk: &Desk) -> Result<(), Failed> {
     if desk.portals.len() >= MOST_PORTALS {
         return Err(said("54000", "a connection has at most 100 portals and cursors").into());

@@ -1,8 +1,9 @@
 //! A certificate that the server makes for itself, for trying TLS where nobody gives one.
 //!
-//! In: a folder, and the address where the server listens. Out: the files of a key and of a certificate, which are made where the folder
-//! has none, never written over, and used again by the next start. Nobody vouches for the certificate: a client trusts it because
-//! somebody gave it the file.
+//! In: a folder, and the address where the server listens. Out: the files of a key and of a
+//! certificate, which are made where the folder has none, never written over, and used again by the
+//! next start. Nobody vouches for the certificate: a client trusts it because somebody gave it the
+//! file.
 //!
 //! ```text
 //! self-made.key   0600, ECDSA on P-256      self-made.crt   localhost, this machine's name and addresses, for a year
@@ -36,11 +37,12 @@ const DAYS: u64 = 365;
 /// The characters of a line of PEM.
 const LINE: usize = 64;
 
-/// The certificate in this folder and its key, made for this address if they are not there. `tell` hears where the certificate is.
+/// The certificate in this folder and its key, made for this address if they are not there. `tell`
+/// hears where the certificate is.
 ///
 /// # Errors
-/// A sentence, where they cannot be made or read, where one of the two is missing, where others may read the key, and where the
-/// certificate's time is over.
+/// A sentence, where they cannot be made or read, where one of the two is missing, where others may
+/// read the key, and where the certificate's time is over.
 pub(super) fn files(
     folder: &Path,
     address: IpAddr,
@@ -221,7 +223,8 @@ fn end(path: &Path) -> Result<NaiveDateTime, String> {
     until(&certificate).ok_or_else(|| format!("{}: this is not a certificate", path.display()))
 }
 
-/// The same of DER: within what is signed come the version, a number, the algorithm, who signed, and from when until when.
+/// The same of DER: within what is signed come the version, a number, the algorithm, who signed,
+/// and from when until when.
 fn until(certificate: &[u8]) -> Option<NaiveDateTime> {
     let (body, _) = element(certificate)?;
     let (mut rest, _) = element(body)?;

@@ -1,6 +1,7 @@
 //! The simple protocol: a text of one statement or several, each answered in text.
 //!
-//! In: a text. Out: what each statement answers, as soon as it is there: what was paid for has left before a later statement fails.
+//! In: a text. Out: what each statement answers, as soon as it is there: what was paid for has left
+//! before a later statement fails.
 
 use std::io::{self, Write};
 

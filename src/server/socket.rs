@@ -1,4 +1,5 @@
-//! Sockets of clients: TCP or Unix, with or without TLS, and with a time until which somebody has to have logged in.
+//! Sockets of clients: TCP or Unix, with or without TLS, and with a time until which somebody has
+//! to have logged in.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
@@ -11,8 +12,9 @@ use socket2::{SockRef, TcpKeepalive};
 
 use super::tls::Tls;
 
-/// After which silence a client is asked whether it is there, and how long after that again: one that does not answer for a while has
-/// gone, and its place is free. How often it is asked is the system's to say.
+/// After which silence a client is asked whether it is there, and how long after that again: one
+/// that does not answer for a while has gone, and its place is free. How often it is asked is the
+/// system's to say.
 const SILENCE: Duration = Duration::from_secs(60);
 const APART: Duration = Duration::from_secs(10);
 
@@ -66,7 +68,8 @@ impl Socket {
         })
     }
 
-    /// Whether the client has hung up, and has sent nothing that was not read yet. Nobody reads meanwhile.
+    /// Whether the client has hung up, and has sent nothing that was not read yet. Nobody reads
+    /// meanwhile.
     fn has_ended(&self) -> bool {
         match self {
             Self::Tcp(socket) => {
@@ -183,7 +186,8 @@ impl Channel {
         Self::Plain(Timed { socket, deadline: Some(deadline) })
     }
 
-    /// The same client under TLS. Nothing has been read ahead: what a client sends before the keys are exchanged is not heard.
+    /// The same client under TLS. Nothing has been read ahead: what a client sends before the keys
+    /// are exchanged is not heard.
     pub(super) fn secured(self, tls: &Tls) -> io::Result<Self> {
         match self {
             Self::Plain(timed) => {

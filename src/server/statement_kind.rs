@@ -1,7 +1,8 @@
-//! The words of a statement, as far as the server itself has to know them: what begins a transaction, sets a setting or pages through
-//! an answer is not the engine's.
+//! The words of a statement, as far as the server itself has to know them: what begins a
+//! transaction, sets a setting or pages through an answer is not the engine's.
 //!
-//! In: one statement. Out: what kind it is. A text that is none of these goes to the engine as it is.
+//! In: one statement. Out: what kind it is. A text that is none of these goes to the engine as it
+//! is.
 //!
 //! ```text
 //! "START TRANSACTION READ ONLY"   →   Kind::Begin
@@ -23,8 +24,8 @@ pub(super) enum Token {
     Sign(char),
 }
 
-/// Reads tokens, without white space and comments. Texts with escapes (`E'…'`) and in dollars are read as far as is needed to find
-/// where they end.
+/// Reads tokens, without white space and comments. Texts with escapes (`E'…'`) and in dollars are
+/// read as far as is needed to find where they end.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let chars: Vec<char> = text.chars().collect();
     let at = |i: usize| chars.get(i).copied();

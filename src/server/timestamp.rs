@@ -1,6 +1,7 @@
 //! Dates and times, which PostgreSQL counts from the year 2000.
 //!
-//! In: days and microseconds since 1970, as Arrow has them. Out: PostgreSQL's numbers and texts. What neither can say is an infinity.
+//! In: days and microseconds since 1970, as Arrow has them. Out: PostgreSQL's numbers and texts.
+//! What neither can say is an infinity.
 //!
 //! ```text
 //! 2000-01-02   ↔   10958 days since 1970   ↔   1
@@ -78,7 +79,8 @@ pub(super) fn timestamp_of(micros: i64) -> Option<String> {
     (day.year() > 0).then(|| format!("{} {}", day_text(day), clock(moment.time())))
 }
 
-/// The text of a moment with a zone that a client sends, in UTC and without the zone; any other text as it is.
+/// The text of a moment with a zone that a client sends, in UTC and without the zone; any other
+/// text as it is.
 pub(super) fn in_utc(text: &str) -> String {
     let text = text.trim();
     // PostgreSQL lets out the seconds behind hours and minutes.

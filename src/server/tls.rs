@@ -1,4 +1,5 @@
-//! TLS, and what a log-in is bound to: the hash of the server's certificate (RFC 5929, `tls-server-end-point`).
+//! TLS, and what a log-in is bound to: the hash of the server's certificate (RFC 5929,
+//! `tls-server-end-point`).
 //!
 //! In: a certificate and its key, in PEM. Out: connections of rustls, with TLS 1.2 or 1.3.
 
@@ -57,7 +58,8 @@ impl Tls {
     }
 }
 
-/// The hash of a certificate by the algorithm of its signature, and by SHA-256 where that is weaker.
+/// The hash of a certificate by the algorithm of its signature, and by SHA-256 where that is
+/// weaker.
 fn hash(certificate: &[u8]) -> Option<Vec<u8>> {
     let (body, _) = element(certificate)?;
     let (_, rest) = element(body)?;

@@ -1,8 +1,11 @@
-//! When the password of whoever logs in is judged: of one address, one after the other, and later after each failure.
+//! When the password of whoever logs in is judged: of one address, one after the other, and later
+//! after each failure.
 //!
-//! In: the networks of those who log in. Out: a [`Turn`] for each, after a wait, or none where too many of one network wait already. The
-//! wait comes before the verdict and is the same for a right password and a wrong one: whoever hangs up early, or comes with many
-//! connections at once, guesses no faster. A network without failures waits for nobody but its own log-ins of this moment.
+//! In: the networks of those who log in. Out: a [`Turn`] for each, after a wait, or none where too
+//! many of one network wait already. The wait comes before the verdict and is the same for a right
+//! password and a wrong one: whoever hangs up early, or comes with many connections at once,
+//! guesses no faster. A network without failures waits for nobody but its own log-ins of this
+//! moment.
 //!
 //! ```text
 //! a network   wrong ─ 0.1 s ─ wrong ─ 0.2 s ─ wrong ─ 0.4 s ─ right        others   right, right, right
@@ -21,8 +24,9 @@ const DOUBLINGS: u32 = 4;
 const MEMORY: Duration = Duration::from_secs(600);
 const REMEMBERED: usize = 10_000;
 
-/// Who may wait, of one network without failures, of one with failures, and of all: each has a thread. After so many failures as there
-/// can be, the last of a network is judged before its time to log in is over.
+/// Who may wait, of one network without failures, of one with failures, and of all: each has a
+/// thread. After so many failures as there can be, the last of a network is judged before its time
+/// to log in is over.
 const WAITING_OF_A_NETWORK: usize = 20;
 const WAITING_AFTER_FAILURES: usize = 5;
 pub(super) const WAITING: usize = 100;
@@ -145,11 +149,12 @@ impl Turns {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the turn of a log-in; `None` if too many wait already, if it would not come by `deadline`, once whoever waits has gone,
-    /// or once the server stops.
+    /// Waits for the turn of a log-in; `None` if too many wait already, if it would not come by
+    /// `deadline`, once whoever waits has gone, or once the server stops.
     ///
     /// # Guarantee
-    /// Of one network, no two turns are there at the same time, and between a failure and the next turn there is the whole wait.
+    /// Of one network, no two turns are there at the same time, and between a failure and the next
+    /// turn there is the whole wait.
     pub(super) fn wait(
         &self,
         network: Option<IpAddr>,
@@ -235,7 +240,8 @@ mod tests {
         assert_eq!((queue.failures, queue.failed), (0, None));
     }
 
-    /// A right password waits as long as a wrong one, and does not end the wait of those that follow.
+    /// A right password waits as long as a wrong one, and does not end the wait of those that
+    /// follow.
     #[test]
     fn a_network_with_failures_waits_and_others_do_not() {
         let turns = Turns::default();
@@ -281,7 +287,8 @@ mod tests {
         assert!(turns.queues().of.is_empty());
     }
 
-    /// Whoever comes with many connections has few of them wait, and the others are sent away unjudged; other networks are not in their way.
+    /// Whoever comes with many connections has few of them wait, and the others are sent away
+    /// unjudged; other networks are not in their way.
     #[test]
     fn few_of_a_network_wait() {
         let turns = Turns::default();

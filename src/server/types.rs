@@ -1,7 +1,8 @@
 //! The types of parameters that a client has not said: from what they are compared with.
 //!
-//! In: a statement and the tables. Out: for each parameter the number of a type, where one is seen. A client sends a value of this type;
-//! what the value means is decided when it is a literal of the syntax tree, so that a wrong guess costs a conversion and nothing else.
+//! In: a statement and the tables. Out: for each parameter the number of a type, where one is seen.
+//! A client sends a value of this type; what the value means is decided when it is a literal of the
+//! syntax tree, so that a wrong guess costs a conversion and nothing else.
 //!
 //! ```text
 //! WHERE age > $1 AND $2::date < joined LIMIT $3   →   integer, date, bigint
@@ -47,10 +48,12 @@ pub(super) fn fractions(sql: &str) -> Vec<bool> {
     fractions
 }
 
-/// A longer list tells no more than its beginning, and would be walked once for each of its parameters.
+/// A longer list tells no more than its beginning, and would be walked once for each of its
+/// parameters.
 const MOST: usize = 200;
 
-/// The function that a parameter, or a sum or product with it, is an argument of, and the number of arguments before it.
+/// The function that a parameter, or a sum or product with it, is an argument of, and the number of
+/// arguments before it.
 fn argument(tokens: &[Token], at: usize) -> Option<(&str, usize)> {
     let before = at.checked_sub(1).and_then(|before| tokens.get(before));
     if !matches!(before, Some(Token::Sign('(' | ',' | '+' | '-' | '*' | '/'))) {
@@ -78,7 +81,8 @@ fn argument(tokens: &[Token], at: usize) -> Option<(&str, usize)> {
     None
 }
 
-/// Whether this argument is the fraction of a quantile: the second one, or the one before WITHIN GROUP.
+/// Whether this argument is the fraction of a quantile: the second one, or the one before WITHIN
+/// GROUP.
 fn is_fraction(tokens: &[Token], at: usize, function: &str, index: usize) -> bool {
     let quantiles = [
         "quantile",
@@ -144,7 +148,8 @@ fn around(tokens: &[Token], at: usize, tables: &[TableSchema]) -> Option<u32> {
     if let Some(kind) = of_argument(tokens, at) {
         return Some(kind);
     }
-    // Backwards: over signs of comparison, earlier values of a list and BETWEEN, to the name of a column.
+    // Backwards: over signs of comparison, earlier values of a list and BETWEEN, to the name of a
+    // column.
     let mut i = at;
     while let Some(before) = i.checked_sub(1).filter(|before| at - before <= MOST) {
         i = before;

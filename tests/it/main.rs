@@ -1,7 +1,8 @@
 //! The integration tests, one binary: a test binary that links DataFusion is large.
 //!
-//! [`contract`] tests what users rely on, [`privacy`] what the promise rests on. [`imports`], [`mutants`], [`tiers`] and
-//! [`voice`] test the source itself. [`seed`] chooses the sample that the gate takes of a long test.
+//! [`contract`] tests what users rely on, [`privacy`] what the promise rests on. [`imports`],
+//! [`mutants`], [`tiers`] and [`voice`] test the source itself. [`seed`] chooses the sample that
+//! the gate takes of a long test.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,8 +1,9 @@
-//! The seeded bugs of tests/mutants are kept: each still applies to the source, and names a test that is there.
+//! The seeded bugs of tests/mutants are kept: each still applies to the source, and names a test
+//! that is there.
 //!
-//! Whether the tests kill them is another matter, which takes hours and is looked at before a release:
-//! `tests/mutants/run`. Here nothing is built, so that a change of the source hears at once which of them it has
-//! made stale.
+//! Whether the tests kill them is another matter, which takes hours and is looked at before a
+//! release: `tests/mutants/run`. Here nothing is built, so that a change of the source hears at
+//! once which of them it has made stale.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -118,8 +119,8 @@ fn every_seeded_bug_names_a_test_that_is_there() {
     }
 }
 
-/// Without git, or outside of its tree (an unpacked archive, a copy that is mutated already), there is nothing to
-/// compare with.
+/// Without git, or outside of its tree (an unpacked archive, a copy that is mutated already), there
+/// is nothing to compare with.
 #[test]
 fn every_seeded_bug_still_applies() {
     let git =

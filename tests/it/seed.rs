@@ -1,7 +1,8 @@
 //! The sample that a run of the gate takes of a test that is too long for every run.
 //!
-//! HUSHQL_SEED chooses; without it the number of the day does, so that everybody runs the same on one day, and something else on
-//! the next. Every test that reads the seed prints it: `HUSHQL_SEED=20780 cargo test` repeats what `cargo test` did on that day.
+//! HUSHQL_SEED chooses; without it the number of the day does, so that everybody runs the same on
+//! one day, and something else on the next. Every test that reads the seed prints it:
+//! `HUSHQL_SEED=20780 cargo test` repeats what `cargo test` did on that day.
 
 use std::sync::LazyLock;
 use std::time::SystemTime;

@@ -1,4 +1,5 @@
-//! The tiers of tests are what tests/README.md says: quick leaves out the privacy battery, and long says why a test is long.
+//! The tiers of tests are what tests/README.md says: quick leaves out the privacy battery, and long
+//! says why a test is long.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,8 @@
 //! The authority of a cluster: it makes the certificates of its driver and of its workers.
 //!
-//! In: a name. Out: a certificate for it, and its key. The certificate of a worker is good for both ends of a connection, because workers
-//! exchange rows; that of the driver is good for clients alone. Keys are ECDSA on P-256.
+//! In: a name. Out: a certificate for it, and its key. The certificate of a worker is good for both
+//! ends of a connection, because workers exchange rows; that of the driver is good for clients
+//! alone. Keys are ECDSA on P-256.
 
 use std::fmt;
 use std::io;
@@ -44,7 +45,8 @@ fn failed(error: rcgen::Error) -> io::Error {
     io::Error::other(format!("no certificate can be made: {error}"))
 }
 
-/// The parameters of a certificate for this name, from yesterday on, because the clock of another machine may be behind.
+/// The parameters of a certificate for this name, from yesterday on, because the clock of another
+/// machine may be behind.
 fn wanted(name: &str, days: u64, now: DateTime<Utc>) -> io::Result<CertificateParams> {
     let wrong =
         || io::Error::other("no certificate can be made: the clock of this machine is wrong");

@@ -1,7 +1,8 @@
 //! The folder of keys that the owner of a vault keeps, and the workers that it names.
 //!
-//! In: a folder, and names of workers with their addresses. Out: the files of the authority and of the driver where the folder has none,
-//! a file for each worker, and the list of workers. Nothing is written over but the list.
+//! In: a folder, and names of workers with their addresses. Out: the files of the authority and of
+//! the driver where the folder has none, a file for each worker, and the list of workers. Nothing
+//! is written over but the list.
 //!
 //! ```text
 //! keys/authority.pem  keys/driver.pem  keys/w1.pem  keys/w2.pem
@@ -32,7 +33,8 @@ const WORKERS: &str = "workers";
 pub struct Enrolled {
     /// Of the authority and of the driver, if the folder had none.
     pub made: Vec<PathBuf>,
-    /// Of the workers, in the order of their names in the call: each belongs on the machine of its worker.
+    /// Of the workers, in the order of their names in the call: each belongs on the machine of its
+    /// worker.
     pub workers: Vec<PathBuf>,
 }
 
@@ -61,12 +63,14 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Makes the files of workers, by their names and addresses (`HOST:PORT`), in a folder of keys; of the authority and of the driver, too,
-/// if the folder has none. The folder is made if it is missing. A worker that is named again keeps its file, or gets a new one if
-/// that was taken away; its address is the new one.
+/// Makes the files of workers, by their names and addresses (`HOST:PORT`), in a folder of keys; of
+/// the authority and of the driver, too, if the folder has none. The folder is made if it is
+/// missing. A worker that is named again keeps its file, or gets a new one if that was taken away;
+/// its address is the new one.
 ///
 /// # Errors
-/// For a name or an address that is not one, before anything is written; if a file cannot be written or read.
+/// For a name or an address that is not one, before anything is written; if a file cannot be
+/// written or read.
 pub fn enrol(folder: &Path, workers: &[(&str, &str)]) -> io::Result<Enrolled> {
     for (name, address) in workers {
         if !is_name(name) {

@@ -1,8 +1,9 @@
-//! Who drivers and workers are: certificates of one authority, which the owner of the vault keeps, and the key by which a driver signs
-//! plans.
+//! Who drivers and workers are: certificates of one authority, which the owner of the vault keeps,
+//! and the key by which a driver signs plans.
 //!
-//! In: a folder of the owner, and names of workers. Out: a file for each worker and one for the driver, in PEM. A worker talks to nobody
-//! who shows no certificate of its authority, and runs nothing that the driver did not sign.
+//! In: a folder of the owner, and names of workers. Out: a file for each worker and one for the
+//! driver, in PEM. A worker talks to nobody who shows no certificate of its authority, and runs
+//! nothing that the driver did not sign.
 //!
 //! ```text
 //! authority.pem   certificate, key                                stays with the owner: it makes the others

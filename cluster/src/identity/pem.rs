@@ -1,6 +1,7 @@
 //! PEM, and files that hold keys.
 //!
-//! In: DER, and a path. Out: text, and files of mode 0600 that are never written over. A key that others may read is refused.
+//! In: DER, and a path. Out: text, and files of mode 0600 that are never written over. A key that
+//! others may read is refused.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

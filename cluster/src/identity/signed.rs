@@ -1,8 +1,10 @@
 //! Plans that a driver signed for one task of one worker.
 //!
-//! In: the first message of a request that makes a worker run a plan, byte by byte, and the headers that travel beside it. Out: one more
-//! header, with an Ed25519 signature. The message holds the plan, the query, the stage, the task and the number of tasks. The signature
-//! also covers the name of the worker, a time until which it is good, and random bits, so that a signed plan runs once, there and then.
+//! In: the first message of a request that makes a worker run a plan, byte by byte, and the headers
+//! that travel beside it. Out: one more header, with an Ed25519 signature. The message holds the
+//! plan, the query, the stage, the task and the number of tasks. The signature also covers the name
+//! of the worker, a time until which it is good, and random bits, so that a signed plan runs once,
+//! there and then.
 //!
 //! ```text
 //! hushql-signed: w1 1764187200 6f0a… (16 bytes) 9c41… (64 bytes)
@@ -107,7 +109,8 @@ impl Signer {
         self.key.public_key().as_ref()
     }
 
-    /// The signature for a worker of a message with these headers, at a time in seconds, as the text of a header.
+    /// The signature for a worker of a message with these headers, at a time in seconds, as the
+    /// text of a header.
     ///
     /// # Errors
     /// If the system gives no random bits.
@@ -181,8 +184,9 @@ impl Checker {
     /// Checks the message of a request, at a time in seconds.
     ///
     /// # Guarantee
-    /// For what it accepts, the driver signed the message and the options in the headers for this worker, five minutes ago at most by the
-    /// driver's clock, which may be five minutes ahead; and it accepts each signature once.
+    /// For what it accepts, the driver signed the message and the options in the headers for this
+    /// worker, five minutes ago at most by the driver's clock, which may be five minutes ahead; and
+    /// it accepts each signature once.
     ///
     /// # Errors
     /// Why the message is not to be obeyed.

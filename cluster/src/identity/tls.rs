@@ -1,6 +1,8 @@
-//! TLS between a driver and workers, and between workers: version 1.3, with certificates on both ends.
+//! TLS between a driver and workers, and between workers: version 1.3, with certificates on both
+//! ends.
 //!
-//! In: an [`Identity`]. Out: configurations of rustls that know one authority, that of the identity, and nobody else in the world.
+//! In: an [`Identity`]. Out: configurations of rustls that know one authority, that of the
+//! identity, and nobody else in the world.
 
 use std::io;
 use std::sync::Arc;
@@ -74,7 +76,8 @@ pub(crate) fn accepting(identity: &Identity) -> io::Result<Arc<ServerConfig>> {
 /// How a driver or a worker connects to workers.
 ///
 /// # Guarantee
-/// A connection that it yields is encrypted, and its server has a key that the authority signed for the name that was asked for.
+/// A connection that it yields is encrypted, and its server has a key that the authority signed for
+/// the name that was asked for.
 ///
 /// # Errors
 /// For an identity that is not one.

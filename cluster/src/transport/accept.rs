@@ -1,7 +1,7 @@
 //! How a worker accepts connections: TLS first, then tonic.
 //!
-//! In: a listener, and a service. Out: the service, for those whose certificate the authority signed. A connection that does not show one
-//! in time ends, and keeps nobody else waiting.
+//! In: a listener, and a service. Out: the service, for those whose certificate the authority
+//! signed. A connection that does not show one in time ends, and keeps nobody else waiting.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

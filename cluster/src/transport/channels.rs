@@ -1,7 +1,7 @@
 //! Channels to workers: TLS, and the driver's signature on what makes a worker run a plan.
 //!
-//! In: the URL of a worker, `https://NAME@HOST:PORT/`. Out: a channel to whoever shows a certificate for that name there. Channels are
-//! kept, and connect again when they are lost.
+//! In: the URL of a worker, `https://NAME@HOST:PORT/`. Out: a channel to whoever shows a
+//! certificate for that name there. Channels are kept, and connect again when they are lost.
 
 use std::collections::HashMap;
 use std::fmt;

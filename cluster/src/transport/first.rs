@@ -1,7 +1,8 @@
 //! The first message of a request, before tonic reads it.
 //!
-//! In: the body of a request. Out: the bytes of its first message, and a body that begins with the same bytes. A message has five bytes
-//! before it: whether it is compressed, which it never is here, and its length.
+//! In: the body of a request. Out: the bytes of its first message, and a body that begins with the
+//! same bytes. A message has five bytes before it: whether it is compressed, which it never is
+//! here, and its length.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,7 +13,8 @@ use http_body::{Body as _, Frame, SizeHint};
 use tonic::Status;
 use tonic::body::Body;
 
-/// The most bytes of a first message: a plan has some thousands, and names every file that it reads.
+/// The most bytes of a first message: a plan has some thousands, and names every file that it
+/// reads.
 pub(crate) const LARGEST: usize = 64 << 20;
 
 /// The bytes before a message.

@@ -1,7 +1,9 @@
-//! The gate before a worker's service: what makes the worker run a plan passes it with the driver's signature, and nothing else does.
+//! The gate before a worker's service: what makes the worker run a plan passes it with the driver's
+//! signature, and nothing else does.
 //!
-//! In: a request of somebody whose certificate the authority signed. Out: the same request for the service, or a refusal. The service is
-//! reached through the gate alone, and the gate knows its requests by name: one that it does not know is refused.
+//! In: a request of somebody whose certificate the authority signed. Out: the same request for the
+//! service, or a refusal. The service is reached through the gate alone, and the gate knows its
+//! requests by name: one that it does not know is refused.
 //!
 //! | request | who may |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! Connections between a driver and workers, and between workers.
 //!
-//! In: an identity, and the addresses of workers. Out: channels that tonic uses, over TLS 1.3 with certificates on both ends, and a gate
-//! before each worker's service that lets through what the driver signed.
+//! In: an identity, and the addresses of workers. Out: channels that tonic uses, over TLS 1.3 with
+//! certificates on both ends, and a gate before each worker's service that lets through what the
+//! driver signed.
 //!
 //! ```text
 //! driver   plan ─▶ first message ─ signature ─▶ TLS ┐
@@ -32,8 +33,9 @@ const ROWS: &str = "/worker.WorkerService/ExecuteTask";
 /// The request for the version of a worker.
 const VERSION: &str = "/worker.WorkerService/GetWorkerInfo";
 
-/// The bytes of rows that may be on their way to whoever asked for them, in one stream and in all of a connection: with the 64 KiB of
-/// HTTP/2, each block of rows would wait for a word from the other end.
+/// The bytes of rows that may be on their way to whoever asked for them, in one stream and in all
+/// of a connection: with the 64 KiB of HTTP/2, each block of rows would wait for a word from the
+/// other end.
 const AHEAD: u32 = 1 << 20;
 const AHEAD_OF_ALL: u32 = 8 << 20;
 

@@ -143,8 +143,8 @@ async fn a_worker_runs_what_its_driver_signed_for_it_once() {
     }
 }
 
-/// A worker of the same authority may ask for rows. It gives nobody a plan, and neither does the driver's certificate without the driver's
-/// key for plans.
+/// A worker of the same authority may ask for rows. It gives nobody a plan, and neither does the
+/// driver's certificate without the driver's key for plans.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certificate_is_not_enough_to_have_a_plan_run() {
     let stage = Stage::new();
@@ -200,7 +200,8 @@ async fn a_worker_is_who_its_certificate_says() {
     assert!(stage.channels().version(&posing).await.is_err());
 }
 
-/// Whether a worker speaks with a client by this version, which believes the authority of an identity and may show its certificate.
+/// Whether a worker speaks with a client by this version, which believes the authority of an
+/// identity and may show its certificate.
 async fn speaks(
     identity: &Identity,
     shows: bool,

@@ -73,7 +73,8 @@ async fn what_cannot_be_sent_is_refused_before_the_charge() {
     assert_eq!(spent(), before);
 }
 
-/// Without its workers, a statement fails with the constant sentence, and its charge stays. While one is left, it is answered.
+/// Without its workers, a statement fails with the constant sentence, and its charge stays. While
+/// one is left, it is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_workers_fail_a_statement_without_a_word() {
     let folder = tempfile::tempdir().unwrap();

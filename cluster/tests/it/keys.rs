@@ -109,8 +109,9 @@ async fn copy_of(
     }
 }
 
-/// Programs that were given their keys find the integers of one process, and the network sees TLS alone: neither the names of requests
-/// and headers nor the secrets of plans are in the bytes between them.
+/// Programs that were given their keys find the integers of one process, and the network sees TLS
+/// alone: neither the names of requests and headers nor the secrets of plans are in the bytes
+/// between them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn workers_on_machines_work_over_tls() {
     let folder = tempfile::tempdir().unwrap();
@@ -211,8 +212,8 @@ fn a_worker_starts_with_its_own_keys_alone() {
     }
 }
 
-/// A worker has a limit of memory. What does not fit fails the statement with the constant sentence, or goes into files without names where
-/// there is a folder for them.
+/// A worker has a limit of memory. What does not fit fails the statement with the constant
+/// sentence, or goes into files without names where there is a folder for them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_keeps_to_its_memory_and_its_folder() {
     let folder = tempfile::tempdir().unwrap();

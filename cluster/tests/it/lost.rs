@@ -1,4 +1,5 @@
-//! Workers that end at moments which are counted in bytes: no wrong integer, and no charge that is lost.
+//! Workers that end at moments which are counted in bytes: no wrong integer, and no charge that is
+//! lost.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! What distribution costs: the times and bytes in docs/scale.md, and how little memory suffices. Run it alone, on a quiet machine:
-//! `cargo test --release --manifest-path cluster/Cargo.toml measure -- --ignored --nocapture`.
+//! What distribution costs: the times and bytes in docs/scale.md, and how little memory suffices.
+//! Run it alone, on a quiet machine: `cargo test --release --manifest-path cluster/Cargo.toml
+//! measure -- --ignored --nocapture`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -67,8 +68,9 @@ async fn measure() {
     }
 }
 
-/// A hundred million visits of five million patients go through two workers of 300 MB each, which hold what does not fit in files without
-/// names, and fail without a folder for these. The integers are those of one process without a limit.
+/// A hundred million visits of five million patients go through two workers of 300 MB each, which
+/// hold what does not fit in files without names, and fail without a folder for these. The integers
+/// are those of one process without a limit.
 #[ignore = "takes minutes, and gigabytes of disk"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_million_rows_go_through_little_memory() {

@@ -1,7 +1,8 @@
-//! Tables in an object store: workers ask the store for the versions that the driver found, with keys of their own environment.
+//! Tables in an object store: workers ask the store for the versions that the driver found, with
+//! keys of their own environment.
 //!
-//! A store is found through the environment, so the test runs itself once more with an environment of its own, which its workers
-//! inherit.
+//! A store is found through the environment, so the test runs itself once more with an environment
+//! of its own, which its workers inherit.
 
 use std::fs;
 use std::path::Path;
@@ -33,8 +34,8 @@ fn put(store: &Store, folder: &Path, below: &str) {
     }
 }
 
-/// Statements over objects have the integers of statements over files in one process. An object that was replaced after the driver
-/// found it is not read.
+/// Statements over objects have the integers of statements over files in one process. An object
+/// that was replaced after the driver found it is not read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn workers_read_the_versions_of_objects_that_were_found() {
     let Some(store) =
@@ -61,8 +62,9 @@ async fn workers_read_the_versions_of_objects_that_were_found() {
         assert!(store.requests().iter().any(|request| request.starts_with("GET /clinic/study")));
     }
 
-    // The driver reads the two parts of a footer, and what workers ask for is another object then, as long as the first: one number in
-    // it is 36 and not 37. They notice by the answer to their condition, or by its tag where the store does not heed conditions.
+    // The driver reads the two parts of a footer, and what workers ask for is another object then,
+    // as long as the first: one number in it is 36 and not 37. They notice by the answer to their
+    // condition, or by its tag where the store does not heed conditions.
     let spent = || format!("{:?}", there.owner().budgets().unwrap());
     let guests = fs::read(folder.path().join("guests/0.parquet")).unwrap();
     let mut other = guests.clone();

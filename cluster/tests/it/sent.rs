@@ -27,8 +27,8 @@ impl Site for AsIfThere {
     }
 }
 
-/// Every plan comes back as it was sent. It has a key where it runs, and the bytes have none of it: in no order of its bytes, and in no
-/// digits. Only operators below the privatizing one are in it.
+/// Every plan comes back as it was sent. It has a key where it runs, and the bytes have none of it:
+/// in no order of its bytes, and in no digits. Only operators below the privatizing one are in it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn neither_the_key_nor_seeds_nor_noise_are_sent() {
     let folder = tempfile::tempdir().unwrap();

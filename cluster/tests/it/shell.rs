@@ -23,7 +23,8 @@ fn ran(vault: &Path, arguments: &[&str]) -> (String, String, Option<i32>) {
     (text(done.stdout), text(done.stderr), done.status.code())
 }
 
-/// The shell answers with workers as it does without. A worker that is missing is named, and nothing is charged.
+/// The shell answers with workers as it does without. A worker that is missing is named, and
+/// nothing is charged.
 #[test]
 fn the_shell_asks_workers_that_are_there() {
     let folder = tempfile::tempdir().unwrap();

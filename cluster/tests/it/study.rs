@@ -1,4 +1,5 @@
-//! A study in Parquet files, and a site that notes the integers of each statement, with a key that is always the same.
+//! A study in Parquet files, and a site that notes the integers of each statement, with a key that
+//! is always the same.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -55,7 +56,8 @@ const DECLARED: [&str; 18] = [
     "CREATE EXTERNAL TABLE lines STORED AS CSV LOCATION '{folder}/lines.csv'",
 ];
 
-/// Statements whose private parts run on workers: bounded, by key, filtered, over subqueries by unit, with keys of the data.
+/// Statements whose private parts run on workers: bounded, by key, filtered, over subqueries by
+/// unit, with keys of the data.
 pub(crate) const QUERIES: &[&str] = &[
     "SELECT LAPLACE(eps=1) COUNT(*) FROM visits",
     "SELECT LAPLACE(eps=1, rows=2) COUNT(*) FROM visits",
@@ -110,7 +112,8 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Rows of visits: a patient has up to 40, of different wards and fees. Some have no name, some cells are NULL.
+/// Rows of visits: a patient has up to 40, of different wards and fees. Some have no name, some
+/// cells are NULL.
 fn visits(first: i64, rows: i64, people: i64) -> RecordBatch {
     let rolled = |i: i64, by: i64| (i.wrapping_mul(7_919) ^ (i >> 3)).rem_euclid(by);
     let patient =

@@ -1,7 +1,7 @@
 //! TPC-H on workers: joins along links, with public tables, semi-joins and anti-joins.
 //!
-//! The files of tests/tpch say how each query is asked, and what is declared. Each answered query has the integers of one process on
-//! one, two and four workers, for the same key.
+//! The files of tests/tpch say how each query is asked, and what is declared. Each answered query
+//! has the integers of one process on one, two and four workers, for the same key.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,8 @@ const SCALE: f64 = 0.01;
 /// Enough text for comments that repeat rarely.
 const TEXT: i32 = 300 * 1024;
 
-/// The queries that are answered, and how many of their parts do not depend on what was drawn before.
+/// The queries that are answered, and how many of their parts do not depend on what was drawn
+/// before.
 const ANSWERED: [(&str, usize); 14] = [
     ("q01", 9),
     ("q04", 9),

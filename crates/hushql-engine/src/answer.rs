@@ -50,7 +50,8 @@ pub(crate) use receipt::charges_text;
 pub struct Answer {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
-    /// For each batch and column, how far its numbers are off at most, where that is told row by row.
+    /// For each batch and column, how far its numbers are off at most, where that is told row by
+    /// row.
     errors: Vec<Vec<Option<ArrayRef>>>,
     accuracy: Vec<Accuracy>,
     notes: Vec<String>,
@@ -144,9 +145,10 @@ impl Answer {
         SchemaRef::clone(&self.schema)
     }
 
-    /// How far each number of a column is off at most, row by row, with 95 %: the noise, not what bounding contributions and
-    /// clamping values cut. `None` for NULL, for what is no number, and where no ± can be told. A number that is computed from
-    /// released ones has the error that their errors allow.
+    /// How far each number of a column is off at most, row by row, with 95 %: the noise, not what
+    /// bounding contributions and clamping values cut. `None` for NULL, for what is no number, and
+    /// where no ± can be told. A number that is computed from released ones has the error that
+    /// their errors allow.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -179,7 +181,8 @@ impl Answer {
         })
     }
 
-    /// How accurate the released columns are, each in its worst row; choices that rows are chosen by have no entry.
+    /// How accurate the released columns are, each in its worst row; choices that rows are chosen
+    /// by have no entry.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -193,8 +196,9 @@ impl Answer {
         &self.accuracy
     }
 
-    /// What the reader should know beside the rows: which groups are hidden by design, which columns have no ± and why, which
-    /// bounds were found. It follows from the plan and from what was released.
+    /// What the reader should know beside the rows: which groups are hidden by design, which
+    /// columns have no ± and why, which bounds were found. It follows from the plan and from what
+    /// was released.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -208,7 +212,8 @@ impl Answer {
         &self.notes
     }
 
-    /// What is said beside the rows, a sentence each: how accurate the columns are, the notes, and the receipt.
+    /// What is said beside the rows, a sentence each: how accurate the columns are, the notes, and
+    /// the receipt.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -407,7 +412,8 @@ fn notes(release: &Release, drawn: &Drawn) -> Vec<String> {
         .chain(bounds);
     let mut notes: Vec<String> = notes.chain(chosen_bounds(release, drawn)).collect();
     notes.extend(null_key_note(analysis.parts()));
-    // SELECT, HAVING and ORDER BY may name one sum; each is a release, and what is said of it is the same.
+    // SELECT, HAVING and ORDER BY may name one sum; each is a release, and what is said of it is
+    // the same.
     let mut said = BTreeSet::new();
     notes.retain(|note| said.insert(note.clone()));
     notes

@@ -1,9 +1,9 @@
 //! Buckets that grow by powers of two: they locate the values of a column within a factor of two.
 //!
-//! In: a column's type. Out: buckets such that every value of the type falls into exactly one, and the range that
-//! selected buckets cover together. The buckets are public: they depend only on the type. Integers and decimals are
-//! bucketed exactly, in units of their last digit. NULL and NaN are in no bucket, and infinite floats are in the
-//! outermost ones.
+//! In: a column's type. Out: buckets such that every value of the type falls into exactly one, and
+//! the range that selected buckets cover together. The buckets are public: they depend only on the
+//! type. Integers and decimals are bucketed exactly, in units of their last digit. NULL and NaN are
+//! in no bucket, and infinite floats are in the outermost ones.
 //!
 //! ```text
 //! SMALLINT:  … [-3, -2] [-1, -1] [0, 0] [1, 1] [2, 3] [4, 7] … [16384, 32767]
@@ -22,11 +22,12 @@ use crate::functions::AxisPlace;
 use crate::mechanism::Laplace;
 use crate::privacy::{Rational, decimal_text};
 
-/// Floats have buckets for magnitudes from 2⁻³² to 2⁶⁴; all smaller ones share a bucket, and so do all larger ones.
+/// Floats have buckets for magnitudes from 2⁻³² to 2⁶⁴; all smaller ones share a bucket, and so do
+/// all larger ones.
 const FLOATS: std::ops::RangeInclusive<i32> = -32..=64;
 
-/// The power of two that stands for the outermost buckets of floats, to which larger values are cut where a bound is found:
-/// neither its square nor 2⁶³ times it is infinite.
+/// The power of two that stands for the outermost buckets of floats, to which larger values are cut
+/// where a bound is found: neither its square nor 2⁶³ times it is infinite.
 pub(crate) const OUTERMOST: i32 = 480;
 
 /// The buckets of a column, in ascending order.
@@ -54,7 +55,8 @@ impl Buckets {
     /// The buckets of a type; `None` for a type that has no magnitudes.
     ///
     /// # Guarantee
-    /// Depends on the type alone. Every value of the type but NaN lies in exactly one bucket; there are at most 257.
+    /// Depends on the type alone. Every value of the type but NaN lies in exactly one bucket; there
+    /// are at most 257.
     pub(crate) fn for_type(data_type: &DataType) -> Option<Self> {
         let ends = match data_type {
             DataType::Float64 => Ends::Floats(floats(2_f64.powi(OUTERMOST))),
@@ -97,12 +99,13 @@ impl Buckets {
         }
     }
 
-    /// The range that the given buckets span, as literals of the column's type; if none is given, that of all
-    /// buckets.
+    /// The range that the given buckets span, as literals of the column's type; if none is given,
+    /// that of all buckets.
     ///
     /// # Guarantee
-    /// Every value of a given bucket lies in the range, but for doubles beyond ±2⁴⁸⁰, which no sum of a few could hold. Integers and
-    /// decimals are exact: the ends are the first value of the first bucket and the last value of the last one.
+    /// Every value of a given bucket lies in the range, but for doubles beyond ±2⁴⁸⁰, which no sum
+    /// of a few could hold. Integers and decimals are exact: the ends are the first value of the
+    /// first bucket and the last value of the last one.
     pub(crate) fn hull(&self, kept: &[usize]) -> (String, String) {
         let all = self.len().saturating_sub(1);
         let first = kept.iter().min().copied().unwrap_or(0).min(all);
@@ -126,7 +129,8 @@ impl Buckets {
     }
 }
 
-/// For the number of a DOUBLE's bucket, the smallest power of two that no value in it exceeds: 2⁻³² for the bucket of
+/// For the number of a DOUBLE's bucket, the smallest power of two that no value in it exceeds: 2⁻³²
+/// for the bucket of
 /// 0. For the outermost ones it is 2⁴⁸⁰, which larger values exceed.
 pub(crate) fn reach(bucket: Expr) -> Result<Expr> {
     let zero = FLOATS.map(|_| 1.0).sum::<f64>() + 1.0;
@@ -154,7 +158,8 @@ fn integers(data_type: &DataType) -> Option<(i128, i128)> {
     })
 }
 
-/// Buckets of integers from `lo` to `hi` in units of 10^−scale, with ends at the powers of two of whole values.
+/// Buckets of integers from `lo` to `hi` in units of 10^−scale, with ends at the powers of two of
+/// whole values.
 fn units(lo: i128, hi: i128, scale: u8) -> Option<Vec<(i128, i128)>> {
     let one = 10_u128.checked_pow(u32::from(scale))?;
     let most = u128::try_from(hi).ok()?;
@@ -216,8 +221,9 @@ pub(crate) fn float_text(x: f64) -> String {
     if size > 0.0 && !(1e-6..1e15).contains(&size) { format!("{x:e}") } else { x.to_string() }
 }
 
-/// At most one in this many histograms selects an empty bucket. Such a bucket would act like an outlier that no row
-/// has: it would set a bound, and with it the scale of the noise, or the end of a range.
+/// At most one in this many histograms selects an empty bucket. Such a bucket would act like an
+/// outlier that no row has: it would set a bound, and with it the scale of the noise, or the end of
+/// a range.
 const FALSE_ALARMS: u32 = 1_000_000;
 
 /// The same, for display.
@@ -226,10 +232,10 @@ pub(crate) const FALSE_ALARM: &str = "1 of 1,000,000";
 /// The smallest noisy count at which a bucket is selected.
 ///
 /// # Guarantee
-/// For every Laplace noise and every number of buckets, the probability that any bucket without a row reaches the
-/// result is at most 10⁻⁶: each bucket does so with probability at most 10⁻⁶ divided by their number, and these
-/// probabilities add up. The result is the smallest such integer, up to the rounding of [`Laplace::error_at`]. It
-/// does not depend on private data.
+/// For every Laplace noise and every number of buckets, the probability that any bucket without a
+/// row reaches the result is at most 10⁻⁶: each bucket does so with probability at most 10⁻⁶
+/// divided by their number, and these probabilities add up. The result is the smallest such
+/// integer, up to the rounding of [`Laplace::error_at`]. It does not depend on private data.
 pub(crate) fn least_kept(noise: &Laplace, buckets: usize) -> i128 {
     // The noise is symmetric: P(X > t) is half of P(|X| > t), which is at most 2/(10⁶·buckets).
     let buckets = BigInt::from(buckets.max(1));
@@ -237,7 +243,8 @@ pub(crate) fn least_kept(noise: &Laplace, buckets: usize) -> i128 {
     i128::try_from(noise.error_at(&share)).unwrap_or(i128::MAX).saturating_add(1)
 }
 
-/// The buckets that a noisy histogram selects: those that reach the least count, or the fullest one if none does.
+/// The buckets that a noisy histogram selects: those that reach the least count, or the fullest one
+/// if none does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeptBuckets {
     /// The numbers of the buckets; exactly one if none reaches the least count.
@@ -249,8 +256,9 @@ pub(crate) struct KeptBuckets {
 /// Selects buckets by their noisy counts, which are given with the buckets' numbers.
 ///
 /// # Guarantee
-/// A function of the noisy counts and the threshold. At least one bucket is selected unless there is none. Of several
-/// fullest buckets only the first is selected, because the range between two of them could span all values.
+/// A function of the noisy counts and the threshold. At least one bucket is selected unless there
+/// is none. Of several fullest buckets only the first is selected, because the range between two of
+/// them could span all values.
 pub(crate) fn kept(counts: &[(usize, i128)], least: i128) -> KeptBuckets {
     let most = counts.iter().map(|(_, n)| *n).max().unwrap_or(i128::MIN);
     let from = least.min(most);
@@ -422,7 +430,8 @@ mod tests {
         Laplace::calibrate(l1, &epsilon.parse().unwrap()).unwrap()
     }
 
-    /// The chance that one of B empty buckets is kept, by definition in floats: at most B·α^m/(1+α).
+    /// The chance that one of B empty buckets is kept, by definition in floats: at most
+    /// B·α^m/(1+α).
     #[test]
     fn empty_buckets_are_rarely_kept() {
         for (l1, epsilon) in [(1, "1"), (1, "0.1"), (20, "0.1"), (3, "7"), (1, "1000")] {
@@ -447,8 +456,8 @@ mod tests {
         assert_eq!(least_kept(&laplace(1, "0.1"), 197), 185);
     }
 
-    /// 4,000 histograms of 197 empty buckets each. Any of them keeps a bucket with a probability of at most 0.4 %; the seed
-    /// is fixed. At 5 % each, 200 would.
+    /// 4,000 histograms of 197 empty buckets each. Any of them keeps a bucket with a probability of
+    /// at most 0.4 %; the seed is fixed. At 5 % each, 200 would.
     #[test]
     fn false_alarms_are_as_rare_as_stated() {
         let noise = laplace(1, "0.5");

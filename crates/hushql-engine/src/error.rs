@@ -1,7 +1,9 @@
-//! The errors of a statement, grouped by the action that they require, and the parts that an analyst may see.
+//! The errors of a statement, grouped by the action that they require, and the parts that an
+//! analyst may see.
 //!
-//! An error before the charge depends only on the query, the catalog and the budget, and contains every detail. An error
-//! after it is one constant sentence, which does not reveal which of two databases made the statement fail.
+//! An error before the charge depends only on the query, the catalog and the budget, and contains
+//! every detail. An error after it is one constant sentence, which does not reveal which of two
+//! databases made the statement fail.
 
 use std::fmt;
 
@@ -63,16 +65,19 @@ pub enum Error {
     /// The query failed while it ran. The charge stands.
     #[error("the query failed while it ran; what was charged stays charged")]
     Execution,
-    /// A log-in failed: the name or the password is wrong, or the role may not log in. Which of these it is, it does not say.
+    /// A log-in failed: the name or the password is wrong, or the role may not log in. Which of
+    /// these it is, it does not say.
     #[error("the log-in failed: the role, its password or its time is wrong")]
     LogIn,
-    /// The engine's own checks failed: a bug, and nothing was answered. This is not a refusal, because no other statement
-    /// would help; the sentence is always the same and does not reveal which check failed.
+    /// The engine's own checks failed: a bug, and nothing was answered. This is not a refusal,
+    /// because no other statement would help; the sentence is always the same and does not reveal
+    /// which check failed.
     #[error("the engine's own checks failed, and nothing was answered; please report the query")]
     Internal,
 }
 
-/// Why a vault refuses, as a sentence: a budget that does not suffice, or a file that cannot be used.
+/// Why a vault refuses, as a sentence: a budget that does not suffice, or a file that cannot be
+/// used.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -103,8 +108,8 @@ impl LedgerError {
         self.0.budget()
     }
 
-    /// Whether the same statement may succeed when it is said again: another program held the vault, or the declarations
-    /// changed meanwhile. Nothing was charged.
+    /// Whether the same statement may succeed when it is said again: another program held the
+    /// vault, or the declarations changed meanwhile. Nothing was charged.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -146,8 +151,8 @@ impl Error {
         Self::Catalog { message: message.into(), source: Some(Box::new(source)) }
     }
 
-    /// The parts of the error that an analyst may see: the same sentence without the paths of the vault and its anchor, and
-    /// without the errors of a file, a type or the system.
+    /// The parts of the error that an analyst may see: the same sentence without the paths of the
+    /// vault and its anchor, and without the errors of a file, a type or the system.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -172,7 +177,8 @@ impl Error {
         }
     }
 
-    /// Whether the declarations changed while a statement was prepared, so that it can be prepared again.
+    /// Whether the declarations changed while a statement was prepared, so that it can be prepared
+    /// again.
     pub(crate) fn is_redeclared(&self) -> bool {
         matches!(self, Self::Ledger(LedgerError(VaultError::Redeclared)))
     }
@@ -247,8 +253,9 @@ impl Error {
         }
     }
 
-    /// The stable code of a refusal, such as `HQ007`; `None` for other errors, which [`Error::kind`] distinguishes. Codes are
-    /// never reused; [`Reason::ALL`](crate::Reason::ALL) lists them.
+    /// The stable code of a refusal, such as `HQ007`; `None` for other errors, which
+    /// [`Error::kind`] distinguishes. Codes are never reused; [`Reason::ALL`](crate::Reason::ALL)
+    /// lists them.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -313,7 +320,8 @@ impl Error {
         }
     }
 
-    /// The exit status of a command that ends with this error: 3 refused, 4 budget exhausted, otherwise 1.
+    /// The exit status of a command that ends with this error: 3 refused, 4 budget exhausted,
+    /// otherwise 1.
     ///
     /// ```
     /// # use hushql_engine as hushql;

@@ -1,8 +1,8 @@
 //! The boundary of a session: results and errors leave it, panics do not.
 //!
-//! In: the work of a statement, which may nest deeply and calls code of dependencies. Out: its result. A panic
-//! becomes an error, because its message may quote a cell and because it may depend on the data. The work gets a deep
-//! stack, because a stack overflow would end the process.
+//! In: the work of a statement, which may nest deeply and calls code of dependencies. Out: its
+//! result. A panic becomes an error, because its message may quote a cell and because it may depend
+//! on the data. The work gets a deep stack, because a stack overflow would end the process.
 //!
 //! ```text
 //! guard::run(|| plan(query))              a panic is Error::Internal
@@ -17,8 +17,8 @@ use futures::FutureExt;
 
 use crate::error::Error;
 
-/// If less stack than this remains, a new one is allocated. A debug build plans the largest statement within half of
-/// it.
+/// If less stack than this remains, a new one is allocated. A debug build plans the largest
+/// statement within half of it.
 const RED_ZONE: usize = 16 << 20;
 const STACK: usize = 64 << 20;
 

@@ -1,7 +1,7 @@
 //! The reasons for refusals, each with a stable code and a suggestion of what to write instead.
 //!
-//! A refusal depends only on the query, the catalog and the budget. The engine decides it before it reads any data, so it
-//! is the same for all data. It costs nothing.
+//! A refusal depends only on the query, the catalog and the budget. The engine decides it before it
+//! reads any data, so it is the same for all data. It costs nothing.
 //!
 //! ```text
 //! HQ007 refused: SUM(price) has no range
@@ -183,8 +183,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal of `clause`: the problem, and what to write instead. All three may contain names and texts of the statement,
-    /// so this function escapes control characters.
+    /// A refusal of `clause`: the problem, and what to write instead. All three may contain names
+    /// and texts of the statement, so this function escapes control characters.
     pub(crate) fn new(
         reason: Reason,
         clause: impl fmt::Display,
@@ -209,7 +209,8 @@ impl Refusal {
         self
     }
 
-    /// The same refusal for a query that reads these views, one of which may contain the refused clause.
+    /// The same refusal for a query that reads these views, one of which may contain the refused
+    /// clause.
     #[must_use]
     pub(crate) fn over_views(mut self, views: &[String]) -> Self {
         if !views.is_empty() {

@@ -1,9 +1,10 @@
 //! The machine resources that one statement may use.
 //!
-//! In: numbers chosen by the program that opens an engine. Out: a refusal before the charge, if a number depends only on
-//! the statement and on public tables (its size, its candidates, the rows that its joins make of one person's, the time
-//! for planning); otherwise one constant error after the charge (memory, time, rows). The error does not reveal which
-//! data made a statement fail, although the failure itself may depend on them.
+//! In: numbers chosen by the program that opens an engine. Out: a refusal before the charge, if a
+//! number depends only on the statement and on public tables (its size, its candidates, the rows
+//! that its joins make of one person's, the time for planning); otherwise one constant error after
+//! the charge (memory, time, rows). The error does not reveal which data made a statement fail,
+//! although the failure itself may depend on them.
 //!
 //! ```
 //! # use hushql_engine as hushql;
@@ -55,28 +56,31 @@ mod threads;
 pub struct Resources {
     /// The largest size of its text and its tree.
     pub statement: Size,
-    /// The most keys or candidates of one release; at most, and by default, 100,000. Numbers of a range do not count if no
-    /// mechanism visits them one by one.
+    /// The most keys or candidates of one release; at most, and by default, 100,000. Numbers of a
+    /// range do not count if no mechanism visits them one by one.
     pub keys: usize,
     /// The most rows of an answer; by default a million.
     pub rows: usize,
-    /// The most rows into which joins may turn the rows of one privacy unit before they are bounded; by default 100,000. A
-    /// join that may exceed this, according to the declarations and the public tables, is refused.
+    /// The most rows into which joins may turn the rows of one privacy unit before they are
+    /// bounded; by default 100,000. A join that may exceed this, according to the declarations and
+    /// the public tables, is refused.
     pub rows_of_a_unit: u64,
-    /// The least ε, in billionths, that a statement may cost if it is counted in ε; by default 1,000, an ε of 10⁻⁶. A minimum
-    /// is necessary because a statement reveals whether it fails, however little it costs. A budget can require more:
-    /// `PER QUERY (min=…)`.
+    /// The least ε, in billionths, that a statement may cost if it is counted in ε; by default
+    /// 1,000, an ε of 10⁻⁶. A minimum is necessary because a statement reveals whether it fails,
+    /// however little it costs. A budget can require more: `PER QUERY (min=…)`.
     pub least_epsilon: i64,
-    /// Bytes of memory for all statements of the engine that run at the same time; by default half of the memory of the
-    /// machine or of the process's control group. This counts the tables that queries build, the rows of an answer that are collected, and the
-    /// texts that expressions make, not other batches. `None` means no limit.
+    /// Bytes of memory for all statements of the engine that run at the same time; by default half
+    /// of the memory of the machine or of the process's control group. This counts the tables that
+    /// queries build, the rows of an answer that are collected, and the texts that expressions
+    /// make, not other batches. `None` means no limit.
     pub memory: Option<usize>,
-    /// The folder for data that exceeds the memory while a statement runs; by default none, and the statement fails. The
-    /// files contain rows of private tables. They have no names, so they disappear with the process at the latest, however it
-    /// ends.
+    /// The folder for data that exceeds the memory while a statement runs; by default none, and the
+    /// statement fails. The files contain rows of private tables. They have no names, so they
+    /// disappear with the process at the latest, however it ends.
     pub spill: Option<PathBuf>,
-    /// The most time from the text of a statement to its answer; by default five minutes. A statement whose planning takes
-    /// longer is refused and costs nothing. Declarations have no limit. `None` means no limit.
+    /// The most time from the text of a statement to its answer; by default five minutes. A
+    /// statement whose planning takes longer is refused and costs nothing. Declarations have no
+    /// limit. `None` means no limit.
     pub time: Option<Duration>,
 }
 
@@ -138,7 +142,8 @@ impl Resources {
         Self { rows, ..self }
     }
 
-    /// Sets the most rows into which joins may turn those of one privacy unit; see [`Resources::rows_of_a_unit`].
+    /// Sets the most rows into which joins may turn those of one privacy unit; see
+    /// [`Resources::rows_of_a_unit`].
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -222,7 +227,8 @@ impl Resources {
         state.map_err(|e| Error::catalog_from("the folder to spill to cannot be used", e))
     }
 
-    /// Refuses an analysis in which a release has more keys, or visits more candidates, than allowed.
+    /// Refuses an analysis in which a release has more keys, or visits more candidates, than
+    /// allowed.
     ///
     /// # Errors
     /// The refusal.
@@ -241,7 +247,8 @@ impl Resources {
         Ok(())
     }
 
-    /// Refuses a query whose operators reserve more memory than is available before they read a row.
+    /// Refuses a query whose operators reserve more memory than is available before they read a
+    /// row.
     ///
     /// # Errors
     /// The refusal.
@@ -261,8 +268,9 @@ impl Resources {
         ))
     }
 
-    /// Refuses a statement that costs less than the least ε but more than nothing. `shows_again` is whether it also shows what was
-    /// paid for before, of which the refusal says that it does not count.
+    /// Refuses a statement that costs less than the least ε but more than nothing. `shows_again` is
+    /// whether it also shows what was paid for before, of which the refusal says that it does not
+    /// count.
     ///
     /// # Errors
     /// The refusal.
@@ -312,7 +320,8 @@ fn epsilon_text(nano: i64) -> String {
     Spend::of_epsilon(nano, 0).loss_text()
 }
 
-/// The candidates that each selection of a private aggregate visits one by one, in all of its groups.
+/// The candidates that each selection of a private aggregate visits one by one, in all of its
+/// groups.
 fn candidates(part: &PrivateAggregate) -> impl Iterator<Item = usize> {
     let choices = part.measures().iter().filter_map(|measure| measure.choice());
     choices.filter_map(|choice: &Choice| {

@@ -6,7 +6,8 @@ use arrow::datatypes::DataType;
 
 use crate::functions::DecimalLiteral;
 
-/// The name of a type in messages: `VARCHAR`, `BIGINT`, `DECIMAL(10, 2)`; Arrow's own name for types that SQL has no word for.
+/// The name of a type in messages: `VARCHAR`, `BIGINT`, `DECIMAL(10, 2)`; Arrow's own name for
+/// types that SQL has no word for.
 pub(crate) fn sql_type(data_type: &DataType) -> String {
     let name = match data_type {
         DataType::Boolean => "BOOLEAN",

@@ -1,10 +1,11 @@
-//! Text that is safe to display: characters that control a terminal, end a line or change the direction of writing
-//! are escaped.
+//! Text that is safe to display: characters that control a terminal, end a line or change the
+//! direction of writing are escaped.
 //!
-//! In: cells, names, and sentences that hold them. Out: the same text, in which every control character (C0, DEL and C1),
-//! line or paragraph separator and bidirectional control is an escape of plain letters. Data and names come from people
-//! who may be hostile to whoever reads a terminal or a log; nothing here is a matter of privacy, and nothing is dropped.
-//! How accurate an answer is has one form everywhere, of three digits.
+//! In: cells, names, and sentences that hold them. Out: the same text, in which every control
+//! character (C0, DEL and C1), line or paragraph separator and bidirectional control is an escape
+//! of plain letters. Data and names come from people who may be hostile to whoever reads a terminal
+//! or a log; nothing here is a matter of privacy, and nothing is dropped. How accurate an answer is
+//! has one form everywhere, of three digits.
 //!
 //! ```
 //! # use hushql_engine as hushql;
@@ -40,7 +41,8 @@ pub fn cell(text: &str) -> Cow<'_, str> {
     spelled(text, |c| steers(c) && !matches!(c, '\n' | '\r' | '\t'), by_rust)
 }
 
-/// A JSON text, in which only strings can contain such characters. JSON itself requires escapes only below U+0020.
+/// A JSON text, in which only strings can contain such characters. JSON itself requires escapes
+/// only below U+0020.
 pub fn json(text: &str) -> Cow<'_, str> {
     spelled(text, |c| steers(c) && !matches!(c, '\n' | '\r' | '\t'), by_json)
 }
@@ -86,7 +88,8 @@ fn by_json(shown: &mut String, c: char) {
     let _ = write!(shown, "\\u{:04x}", u32::from(c));
 }
 
-/// A column's name with the literals in it as they are written: the planner writes `Int64(1)` for 1, and `Utf8("day")` for 'day'.
+/// A column's name with the literals in it as they are written: the planner writes `Int64(1)` for
+/// 1, and `Utf8("day")` for 'day'.
 pub(crate) fn heading(name: &str) -> Cow<'_, str> {
     const TYPES: [&str; 14] = [
         "Int8(",

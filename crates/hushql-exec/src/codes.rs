@@ -1,9 +1,11 @@
-//! Public codes: each value of a column as a small number, by a rule that follows from declarations alone.
+//! Public codes: each value of a column as a small number, by a rule that follows from declarations
+//! alone.
 //!
-//! In: the values that a column can have, as a list or as ticks in buckets. Out: a code for every value, one more code for NULL,
-//! and values for codes again: a bucket gives one of its ticks, each with the same probability. A rule is made before a
-//! row is read, and no row can change it: values that it does not list have the code of NULL, and numbers beyond its ends the
-//! code of the nearest bucket.
+//! In: the values that a column can have, as a list or as ticks in buckets. Out: a code for every
+//! value, one more code for NULL, and values for codes again: a bucket gives one of its ticks, each
+//! with the same probability. A rule is made before a row is read, and no row can change it: values
+//! that it does not list have the code of NULL, and numbers beyond its ends the code of the nearest
+//! bucket.
 //!
 //! ```text
 //! Oslo, Rome          0, 1; NULL 2
@@ -43,7 +45,8 @@ enum Rule {
 }
 
 impl Codes {
-    /// A code for each of these values, which are of one type; NULL among them is left out. `None` for no value, and for too many.
+    /// A code for each of these values, which are of one type; NULL among them is left out. `None`
+    /// for no value, and for too many.
     pub fn listed(values: &[ScalarValue], data_type: &DataType) -> Option<Self> {
         let mut listed: Vec<ScalarValue> = Vec::new();
         let mut seen = datafusion::common::HashSet::new();
@@ -56,7 +59,8 @@ impl Codes {
         fits.then(|| Self { data_type: data_type.clone(), rule: Rule::Listed(listed) })
     }
 
-    /// A code for each tick where they are few, and otherwise for each of 64 buckets, the first ones wider by one tick.
+    /// A code for each tick where they are few, and otherwise for each of 64 buckets, the first
+    /// ones wider by one tick.
     pub fn ticks(ticks: Ticks, data_type: &DataType) -> Self {
         let count = ticks.count();
         let buckets = if count <= ALL_TICKS { count } else { BUCKETS };
@@ -65,7 +69,8 @@ impl Codes {
         Self { data_type: data_type.clone(), rule: Rule::Ticks { ticks, starts } }
     }
 
-    /// A code for each of at most `buckets` buckets, the number of whose ticks grows by a constant factor from the first tick.
+    /// A code for each of at most `buckets` buckets, the number of whose ticks grows by a constant
+    /// factor from the first tick.
     pub fn logarithmic(ticks: Ticks, buckets: u64, data_type: &DataType) -> Option<Self> {
         let count = num_traits::ToPrimitive::to_f64(&ticks.count())?;
         let share = |i: u64| {
@@ -81,8 +86,9 @@ impl Codes {
             .then(|| Self { data_type: data_type.clone(), rule: Rule::Ticks { ticks, starts } })
     }
 
-    /// A code for each bucket that begins with one of these values of the column's type, in order, and one for what is below the
-    /// first of them. Values beyond the ticks begin no bucket. `None` where the values are not in order, or too many.
+    /// A code for each bucket that begins with one of these values of the column's type, in order,
+    /// and one for what is below the first of them. Values beyond the ticks begin no bucket. `None`
+    /// where the values are not in order, or too many.
     pub fn from_starts(ticks: Ticks, values: &[ScalarValue], data_type: &DataType) -> Option<Self> {
         let mut starts = vec![0_u64];
         let mut before: Option<&ScalarValue> = None;
@@ -187,7 +193,8 @@ impl Codes {
         Ok(Encoder { kind, null })
     }
 
-    /// Whether values of the column's type have codes, and codes such values: known before a row is read.
+    /// Whether values of the column's type have codes, and codes such values: known before a row is
+    /// read.
     pub fn are_sound(&self) -> bool {
         let own = match &self.data_type {
             DataType::Dictionary(_, values) => values.as_ref(),
@@ -218,7 +225,8 @@ impl Codes {
     /// Values for codes: a listed value, a tick of the bucket, or NULL.
     ///
     /// # Guarantee
-    /// Each tick of a bucket comes out with the same probability. Nothing but the codes and the rule decides about the others.
+    /// Each tick of a bucket comes out with the same probability. Nothing but the codes and the
+    /// rule decides about the others.
     ///
     /// # Errors
     /// Arrow's, for ticks that are no values of the type.
@@ -396,7 +404,8 @@ impl Encoder {
     /// Appends the code of each value.
     ///
     /// # Guarantee
-    /// One code for each value, which depends on this value and on the rule alone. Never fails on a value.
+    /// One code for each value, which depends on this value and on the rule alone. Never fails on a
+    /// value.
     ///
     /// # Errors
     /// Arrow's, for a column of another type than that of the codes.
@@ -515,8 +524,8 @@ fn narrow(values: &ArrayRef) -> Result<Option<Int64Array>, ArrowError> {
     }
 }
 
-/// Appends the code of each value. What stands where NULL is gets a code like any other, and that of NULL afterwards: the loop over
-/// values has no branch.
+/// Appends the code of each value. What stands where NULL is gets a code like any other, and that
+/// of NULL afterwards: the loop over values has no branch.
 fn each(values: &Int64Array, null: u16, codes: &mut Vec<u16>, code: impl Fn(i64) -> u16) {
     let first = codes.len();
     codes.extend(values.values().iter().map(|value| code(*value)));
@@ -550,7 +559,8 @@ fn for_each_whole(
     Ok(())
 }
 
-/// The ticks of a type in whole units between two ends; `None` for other types, and for ends that are reversed.
+/// The ticks of a type in whole units between two ends; `None` for other types, and for ends that
+/// are reversed.
 pub fn units(data_type: &DataType, first: i128, last: i128) -> Option<Ticks> {
     let grid = match data_type {
         DataType::Decimal128(_, scale) if *scale > 0 => Grid::Decimal { scale: *scale },
@@ -679,7 +689,8 @@ mod tests {
         assert_eq!(empty.len(), 0);
     }
 
-    /// Numbers of 64 bits have codes as all whole numbers have them: by the nearest tick, or the last bucket that begins at or below.
+    /// Numbers of 64 bits have codes as all whole numbers have them: by the nearest tick, or the
+    /// last bucket that begins at or below.
     #[test]
     fn narrow_numbers_are_coded_like_wide_ones() {
         let mut rng = QueryRng::seeded_for_tests(4);

@@ -1,7 +1,7 @@
 //! When the work of a statement must end.
 //!
-//! In: a time limit, and the word that nobody waits any more. Out: whether the work must end, for loops
-//! that ask now and then.
+//! In: a time limit, and the word that nobody waits any more. Out: whether the work must end, for
+//! loops that ask now and then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,9 @@
 //! The integer grid of private sums, and the single pass that converts a column to it.
 //!
-//! An Arrow column of integers, decimals or floats goes in; for each row, an integer in a fixed interval comes out.
-//! The caller chooses the grid for the column's type; a mismatch is an error. The integer is a function of the row's
-//! own value alone, NULL and NaN rows are skipped, and the order of rows does not change a sum of the results.
+//! An Arrow column of integers, decimals or floats goes in; for each row, an integer in a fixed
+//! interval comes out. The caller chooses the grid for the column's type; a mismatch is an error.
+//! The integer is a function of the row's own value alone, NULL and NaN rows are skipped, and the
+//! order of rows does not change a sum of the results.
 //!
 //! ```text
 //! // 0.75 on a grid of quarters is 3; values above the upper end become the upper end.
@@ -29,7 +30,8 @@ pub const WIDEST: i128 = 1 << 80;
 /// The finest and the coarsest binary grid: every product with 2^±900 below is exact in `f64`.
 const LOG2_LIMIT: i32 = 900;
 
-/// Bounds up to this magnitude take the fast path from `f64`: both ends and all integers between them are exact.
+/// Bounds up to this magnitude take the fast path from `f64`: both ends and all integers between
+/// them are exact.
 const EXACT: i128 = 1 << 50;
 
 /// 1.5·2⁵²: adding it to |y| ≤ 2⁵⁰ leaves the integer nearest to y (ties to even) in the mantissa.
@@ -42,7 +44,8 @@ pub enum Grid {
     Integer,
     /// Decimal columns: the value times 10^scale, rounded half to even.
     Decimal {
-        /// Digits after the point; at most the column's own, so that nothing is rounded if they are equal.
+        /// Digits after the point; at most the column's own, so that nothing is rounded if they are
+        /// equal.
         scale: i8,
     },
     /// Float columns: the value times 2^log2, rounded half to even.
@@ -103,8 +106,8 @@ impl GridRange {
     /// How far a value is above the lower end of the interval, in steps of 2^shift.
     ///
     /// # Guarantee
-    /// For all lo ≤ `value` ≤ hi: (value − lo)/2^shift rounded to the nearest integer, halves to the even one. It
-    /// lies between 0 and [`coarse_width`], and depends on nothing but the value.
+    /// For all lo ≤ `value` ≤ hi: (value − lo)/2^shift rounded to the nearest integer, halves to
+    /// the even one. It lies between 0 and [`coarse_width`], and depends on nothing but the value.
     pub fn above(&self, value: i128, shift: u32) -> i128 {
         // The ends are within ±2⁸⁰.
         let steps = value.clamp(self.lo, self.hi) - self.lo;
@@ -133,12 +136,13 @@ impl GridRange {
         }
     }
 
-    /// Calls `visit(row, value)` in row order for every row that is neither NULL nor NaN nor masked out.
+    /// Calls `visit(row, value)` in row order for every row that is neither NULL nor NaN nor masked
+    /// out.
     ///
     /// # Guarantee
-    /// For all columns, `value` = clamp(round(x·s), lo, hi), exactly, where s is the number of steps in 1: floats are rounded, and
-    /// decimals with more places than the grid, half to even; ±∞ become the ends, and −0.0 becomes 0. It depends on the row's own
-    /// x alone.
+    /// For all columns, `value` = clamp(round(x·s), lo, hi), exactly, where s is the number of
+    /// steps in 1: floats are rounded, and decimals with more places than the grid, half to even;
+    /// ±∞ become the ends, and −0.0 becomes 0. It depends on the row's own x alone.
     ///
     /// # Errors
     /// A planning error when the column's type does not belong to the grid.
@@ -240,7 +244,8 @@ impl GridRange {
         })
     }
 
-    /// Floats: NaN is skipped; all others are clamped before they are scaled, so that nothing overflows.
+    /// Floats: NaN is skipped; all others are clamped before they are scaled, so that nothing
+    /// overflows.
     fn floats<T: ArrowPrimitiveType>(
         &self,
         column: &dyn Array,
@@ -326,8 +331,8 @@ pub fn passing(filter: &BooleanArray) -> NullBuffer {
     NullBuffer::new(prep_null_mask_filter(filter).values().clone())
 }
 
-/// The only message for failures while private data is read: a more specific one could reveal something about the
-/// data.
+/// The only message for failures while private data is read: a more specific one could reveal
+/// something about the data.
 pub fn failed() -> DataFusionError {
     DataFusionError::Execution("the query could not be executed".to_owned())
 }
@@ -356,7 +361,8 @@ fn scan<T: Copy>(values: &[T], valid: Option<&NullBuffer>, mut visit: impl FnMut
     }
 }
 
-/// 2^exponent for exponents of normal numbers (|exponent| ≤ 1,000 by the checks of `GridRange::new`).
+/// 2^exponent for exponents of normal numbers (|exponent| ≤ 1,000 by the checks of
+/// `GridRange::new`).
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(u64::from((exponent + 1023).unsigned_abs()) << 52)
 }
@@ -467,7 +473,8 @@ mod tests {
         for _ in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let log2 = i32::try_from(state >> 60).unwrap() - 8;
-            // 26-bit integers times 2^(−log2 − 2): every x·2^log2 is a multiple of a quarter, exactly.
+            // 26-bit integers times 2^(−log2 − 2): every x·2^log2 is a multiple of a quarter,
+            // exactly.
             let quarters = i64::try_from((state >> 20) & 0x3ff_ffff).unwrap() - (1 << 25);
             let x = f64::from(i32::try_from(quarters).unwrap()) * power_of_two(-log2 - 2);
             let down = quarters.div_euclid(4);

@@ -1,9 +1,10 @@
 //! The loops of HushQL: everything that runs once for each private row.
 //!
-//! In: batches of private rows, and plain numbers that say what may come out: bounds, grids, keys. Out:
-//! exact integers, of which one person moved no more than the bounds say, or rows that are bounded and
-//! coded. Nothing is drawn here. This crate knows no statement, no declaration and no budget: which
-//! bounds and grids make an answer private is decided above it, and what they guarantee is stated here.
+//! In: batches of private rows, and plain numbers that say what may come out: bounds, grids, keys.
+//! Out: exact integers, of which one person moved no more than the bounds say, or rows that are
+//! bounded and coded. Nothing is drawn here. This crate knows no statement, no declaration and no
+//! budget: which bounds and grids make an answer private is decided above it, and what they
+//! guarantee is stated here.
 //!
 //! | module | holds |
 //! |---|---|

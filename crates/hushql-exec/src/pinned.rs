@@ -1,8 +1,8 @@
 //! Files that stay open, so that what is made of their rows can be kept.
 //!
-//! In: a file that a statement has opened and verified. Out: a [`Pinned`] file. Two of them are equal
-//! if they are the same file, read in the same way, to which nobody wrote in between. The file stays
-//! open as long as one of them is kept, so that no other file can take its inode.
+//! In: a file that a statement has opened and verified. Out: a [`Pinned`] file. Two of them are
+//! equal if they are the same file, read in the same way, to which nobody wrote in between. The
+//! file stays open as long as one of them is kept, so that no other file can take its inode.
 //!
 //! ```text
 //! Pinned    device 42, inode 17, 81,920 bytes, changed at …, PARQUET, columns o_orderkey BIGINT, …

@@ -1,8 +1,9 @@
 //! Evenly spaced numbers: the ticks of a stepped domain, a price range or a column's range.
 //!
-//! In: exact bounds and a step. Out: [`Ticks`], integers `first + i·step` on a grid, and for each the value of a
-//! column's type that represents it. A decimal tick is the float nearest to the decimal, so that 0.3 is the same
-//! number in a file, in a domain and in a list, although sums of floats may differ from it.
+//! In: exact bounds and a step. Out: [`Ticks`], integers `first + i·step` on a grid, and for each
+//! the value of a column's type that represents it. A decimal tick is the float nearest to the
+//! decimal, so that 0.3 is the same number in a file, in a domain and in a list, although sums of
+//! floats may differ from it.
 //!
 //! ```
 //! use hushql_privacy::privacy::parse_decimal;
@@ -60,8 +61,8 @@ impl Ticks {
     /// The decimals lo, lo + step, … up to hi.
     ///
     /// # Guarantee
-    /// The numbers are exact. `None` when the step is not positive, the bounds are reversed, or a tick has no float
-    /// of its own (more than 2⁵³ units, or more than 22 decimal places).
+    /// The numbers are exact. `None` when the step is not positive, the bounds are reversed, or a
+    /// tick has no float of its own (more than 2⁵³ units, or more than 22 decimal places).
     pub fn decimal(lo: &Rational, hi: &Rational, step: &Rational) -> Option<Self> {
         if !step.is_positive() {
             return None;
@@ -77,7 +78,8 @@ impl Ticks {
     /// The same as values of a decimal type: whole numbers of its last digit.
     ///
     /// # Guarantee
-    /// As that of [`Ticks::decimal`]. `None` too, when the lower end or the step has more places than the type.
+    /// As that of [`Ticks::decimal`]. `None` too, when the lower end or the step has more places
+    /// than the type.
     pub fn of_scale(lo: &Rational, hi: &Rational, step: &Rational, scale: i8) -> Option<Self> {
         let unit = Rational::from_integer(BigInt::from(10).pow(u8::try_from(scale).ok()?.into()));
         let [first, width] = [lo, step].map(|end| end * &unit);
@@ -108,8 +110,8 @@ impl Ticks {
     /// A grid of 2^−k for a continuous range.
     ///
     /// # Guarantee
-    /// Every tick lies in [lo, hi] and is an exact float; k is the largest number for which the magnitudes in grid
-    /// steps stay within 2³². `None` when the bounds are reversed or too large.
+    /// Every tick lies in [lo, hi] and is an exact float; k is the largest number for which the
+    /// magnitudes in grid steps stay within 2³². `None` when the bounds are reversed or too large.
     pub fn binary(lo: &Rational, hi: &Rational) -> Option<Self> {
         const BITS: u32 = 32;
         let most = lo.abs().max(hi.abs());

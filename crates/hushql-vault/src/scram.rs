@@ -1,7 +1,9 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677) from the server's side: what is kept of a password, and the proof of knowing it.
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677) from the server's side: what is kept of a password, and the
+//! proof of knowing it.
 //!
-//! In: a password, once; later the messages of a client. Out: a verifier, from which nobody finds the password but by trying
-//! passwords; later whether the client knows it. The module knows nobody's name and keeps nothing.
+//! In: a password, once; later the messages of a client. Out: a verifier, from which nobody finds
+//! the password but by trying passwords; later whether the client knows it. The module knows
+//! nobody's name and keeps nothing.
 //!
 //! ```text
 //! password ─▶ salted = PBKDF2(password, salt, 4096) ─▶ stored key = H(HMAC(salted, "Client Key")), server key = HMAC(salted, "Server Key")
@@ -70,8 +72,8 @@ fn equal(a: &Key, b: &Key) -> bool {
     std::hint::black_box(xor(a, b)).iter().fold(0, |all, byte| all | byte) == 0
 }
 
-/// The salt of a name, whether or not somebody has it: whoever asks for it again and again sees no role come, go or get another
-/// password.
+/// The salt of a name, whether or not somebody has it: whoever asks for it again and again sees no
+/// role come, go or get another password.
 pub fn salt_of(secret: &Key, name: &str) -> [u8; SALT] {
     let mut salt = [0; SALT];
     let bytes = hmac(secret, &[b"salt", name.as_bytes()]);
@@ -107,7 +109,8 @@ impl Verifier {
         }
     }
 
-    /// A verifier for a name that nobody has, which no password fits. A name has the same one each time.
+    /// A verifier for a name that nobody has, which no password fits. A name has the same one each
+    /// time.
     pub fn decoy(secret: &Key, name: &str) -> Self {
         let of = |what: &[u8]| hmac(secret, &[what, name.as_bytes()]);
         Self {
@@ -123,8 +126,9 @@ impl Verifier {
         Some(Self::of_password(password, self.salt.as_slice().try_into().ok()?))
     }
 
-    /// Reads `SCRAM-SHA-256$iterations:salt$stored key:server key`, as PostgreSQL writes it; `None` for anything else, and for other
-    /// numbers of rounds and other salts than a decoy has, by which a role would be told from a name that nobody has.
+    /// Reads `SCRAM-SHA-256$iterations:salt$stored key:server key`, as PostgreSQL writes it; `None`
+    /// for anything else, and for other numbers of rounds and other salts than a decoy has, by
+    /// which a role would be told from a name that nobody has.
     pub fn read(text: &str) -> Option<Self> {
         let (numbers, keys) = text.strip_prefix(PLAIN)?.strip_prefix('$')?.split_once('$')?;
         let (iterations, salt) = numbers.split_once(':')?;
@@ -180,9 +184,9 @@ impl std::fmt::Debug for Exchange {
 }
 
 impl Exchange {
-    /// Answers a client's first message. `more` is the server's random part of the nonce, and `certificate` the hash of the
-    /// server's certificate where the channel has one. `None` for a message that is not one, or a client that was kept from
-    /// binding the log-in to its channel.
+    /// Answers a client's first message. `more` is the server's random part of the nonce, and
+    /// `certificate` the hash of the server's certificate where the channel has one. `None` for a
+    /// message that is not one, or a client that was kept from binding the log-in to its channel.
     pub fn begin(
         verifier: Verifier,
         (mechanism, certificate): (&str, Option<&[u8]>),

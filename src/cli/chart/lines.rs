@@ -1,6 +1,7 @@
 //! Lines with error bars, in characters.
 //!
-//! In: series of points, and the room for them. Out: a grid with a mark for each point, dots between them, and axes.
+//! In: series of points, and the room for them. Out: a grid with a mark for each point, dots
+//! between them, and axes.
 //!
 //! ```text
 //! 400 ┤        ┬
@@ -99,7 +100,8 @@ pub(super) fn scale(lines: &LineChart) -> Scale {
     Scale::of(ends).for_lines()
 }
 
-/// Some places on the x-axis, as far apart as their texts are long: always the first one, and the last one if there is room.
+/// Some places on the x-axis, as far apart as their texts are long: always the first one, and the
+/// last one if there is room.
 fn places(lines: &LineChart, columns: usize, ascii: bool) -> String {
     let places = lines.places();
     let across = Scale::of(places.iter().map(|point| (point.x, point.x)));

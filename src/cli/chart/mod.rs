@@ -1,11 +1,12 @@
 //! Charts of answers: bars, or lines, with error bars.
 //!
-//! In: a [`View`] of an answer. Out: a [`Chart`], which [`text`](Chart::text) draws for a terminal and [`svg`](Chart::svg) as a
-//! picture. A chart shows the answer and its published accuracy, never anything exact.
+//! In: a [`View`] of an answer. Out: a [`Chart`], which [`text`](Chart::text) draws for a terminal
+//! and [`svg`](Chart::svg) as a picture. A chart shows the answer and its published accuracy, never
+//! anything exact.
 //!
-//! A column of dates, or a first column of numbers, is the x-axis of lines: each combination of the other keys is a series.
-//! Without one there is a bar for each row. Numbers with a ± are drawn, or where there are none, all numbers. NULL and NaN are
-//! left out, and counted.
+//! A column of dates, or a first column of numbers, is the x-axis of lines: each combination of the
+//! other keys is a series. Without one there is a bar for each row. Numbers with a ± are drawn, or
+//! where there are none, all numbers. NULL and NaN are left out, and counted.
 //!
 //! ```text
 //! status, n ± 3             →  bars, one for each status
@@ -78,7 +79,8 @@ impl Chart {
         (drawn > 0).then_some(Self { panels, remarks })
     }
 
-    /// The errors of the columns of a query at several costs; `None` if no error is known beforehand.
+    /// The errors of the columns of a query at several costs; `None` if no error is known
+    /// beforehand.
     pub(super) fn of_accuracy(forecasts: &[Forecast]) -> Option<Self> {
         let mut columns: Vec<(&str, AccuracyKind)> = Vec::new();
         for one in forecasts.iter().flat_map(|forecast| &forecast.accuracy) {
@@ -102,8 +104,8 @@ impl Chart {
         (!panels.is_empty()).then_some(Self { panels, remarks: Vec::new() })
     }
 
-    /// What was spent of each budget, or of the one of this name, day by day and in all, and its limit; `None` if nothing was. In:
-    /// a budget, a day and an amount for each.
+    /// What was spent of each budget, or of the one of this name, day by day and in all, and its
+    /// limit; `None` if nothing was. In: a budget, a day and an amount for each.
     pub(super) fn of_budgets(
         states: &[BudgetState],
         days: &[(String, String, Spend)],
@@ -145,7 +147,8 @@ pub(super) enum Drawable {
     WithoutAxis,
 }
 
-/// Whether columns of these kinds, each with or without a ±, can be drawn, as far as it is known before there are rows.
+/// Whether columns of these kinds, each with or without a ±, can be drawn, as far as it is known
+/// before there are rows.
 pub(super) fn can_be_drawn(kinds: &[(ColumnFormat, bool)], shape: ChartShape) -> Drawable {
     match shape {
         _ if !kinds.iter().any(|(kind, _)| kind.is_numeric()) => Drawable::WithoutNumbers,
@@ -154,7 +157,8 @@ pub(super) fn can_be_drawn(kinds: &[(ColumnFormat, bool)], shape: ChartShape) ->
     }
 }
 
-/// The column of the x-axis: the first one of dates, or else the first column if numbers are beside it.
+/// The column of the x-axis: the first one of dates, or else the first column if numbers are beside
+/// it.
 fn axis(kinds: &[(ColumnFormat, bool)]) -> Option<usize> {
     let numbers = kinds.iter().filter(|(kind, _)| kind.is_numeric()).count();
     let dates = kinds.iter().position(|(kind, _)| *kind == ColumnFormat::Time);
@@ -187,7 +191,8 @@ fn unit_of(kind: AccuracyKind) -> Option<&'static str> {
     }
 }
 
-/// A line of what was spent of a budget up to each day, and one of its limit; bars, if all was spent on one day.
+/// A line of what was spent of a budget up to each day, and one of its limit; bars, if all was
+/// spent on one day.
 fn spending(state: &BudgetState, days: &[(String, String, Spend)]) -> Option<Panel> {
     // An analyst with a share of the budget has its limit.
     let limit = match state.slices.as_slice() {
@@ -249,7 +254,8 @@ fn bars_of(view: &View, values: &[usize], axis: Option<usize>) -> Vec<Panel> {
     values.iter().chain(&own).filter_map(panel).collect()
 }
 
-/// Lines over the x-axis, in a panel for all columns of about the same size; `None` if no row has a place on it.
+/// Lines over the x-axis, in a panel for all columns of about the same size; `None` if no row has a
+/// place on it.
 fn lines(
     view: &View,
     axis: usize,

@@ -1,7 +1,7 @@
 //! What a chart holds, before it is drawn.
 //!
-//! In: labels, numbers and their errors, as [`Chart::of`](super::Chart::of) finds them in an answer. Out: panels, each with its own
-//! scale.
+//! In: labels, numbers and their errors, as [`Chart::of`](super::Chart::of) finds them in an
+//! answer. Out: panels, each with its own scale.
 //!
 //! ```text
 //! Chart ─▶ Panel "n, error bars at 95 %" ─▶ Bars [Rome 12 ± 3, …] or Lines [north: (day, 12 ± 3), …]

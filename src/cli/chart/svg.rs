@@ -1,7 +1,8 @@
 //! Charts as pictures: SVG, which browsers, editors and word processors show.
 //!
-//! In: a [`Chart`], and the notes of its answer. Out: an SVG document of fixed width. Every text is escaped, and long ones are cut
-//! and whole in a tooltip: labels come from people who may be hostile to whoever opens the file.
+//! In: a [`Chart`], and the notes of its answer. Out: an SVG document of fixed width. Every text is
+//! escaped, and long ones are cut and whole in a tooltip: labels come from people who may be
+//! hostile to whoever opens the file.
 //!
 //! ```text
 //! <svg …><text …>n, error bars at 95 %</text><rect …/><line …/>…</svg>
@@ -34,7 +35,8 @@ const NOTE: usize = 105;
 /// The most bars of a panel: the first and the last ones are drawn.
 const BARS: usize = 100;
 
-/// Colours that are told apart also by those who do not see all of them (Okabe and Ito), the darkest first.
+/// Colours that are told apart also by those who do not see all of them (Okabe and Ito), the
+/// darkest first.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#6e6e6e", "#000000"];
 
@@ -288,7 +290,8 @@ fn tooltip(text: &str) -> String {
     format!("<title>{}</title>", escaped(&cut(text, 1000, false)))
 }
 
-/// A text in XML. Characters that XML does not allow, and those that steer a display, are spelled out.
+/// A text in XML. Characters that XML does not allow, and those that steer a display, are spelled
+/// out.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in visible::line(text).chars() {

@@ -184,7 +184,8 @@ fn numbers_are_an_axis_if_they_come_first() {
             .collect(),
         winners: Vec::new(),
     };
-    // Both numbers have a panel: they are a hundred times apart. The points are in the order of the axis.
+    // Both numbers have a panel: they are a hundred times apart. The points are in the order of the
+    // axis.
     let hours = view(
         column("hour", ColumnFormat::Integer, None),
         column("n", ColumnFormat::Integer, error()),
@@ -321,7 +322,8 @@ fn a_picture_holds_its_texts_and_nothing_of_theirs() {
     }
 }
 
-/// Reads a document of elements with attributes and texts: each that opens closes, and only those of charts occur.
+/// Reads a document of elements with attributes and texts: each that opens closes, and only those
+/// of charts occur.
 fn elements(picture: &str) {
     let mut open = Vec::new();
     for part in picture.split('<').skip(1) {

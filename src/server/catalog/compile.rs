@@ -1,7 +1,7 @@
 //! Expressions of SQL as nodes, with the columns that they name.
 //!
-//! In: the syntax tree of an expression, and the columns that are in sight. Out: a node, and its type. A column that is not in sight is
-//! an error; a function that is not known has no value.
+//! In: the syntax tree of an expression, and the columns that are in sight. Out: a node, and its
+//! type. A column that is not in sight is an error; a function that is not known has no value.
 
 use std::cell::{Cell, RefCell};
 
@@ -537,7 +537,8 @@ fn comparison(op: &BinaryOperator) -> Option<Comparison> {
     })
 }
 
-/// A cast, and its type. A number that stands for something is shown by its name where it becomes a text.
+/// A cast, and its type. A number that stands for something is shown by its name where it becomes a
+/// text.
 fn cast(node: Node, to: &DataType) -> (Node, CatalogType) {
     let written = to.to_string().to_lowercase();
     let bare = written.strip_prefix("pg_catalog.").unwrap_or(&written).replace('"', "");

@@ -1,6 +1,8 @@
-//! The functions that the catalog knows: about the session, about tables, and a few about texts and arrays.
+//! The functions that the catalog knows: about the session, about tables, and a few about texts and
+//! arrays.
 //!
-//! In: a name, without `pg_catalog`, and values. Out: a value. A function that stands for what nothing here has is NULL.
+//! In: a name, without `pg_catalog`, and values. Out: a value. A function that stands for what
+//! nothing here has is NULL.
 
 use hushql::TableSchema;
 
@@ -8,7 +10,8 @@ use super::datum::{CatalogType, Datum, Unknown};
 use super::relations::{self, CATALOG, INFORMATION, PUBLIC, World};
 use super::types;
 
-/// Functions that tell of the session or the catalog: a query that calls one, and reads no table, is answered here.
+/// Functions that tell of the session or the catalog: a query that calls one, and reads no table,
+/// is answered here.
 pub(super) fn is_about_the_catalog(name: &str) -> bool {
     name.starts_with("pg_")
         || name.starts_with("has_")

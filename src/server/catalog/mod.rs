@@ -1,12 +1,16 @@
-//! What clients ask of a catalog that is not the engine's: who and where they are, and which tables there are.
+//! What clients ask of a catalog that is not the engine's: who and where they are, and which tables
+//! there are.
 //!
-//! In: a query. Out: its answer, if it names nothing but relations of PostgreSQL's catalog, or no relation and a function about the
-//! session; any other query goes to the engine, which refuses what it does not know. The answers follow from declarations alone, and
-//! nothing is charged. No query of an analyst reaches rows from here: this is a small engine of its own, over rows that it makes up.
+//! In: a query. Out: its answer, if it names nothing but relations of PostgreSQL's catalog, or no
+//! relation and a function about the session; any other query goes to the engine, which refuses
+//! what it does not know. The answers follow from declarations alone, and nothing is charged. No
+//! query of an analyst reaches rows from here: this is a small engine of its own, over rows that it
+//! makes up.
 //!
-//! DataFusion over tables in memory answered 36 of 61 queries that were traced when it was tried, and needs features that would widen the
-//! language of private queries. Casts to `regclass`, recursion within a CASE (asyncpg) and subscripts of what functions give (JDBC, Grafana)
-//! are interpreted here one row at a time, with limits on steps, cells and depth.
+//! DataFusion over tables in memory answered 36 of 61 queries that were traced when it was tried,
+//! and needs features that would widen the language of private queries. Casts to `regclass`,
+//! recursion within a CASE (asyncpg) and subscripts of what functions give (JDBC, Grafana) are
+//! interpreted here one row at a time, with limits on steps, cells and depth.
 //!
 //! ```text
 //! words ─▶ sqlparser ─▶ select (compile) ─▶ plan (node) ─▶ rows of relations

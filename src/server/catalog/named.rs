@@ -1,6 +1,7 @@
 //! Names of columns, and small parts of queries.
 //!
-//! In: expressions, aliases and sides of set operations. Out: the names that PostgreSQL gives to columns, and what a query is made of.
+//! In: expressions, aliases and sides of set operations. Out: the names that PostgreSQL gives to
+//! columns, and what a query is made of.
 
 use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, TableAlias};
 
@@ -54,7 +55,8 @@ pub(super) fn conjuncts(node: Node, to: &mut Vec<Node>) {
     }
 }
 
-/// The column of the answer that an expression of ORDER BY or GROUP BY names, by its name or its place.
+/// The column of the answer that an expression of ORDER BY or GROUP BY names, by its name or its
+/// place.
 pub(super) fn place(expr: &Expr, named: &NamedColumns) -> Option<usize> {
     match expr {
         Expr::Identifier(name) => {

@@ -1,7 +1,8 @@
 //! Expressions over rows of the catalog, and their values.
 //!
-//! Values are told one row at a time, in a number of steps that is bounded: a query that needs more has no answer here. What is not
-//! known is an error when it is needed, and not before: many a query of a tool names functions for rows that do not exist.
+//! Values are told one row at a time, in a number of steps that is bounded: a query that needs more
+//! has no answer here. What is not known is an error when it is needed, and not before: many a
+//! query of a tool names functions for rows that do not exist.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -278,7 +279,8 @@ impl Node {
         })
     }
 
-    /// Calls `with` for this node and those below it. A query within is one of them; what is in it, is not.
+    /// Calls `with` for this node and those below it. A query within is one of them; what is in it,
+    /// is not.
     pub(super) fn walk(&self, with: &mut impl FnMut(&Self)) {
         with(self);
         match self {
@@ -358,7 +360,8 @@ fn compared(how: Comparison, left: &Datum, right: &Datum) -> Result<Option<bool>
     }))
 }
 
-/// Whether a text is like a pattern. The last `%` takes one more character wherever what follows does not fit.
+/// Whether a text is like a pattern. The last `%` takes one more character wherever what follows
+/// does not fit.
 fn like(pattern: &str, text: &str, is_folded: bool) -> bool {
     let fold = |text: &str| -> Vec<char> {
         if is_folded { text.to_lowercase().chars().collect() } else { text.chars().collect() }

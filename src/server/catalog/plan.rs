@@ -1,7 +1,8 @@
 //! Queries over the catalog, and their rows.
 //!
-//! Relations are joined one after the other: what a condition can decide, it decides as soon as its columns are there, and a condition
-//! that two columns are equal finds its rows by their values. Rows are bounded in number.
+//! Relations are joined one after the other: what a condition can decide, it decides as soon as its
+//! columns are there, and a condition that two columns are equal finds its rows by their values.
+//! Rows are bounded in number.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -314,7 +315,8 @@ impl Select {
     }
 }
 
-/// How many columns of its own query an expression needs; all of them, where a query within it may name any.
+/// How many columns of its own query an expression needs; all of them, where a query within it may
+/// name any.
 fn reach(node: &Node) -> usize {
     let mut reach = 0;
     node.walk(&mut |node| match node {
@@ -441,7 +443,8 @@ struct RowIndex<'a> {
 }
 
 impl<'a> RowIndex<'a> {
-    /// An index for a condition that a column of the new rows is equal to something that the rows before have.
+    /// An index for a condition that a column of the new rows is equal to something that the rows
+    /// before have.
     fn of(rows: &[Row], on: &[&'a Node], width: usize) -> Option<Self> {
         if rows.len() < 8 {
             return None;

@@ -1,7 +1,8 @@
 //! The relations of the catalog, with the rows that follow from declarations.
 //!
-//! In: the tables and views that whoever asks may see. Out: the rows of a relation, such as `pg_class`. Those of most relations are
-//! none; `relations.txt` lists them all, with their columns as PostgreSQL 15 has them.
+//! In: the tables and views that whoever asks may see. Out: the rows of a relation, such as
+//! `pg_class`. Those of most relations are none; `relations.txt` lists them all, with their columns
+//! as PostgreSQL 15 has them.
 
 use std::collections::HashMap;
 
@@ -35,7 +36,8 @@ pub(super) const INFORMATION: i64 = 13_207;
 const OWNER: i64 = 10;
 const DATABASE: i64 = 16_383;
 
-/// The columns of a relation; `None` for one that PostgreSQL does not have in this schema. Without a schema, it is `pg_catalog`.
+/// The columns of a relation; `None` for one that PostgreSQL does not have in this schema. Without
+/// a schema, it is `pg_catalog`.
 pub(super) fn columns(schema: Option<&str>, name: &str) -> Option<RelationColumns> {
     let line = LIST.lines().find_map(|line| {
         let (full, columns) = line.split_once(": ")?;
@@ -76,7 +78,8 @@ pub(super) fn table(world: &World, number: i64) -> Option<&TableSchema> {
     world.tables.iter().find(|table| oid(&table.name) == number)
 }
 
-/// Values of a row by the names of their columns; what is not named is NULL, `false`, 0 or empty, as the columns' types are.
+/// Values of a row by the names of their columns; what is not named is NULL, `false`, 0 or empty,
+/// as the columns' types are.
 type RelationRow<'a> = HashMap<&'a str, Datum>;
 
 fn row<'a>(values: impl IntoIterator<Item = (&'a str, Datum)>) -> RelationRow<'a> {

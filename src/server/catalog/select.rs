@@ -1,7 +1,7 @@
 //! Queries of SQL as plans.
 //!
-//! In: the syntax tree of a query. Out: a plan, with the names and types of its columns. A relation that is neither the catalog's nor
-//! one of the query's own is an error: the query is the engine's.
+//! In: the syntax tree of a query. Out: a plan, with the names and types of its columns. A relation
+//! that is neither the catalog's nor one of the query's own is an error: the query is the engine's.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,7 +1,8 @@
-//! Any text as a statement of an analyst, on tiny tables with marked cells: no panic, no failed check, nothing told.
+//! Any text as a statement of an analyst, on tiny tables with marked cells: no panic, no failed
+//! check, nothing told.
 //!
-//! A refusal charges nothing, and what is charged has a receipt. The budget allows so little for one statement that a marked
-//! cell is not shown by chance.
+//! A refusal charges nothing, and what is charged has a receipt. The budget allows so little for
+//! one statement that a marked cell is not shown by chance.
 
 #![no_main]
 

@@ -1,8 +1,8 @@
-//! Vault files with any bytes changed: opened whole, or refused with an error; never a panic, and never a budget with
-//! more left than before.
+//! Vault files with any bytes changed: opened whole, or refused with an error; never a panic, and
+//! never a budget with more left than before.
 //!
-//! The input is read as changes to a sound file: pairs of a place and a byte, each 3 bytes; a last odd byte cuts the
-//! file short.
+//! The input is read as changes to a sound file: pairs of a place and a byte, each 3 bytes; a last
+//! odd byte cuts the file short.
 
 #![no_main]
 
@@ -57,7 +57,8 @@ fuzz_target!(|changes: &[u8]| {
     std::fs::write(&path, &bytes).expect("a file");
     // It is a copy, which only its owner can make the one that is used.
     let Ok(engine) = Engine::adopt(&path, None::<&std::path::Path>) else { return };
-    // Whoever can write the file can also write back an older one; damage is not that, and must show.
+    // Whoever can write the file can also write back an older one; damage is not that, and must
+    // show.
     if let Ok(left) = engine.owner().budgets() {
         assert_eq!(format!("{left:?}"), *budgets, "a changed vault says something else");
     }

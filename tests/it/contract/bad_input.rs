@@ -1,4 +1,5 @@
-//! Bad input through the binary: a clear sentence, the right exit status, nothing charged, nothing lost.
+//! Bad input through the binary: a clear sentence, the right exit status, nothing charged, nothing
+//! lost.
 //!
 //! ε = 1000 makes an answer exact but for a probability of e⁻¹⁰⁰⁰ for each.
 
@@ -128,8 +129,8 @@ fn refusals_leave_with_3_and_say_what_to_write() {
     );
 }
 
-/// A script of many statements said what was wrong, and not in which of them. One that began behind a million bytes was
-/// refused as too large.
+/// A script of many statements said what was wrong, and not in which of them. One that began behind
+/// a million bytes was refused as too large.
 #[test]
 fn what_fails_in_a_script_says_at_which_line() {
     let study = Study::with_people();
@@ -316,7 +317,8 @@ fn a_link_leads_to_the_file_that_was_verified() {
     study.owner(link).says(0, &[]);
 }
 
-/// A cell went into an array of text before anybody asked whether it fits: two gigabytes in one did not.
+/// A cell went into an array of text before anybody asked whether it fits: two gigabytes in one did
+/// not.
 #[test]
 fn a_cell_of_many_megabytes_is_null() {
     let study = Study::new();
@@ -330,8 +332,9 @@ fn a_cell_of_many_megabytes_is_null() {
     assert_eq!(counts[0]["rows"][0], serde_json::json!([2, 1]));
 }
 
-/// A file once had its types inferred anew before every query. One row with a cell too many, or with bytes
-/// that are no UTF-8, made that fail: a refusal, free of charge, that told of one person's row.
+/// A file once had its types inferred anew before every query. One row with a cell too many, or
+/// with bytes that are no UTF-8, made that fail: a refusal, free of charge, that told of one
+/// person's row.
 ///
 /// An open quotation mark swallowed the lines that followed: one person's row hid everybody else's.
 #[test]
@@ -429,7 +432,8 @@ fn a_damaged_vault_answers_nothing() {
     study.lab("SELECT LAPLACE(eps=1) COUNT(*) FROM people").says(0, &[]);
     let whole = fs::read(study.path("study.db")).unwrap();
     let ask = "SELECT LAPLACE(eps=1) COUNT(*) FROM people";
-    // SQLite reads zeros behind the end: once in 256 runs the last byte was one, and nothing was lost.
+    // SQLite reads zeros behind the end: once in 256 runs the last byte was one, and nothing was
+    // lost.
     let last = whole.iter().rposition(|byte| *byte != 0).unwrap();
     for cut in [whole.len() / 2, last, 4_096, 100] {
         study.write("study.db", &whole[..cut]);

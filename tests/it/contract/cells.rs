@@ -1,4 +1,5 @@
-//! Cells of people: what is declared, which cells a statement is charged to, and that no one loses more than their cell has spent.
+//! Cells of people: what is declared, which cells a statement is charged to, and that no one loses
+//! more than their cell has spent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -335,8 +336,8 @@ fn cells_are_dumped_and_pinned() {
     study.lab(&of("0.5", "Oslo")).says(4, &["for region 'Oslo'"]);
 }
 
-/// Random statements over tables of at most four rows. Each is charged somewhere; whoever it reads, as their removal changes the
-/// answer without noise, has paid for it in their cell.
+/// Random statements over tables of at most four rows. Each is charged somewhere; whoever it reads,
+/// as their removal changes the answer without noise, has paid for it in their cell.
 #[tokio::test]
 async fn who_changes_an_answer_has_paid_for_it() {
     let seed = 11;

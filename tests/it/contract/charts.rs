@@ -1,4 +1,5 @@
-//! `\plot` in the shell: charts of released results, in characters at every width and as pictures, each charged once.
+//! `\plot` in the shell: charts of released results, in characters at every width and as pictures,
+//! each charged once.
 
 use std::fs;
 

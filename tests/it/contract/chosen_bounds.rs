@@ -1,7 +1,8 @@
-//! `rows=auto`: what the answer says of the bound that was chosen, and how far off its numbers are under that bound.
+//! `rows=auto`: what the answer says of the bound that was chosen, and how far off its numbers are
+//! under that bound.
 //!
-//! Whole statements with fresh noise. What is compared follows from the bound that a note names, so that nothing fails by chance
-//! but the choice itself, with a probability of at most 10⁻⁶.
+//! Whole statements with fresh noise. What is compared follows from the bound that a note names, so
+//! that nothing fails by chance but the choice itself, with a probability of at most 10⁻⁶.
 
 use std::sync::Arc;
 
@@ -68,7 +69,8 @@ async fn the_error_is_that_of_the_bound_that_was_chosen() {
     for _ in 0..8 {
         let answer = lab.query(sql).await.unwrap();
         let bounds = bounds(&answer);
-        // One choice for both, which the count pays for; the sum has all of its ε for the noise of so many rows of at most 9.
+        // One choice for both, which the count pays for; the sum has all of its ε for the noise of
+        // so many rows of at most 9.
         let [bound, same] = bounds[..] else { panic!("{answer}") };
         assert_eq!(bound, same, "{answer}");
         for (column, expected) in [(1, within(bound)), (2, within_at(9 * bound, "4"))] {
@@ -80,7 +82,8 @@ async fn the_error_is_that_of_the_bound_that_was_chosen() {
         assert_eq!(receipt.spent.to_string(), "ε = 8");
         seen.push(bounds[0]);
     }
-    // A thousand people have more than one row, and one has more than two: 1 is never best, and 1,024 nearly never.
+    // A thousand people have more than one row, and one has more than two: 1 is never best, and
+    // 1,024 nearly never.
     assert!(seen.iter().all(|bound| (2..=64).contains(bound)), "{seen:?}");
 }
 
@@ -115,7 +118,8 @@ async fn what_is_promised_holds_for_every_bound() {
     assert_eq!(query.cost().to_string(), "ε = 4");
 }
 
-/// How many rows people have: the person of each rank as many as a power law says, ten million in all.
+/// How many rows people have: the person of each rank as many as a power law says, ten million in
+/// all.
 fn zipf(exponent: f64) -> Vec<u64> {
     let weights: Vec<f64> = (1..=1_000_000).map(|rank| f64::from(rank).powf(-exponent)).collect();
     let unit = 1e7 / weights.iter().sum::<f64>();
@@ -129,7 +133,8 @@ fn cut(rows: &[u64], bound: u64) -> (f64, i128) {
     (cut as f64, units)
 }
 
-/// The error that is exceeded with 5 %, of numbers that miss what is cut and have Laplace noise of a scale, each with a probability.
+/// The error that is exceeded with 5 %, of numbers that miss what is cut and have Laplace noise of
+/// a scale, each with a probability.
 fn error(mixed: &[(f64, f64, f64)]) -> f64 {
     let tail = |x: f64, scale: f64| match x > 0.0 {
         true => 0.5 * (-x / scale).exp(),
@@ -152,7 +157,8 @@ fn error(mixed: &[(f64, f64, f64)]) -> f64 {
     high
 }
 
-/// Against the best fixed bound, which nobody knows without the data: a table of docs/performance.md. No random numbers.
+/// Against the best fixed bound, which nobody knows without the data: a table of
+/// docs/performance.md. No random numbers.
 #[test]
 fn a_chosen_bound_errs_little_more_than_the_best_one() {
     let ladder: Vec<u128> = (0..=40).map(|j| 1 << j).collect();
@@ -187,7 +193,8 @@ fn a_chosen_bound_errs_little_more_than_the_best_one() {
     }
 }
 
-/// What people contribute, in the unit of the largest value of one row: the quantile at u of some law, at most `most` rows.
+/// What people contribute, in the unit of the largest value of one row: the quantile at u of some
+/// law, at most `most` rows.
 type Contribution = fn(u: f64, most: f64) -> f64;
 
 const CONTRIBUTIONS: [(&str, Contribution); 9] = [
@@ -202,8 +209,9 @@ const CONTRIBUTIONS: [(&str, Contribution); 9] = [
     ("all at the declared bound", |_, most| most),
 ];
 
-/// With 95 %, an answer errs no more than twice as much as under the declared bound, with few people and many, and little and much ε: in the exact
-/// law of the choice. A table of docs/performance.md. No random numbers.
+/// With 95 %, an answer errs no more than twice as much as under the declared bound, with few
+/// people and many, and little and much ε: in the exact law of the choice. A table of
+/// docs/performance.md. No random numbers.
 #[test]
 fn a_chosen_bound_errs_at_most_twice_as_much_as_the_declared_one() {
     // The largest value of a row has 64 steps, so that the ladder of a sum begins with two.
@@ -256,7 +264,8 @@ fn a_chosen_bound_errs_at_most_twice_as_much_as_the_declared_one() {
     assert!(worst.0 <= 2.0 && worst.0 > 1.6, "{worst:?}");
 }
 
-/// A hundred people with 5 to 80 rows each: the case in which a ladder that began with one step of the grid took its lowest bound every time.
+/// A hundred people with 5 to 80 rows each: the case in which a ladder that began with one step of
+/// the grid took its lowest bound every time.
 #[test]
 fn few_people_do_not_fall_to_the_lowest_bound() {
     let ladder: Vec<u128> = (9..20).map(|j| 1 << j).chain([1_000_000]).collect();
@@ -274,9 +283,11 @@ fn few_people_do_not_fall_to_the_lowest_bound() {
     }
 }
 
-/// Ten million orders of a million people, of whom most have few and one has 90,000, in 100 cities, through the whole engine.
+/// Ten million orders of a million people, of whom most have few and one has 90,000, in 100 cities,
+/// through the whole engine.
 ///
-/// Each of the medians is of seven answers; that four of them err by as much is far less likely than 10⁻⁶ here.
+/// Each of the medians is of seven answers; that four of them err by as much is far less likely
+/// than 10⁻⁶ here.
 #[tokio::test]
 #[ignore = "long: minutes"]
 async fn counts_of_ten_million_orders_at_length() {

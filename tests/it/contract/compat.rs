@@ -1,7 +1,9 @@
-//! docs/compat.md says what the engine does: each of its rows is a statement of tests/compat/statements.sql, which is run here.
+//! docs/compat.md says what the engine does: each of its rows is a statement of
+//! tests/compat/statements.sql, which is run here.
 //!
-//! The head of the document, up to its first section, is written by hand. All else is made of the statements and of how they end, on
-//! the built-in tables. `HUSHQL_COMPAT=write` writes the document; look at the difference before it is committed.
+//! The head of the document, up to its first section, is written by hand. All else is made of the
+//! statements and of how they end, on the built-in tables. `HUSHQL_COMPAT=write` writes the
+//! document; look at the difference before it is committed.
 //!
 //! ```text
 //! -- SELECT * EXCEPT (…) | GoogleSQL                        | construct | from | HushQL | statement, note |
@@ -66,7 +68,8 @@ async fn outcome(session: &Session, statement: &str) -> String {
     }
 }
 
-/// The document: its head, how many statements of each section end in which way, and a table for each section.
+/// The document: its head, how many statements of each section end in which way, and a table for
+/// each section.
 fn document(head: &str, found: &[(Entry<'_>, String)]) -> String {
     let is_refused = |outcome: &str| outcome.starts_with("HQ");
     let mut text =

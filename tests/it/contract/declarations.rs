@@ -1,7 +1,7 @@
 //! Declarations beside queries: in every order, at every moment, and of the same rows twice.
 //!
-//! Tables here meddle: while a query plans or reads them, an owner declares something. What is charged, and what leaves,
-//! must be what the declarations of one moment allow.
+//! Tables here meddle: while a query plans or reads them, an owner declares something. What is
+//! charged, and what leaves, must be what the declarations of one moment allow.
 
 use std::fs;
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,8 @@ fn spent(session: &Session, budget: &str) -> i64 {
 
 const ONE: i64 = 1_000_000_000;
 
-/// A strict budget, made before its table was linked, once let everything pass that a wider one held.
+/// A strict budget, made before its table was linked, once let everything pass that a wider one
+/// held.
 #[tokio::test]
 async fn a_budget_binds_after_its_table_was_linked() {
     let engine = Engine::in_memory().unwrap();
@@ -82,7 +83,8 @@ async fn a_budget_binds_after_its_table_was_linked() {
     assert_eq!((spent(&lab, "strict"), spent(&lab, "wide")), (2 * ONE / 5, 2 * ONE / 5));
 }
 
-/// Declarations in every order that they can be made in; at the end both budgets bind, and hold what was charged.
+/// Declarations in every order that they can be made in; at the end both budgets bind, and hold
+/// what was charged.
 #[tokio::test]
 async fn budgets_bind_whatever_was_declared_first() {
     let steps = [
@@ -211,7 +213,8 @@ fn register(engine: &Engine, name: &str, meddling: &Meddling) {
     engine.register_table(name, Arc::new(meddler)).unwrap();
 }
 
-/// A query that was planned before its table was linked was charged to the people that it had before.
+/// A query that was planned before its table was linked was charged to the people that it had
+/// before.
 #[tokio::test]
 async fn a_charge_is_for_the_people_of_its_moment() {
     let engine = Engine::in_memory().unwrap();
@@ -286,7 +289,8 @@ async fn queries_that_race_with_declarations_are_charged_right() {
     }
 }
 
-/// An exact count of a table that had been public was once answered long after the table had become private.
+/// An exact count of a table that had been public was once answered long after the table had become
+/// private.
 #[tokio::test]
 async fn what_became_private_while_it_was_read_is_not_answered() {
     let private = "ALTER TABLE t SET PRIVACY UNIT (id)";
@@ -369,7 +373,8 @@ async fn what_was_paid_for_is_withheld_too() {
     }
 }
 
-/// Keys are read from a public table before anything is charged; if it becomes private meanwhile, they are not used.
+/// Keys are read from a public table before anything is charged; if it becomes private meanwhile,
+/// they are not used.
 #[tokio::test]
 async fn keys_of_a_table_that_became_private_are_not_used() {
     let engine = Engine::in_memory().unwrap();
@@ -453,7 +458,8 @@ async fn a_file_is_declared_once_for_its_people() {
         let link = "ALTER TABLE b SET PRIVACY UNIT VIA (id) REFERENCES a(id)";
         all(&owner, &[link]).await;
         all(&owner, &["ALTER TABLE b DROP PRIVACY UNIT", remedy]).await;
-        // And the other way round: what is public stays so only if no other table of its rows is private.
+        // And the other way round: what is public stays so only if no other table of its rows is
+        // private.
         all(&owner, &["ALTER TABLE b DROP PRIVACY UNIT", "ALTER TABLE a SET PUBLIC"]).await;
         let refused = said(&owner, remedy).await.unwrap_err().to_string();
         assert!(
@@ -495,8 +501,8 @@ async fn a_provider_is_declared_once_for_its_people() {
     engine.register_table("b", Arc::clone(&people)).unwrap();
 }
 
-/// Everyone sees who changed which limit when; what an owner wrote into a view is for owners, and what an analyst asked
-/// is for that analyst and the owner.
+/// Everyone sees who changed which limit when; what an owner wrote into a view is for owners, and
+/// what an analyst asked is for that analyst and the owner.
 #[tokio::test]
 async fn the_history_is_for_everyone_and_texts_are_for_their_authors() {
     let engine = Engine::in_memory().unwrap();

@@ -31,7 +31,8 @@ const QUESTIONS: [&str; 11] = [
     "WITH c AS (SELECT k, COUNT(*) AS n FROM {t} GROUP BY k) SELECT SUM(n) FILTER (WHERE k < 2) AS few, SUM(n) FILTER (WHERE k = 1) * 100.0 / SUM(n) AS pct FROM c",
 ];
 
-/// The same rows as a private table `p` and a public one `t`; the classes have very different sizes.
+/// The same rows as a private table `p` and a public one `t`; the classes have very different
+/// sizes.
 pub(super) async fn lab() -> Session {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS));
     let values: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(|id| id * 7 % 101)));
@@ -63,8 +64,9 @@ fn numbers(answer: &Answer, column: usize) -> Option<Vec<Option<f64>>> {
     is_number.then(|| answer.batches().iter().flat_map(of).collect())
 }
 
-/// In 60 draws, a number is off by more than its ± 17 times or more with probability below 1e-8 if that happens with 5 %:
-/// below 1e-6 for all of them together. Each ± is that of its row, and none is a multiple of what it need be.
+/// In 60 draws, a number is off by more than its ± 17 times or more with probability below 1e-8 if
+/// that happens with 5 %: below 1e-6 for all of them together. Each ± is that of its row, and none
+/// is a multiple of what it need be.
 #[tokio::test]
 async fn numbers_are_within_their_errors() {
     const DRAWS: usize = 60;
@@ -109,8 +111,8 @@ async fn numbers_are_within_their_errors() {
     }
 }
 
-/// A large group is told more exactly than a small one, a mean is never off by more than its range is wide, and an empty
-/// group says nothing.
+/// A large group is told more exactly than a small one, a mean is never off by more than its range
+/// is wide, and an empty group says nothing.
 #[tokio::test]
 async fn each_row_has_its_own_error() {
     let lab = lab().await;
@@ -124,7 +126,8 @@ async fn each_row_has_its_own_error() {
     assert!(errors.iter().all(|error| *error <= 100.1), "{errors:?}");
 }
 
-/// Numbers that decide which rows are shown have no ±, nor has what is computed from them, and a note says why.
+/// Numbers that decide which rows are shown have no ±, nor has what is computed from them, and a
+/// note says why.
 #[tokio::test]
 async fn what_decides_has_no_error() {
     let lab = lab().await;
@@ -175,8 +178,9 @@ async fn what_decides_has_no_error() {
     assert!(answer.notes()[0].starts_with("rest: no ±, since the errors"), "{:?}", answer.notes());
 }
 
-/// Where no row of a column has an error, a note says why; a branch that is NULL costs no other branch its error. Nearly only
-/// noise is NULL at times, and far from zero at others: all of 100 answers are, with a probability below 1e-20.
+/// Where no row of a column has an error, a note says why; a branch that is NULL costs no other
+/// branch its error. Nearly only noise is NULL at times, and far from zero at others: all of 100
+/// answers are, with a probability below 1e-20.
 #[tokio::test]
 async fn a_column_without_errors_says_why() {
     let lab = lab().await;
@@ -217,7 +221,8 @@ async fn a_column_without_errors_says_why() {
     }
 }
 
-/// Where an end of a number is not known, none is told: not that of the number which would be shown in its place.
+/// Where an end of a number is not known, none is told: not that of the number which would be shown
+/// in its place.
 #[tokio::test]
 async fn an_unknown_end_is_not_that_of_another_number() {
     let lab = lab().await;

@@ -1,7 +1,7 @@
 //! Every example runs, leaves with 0 and prints what it is there to show; plots are drawn.
 //!
-//! `cargo test` builds the examples beside the tests; a run of this binary alone (`--test it`) finds those
-//! of the last whole run.
+//! `cargo test` builds the examples beside the tests; a run of this binary alone (`--test it`)
+//! finds those of the last whole run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -153,10 +153,12 @@ const SHOWN: [(&str, &[&str]); 17] = [
     ),
 ];
 
-/// What was drawn: the example, the text before the number, how many numbers stand between, the least and the most.
+/// What was drawn: the example, the text before the number, how many numbers stand between, the
+/// least and the most.
 ///
-/// Each check fails by chance with probability at most 5·10⁻⁸, all of them together with at most 10⁻⁶: binomial
-/// tails summed exactly, Chernoff bounds of the discrete Laplace law, Hoeffding's inequality for revenues.
+/// Each check fails by chance with probability at most 5·10⁻⁸, all of them together with at most
+/// 10⁻⁶: binomial tails summed exactly, Chernoff bounds of the discrete Laplace law, Hoeffding's
+/// inequality for revenues.
 const DRAWN: [(&str, &str, usize, f64, f64); 19] = [
     ("best_price", "ε = 1, 10000 draws", 0, 0.273, 0.324),
     ("best_price", "ε = 1, 10000 draws", 1, 0.567, 0.621),
@@ -278,8 +280,9 @@ fn losses_fall_and_stay_below_the_bound(text: &str) {
     }
 }
 
-/// Each answer is the count of the kept rows with noise of scale m/0.2: off by 22 scales with probability below
-/// 2·e⁻²² = 5.6·10⁻¹⁰, all nine together below 5.1·10⁻⁹. Of the bounds, neither the least nor the largest is best.
+/// Each answer is the count of the kept rows with noise of scale m/0.2: off by 22 scales with
+/// probability below 2·e⁻²² = 5.6·10⁻¹⁰, all nine together below 5.1·10⁻⁹. Of the bounds, neither
+/// the least nor the largest is best.
 fn counts_are_those_of_the_kept_rows(text: &str) {
     let (_, table) = text.split_once("together    answer\n").unwrap();
     let rows: Vec<Vec<f64>> = table

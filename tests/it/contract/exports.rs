@@ -52,7 +52,8 @@ fn answers_are_written_in_every_format() {
     assert_eq!(fs::read_to_string(study.path("empty.csv")).unwrap(), "x\n");
 }
 
-/// Whatever the name is: it is refused before the charge, and nothing is made outside of the folder.
+/// Whatever the name is: it is refused before the charge, and nothing is made outside of the
+/// folder.
 #[test]
 fn names_lead_nowhere_else() {
     let study = study();
@@ -123,7 +124,8 @@ fn a_query_that_fails_leaves_no_file() {
     assert!(names(&study.path("out")).is_empty());
 }
 
-/// Links in the folder are not followed, wherever they lead; a folder on the way that became a link is none.
+/// Links in the folder are not followed, wherever they lead; a folder on the way that became a link
+/// is none.
 #[cfg(unix)]
 #[test]
 fn links_are_not_followed() {
@@ -164,7 +166,8 @@ fn links_are_not_followed() {
     assert_eq!(study.spent(), before);
 }
 
-/// A folder that holds what HushQL reads or keeps is no export folder, whichever of them came first.
+/// A folder that holds what HushQL reads or keeps is no export folder, whichever of them came
+/// first.
 #[test]
 fn export_folders_hold_nothing_else() {
     let study = study();
@@ -243,7 +246,8 @@ fn each_analyst_has_a_folder_of_their_own() {
     copied(&study, "a.csv").says(0, &[]);
 }
 
-/// While an analyst exchanges the folder for a link to another and back, nothing is written into the other.
+/// While an analyst exchanges the folder for a link to another and back, nothing is written into
+/// the other.
 #[cfg(unix)]
 #[test]
 fn a_race_writes_nothing_elsewhere() {

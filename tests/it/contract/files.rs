@@ -1,4 +1,5 @@
-//! Files of columns that few have: what is declared of them can be asked of them, with rows and without.
+//! Files of columns that few have: what is declared of them can be asked of them, with rows and
+//! without.
 
 use std::fs::File;
 use std::io::Write;
@@ -41,8 +42,8 @@ fn write(path: &Path, rows: &RecordBatch) {
     file.finish().unwrap();
 }
 
-/// Dictionaries and time zones of Arrow files were declared as what they were not read as: each query on them was paid for
-/// and then failed, if there was a row.
+/// Dictionaries and time zones of Arrow files were declared as what they were not read as: each
+/// query on them was paid for and then failed, if there was a row.
 #[tokio::test]
 async fn arrow_files_are_read_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
@@ -75,8 +76,9 @@ async fn arrow_files_are_read_as_they_are() {
     }
 }
 
-/// Texts of Parquet files and of CSV files came in two types of Arrow, so that rows could not be joined along a link that had
-/// been declared between them: the query was one that the engine's own checks stopped.
+/// Texts of Parquet files and of CSV files came in two types of Arrow, so that rows could not be
+/// joined along a link that had been declared between them: the query was one that the engine's own
+/// checks stopped.
 #[tokio::test]
 async fn text_leads_from_one_format_to_another() {
     let folder = tempfile::tempdir().unwrap();
@@ -141,7 +143,8 @@ fn gzip(text: &str) -> Vec<u8> {
     [member(first), member(second)].concat()
 }
 
-/// Text files are read as if they were not compressed, whether their name or an option says how they are.
+/// Text files are read as if they were not compressed, whether their name or an option says how
+/// they are.
 #[tokio::test]
 async fn compressed_text_is_read_as_text() {
     let folder = tempfile::tempdir().unwrap();
@@ -185,8 +188,8 @@ async fn compressed_text_is_read_as_text() {
     }
 }
 
-/// A file that is cut short fails as a whole, with the sentence that says nothing, and what is no such file is refused when it is
-/// declared.
+/// A file that is cut short fails as a whole, with the sentence that says nothing, and what is no
+/// such file is refused when it is declared.
 #[tokio::test]
 async fn damaged_compression_is_no_row() {
     let folder = tempfile::tempdir().unwrap();
@@ -219,7 +222,8 @@ async fn damaged_compression_is_no_row() {
     }
 }
 
-/// A line break within quotes ends a row, so that nobody's text hides the rows of others; the owner is told where rows were read.
+/// A line break within quotes ends a row, so that nobody's text hides the rows of others; the owner
+/// is told where rows were read.
 #[tokio::test]
 async fn lines_that_are_no_rows_are_told_to_their_owner() {
     let folder = tempfile::tempdir().unwrap();
@@ -249,7 +253,8 @@ async fn lines_that_are_no_rows_are_told_to_their_owner() {
     }
 }
 
-/// Cells that are no values of their column's type are NULL, and their owner is told how many where the rows were read.
+/// Cells that are no values of their column's type are NULL, and their owner is told how many where
+/// the rows were read.
 #[tokio::test]
 async fn cells_that_do_not_fit_are_told_to_their_owner() {
     let folder = tempfile::tempdir().unwrap();

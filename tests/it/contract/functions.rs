@@ -1,7 +1,8 @@
 //! The table of aggregates and window functions in grammar.md is held to what the engine does.
 //!
-//! Every aggregate and window function that the engine knows has one line. What each line says is asked of the built-in
-//! table `orders`, with several argument lists; nothing is paid, because questions are prepared only.
+//! Every aggregate and window function that the engine knows has one line. What each line says is
+//! asked of the built-in table `orders`, with several argument lists; nothing is paid, because
+//! questions are prepared only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +64,8 @@ fn any(session: &Session, mut questions: impl Iterator<Item = String>) -> bool {
     questions.any(|sql| session.prepare(&sql).is_ok())
 }
 
-/// What the engine does with a function: of rows of many people, of one person's rows, and in a window over these.
+/// What the engine does with a function: of rows of many people, of one person's rows, and in a
+/// window over these.
 fn found(session: &Session, name: &str) -> [String; 3] {
     let calls = || ARGUMENTS.iter().map(|arguments| format!("{name}({arguments})"));
     let release = |mechanism: &'static str| {

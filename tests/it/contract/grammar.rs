@@ -1,8 +1,8 @@
 //! The examples of grammar.md are run, so that the text keeps to what is true.
 //!
-//! Every block fenced as `sql` is answered, `sql refused` is refused, `sql owner` is run by the owner, in the
-//! order of the text and on one engine with the built-in tables. LOCATIONs are files under tests/data. Each word of the
-//! syntax, at the end of the text, is in its index.
+//! Every block fenced as `sql` is answered, `sql refused` is refused, `sql owner` is run by the
+//! owner, in the order of the text and on one engine with the built-in tables. LOCATIONs are files
+//! under tests/data. Each word of the syntax, at the end of the text, is in its index.
 
 use std::collections::BTreeSet;
 

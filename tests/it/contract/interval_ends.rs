@@ -1,7 +1,7 @@
 //! `error_low` and `error_high`: the ends of the ± of released numbers, in queries.
 //!
-//! Whole statements with fresh noise. The ends are those of the very draw that is shown, so that what is compared here is exact
-//! up to the rounding of floats, and fails by chance never.
+//! Whole statements with fresh noise. The ends are those of the very draw that is shown, so that
+//! what is compared here is exact up to the rounding of floats, and fails by chance never.
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -83,7 +83,8 @@ async fn ends_are_those_of_the_error_that_is_shown() {
     }
 }
 
-/// Beside an aggregate without a mechanism, a call reads the draw that is shown, at no further cost.
+/// Beside an aggregate without a mechanism, a call reads the draw that is shown, at no further
+/// cost.
 #[tokio::test]
 async fn a_call_beside_the_aggregate_is_the_same_draw() {
     let lab = lab().await;
@@ -99,7 +100,8 @@ async fn a_call_beside_the_aggregate_is_the_same_draw() {
     assert!(lo.is_sorted_by(|a, b| a >= b), "{answer}");
 }
 
-/// Rows are chosen by an end: the number has no ± any more, and the ends say that they are those of the draw.
+/// Rows are chosen by an end: the number has no ± any more, and the ends say that they are those of
+/// the draw.
 #[tokio::test]
 async fn rows_are_chosen_by_an_end() {
     let lab = lab().await;
@@ -124,7 +126,8 @@ async fn rows_are_chosen_by_an_end() {
     assert_eq!(column(&answer(&lab, &sql).await, "lo").len(), 2);
 }
 
-/// A number that itself decides which rows come out has no interval; a condition that would go by one is refused.
+/// A number that itself decides which rows come out has no interval; a condition that would go by
+/// one is refused.
 #[tokio::test]
 async fn a_number_that_decides_has_no_interval() {
     let lab = lab().await;

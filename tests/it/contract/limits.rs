@@ -1,7 +1,9 @@
-//! What limits a statement decides nothing about one person, and holds while the statement is planned too.
+//! What limits a statement decides nothing about one person, and holds while the statement is
+//! planned too.
 //!
-//! Memory: operators reserve by the block, and the blocks are there before a row is. Time: joins that make many rows of one
-//! person's are refused, planning has the statement's clock. Files: rows that do not fit into memory have no name.
+//! Memory: operators reserve by the block, and the blocks are there before a row is. Time: joins
+//! that make many rows of one person's are refused, planning has the statement's clock. Files: rows
+//! that do not fit into memory have no name.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -77,8 +79,9 @@ const KEEPING: [&str; 10] = [
      LAPLACE(eps=1) VAR_POP(CLAMP(v, 0, 9)), LAPLACE(eps=1) SUM(CLAMP(w, 0, 9)) FROM people WHERE id = 7 GROUP BY k LIMIT 1",
 ];
 
-/// With ten megabytes for a sort's first row, and none without, `--memory` and `--spill` told whether a person was there. So did
-/// the totals of thousands of keys, which were reserved with the first row.
+/// With ten megabytes for a sort's first row, and none without, `--memory` and `--spill` told
+/// whether a person was there. So did the totals of thousands of keys, which were reserved with the
+/// first row.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_memory_limit_tells_whether_a_person_is_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,7 +155,8 @@ async fn a_refused_memory_limit_says_how_much_is_needed() {
     assert_eq!(lab.budgets().unwrap()[0].spent.nano, 0);
 }
 
-/// With a folder for files, what takes several times the memory is answered; without one, it fails as everything after the charge.
+/// With a folder for files, what takes several times the memory is answered; without one, it fails
+/// as everything after the charge.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_rows_than_fit_into_memory_are_answered() {
     let (people, each) = (100_000, 12);
@@ -288,7 +292,8 @@ async fn a_budget_raises_the_least_and_never_lowers_it() {
     assert!(lab.explain(below).unwrap().to_string().contains("write eps=0.00001 or more"));
     lab.query("SELECT LAPLACE(eps=0.00001) COUNT(*) FROM people").await.unwrap();
 
-    // Whoever runs the engine with a larger number binds budgets that were declared under a smaller one.
+    // Whoever runs the engine with a larger number binds budgets that were declared under a smaller
+    // one.
     let engine = engine.with_resources(coarse).unwrap();
     let lab = engine.analyst("lab").unwrap();
     let error = lab.query("SELECT LAPLACE(eps=0.00001) COUNT(*) FROM people").await.unwrap_err();

@@ -1,5 +1,6 @@
-//! The links of all Markdown files lead somewhere: relative ones to a file or a folder of the project, and where they name a
-//! heading, to one that is there. Each file is a chapter of the book that `just docs` builds.
+//! The links of all Markdown files lead somewhere: relative ones to a file or a folder of the
+//! project, and where they name a heading, to one that is there. Each file is a chapter of the book
+//! that `just docs` builds.
 //!
 //! ```text
 //! docs/tpch.md: [performance.md](performance.md#tpc-h)        docs/performance.md has a heading "TPC-H"

@@ -1,7 +1,8 @@
-//! Functions that make long texts of short ones end no process, and nothing about one person decides what is answered.
+//! Functions that make long texts of short ones end no process, and nothing about one person
+//! decides what is answered.
 //!
-//! A statement that costs nothing once built 16 MB for each row of a batch, and took the server with it. Below a release, a join
-//! copies one person's text into thousands of rows.
+//! A statement that costs nothing once built 16 MB for each row of a batch, and took the server
+//! with it. Below a release, a join copies one person's text into thousands of rows.
 
 use std::process::Command;
 use std::time::Duration;
@@ -70,7 +71,8 @@ fn study(with_her: bool) -> Study {
     study
 }
 
-/// The program with these arguments in an address space of three gigabytes. The allocator sets one aside, and a deep stack takes 80 MB.
+/// The program with these arguments in an address space of three gigabytes. The allocator sets one
+/// aside, and a deep stack takes 80 MB.
 fn in_little_space(study: &Study, arguments: &[&str]) -> Run {
     let program = env!("CARGO_BIN_EXE_hushql");
     let mut command = Command::new("sh");

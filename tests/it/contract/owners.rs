@@ -1,4 +1,5 @@
-//! What owners do with a whole vault: writing its declarations out and rebuilding them, in the same vault and in another.
+//! What owners do with a whole vault: writing its declarations out and rebuilding them, in the same
+//! vault and in another.
 
 use super::program::Study;
 
@@ -114,7 +115,8 @@ fn a_dump_rebuilds_the_declarations_and_what_is_spent() {
     run("ann", &ask("1")).says(4, &["leave to everyone else", "only ε = 0.75"]);
 }
 
-/// With slices, what one analyst is shown is the same to the letter whatever another asks, but for the ledger, which everyone reads.
+/// With slices, what one analyst is shown is the same to the letter whatever another asks, but for
+/// the ledger, which everyone reads.
 #[test]
 fn transcripts_of_one_analyst_do_not_depend_on_another() {
     let worlds = [Study::with_people(), Study::with_people()];
@@ -148,7 +150,8 @@ fn transcripts_of_one_analyst_do_not_depend_on_another() {
     ];
     let mut refused = 0;
     for (at, statement) in statements.iter().enumerate() {
-        // Another analyst asks in one world, and at last spends all that there is for everyone else.
+        // Another analyst asks in one world, and at last spends all that there is for everyone
+        // else.
         let asked = worlds[0].run(&[
             "study.db",
             "--analyst",
@@ -178,7 +181,8 @@ fn transcripts_of_one_analyst_do_not_depend_on_another() {
     assert!(owner.out.contains("everyone else") && owner.out.contains("eve"), "{owner:?}");
 }
 
-/// Roles are carried over with their times and slices; what is known of their passwords only where it is asked for.
+/// Roles are carried over with their times and slices; what is known of their passwords only where
+/// it is asked for.
 #[test]
 fn a_dump_rebuilds_roles() {
     let study = Study::with_people();
@@ -249,7 +253,8 @@ fn a_dump_that_is_run_again_gives_nothing_back() {
     assert_eq!(before, (study.spent(), dump(&study, "study.db")));
 }
 
-/// What was spent on tables that are gone, or that have no budget now, is not forgotten; nor are joined people.
+/// What was spent on tables that are gone, or that have no budget now, is not forgotten; nor are
+/// joined people.
 #[test]
 fn a_dump_remembers_what_no_budget_shows() {
     let study = Study::with_people();
@@ -294,7 +299,8 @@ fn a_dump_remembers_what_no_budget_shows() {
     assert!(again.contains("TOGETHER WITH visits;"), "{again}");
 }
 
-/// A budget whose table has no unit cannot be rebuilt, and what was spent of it is not lost with it.
+/// A budget whose table has no unit cannot be rebuilt, and what was spent of it is not lost with
+/// it.
 #[test]
 fn a_dump_remembers_what_a_table_without_a_unit_has_spent() {
     let study = Study::with_people();
@@ -358,7 +364,8 @@ fn drafts_read_no_file() {
     study.lab("ALTER TABLE t SUGGEST PRIVACY").says(3, &["HQ003"]);
 }
 
-/// A budget beside that of the people would be a second one to spend, and the least of both would decide.
+/// A budget beside that of the people would be a second one to spend, and the least of both would
+/// decide.
 #[test]
 fn no_budget_is_drafted_where_the_people_have_one() {
     let study = Study::with_people();
@@ -419,7 +426,8 @@ fn the_doctor_reads_no_values() {
     assert!(!found.contains("7000") && !found.contains("MAX ROWS"), "{found}");
     study.write("visits.csv", "visit,person_id,fee\n1,9,-3\n2,9,1\n3,9,99999\n");
     assert_eq!(ask(), found);
-    // Nor where rows are all that there is: a key that one person has more, a first line that is none.
+    // Nor where rows are all that there is: a key that one person has more, a first line that is
+    // none.
     study.write("notes.json", "{\"id\":1}\n");
     study.write("bare.csv", "1,2\n");
     study

@@ -1,5 +1,5 @@
-//! Prepared queries: nothing is charged before they are executed, they are what the written query is, and a value of a
-//! parameter is never more than a value.
+//! Prepared queries: nothing is charged before they are executed, they are what the written query
+//! is, and a value of a parameter is never more than a value.
 
 use std::sync::Arc;
 
@@ -43,7 +43,8 @@ async fn what_is_said_before_is_what_comes_out() {
         assert_eq!(answer.schema(), query.schema(), "{sql}");
         let cost = answer.receipt().map(|receipt| receipt.spent).unwrap_or_default();
         assert_eq!(cost, query.cost(), "{sql}");
-        // What is known of the noise beforehand is what the answer says; of a mean, and of what is computed, it is not known.
+        // What is known of the noise beforehand is what the answer says; of a mean, and of what is
+        // computed, it is not known.
         for accuracy in query.accuracy() {
             assert!(answer.accuracy().contains(accuracy), "{sql}: {accuracy:?}");
         }
@@ -97,7 +98,8 @@ fn visits() -> Engine {
     engine
 }
 
-/// What was quoted is what is charged: where declarations have changed what a query releases, nothing is.
+/// What was quoted is what is charged: where declarations have changed what a query releases,
+/// nothing is.
 #[tokio::test]
 async fn a_query_is_executed_as_it_was_quoted_or_not_at_all() {
     let engine = visits();
@@ -178,7 +180,8 @@ async fn a_prepared_query_is_executed_again_and_by_many_at_once() {
     assert_eq!(spent(&lab) - before, 400_000_000);
 }
 
-/// The rows of a public table by prepared conditions: exact, so that it is seen which values were compared.
+/// The rows of a public table by prepared conditions: exact, so that it is seen which values were
+/// compared.
 #[tokio::test]
 async fn values_are_values() {
     let engine = visits();
@@ -211,7 +214,8 @@ async fn values_are_values() {
     }
 }
 
-/// A query with values costs what the same query costs with the values written in it, and is explained alike.
+/// A query with values costs what the same query costs with the values written in it, and is
+/// explained alike.
 #[tokio::test]
 async fn a_prepared_query_is_the_written_one() {
     let lab = Engine::demo().unwrap().analyst("lab").unwrap();

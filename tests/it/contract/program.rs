@@ -114,7 +114,8 @@ impl Study {
         (ledger[0]["rows"][0][0].as_i64().unwrap(), ledger[1]["rows"].to_string())
     }
 
-    /// A table `people` of four rows with a unit and a large budget. Its file may change, so that each question is paid.
+    /// A table `people` of four rows with a unit and a large budget. Its file may change, so that
+    /// each question is paid.
     pub fn with_people() -> Self {
         let study = Self::new();
         study.write("people.csv", "id,age,city\n1,30,Rome\n2,41,Oslo\n3,52,Rome\n4,63,Bonn\n");

@@ -1,17 +1,21 @@
 //! Questions that analysts type without a thought of privacy, and what becomes of each.
 //!
-//! tests/questions has three schemas. `NAME.declare.sql` is what their owner declares; `NAME.sql` holds the questions. Each says how an analyst
-//! wants it to end (`-- wanted:`) and how it ends today (`-- now:`):
+//! tests/questions has three schemas. `NAME.declare.sql` is what their owner declares; `NAME.sql`
+//! holds the questions. Each says how an analyst wants it to end (`-- wanted:`) and how it ends
+//! today (`-- now:`):
 //!
-//! - `useful`: it is answered at ε = 1, without noise it is the answer of plain DataFusion, and the noise is below a fifth of the median cell of
-//!   each column.
-//! - `advice`: it is refused, or the noise is too large, but the first advice of the refusal or of EXPLAIN, which costs nothing, is useful: it is a
-//!   whole statement, or `-- advised:` is the question with the advice applied.
+//! - `useful`: it is answered at ε = 1, without noise it is the answer of plain DataFusion, and the
+//!   noise is below a fifth of the median cell of each column.
+//! - `advice`: it is refused, or the noise is too large, but the first advice of the refusal or of
+//!   EXPLAIN, which costs nothing, is useful: it is a whole statement, or `-- advised:` is the
+//!   question with the advice applied.
 //! - `refused`: it would show people, is refused, and the refusal says what to write instead.
-//! - `not yet`, and why: `refused HQ008`, `drowned` (in noise), `empty groups` (more of them than others), `other answer`, `error`.
+//! - `not yet`, and why: `refused HQ008`, `drowned` (in noise), `empty groups` (more of them than
+//!   others), `other answer`, `error`.
 //!
-//! `-- plain:` is the question for plain DataFusion where that lacks a function. Rows that refer to nobody are not in the plain tables.
-//! `HUSHQL_QUESTIONS=write` writes the verdicts of today into the files.
+//! `-- plain:` is the question for plain DataFusion where that lacks a function. Rows that refer to
+//! nobody are not in the plain tables. `HUSHQL_QUESTIONS=write` writes the verdicts of today into
+//! the files.
 
 use std::fmt;
 use std::fs;
@@ -142,7 +146,8 @@ enum Found {
     Useless(String),
 }
 
-/// A schema's tables: as an analyst asks them at ε = 1, at an ε that leaves no noise, and in plain DataFusion.
+/// A schema's tables: as an analyst asks them at ε = 1, at an ε that leaves no noise, and in plain
+/// DataFusion.
 struct World {
     lab: Session,
     noiseless: Session,
@@ -183,8 +188,9 @@ impl World {
         Table::from_batches(&rows.unwrap_or_else(|e| panic!("{sql}: {e}")))
     }
 
-    /// Asks one statement and compares it with what plain SQL answers. A column without ± has to be near in one of six tries where it was near before,
-    /// and in each of them where it was not: neither flips by chance.
+    /// Asks one statement and compares it with what plain SQL answers. A column without ± has to be
+    /// near in one of six tries where it was near before, and in each of them where it was not:
+    /// neither flips by chance.
     fn found(&self, sql: &str, plain: &str, was_useful: bool) -> Found {
         let answer = match self.runtime.block_on(self.lab.query(sql)) {
             Ok(answer) => answer,
@@ -290,7 +296,8 @@ impl World {
     }
 }
 
-/// Whether a statement applies the first advice of a hint: it has a keyword of it that the question lacks.
+/// Whether a statement applies the first advice of a hint: it has a keyword of it that the question
+/// lacks.
 fn follows(statement: &str, hint: &str, question: &str) -> bool {
     let first = hint.split(", or ").next().unwrap();
     let words = first.split(|letter: char| !letter.is_ascii_uppercase());
@@ -354,7 +361,8 @@ fn every_question_ends_as_its_file_says() {
     assert!(wrong.is_empty(), "{}\n\nscore: {score}", wrong.join("\n"));
 }
 
-/// Most questions of analysts deserve an answer; the others deserve advice or a refusal that says what to write.
+/// Most questions of analysts deserve an answer; the others deserve advice or a refusal that says
+/// what to write.
 #[test]
 fn most_questions_want_an_answer() {
     let questions: Vec<Question> =

@@ -1,9 +1,11 @@
-//! The documents are true: the commands of the README and of docs/deploying.md run, their outputs are those of the
-//! program, their Rust is in the examples, and the files and tests that any document names exist.
+//! The documents are true: the commands of the README and of docs/deploying.md run, their outputs
+//! are those of the program, their Rust is in the examples, and the files and tests that any
+//! document names exist.
 //!
-//! The fence of a block says how it is checked. `sh` blocks run line by line, in order and in one folder, the README's
-//! first. A `text` block is the exact output of the one command before it. In a `console` block answers are random, so
-//! digits are compared as digits, but for accuracies of choices and costs. `sql NAME` is saved as NAME. Each `rust` block is part of an example.
+//! The fence of a block says how it is checked. `sh` blocks run line by line, in order and in one
+//! folder, the README's first. A `text` block is the exact output of the one command before it. In
+//! a `console` block answers are random, so digits are compared as digits, but for accuracies of
+//! choices and costs. `sql NAME` is saved as NAME. Each `rust` block is part of an example.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -67,7 +69,8 @@ fn blocks(document: &str) -> Vec<Block> {
     blocks
 }
 
-/// Runs a line of a document with this build's `hushql` on the path; `None` for what sets up the machine.
+/// Runs a line of a document with this build's `hushql` on the path; `None` for what sets up the
+/// machine.
 fn run(line: &str, folder: &Path) -> Option<Output> {
     let line = match line.strip_prefix("cargo run --release -- ") {
         Some(arguments) => format!("hushql {arguments}"),
@@ -101,8 +104,8 @@ fn shown(output: &Output) -> String {
     format!("{out}{err}")
 }
 
-/// A text in which every number of an answer is 0 and every stretch of spaces or rules is one. How accurate a choice is and what it cost
-/// follow from the statement: these lines keep their numbers.
+/// A text in which every number of an answer is 0 and every stretch of spaces or rules is one. How
+/// accurate a choice is and what it cost follow from the statement: these lines keep their numbers.
 fn shape(text: &str) -> String {
     let is_known = |line: &str| line.starts_with("cost ") || line.contains(": within ");
     let line = |line: &str| match is_known(line) {
@@ -234,7 +237,8 @@ impl Tests {
         Self { sources: sources.collect() }
     }
 
-    /// Whether a test function of this name is in a file of this name, or below a folder of this name.
+    /// Whether a test function of this name is in a file of this name, or below a folder of this
+    /// name.
     fn have(&self, module: &str, function: &str) -> bool {
         let head = format!("fn {function}(");
         self.sources.iter().any(|(modules, text)| {

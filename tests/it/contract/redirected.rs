@@ -1,4 +1,5 @@
-//! `\o` and `\g` in the shell: results go into files by the rules of `COPY … TO`, which are looked at before a charge.
+//! `\o` and `\g` in the shell: results go into files by the rules of `COPY … TO`, which are looked
+//! at before a charge.
 
 use std::fs;
 
@@ -56,7 +57,8 @@ fn results_go_into_the_file_until_they_come_back() {
     terminal.until("this shell runs no programs");
     terminal.press("\\o one.parquet\r");
     terminal.until("a Parquet file holds one answer: end its query with \\g one.parquet");
-    // Tables are written as they are shown, whole and in UTF-8, whatever the terminal is; Markdown and JSON by their endings.
+    // Tables are written as they are shown, whole and in UTF-8, whatever the terminal is; Markdown
+    // and JSON by their endings.
     terminal.press("\\o 'two words.txt'\r");
     terminal.until("results go into two words.txt as tables");
     terminal.press(&format!("{COUNT};\r\\o a.md\r"));
@@ -119,7 +121,8 @@ fn one_answer_goes_into_the_file_of_g() {
     terminal.leave();
 }
 
-/// What an analyst's `COPY` may not write, `\o`, `\g` and `\plot` may not write either, and none of it is charged.
+/// What an analyst's `COPY` may not write, `\o`, `\g` and `\plot` may not write either, and none of
+/// it is charged.
 #[test]
 fn analysts_write_into_their_export_folder_alone() {
     let Some(mut terminal) = analyst(true) else { return };

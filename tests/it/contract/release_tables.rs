@@ -132,7 +132,8 @@ async fn hidden_groups_stay_hidden() {
     assert!(shown.notes().iter().any(|note| note.contains("smaller ones are hidden")));
 }
 
-/// To those who may not see it, a release table is like one that does not exist, but for its name, which is taken.
+/// To those who may not see it, a release table is like one that does not exist, but for its name,
+/// which is taken.
 #[tokio::test]
 async fn others_see_neither_name_nor_contents() {
     let folder = tempfile::tempdir().unwrap();
@@ -307,7 +308,8 @@ async fn a_grant_is_for_the_analyst_that_is_written() {
     why(&lower, "SELECT * FROM cities").await;
 }
 
-/// Another role of a name that was dropped has nothing of what the first one had, and what that spent stays spent.
+/// Another role of a name that was dropped has nothing of what the first one had, and what that
+/// spent stays spent.
 #[tokio::test]
 async fn a_new_role_under_a_dropped_name_inherits_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -367,7 +369,8 @@ async fn a_new_role_under_a_dropped_name_inherits_nothing() {
     hushql_vault::ledger::Vault::open(folder.path().join("v.db")).unwrap().verify().unwrap();
 }
 
-/// What costs nothing adds little to the vault, whatever its text, and what is paid keeps a short text.
+/// What costs nothing adds little to the vault, whatever its text, and what is paid keeps a short
+/// text.
 #[tokio::test]
 async fn long_texts_do_not_fill_the_vault() {
     let folder = tempfile::tempdir().unwrap();

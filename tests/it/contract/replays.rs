@@ -114,7 +114,8 @@ async fn what_is_left_is_told_as_of_now() {
     assert!(!receipt.to_string().contains("left"), "{receipt}");
 }
 
-/// A question reads a table itself, a view of all its columns, or a query that gives another one's name away: it stays the same.
+/// A question reads a table itself, a view of all its columns, or a query that gives another one's
+/// name away: it stays the same.
 #[tokio::test]
 async fn columns_that_are_only_passed_on_change_no_question() {
     let folder = tempfile::tempdir().unwrap();
@@ -168,7 +169,8 @@ async fn what_is_drawn_otherwise_is_paid_again() {
     assert_eq!(asked(&lab, ASK).await, (rows, false));
 }
 
-/// Of several releases only those are paid for that were not before, in other places and orders, too.
+/// Of several releases only those are paid for that were not before, in other places and orders,
+/// too.
 #[tokio::test]
 async fn only_what_is_missing_is_paid() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,7 +205,8 @@ async fn only_what_is_missing_is_paid() {
     assert!(again.receipt().unwrap().is_replayed);
     assert_eq!(again.batches(), answer.batches());
     assert_eq!(again.receipt().unwrap().replayed.len(), 2);
-    // What is shown again is what was drawn, also beside others that are drawn: another draw agrees in one of 4,000 cases.
+    // What is shown again is what was drawn, also beside others that are drawn: another draw agrees
+    // in one of 4,000 cases.
     let noisy = "SELECT LAPLACE(eps=0.001) COUNT(*) AS n FROM people WHERE age > 30";
     let alone = lab.query(noisy).await.unwrap();
     let beside = noisy.replace(" AS n", " AS n, EXPONENTIAL(eps=1) MIN(age) AS lo");
@@ -298,7 +301,8 @@ async fn every_kind_is_replayed() {
     assert!(asked(&lab, join).await.1 && !asked(&lab, join).await.1);
 }
 
-/// Replays leave one entry of an analyst, a charge and a day, however often a dashboard is refreshed.
+/// Replays leave one entry of an analyst, a charge and a day, however often a dashboard is
+/// refreshed.
 #[tokio::test]
 async fn refreshing_does_not_fill_the_ledger() {
     let folder = tempfile::tempdir().unwrap();
@@ -321,7 +325,8 @@ async fn refreshing_does_not_fill_the_ledger() {
     assert!(found == Some(2) || found == Some(3) || found == Some(4), "{found:?}");
 }
 
-/// Under OWN, with a slice, nothing that an analyst sees follows from what others ask: answers, costs, refusals, what is left.
+/// Under OWN, with a slice, nothing that an analyst sees follows from what others ask: answers,
+/// costs, refusals, what is left.
 #[tokio::test]
 async fn own_answers_tell_nothing_of_others() {
     let mut transcripts = Vec::new();
@@ -371,7 +376,8 @@ async fn own_answers_tell_nothing_of_others() {
     assert_eq!(transcripts[0], transcripts[1]);
 }
 
-/// Where several miss at once, each pays and shows its own; what was kept first serves all that ask later.
+/// Where several miss at once, each pays and shows its own; what was kept first serves all that ask
+/// later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_first_draw_that_is_kept_serves_later_ones() {
     let folder = tempfile::tempdir().unwrap();
@@ -398,7 +404,8 @@ async fn the_first_draw_that_is_kept_serves_later_ones() {
     assert_eq!(own.unwrap().1, late.batches());
 }
 
-/// A declaration that touches the table ends what was kept, also one that changes nothing; a file that changed is refused.
+/// A declaration that touches the table ends what was kept, also one that changes nothing; a file
+/// that changed is refused.
 #[tokio::test]
 async fn declarations_end_replays() {
     let folder = tempfile::tempdir().unwrap();
@@ -442,7 +449,8 @@ async fn whose_answers_are_replayed() {
         assert_eq!(asked(&lab, ASK).await.1, mode == "OFF");
         assert_eq!(asked(&other, ASK).await.1, mode == "OFF");
     }
-    // A new budget replays everybody's answers unless its owner says otherwise, and of several the strictest counts.
+    // A new budget replays everybody's answers unless its owner says otherwise, and of several the
+    // strictest counts.
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path(), "ALL").await;
     let lab = engine.analyst("lab").unwrap();
@@ -462,8 +470,8 @@ async fn whose_answers_are_replayed() {
     assert!(!asked(&lab, ASK).await.1);
 }
 
-/// Nothing is verified where each row is a unit, or where people may have any number of rows; the file is the declared one all the
-/// same, so its answers are shown again.
+/// Nothing is verified where each row is a unit, or where people may have any number of rows; the
+/// file is the declared one all the same, so its answers are shown again.
 #[tokio::test]
 async fn tables_without_bounds_are_replayed() {
     for unit in ["ROW", "(id)"] {
@@ -478,7 +486,8 @@ async fn tables_without_bounds_are_replayed() {
         let (shown, paid) = asked(&lab, ask).await;
         assert!(paid, "{unit}");
         assert_eq!(asked(&lab, ask).await, (shown, false), "{unit}");
-        // Whatever the file holds, a declaration ends replays: they would tell whether anybody joined.
+        // Whatever the file holds, a declaration ends replays: they would tell whether anybody
+        // joined.
         for again in [declare.as_str(), "ALTER TABLE people REFRESH"] {
             done(&owner, again).await;
             assert!(asked(&lab, ask).await.1, "{again}");
@@ -493,7 +502,8 @@ async fn tables_without_bounds_are_replayed() {
     }
 }
 
-/// A table whose rows may change under the same declaration is not replayed, unless its owner states when they do.
+/// A table whose rows may change under the same declaration is not replayed, unless its owner
+/// states when they do.
 #[tokio::test]
 async fn live_tables_are_replayed_after_refresh() {
     let folder = tempfile::tempdir().unwrap();
@@ -566,7 +576,8 @@ async fn rows_registered_again_are_new() {
     assert!(asked(&lab, count).await.1 && !asked(&lab, count).await.1);
 }
 
-/// What was drawn alone is shown again where it would be drawn together with others; those are paid for, together.
+/// What was drawn alone is shown again where it would be drawn together with others; those are paid
+/// for, together.
 #[tokio::test]
 async fn numbers_that_were_drawn_alone_are_not_paid_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -699,7 +710,8 @@ async fn the_maximum_is_that_of_what_is_charged() {
     assert!(!asked(&lab, &format!("SELECT {count} FROM people")).await.1);
 }
 
-/// Plain SQL is answered whatever was asked before: a share of the default is less than the minimum, and then all is drawn anew.
+/// Plain SQL is answered whatever was asked before: a share of the default is less than the
+/// minimum, and then all is drawn anew.
 #[tokio::test]
 async fn plain_sql_reaches_the_minimum_that_is_its_default() {
     let folder = tempfile::tempdir().unwrap();
@@ -728,7 +740,8 @@ async fn plain_sql_reaches_the_minimum_that_is_its_default() {
     assert!(!asked(&lab, "SELECT AVG(age) AS a, COUNT(*) AS n FROM people").await.1);
 }
 
-/// A release table of a replayed answer costs nothing, a prepared query too, and the answer has the same ±.
+/// A release table of a replayed answer costs nothing, a prepared query too, and the answer has the
+/// same ±.
 #[tokio::test]
 async fn replays_are_answers() {
     let folder = tempfile::tempdir().unwrap();
@@ -753,7 +766,8 @@ async fn replays_are_answers() {
     assert_eq!(columns(&rows.batches()[0]), columns(&shown));
 }
 
-/// The text of a binary value ends after ten bytes, and two values with the same beginning were one to the key.
+/// The text of a binary value ends after ten bytes, and two values with the same beginning were one
+/// to the key.
 #[tokio::test]
 async fn constants_are_told_apart_to_their_last_byte() {
     use std::sync::Arc;
@@ -794,7 +808,8 @@ async fn constants_are_told_apart_to_their_last_byte() {
     assert_eq!(asked(&lab, &of(&one)).await, (ten.0, false));
 }
 
-/// A budget that is replaced replays nothing until its owner says so, and texts of replays do not fill the vault.
+/// A budget that is replaced replays nothing until its owner says so, and texts of replays do not
+/// fill the vault.
 #[tokio::test]
 async fn replays_leave_little_behind() {
     let folder = tempfile::tempdir().unwrap();

@@ -73,7 +73,8 @@ impl Served {
         Client::log_in(self.port, "lab", PASSWORD).unwrap()
     }
 
-    /// Waits until the process ends by itself: what it served, its status, and the last line that it wrote.
+    /// Waits until the process ends by itself: what it served, its status, and the last line that
+    /// it wrote.
     pub fn ended(mut self) -> (Study, ExitStatus, String) {
         let status = self.process.wait().unwrap();
         let last = self.last.take().unwrap().join().unwrap();
@@ -183,7 +184,8 @@ fn a_role_that_is_dropped_is_sent_away() {
     assert_eq!(error_code(&said).as_deref(), Some("57P01"));
 }
 
-/// A role that may not log in any more looks as before to whoever has no password, and verifiers of another kind are not taken.
+/// A role that may not log in any more looks as before to whoever has no password, and verifiers of
+/// another kind are not taken.
 #[test]
 fn roles_look_like_nobody() {
     let served = Served::with(&[]);
@@ -312,7 +314,8 @@ fn fractions_are_described_as_floats() {
     assert_eq!(served.study.spent(), before);
 }
 
-/// A client that asks for what is there with Flush, and not yet for the end with Sync, is told of an error.
+/// A client that asks for what is there with Flush, and not yet for the end with Sync, is told of
+/// an error.
 #[test]
 fn errors_leave_before_the_end_of_a_series() {
     let served = Served::with(&[]);
@@ -602,7 +605,8 @@ fn connections_are_limited_and_statements_cancelled() {
     let (mut one, two) = (served.lab(), served.lab());
     let Err(refused) = Client::log_in(served.port, "lab", PASSWORD) else { panic!("three") };
     assert_eq!(refused.code, "53300");
-    // Whoever does not know the secret cancels nothing; a statement that ended is not cancelled any more.
+    // Whoever does not know the secret cancels nothing; a statement that ended is not cancelled any
+    // more.
     two.cancel(served.port, 1);
     two.cancel(served.port, 0);
     assert_eq!(texts(&one.query("SELECT 1 AS x")), [["1"]]);

@@ -1,5 +1,5 @@
-//! The program among pipes, full disks and the files of its user: an answer that was paid for is never lost in silence, and
-//! what one analyst typed is not another's to read.
+//! The program among pipes, full disks and the files of its user: an answer that was paid for is
+//! never lost in silence, and what one analyst typed is not another's to read.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -89,8 +89,8 @@ fn asks(shown: &[u8]) -> bool {
     (text + &rest).trim_end_matches('\r').ends_with("> ")
 }
 
-/// The shell on a terminal of its own; `None` where no program makes one. Each line is typed when the shell asks for it,
-/// because the input that comes while it sets up the terminal may be lost.
+/// The shell on a terminal of its own; `None` where no program makes one. Each line is typed when
+/// the shell asks for it, because the input that comes while it sets up the terminal may be lost.
 fn typed(study: &Study, arguments: &str, lines: &[String]) -> Option<Run> {
     const PATIENCE: Duration = Duration::from_secs(120);
     let program = env!("CARGO_BIN_EXE_hushql");
@@ -246,7 +246,8 @@ fn columns_are_headed_by_what_was_written() {
             assert!(columns.iter().any(|name| one["column"] == *name), "{answer}");
         }
     }
-    // Public queries are headed the same way. The names by which a query refers to its columns stay what they are.
+    // Public queries are headed the same way. The names by which a query refers to its columns stay
+    // what they are.
     let sql = "SELECT lower('A'), t.x + 1 FROM (SELECT 1 AS x) AS t ORDER BY t.x + 1";
     assert_eq!(answer(sql)["columns"], serde_json::json!(["lower('A')", "t.x + 1"]));
 }
@@ -283,15 +284,16 @@ fn no_analyst_reads_like_the_owner() {
     study.run(&["study.db", "--analyst", "co-owner", "-c", "SELECT 1"]).says(0, &[]);
 }
 
-/// `--cluster` is handed over, with all arguments, to the program that has workers: the one beside this one. Without it, a sentence says
-/// how it is built.
+/// `--cluster` is handed over, with all arguments, to the program that has workers: the one beside
+/// this one. Without it, a sentence says how it is built.
 #[test]
 fn workers_are_asked_by_the_program_that_has_them() {
     let study = Study::new();
     let installed = study.path("installed");
     fs::create_dir(&installed).unwrap();
-    // Copied, since a link would lead to the folder of the build; and written by other programs, since what this one has open for
-    // writing cannot be started while another test starts a process.
+    // Copied, since a link would lead to the folder of the build; and written by other programs,
+    // since what this one has open for writing cannot be started while another test starts a
+    // process.
     let program = installed.join("hushql");
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_hushql")).arg(&program).status();
     assert!(copied.unwrap().success());

@@ -1,7 +1,8 @@
-//! What is shown because it came out large has no ±: an error of 95 % is that of a draw, not of those draws that were large.
+//! What is shown because it came out large has no ±: an error of 95 % is that of a draw, not of
+//! those draws that were large.
 //!
-//! Whole statements with fresh noise. Where a ± is shown for groups, it must cover as often as it says; each test states how
-//! often it fails by chance.
+//! Whole statements with fresh noise. Where a ± is shown for groups, it must cover as often as it
+//! says; each test states how often it fails by chance.
 
 use std::sync::Arc;
 
@@ -53,9 +54,10 @@ fn covered(answer: &Answer, column: &str, exact: i64, within: f64) -> (u32, u32)
     (inside, all)
 }
 
-/// Two people in each group, shown from 6 on at this δ: the numbers that are compared are all off by 4 and more, with a ± of
-/// 3 as they are drawn. The sums beside them have noise of their own. 400 groups and more come out, and of a fair
-/// 95 % of so many less than 88 % are within with a probability below 10⁻⁶.
+/// Two people in each group, shown from 6 on at this δ: the numbers that are compared are all off
+/// by 4 and more, with a ± of 3 as they are drawn. The sums beside them have noise of their own.
+/// 400 groups and more come out, and of a fair 95 % of so many less than 88 % are within with a
+/// probability below 10⁻⁶.
 #[tokio::test]
 async fn a_threshold_takes_the_error_of_what_it_compares() {
     let (_engine, session) = people().await;
@@ -85,11 +87,13 @@ async fn a_threshold_takes_the_error_of_what_it_compares() {
         let (near, shown) = covered(&answer, "s", 14, within);
         (inside, all) = (inside + near, all + shown);
     }
-    // Some 43 groups in each; less than 100 in all, or less than 80 % of them, have a probability below 10⁻⁶.
+    // Some 43 groups in each; less than 100 in all, or less than 80 % of them, have a probability
+    // below 10⁻⁶.
     assert!(all > 100 && f64::from(inside) >= 0.8 * f64::from(all), "{inside} of {all}");
 }
 
-/// Filters and LIMITs above a release: what they look at has no ±, whatever way they come by it, and all else has.
+/// Filters and LIMITs above a release: what they look at has no ±, whatever way they come by it,
+/// and all else has.
 #[tokio::test]
 async fn what_rows_are_chosen_by_has_no_error() {
     let (_engine, session) = people().await;

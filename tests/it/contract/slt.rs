@@ -1,7 +1,7 @@
 //! The sqllogictest suites of tests/slt, run through the program as users run theirs.
 //!
-//! Answers are random and refusals, costs and explanations are not, so these suites pin down the latter to
-//! the letter, and answers at costs so high that the noise is 0.
+//! Answers are random and refusals, costs and explanations are not, so these suites pin down the
+//! latter to the letter, and answers at costs so high that the noise is 0.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -79,7 +79,8 @@ fn budget() {
     run("budget");
 }
 
-/// The one refusal that a suite cannot bring about by itself: a file that changes after it was declared.
+/// The one refusal that a suite cannot bring about by itself: a file that changes after it was
+/// declared.
 #[test]
 fn a_changed_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +104,8 @@ fn a_changed_file() {
     passes(&["slt", suite.to_str().unwrap(), "--vault", vault, "--owner"]);
 }
 
-/// Suites ran on a copy of the vault: of 60 runs, the mean was the true count, and nothing had been charged.
+/// Suites ran on a copy of the vault: of 60 runs, the mean was the true count, and nothing had been
+/// charged.
 #[test]
 fn suites_on_a_vault_charge_it() {
     let study = Study::with_people();
@@ -168,7 +170,8 @@ fn an_owner_in_a_suite_is_let_in_by_the_command_line() {
     study.lab("SELECT LAPLACE(eps=1) COUNT(*) FROM people").says(3, &["HQ023"]);
 }
 
-/// A command that ended with `&` was started; an include told what is in any file, and a variable the environment.
+/// A command that ended with `&` was started; an include told what is in any file, and a variable
+/// the environment.
 #[test]
 fn suites_reach_nothing_but_tables() {
     let study = Study::new();
@@ -189,7 +192,8 @@ fn suites_reach_nothing_but_tables() {
     assert!(!study.path("started").exists());
 }
 
-/// What can be practised on for nothing: the built-in tables, and public ones that whoever runs the suite names.
+/// What can be practised on for nothing: the built-in tables, and public ones that whoever runs the
+/// suite names.
 #[test]
 fn practice_is_on_public_tables() {
     let study = Study::with_people();
@@ -207,7 +211,8 @@ fn practice_is_on_public_tables() {
     assert_eq!(study.spent().0, 0);
 }
 
-/// Every code has a suite named after it, with a statement that it refuses and one that it does not.
+/// Every code has a suite named after it, with a statement that it refuses and one that it does
+/// not.
 #[test]
 fn every_refusal_has_a_suite_and_a_neighbour() {
     let mut seen = BTreeSet::new();

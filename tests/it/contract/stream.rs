@@ -1,4 +1,5 @@
-//! Answers batch by batch: the same rows, the same limits, the same looks at declarations as an answer in one piece.
+//! Answers batch by batch: the same rows, the same limits, the same looks at declarations as an
+//! answer in one piece.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,8 @@ async fn engine(resources: Resources) -> Engine {
     engine
 }
 
-/// Rows that need an answer of many batches: each number of the public table with its class's noisy count.
+/// Rows that need an answer of many batches: each number of the public table with its class's noisy
+/// count.
 const MANY: &str = "SELECT t.id, n FROM t JOIN
     (SELECT k, LAPLACE(eps=1) COUNT(*) AS n FROM p GROUP BY k) AS counts ON t.k = counts.k";
 

@@ -1,4 +1,5 @@
-//! The shell on a terminal of its own: what it draws at several widths, how it takes what is pasted, and where Ctrl-C leads.
+//! The shell on a terminal of its own: what it draws at several widths, how it takes what is
+//! pasted, and where Ctrl-C leads.
 //!
 //! `script` makes the terminal; where it is missing, these tests are skipped.
 
@@ -25,7 +26,8 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// The shell on the built-in tables, on a terminal of this width; `None` where nothing makes a terminal.
+    /// The shell on the built-in tables, on a terminal of this width; `None` where nothing makes a
+    /// terminal.
     pub(crate) fn demo(width: u16, variables: &[(&str, &str)]) -> Option<Self> {
         Self::open(Study::new(), "demo", width, variables)
     }
@@ -144,8 +146,8 @@ fn a_statement_goes_on_in_the_next_line() {
     terminal.leave();
 }
 
-/// Of a script that was pasted without the brackets of a terminal, only the first statement ran: the rest was lost between two
-/// prompts, or was taken for the answer to a question.
+/// Of a script that was pasted without the brackets of a terminal, only the first statement ran:
+/// the rest was lost between two prompts, or was taken for the answer to a question.
 #[test]
 fn a_pasted_script_runs_whole() {
     let Some(mut terminal) = Terminal::demo(80, &[]) else { return };
@@ -231,7 +233,8 @@ fn long_files() -> Study {
     study
 }
 
-/// The line of a running statement says how much was read, where that tells an analyst nothing of private rows.
+/// The line of a running statement says how much was read, where that tells an analyst nothing of
+/// private rows.
 #[test]
 fn a_running_statement_says_how_much_was_read() {
     let public = "SELECT COUNT(*) AS n FROM k JOIN o ON o.x * 3000 > k.y;";
@@ -342,7 +345,8 @@ fn words_are_completed_by_their_place() {
     terminal.leave();
 }
 
-/// Names of files are completed for the owner, and not for an analyst, who may sit behind another account.
+/// Names of files are completed for the owner, and not for an analyst, who may sit behind another
+/// account.
 #[test]
 fn names_of_files_are_completed_for_the_owner() {
     for (who, is_offered) in [("--owner", true), ("--analyst lab", false)] {

@@ -1,10 +1,12 @@
-//! TPC-H as the test of breadth: the questions of a benchmark that nobody wrote with privacy in mind.
+//! TPC-H as the test of breadth: the questions of a benchmark that nobody wrote with privacy in
+//! mind.
 //!
-//! tests/tpch has one file per query, as an analyst would write it, and says in it whether it is answered or by
-//! which code it is refused. On generated data (scale factor 0.01) each answered query is run without noise: the exact
-//! integers of its parts stand in the place of what was drawn, and the result must be what plain DataFusion makes
-//! of the plain query. Bounds are so wide that they cut nothing. Decimals and counts are compared exactly; means
-//! are floats here and decimals of six places there.
+//! tests/tpch has one file per query, as an analyst would write it, and says in it whether it is
+//! answered or by which code it is refused. On generated data (scale factor 0.01) each answered
+//! query is run without noise: the exact integers of its parts stand in the place of what was
+//! drawn, and the result must be what plain DataFusion makes of the plain query. Bounds are so wide
+//! that they cut nothing. Decimals and counts are compared exactly; means are floats here and
+//! decimals of six places there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -251,7 +253,8 @@ fn every_query_is_answered_or_refused_as_its_file_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// Suppliers of a customer's nation wait for the items, which name one of them: no customer has more rows than items.
+/// Suppliers of a customer's nation wait for the items, which name one of them: no customer has
+/// more rows than items.
 #[test]
 fn public_rows_wait_for_all_that_chooses_among_them() {
     let said = WORLD.session().explain(&text("q05.sql")).unwrap().to_string();
@@ -284,8 +287,9 @@ fn a_bound_that_cuts_is_noticed() {
     agrees("q04, cut", 1, &private, &plain);
 }
 
-/// The whole way, through the ledger and with noise that is too small for counts: as many rows, the same keys and
-/// counts. Sums keep their noise, and which supplier is best may still be a close race.
+/// The whole way, through the ledger and with noise that is too small for counts: as many rows, the
+/// same keys and counts. Sums keep their noise, and which supplier is best may still be a close
+/// race.
 #[test]
 fn paid_for_they_come_out_with_noise() {
     let world = &*WORLD;

@@ -1,5 +1,5 @@
-//! Views are the queries that stand behind them: explained, priced, answered and refused as if written out, and
-//! none of their names means anything else than it says in the view.
+//! Views are the queries that stand behind them: explained, priced, answered and refused as if
+//! written out, and none of their names means anything else than it says in the view.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use hushql::{Engine, Session};
 
 use crate::contract::asked::{told, why};
 
-/// What no column, name or refusal may show: it is in the rows of a private table, and in the text of a view.
+/// What no column, name or refusal may show: it is in the rows of a private table, and in the text
+/// of a view.
 const CANARY: &str = "Tweety";
 
 async fn owned(engine: &Engine, statements: &[&str]) {
@@ -89,7 +90,8 @@ fn written_out(query: &str) -> String {
     text
 }
 
-/// The explanation is that of the query written out, to the letter: sensitivity, noise, cost, derivation.
+/// The explanation is that of the query written out, to the letter: sensitivity, noise, cost,
+/// derivation.
 #[tokio::test]
 async fn a_view_is_its_query() {
     let engine = demo().await;
@@ -151,8 +153,9 @@ async fn a_view_is_its_query() {
     assert_eq!((explained, refused), (2 * 19, 2 * 7));
 }
 
-/// A view holds no release. Where it holds plain aggregates, which a query over it releases at the default cost, equal
-/// ones are one release, as in a CTE that is used twice: one draw and one charge.
+/// A view holds no release. Where it holds plain aggregates, which a query over it releases at the
+/// default cost, equal ones are one release, as in a CTE that is used twice: one draw and one
+/// charge.
 #[tokio::test]
 async fn a_view_used_twice_is_drawn_once() {
     let engine = demo().await;
@@ -231,8 +234,8 @@ async fn names_of_a_view_are_its_own() {
     );
 }
 
-/// What a view reads may be dropped and another thing be made of that name. Then the view means that, or fails by its
-/// own name; it never takes a column from the query that reads it.
+/// What a view reads may be dropped and another thing be made of that name. Then the view means
+/// that, or fails by its own name; it never takes a column from the query that reads it.
 #[tokio::test]
 async fn what_a_view_reads_is_looked_up_when_it_is_used() {
     let engine = public().await;
@@ -271,7 +274,8 @@ async fn what_a_view_reads_is_looked_up_when_it_is_used() {
     }
 }
 
-/// The names of columns are those that the view gives, else those of its query as it is when it is used.
+/// The names of columns are those that the view gives, else those of its query as it is when it is
+/// used.
 #[tokio::test]
 async fn columns_are_those_of_the_query() {
     let engine = public().await;
@@ -523,7 +527,8 @@ async fn views_do_not_explode() {
     assert!(error.starts_with("HQ034"), "{error}");
 }
 
-/// The deepest views over a private table end in an answer or a refusal on the stack that they have.
+/// The deepest views over a private table end in an answer or a refusal on the stack that they
+/// have.
 #[tokio::test]
 async fn deep_views_over_people_are_answered() {
     let engine = Engine::demo().unwrap();

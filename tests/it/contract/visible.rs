@@ -1,5 +1,5 @@
-//! Nothing that the program or the library says steers the terminal or the log in which it ends up: hostile cells, names
-//! and statements, in every format.
+//! Nothing that the program or the library says steers the terminal or the log in which it ends up:
+//! hostile cells, names and statements, in every format.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use hushql_engine::visible;
 
 use crate::contract::program::{Run, Study};
 
-/// Clears the screen, begins a colour, ends the line, turns the direction round, and would be a formula.
+/// Clears the screen, begins a colour, ends the line, turns the direction round, and would be a
+/// formula.
 const HOSTILE: &str = "=\u{1b}[2J\u{7f}\u{9b}31m\u{85}\u{2028}\u{202e}\u{2066}\r\n\tx";
 
 /// What of it can be in the name of a table.

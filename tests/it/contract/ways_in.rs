@@ -1,6 +1,8 @@
-//! The ways into the library that are not SQL: files that a program registers, declarations as values.
+//! The ways into the library that are not SQL: files that a program registers, declarations as
+//! values.
 //!
-//! Each is compared with the statement that says the same: the catalog, the answers and the refusals are one.
+//! Each is compared with the statement that says the same: the catalog, the answers and the
+//! refusals are one.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +36,8 @@ fn files(folder: &Path) -> (String, String) {
     (text(&people), text(&visits))
 }
 
-/// The same tables, units, domains and budgets, declared as values and in SQL, give the same catalog and the same sentences.
+/// The same tables, units, domains and budgets, declared as values and in SQL, give the same
+/// catalog and the same sentences.
 #[tokio::test]
 async fn values_declare_what_statements_declare() {
     let folder = tempfile::tempdir().unwrap();
@@ -93,7 +96,8 @@ async fn values_declare_what_statements_declare() {
     assert_eq!(explained(&by_value), explained(&in_sql));
 }
 
-/// A registered file takes the path of a declared one: undeclared at first, verified, held to what it was.
+/// A registered file takes the path of a declared one: undeclared at first, verified, held to what
+/// it was.
 #[tokio::test]
 async fn registered_files_are_declared_files() {
     let folder = tempfile::tempdir().unwrap();

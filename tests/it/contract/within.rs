@@ -1,7 +1,7 @@
 //! `within`: the least cost at which the error that EXPLAIN promises is the one that was asked for.
 //!
-//! Costs are compared with the formulas of the tails, and with what one unit of the ledger less would promise. Draws are
-//! compared with the confidence.
+//! Costs are compared with the formulas of the tails, and with what one unit of the ledger less
+//! would promise. Draws are compared with the confidence.
 
 use std::sync::Arc;
 
@@ -141,7 +141,8 @@ async fn budgets_in_rho_pay_for_the_smaller_rho() {
     assert_eq!(found["releases"][0]["mechanism"], "EXPONENTIAL");
 }
 
-/// Each of n draws misses with a probability of at most β = 0.1: more than nβ + 6·√(nβ(1−β)) + 6 do with less than 10⁻⁷.
+/// Each of n draws misses with a probability of at most β = 0.1: more than nβ + 6·√(nβ(1−β)) + 6 do
+/// with less than 10⁻⁷.
 #[tokio::test]
 async fn draws_are_as_near_as_was_asked() {
     let lab = session("epsilon=1000000").await;
@@ -174,7 +175,8 @@ async fn draws_are_as_near_as_was_asked() {
     }
 }
 
-/// A table of `groups` groups with `units` people each, of whom each is in one group with as many rows as `rows` says.
+/// A table of `groups` groups with `units` people each, of whom each is in one group with as many
+/// rows as `rows` says.
 async fn in_groups(groups: i64, units: i64, rows: i64) -> Session {
     let engine = Engine::in_memory().unwrap();
     let all = 0..groups * units * rows;
@@ -199,7 +201,8 @@ fn gaussian_tail(t: u64, sigma: f64) -> f64 {
     (t + 1..=last.max(t)).map(weight).sum::<f64>() / total
 }
 
-/// The cost that is found lets groups of N come out, by its τ and the tail of its noise; one unit of the ledger less does not.
+/// The cost that is found lets groups of N come out, by its τ and the tail of its noise; one unit
+/// of the ledger less does not.
 #[tokio::test]
 async fn one_unit_less_would_hide_more() {
     for rows in [1_i64, 3] {
@@ -217,8 +220,8 @@ async fn one_unit_less_would_hide_more() {
                 let asked = with(&format!("complete_above={units}, confidence={confidence}"));
                 let cost = nano(&lab, &asked, "epsilon");
                 let beta = 1.0 - confidence.parse::<f64>().unwrap();
-                // A σ is told in five digits, rounded up: the cost must show enough with a little less, and one unit less too
-                // little with a little more.
+                // A σ is told in five digits, rounded up: the cost must show enough with a little
+                // less, and one unit less too little with a little more.
                 let shows = |nano: i64, told: f64| {
                     let sql =
                         with(&format!("eps={}.{:09}", nano / 1_000_000_000, nano % 1_000_000_000));
@@ -253,8 +256,9 @@ async fn one_unit_less_would_hide_more() {
     assert!(nano(&lab, &asked(16), "epsilon") > 1_000_000_000);
 }
 
-/// Of 400 groups, each of which stays hidden with a probability of at most 0.05, more than 52 do with less than 10⁻⁷; and of
-/// 2,000, of which at least one in a hundred does, since the least cost wastes little, fewer than 4 do with less than 10⁻⁵.
+/// Of 400 groups, each of which stays hidden with a probability of at most 0.05, more than 52 do
+/// with less than 10⁻⁷; and of 2,000, of which at least one in a hundred does, since the least cost
+/// wastes little, fewer than 4 do with less than 10⁻⁵.
 #[tokio::test]
 async fn groups_come_out_as_often_as_was_asked() {
     let lab = in_groups(400, 30, 2).await;
@@ -275,7 +279,8 @@ async fn groups_come_out_as_often_as_was_asked() {
     }
 }
 
-/// The noise has a scale of 4·10¹⁸, so one sum in ten is an end of BIGINT; of 200 none is with a probability of 10⁻⁹.
+/// The noise has a scale of 4·10¹⁸, so one sum in ten is an end of BIGINT; of 200 none is with a
+/// probability of 10⁻⁹.
 #[tokio::test]
 async fn a_sum_at_the_end_of_its_type_has_no_margin() {
     let engine = Engine::in_memory().unwrap();

@@ -22,8 +22,8 @@ fn visits() -> RecordBatch {
     RecordBatch::try_from_iter([("id", ids), ("name", names)]).unwrap()
 }
 
-/// A name with a dot led past the catalog: `hospital.visits` was read as the table `visits` of a schema,
-/// which nobody had declared private, and shown row by row.
+/// A name with a dot led past the catalog: `hospital.visits` was read as the table `visits` of a
+/// schema, which nobody had declared private, and shown row by row.
 #[tokio::test]
 async fn a_dotted_name_leads_nowhere() {
     let engine = Engine::in_memory().unwrap();
@@ -43,7 +43,8 @@ async fn a_dotted_name_leads_nowhere() {
     }
 }
 
-/// A quoted alias forged the hidden unit column, so that rows were bounded by another column than the unit.
+/// A quoted alias forged the hidden unit column, so that rows were bounded by another column than
+/// the unit.
 #[tokio::test]
 async fn the_unit_cannot_be_forged() {
     let engine = Engine::demo().unwrap();
@@ -135,8 +136,8 @@ async fn no_expression_fails_for_one_person() {
     }
 }
 
-/// What is proved of a domain, or of an expression, holds of whatever a file has: the least integer divided by −1 fails, and
-/// would fail for the one person who has it.
+/// What is proved of a domain, or of an expression, holds of whatever a file has: the least integer
+/// divided by −1 fails, and would fail for the one person who has it.
 #[tokio::test]
 async fn what_is_proved_of_a_range_holds_of_every_row() {
     let engine = Engine::in_memory().unwrap();
@@ -199,8 +200,8 @@ async fn what_cannot_be_planned_is_not_charged() {
     }
 }
 
-/// Beside a second group key, candidates from the data were read by an operator that expected one column: the
-/// query failed while it ran if a row was there, and answered NULL if none was.
+/// Beside a second group key, candidates from the data were read by an operator that expected one
+/// column: the query failed while it ran if a row was there, and answered NULL if none was.
 #[tokio::test]
 async fn candidates_from_the_data_do_not_tell_whether_a_row_is_there() {
     let engine = Engine::demo().unwrap();

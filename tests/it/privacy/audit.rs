@@ -1,18 +1,19 @@
 //! The audit: how much one person is seen to change the answers, against what was promised.
 //!
-//! For every mechanism and aggregate, and ε of 0.1, 0.5, 1 and 2: two databases that differ in one person who
-//! changes as much as one can (at a bound, alone in a group, making the winner). The plan runs once on
-//! each, then only the draw repeats; whole statements, with fresh randomness, are audited too. The samples prove
-//! a lower bound of ε (see [`sample`]), which must not exceed the ε that was charged. The bounds are printed (`cargo
-//! test audit -- --nocapture`): how near they come to ε says how sharp the audit is. A broken mechanism has to be caught
-//! by the same samples.
+//! For every mechanism and aggregate, and ε of 0.1, 0.5, 1 and 2: two databases that differ in one
+//! person who changes as much as one can (at a bound, alone in a group, making the winner). The
+//! plan runs once on each, then only the draw repeats; whole statements, with fresh randomness, are
+//! audited too. The samples prove a lower bound of ε (see [`sample`]), which must not exceed the ε
+//! that was charged. The bounds are printed (`cargo test audit -- --nocapture`): how near they come
+//! to ε says how sharp the audit is. A broken mechanism has to be caught by the same samples.
 //!
-//! At the gate each case is audited at one ε: at the next one by the next seed, so that four days in a row audit every case at
-//! every ε. A third of the cases is audited by whole statements, so that twelve days audit all of them. The long run audits each case
-//! at every ε, both ways.
+//! At the gate each case is audited at one ε: at the next one by the next seed, so that four days
+//! in a row audit every case at every ε. A third of the cases is audited by whole statements, so
+//! that twelve days audit all of them. The long run audits each case at every ε, both ways.
 //!
-//! Each bound is above a true ε that keeps its promise with probability at most 5·10⁻¹⁰, and there are at most 2,000 in
-//! this file: its false-alarm rate is at most 10⁻⁶. The draws are seeded; the whole statements are not.
+//! Each bound is above a true ε that keeps its promise with probability at most 5·10⁻¹⁰, and there
+//! are at most 2,000 in this file: its false-alarm rate is at most 10⁻⁶. The draws are seeded; the
+//! whole statements are not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -157,8 +158,8 @@ audits! {
 /// How many whole statements on each database.
 const STATEMENTS: usize = 300;
 
-/// A whole statement, and the cases that it audits, each with its ε: each has a table of its own, and its rows of the
-/// answer begin with its number.
+/// A whole statement, and the cases that it audits, each with its ε: each has a table of its own,
+/// and its rows of the answer begin with its number.
 struct Asked {
     sql: String,
     cases: Vec<(f64, Case)>,
@@ -190,7 +191,8 @@ fn asked_at(
 /// What so many answers of an engine with these databases show of each case.
 async fn answered(asked: &Asked, whole: bool) -> Vec<Sample> {
     let Asked { sql, cases } = asked;
-    // As many by one budget as its δ of 0.99 suffices for: the whole statement is charged to that of every table.
+    // As many by one budget as its δ of 0.99 suffices for: the whole statement is charged to that
+    // of every table.
     let delta: f64 = cases.iter().map(|(_, case)| case.delta).sum();
     let by_one_budget = (0.98 / delta).min(STATEMENTS as f64) as usize;
     let mut session = None;
@@ -235,8 +237,9 @@ async fn telling(case: &Case) -> Chosen {
     best_event(&guide[0], &guide[1], 2_000, case.delta)
 }
 
-/// Whole statements through SQL: the event is chosen by draws, and every answer counts. So few can only show noise
-/// that is far too small (300 of 300 against 0 of 300 prove ε ≥ 2.6), or none: that the engine draws at all.
+/// Whole statements through SQL: the event is chosen by draws, and every answer counts. So few can
+/// only show noise that is far too small (300 of 300 against 0 of 300 prove ε ≥ 2.6), or none: that
+/// the engine draws at all.
 async fn statements(asked: Vec<Asked>) {
     for asked in asked {
         let (with, without) = (answered(&asked, true).await, answered(&asked, false).await);
@@ -290,8 +293,9 @@ fn unique() -> Unit {
     Unit::Column { column: "id".to_owned(), max_rows: None, unique: true }
 }
 
-/// Mechanisms that are broken on purpose. Half the scale, or twice the exponent, is what a mechanism has at twice the
-/// ε: the statement is made at 2ε, and must be found not to be ε-private.
+/// Mechanisms that are broken on purpose. Half the scale, or twice the exponent, is what a
+/// mechanism has at twice the ε: the statement is made at 2ε, and must be found not to be
+/// ε-private.
 async fn are_caught(enough: usize) {
     for (mechanism, cases) in [
         ("LAPLACE", numbers("LAPLACE", "2")),
@@ -351,7 +355,8 @@ fn a_gaussian_of_half_the_deviation_is_caught() {
     }
 }
 
-/// A threshold one lower: at ε = 1 and δ = 0.0135 it is 5, and the statement is made with the δ whose threshold is 4.
+/// A threshold one lower: at ε = 1 and δ = 0.0135 it is 5, and the statement is made with the δ
+/// whose threshold is 4.
 #[tokio::test]
 async fn a_threshold_one_lower_is_caught() {
     let threshold = |delta: &str| {

@@ -1,9 +1,10 @@
 //! Every form of selection draws by its law.
 //!
-//! Each statement is parsed, bound, analyzed, calibrated and run once on a small public table; then only the
-//! draw repeats, from a seeded generator. What comes out is compared with probabilities that the test computes
-//! from the rows by the definition of the score. Pearson's statistic must stay below its 1 − 10⁻⁷ quantile
-//! (Wilson and Hilferty's approximation); seeds are fixed, so each test gives one answer forever.
+//! Each statement is parsed, bound, analyzed, calibrated and run once on a small public table; then
+//! only the draw repeats, from a seeded generator. What comes out is compared with probabilities
+//! that the test computes from the rows by the definition of the score. Pearson's statistic must
+//! stay below its 1 − 10⁻⁷ quantile (Wilson and Hilferty's approximation); seeds are fixed, so each
+//! test gives one answer forever.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -161,8 +162,8 @@ async fn keys_in_rank_order_and_one_winner_per_group() {
     }
 }
 
-/// The k best of counts with discrete Laplace noise of this scale on each, in the order of their noisy counts; of equal
-/// ones the first in the public order comes first.
+/// The k best of counts with discrete Laplace noise of this scale on each, in the order of their
+/// noisy counts; of equal ones the first in the public order comes first.
 fn best_of_noisy(scale: f64, most: usize, scored: &[(String, f64, f64)]) -> Vec<(String, f64)> {
     // What lies beyond has a probability of 10⁻¹⁰.
     let reach = (24.0 * scale).ceil() as i32;
@@ -192,7 +193,8 @@ fn best_of_noisy(scale: f64, most: usize, scored: &[(String, f64, f64)]) -> Vec<
     law.into_iter().map(|(order, p)| (names(order).join(" "), p)).collect()
 }
 
-/// How far each of a list is below the best left at its turn, at worst and on average over its turns.
+/// How far each of a list is below the best left at its turn, at worst and on average over its
+/// turns.
 fn lost(answer: &str, scored: &[(String, f64, f64)]) -> (f64, f64) {
     let mut left: Vec<_> = scored.to_vec();
     let mut gaps = Vec::new();
@@ -205,8 +207,9 @@ fn lost(answer: &str, scored: &[(String, f64, f64)]) -> (f64, f64) {
     (gaps.iter().copied().fold(0.0, f64::max), mean)
 }
 
-/// A person in one group moves one count: noise on all of them is that of one, where rounds have a share of ε each. What
-/// AUTO and plain SQL draw is the law of the noisy counts, and within the bounds that they publish.
+/// A person in one group moves one count: noise on all of them is that of one, where rounds have a
+/// share of ε each. What AUTO and plain SQL draw is the law of the noisy counts, and within the
+/// bounds that they publish.
 #[tokio::test]
 async fn noise_on_all_counts_where_it_errs_less() {
     let people = sample();
@@ -239,7 +242,8 @@ async fn noise_on_all_counts_where_it_errs_less() {
     people.follows(sql, &pairs.collect::<Vec<_>>(), 55).await;
 }
 
-/// A person in two groups moves two counts: the noise has the scale of both together, not that of one.
+/// A person in two groups moves two counts: the noise has the scale of both together, not that of
+/// one.
 #[tokio::test]
 async fn noise_has_the_scale_of_all_counts_together() {
     let unit = Unit::Column { column: "id".to_owned(), max_rows: Some(4), unique: false };
@@ -249,7 +253,8 @@ async fn noise_has_the_scale_of_all_counts_together() {
     people.follows(sql, &best_of_noisy(2.0, 3, &counts), 56).await;
 }
 
-/// Which of both it is follows from the published bounds; what is asked for by its name stays, and hears of the other.
+/// Which of both it is follows from the published bounds; what is asked for by its name stays, and
+/// hears of the other.
 #[tokio::test]
 async fn the_mechanism_with_the_smaller_bound_is_taken() {
     let one = sample();
@@ -285,7 +290,8 @@ async fn the_mechanism_with_the_smaller_bound_is_taken() {
 
 #[tokio::test]
 async fn several_groups_of_one_person_share_the_cost() {
-    // A person with two rows, possibly in two groups: at ε/2 each, or at ε with the range of two rows.
+    // A person with two rows, possibly in two groups: at ε/2 each, or at ε with the range of two
+    // rows.
     let mut people = sample();
     people.unit = Unit::Column { column: "id".to_owned(), max_rows: Some(2), unique: false };
     let group = |g: &'static str| uniform(&KEYS, |k| count(&people, |r| r.1 == g && r.2 == *k));
@@ -329,7 +335,8 @@ async fn prices_follow_their_revenue() {
     let prior: Vec<_> = ticks.iter().map(|p| (format!("{p:?}"), revenue(p), 1.0 / p)).collect();
     let sql = "SELECT ARGMAX EXPONENTIAL(eps=2) price IN RANGE(0.1, 5, 0.1) BY REVENUE(bid, price) PRIOR LOG_UNIFORM FROM people";
     people.follows(sql, &exponential(2.0 / 4.9, &prior), 9).await;
-    // Each price by its own size: in halves, with seven levels to a row and ten rows to put back; in tenths, sixteen and seven.
+    // Each price by its own size: in halves, with seven levels to a row and ten rows to put back;
+    // in tenths, sixteen and seven.
     let by_margin = |list: &[i64], unit: f64, [per_row, back]: [i64; 2], epsilon: f64| {
         let score = |p: &i64| {
             let buyers = people.rows.iter().filter(|r| r.3 >= *p as f64 * unit - 1e-9);
@@ -361,8 +368,9 @@ async fn prices_follow_their_revenue() {
     people.follows(sql, &best, 10).await;
 }
 
-/// A person's five rows, of which one is kept, move the sum of a small candidate by its own range, and not by the widest one: all
-/// five were once added up to it, under the range of the largest candidate.
+/// A person's five rows, of which one is kept, move the sum of a small candidate by its own range,
+/// and not by the widest one: all five were once added up to it, under the range of the largest
+/// candidate.
 #[tokio::test]
 async fn what_is_kept_moves_a_sum_by_its_own_range() {
     let people = People {
@@ -381,8 +389,8 @@ async fn what_is_kept_moves_a_sum_by_its_own_range() {
     people.follows(sql, &law, 63).await;
 }
 
-/// What was chosen is gone: the prices behind it once moved up into its place, so that it was drawn again, the query
-/// failed after its charge, and how often told how the scores were.
+/// What was chosen is gone: the prices behind it once moved up into its place, so that it was drawn
+/// again, the query failed after its charge, and how often told how the scores were.
 #[tokio::test]
 async fn a_list_of_log_uniform_prices_leaves_out_what_it_has() {
     let people = one_row_each(&[("x", "a", 2.0, 0), ("x", "a", 1.0, 0)]);
@@ -628,7 +636,8 @@ async fn hostile_inputs_follow_the_law_too() {
     top.follows(sql, &law, 37).await;
 }
 
-/// A line of a million candidates: those between two values score alike, so the pieces have exact probabilities.
+/// A line of a million candidates: those between two values score alike, so the pieces have exact
+/// probabilities.
 #[tokio::test]
 async fn a_million_candidates_are_pieces_of_a_line() {
     let people = sample();
@@ -644,8 +653,8 @@ async fn a_million_candidates_are_pieces_of_a_line() {
     agrees(sql, &pieces, &law);
 }
 
-/// Rows of groups that nobody asked for once used up the groups of a unit, where keys were truth values or ticks:
-/// half of the people then missed in the group that was asked for.
+/// Rows of groups that nobody asked for once used up the groups of a unit, where keys were truth
+/// values or ticks: half of the people then missed in the group that was asked for.
 #[tokio::test]
 async fn only_groups_that_are_asked_for_use_up_a_unit() {
     let rows = (0..40).flat_map(|id| {
@@ -661,9 +670,10 @@ async fn only_groups_that_are_asked_for_use_up_a_unit() {
     }
 }
 
-/// The estimate from randomized responses is unbiased for who has a row; who has none is half of each value. One
-/// estimate has a variance of at most 50·2.164²/4 = 58.6 at ε = 1, so the mean of 200 deviates by 3.25, six times
-/// its deviation, in less than 10⁻⁸ of all runs; uncorrected counts would be 5.4 away.
+/// The estimate from randomized responses is unbiased for who has a row; who has none is half of
+/// each value. One estimate has a variance of at most 50·2.164²/4 = 58.6 at ε = 1, so the mean of
+/// 200 deviates by 3.25, six times its deviation, in less than 10⁻⁸ of all runs; uncorrected counts
+/// would be 5.4 away.
 #[tokio::test]
 async fn responses_are_estimated_without_bias() {
     let engine = hushql::Engine::in_memory().unwrap();

@@ -1,9 +1,10 @@
 //! What generated queries are made of, and what they must be made of.
 //!
-//! Every query of the grey box is taken apart into *constructs*: plan nodes, expressions, functions, types, mechanisms,
-//! aggregates, clauses, ways of measuring. A report counts how often each was generated and how often accepted. What
-//! must be there is not a list of names: [`probes`] ask the engine about every function, operator, type and clause
-//! there is, and whatever it accepts and can price has to be in an accepted query of the gate, where its claims are checked.
+//! Every query of the grey box is taken apart into *constructs*: plan nodes, expressions,
+//! functions, types, mechanisms, aggregates, clauses, ways of measuring. A report counts how often
+//! each was generated and how often accepted. What must be there is not a list of names: [`probes`]
+//! ask the engine about every function, operator, type and clause there is, and whatever it accepts
+//! and can price has to be in an accepted query of the gate, where its claims are checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

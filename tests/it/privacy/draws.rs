@@ -1,5 +1,5 @@
-//! What one answer does not show: that every group and every query draws anew, and that a query which fails while
-//! it runs does not say why.
+//! What one answer does not show: that every group and every query draws anew, and that a query
+//! which fails while it runs does not say why.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -52,8 +52,8 @@ async fn answers(session: &Session, sql: &str) -> Vec<[i64; 2]> {
     answers
 }
 
-/// Noise that two groups shared would go out of their difference. Of noise of scale 2 two draws are equal with
-/// probability below 0.15, and 40 times with probability below 10⁻³².
+/// Noise that two groups shared would go out of their difference. Of noise of scale 2 two draws are
+/// equal with probability below 0.15, and 40 times with probability below 10⁻³².
 #[tokio::test]
 async fn every_group_has_noise_of_its_own() {
     let session = one_person().await;
@@ -62,8 +62,9 @@ async fn every_group_has_noise_of_its_own() {
     assert!(answers.iter().any(|[a, b]| a != b), "{answers:?}");
 }
 
-/// Which group of a person counts is drawn for each query: were it always the same one, who asks twice would know. With a
-/// fresh key all 40 queries choose the same group with probability 2⁻³⁹, below 10⁻¹¹. At ε = 1000 the noise is 0.
+/// Which group of a person counts is drawn for each query: were it always the same one, who asks
+/// twice would know. With a fresh key all 40 queries choose the same group with probability 2⁻³⁹,
+/// below 10⁻¹¹. At ε = 1000 the noise is 0.
 #[tokio::test]
 async fn every_query_bounds_under_a_key_of_its_own() {
     let session = one_person().await;
@@ -87,7 +88,8 @@ impl PartitionStream for Unreadable {
     }
 }
 
-/// One constant sentence, without a source, and the charge stands: else a failure would be an answer for nothing.
+/// One constant sentence, without a source, and the charge stands: else a failure would be an
+/// answer for nothing.
 #[tokio::test]
 async fn a_query_that_fails_while_it_runs_does_not_say_why() {
     let schema = Arc::new(Schema::new(vec![Field::new("salary", DataType::Int64, true)]));

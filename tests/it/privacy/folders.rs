@@ -1,7 +1,9 @@
-//! Tables of several files: the names of files and folders are as private as rows, and so is how many there are.
+//! Tables of several files: the names of files and folders are as private as rows, and so is how
+//! many there are.
 //!
-//! Every format, compressed or not, in a folder, behind a pattern and in folders that hold values: as declared, changed, with
-//! a file more or less, or an empty one. What is seen before a charge is the same for no file and for many.
+//! Every format, compressed or not, in a folder, behind a pattern and in folders that hold values:
+//! as declared, changed, with a file more or less, or an empty one. What is seen before a charge is
+//! the same for no file and for many.
 
 use std::fmt::Debug;
 use std::fs::{self, File};
@@ -105,7 +107,8 @@ pub(super) async fn charged(lab: &Session) -> (Option<(i64, i64)>, bool) {
     (counted, left(lab) != before)
 }
 
-/// The owner says that the files are those of the declaration: what was noted of others is noted no more.
+/// The owner says that the files are those of the declaration: what was noted of others is noted no
+/// more.
 pub(super) async fn refreshed(engine: &Engine) {
     engine.owner().execute("ALTER TABLE t REFRESH").await.unwrap();
 }
@@ -114,7 +117,8 @@ pub(super) fn sum(ids: impl IntoIterator<Item = i64>) -> (i64, i64) {
     ids.into_iter().fold((0, 0), |(count, sum), id| (count + 1, sum + id % 7))
 }
 
-/// A changed file of a private table is found behind the charge: which files there are is not looked at before.
+/// A changed file of a private table is found behind the charge: which files there are is not
+/// looked at before.
 #[tokio::test]
 async fn files_are_read_together_and_known_together() {
     for (format, end) in KINDS {
@@ -430,8 +434,9 @@ async fn no_file_is_an_empty_table() {
     }
 }
 
-/// Writers make BIGINT of a column of floats where a file has no fractions. Another column is another table: the owner learns which
-/// file has it, and an analyst nothing but that a charged query failed.
+/// Writers make BIGINT of a column of floats where a file has no fractions. Another column is
+/// another table: the owner learns which file has it, and an analyst nothing but that a charged
+/// query failed.
 #[tokio::test]
 async fn whole_numbers_among_floats_are_floats_and_other_columns_are_told_to_the_owner() {
     let folder = tempfile::tempdir().unwrap();
@@ -466,7 +471,8 @@ async fn whole_numbers_among_floats_are_floats_and_other_columns_are_told_to_the
             .map(|answer| pretty_format_batches(answer.batches()).unwrap().to_string())
     };
     assert!(asked("COUNT(*) FILTER (WHERE n >= 2)").await.unwrap().contains("| 3 "));
-    // 1 + 2 + 3 + 0.5 + 2.5, with noise of 0.0001: it is 0.01 away with a probability of less than 1e-43.
+    // 1 + 2 + 3 + 0.5 + 2.5, with noise of 0.0001: it is 0.01 away with a probability of less than
+    // 1e-43.
     let sum = asked("SUM(n) AS s").await.unwrap();
     assert!(sum.contains("| 9.00") || sum.contains("| 8.99"), "{sum}");
     put(&path("d"), of(&floats(&[4.0])));
@@ -687,7 +693,8 @@ fn a_file_in_common_is_noticed() {
     }
 }
 
-/// What was declared is declared again by its dump: folders with hostile names, patterns, columns of folders.
+/// What was declared is declared again by its dump: folders with hostile names, patterns, columns
+/// of folders.
 #[test]
 fn a_dump_declares_the_same_files() {
     let study = Study::new();

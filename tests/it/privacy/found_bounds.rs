@@ -1,7 +1,8 @@
-//! Bounds that the engine finds: they are those of the rows, and the answer tells what is known of its error.
+//! Bounds that the engine finds: they are those of the rows, and the answer tells what is known of
+//! its error.
 //!
-//! Whole statements with fresh noise. With bounds that hold every value, the ± must cover the exact sum as often as it
-//! says. Each test states how often it fails by chance.
+//! Whole statements with fresh noise. With bounds that hold every value, the ± must cover the exact
+//! sum as often as it says. Each test states how often it fails by chance.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -41,9 +42,9 @@ fn within(answer: &Answer, column: &str) -> f64 {
     answer.accuracy().iter().find(own).unwrap_or_else(|| panic!("{answer}")).value
 }
 
-/// 200 sums of 1,000 rows below 1,024. Another bound comes of an empty bucket, which 1 in 5,000 runs of this test keeps at most; that
-/// less than 168 of 200 are within a ± of 95 % has a probability below 10⁻⁶. With a threshold of 5 % about five bounds were too
-/// large, by up to 2⁵³.
+/// 200 sums of 1,000 rows below 1,024. Another bound comes of an empty bucket, which 1 in 5,000
+/// runs of this test keeps at most; that less than 168 of 200 are within a ± of 95 % has a
+/// probability below 10⁻⁶. With a threshold of 5 % about five bounds were too large, by up to 2⁵³.
 #[tokio::test]
 async fn found_bounds_are_those_of_the_rows() {
     let (_engine, session) = numbers(1..=1_000).await;
@@ -53,7 +54,8 @@ async fn found_bounds_are_those_of_the_rows() {
         let answer = session.query(sql).await.unwrap();
         let note = &answer.notes()[0];
         assert!(note.starts_with("sum(id): values were cut to ± 1024, the bound found"), "{note}");
-        // The sum of x/b has noise of scale 1: 3 are exceeded with 2.6 %, and a grid of 2⁻³⁹ makes that 3.0.
+        // The sum of x/b has noise of scale 1: 3 are exceeded with 2.6 %, and a grid of 2⁻³⁹ makes
+        // that 3.0.
         let within = within(&answer, "s");
         assert!((3_060.0..3_080.0).contains(&within), "{within}");
         covered += u32::from((number(&answer, 0) - 500_500.0).abs() <= within);
@@ -67,7 +69,8 @@ async fn errors_come_in_the_unit_of_the_answer() {
     let (_engine, session) = numbers(1..=1_000).await;
     let sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=4000) SUM(x) AS s, AVG(x) AS m, VAR_POP(x) AS v, STDDEV_POP(x) AS d FROM t";
     let answer = session.query(sql).await.unwrap();
-    // The scale is 1/500 of a row of 1,024 for a sum, and for a mean as much of two sums, divided by 1,000.
+    // The scale is 1/500 of a row of 1,024 for a sum, and for a mean as much of two sums, divided
+    // by 1,000.
     let off: Vec<f64> = ["s", "m", "v", "d"].iter().map(|name| within(&answer, name)).collect();
     assert!((5.0..8.0).contains(&off[0]), "{off:?}");
     assert!((0.01..0.03).contains(&off[1]), "{off:?}");
@@ -78,9 +81,9 @@ async fn errors_come_in_the_unit_of_the_answer() {
     }
 }
 
-/// Where too few rows are there for any bucket to stand out, the fullest by its noisy count is taken, and that is told. At
-/// this ε noise of scale 100 is on every count, so that a bucket with 3 rows reaches the threshold, 2,500 and more, with
-/// less than 10⁻⁶.
+/// Where too few rows are there for any bucket to stand out, the fullest by its noisy count is
+/// taken, and that is told. At this ε noise of scale 100 is on every count, so that a bucket with 3
+/// rows reaches the threshold, 2,500 and more, with less than 10⁻⁶.
 #[tokio::test]
 async fn what_does_not_stand_out_is_told() {
     let (engine, session) = numbers(1..=3).await;
@@ -89,7 +92,8 @@ async fn what_does_not_stand_out_is_told() {
     let [note] = answer.notes() else { panic!("{answer}") };
     assert!(note.contains("this bound may be far off: no bucket had a noisy count of"), "{note}");
     assert!(within(&answer, "s") > 0.0);
-    // ANALYZE proposes the bucket itself: no more than a factor of two between its ends, where it once was all integers.
+    // ANALYZE proposes the bucket itself: no more than a factor of two between its ends, where it
+    // once was all integers.
     let found = engine.owner().execute("ANALYZE PRIVACY DOMAIN t(id) WITH (eps=0.01)").await;
     let hushql::Output::Answer(answer) = found.unwrap() else { panic!("an answer") };
     let batch = &answer.batches()[0];
@@ -103,8 +107,9 @@ async fn what_does_not_stand_out_is_told() {
     assert!(note.starts_with("no bucket has a noisy count of"), "{note}");
 }
 
-/// 25 rows in one bucket, at a scale of 2: the threshold is 37, which they reach in 0.2 % of all histograms, and another bucket
-/// has more in 0.04 %. That 5 of 20 bounds are others has a probability below 10⁻⁹.
+/// 25 rows in one bucket, at a scale of 2: the threshold is 37, which they reach in 0.2 % of all
+/// histograms, and another bucket has more in 0.04 %. That 5 of 20 bounds are others has a
+/// probability below 10⁻⁹.
 #[tokio::test]
 async fn the_fullest_bucket_is_taken_where_none_stands_out() {
     let (_engine, session) = numbers(64..=88).await;

@@ -1,19 +1,24 @@
-//! Statements that nobody would write: nothing panics, nothing hangs, nothing is told that was not released.
+//! Statements that nobody would write: nothing panics, nothing hangs, nothing is told that was not
+//! released.
 //!
-//! Half of the statements come from a grammar over the dialect, half are written ones with pieces out of place. Each
-//! runs on two engines whose private tables have nothing in common: one holds marked cells, the other no rows. For every one
+//! Half of the statements come from a grammar over the dialect, half are written ones with pieces
+//! out of place. Each runs on two engines whose private tables have nothing in common: one holds
+//! marked cells, the other no rows. For every one
 //! - no panic, not even one that the engine catches, and no answer later than after 10 seconds;
-//! - no failure after the charge but one that is certain, whatever the data, and what is listed here; those are counted and
-//!   printed, because nobody wants to pay for them; and no failed check of the engine;
+//! - no failure after the charge but one that is certain, whatever the data, and what is listed
+//!   here; those are counted and printed, because nobody wants to pay for them; and no failed check
+//!   of the engine;
 //! - what is refused is refused in the same words on both, and charges nothing;
-//! - what is answered has the same columns on both, and either both are charged the same, or none is and both answers
-//!   are the same to the letter: an answer without a receipt owes nothing to private rows;
-//! - what is paid for has a mechanism at the root of each private part, by a check of the finished plans that is not the
-//!   engine's own (see [`verifier`]);
-//! - no marked cell stands in any byte of an answer, its buffers, its notes, an error or an explanation.
+//! - what is answered has the same columns on both, and either both are charged the same, or none
+//!   is and both answers are the same to the letter: an answer without a receipt owes nothing to
+//!   private rows;
+//! - what is paid for has a mechanism at the root of each private part, by a check of the finished
+//!   plans that is not the engine's own (see [`verifier`]);
+//! - no marked cell stands in any byte of an answer, its buffers, its notes, an error or an
+//!   explanation.
 //!
-//! The gate's statements are chosen by the seed; the noise is fresh. A marked key comes out by chance with δ = 10⁻¹⁵ at most per statement: 10⁻¹¹ in
-//! all at the gate, 5·10⁻⁹ in the long run.
+//! The gate's statements are chosen by the seed; the noise is fresh. A marked key comes out by
+//! chance with δ = 10⁻¹⁵ at most per statement: 10⁻¹¹ in all at the gate, 5·10⁻⁹ in the long run.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -43,8 +48,8 @@ use world::{MARK, MARKED_ID, engine, keeps_marked};
 /// Statements that fail one of the engine's own checks, and why: each a part of the statement.
 const FAILED_CHECKS: [(&str, &str); 0] = [];
 
-/// What computes for longer has not ended for whoever waits. It is the time of the processor, which the load of the machine does not change;
-/// an ordinary statement takes a hundredth of a second.
+/// What computes for longer has not ended for whoever waits. It is the time of the processor, which
+/// the load of the machine does not change; an ordinary statement takes a hundredth of a second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What has not answered by then waits for something that does not come.
@@ -61,7 +66,8 @@ thread_local! {
     static PANICS: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Runs something and gives the words of every panic of this thread meanwhile, caught or not; they are not printed.
+/// Runs something and gives the words of every panic of this thread meanwhile, caught or not; they
+/// are not printed.
 async fn overheard<T>(running: impl Future<Output = T>) -> (Option<T>, String) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -252,7 +258,8 @@ impl Fuzz {
         }
     }
 
-    /// Whether a statement fails after its charge each time, on either database: then nothing is told by that it does.
+    /// Whether a statement fails after its charge each time, on either database: then nothing is
+    /// told by that it does.
     async fn always_fails(&self, sql: &str) -> bool {
         let mut failed = true;
         for _ in 0..6 {
@@ -264,7 +271,8 @@ impl Fuzz {
         failed
     }
 
-    /// Whether both got the same. Free answers may come in any order, and some public ones differ from time to time.
+    /// Whether both got the same. Free answers may come in any order, and some public ones differ
+    /// from time to time.
     async fn alike(&self, sql: &str, whole: &Got, other: &Got) -> bool {
         if whole == other {
             return true;
@@ -385,8 +393,8 @@ fn millions_of_statements() {
     nothing_is(&wrong);
 }
 
-/// What an owner says, with pieces out of place, on an engine of its own: what it makes public is public. No panic, no
-/// failed check, nothing that does not end.
+/// What an owner says, with pieces out of place, on an engine of its own: what it makes public is
+/// public. No panic, no failed check, nothing that does not end.
 #[test]
 fn declarations_with_pieces_out_of_place() {
     on_this_thread(async {
@@ -416,8 +424,8 @@ fn declarations_with_pieces_out_of_place() {
     });
 }
 
-/// A text without moments such as `2026-11-24T00:12:11Z`: two databases are made one after the other, and the history of
-/// declarations names the second of each.
+/// A text without moments such as `2026-11-24T00:12:11Z`: two databases are made one after the
+/// other, and the history of declarations names the second of each.
 fn timeless(text: &str) -> String {
     const SHAPE: &[u8] = b"0000-00-00T00:00:00Z";
     let (mut rest, mut all) = (text, String::with_capacity(text.len()));

@@ -1,4 +1,5 @@
-//! Files that change while a statement reads them: what was checked is what is read, or nothing is answered.
+//! Files that change while a statement reads them: what was checked is what is read, or nothing is
+//! answered.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -53,7 +54,8 @@ fn write(path: &Path, format: &str, rows: &RecordBatch) {
 
 type Act = Box<dyn FnOnce() + Send>;
 
-/// A public table that does something once, when it is planned: after files were checked, and before any is read.
+/// A public table that does something once, when it is planned: after files were checked, and
+/// before any is read.
 struct Hook {
     rows: MemTable,
     act: Mutex<Option<Act>>,
@@ -137,7 +139,8 @@ async fn hooked(engine: &Engine, act: impl FnOnce() + Send + 'static) {
     engine.owner().execute("ALTER TABLE hook SET PUBLIC").await.unwrap();
 }
 
-/// Reads the hook above the release. At this ε another number than the right one has a probability below 10⁻⁴⁰⁰.
+/// Reads the hook above the release. At this ε another number than the right one has a probability
+/// below 10⁻⁴⁰⁰.
 const HOOKED: &str =
     "SELECT n, one FROM (SELECT LAPLACE(eps=1000) COUNT(*) AS n FROM visits) CROSS JOIN hook";
 
@@ -210,7 +213,8 @@ async fn bytes_that_are_changed_in_place_answer_nothing() {
     assert_eq!(count(&lab, HOOKED).await.unwrap(), 3);
 }
 
-/// A file is the one that its unit was declared on, unless the owner lets it change, or says that its rows are those of now.
+/// A file is the one that its unit was declared on, unless the owner lets it change, or says that
+/// its rows are those of now.
 #[tokio::test]
 async fn a_file_is_the_one_that_its_unit_was_declared_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -288,7 +292,8 @@ async fn links_of_all_formats_are_answered() {
     }
 }
 
-/// A path with `*` in it was read as a pattern: rows of other files came too, which nobody had looked at.
+/// A path with `*` in it was read as a pattern: rows of other files came too, which nobody had
+/// looked at.
 #[tokio::test]
 async fn a_path_is_no_pattern() {
     let folder = tempfile::tempdir().unwrap();

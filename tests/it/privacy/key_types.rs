@@ -1,4 +1,5 @@
-//! Keys that are whole numbers of several widths: rows match as often as they do by keys of one type.
+//! Keys that are whole numbers of several widths: rows match as often as they do by keys of one
+//! type.
 
 use std::sync::Arc;
 

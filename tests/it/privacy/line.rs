@@ -1,6 +1,7 @@
 //! The line from a text to a release, over one private table that a test makes.
 //!
-//! In: a table's columns, what is declared of them, rows, a statement. Out: its release, to be drawn from again and again.
+//! In: a table's columns, what is declared of them, rows, a statement. Out: its release, to be
+//! drawn from again and again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -19,8 +19,10 @@ use hushql_engine::exec::{Exact, ExactSums};
 use hushql_engine::grid::Grid;
 use num_traits::ToPrimitive;
 
-/// Plain DataFusion without the rules that were found to change answers: see `crates/hushql-engine/src/exec/datafusion/public_plans.rs`. Casts of a query that has
-/// any are left where they are, see `crates/hushql-engine/src/exec/datafusion/lossy_casts.rs`: such queries are not simplified, and fail where they would have to be.
+/// Plain DataFusion without the rules that were found to change answers: see
+/// `crates/hushql-engine/src/exec/datafusion/public_plans.rs`. Casts of a query that has any are
+/// left where they are, see `crates/hushql-engine/src/exec/datafusion/lossy_casts.rs`: such queries
+/// are not simplified, and fail where they would have to be.
 pub fn plain_session(sql: &str) -> SessionContext {
     const WRONG: [&str; 5] = [
         "extract_equijoin_predicate",

@@ -1,8 +1,8 @@
-//! Variances, standard deviations and counts of different values: without noise they are SQL's, and the ± of a
-//! variance holds as often as it says.
+//! Variances, standard deviations and counts of different values: without noise they are SQL's, and
+//! the ± of a variance holds as often as it says.
 //!
-//! A statement is parsed, bound, analyzed, calibrated and run once; then only the draw repeats, from a seeded
-//! generator. What it should be is computed by DataFusion from the same rows.
+//! A statement is parsed, bound, analyzed, calibrated and run once; then only the draw repeats,
+//! from a seeded generator. What it should be is computed by DataFusion from the same rows.
 
 use std::sync::Arc;
 
@@ -107,8 +107,8 @@ fn units() -> [Unit; 2] {
     [Unit::Row, Unit::Column { column: "id".to_owned(), max_rows: Some(4), unique: false }]
 }
 
-/// At the highest cost there is, noise on counts and on squares of whole numbers is 0, but for a chance of less than
-/// 10⁻¹⁰ each; on the finer grids of the others it is too small to matter.
+/// At the highest cost there is, noise on counts and on squares of whole numbers is 0, but for a
+/// chance of less than 10⁻¹⁰ each; on the finer grids of the others it is too small to matter.
 const DEAR: &str = "LAPLACE(eps=1000000)";
 
 #[tokio::test]

@@ -1,9 +1,10 @@
-//! Objects of a store in every layout that folders have, with the checks of `folders`: every kind of file, compressed or not, in a folder,
-//! behind a pattern and under keys that hold values; an object that is changed, added, removed or emptied; names that would be
-//! something else in a text, and that are nowhere.
+//! Objects of a store in every layout that folders have, with the checks of `folders`: every kind
+//! of file, compressed or not, in a folder, behind a pattern and under keys that hold values; an
+//! object that is changed, added, removed or emptied; names that would be something else in a text,
+//! and that are nowhere.
 //!
-//! A store is found through the environment, so each test runs itself once more, with an environment of its own, and all
-//! of its statements in that process.
+//! A store is found through the environment, so each test runs itself once more, with an
+//! environment of its own, and all of its statements in that process.
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
@@ -178,7 +179,8 @@ fn named(batch: &RecordBatch) -> Vec<String> {
     (0..batch.num_rows()).map(|row| format!("{} {}", name(row), counts.value(row))).collect()
 }
 
-/// Keys of names are values of rows, whatever is in them; a name that no path may have makes the query fail, and is in no text.
+/// Keys of names are values of rows, whatever is in them; a name that no path may have makes the
+/// query fail, and is in no text.
 #[tokio::test]
 async fn hostile_names_are_values_and_nowhere() {
     let Some(store) =
@@ -216,7 +218,8 @@ async fn hostile_names_are_values_and_nowhere() {
             .unwrap();
         let shown: Vec<String> = answer.batches().iter().flat_map(named).collect();
         assert_eq!(shown, ["it's\n\"quoted\"&<b> 2", "é 6", "Ann Lee 12"], "{format} {end}");
-        // An object that is named like a person, in ways that break texts, between a statement and the next.
+        // An object that is named like a person, in ways that break texts, between a statement and
+        // the next.
         for hostile in [
             format!("{PERSON}\n{FILE}"),
             format!("{PERSON}'\"; DROP TABLE t; --{FILE}"),
@@ -249,7 +252,8 @@ async fn hostile_names_are_values_and_nowhere() {
     }
 }
 
-/// What `folders::public_files_are_read_as_they_are` and `folders::no_file_is_an_empty_table` say of files.
+/// What `folders::public_files_are_read_as_they_are` and `folders::no_file_is_an_empty_table` say
+/// of files.
 #[tokio::test]
 async fn public_and_missing_objects_are_read_as_they_are() {
     let Some(store) = Store::of_the_environment(

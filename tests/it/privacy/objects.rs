@@ -1,7 +1,9 @@
-//! Tables in object stores, against a store that the tests start: S3 over plain HTTP, and the same objects as files over HTTP.
+//! Tables in object stores, against a store that the tests start: S3 over plain HTTP, and the same
+//! objects as files over HTTP.
 //!
-//! Objects are known by their ETags: one that is changed, added or removed is noticed, as a file is, and one that changes
-//! between two scans of a statement answers nothing. Keys come from the environment and are nowhere else.
+//! Objects are known by their ETags: one that is changed, added or removed is noticed, as a file
+//! is, and one that changes between two scans of a statement answers nothing. Keys come from the
+//! environment and are nowhere else.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -154,7 +156,8 @@ fn objects_are_read_as_they_were_verified() {
     }
 }
 
-/// An object that changes while a statement reads it, between its check and its scan, and between its scans.
+/// An object that changes while a statement reads it, between its check and its scan, and between
+/// its scans.
 #[test]
 fn an_object_that_changes_meanwhile_answers_nothing() {
     for (format, bytes) in [("CSV", plain as Make), ("PARQUET", parquet as Make)] {

@@ -1,4 +1,5 @@
-//! Units whose keys come from a table with one row for each, where the table has more rows all the same.
+//! Units whose keys come from a table with one row for each, where the table has more rows all the
+//! same.
 
 use std::sync::Arc;
 
@@ -7,8 +8,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use hushql::Engine;
 
-/// A unit is counted in one group, as the noise assumes, although its table has two countries for it. Files are verified when a unit
-/// is declared; tables of a program are not. The noise is 0, but for a chance of less than 1e-20.
+/// A unit is counted in one group, as the noise assumes, although its table has two countries for
+/// it. Files are verified when a unit is declared; tables of a program are not. The noise is 0, but
+/// for a chance of less than 1e-20.
 #[tokio::test]
 async fn a_unit_with_two_values_is_in_one_group() {
     let engine = Engine::in_memory().unwrap();

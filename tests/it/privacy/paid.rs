@@ -1,6 +1,8 @@
-//! What is paid for is answered: every function, aggregate and window function above a released count, with hostile arguments.
+//! What is paid for is answered: every function, aggregate and window function above a released
+//! count, with hostile arguments.
 //!
-//! Each statement is answered, or refused with nothing charged. What fails while it runs was charged for nothing.
+//! Each statement is answered, or refused with nothing charged. What fails while it runs was
+//! charged for nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -416,7 +418,8 @@ fn spent(session: &Session) -> i64 {
     session.budgets().unwrap().iter().map(|budget| budget.spent.nano).sum()
 }
 
-/// Asks; whether it was answered. What is neither answered nor refused before its charge is an error.
+/// Asks; whether it was answered. What is neither answered nor refused before its charge is an
+/// error.
 async fn answered(session: &Session, sql: &str) -> Result<bool, String> {
     let before = spent(session);
     match session.query(sql).await {

@@ -1,7 +1,8 @@
-//! The keys that a statement lists are those that a row of the domain can have which meets its conditions: no fewer, and no more.
+//! The keys that a statement lists are those that a row of the domain can have which meets its
+//! conditions: no fewer, and no more.
 //!
-//! A public table has every value of the domain. What plain SQL finds there, with the same key and the same conditions, is compared
-//! with the keys of a private table without a row.
+//! A public table has every value of the domain. What plain SQL finds there, with the same key and
+//! the same conditions, is compared with the keys of a private table without a row.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ fn days() -> Vec<i32> {
     (19_662..=20_147).chain([2_932_896]).collect()
 }
 
-/// The first and the last moment of each half hour from 2024-02-27 to 2024-06-25, and those beside it.
+/// The first and the last moment of each half hour from 2024-02-27 to 2024-06-25, and those beside
+/// it.
 fn moments() -> Vec<i64> {
     let begins = (19_780 * 48..19_900 * 48).map(|half| half * 30 * MINUTE);
     begins.flat_map(|begin| [begin, begin + 1, begin + 30 * MINUTE - 1]).collect()

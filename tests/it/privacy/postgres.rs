@@ -1,8 +1,8 @@
-//! Tables of PostgreSQL servers, against a server that the tests start: `initdb` and `postgres` have to be installed. Where they
-//! are not, each test says so and ends.
+//! Tables of PostgreSQL servers, against a server that the tests start: `initdb` and `postgres`
+//! have to be installed. Where they are not, each test says so and ends.
 //!
-//! All scans of a statement see one snapshot. Before the charge, a server is asked for the columns of a table and for no row. What a
-//! server says, its address and its password are in no output.
+//! All scans of a statement see one snapshot. Before the charge, a server is asked for the columns
+//! of a table and for no row. What a server says, its address and its password are in no output.
 
 use std::fs;
 use std::net::TcpListener;
@@ -305,7 +305,8 @@ fn columns_of_all_types_are_read() {
     assert_eq!(rows, "id,n,w\n1,1.01,\n2,,7.00\n3,,\n");
 }
 
-/// All scans of a statement see one snapshot, whoever writes meanwhile; the next statement sees what was written.
+/// All scans of a statement see one snapshot, whoever writes meanwhile; the next statement sees
+/// what was written.
 #[test]
 fn a_statement_sees_one_snapshot() {
     let Some(server) = Server::start("trust", &[]) else { return };
@@ -368,7 +369,8 @@ impl Drop for EndsWith<'_> {
     }
 }
 
-/// Before the charge, no row is read, and what is wrong with a server or a table refuses the query free of charge.
+/// Before the charge, no row is read, and what is wrong with a server or a table refuses the query
+/// free of charge.
 #[test]
 fn what_is_wrong_before_the_charge_costs_nothing() {
     let Some(mut server) = Server::start("trust", &[]) else { return };
@@ -476,7 +478,8 @@ fn what_goes_wrong_behind_the_charge_says_nothing() {
     server.stop();
 }
 
-/// Names that would be something else in SQL, and the values of people, are read as they are and seen nowhere.
+/// Names that would be something else in SQL, and the values of people, are read as they are and
+/// seen nowhere.
 #[test]
 fn hostile_names_are_names() {
     let Some(server) = Server::start("trust", &[]) else { return };

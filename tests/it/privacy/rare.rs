@@ -1,7 +1,9 @@
-//! Everything the dialect computes, on columns of every type that Arrow has: refused, or answered where rows are.
+//! Everything the dialect computes, on columns of every type that Arrow has: refused, or answered
+//! where rows are.
 //!
-//! Public rows and registered tables may hold values of whatever type. What fails on the first row of one, and answers
-//! without, tells that a row is there; so a statement is refused before it is charged, or it runs.
+//! Public rows and registered tables may hold values of whatever type. What fails on the first row
+//! of one, and answers without, tells that a row is there; so a statement is refused before it is
+//! charged, or it runs.
 
 use std::sync::Arc;
 
@@ -256,7 +258,8 @@ async fn no_type_fails_where_a_row_is() {
     assert!(wrong.is_empty(), "{} statements:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// A table whose people are named by values of a rare type answers nothing, or whatever rows it has.
+/// A table whose people are named by values of a rare type answers nothing, or whatever rows it
+/// has.
 #[tokio::test]
 async fn no_unit_fails_where_a_row_is() {
     let (mut wrong, mut declared) = (Vec::new(), 0);

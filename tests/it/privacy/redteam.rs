@@ -1,9 +1,10 @@
 //! The red team: tests/redteam, one file for each family of attack, and one test for each file.
 //!
-//! Every attack runs on two neighbouring databases, one of which lacks a person. What is refused is refused with
-//! the same bytes on both, reads nothing and charges nothing; what is answered has the same columns on both and
-//! costs the same; and no cell of that person is found in anything that the engine says. See [`file`] for how attacks
-//! are written, [`world`] for the databases, and [`live`] for attacks that no text can say.
+//! Every attack runs on two neighbouring databases, one of which lacks a person. What is refused is
+//! refused with the same bytes on both, reads nothing and charges nothing; what is answered has the
+//! same columns on both and costs the same; and no cell of that person is found in anything that
+//! the engine says. See [`file`] for how attacks are written, [`world`] for the databases, and
+//! [`live`] for attacks that no text can say.
 
 mod attack;
 mod corpus;
@@ -74,7 +75,8 @@ fn every_family_is_told() {
     assert!(attacks >= 440, "{attacks} attacks");
 }
 
-/// Attacks may name the person by `@name` and the like; written out, a canary would not be looked for.
+/// Attacks may name the person by `@name` and the like; written out, a canary would not be looked
+/// for.
 #[test]
 fn canaries_are_not_written_out() {
     for family in FAMILIES {

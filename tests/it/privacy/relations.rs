@@ -1,18 +1,22 @@
 //! Claimed sensitivity against brute force, over several tables.
 //!
-//! Random schemas of people and what leads to them, random queries that join, nest, unite and aggregate their tables,
-//! and small databases of hostile values. A query is planned once; then rows are swapped under it: all of them,
-//! those without one person, and that person's alone. What must hold of every query that is not refused:
+//! Random schemas of people and what leads to them, random queries that join, nest, unite and
+//! aggregate their tables, and small databases of hostile values. A query is planned once; then
+//! rows are swapped under it: all of them, those without one person, and that person's alone. What
+//! must hold of every query that is not refused:
 //!
-//! - *taking a person away takes exactly the person's rows away*: the enforced rows of everybody else are the same,
-//!   and the person's own are those of a database in which there is nobody else;
-//! - the exact integers change by no more than was claimed, and sums by exactly the person's own sums;
-//! - the finished plan passes the look before the charge, and no run of it fails, whatever the rows are;
+//! - *taking a person away takes exactly the person's rows away*: the enforced rows of everybody
+//!   else are the same, and the person's own are those of a database in which there is nobody else;
+//! - the exact integers change by no more than was claimed, and sums by exactly the person's own
+//!   sums;
+//! - the finished plan passes the look before the charge, and no run of it fails, whatever the rows
+//!   are;
 //! - where the declarations hold, nobody has more rows than was derived;
 //! - how rows are kept, cut into batches and ordered changes none of it.
 //!
-//! From the pair of databases that came nearest to a claim, some queries go on in small steps that come nearer still.
-//! What the queries are made of is counted, and must be everything that the engine takes: see [`crate::privacy::coverage`].
+//! From the pair of databases that came nearest to a claim, some queries go on in small steps that
+//! come nearer still. What the queries are made of is counted, and must be everything that the
+//! engine takes: see [`crate::privacy::coverage`].
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -166,7 +170,8 @@ struct Seen {
     /// For each operator the queries that have it, and the largest observed / claimed.
     tightest: BTreeMap<&'static str, (usize, f64)>,
     refusals: BTreeMap<String, usize>,
-    /// Queries that were analyzed and then could not be planned, whatever the data: they answer nothing.
+    /// Queries that were analyzed and then could not be planned, whatever the data: they answer
+    /// nothing.
     unplanned: usize,
     /// Queries that broke what is promised.
     broken: usize,
@@ -212,9 +217,11 @@ impl Seen {
         assert_eq!(self.beyond, 0, "more rows than were derived");
     }
 
-    /// What must hold of many queries: they are planned, they are answered, and they come near their claims.
+    /// What must hold of many queries: they are planned, they are answered, and they come near
+    /// their claims.
     fn is_sharp(&self) {
-        // DataFusion orders the input of some windows wrongly, and its own check of the plan stops it.
+        // DataFusion orders the input of some windows wrongly, and its own check of the plan stops
+        // it.
         assert!(100 * self.unplanned <= self.answered, "{} were not planned", self.unplanned);
         assert!(self.share_refused() < 60, "{} % refused", self.share_refused());
         for (op, (n, ratio)) in &self.tightest {
@@ -234,7 +241,8 @@ fn kind_of(refusal: &str) -> String {
     words.join(" ")
 }
 
-/// The most tables of a query: people's rows to that power are joined, and those of many more take hours and all memory.
+/// The most tables of a query: people's rows to that power are joined, and those of many more take
+/// hours and all memory.
 const MOST_TABLES: usize = 4;
 
 /// Tries queries until so many were answered.
@@ -276,7 +284,8 @@ async fn run(seed: u64, wanted: usize, pairs: usize) -> Seen {
             give_values(&analysis, hash[0]);
             let mut nearest = None;
             for (which, part) in analysis.parts().iter().enumerate() {
-                // It is others' rows that decide where batches end: a window or a group that begins anew there is seen.
+                // It is others' rows that decide where batches end: a window or a group that begins
+                // anew there is seen.
                 let partitions = dice.pick(&[1, 1, 2, 4]);
                 let cut = if ops.contains("tower") { dice.pick(&[8_192, 1, 2, 3]) } else { 8_192 };
                 let planning = AssertUnwindSafe(Planned::new(part, state(partitions, cut), hash));
@@ -355,7 +364,8 @@ fn runs(first: u64, threads: u64, wanted: usize, pairs: usize) -> Seen {
     seen
 }
 
-/// Runs a query of each missing construct, so that the claims of all that the engine accepts are checked.
+/// Runs a query of each missing construct, so that the claims of all that the engine accepts are
+/// checked.
 async fn complete(seen: &mut Seen, seed: u64) {
     let mut dice = Dice(seed);
     let plan = equal::plan(&mut Dice(0xe9));
@@ -376,7 +386,8 @@ async fn complete(seen: &mut Seen, seed: u64) {
     }
 }
 
-/// At the gate: some random queries, which the seed chooses, and one for each construct that they leave out.
+/// At the gate: some random queries, which the seed chooses, and one for each construct that they
+/// leave out.
 #[test]
 fn sampled_queries_take_away_a_persons_rows_and_no_others() {
     let seed = seed(0x5eed);

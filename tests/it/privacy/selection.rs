@@ -1,8 +1,10 @@
-//! Selections on the census table, against probabilities that are computed here from its public counts.
+//! Selections on the census table, against probabilities that are computed here from its public
+//! counts.
 //!
-//! A query is planned once; its exact scores go through its own calibrated mechanism many times, with a
-//! seeded generator. The chi-square statistic's bound is the normal limit of the Wilson–Hilferty cube root at
-//! z = 5.2, a false-alarm rate below 10⁻⁶ per test; the seeds are fixed, so a test that passes passes again.
+//! A query is planned once; its exact scores go through its own calibrated mechanism many times,
+//! with a seeded generator. The chi-square statistic's bound is the normal limit of the
+//! Wilson–Hilferty cube root at z = 5.2, a false-alarm rate below 10⁻⁶ per test; the seeds are
+//! fixed, so a test that passes passes again.
 
 use std::sync::Arc;
 
@@ -69,8 +71,9 @@ fn agrees(what: &str, won: &[u32], probabilities: &[f64]) {
     pearson(what, cells, f64::from(DRAWS));
 }
 
-/// Pearson's statistic must stay below its 1 − 10⁻⁷ quantile (Wilson and Hilferty's approximation); cells, of how
-/// often something was seen and its probability, that expect fewer than 10 are one cell.
+/// Pearson's statistic must stay below its 1 − 10⁻⁷ quantile (Wilson and Hilferty's approximation);
+/// cells, of how often something was seen and its probability, that expect fewer than 10 are one
+/// cell.
 pub(crate) fn pearson(what: &str, law: impl Iterator<Item = (f64, f64)>, draws: f64) {
     let (mut cells, mut rest, mut total) = (Vec::new(), (0.0, 0.0), 0.0);
     for (seen, p) in law {
@@ -111,8 +114,8 @@ fn exponential(rate: f64) -> Vec<f64> {
     weights.iter().map(|weight| weight / total).collect()
 }
 
-/// Permute-and-flip, by adding up over all orders: P(r) is the mean over uniform t of the product of
-/// (1 − t·p_s) over the others, times p_r; the product is a polynomial in t.
+/// Permute-and-flip, by adding up over all orders: P(r) is the mean over uniform t of the product
+/// of (1 − t·p_s) over the others, times p_r; the product is a polynomial in t.
 fn permute_and_flip(rate: f64) -> Vec<f64> {
     let top = COUNTS[0].1;
     let coins: Vec<f64> =
@@ -139,7 +142,8 @@ fn permute_and_flip(rate: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Laplace noise of this scale on every count: P(r) = ∫ f(x − c_r) Π F(x − c_s) dx, by Simpson's rule.
+/// Laplace noise of this scale on every count: P(r) = ∫ f(x − c_r) Π F(x − c_s) dx, by Simpson's
+/// rule.
 fn noisy_max(scale: f64) -> Vec<f64> {
     let (low, high, steps) = (-20.0 * scale, 15_000.0 + 20.0 * scale, 400_000_u32);
     let width = (high - low) / f64::from(steps);
@@ -215,8 +219,8 @@ async fn selections_on_the_real_census_follow_the_law() {
     follow_the_law(&statuses).await;
 }
 
-/// Whole statements, with fresh noise: of 60 the first wins 53.3 on average; fewer than 36 are less likely
-/// than 10⁻⁶ (a binomial tail with p = 0.8888: about 2·10⁻⁹).
+/// Whole statements, with fresh noise: of 60 the first wins 53.3 on average; fewer than 36 are less
+/// likely than 10⁻⁶ (a binomial tail with p = 0.8888: about 2·10⁻⁹).
 #[tokio::test]
 async fn whole_statements_select_as_often() {
     let engine = Engine::demo().unwrap();
@@ -237,8 +241,8 @@ async fn whole_statements_select_as_often() {
     assert_eq!(spent.spent.nano, 60_000_000);
 }
 
-/// The medians that everybody knows: a step away from them the rank is off by hundreds of people, so at ε = 5 another
-/// value is less likely than e^(−1000).
+/// The medians that everybody knows: a step away from them the rank is off by hundreds of people,
+/// so at ε = 5 another value is less likely than e^(−1000).
 async fn medians(session: &hushql::Session) {
     let sql = "SELECT EXPONENTIAL(eps=2.5) MEDIAN(age), EXPONENTIAL(eps=2.5) MEDIAN(hours_per_week) FROM adult";
     let answer = session.query(sql).await.unwrap();

@@ -1,12 +1,14 @@
 //! Claimed sensitivity against brute force: the most valuable test of the engine.
 //!
-//! Random queries over everything the dialect allows below a release, on small random tables of hostile
-//! values. Each query is planned once; then the table's rows are swapped for the table without one unit, for
-//! every unit in turn. The exact integers that the mechanisms would be given may change by no more than was
-//! derived, in integer arithmetic, with no tolerance; no run may fail, and all runs see the same plan.
+//! Random queries over everything the dialect allows below a release, on small random tables of
+//! hostile values. Each query is planned once; then the table's rows are swapped for the table
+//! without one unit, for every unit in turn. The exact integers that the mechanisms would be given
+//! may change by no more than was derived, in integer arithmetic, with no tolerance; no run may
+//! fail, and all runs see the same plan.
 //!
-//! Some queries go on from the table that came nearest to a claim, in small steps that come nearer still. What the
-//! queries are made of is counted, and must be everything that the engine takes: see [`crate::privacy::coverage`].
+//! Some queries go on from the table that came nearest to a claim, in small steps that come nearer
+//! still. What the queries are made of is counted, and must be everything that the engine takes:
+//! see [`crate::privacy::coverage`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -264,7 +266,8 @@ pub(crate) fn give_values(analysis: &Analysis, seed: u64) {
     }
 }
 
-/// What a query over the one table is made of, if it is accepted, whoever the units are, and has a price.
+/// What a query over the one table is made of, if it is accepted, whoever the units are, and has a
+/// price.
 pub(crate) fn accepted(sql: &str) -> Option<Constructs> {
     let one = |world: &World| {
         let (made_of, analysis) = told(sql, world)?;
@@ -296,7 +299,8 @@ pub(crate) fn check(sql: &str, part: &PrivateAggregate, full: &[Exact], without:
                 Exact::Ladder { under: without, beyond: fewer },
             ) => {
                 let ladder = measure.ladder.as_ref().unwrap();
-                // Each unit moves the numbers beyond all bounds by 0 or 1, in one direction, those beyond smaller bounds first.
+                // Each unit moves the numbers beyond all bounds by 0 or 1, in one direction, those
+                // beyond smaller bounds first.
                 let numbers = |of: &Beyond| [&[of.units], &of.bounds[..]].concat();
                 let (more, fewer) = (numbers(more), numbers(fewer));
                 let steps: Vec<i128> = more.iter().zip(&fewer).map(|(a, b)| a - b).collect();
@@ -342,7 +346,8 @@ pub(crate) fn check(sql: &str, part: &PrivateAggregate, full: &[Exact], without:
     tightest
 }
 
-/// Runs of scores, each by its first candidate, their number, the first's score and the step to the next.
+/// Runs of scores, each by its first candidate, their number, the first's score and the step to the
+/// next.
 type Line = [(u64, u64, i128, i128)];
 
 /// The changes of the scores of a line, where runs begin and end: in between, they lie in between.
@@ -365,8 +370,8 @@ fn placed(changes: &[i128]) -> Vec<(u64, i128)> {
     (0..).zip(changes.iter().copied()).collect()
 }
 
-/// Where candidates have sizes of their own: each score moves by no more than the rows of the unit move it, in each group and
-/// in all together.
+/// Where candidates have sizes of their own: each score moves by no more than the rows of the unit
+/// move it, in each group and in all together.
 fn check_sizes(sql: &str, choice: &Choice, groups: &[Vec<(u64, i128)>]) {
     let Some(sizes) = &choice.sizes else { return };
     let rows = groups.iter().map(|group| {
@@ -421,7 +426,8 @@ fn is_rank(score: &LineScore) -> bool {
     matches!(score, LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest)
 }
 
-/// Keys that only the data know: few come and go with a unit, their scores are small, the others' within R of ⊥'s.
+/// Keys that only the data know: few come and go with a unit, their scores are small, the others'
+/// within R of ⊥'s.
 fn check_unknown(
     sql: &str,
     choice: &Choice,
@@ -541,7 +547,8 @@ impl Run<'_> {
         exact.unwrap_or_else(|e| panic!("{}\n{e}", self.sql))
     }
 
-    /// Checks a table against all its neighbours; the result is the largest observed / claimed, and whose it is.
+    /// Checks a table against all its neighbours; the result is the largest observed / claimed, and
+    /// whose it is.
     async fn neighbours(&self, batch: &RecordBatch, seen: &mut Seen) -> (f64, usize) {
         let full = self.exact(vec![batch.clone()]).await;
         let mut tightest = (0.0, 0);
@@ -556,7 +563,8 @@ impl Run<'_> {
         tightest
     }
 
-    /// Checks tables and their neighbours until there were so many pairs; some go on in small steps from the nearest.
+    /// Checks tables and their neighbours until there were so many pairs; some go on in small steps
+    /// from the nearest.
     async fn tables(&self, dice: &mut Dice, pairs: usize, seen: &mut Seen) -> f64 {
         let before = seen.pairs;
         let (mut nearest, mut tightest) = (None, 0.0_f64);
@@ -662,7 +670,8 @@ fn all_that_are_sharp((mut known, hidden): (Seen, Seen)) -> Seen {
     known
 }
 
-/// Runs a query of each missing construct, so that the claims of all that the engine accepts are checked.
+/// Runs a query of each missing construct, so that the claims of all that the engine accepts are
+/// checked.
 async fn complete(seen: &mut Seen, seed: u64) {
     let mut dice = Dice(seed);
     let state = single_partition();
@@ -689,8 +698,9 @@ async fn complete(seen: &mut Seen, seed: u64) {
     }
 }
 
-/// Groups of the data by a dictionary of texts, or by another rare type, once were an error instead of an answer where
-/// the enforced rows came in no batch at all: that told whether anybody was there.
+/// Groups of the data by a dictionary of texts, or by another rare type, once were an error instead
+/// of an answer where the enforced rows came in no batch at all: that told whether anybody was
+/// there.
 #[tokio::test]
 async fn tables_without_a_batch_fail_no_query() {
     let state = single_partition();
@@ -729,8 +739,8 @@ async fn tables_without_a_batch_fail_no_query() {
     assert!(asked > 200, "{asked} queries were accepted");
 }
 
-/// What a person's rows come to must not depend on the order that they come in, which others' rows decide. MIN and MAX of
-/// 16-bit floats once took what came behind a NaN.
+/// What a person's rows come to must not depend on the order that they come in, which others' rows
+/// decide. MIN and MAX of 16-bit floats once took what came behind a NaN.
 #[tokio::test]
 async fn the_order_of_rows_changes_nothing() {
     let state = single_partition();
@@ -795,7 +805,8 @@ async fn the_order_of_rows_changes_nothing() {
     assert!(asked > 250, "{asked} queries were accepted");
 }
 
-/// At the gate: some random queries, which the seed chooses, and one for each construct that they leave out.
+/// At the gate: some random queries, which the seed chooses, and one for each construct that they
+/// leave out.
 #[test]
 fn sampled_queries_keep_their_claims() {
     let seed = seed(0x5e_2600);

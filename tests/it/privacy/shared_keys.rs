@@ -1,7 +1,7 @@
 //! Keys of links that several people share, in tables of which nobody verified that they have none.
 //!
-//! A row that leads to two people is a row of both, and stays as long as one of them does. Whatever the tables hold, an
-//! answer may change by the claimed bound when a person goes, and by no more.
+//! A row that leads to two people is a row of both, and stays as long as one of them does. Whatever
+//! the tables hold, an answer may change by the claimed bound when a person goes, and by no more.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -133,7 +133,8 @@ async fn compared(engine: &Engine, lab: &Session, world: &World) {
     }
 }
 
-/// A visit to an account of 500 people is each one's, and each changes the answers by no more than is claimed.
+/// A visit to an account of 500 people is each one's, and each changes the answers by no more than
+/// is claimed.
 #[tokio::test]
 async fn one_row_of_many_people_is_bounded_for_each() {
     let (engine, lab) = engine().await;

@@ -1,8 +1,10 @@
-//! What fails after the charge says one constant thing, and nothing private is in what the engine says of itself.
+//! What fails after the charge says one constant thing, and nothing private is in what the engine
+//! says of itself.
 //!
-//! Tables that fail in every way that a source of rows can: with an error, with a panic in a query's own thread or in
-//! another one, with rows that never come, with more rows than there is memory. Every message quotes a cell, and the
-//! cell must not be found in the error, in its `Debug` or its sources, in the `Debug` of any type, or in the log.
+//! Tables that fail in every way that a source of rows can: with an error, with a panic in a
+//! query's own thread or in another one, with rows that never come, with more rows than there is
+//! memory. Every message quotes a cell, and the cell must not be found in the error, in its `Debug`
+//! or its sources, in the `Debug` of any type, or in the log.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -170,7 +172,8 @@ async fn whatever_fails_after_the_charge_says_the_same() {
     }
 }
 
-/// A table that fails while a query is planned fails for every query alike: nothing is read or charged.
+/// A table that fails while a query is planned fails for every query alike: nothing is read or
+/// charged.
 #[tokio::test]
 async fn a_panic_while_planning_is_an_error_and_free() {
     #[derive(Debug)]
@@ -274,7 +277,8 @@ impl log::Log for Listener {
     fn flush(&self) {}
 }
 
-/// DataFusion logs plans and decisions; an application that keeps its log at the finest level keeps no rows with it.
+/// DataFusion logs plans and decisions; an application that keeps its log at the finest level keeps
+/// no rows with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_tells_no_rows() {
     log::set_logger(&LISTENER).unwrap();
@@ -304,7 +308,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// How many files without a name this process has open below a folder: what does not fit into memory has none.
+/// How many files without a name this process has open below a folder: what does not fit into
+/// memory has none.
 fn nameless(folder: &Path) -> usize {
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let open = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
@@ -333,13 +338,15 @@ async fn writes<T>(folder: &Path, running: impl Future<Output = T>) -> (T, bool)
     (result, watch.join().unwrap())
 }
 
-/// What does not fit into memory is written only where the owner says, and is gone with the query, however it ends.
+/// What does not fit into memory is written only where the owner says, and is gone with the query,
+/// however it ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spilled_rows_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let sql = "SELECT LAPLACE(eps=1) SUM(CLAMP(t, 0, 9)) FROM (SELECT id, name, SUM(x) AS t FROM people GROUP BY id, name)";
-    // Three of these sizes are too small for the 10,000 groups of a partition and enough for what merges them from files.
+    // Three of these sizes are too small for the 10,000 groups of a partition and enough for what
+    // merges them from files.
     let (mut written, mut answered) = (0, 0);
     for memory in [2, 6, 9, 12, 16, 24, 1024] {
         let (memory, spill) = (Some(memory << 20), Some(folder.to_owned()));
@@ -368,8 +375,9 @@ fn keeps(data: &ArrayData, marked: &[u8]) -> bool {
     data.buffers().iter().any(stands) || data.child_data().iter().any(|child| keeps(child, marked))
 }
 
-/// Arrays of texts keep the bytes that they were taken from. A choice among unknown candidates that was won by nobody,
-/// or groups without the hidden ones, once came with every text of the column behind them, for programs to read.
+/// Arrays of texts keep the bytes that they were taken from. A choice among unknown candidates that
+/// was won by nobody, or groups without the hidden ones, once came with every text of the column
+/// behind them, for programs to read.
 #[tokio::test]
 async fn answers_hold_no_byte_that_they_do_not_show() {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..41));
@@ -412,7 +420,8 @@ async fn answers_hold_no_byte_that_they_do_not_show() {
     }
 }
 
-/// Where the vault, its anchor and the data are is for whoever runs the program; sentences for analysts named the paths.
+/// Where the vault, its anchor and the data are is for whoever runs the program; sentences for
+/// analysts named the paths.
 #[tokio::test]
 async fn analysts_are_told_no_path() {
     let folder = tempfile::tempdir().unwrap();
@@ -507,8 +516,8 @@ async fn clinic(people: i64) -> Engine {
     engine
 }
 
-/// After the charge, joins are planned by the numbers of rows. All that is shown before, and the charge, is the same for
-/// ten people and for thirty thousand.
+/// After the charge, joins are planned by the numbers of rows. All that is shown before, and the
+/// charge, is the same for ten people and for thirty thousand.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sizes_of_tables_are_not_shown() {
     const STATEMENTS: [&str; 7] = [

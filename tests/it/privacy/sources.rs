@@ -1,9 +1,11 @@
 //! Values that no declared scan has made true, from every place where they can come from.
 //!
-//! A kernel fails on some values that its type can hold: decimals with more digits than they have, dates that date functions
-//! do not take, texts so long that a batch of them does not fit. An analyst once had them where one person is and nowhere else,
-//! by `CASE WHEN id = 5 THEN … END`, and read from "the query failed" that the person is there. They came from sums of
-//! public decimals, which wrap; from public subqueries as constants; from released values; from SUM OVER; and from files.
+//! A kernel fails on some values that its type can hold: decimals with more digits than they have,
+//! dates that date functions do not take, texts so long that a batch of them does not fit. An
+//! analyst once had them where one person is and nowhere else, by `CASE WHEN id = 5 THEN … END`,
+//! and read from "the query failed" that the person is there. They came from sums of public
+//! decimals, which wrap; from public subqueries as constants; from released values; from SUM OVER;
+//! and from files.
 
 use std::sync::Arc;
 
@@ -240,8 +242,8 @@ async fn no_strange_value_fails_where_a_person_is() {
     none_fails(Share::all()).await;
 }
 
-/// MAX ROWS is declared of a registered table, and verified nowhere: a person with more rows is bounded, and is not told by
-/// what is computed of their number.
+/// MAX ROWS is declared of a registered table, and verified nowhere: a person with more rows is
+/// bounded, and is not told by what is computed of their number.
 #[tokio::test]
 async fn more_rows_than_declared_fail_nothing() {
     let huge = "CAST('20000000000000000000000000000000000000' AS DECIMAL(38, 0))";
@@ -285,8 +287,9 @@ async fn more_rows_than_declared_fail_nothing() {
     assert!(answers > 3, "{answers} were answered");
 }
 
-/// A day beyond the calendar is NULL to every aggregate and condition, with a domain, which leaves no value outside of it, and
-/// without: else a count would have more values than the conditions beside it.
+/// A day beyond the calendar is NULL to every aggregate and condition, with a domain, which leaves
+/// no value outside of it, and without: else a count would have more values than the conditions
+/// beside it.
 #[tokio::test]
 async fn days_beyond_the_calendar_are_counted_nowhere() {
     let id: ArrayRef = Arc::new(Int64Array::from_iter_values(0..5));
@@ -328,8 +331,8 @@ async fn days_beyond_the_calendar_are_counted_nowhere() {
     }
 }
 
-/// A constant that only some rows have is as long as the statement is, and 2,065 people with a megabyte are more than an
-/// array holds: their number was told exactly.
+/// A constant that only some rows have is as long as the statement is, and 2,065 people with a
+/// megabyte are more than an array holds: their number was told exactly.
 #[tokio::test]
 async fn long_constants_are_refused() {
     let one: ArrayRef = Arc::new(Int64Array::from(vec![1]));

@@ -1,8 +1,8 @@
-//! A second opinion: SQLite over the rows of a test. It shares nothing with DataFusion, whose own mistakes plain DataFusion
-//! makes too.
+//! A second opinion: SQLite over the rows of a test. It shares nothing with DataFusion, whose own
+//! mistakes plain DataFusion makes too.
 //!
-//! In: tables, and a query of plain SQL. Out: what SQLite answers, or nothing where it lacks what the query is made of:
-//! functions of dates, casts, quotients (whole numbers divide otherwise).
+//! In: tables, and a query of plain SQL. Out: what SQLite answers, or nothing where it lacks what
+//! the query is made of: functions of dates, casts, quotients (whole numbers divide otherwise).
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use arrow::util::display::array_value_to_string;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-/// SQLite with these tables. Columns of other types than numbers, texts and truth values are left out: what names them
-/// is not answered.
+/// SQLite with these tables. Columns of other types than numbers, texts and truth values are left
+/// out: what names them is not answered.
 pub fn holding<'a>(tables: impl IntoIterator<Item = (&'a str, RecordBatch)>) -> Connection {
     let sqlite = Connection::open_in_memory().unwrap();
     sqlite.execute_batch("PRAGMA case_sensitive_like = ON").unwrap();
@@ -59,7 +59,8 @@ fn value(column: &dyn Array, row: usize) -> Value {
     }
 }
 
-/// The rows of a query, each value as [`canonical`] text and NULL as none; `None` for what SQLite lacks.
+/// The rows of a query, each value as [`canonical`] text and NULL as none; `None` for what SQLite
+/// lacks.
 pub fn asked(sqlite: &Connection, sql: &str) -> Option<Vec<Vec<Option<String>>>> {
     let sql = translated(sql)?;
     let mut statement = sqlite.prepare(&sql).ok()?;
@@ -104,7 +105,8 @@ pub fn canonical_key(key: &str) -> String {
     key.split(',').map(canonical).collect::<Vec<_>>().join(",")
 }
 
-/// A random comparison of a narrowing cast with a literal: of a whole number from 0 to 10, and of what is given as it is.
+/// A random comparison of a narrowing cast with a literal: of a whole number from 0 to 10, and of
+/// what is given as it is.
 pub fn narrowed(
     dice: &mut crate::privacy::sensitivity::Dice,
     whole: &str,

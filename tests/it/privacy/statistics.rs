@@ -1,7 +1,8 @@
 //! What a Parquet file says of its own rows: one person's value in it hides nobody else's row.
 //!
-//! Files are written with honest statistics, which are then replaced by those that some writer makes of one row's
-//! value, which is the last one. With and without that row, a query must count what plain rows in memory count.
+//! Files are written with honest statistics, which are then replaced by those that some writer
+//! makes of one row's value, which is the last one. With and without that row, a query must count
+//! what plain rows in memory count.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -108,7 +109,8 @@ fn cases() -> Vec<Case> {
     vec![
         case("NaN is noted", floats(f64::NAN), |_| double(f64::NAN, f64::NAN), NUMBERS),
         case("NaN is the greatest", floats(f64::NAN), |_| double(-3.0, f64::NAN), NUMBERS),
-        // `if !(value >= least) { least = value }` begins anew after a NaN, and no row came after it.
+        // `if !(value >= least) { least = value }` begins anew after a NaN, and no row came after
+        // it.
         case("NaN begins anew", floats(f64::NAN), |_| double(1e300, -1e300), NUMBERS),
         case("a row before NaN is lost", floats(f64::NAN), |_| double(9.0, 9.0), NUMBERS),
         case(
@@ -265,7 +267,8 @@ async fn session(rows: &RecordBatch, file: Option<&Path>) -> Session {
     declared(&engine, &statements).await
 }
 
-/// How many rows satisfy a condition: at this ε another number has a probability below 10⁻⁴⁰⁰. None where it is refused.
+/// How many rows satisfy a condition: at this ε another number has a probability below 10⁻⁴⁰⁰. None
+/// where it is refused.
 async fn count(session: &Session, condition: &str) -> Option<i64> {
     let sql = format!("SELECT LAPLACE(eps=1000) COUNT(*) AS n FROM t WHERE {condition}");
     match session.query(&sql).await {
@@ -281,7 +284,8 @@ fn rows_of(values: &ArrayRef) -> RecordBatch {
         .unwrap()
 }
 
-/// `COUNT(*) … WHERE x < 5` was 0 with one person's NaN in the file and 99 without, where 1 was claimed.
+/// `COUNT(*) … WHERE x < 5` was 0 with one person's NaN in the file and 99 without, where 1 was
+/// claimed.
 #[tokio::test]
 async fn what_is_said_of_one_value_hides_no_other_row() {
     let folder = tempfile::tempdir().unwrap();
@@ -315,7 +319,8 @@ async fn what_is_said_of_one_value_hides_no_other_row() {
     }
 }
 
-/// Nor does what is said beside the bounds of a row group: the filters of its values, and the bounds of its pages.
+/// Nor does what is said beside the bounds of a row group: the filters of its values, and the
+/// bounds of its pages.
 #[tokio::test]
 async fn bloom_filters_and_page_indexes_hide_no_row() {
     let folder = tempfile::tempdir().unwrap();

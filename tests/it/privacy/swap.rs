@@ -1,4 +1,5 @@
-//! What stands in for tables under a finished plan, and looks into it: rows that can be swapped, rows that are seen.
+//! What stands in for tables under a finished plan, and looks into it: rows that can be swapped,
+//! rows that are seen.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, RwLock};

@@ -1,7 +1,8 @@
-//! COUNT, SUM, AVG and variances of one column that are drawn together: what they are, how far off, and when they are not.
+//! COUNT, SUM, AVG and variances of one column that are drawn together: what they are, how far off,
+//! and when they are not.
 //!
-//! Draws repeat from seeded generators. Pearson's statistic must stay below its 1 − 10⁻⁷ quantile, and numbers of draws within six
-//! deviations; seeds are fixed.
+//! Draws repeat from seeded generators. Pearson's statistic must stay below its 1 − 10⁻⁷ quantile,
+//! and numbers of draws within six deviations; seeds are fixed.
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ use crate::privacy::selection::pearson;
 
 const ROWS: i64 = 120;
 
-/// Numbers from −3 to 5 and some NULL, prices in cents, a flag of 0 and 1, floats with a NaN, and numbers without a domain.
+/// Numbers from −3 to 5 and some NULL, prices in cents, a flag of 0 and 1, floats with a NaN, and
+/// numbers without a domain.
 fn batch() -> RecordBatch {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(|i| i / 3)));
     let g: ArrayRef =
@@ -130,7 +132,8 @@ fn what_is_drawn_together() {
     // A mean of a small ε gains, and a count of a large one would lose.
     let uneven = "LAPLACE(eps=9) COUNT(n), LAPLACE(eps=0.1) AVG(n), LAPLACE(eps=0.1) SUM(n)";
     assert_eq!(of(uneven, person()), [false, true, true]);
-    // What states δ pays for the threshold, too; what decides which groups come out has the noise of its threshold.
+    // What states δ pays for the threshold, too; what decides which groups come out has the noise
+    // of its threshold.
     let groups = "SELECT g, LAPLACE(eps=1, delta=1e-6) AVG(n), LAPLACE(eps=1) SUM(n) FROM t GROUP BY n % 1000, g";
     assert!(together(groups, person()).iter().all(|one| !one));
     let paid = "SELECT LAPLACE(eps=1, delta=1e-6) COUNT(*), LAPLACE(eps=1) AVG(n), LAPLACE(eps=1) SUM(n) FROM t GROUP BY c";
@@ -149,7 +152,8 @@ fn what_is_drawn_together() {
     );
 }
 
-/// Each costs what it says, errs less than alone, and has the noise of the vector at the sum of the ε.
+/// Each costs what it says, errs less than alone, and has the noise of the vector at the sum of the
+/// ε.
 #[test]
 fn costs_stay_and_errors_shrink() {
     let list = ["COUNT(n)", "SUM(n)", "AVG(n)"].map(|call| format!("LAPLACE(eps=0.5) {call}"));
@@ -177,8 +181,8 @@ fn costs_stay_and_errors_shrink() {
     }
 }
 
-/// Over a flag, w = 1: COUNT = A + B and SUM = A, whose noises are those of one vector at ε = 2, with the sum's own law and that
-/// of a sum of two.
+/// Over a flag, w = 1: COUNT = A + B and SUM = A, whose noises are those of one vector at ε = 2,
+/// with the sum's own law and that of a sum of two.
 #[tokio::test]
 async fn draws_follow_the_law_of_one_vector() {
     let sql = "SELECT LAPLACE(eps=1) COUNT(flag) AS c, LAPLACE(eps=1) SUM(flag) AS s FROM t";
@@ -207,7 +211,8 @@ async fn draws_follow_the_law_of_one_vector() {
     assert!((covariance - variance).abs() < 6.0 * variance * 3.0 / all.sqrt(), "{covariance}");
 }
 
-/// In groups that only the data know, too: a group of all rows comes out, and its numbers have the noise of the vector.
+/// In groups that only the data know, too: a group of all rows comes out, and its numbers have the
+/// noise of the vector.
 #[tokio::test]
 async fn groups_of_the_data_have_one_vector() {
     let sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=3, delta=0.01) AVG(flag) AS a, SUM(flag) AS s FROM t GROUP BY c / 1000";
@@ -238,7 +243,8 @@ fn exact(rows: impl Iterator<Item = i64>) -> [f64; 3] {
     [count, sum, sum / count]
 }
 
-/// Released numbers are around the exact ones, within their ± but for at most 5 %, and fit each other.
+/// Released numbers are around the exact ones, within their ± but for at most 5 %, and fit each
+/// other.
 #[tokio::test]
 async fn numbers_are_within_their_error_and_fit_each_other() {
     for unit in [Unit::Row, person()] {
@@ -287,8 +293,9 @@ async fn numbers_are_within_their_error_and_fit_each_other() {
     }
 }
 
-/// Numbers of the vector of a variance are around the exact ones, within their ± but for at most 5 %, each with less error than alone, and the
-/// noise has the scale of the variance alone at the sum of the ε.
+/// Numbers of the vector of a variance are around the exact ones, within their ± but for at most 5
+/// %, each with less error than alone, and the noise has the scale of the variance alone at the sum
+/// of the ε.
 #[tokio::test]
 async fn numbers_of_the_vector_of_a_variance_are_within_their_error() {
     for unit in [Unit::Row, person()] {
@@ -342,8 +349,8 @@ async fn numbers_of_the_vector_of_a_variance_are_within_their_error() {
     }
 }
 
-/// Over a flag, w = 1: COUNT = A + B + C, three noises at ε = 2 and no rounding. The variance of a sample of this size is off by more than
-/// a tenth with a probability below 10⁻⁹.
+/// Over a flag, w = 1: COUNT = A + B + C, three noises at ε = 2 and no rounding. The variance of a
+/// sample of this size is off by more than a tenth with a probability below 10⁻⁹.
 #[tokio::test]
 async fn all_three_parts_have_noise() {
     let sql = "SELECT LAPLACE(eps=1) COUNT(flag) AS c, LAPLACE(eps=1) VAR_POP(flag) AS v FROM t";
@@ -371,8 +378,8 @@ async fn engine(limit: &str) -> (Engine, Session) {
     (engine, lab)
 }
 
-/// Where ρ is charged, the sum of two ε would cost more than both: the vector has the ε whose ρ is the sum of theirs, and each
-/// still errs less than alone.
+/// Where ρ is charged, the sum of two ε would cost more than both: the vector has the ε whose ρ is
+/// the sum of theirs, and each still errs less than alone.
 #[tokio::test]
 async fn budgets_in_rho_draw_at_the_sum_of_both() {
     let sql = "SELECT LAPLACE(eps=1) SUM(flag) AS s, LAPLACE(eps=1) AVG(flag) AS a FROM t";
@@ -405,8 +412,8 @@ fn doubled(cost: hushql::Cost) -> hushql::Cost {
     cost.plus(cost).unwrap()
 }
 
-/// A budget that is created later counts what was drawn together as the one draw that it was: its ρ is that of the sum of the ε,
-/// and coupons of a smaller ε do not pay for it.
+/// A budget that is created later counts what was drawn together as the one draw that it was: its ρ
+/// is that of the sum of the ε, and coupons of a smaller ε do not pay for it.
 #[tokio::test]
 async fn later_budgets_count_one_draw() {
     let (engine, lab) = engine("epsilon=9").await;

@@ -1,8 +1,9 @@
-//! Groups that only the data know: what they cost, with which probability they come out, and what stays the same
-//! on neighbouring databases.
+//! Groups that only the data know: what they cost, with which probability they come out, and what
+//! stays the same on neighbouring databases.
 //!
-//! Statements are parsed, bound, analyzed, calibrated and run once on a small table; then only the draw repeats, from
-//! a seeded generator. Pearson's statistic must stay below its 1 − 10⁻⁷ quantile; seeds are fixed.
+//! Statements are parsed, bound, analyzed, calibrated and run once on a small table; then only the
+//! draw repeats, from a seeded generator. Pearson's statistic must stay below its 1 − 10⁻⁷
+//! quantile; seeds are fixed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -106,7 +107,8 @@ fn costs_are_shared_as_they_should() {
     assert_eq!(summary(&sum), (one.clone(), million.clone(), 28, None));
     assert_eq!(scale(&sum.mechanisms(0)[0].mechanism), decimal("18"));
     assert_eq!(scale(sum.partition_selection(0).unwrap().noise().unwrap()), decimal("2"));
-    // An odd number of the ledger's units: what is left of ε goes to the sum, and the cost is what was written.
+    // An odd number of the ledger's units: what is left of ε goes to the sum, and the cost is what
+    // was written.
     let odd = of("LAPLACE(eps=0.000000003, delta=1e-6) SUM(n)");
     assert_eq!(epsilon(&odd.loss()), decimal("3e-9"));
     assert_eq!(scale(&odd.mechanisms(0)[0].mechanism), decimal("9") / decimal("2e-9"));
@@ -117,7 +119,8 @@ fn costs_are_shared_as_they_should() {
     let beside = of("LAPLACE(eps=1, delta=1e-6) SUM(n), LAPLACE(eps=2) COUNT(DISTINCT id)");
     assert_eq!(summary(&beside), (decimal("3"), million.clone(), 8, Some(1)));
     assert_eq!(scale(&beside.mechanisms(0)[0].mechanism), decimal("9"));
-    // Gaussian noise takes half of δ. Both vectors together are (ε, δ/2)-private: each has half of the ρ.
+    // Gaussian noise takes half of δ. Both vectors together are (ε, δ/2)-private: each has half of
+    // the ρ.
     let own = of("GAUSSIAN(eps=1, delta=1e-6) COUNT(DISTINCT id)");
     assert_eq!((summary(&own).1, summary(&own).3), (million.clone(), Some(0)));
     let known = |delta: &str| {
@@ -140,8 +143,9 @@ fn costs_are_shared_as_they_should() {
     let mixed = of("GAUSSIAN(eps=1, delta=1e-6) SUM(n), LAPLACE(eps=1) COUNT(*)");
     assert_eq!(summary(&mixed).3, Some(1));
     assert_eq!(*mixed.partition_selection(0).unwrap().delta().value(), decimal("5e-7"));
-    // Of rows, of which a person may have 20 in one group or in 20, the released number needs no ε of its own, and less than
-    // twice the threshold of people. Of 50, it needs more, and people are counted with Gaussian noise.
+    // Of rows, of which a person may have 20 in one group or in 20, the released number needs no ε
+    // of its own, and less than twice the threshold of people. Of 50, it needs more, and people are
+    // counted with Gaussian noise.
     let people = |max: u64, sql: &str| {
         release(&format!("SELECT zip, {sql} FROM people GROUP BY zip"), unit(Some(max)))
     };
@@ -181,8 +185,8 @@ fn costs_are_shared_as_they_should() {
     assert_eq!(many.partition_selection(0).unwrap().groups(), 90);
 }
 
-/// Where each row adds something to a sum, in a narrow range, the released sum is compared at the whole ε: its τ takes at most
-/// twice as many people as τ of people does, if each adds the least.
+/// Where each row adds something to a sum, in a narrow range, the released sum is compared at the
+/// whole ε: its τ takes at most twice as many people as τ of people does, if each adds the least.
 #[test]
 fn sums_of_a_narrow_range_are_compared_as_released() {
     let one = decimal("1");
@@ -209,7 +213,8 @@ fn sums_of_a_narrow_range_are_compared_as_released() {
     let wide = of(None, "LAPLACE(eps=1, delta=1e-6) SUM(CLAMP(n, 1, 9))");
     let hidden = wide.partition_selection(0).unwrap();
     assert_eq!((hidden.at_least(), hidden.others()[0].threshold), (28, 128));
-    // What may be 0 or negative never decides, nor a sum of some rows, nor one that an AVG may share its noise with.
+    // What may be 0 or negative never decides, nor a sum of some rows, nor one that an AVG may
+    // share its noise with.
     for sql in [
         "LAPLACE(eps=1, delta=1e-6) SUM(n - 9)",
         "LAPLACE(eps=1, delta=1e-6) SUM(CLAMP(n, 2, 3)) FILTER (WHERE n > 2)",
@@ -244,9 +249,9 @@ fn sums_of_a_narrow_range_are_compared_as_released() {
     assert_eq!(*gaussian.partition_selection(0).unwrap().delta().value(), decimal("5e-7"));
 }
 
-/// Ten million orders of a million people in 99,856 groups, of which the one of rank r has a share in proportion to 1/r, and of
-/// people as in docs/performance.md: how many groups come out where a person counts with 50 orders, with rows as they are
-/// released and with people counted apart.
+/// Ten million orders of a million people in 99,856 groups, of which the one of rank r has a share
+/// in proportion to 1/r, and of people as in docs/performance.md: how many groups come out where a
+/// person counts with 50 orders, with rows as they are released and with people counted apart.
 #[test]
 #[ignore = "long: half a minute"]
 fn most_of_ten_million_orders_come_out_in_groups() {
@@ -384,8 +389,9 @@ fn postcodes() -> Rows {
     (1..).zip(zips).map(|(id, zip)| (id, zip, "x", 1)).collect()
 }
 
-/// At ε = 1 and δ = 0.05, τ is 4. A released number follows the Laplace law cut at 4, NULL is a key like any other,
-/// and the postcode of one person comes out with probability e⁻³/(1 + e⁻¹) = 0.0364.
+/// At ε = 1 and δ = 0.05, τ is 4. A released number follows the Laplace law cut at 4, NULL is a key
+/// like any other, and the postcode of one person comes out with probability e⁻³/(1 + e⁻¹) =
+/// 0.0364.
 #[tokio::test]
 async fn released_numbers_follow_the_cut_law() {
     let alpha = (-1.0_f64).exp();
@@ -407,7 +413,8 @@ async fn released_numbers_follow_the_cut_law() {
         pearson(key, cells.into_iter(), f64::from(DRAWS));
     }
     assert!((above(3) - 0.036_4).abs() < 1e-4);
-    // Units are counted for the threshold alone, at half of ε: the same odds, whatever the sums are.
+    // Units are counted for the threshold alone, at half of ε: the same odds, whatever the sums
+    // are.
     let sql = "SELECT zip, LAPLACE(eps=2, delta=0.05) SUM(n) AS s FROM people GROUP BY zip";
     let draws = drawn(sql, unit(None), &postcodes(), 2).await;
     for (key, count) in [("a", 5), ("b", 1), ("NULL", 6)] {
@@ -415,7 +422,8 @@ async fn released_numbers_follow_the_cut_law() {
         let cells = [(out, above(4 - count)), (f64::from(DRAWS) - out, 1.0 - above(4 - count))];
         pearson(key, cells.into_iter(), f64::from(DRAWS));
     }
-    // A sum is compared as it is released: of 4 to 5 a person, at a scale of 5, from 5 + 5·ln(20/(1 + e^(−1/5))) on.
+    // A sum is compared as it is released: of 4 to 5 a person, at a scale of 5, from 5 +
+    // 5·ln(20/(1 + e^(−1/5))) on.
     let sql =
         "SELECT zip, LAPLACE(eps=1, delta=0.05) SUM(CLAMP(n, 4, 5)) AS s FROM people GROUP BY zip";
     let sums = drawn(sql, unit(None), &postcodes(), 6).await;
@@ -449,9 +457,10 @@ async fn released_numbers_follow_the_cut_law() {
     assert!((high - low).abs() < 0.04, "{high} {low}: 5 deviations");
 }
 
-/// A person alone in each of 8 postcodes, counted in at most C: one of the postcodes comes out with probability at most
-/// δ. Of 40,000 turns of chance 0.05 at most, more than 0.05 + 6·√(0.05·0.95/40,000) = 0.0566 is met with probability
-/// below 10⁻⁸. Gaussian noise leaves δ/2 to the threshold: 0.025 + 6·√(0.025·0.975/40,000) = 0.0297.
+/// A person alone in each of 8 postcodes, counted in at most C: one of the postcodes comes out with
+/// probability at most δ. Of 40,000 turns of chance 0.05 at most, more than 0.05 +
+/// 6·√(0.05·0.95/40,000) = 0.0566 is met with probability below 10⁻⁸. Gaussian noise leaves δ/2 to
+/// the threshold: 0.025 + 6·√(0.025·0.975/40,000) = 0.0297.
 #[tokio::test]
 async fn a_person_alone_stays_hidden() {
     let zips = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -528,7 +537,8 @@ fn with_partitions(partitions: usize, rows: usize) -> SessionState {
     state
 }
 
-/// Rows in other orders, batches and partitions give the very same answer from the same seed: sorted by key, NULL last.
+/// Rows in other orders, batches and partitions give the very same answer from the same seed:
+/// sorted by key, NULL last.
 #[tokio::test]
 async fn nothing_depends_on_the_order_of_rows() {
     let zips = [Some("m"), Some("a"), None, Some("zz"), Some("b"), Some("")];
@@ -595,7 +605,8 @@ async fn engine(rows: &Rows, unit: &str) -> Engine {
     engine
 }
 
-/// The same status, columns, explanation, notes and charge, with a person's group, without it, and without anybody.
+/// The same status, columns, explanation, notes and charge, with a person's group, without it, and
+/// without anybody.
 #[tokio::test]
 async fn neighbours_look_alike() {
     let full = [postcodes(), vec![(99, Some("alone"), "y", 9)]].concat();

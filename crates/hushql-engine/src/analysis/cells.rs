@@ -1,7 +1,8 @@
 //! Which cells of people a private aggregate reads, as far as its query shows it.
 //!
-//! In: a private aggregate as it was written, and the declared cells of its people. Out: the cells to which it is charged alone, or
-//! why it is charged to all. Everything follows from the statement and the declarations.
+//! In: a private aggregate as it was written, and the declared cells of its people. Out: the cells
+//! to which it is charged alone, or why it is charged to all. Everything follows from the statement
+//! and the declarations.
 //!
 //! ```text
 //! FROM customers WHERE region = 'Oslo' AND age > 30                     'Oslo'
@@ -11,11 +12,12 @@
 //! ```
 //!
 //! # Guarantee
-//! Where cells are named, every row that enters the aggregate belongs to a unit of these cells. The walk below a release refuses
-//! whatever mixes the rows of units, so that every row of a relation belongs to one unit, depends on the rows of this unit alone,
-//! and is joined with rows of the same unit alone. A row belongs to a unit of a cell if the unit's own row has the value of this
-//! cell, which is compared with literals here: of the enforced column, as the scan returns it. Where a shape is not known to keep
-//! that, all cells are read.
+//! Where cells are named, every row that enters the aggregate belongs to a unit of these cells. The
+//! walk below a release refuses whatever mixes the rows of units, so that every row of a relation
+//! belongs to one unit, depends on the rows of this unit alone, and is joined with rows of the same
+//! unit alone. A row belongs to a unit of a cell if the unit's own row has the value of this cell,
+//! which is compared with literals here: of the enforced column, as the scan returns it. Where a
+//! shape is not known to keep that, all cells are read.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -59,7 +61,8 @@ impl PrivateAggregate {
     /// Which cells of its people it reads.
     ///
     /// # Guarantee
-    /// That of [this module](self). What is drawn depends on no row of a unit outside of the named cells.
+    /// That of [this module](self). What is drawn depends on no row of a unit outside of the named
+    /// cells.
     pub(crate) fn cells(&self, catalog: &Catalog) -> CellsRead {
         let unit_domain = self.subject().unit_domain();
         let Some(cells) = catalog.cells_of(unit_domain) else { return CellsRead::Undivided };
@@ -83,7 +86,8 @@ impl PrivateAggregate {
         CellsRead::Only(Touched { column: column.to_owned(), since, cells: read })
     }
 
-    /// The cells of its groups, if they are groups of cells: rows of other keys are dropped before anything is added up.
+    /// The cells of its groups, if they are groups of cells: rows of other keys are dropped before
+    /// anything is added up.
     fn by_keys(&self, reader: &CellReader<'_>) -> Option<BTreeSet<Cell>> {
         let only_adds = self.measures().iter().all(|measure| match &measure.release_kind {
             ReleaseKind::Number(_) => {
@@ -161,8 +165,8 @@ impl CellReader<'_> {
         }
     }
 
-    /// The cells of joined rows. Both sides of an inner join are of one unit, where both are of units. The rows of an outer join
-    /// are those of its preserved side.
+    /// The cells of joined rows. Both sides of an inner join are of one unit, where both are of
+    /// units. The rows of an outer join are those of its preserved side.
     fn joined(&self, join: &Join, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
         match join.join_type {
             JoinType::Inner => {
@@ -186,7 +190,8 @@ impl CellReader<'_> {
         conjuncts.map(|conjunct| self.compared(conjunct, plan)).fold(None, smaller)
     }
 
-    /// The cells to which `column = literal`, `column IN (literal, …)` or `column IS NULL` restricts the rows of a plan.
+    /// The cells to which `column = literal`, `column IN (literal, …)` or `column IS NULL`
+    /// restricts the rows of a plan.
     fn compared(&self, conjunct: &Expr, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
         // A literal that is cast is the value that it is compared as.
         let literal = |value: &Expr| self.cell(&constant(value)?);

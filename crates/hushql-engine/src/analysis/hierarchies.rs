@@ -1,15 +1,15 @@
 //! `ROLLUP (…) CONSISTENT`: which releases belong to one tree.
 //!
-//! In: the private aggregates of a query. Out: for each release that is written with CONSISTENT, the releases of its sets as levels of
-//! a tree of groups; or the refusal of sets whose numbers are not sums of one another. Everything follows from the query, the declarations and
-//! public keys.
+//! In: the private aggregates of a query. Out: for each release that is written with CONSISTENT,
+//! the releases of its sets as levels of a tree of groups; or the refusal of sets whose numbers are
+//! not sums of one another. Everything follows from the query, the declarations and public keys.
 //!
 //! ```text
 //! ROLLUP (region, state) CONSISTENT      levels: (), (region), (region, state)
 //! ```
 //!
-//! A group has to consist of the groups below it: every row has a listed key, and no bound leaves out rows in one set that it keeps
-//! in another.
+//! A group has to consist of the groups below it: every row has a listed key, and no bound leaves
+//! out rows in one set that it keeps in another.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -192,7 +192,8 @@ fn incomplete(key: &str) -> Refusal {
     )
 }
 
-/// For each lower group, the place of the upper one with its keys, which are at these places among its own; `None` if one has none.
+/// For each lower group, the place of the upper one with its keys, which are at these places among
+/// its own; `None` if one has none.
 fn places_above(
     upper: &KeySpace,
     lower: &KeySpace,

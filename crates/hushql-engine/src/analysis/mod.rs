@@ -1,11 +1,13 @@
 //! Stage 3: [`Bound`] → [`Analysis`].
 //!
-//! In: the planned query and the catalog. Out: its private parts, each a sub-plan that ends in one aggregate
-//! across privacy units together with everything a mechanism must know (unit, ranges, contribution bounds,
-//! sensitivity, public keys), and the public remainder in which every part is a scan of its released table.
+//! In: the planned query and the catalog. Out: its private parts, each a sub-plan that ends in one
+//! aggregate across privacy units together with everything a mechanism must know (unit, ranges,
+//! contribution bounds, sensitivity, public keys), and the public remainder in which every part is
+//! a scan of its released table.
 //!
-//! Nothing is assumed: what the sensitivity relies on is enforced by the rewritten plan (domains at the scan,
-//! total expressions, bounded contributions, clamped integer sums). What nobody thought about is refused.
+//! Nothing is assumed: what the sensitivity relies on is enforced by the rewritten plan (domains at
+//! the scan, total expressions, bounded contributions, clamped integer sums). What nobody thought
+//! about is refused.
 //!
 //! ```text
 //! Projection n > 3                       Projection n > 3
@@ -80,9 +82,9 @@ pub(crate) use measure::{approximate, ends_text, step};
 /// Analyzes a bound query against the catalog.
 ///
 /// # Guarantee
-/// For every pair of neighbouring databases, and every measure of every part of the result, the integers
-/// that the part's enforced plan yields differ by at most the measure's sensitivity (by at most its range,
-/// for scores); the remainder reads released and public tables only.
+/// For every pair of neighbouring databases, and every measure of every part of the result, the
+/// integers that the part's enforced plan yields differ by at most the measure's sensitivity (by at
+/// most its range, for scores); the remainder reads released and public tables only.
 ///
 /// # Errors
 /// [`NotAnalyzed`]; a refusal has the steps that had succeeded.

@@ -1,7 +1,9 @@
 //! Why a query is not analyzed.
 //!
-//! In: what the analysis meets. Out: one of four reasons. A refusal is for people: it says what to write instead. A missing range is
-//! a refusal too, unless the range can be found first; so is an inner aggregate over many people, unless it can be released. A fault is the engine's own: a plan that it built does not hold.
+//! In: what the analysis meets. Out: one of four reasons. A refusal is for people: it says what to
+//! write instead. A missing range is a refusal too, unless the range can be found first; so is an
+//! inner aggregate over many people, unless it can be released. A fault is the engine's own: a plan
+//! that it built does not hold.
 //!
 //! ```text
 //! SUM(price), price without a range   →  NoRange: the caller finds bounds, or refuses with HQ007
@@ -22,8 +24,8 @@ pub enum NotAnalyzed {
     Refused(Refusal),
     /// A release adds up values that have no range.
     NoRange(NoRange),
-    /// An aggregate below a release mixes the rows of many units. Where nothing above it names a mechanism, it can be the
-    /// release itself.
+    /// An aggregate below a release mixes the rows of many units. Where nothing above it names a
+    /// mechanism, it can be the release itself.
     ManyUnits(Refusal),
     /// A check of the engine itself failed.
     Fault(Fault),
@@ -38,7 +40,8 @@ pub struct NoRange {
     pub(crate) refusal: Refusal,
 }
 
-/// What failed in the engine itself. It speaks of plans and schemas, and not of rows; people outside see that something failed.
+/// What failed in the engine itself. It speaks of plans and schemas, and not of rows; people
+/// outside see that something failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault(String);
 

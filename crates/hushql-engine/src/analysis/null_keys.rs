@@ -1,8 +1,8 @@
 //! Rows that are in no group, because their key is NULL and NULL is no key.
 //!
-//! In: the private aggregates of a query. Out: the keys of which the declarations do not rule out NULL, with what to write so that
-//! such rows are a group of their own. Everything follows from the query and the declarations, so a key is named whether or not
-//! any row has NULL.
+//! In: the private aggregates of a query. Out: the keys of which the declarations do not rule out
+//! NULL, with what to write so that such rows are a group of their own. Everything follows from the
+//! query and the declarations, so a key is named whether or not any row has NULL.
 //!
 //! ```text
 //! ward IN ('A', 'B')                         GROUP BY ward      rows where ward is NULL are in no group

@@ -61,7 +61,8 @@ impl Analysis {
         &self.values
     }
 
-    /// The releases whose numbers are made consistent, each with those of the other sets of its ROLLUP.
+    /// The releases whose numbers are made consistent, each with those of the other sets of its
+    /// ROLLUP.
     pub fn hierarchies(&self) -> &[Hierarchy] {
         &self.hierarchies
     }
@@ -114,7 +115,8 @@ impl Value {
         self.before
     }
 
-    /// Hands it to the rows that use it, out of what its plan gave: NULL for no row. Returns the number that it is.
+    /// Hands it to the rows that use it, out of what its plan gave: NULL for no row. Returns the
+    /// number that it is.
     ///
     /// # Errors
     /// When there are several rows, or it was handed on before.

@@ -1,7 +1,8 @@
 //! One private part: an aggregate across privacy units, cut out of its query.
 //!
-//! In: an aggregate node over private rows. Out: a [`PrivateAggregate`]: the enforced plan that yields the unit, the
-//! group keys and the arguments of every measure; the public key space; the measures.
+//! In: an aggregate node over private rows. Out: a [`PrivateAggregate`]: the enforced plan that
+//! yields the unit, the group keys and the arguments of every measure; the public key space; the
+//! measures.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -78,7 +79,8 @@ impl PrivateAggregate {
         &self.steps
     }
 
-    /// The aggregates that are computed from what this part releases, where the query wrote them as if they were private.
+    /// The aggregates that are computed from what this part releases, where the query wrote them as
+    /// if they were private.
     pub fn aggregated_above(&self) -> Option<&str> {
         self.aggregated_above.as_deref()
     }
@@ -196,8 +198,8 @@ impl PrivateAggregate {
 /// Cuts an aggregate over private rows out of its query.
 ///
 /// # Guarantee
-/// The part's input carries the unit of every row; its keys are public; each measure's sensitivity holds for
-/// the bounds that the part's operators enforce.
+/// The part's input carries the unit of every row; its keys are public; each measure's sensitivity
+/// holds for the bounds that the part's operators enforce.
 ///
 /// # Errors
 /// A refusal, see [`Reason`].
@@ -273,7 +275,8 @@ pub(crate) fn cut(
         true => Some(UnknownPartitions::for_measures(&measures, &flow.subject)?),
         false => None,
     };
-    // Beside keys of the data, those that are known are compared with rows before anything is added up.
+    // Beside keys of the data, those that are known are compared with rows before anything is added
+    // up.
     let only_adds = flow.subject.is_row()
         && unknown_partitions.is_none()
         && measures.iter().all(|m| m.input_shape() == InputShape::Sums);
@@ -314,7 +317,8 @@ pub(crate) fn cut(
     })
 }
 
-/// Gives the calls the arguments in which columns replace subqueries; in plain SQL that shows keys only, they choose a key.
+/// Gives the calls the arguments in which columns replace subqueries; in plain SQL that shows keys
+/// only, they choose a key.
 fn over_columns(
     calls: &mut [Call],
     valued: &Aggregate,
@@ -396,8 +400,8 @@ fn no_call(expr: &Expr) -> Refusal {
     )
 }
 
-/// What to write instead of an aggregate that is not released. Some regression aggregates are counts, means and variances
-/// of the rows with both values.
+/// What to write instead of an aggregate that is not released. Some regression aggregates are
+/// counts, means and variances of the rows with both values.
 fn instead(function: &AggregateFunction) -> Option<String> {
     let name = function.func.name();
     if let (Some(instead), false) = (instead_of(name), name == "regr_count") {
@@ -556,8 +560,8 @@ fn numeric(
     })
 }
 
-/// The argument of a count of distinct values where it is the unit, or NULL on rows that an outer join padded: one unit has one
-/// value at most.
+/// The argument of a count of distinct values where it is the unit, or NULL on rows that an outer
+/// join padded: one unit has one value at most.
 fn padded_unit<'a>(
     call: &'a Call,
     aggregate: &AggregateCall,

@@ -1,8 +1,8 @@
 //! Rows that a synthetic table is made from: private rows with public codes for every column.
 //!
-//! In: a query without releases. Out: a [`PrivateRows`]: the enforced plan that yields the unit and the columns, and for each
-//! column the codes that its values have, whatever rows there are. Filters, projections, joins, unions and aggregates of single
-//! units are those below any release.
+//! In: a query without releases. Out: a [`PrivateRows`]: the enforced plan that yields the unit and
+//! the columns, and for each column the codes that its values have, whatever rows there are.
+//! Filters, projections, joins, unions and aggregates of single units are those below any release.
 //!
 //! ```text
 //! SELECT age, city FROM people WHERE age >= 18      plan: unit, age, city; codes: 18 … 99 and NULL, Oslo, Rome and NULL
@@ -72,7 +72,8 @@ impl PrivateRows {
         &self.public
     }
 
-    /// The enforced rows: the unit first (unless it is the row); where rows are weighed, the unit once more; then the columns.
+    /// The enforced rows: the unit first (unless it is the row); where rows are weighed, the unit
+    /// once more; then the columns.
     pub(crate) fn input(&self) -> &LogicalPlan {
         &self.input
     }
@@ -82,7 +83,8 @@ impl PrivateRows {
         !self.subject.is_row()
     }
 
-    /// Whether the unit stands before the columns once more, so that the rows of each unit can be weighed.
+    /// Whether the unit stands before the columns once more, so that the rows of each unit can be
+    /// weighed.
     pub(crate) fn is_weighed(&self) -> bool {
         self.weighed
     }
@@ -101,10 +103,12 @@ impl PrivateRows {
 /// Analyzes a query without releases as rows of which a synthetic table is made.
 ///
 /// # Guarantee
-/// The plan of the result carries the unit of every row. Codes depend on declarations, on public rows and on the query alone.
+/// The plan of the result carries the unit of every row. Codes depend on declarations, on public
+/// rows and on the query alone.
 ///
 /// # Errors
-/// A refusal: of what is not allowed below a release, of rows that are public, of a column without public codes.
+/// A refusal: of what is not allowed below a release, of rows that are public, of a column without
+/// public codes.
 pub(crate) fn private_rows(
     bound: &Bound,
     catalog: &Catalog,

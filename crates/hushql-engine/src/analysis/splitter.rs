@@ -127,8 +127,9 @@ impl Splitter<'_> {
         }
     }
 
-    /// An aggregate that names no mechanism, over an inner one that mixes the rows of many units: the inner one is released at
-    /// the default cost, and this one is computed from what was released.
+    /// An aggregate that names no mechanism, over an inner one that mixes the rows of many units:
+    /// the inner one is released at the default cost, and this one is computed from what was
+    /// released.
     fn above_release(
         &mut self,
         plan: &LogicalPlan,
@@ -225,7 +226,8 @@ impl Splitter<'_> {
         }
     }
 
-    /// Refuses a scalar subquery that is known to have several rows, which would fail only when it is paid for.
+    /// Refuses a scalar subquery that is known to have several rows, which would fail only when it
+    /// is paid for.
     fn refuse_long_scalars(&self, plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
         let mut long = None;
         let outcome = plan.apply_expressions(|expr| {
@@ -290,8 +292,8 @@ impl Splitter<'_> {
         Ok(self.parts.len() - 1)
     }
 
-    /// Whether the aggregate by which keys are ordered leaves the mechanism to the engine, and can be a score.
-    /// What cannot is released for each key, and sorted as released.
+    /// Whether the aggregate by which keys are ordered leaves the mechanism to the engine, and can
+    /// be a score. What cannot is released for each key, and sorted as released.
     fn names_no_mechanism(&self, plain: &PlainSelection<'_>) -> bool {
         let scores = |name| matches!(name, Some(AggregateName::Count | AggregateName::Sum));
         plain.aggregate.aggr_expr.iter().all(|e| match CallOf::marker(e) {

@@ -1,6 +1,7 @@
 //! How accurate a column of an answer is.
 //!
-//! In: a bound, what it bounds, and how surely. Out: the same for programs, and a sentence for people.
+//! In: a bound, what it bounds, and how surely. Out: the same for programs, and a sentence for
+//! people.
 //!
 //! ```text
 //! n: ± 3.00 with 95 %
@@ -29,13 +30,14 @@ use crate::visible::{self, rounded};
 pub enum AccuracyKind {
     /// The column's numbers are within the value of the bounded aggregate.
     Within,
-    /// The column's numbers were drawn within the value of the bounded aggregate; but which of them are shown depends on
-    /// themselves, through a threshold, a filter or a LIMIT. What came out large by chance is shown more often, so that of
-    /// the numbers shown fewer are within it.
+    /// The column's numbers were drawn within the value of the bounded aggregate; but which of them
+    /// are shown depends on themselves, through a threshold, a filter or a LIMIT. What came out
+    /// large by chance is shown more often, so that of the numbers shown fewer are within it.
     Drawn,
     /// The winner's score is within the value of the best score.
     Winner,
-    /// No other candidate scores more than the winner by over the value times what a row can change *that* candidate's score by.
+    /// No other candidate scores more than the winner by over the value times what a row can change
+    /// *that* candidate's score by.
     OwnRows,
     /// The value's rank is within the value of the best rank that a candidate has, in rows.
     Rank,
@@ -59,8 +61,8 @@ impl fmt::Display for AccuracyKind {
     }
 }
 
-/// How accurate one released column is. It speaks of the noise alone: what bounding contributions and
-/// clamping values cut is not in it, nor what a bound cuts that was found.
+/// How accurate one released column is. It speaks of the noise alone: what bounding contributions
+/// and clamping values cut is not in it, nor what a bound cuts that was found.
 ///
 /// ```
 /// # use hushql_engine as hushql;

@@ -24,18 +24,22 @@ use crate::visible;
 pub struct Receipt {
     /// What was charged, in the notions that the touched budgets count in.
     pub spent: Cost,
-    /// What every touched budget has left, by name; of a replayed answer, every budget that would be charged for it now.
+    /// What every touched budget has left, by name; of a replayed answer, every budget that would
+    /// be charged for it now.
     pub left: Vec<(String, Spend)>,
-    /// Which cells of people were charged, and why all of them, in words; none where people have no cells.
+    /// Which cells of people were charged, and why all of them, in words; none where people have no
+    /// cells.
     pub cells: Vec<String>,
-    /// The number of the charge in the ledger, as `hushql.ledger` shows it to who asked; of a replayed answer, that of the charge
-    /// which paid for it. 0 if that number follows from the ledger, and the vault could not be read after the charge.
+    /// The number of the charge in the ledger, as `hushql.ledger` shows it to who asked; of a
+    /// replayed answer, that of the charge which paid for it. 0 if that number follows from the
+    /// ledger, and the vault could not be read after the charge.
     pub sequence: i64,
     /// The same in the whole ledger.
     pub(crate) charge: i64,
     /// Whether the answer was paid for before, and is shown again.
     pub is_replayed: bool,
-    /// The numbers of the charges that paid for what is shown again, each once, in order; of an answer that is partly drawn, too.
+    /// The numbers of the charges that paid for what is shown again, each once, in order; of an
+    /// answer that is partly drawn, too.
     pub replayed: Vec<i64>,
 }
 

@@ -1,8 +1,9 @@
 //! The functions of DataFusion that a query may call, by name.
 //!
-//! In: the name of a function. Out: whether a query may call it. A function is listed if its value follows from its arguments
-//! alone, or from the moment of the statement, or from a fresh random number. A function that knows more is left out: where its
-//! rows come from, which version of a library runs, or how many files the engine has opened, which other statements decide.
+//! In: the name of a function. Out: whether a query may call it. A function is listed if its value
+//! follows from its arguments alone, or from the moment of the statement, or from a fresh random
+//! number. A function that knows more is left out: where its rows come from, which version of a
+//! library runs, or how many files the engine has opened, which other statements decide.
 //!
 //! ```text
 //! upper('a')             'A'
@@ -11,7 +12,8 @@
 
 /// Scalar functions.
 const SCALARS: [&str; 113] = [
-    // Conditions, types and structs. `arrow_typeof` knows the type of its argument, which DESCRIBE shows.
+    // Conditions, types and structs. `arrow_typeof` knows the type of its argument, which DESCRIBE
+    // shows.
     "arrow_cast",
     "arrow_try_cast",
     "arrow_typeof",
@@ -48,7 +50,8 @@ const SCALARS: [&str; 113] = [
     "to_timestamp_nanos",
     "to_timestamp_seconds",
     "to_unixtime",
-    // Numbers. `random` is a fresh number of the operating system's generator, which draws no noise.
+    // Numbers. `random` is a fresh number of the operating system's generator, which draws no
+    // noise.
     "abs",
     "acos",
     "acosh",
@@ -213,8 +216,8 @@ mod tests {
 
     use super::*;
 
-    /// Functions that know more than their arguments: the file and the row of a file, the metadata of a file's columns, the version
-    /// of the library.
+    /// Functions that know more than their arguments: the file and the row of a file, the metadata
+    /// of a file's columns, the version of the library.
     const LEFT_OUT: [&str; 6] = [
         "arrow_field",
         "arrow_metadata",
@@ -224,8 +227,9 @@ mod tests {
         "with_metadata",
     ];
 
-    /// `input_file_name()` came with an upgrade, and told how many files other statements had opened. A new function of DataFusion is
-    /// listed above, or here, by whoever has asked what it knows.
+    /// `input_file_name()` came with an upgrade, and told how many files other statements had
+    /// opened. A new function of DataFusion is listed above, or here, by whoever has asked what it
+    /// knows.
     #[test]
     fn each_function_is_listed_or_left_out_on_purpose() {
         let scalars = SessionStateDefaults::default_scalar_functions();

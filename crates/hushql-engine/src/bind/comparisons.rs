@@ -1,8 +1,8 @@
 //! Comparisons and conditions that would not mean what they say.
 //!
-//! In: an operator with its operands, as the planner resolves them and before it adds casts; or a plan. Out: nothing, or a
-//! refusal with what to write. The planner would compare a date with 2024 by counting days, read texts as numbers where it can,
-//! and take any number for a condition; `x = NULL` is never true. Types and literals alone decide.
+//! In: an operator with its operands, before casts are added; or a plan. Out: nothing, or a refusal
+//! with what to write. The planner would count days to compare a date with 2024, read texts as
+//! numbers, and take numbers for conditions; `x = NULL` is never true. Types and literals decide.
 //!
 //! ```text
 //! signed_up > 2024       signed_up is a date, and 2024 is a number     EXTRACT(YEAR FROM signed_up) > 2024
@@ -43,7 +43,7 @@ impl ExprPlanner for Strict {
     }
 }
 
-/// Refuses what the planner makes without asking about operators: lists, BETWEEN, LIKE, CASE, FILTER and USING.
+/// Refuses mistakes in what the planner makes without operators: lists, BETWEEN, CASE, USING, …
 ///
 /// # Errors
 /// The refusal, as an error of the planner.
@@ -264,7 +264,7 @@ fn operands(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -
         | BinaryOperator::Divide
         | BinaryOperator::Modulo => calculated(op, left, right, schema),
         BinaryOperator::StringConcat => joined(left, right, schema),
-        // Other operators are no comparisons; where the analysis knows them, it looks at their operands.
+        // Other operators compare nothing; the analysis looks at the operands of those it knows.
         _ => None,
     }
 }

@@ -1,9 +1,10 @@
 //! Numbers with a point as exact decimals, where what they stand beside decides what they are.
 //!
-//! In: the syntax tree of a query. Out: the same tree, in which a number with a point that is compared, added, subtracted,
-//! multiplied, chosen or listed is a decimal with all of its digits. The planner would make a float of it, and 17.01 of a
-//! DECIMAL(4, 2) is not the float 17.01. Everywhere else it stays a float: as the argument of a function of floats, and where it
-//! is divided. A number with an exponent is a float.
+//! In: the syntax tree of a query. Out: the same tree, in which a number with a point that is
+//! compared, added, subtracted, multiplied, chosen or listed is a decimal with all of its digits.
+//! The planner would make a float of it, and 17.01 of a DECIMAL(4, 2) is not the float 17.01.
+//! Everywhere else it stays a float: as the argument of a function of floats, and where it is
+//! divided. A number with an exponent is a float.
 //!
 //! ```text
 //! m = 17.01                 m = CAST('17.01' AS DECIMAL(4, 2))
@@ -134,8 +135,8 @@ fn arguments(function: &mut sql::Function) {
     }
 }
 
-/// The rows of VALUES: the columns in which each cell is a number with all of its digits, or NULL. The planner decides on the type
-/// of a column by its cells, before anything else sees them.
+/// The rows of VALUES: the columns in which each cell is a number with all of its digits, or NULL.
+/// The planner decides on the type of a column by its cells, before anything else sees them.
 fn body(body: &mut SetExpr) {
     match body {
         SetExpr::SetOperation { left, right, .. } => {
@@ -172,7 +173,8 @@ fn is_exact(cell: &Expr) -> bool {
     signed(cell).is_some_and(|text| DecimalLiteral::parse(&text).is_some())
 }
 
-/// Makes a decimal of an expression that is a number with a point, or a whole number of more digits than integers have.
+/// Makes a decimal of an expression that is a number with a point, or a whole number of more digits
+/// than integers have.
 fn exact(expr: &mut Expr) {
     if let Expr::Nested(inner) = expr {
         return exact(inner);

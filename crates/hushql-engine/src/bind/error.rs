@@ -1,7 +1,7 @@
 //! Explains why a query does not bind.
 //!
-//! In: the planner's error, and the available tables and functions. Out: a [`BindError`] that names the mistake in the
-//! user's own words and suggests the nearest name. The planner has seen no data.
+//! In: the planner's error, and the available tables and functions. Out: a [`BindError`] that names
+//! the mistake in the user's own words and suggests the nearest name. The planner has seen no data.
 
 use std::fmt;
 
@@ -253,7 +253,8 @@ fn advice(name: &str, suggestion: &Option<String>) -> String {
 /// The message of the planner's context for an unknown table; the planner passes it on.
 pub(super) const UNKNOWN_TABLE: &str = "unknown table ";
 
-/// The planner's message for a column that is neither grouped nor aggregated; the name follows in quotes.
+/// The planner's message for a column that is neither grouped nor aggregated; the name follows in
+/// quotes.
 const UNGROUPED: &str = "must be in GROUP BY or an aggregate function";
 
 /// The planner's message for an unknown function; the name follows in quotes.

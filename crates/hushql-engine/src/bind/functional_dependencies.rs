@@ -1,10 +1,12 @@
 //! Removes functional dependencies from plans.
 //!
-//! DataFusion records that a GROUP BY has one row for each of its keys, and relies on that: its planner adds to
-//! `GROUP BY k` the columns that k determines, in case the query displays them, and its optimizer drops keys that
-//! others determine. As keys of a release, added columns would be combined with each other. The records can also be
-//! wrong: for `SELECT DISTINCT q.k, t.e FROM t JOIN q ON q.k = t.k` with q grouped by k, DataFusion believes that k
-//! determines e, and counts, joins and orders rows as if each k occurred once. Nothing may rely on these records.
+//! DataFusion records that a GROUP BY has one row for each of its keys, and relies on that: its
+//! planner adds to `GROUP BY k` the columns that k determines, in case the query displays them, and
+//! its optimizer drops keys that others determine. As keys of a release, added columns would be
+//! combined with each other. The records can also be wrong: for
+//! `SELECT DISTINCT q.k, t.e FROM t JOIN q ON q.k = t.k` with q grouped by k, DataFusion believes
+//! that k determines e, and counts, joins and orders rows as if each k occurred once. Nothing may
+//! rely on these records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,10 +46,12 @@ fn schema_without_dependencies(schema: &DFSchemaRef) -> Result<DFSchemaRef> {
     Ok(Arc::new(schema.with_functional_dependencies(FunctionalDependencies::empty())?))
 }
 
-/// Plans the relations of FROM as usual, except joins that merge columns, and removes their functional dependencies.
+/// Plans the relations of FROM as usual, except joins that merge columns, and removes their
+/// functional dependencies.
 #[derive(Debug)]
 pub(super) struct Forgetful {
-    /// Whether this planner has already been called for the relation: the context calls it a second time.
+    /// Whether this planner has already been called for the relation: the context calls it a second
+    /// time.
     asked: AtomicBool,
     /// The joins of the statement that merge columns.
     joins: Arc<Joins>,

@@ -1,8 +1,9 @@
 //! Computes the sets of ROLLUP, CUBE and GROUPING SETS one by one, and GROUPING.
 //!
-//! In: a plan as the planner made it, in which an aggregate may have several sets of keys, and the releases. Out: the
-//! plan in which each such aggregate is the union of one aggregate for each set, with NULL for the keys that a set leaves
-//! out, and a literal for each GROUPING; and the releases, one for each set at an equal share of what was written.
+//! In: a plan as the planner made it, in which an aggregate may have several sets of keys, and the
+//! releases. Out: the plan in which each such aggregate is the union of one aggregate for each set,
+//! with NULL for the keys that a set leaves out, and a literal for each GROUPING; and the releases,
+//! one for each set at an equal share of what was written.
 //!
 //! ```text
 //!                                              Projection a, n
@@ -32,7 +33,8 @@ use crate::privacy::ParameterError;
 /// How many tables the sets of a statement may read together, counted at each use.
 const MOST_SCANS: usize = 400;
 
-/// The column of a set's rows that holds how many sets share what its releases cost. No query can name it.
+/// The column of a set's rows that holds how many sets share what its releases cost. No query can
+/// name it.
 pub(crate) fn set_column() -> String {
     format!("{RESERVED}_sets")
 }
@@ -40,12 +42,12 @@ pub(crate) fn set_column() -> String {
 /// The plan in which each set of keys has an aggregate of its own, and its releases.
 ///
 /// # Guarantee
-/// The releases that stand for one, in the sets of its aggregate, cost together no more than it does: each has an equal
-/// share, rounded down. Everything else in the plan means what it did.
+/// The releases that stand for one, in the sets of its aggregate, cost together no more than it
+/// does: each has an equal share, rounded down. Everything else in the plan means what it did.
 ///
 /// # Errors
-/// An error of the planner for GROUPING of something that is not a key, for too many sets, for KEYS that contradict each
-/// other, and for a share below the smallest cost.
+/// An error of the planner for GROUPING of something that is not a key, for too many sets, for KEYS
+/// that contradict each other, and for a share below the smallest cost.
 pub(super) fn one_by_one(
     plan: LogicalPlan,
     releases: Vec<ReleaseClause>,
@@ -102,7 +104,8 @@ fn size(plan: &LogicalPlan) -> Result<(usize, usize)> {
     Ok((sets, scans))
 }
 
-/// How many sets share the cost of the releases below, if a projection shows the rows of one of them.
+/// How many sets share the cost of the releases below, if a projection shows the rows of one of
+/// them.
 pub(crate) fn set_of(projection: &Projection) -> Option<u64> {
     let name = set_column();
     projection.expr.iter().find_map(|expr| {
@@ -115,7 +118,8 @@ pub(crate) fn set_of(projection: &Projection) -> Option<u64> {
 /// The releases of a query, and those of each set.
 struct Sets {
     releases: Vec<ReleaseClause>,
-    /// The release that stands for one, by its number, the set's number and how many sets there are.
+    /// The release that stands for one, by its number, the set's number and how many sets there
+    /// are.
     shares: BTreeMap<(usize, usize, usize), usize>,
 }
 
@@ -285,7 +289,8 @@ struct Branch<'a> {
     listed: &'a BTreeMap<usize, KeysClause>,
 }
 
-/// The keys of an aggregate, each once and in the order of its columns, and the keys of each set by number.
+/// The keys of an aggregate, each once and in the order of its columns, and the keys of each set by
+/// number.
 struct WrittenSets {
     keys: Vec<Expr>,
     sets: Vec<Vec<usize>>,
@@ -312,7 +317,8 @@ impl WrittenSets {
 /// A release with one of `count` equal shares of its cost.
 ///
 /// # Guarantee
-/// ε, ρ and δ of the shares add up to no more than those of the release, also where OPTIONS state them.
+/// ε, ρ and δ of the shares add up to no more than those of the release, also where OPTIONS state
+/// them.
 fn share_of(clause: &ReleaseClause, count: usize) -> Result<ReleaseClause> {
     let share = || -> Result<ReleaseClause, ParameterError> {
         let mut share = clause.clone();
@@ -345,7 +351,8 @@ fn once(set: &[usize]) -> Vec<usize> {
     own
 }
 
-/// The columns of a plan under the names of the keys and aggregates of an aggregate with several sets.
+/// The columns of a plan under the names of the keys and aggregates of an aggregate with several
+/// sets.
 fn as_before(below: Arc<LogicalPlan>, aggregate: &Aggregate, keys: usize) -> Result<LogicalPlan> {
     // Behind the keys, the planner has a column with the number of the set.
     let fields = aggregate.schema.iter().enumerate().filter(|(i, _)| *i != keys);
@@ -408,7 +415,8 @@ fn is_grouping(expr: &Expr) -> bool {
     grouping(expr).is_some()
 }
 
-/// GROUPING of a set: for each argument 1 if the set leaves it out, as the digits of a binary number.
+/// GROUPING of a set: for each argument 1 if the set leaves it out, as the digits of a binary
+/// number.
 fn bits(call: &AggregateFunction, keys: &[Expr], set: &[usize]) -> Result<i32> {
     let params = &call.params;
     let plain = !params.distinct

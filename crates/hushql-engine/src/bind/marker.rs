@@ -1,7 +1,7 @@
 //! The aggregate function that represents a release while its query is planned.
 //!
-//! In: the number of a release, and its operand. Out: a function with a reserved name. It only determines the type of
-//! the released column, and computes nothing.
+//! In: the number of a release, and its operand. Out: a function with a reserved name. It only
+//! determines the type of the released column, and computes nothing.
 //!
 //! ```text
 //! LAPLACE(eps=1) SUM(price)  →  __hushql_release_0(price): DOUBLE
@@ -33,13 +33,14 @@ enum ReleaseColumn {
     Unsupported,
 }
 
-/// The aggregate function that represents one release while the query is planned. It never runs: the analysis
-/// replaces it, and a plan that still contains one fails before anything is read.
+/// The aggregate function that represents one release while the query is planned. It never runs:
+/// the analysis replaces it, and a plan that still contains one fails before anything is read.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Marker {
     name: String,
     kind: ReleaseColumn,
-    /// Whether it is made consistent with those of other sets, and then whether its numbers are whole.
+    /// Whether it is made consistent with those of other sets, and then whether its numbers are
+    /// whole.
     consistent: Option<bool>,
     signature: Signature,
 }
@@ -87,7 +88,8 @@ pub(crate) fn marker_function(n: usize, clause: &ReleaseClause) -> Arc<Aggregate
     Arc::new(AggregateUDF::from(Marker::new(n, clause)))
 }
 
-/// Whether the release that a function represents divides what it adds up; `None` for any other function.
+/// Whether the release that a function represents divides what it adds up; `None` for any other
+/// function.
 pub(super) fn marker_divides(function: &AggregateUDF) -> Option<bool> {
     let marker = function.inner().downcast_ref::<Marker>()?;
     Some(match marker.kind {

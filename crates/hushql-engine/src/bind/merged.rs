@@ -1,7 +1,8 @@
 //! Joins with USING and NATURAL joins, as plans.
 //!
-//! In: the tables of FROM whose joins have numbers (see `using`). Out: their plan, in which one column alone has the name of
-//! each merged column; and the plan as it is shown, once the whole query is planned.
+//! In: the tables of FROM whose joins have numbers (see `using`). Out: their plan, in which one
+//! column alone has the name of each merged column; and the plan as it is shown, once the whole
+//! query is planned.
 //!
 //! ```text
 //! a JOIN b USING (k)        a.k, a.x, b.__hushql_using0_k, b.y                              k means a.k
@@ -9,8 +10,9 @@
 //! a FULL JOIN b USING (k)   COALESCE of both as k, a.x, b.y, and both under hidden names    k means the COALESCE
 //! ```
 //!
-//! DataFusion's own plan of such a join has two columns of one name. Its planner finds some of them ambiguous, takes a column of
-//! an outer query for others, and takes the left one for the rest, which is NULL in rows of the right side alone.
+//! DataFusion's own plan of such a join has two columns of one name. Its planner finds some of them
+//! ambiguous, takes a column of an outer query for others, and takes the left one for the rest,
+//! which is NULL in rows of the right side alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -195,7 +197,8 @@ pub(super) fn plan_joins(
     Ok(left)
 }
 
-/// The plan with its columns as `*` shows them, and nothing else: hidden ones have no name outside of these tables.
+/// The plan with its columns as `*` shows them, and nothing else: hidden ones have no name outside
+/// of these tables.
 pub(super) fn without_hidden(plan: LogicalPlan) -> Result<LogicalPlan> {
     let shown = plan.schema().columns().into_iter().filter(|column| !is_hidden(column));
     let shown: Vec<Expr> = shown.map(Expr::Column).collect();
@@ -286,8 +289,9 @@ fn merged(
     in_order(joined, values, kind != JoinType::Full)
 }
 
-/// The merged columns, then the others from left to right. Where that is all, hidden columns have aliases that no query can
-/// write: the order is that of `*`, which names the columns, and is dropped once it has done so.
+/// The merged columns, then the others from left to right. Where that is all, hidden columns have
+/// aliases that no query can write: the order is that of `*`, which names the columns, and is
+/// dropped once it has done so.
 fn in_order(joined: LogicalPlan, merged: Vec<Expr>, is_all: bool) -> Result<LogicalPlan> {
     let rest = joined.schema().columns().into_iter().map(|column| {
         let (table, name) = (column.relation.clone(), column.name.clone());
@@ -365,8 +369,8 @@ fn renamed(
 /// The plan in which each hidden column has its own name again.
 ///
 /// # Guarantee
-/// It has the same rows and columns. Nothing in it depends on the numbers of joins, so that a query means the same plan
-/// whether it names columns by USING or by ON.
+/// It has the same rows and columns. Nothing in it depends on the numbers of joins, so that a query
+/// means the same plan whether it names columns by USING or by ON.
 pub(super) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {
     let shown = plan.transform_up_with_subqueries(|node| {
         if let LogicalPlan::Projection(projection) = &node
@@ -396,7 +400,8 @@ pub(super) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(shown.data)
 }
 
-/// Whether a projection does nothing but hide columns of a join's side, which have their own names by now.
+/// Whether a projection does nothing but hide columns of a join's side, which have their own names
+/// by now.
 fn only_renames(projection: &Projection) -> bool {
     let columns = projection.input.schema().columns();
     let renames = projection.expr.iter().zip(&columns).filter(|(expr, column)| {

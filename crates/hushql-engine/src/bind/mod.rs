@@ -1,12 +1,13 @@
 //! Stage 2: [`QueryStatement`] → [`Bound`].
 //!
-//! In: a query whose releases are markers, and the tables that it may name. Out: DataFusion's logical plan after type
-//! coercion, in which every release is a separate aggregate function. Names and types are resolved; this stage makes no
-//! decision about privacy.
+//! In: a query whose releases are markers, and the tables that it may name. Out: DataFusion's
+//! logical plan after type coercion, in which every release is a separate aggregate function. Names
+//! and types are resolved; this stage makes no decision about privacy.
 //!
-//! A release becomes an *aggregate* so that the planner carries it through HAVING, ORDER BY, aliases, CTEs and subqueries like
-//! any other aggregate, and copies of one release stay one column. The analyzer's type coercion runs here, before the analysis,
-//! because it inserts casts that can fail: it turns `status = 5` into `CAST(status AS BIGINT) = 5`. No optimizer rule runs.
+//! A release becomes an *aggregate* so that the planner carries it through HAVING, ORDER BY,
+//! aliases, CTEs and subqueries like any other aggregate, and copies of one release stay one
+//! column. The analyzer's type coercion runs here, before the analysis, because it inserts casts
+//! that can fail: it turns `status = 5` into `CAST(status AS BIGINT) = 5`. No optimizer rule runs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -116,8 +117,8 @@ impl Bound {
 /// Resolves a query against tables.
 ///
 /// # Errors
-/// [`BindError`] for an unknown name, or for types that do not fit together; a refusal of comparisons that would not mean
-/// what they say.
+/// [`BindError`] for an unknown name, or for types that do not fit together; a refusal of
+/// comparisons that would not mean what they say.
 pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> {
     let QueryStatement { mut tree, releases, range_of: _, null_values, headings: _, text: _ } =
         query;
@@ -156,7 +157,8 @@ pub fn bind(query: QueryStatement, sources: &Sources) -> Result<Bound, Unbound> 
     }
 }
 
-/// A column that no input has. The planner accepts such a column in ORDER BY if its qualifier is a table that does not exist.
+/// A column that no input has. The planner accepts such a column in ORDER BY if its qualifier is a
+/// table that does not exist.
 fn unknown_column(plan: &LogicalPlan) -> Option<Column> {
     let mut unknown = None;
     let walked = plan.apply_with_subqueries(|node| {
@@ -175,7 +177,8 @@ fn unknown_column(plan: &LogicalPlan) -> Option<Column> {
     unknown
 }
 
-/// The plan, after checking that each expression has a type. No other code checks the types in ORDER BY before execution.
+/// The plan, after checking that each expression has a type. No other code checks the types in
+/// ORDER BY before execution.
 fn typed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
@@ -190,7 +193,8 @@ fn typed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(plan)
 }
 
-/// Removes repeated keys: a repeated key has only one column, so that it would hide the last aggregate.
+/// Removes repeated keys: a repeated key has only one column, so that it would hide the last
+/// aggregate.
 fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     let once = plan.transform_up_with_subqueries(|node| {
         let LogicalPlan::Aggregate(aggregate) = node else { return Ok(Transformed::no(node)) };
@@ -210,8 +214,8 @@ fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(once.data)
 }
 
-/// The plan, after checking that different keys have different names. A cast has the name of what it casts: beside it, it
-/// would pass for the same column.
+/// The plan, after checking that different keys have different names. A cast has the name of what
+/// it casts: beside it, it would pass for the same column.
 fn with_keys_apart(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     plan.apply_with_subqueries(|node| {
         let LogicalPlan::Aggregate(aggregate) = node else {
@@ -259,7 +263,8 @@ pub(crate) fn planned(
         })
 }
 
-/// Runs type coercion, the only rewrite between the planner and the analysis: our own of dates and moments, then DataFusion's.
+/// Runs type coercion, the only rewrite between the planner and the analysis: our own of dates and
+/// moments, then DataFusion's.
 fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
     let plan = temporal::in_microseconds(plan)?;
     Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]).execute_and_check(
@@ -382,12 +387,14 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The names of the functions that a query may call, in order. Which of them may stand below a release is decided for each call.
+/// The names of the functions that a query may call, in order. Which of them may stand below a
+/// release is decided for each call.
 pub fn function_names() -> Vec<String> {
     FUNCTIONS.names().map(str::to_owned).collect()
 }
 
-/// Sorted, because the planner suggests the first of the nearest names, and an error must be the same each time.
+/// Sorted, because the planner suggests the first of the nearest names, and an error must be the
+/// same each time.
 fn names<T>(map: &HashMap<String, T>) -> Vec<String> {
     let mut names: Vec<_> =
         map.keys().filter(|name| !name.starts_with(RESERVED)).cloned().collect();
@@ -397,7 +404,8 @@ fn names<T>(map: &HashMap<String, T>) -> Vec<String> {
 
 impl ContextProvider for Context<'_> {
     fn get_table_source(&self, name: TableReference) -> DataFusionResult<Arc<dyn TableSource>> {
-        // A qualified name never refers to the catalog: a table named "a.b" is not the table b of the schema a.
+        // A qualified name never refers to the catalog: a table named "a.b" is not the table b of
+        // the schema a.
         let found = match &name {
             TableReference::Bare { table } => self.sources.get(table.as_ref()),
             TableReference::Partial { .. } | TableReference::Full { .. } => {
@@ -463,8 +471,8 @@ impl ContextProvider for Context<'_> {
     }
 }
 
-/// The function that represents a candidate while the query is planned. It never runs: the analysis replaces it by each
-/// candidate.
+/// The function that represents a candidate while the query is planned. It never runs: the analysis
+/// replaces it by each candidate.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Candidate {
     name: String,
@@ -480,7 +488,8 @@ impl Candidate {
     }
 }
 
-/// The type of candidates that are not values of a column: integers, other numbers, Booleans or texts.
+/// The type of candidates that are not values of a column: integers, other numbers, Booleans or
+/// texts.
 fn type_of_candidates(candidates: &CandidatesClause) -> DataType {
     let literals: Vec<&Literal> = match candidates {
         CandidatesClause::List(list) => list.iter().collect(),

@@ -1,8 +1,9 @@
-//! The moment of a statement: `now()` and `current_date` are one value, the same in all of its parts.
+//! The moment of a statement: `now()` and `current_date` are one value, the same in all of its
+//! parts.
 //!
-//! In: a plan as the planner makes it. Out: the plan with literals in place of these functions. The clock is read once, when the
-//! statement is bound, before anything private is: the moment depends on no row. It is that of UTC, and has no time zone,
-//! as the timestamps of files have none.
+//! In: a plan as the planner makes it. Out: the plan with literals in place of these functions. The
+//! clock is read once, when the statement is bound, before anything private is: the moment depends
+//! on no row. It is that of UTC, and has no time zone, as the timestamps of files have none.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -41,8 +42,8 @@ pub(super) fn at_one_moment(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(fixed.data)
 }
 
-/// Whether every scalar function of a plan is immutable: none reads a clock or anything else beside its arguments. Aggregates and
-/// window functions read rows alone.
+/// Whether every scalar function of a plan is immutable: none reads a clock or anything else beside
+/// its arguments. Aggregates and window functions read rows alone.
 ///
 /// # Errors
 /// None: the walk does not fail.

@@ -1,7 +1,7 @@
 //! The tables that a query names, as the planner resolves them.
 //!
-//! In: the tree of a query. Out: every name of a table or view in it; these names decide which sources the query is
-//! planned over. A name that refers to a CTE of the query is left out.
+//! In: the tree of a query. Out: every name of a table or view in it; these names decide which
+//! sources the query is planned over. A name that refers to a CTE of the query is left out.
 //!
 //! ```text
 //! WITH old AS (SELECT * FROM adult) SELECT * FROM old, hushql.ledger   →   adult, hushql.ledger
@@ -12,14 +12,16 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{self as sql, Visit, Visitor};
 
-/// The tables and views that a query names, one entry for each mention, without the names of its CTEs.
+/// The tables and views that a query names, one entry for each mention, without the names of its
+/// CTEs.
 pub(crate) fn tables_named(query: &sql::Query) -> Vec<String> {
     let mut relations = Relations::default();
     let _ = query.visit(&mut relations);
     relations.found
 }
 
-/// Resolves names as the planner does: a CTE is visible to the CTEs that follow it and to the query that it belongs to.
+/// Resolves names as the planner does: a CTE is visible to the CTEs that follow it and to the query
+/// that it belongs to.
 #[derive(Debug, Default)]
 struct Relations {
     found: Vec<String>,

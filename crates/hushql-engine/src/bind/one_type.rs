@@ -1,10 +1,11 @@
 //! One type for the numbers that are compared, chosen or joined, before the planner's own coercion.
 //!
-//! In: a plan as the planner makes it. Out: the same plan, in which the sides of a comparison, the values of IN, the branches of
-//! CASE and COALESCE, the columns of a union and the keys of a join are DOUBLE where one is DOUBLE, REAL where one is REAL, and
-//! otherwise decimals that hold every value of all sides. A decimal is divided as DOUBLE, and a number with a point averaged as
-//! one. The planner would cut quotients off after four digits, cast floats to decimals of 15 places, which fail from 10¹⁵ on and lose what is smaller, and would cut off digits beyond
-//! 38.
+//! In: a plan as the planner makes it. Out: the same plan, in which the sides of a comparison, the
+//! values of IN, the branches of CASE and COALESCE, the columns of a union and the keys of a join
+//! are DOUBLE where one is DOUBLE, REAL where one is REAL, and otherwise decimals that hold every
+//! value of all sides. A decimal is divided as DOUBLE, and a number with a point averaged as one.
+//! The planner would cut quotients off after four digits, cast floats to decimals of 15 places,
+//! which fail from 10¹⁵ on and lose what is smaller, and would cut off digits beyond 38.
 //!
 //! ```text
 //! DECIMAL(4, 2) = DOUBLE                 both DOUBLE
@@ -13,7 +14,7 @@
 //! DECIMAL(12, 2) / 3                     both DOUBLE
 //! ```
 //!
-//! Only numbers are looked at, and only where one of them is a decimal: dates, moments and texts keep the planner's types. A
+//! Only numbers beside a decimal are changed: dates, moments and texts keep the planner's types. A
 //! text that is a number, and is compared with a decimal, counts as that number.
 
 use std::sync::Arc;
@@ -131,7 +132,7 @@ fn alike(expr: Expr, below: &Below) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Expressions that meet, each with its type; nothing where a type is not known yet, which is reported later.
+/// Expressions that meet, each with its type; nothing if a type is unknown, as is reported later.
 struct Sides<const N: usize> {
     exprs: [Expr; N],
     types: Option<Vec<DataType>>,
@@ -179,7 +180,7 @@ fn all_cast(
     (true, typed.map(|(expr, from)| cast(expr, Some(from), &to)).collect())
 }
 
-/// The type in which numbers are compared. It holds every digit of all of them, unless one is a float.
+/// The type in which numbers are compared. It holds all of their digits, unless one is a float.
 fn for_comparison(exprs: &[Expr], types: &[DataType]) -> Option<DataType> {
     let has_decimal =
         types.iter().any(DataType::is_decimal) || exprs.iter().any(is_fraction_in_quotes);
@@ -200,8 +201,8 @@ fn for_comparison(exprs: &[Expr], types: &[DataType]) -> Option<DataType> {
         .and_then(|all| Digits::common(&all))
 }
 
-/// The type of a result that is one of several. Without a float it is a decimal of at most 38 digits if one can hold all values,
-/// and otherwise DOUBLE.
+/// The type of a result that is one of several. Without a float it is a decimal of at most 38
+/// digits if one can hold all values, and otherwise DOUBLE.
 fn for_choice(exprs: &[Expr], types: &[DataType]) -> Option<DataType> {
     if types.iter().all(|t| t == types.first().unwrap_or(t))
         || !types.iter().any(DataType::is_decimal)
@@ -302,8 +303,8 @@ fn constant(expr: &Expr, has_decimal: bool) -> Option<DecimalLiteral> {
     }
 }
 
-/// An expression in another type. The digits of a number that is written out become a value of that type themselves, so that
-/// nothing is rounded twice.
+/// An expression in another type. The digits of a number that is written out become a value of that
+/// type themselves, so that nothing is rounded twice.
 fn cast(expr: Expr, from: Option<&DataType>, to: &DataType) -> Expr {
     if from == Some(to) {
         return expr;
@@ -326,8 +327,7 @@ fn operands(binary: BinaryExpr, below: &Below) -> Transformed<Expr> {
     Transformed::new_transformed(Expr::BinaryExpr(binary), changed)
 }
 
-/// The operands of arithmetic. With a number with a point, it is DOUBLE where it divides, and where it would make more digits than a
-/// decimal has.
+/// The operands of arithmetic. With decimals, a quotient and a result of too many digits is DOUBLE.
 fn calculated(sides: Sides<2>, op: Operator, below: &Below) -> (bool, [Expr; 2]) {
     let to = match sides.types.as_deref() {
         Some([left, right]) if left.is_decimal() || right.is_decimal() => {
@@ -356,7 +356,7 @@ fn type_of_result(
     }
 }
 
-/// Whether every result of arithmetic is a decimal of at most 38 digits. Other operators do not calculate with their operands.
+/// Whether every result of arithmetic is a decimal of at most 38 digits.
 fn fits(a: Digits, op: Operator, b: Digits) -> bool {
     let (Digits::Exact { before, after }, Digits::Exact { before: more, after: finer }) = (a, b)
     else {
@@ -496,7 +496,8 @@ fn called(call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(call, changed)
 }
 
-/// The type of a decimal between bounds: its own where the bounds are values of it, and otherwise one with their digits.
+/// The type of a decimal between bounds: its own where the bounds are values of it, and otherwise
+/// one with their digits.
 fn with_room_for(x: &DataType, args: &[Expr], own: &[DataType]) -> DataType {
     match for_comparison(args, own) {
         Some(to @ DataType::Decimal128(..)) => to,
@@ -505,8 +506,9 @@ fn with_room_for(x: &DataType, args: &[Expr], own: &[DataType]) -> DataType {
     }
 }
 
-/// The type with a digit more, in which each decimal of a type has a ceiling and a floor: 99.99 has four digits, and its ceiling
-/// five. `None` for other numbers, and for an argument that has the digit.
+/// The type with a digit more, in which each decimal of a type has a ceiling and a floor: 99.99 has
+/// four digits, and its ceiling five. `None` for other numbers, and for an argument that has the
+/// digit.
 fn room_for_carry(x: &Expr, of: &DataType, schema: &DFSchema) -> Option<DataType> {
     let DataType::Decimal128(precision, scale) = of else { return None };
     let has_room = if let Expr::Cast(cast) = x {

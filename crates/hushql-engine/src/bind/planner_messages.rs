@@ -1,8 +1,8 @@
 //! What the planner says, in the words of the language.
 //!
-//! In: a message of DataFusion about names and types. Out: what is wrong with the query, and what to write. A message that
-//! is not known here keeps its sentence, with types as SQL writes them and without the planner's structures. The planner has seen
-//! no data.
+//! In: a message of DataFusion about names and types. Out: what is wrong with the query, and what
+//! to write. A message that is not known here keeps its sentence, with types as SQL writes them and
+//! without the planner's structures. The planner has seen no data.
 //!
 //! ```text
 //! Order by column out of bounds, specified: 3, max: 2     ORDER BY 3: the query shows 2 columns; write …
@@ -14,7 +14,8 @@ use crate::sql_type::in_literals;
 /// What is said where nothing more is known.
 pub(super) const UNFIT: &str = "the types in this query do not fit together: write CAST(x AS DOUBLE), or a literal of the type that it is beside";
 
-/// The planner's message for arguments that match no signature of a function; the call follows in quotes.
+/// The planner's message for arguments that match no signature of a function; the call follows in
+/// quotes.
 const NO_SIGNATURE: &str = "No function matches the given name and argument types '";
 
 /// Names of types in messages, and what SQL calls them.
@@ -252,7 +253,8 @@ fn number_after(sentence: &str, words: &str) -> Option<u64> {
     rest[..end].parse().ok()
 }
 
-/// The signatures of a function that was called with other arguments, or what to write instead of the call.
+/// The signatures of a function that was called with other arguments, or what to write instead of
+/// the call.
 fn signature(sentence: &str) -> String {
     let (why, call) = sentence.split_once(NO_SIGNATURE).unwrap_or((sentence, ""));
     let call = in_types(call.split('\'').next().unwrap_or_default());
@@ -393,7 +395,8 @@ fn called(call: &str) -> Option<String> {
     None
 }
 
-/// Why a constant cannot be read: `'x' is not INT` for `Cannot cast string 'x' to value of Int32 type`.
+/// Why a constant cannot be read: `'x' is not INT` for
+/// `Cannot cast string 'x' to value of Int32 type`.
 pub(crate) fn of_a_constant(why: &str) -> String {
     const SENTENCES: [[&str; 3]; 2] =
         [["Cannot cast string ", " to value of ", " type"], ["Can't cast value ", " to type ", ""]];

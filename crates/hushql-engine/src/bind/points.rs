@@ -1,8 +1,9 @@
 //! Where numbers with a point come from.
 //!
-//! In: an expression, and the plans that it reads. Out: whether a number with a point takes part in what it computes, also where it
-//! was written in a subquery or a CTE. Such numbers are averaged as floats: a mean of decimals has four places more than its
-//! column, which is too few for a share such as `AVG(n * 1.0)`.
+//! In: an expression, and the plans that it reads. Out: whether a number with a point takes part in
+//! what it computes, also where it was written in a subquery or a CTE. Such numbers are averaged as
+//! floats: a mean of decimals has four places more than its column, which is too few for a share
+//! such as `AVG(n * 1.0)`.
 //!
 //! ```text
 //! SELECT AVG(a) FROM (SELECT n * 1.5 AS a FROM t)      a comes from 1.5

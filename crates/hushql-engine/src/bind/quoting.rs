@@ -1,7 +1,7 @@
 //! How the names of columns are written in what a refusal says to write.
 //!
-//! In: an expression of a plan, or the name of a column. Out: SQL in which a name stands in double quotes where a statement that is pasted
-//! would read another name.
+//! In: an expression of a plan, or the name of a column. Out: SQL in which a name stands in double
+//! quotes where a statement that is pasted would read another name.
 //!
 //! ```text
 //! v.Age Group > 5   →   v."Age Group" > 5
@@ -23,8 +23,8 @@ impl Dialect for Quoting {
     }
 }
 
-/// The name of a column as a statement writes it. A column without an alias, which the planner names by its expression, is written as
-/// that expression.
+/// The name of a column as a statement writes it. A column without an alias, which the planner
+/// names by its expression, is written as that expression.
 pub(crate) fn name_of_column(name: &str) -> String {
     let is_computed = name.contains(['(', '*', '+', '=', '<', '>'])
         || [" - ", " / ", " % ", RESERVED].iter().any(|sign| name.contains(sign));

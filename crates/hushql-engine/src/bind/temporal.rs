@@ -1,8 +1,9 @@
-//! Dates in days and moments in microseconds, before DataFusion's coercion, which widens both to nanoseconds: these end in 2262.
+//! Dates in days and moments in microseconds; DataFusion's nanoseconds would end in 2262.
 //!
-//! In: a plan as the planner makes it, with TIMESTAMP in microseconds ([`Types`]). Out: the plan, in which the sides of each
-//! comparison, list, CASE, COALESCE, join and union have one type if they are dates, moments and texts of these; and texts that are
-//! read as moments without their offsets, and with or without seconds, as PostgreSQL reads them. Types and literals alone decide.
+//! In: a plan as the planner makes it, with TIMESTAMP in microseconds ([`Types`]). Out: the plan,
+//! in which the sides of each comparison, list, CASE, COALESCE, join and union have one type if
+//! they are dates, moments and texts of these; and texts that are read as moments without their
+//! offsets, and with or without seconds, as PostgreSQL reads them. Types and literals alone decide.
 //!
 //! ```text
 //! day > ts                                        CAST(day AS TIMESTAMP) > ts
@@ -10,10 +11,9 @@
 //! TIMESTAMPTZ '2024-01-05 10:30:00+01'            CAST('2024-01-05 09:30:00' AS TIMESTAMP)
 //! ```
 //!
-//! A column in nanoseconds keeps them beside constants that nanoseconds hold, and is read in microseconds beside others, and where an
-//! interval moves it.
+//! A column in nanoseconds keeps them beside constants that fit, and else counts microseconds.
 //!
-//! Upstream: docs/upstream.md, 17. Delete when DataFusion's coercion of dates and moments loses no year.
+//! Upstream: docs/upstream.md, 17. Delete when DataFusion's coercion of dates keeps years.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use crate::functions::{
     date_trunc_function, in_utc, moved_constant, texts_without_offset, with_seconds, without_offset,
 };
 
-/// The zone of TIMESTAMP WITH TIME ZONE until [`in_microseconds`] has read its texts. Sessions are in UTC.
+/// The zone of TIMESTAMP WITH TIME ZONE until [`in_microseconds`] has read its texts.
 const UTC: &str = "+00:00";
 
 /// TIMESTAMP, without and with a time zone.
@@ -67,7 +67,7 @@ impl TypePlanner for Types {
 /// The plan with dates and moments of one type wherever they meet.
 ///
 /// # Errors
-/// Those of planning, for a node whose expressions no longer fit; this does not happen to a plan of the planner's.
+/// Those of planning, for a node whose expressions no longer fit; the planner makes no such plan.
 pub(super) fn in_microseconds(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut changed = false;
     let done = plan.transform_up_with_subqueries(|node| {
@@ -169,7 +169,7 @@ pub(crate) fn compares(op: Operator) -> bool {
     )
 }
 
-/// The operators whose operands DataFusion gives one type: comparisons, and the difference of two moments.
+/// The operators whose operands DataFusion gives one type: comparisons, and differences of moments.
 fn meets(op: Operator) -> bool {
     compares(op) || op == Operator::Minus
 }
@@ -331,7 +331,7 @@ fn common(kinds: &[ComparedSide], sides: &[Expr]) -> Option<DataType> {
     if let Some(zone) = moments.iter().find_map(|(_, zone)| zone.clone()) {
         return Some(DataType::Timestamp(finest, Some(zone)));
     }
-    // Nanoseconds are those of a declared column. What they cannot hold is compared in microseconds.
+    // A declared column has nanoseconds. What they cannot hold is compared in microseconds.
     let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);
     let fits = |(expr, kind): (&Expr, &ComparedSide)| match kind {
         ComparedSide::Moment(TimeUnit::Nanosecond, _) | ComparedSide::Null => true,
@@ -458,7 +458,7 @@ fn of_call(call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     made(changed, Expr::ScalarFunction(ScalarFunction { func, args }))
 }
 
-/// TO_TIMESTAMP of one text or of whole seconds is a cast. Of fractions, and with formats, DataFusion's own gives nanoseconds.
+/// TO_TIMESTAMP of one text or of whole seconds is a cast; other forms give nanoseconds.
 fn to_timestamp(func: Arc<ScalarUDF>, mut args: Vec<Expr>, schema: &DFSchema) -> Expr {
     let cast = |expr: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(expr), to));
     let kind = args.first().and_then(|first| first.get_type(schema).ok());
@@ -523,7 +523,7 @@ fn joined(node: LogicalPlan, schema: &DFSchema) -> Transformed<LogicalPlan> {
     }
 }
 
-/// A union whose branches have dates and moments of one type. `stale` says that its branches may have changed.
+/// A union whose branches have dates and moments of one type; `stale`: branches may have changed.
 fn united(union: Union, stale: bool) -> Result<(LogicalPlan, bool)> {
     let Union { inputs, schema } = union;
     let width = inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
@@ -568,7 +568,7 @@ fn united(union: Union, stale: bool) -> Result<(LogicalPlan, bool)> {
     }
 }
 
-/// VALUES whose columns of moments are in microseconds: the planner has cast their mixed rows already.
+/// VALUES with moments in microseconds: the planner has cast their mixed rows already.
 fn listed(values: Values) -> Result<(LogicalPlan, bool)> {
     let is_fine = |field: &FieldRef| {
         matches!(field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, None))

@@ -1,9 +1,10 @@
 //! Renames the columns of a union's branches to the names of the union.
 //!
-//! In: a plan. Out: the same plan, in which the branches of every union have the column names of the union. Branches
-//! correspond by position. But some rules of DataFusion replace a union by one of its branches, or move a projection
-//! below it, and then look columns up by name: `SELECT 1 AS a, 2 AS b WHERE false UNION ALL SELECT DISTINCT y AS b, x
-//! AS a FROM t` returned its columns in the wrong order.
+//! In: a plan. Out: the same plan, in which the branches of every union have the column names of
+//! the union. Branches correspond by position. But some rules of DataFusion replace a union by one
+//! of its branches, or move a projection below it, and then look columns up by name:
+//! `SELECT 1 AS a, 2 AS b WHERE false UNION ALL SELECT DISTINCT y AS b, x AS a FROM t` returned its
+//! columns in the wrong order.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! Joins with USING and NATURAL joins, in the text of a query.
 //!
-//! In: the tree of a query. Out: its plan. A merged column is the only one of its name, and `b.k` still means the own column
-//! of b. Which columns a join merges and hides is known only once its tables are planned. So the tree is planned, and
-//! planned again with the names of hidden columns for those that are addressed with their table, until no join is new.
+//! In: the tree of a query. Out: its plan. A merged column is the only one of its name, and `b.k`
+//! still means the own column of b. Which columns a join merges and hides is known only once its
+//! tables are planned. So the tree is planned, and planned again with the names of hidden columns
+//! for those that are addressed with their table, until no join is new.
 //!
 //! ```text
 //! SELECT *, b.k FROM a JOIN b USING (k)
@@ -71,7 +72,8 @@ fn constraint(operator: &mut sql::JoinOperator) -> Option<&mut sql::JoinConstrai
     parts(operator).map(|(_, constraint)| constraint)
 }
 
-/// Gives each join that merges columns its number, and puts it in parentheses, where the planner asks for its plan.
+/// Gives each join that merges columns its number, and puts it in parentheses, where the planner
+/// asks for its plan.
 #[derive(Debug, Default)]
 struct JoinNumbers {
     written: Vec<WrittenJoin>,
@@ -169,7 +171,8 @@ fn nothing() -> sql::Query {
     }
 }
 
-/// Makes a query `SELECT * FROM (query)`: its columns have their own names before its CTE gives them its name.
+/// Makes a query `SELECT * FROM (query)`: its columns have their own names before its CTE gives
+/// them its name.
 fn all_of(query: &mut sql::Query) {
     let inner = std::mem::replace(query, nothing());
     let relation = TableFactor::Derived {
@@ -220,7 +223,8 @@ struct FromScope {
     hidden: Vec<(Option<TableReference>, String, String)>,
 }
 
-/// Gives columns that are addressed with their table their hidden names, and leaves hidden columns out of `*`.
+/// Gives columns that are addressed with their table their hidden names, and leaves hidden columns
+/// out of `*`.
 #[derive(Debug)]
 struct HiddenNames<'a> {
     hidden: &'a BTreeMap<usize, Vec<Hidden>>,

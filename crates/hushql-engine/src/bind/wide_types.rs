@@ -1,7 +1,8 @@
 //! Types whose every value has a written size, which may be gigabytes.
 //!
-//! In: a plan. Out: the same plan, or a refusal of a cast to a type whose values have more than 65,536 bytes each. A NULL of such a type
-//! takes as much memory as any other value, in each row, even while the query is planned.
+//! In: a plan. Out: the same plan, or a refusal of a cast to a type whose values have more than
+//! 65,536 bytes each. A NULL of such a type takes as much memory as any other value, in each row,
+//! even while the query is planned.
 //!
 //! ```text
 //! CAST(x AS INT[3])                          12 bytes

@@ -1,9 +1,10 @@
-//! The table `adult`: it has as many people of every age, status, education … as the published census extract of that
-//! name, but none of those people.
+//! The table `adult`: it has as many people of every age, status, education … as the published
+//! census extract of that name, but none of those people.
 //!
-//! The one-way counts below go in; rows with exactly these counts come out, and with plausible dependencies: widowed
-//! people are older, educated people earn more. Joint counts of two columns are made up. Published: Becker and
-//! Kohavi, *Adult*, UCI Machine Learning Repository, 1996 (CC BY 4.0), the training part of 32,561 rows.
+//! The one-way counts below go in; rows with exactly these counts come out, and with plausible
+//! dependencies: widowed people are older, educated people earn more. Joint counts of two columns
+//! are made up. Published: Becker and Kohavi, *Adult*, UCI Machine Learning Repository, 1996 (CC BY
+//! 4.0), the training part of 32,561 rows.
 //!
 //! ```text
 //! id  age  workclass  education  status         occupation  race   sex   hours_per_week  income
@@ -18,8 +19,8 @@ use arrow::record_batch::RecordBatch;
 
 use super::{Dice, assign, batch};
 
-/// A status, with its number of people, their typical age, and per thousand the men and those who earn more than
-/// 50,000.
+/// A status, with its number of people, their typical age, and per thousand the men and those who
+/// earn more than 50,000.
 struct Status {
     name: &'static str,
     count: usize,
@@ -121,8 +122,8 @@ const HOURS: [usize; 99] = [
 
 /// Makes `adult`: 32,561 rows, one for each person.
 ///
-/// Columns: `id` (0, 1, …), `age`, `workclass`, `education`, `status`, `occupation`, `race`, `sex`, `hours_per_week`,
-/// `income`. `workclass` and `occupation` are NULL if they are unknown.
+/// Columns: `id` (0, 1, …), `age`, `workclass`, `education`, `status`, `occupation`, `race`, `sex`,
+/// `hours_per_week`, `income`. `workclass` and `occupation` are NULL if they are unknown.
 ///
 /// # Errors
 /// Only if Arrow rejects a column, which it does not.
@@ -133,7 +134,8 @@ pub fn adult() -> Result<RecordBatch, ArrowError> {
     let age = assign(&numbered(17, &AGES), dice, |row, dice| {
         100 * status[row].age + dice.near_zero(2_600)
     });
-    // Compares a chance per thousand with a uniform draw, so that the highest ranks are the likeliest.
+    // Compares a chance per thousand with a uniform draw, so that the highest ranks are the
+    // likeliest.
     let sex = assign(&SEX, dice, |row, dice| status[row].men - i64::from(dice.below(1_000)));
     let education =
         assign(&EDUCATION.each_ref().map(|(level, count)| (level, *count)), dice, |row, dice| {

@@ -1,10 +1,11 @@
-//! The built-in tables: `adult`, `bids`, `orders` and the public `census`, and the SQL by which their owner
-//! declares them.
+//! The built-in tables: `adult`, `bids`, `orders` and the public `census`, and the SQL by which
+//! their owner declares them.
 //!
-//! Nothing goes in; Arrow batches and text come out. A seeded generator in this module makes the tables up (it is
-//! never used for privacy noise). They are the same on every machine, because only integers are used until prices are
-//! divided by 100 at the end. The tables satisfy [`DECLARATIONS`]: every value is in its domain, every bidder has one
-//! row, every user has at most 20.
+//! Nothing goes in; Arrow batches and text come out. A seeded generator in this module makes the
+//! tables up (it is never used for privacy noise). They are the same on every machine, because only
+//! integers are used until prices are divided by 100 at the end. The tables satisfy
+//! [`DECLARATIONS`]: every value is in its domain, every bidder has one row, every user has at
+//! most 20.
 //!
 //! ```text
 //! register adult() as `adult`, bids() as `bids`, …; run DECLARATIONS as owner; then
@@ -72,8 +73,8 @@ pub fn tables() -> Result<[(&'static str, RecordBatch); 4], ArrowError> {
     Ok([("adult", adult()?), ("bids", bids()?), ("orders", orders()?), ("census", census()?)])
 }
 
-/// Public knowledge about marital statuses: the rounded share of each `status` in percent, as a census of another
-/// year might report it. It was not counted in `adult`.
+/// Public knowledge about marital statuses: the rounded share of each `status` in percent, as a
+/// census of another year might report it. It was not counted in `adult`.
 const CENSUS: [(&str, i64); 7] = [
     ("Married-civ-spouse", 50),
     ("Never-married", 30),
@@ -84,7 +85,8 @@ const CENSUS: [(&str, i64); 7] = [
     ("Married-AF-spouse", 0),
 ];
 
-/// Makes `census`, which is public: one row for each `status` of `adult`, and its `share` in percent.
+/// Makes `census`, which is public: one row for each `status` of `adult`, and its `share` in
+/// percent.
 ///
 /// # Errors
 /// Only if Arrow rejects a column, which it does not.
@@ -94,7 +96,8 @@ pub fn census() -> Result<RecordBatch, ArrowError> {
     batch(vec![("status", Arc::new(status)), ("share", Arc::new(share))])
 }
 
-/// One batch of named columns, which are declared to hold NULL where they do: the rows are made up, and the same each time.
+/// One batch of named columns, which are declared to hold NULL where they do: the rows are made up,
+/// and the same each time.
 fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch, ArrowError> {
     let field = |(name, array): &(&str, ArrayRef)| {
         Field::new(*name, array.data_type().clone(), array.null_count() > 0)
@@ -142,8 +145,9 @@ impl Dice {
 
 /// Gives every row one value, and uses each value exactly as often as its count says.
 ///
-/// Rows receive the values in ascending order of `score`, with ties in random order. A constant score is a shuffle; a
-/// random score that uses other columns makes this column depend on them and keeps its counts.
+/// Rows receive the values in ascending order of `score`, with ties in random order. A constant
+/// score is a shuffle; a random score that uses other columns makes this column depend on them and
+/// keeps its counts.
 fn assign<T: Copy>(
     counts: &[(T, usize)],
     dice: &mut Dice,

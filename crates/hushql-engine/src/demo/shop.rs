@@ -1,8 +1,9 @@
-//! The tables `bids` and `orders`: bids from which to find the best price, and customers with several rows each.
+//! The tables `bids` and `orders`: bids from which to find the best price, and customers with
+//! several rows each.
 //!
-//! Nothing goes in; two batches come out. `bids` has one row for each bidder, and its revenue curve has several peaks
-//! of nearly the same height, the best at 3.00. `orders` is skewed: most users order one to five times, a few order
-//! 20 times, and nobody orders more often.
+//! Nothing goes in; two batches come out. `bids` has one row for each bidder, and its revenue curve
+//! has several peaks of nearly the same height, the best at 3.00. `orders` is skewed: most users
+//! order one to five times, a few order 20 times, and nobody orders more often.
 //!
 //! ```text
 //! bidder   bid          order_id  user_id  product  price  qty  city    ts
@@ -66,7 +67,8 @@ const QUANTITIES: [(i64, u32); 10] =
 const NEW_YEAR: i64 = 1_735_689_600;
 const DAY: i64 = 86_400;
 
-/// Makes `bids`: 2,000 rows, one for each `bidder`, with the price that the bidder would pay (`bid`, 0 to 5).
+/// Makes `bids`: 2,000 rows, one for each `bidder`, with the price that the bidder would pay
+/// (`bid`, 0 to 5).
 ///
 /// # Errors
 /// Only if Arrow rejects a column, which it does not.
@@ -83,8 +85,8 @@ pub fn bids() -> Result<RecordBatch, ArrowError> {
 
 /// Makes `orders`: 12,000 rows of 2,500 users, 1 to 20 rows each, in the order of time.
 ///
-/// Columns: `order_id`, `user_id`, `product`, `price` (of one item, up to 100), `qty` (1 to 10), `city`, `ts` (in
-/// 2025).
+/// Columns: `order_id`, `user_id`, `product`, `price` (of one item, up to 100), `qty` (1 to 10),
+/// `city`, `ts` (in 2025).
 ///
 /// # Errors
 /// Only if Arrow rejects a column, which it does not.

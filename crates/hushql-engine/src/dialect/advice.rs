@@ -1,7 +1,8 @@
 //! Advice for common mistakes in a text that does not parse.
 //!
-//! In: a text and the parser's error. Out: what to write instead, at the place of the mistake, or the parser's error
-//! if the mistake is not a known one. This module sees only texts that the parser rejected.
+//! In: a text and the parser's error. Out: what to write instead, at the place of the mistake, or
+//! the parser's error if the mistake is not a known one. This module sees only texts that the
+//! parser rejected.
 //!
 //! ```text
 //! SELECT LAPLACE COUNT(*) FROM t     Expected: the end of the statement, found: (   →   LAPLACE needs a cost: LAPLACE(eps=1)
@@ -176,7 +177,8 @@ impl Tokens {
         self.said(before, format!("did you mean {clause} instead of {word}?"))
     }
 
-    /// `* RENAME (…)` and the like, which other dialects have. The parser gives up at the star or behind it.
+    /// `* RENAME (…)` and the like, which other dialects have. The parser gives up at the star or
+    /// behind it.
     fn after_all_columns(&self, here: usize) -> Option<DialectError> {
         let star = if self.is(here, &Token::Mul) { here } else { here.checked_sub(1)? };
         let word = self.word(star + 1).filter(|_| self.is(star, &Token::Mul))?;

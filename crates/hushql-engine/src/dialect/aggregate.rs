@@ -1,7 +1,8 @@
 //! Reads aggregate calls: what a mechanism releases, and what scores a candidate.
 //!
-//! In: a parser at the start of a call, or the call as sqlparser read it. Out: an [`AggregateCall`], its
-//! arguments and its FILTER. An unexpected part of a call is an error; nothing is dropped.
+//! In: a parser at the start of a call, or the call as sqlparser read it. Out: an
+//! [`AggregateCall`], its arguments and its FILTER. An unexpected part of a call is an error;
+//! nothing is dropped.
 //!
 //! ```text
 //! SUM(x) FILTER (WHERE y > 0)  →  AggregateCall { function: Sum, … }, [x], y > 0
@@ -42,7 +43,8 @@ pub(crate) fn instead_of(name: &str) -> Option<&'static str> {
     known.map(|(_, instead)| *instead)
 }
 
-/// The name of an aggregate's column: the call as written, its name in lower case, without named bounds.
+/// The name of an aggregate's column: the call as written, its name in lower case, without named
+/// bounds.
 pub(super) fn column_name(function: &sql::Function) -> String {
     let mut named = function.clone();
     let name = function.name.to_string().to_lowercase();
@@ -62,7 +64,8 @@ pub(super) struct PlainCall {
     pub(super) text: String,
 }
 
-/// Reads a call that the dialect has a meaning of its own for; `None` for a call with other clauses.
+/// Reads a call that the dialect has a meaning of its own for; `None` for a call with other
+/// clauses.
 pub(super) fn plain_call(parser: &mut Parser) -> Result<Option<PlainCall>, ParserError> {
     // Not as an expression, which would begin with the same call again.
     let name = parser.parse_object_name(false)?;
@@ -89,7 +92,8 @@ pub(super) fn plain_call(parser: &mut Parser) -> Result<Option<PlainCall>, Parse
     Ok(clauses.is_empty().then_some(PlainCall { args, filter, within_group, text }))
 }
 
-/// Reads exactly one aggregate call, with its FILTER and its name; `expected` describes it for the error.
+/// Reads exactly one aggregate call, with its FILTER and its name; `expected` describes it for the
+/// error.
 pub(super) fn aggregate(parser: &mut Parser, expected: &str) -> Result<NamedParts, ParserError> {
     let at = parser.peek_token();
     let expr = parser.parse_prefix()?;

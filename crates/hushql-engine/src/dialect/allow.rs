@@ -1,7 +1,7 @@
 //! The parts of SQL that the dialect accepts, node by node: an allow-list.
 //!
-//! The code destructures each node field by field. A field that is not handled does not compile, and a clause that is
-//! not on the list is refused by name.
+//! The code destructures each node field by field. A field that is not handled does not compile,
+//! and a clause that is not on the list is refused by name.
 
 use sqlparser::ast::{self as sql, Expr, TableFactor};
 
@@ -122,7 +122,8 @@ pub(super) fn set_operation(
     instead(is_union || !counts, &format!("{op} ALL"), &hint)
 }
 
-/// Refuses joins that are not standard, and joins without a condition, whose condition was forgotten.
+/// Refuses joins that are not standard, and joins without a condition, whose condition was
+/// forgotten.
 fn standard_joins(joined: &sql::TableWithJoins) -> Result<(), DialectError> {
     let sql::TableWithJoins { relation: first, joins } = joined;
     for sql::Join { relation, global, join_operator } in joins {
@@ -238,7 +239,8 @@ pub(super) fn table_factor(factor: &TableFactor) -> Result<(), DialectError> {
     }
 }
 
-/// Accepts the expressions of the dialect; the analysis decides which of them may occur below a release.
+/// Accepts the expressions of the dialect; the analysis decides which of them may occur below a
+/// release.
 pub(super) fn expression(expr: &Expr) -> Result<(), DialectError> {
     match expr {
         Expr::Function(sql::Function {

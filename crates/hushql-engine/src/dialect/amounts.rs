@@ -1,6 +1,7 @@
 //! The amounts of privacy budgets: the clauses LIMIT, ACCOUNTANT, PER QUERY and SPENT.
 //!
-//! In: a parser behind the clause's first word. Out: exact amounts, not yet in whole units of the ledger.
+//! In: a parser behind the clause's first word. Out: exact amounts, not yet in whole units of the
+//! ledger.
 //!
 //! ```text
 //! LIMIT (epsilon=2, delta=1e-6) ACCOUNTANT ZCDP   →   ε = 2, δ = 10⁻⁶, counted in ρ
@@ -91,7 +92,8 @@ pub(super) fn limit(parser: &mut Parser) -> Result<LimitClause, ParserError> {
     Ok(LimitClause { allowance, delta, accountant: Accountant::Sums })
 }
 
-/// `ACCOUNTANT ZCDP`, or `ACCOUNTANT COUPONS (epsilon=0.05)`, each with or without `thresholds=0`, after the limit of a new budget.
+/// `ACCOUNTANT ZCDP`, or `ACCOUNTANT COUPONS (epsilon=0.05)`, each with or without `thresholds=0`,
+/// after the limit of a new budget.
 pub(super) fn accountant(
     parser: &mut Parser,
     limit: LimitClause,

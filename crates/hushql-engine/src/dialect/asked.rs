@@ -1,4 +1,5 @@
-//! What a release is asked for, in the parentheses of its mechanism: a cost or an accuracy, and bounds.
+//! What a release is asked for, in the parentheses of its mechanism: a cost or an accuracy, and
+//! bounds.
 //!
 //! In: values that the parser has checked. Out: the same as text that parses back to them.
 //!
@@ -23,7 +24,8 @@ pub struct Parameters {
     pub groups: Option<u64>,
     /// A unit counts with at most this many rows in a group.
     pub rows: Option<u64>,
-    /// `rows=auto`: the bound on what a unit contributes in all is chosen, and paid for, with the release.
+    /// `rows=auto`: the bound on what a unit contributes in all is chosen, and paid for, with the
+    /// release.
     pub rows_auto: bool,
     /// A unit counts with at most this many rows in all.
     pub total_rows: Option<u64>,
@@ -31,7 +33,8 @@ pub struct Parameters {
     pub monotonic: Option<bool>,
     /// The accuracy that is asked for instead of a cost, in units of the answer.
     pub within: Option<Rational>,
-    /// Groups with so many units come out, which is asked for instead of a cost, or of a larger one than `within` takes.
+    /// Groups with so many units come out, which is asked for instead of a cost, or of a larger one
+    /// than `within` takes.
     pub complete_above: Option<u64>,
     /// The confidence of `within` and `complete_above`, between 0 and 1; 0.95 if absent.
     pub confidence: Option<Rational>,

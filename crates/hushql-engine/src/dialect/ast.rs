@@ -1,6 +1,7 @@
 //! The clauses that HushQL adds to SQL, as the parser returns them.
 //!
-//! Nothing is checked against a catalog yet. Each type's `Display` writes text that parses back to the same value.
+//! Nothing is checked against a catalog yet. Each type's `Display` writes text that parses back to
+//! the same value.
 
 use std::fmt;
 
@@ -49,7 +50,8 @@ pub enum Statement {
         /// The query.
         query: Box<QueryStatement>,
     },
-    /// `CREATE SYNTHETIC TABLE name AS AIM(eps=1) query`: rows like those of the query, in the vault.
+    /// `CREATE SYNTHETIC TABLE name AS AIM(eps=1) query`: rows like those of the query, in the
+    /// vault.
     CreateSyntheticTable(Box<SyntheticStatement>),
     /// `EXPLAIN PRIVACY CREATE SYNTHETIC TABLE …`.
     ExplainSynthetic {
@@ -95,7 +97,8 @@ pub enum ExplainFormat {
     Json,
 }
 
-/// A query: plain SQL in which a call of a marker function represents each release, and the clauses themselves.
+/// A query: plain SQL in which a call of a marker function represents each release, and the clauses
+/// themselves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryStatement {
     /// The tree that the planner reads.
@@ -108,7 +111,8 @@ pub struct QueryStatement {
     pub null_values: bool,
     /// How the columns without a name of their own were written, if every column is listed.
     pub(crate) headings: Vec<Option<String>>,
-    /// How the statement was written that the query is or belongs to, with the values of its parameters; the ledger keeps it.
+    /// How the statement was written that the query is or belongs to, with the values of its
+    /// parameters; the ledger keeps it.
     pub(crate) text: String,
 }
 
@@ -145,8 +149,8 @@ pub struct ReleaseClause {
     pub parameters: Parameters,
     /// What is released.
     pub operand: Operand,
-    /// Keys given with `GROUP BY x KEYS …`, by position in GROUP BY; as long as GROUP BY when any is given.
-    /// The keys of grouping sets follow each other, set by set.
+    /// Keys given with `GROUP BY x KEYS …`, by position in GROUP BY; as long as GROUP BY when any
+    /// is given. The keys of grouping sets follow each other, set by set.
     pub keys: Vec<Option<KeysClause>>,
     /// The `privacy_unit_column` of the OPTIONS that implied this release.
     pub unit_column: Option<String>,
@@ -260,7 +264,8 @@ impl fmt::Display for MechanismName {
 pub enum Operand {
     /// A candidate is chosen. The marker's arguments are the target and the score's arguments.
     Selection(Box<SelectionClause>),
-    /// A number is perturbed, or a value is chosen from a range. The marker's argument is the aggregate's.
+    /// A number is perturbed, or a value is chosen from a range. The marker's argument is the
+    /// aggregate's.
     Aggregate(AggregateCall),
     /// Each row answers by randomized response. The marker's argument is the column.
     Response,

@@ -1,8 +1,9 @@
 //! Named candidates: in `ARGMAX … price IN (1, 2) BY REVENUE(bid, price)`, `price` is not a column.
 //!
-//! In: a SELECT's expression with its markers, and GROUP BY. Out: the same expression, in which a call of a reserved
-//! function replaces each such name and represents the candidate. A target that GROUP BY contains remains a key.
-//! `bind`, which knows the tables, finds out whether the name is a column.
+//! In: a SELECT's expression with its markers, and GROUP BY. Out: the same expression, in which a
+//! call of a reserved function replaces each such name and represents the candidate. A target that
+//! GROUP BY contains remains a key. `bind`, which knows the tables, finds out whether the name is a
+//! column.
 
 use sqlparser::ast::VisitMut;
 use std::ops::ControlFlow;

@@ -1,14 +1,16 @@
-//! `ROLLUP (…) CONSISTENT [NONNEGATIVE] [INTEGER]`: numbers of which each is the sum of those below it.
+//! `ROLLUP (…) CONSISTENT [NONNEGATIVE] [INTEGER]`: numbers of which each is the sum of those below
+//! it.
 //!
-//! In: the tokens of a statement, and later its GROUP BY and releases. Out: a GROUP BY as sqlparser reads it, and the words
-//! beside the releases that they are about: the counts and sums of the SELECT.
+//! In: the tokens of a statement, and later its GROUP BY and releases. Out: a GROUP BY as sqlparser
+//! reads it, and the words beside the releases that they are about: the counts and sums of the
+//! SELECT.
 //!
 //! ```text
 //! SELECT region, state, LAPLACE(eps=1) COUNT(*) AS n … GROUP BY ROLLUP (region, state) CONSISTENT INTEGER
 //! ```
 //!
-//! sqlparser reads ROLLUP with its list alone. Where the word CONSISTENT follows the list, ROLLUP becomes an ordinary name, so that
-//! the hook of the dialect is asked for it.
+//! sqlparser reads ROLLUP with its list alone. Where the word CONSISTENT follows the list, ROLLUP
+//! becomes an ordinary name, so that the hook of the dialect is asked for it.
 
 use sqlparser::ast::{Expr, GroupByExpr};
 use sqlparser::keywords::Keyword;
@@ -23,7 +25,8 @@ use crate::refusal::{Reason, Refusal};
 
 const WORD: &str = "consistent";
 
-/// The end of the name of the function around sets that are consistent, before the number of the words behind.
+/// The end of the name of the function around sets that are consistent, before the number of the
+/// words behind.
 const KIND: &str = "_consistent_";
 
 /// Makes ROLLUP, CUBE and GROUPING ordinary names where CONSISTENT follows their lists.
@@ -122,7 +125,8 @@ pub(super) fn is_mark(name: &str) -> bool {
 /// Takes the mark off a GROUP BY; `None` where there is none.
 ///
 /// # Errors
-/// A refusal of sets of which the smaller ones do not add up to the larger ones: those of CUBE, GROUPING SETS and several ROLLUPs.
+/// A refusal of sets of which the smaller ones do not add up to the larger ones: those of CUBE,
+/// GROUPING SETS and several ROLLUPs.
 pub(super) fn take_consistent(group_by: &mut GroupByExpr) -> Result<Option<Consistent>, Refusal> {
     let GroupByExpr::Expressions(items, modifiers) = group_by else { return Ok(None) };
     let mut found = None;

@@ -16,8 +16,8 @@ use crate::privacy::{Delta, Epsilon, Rational, Rho};
 /// A statement that only an owner may use.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Declaration {
-    /// `CREATE [OR REPLACE] EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS format [PARTITIONED BY (…)] LOCATION 'path'
-    /// [OPTIONS (…)]`.
+    /// `CREATE [OR REPLACE] EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS format
+    /// [PARTITIONED BY (…)] LOCATION 'path' [OPTIONS (…)]`.
     CreateTable {
         /// The table's name.
         name: String,
@@ -25,7 +25,8 @@ pub enum Declaration {
         columns: Vec<(String, sql::DataType)>,
         /// CSV, PARQUET, JSON, ARROW or POSTGRES.
         format: String,
-        /// The columns whose values are in the names of folders, and their types, where they are written here.
+        /// The columns whose values are in the names of folders, and their types, where they are
+        /// written here.
         partitioned_by: Vec<(String, Option<sql::DataType>)>,
         /// The path as written.
         location: String,
@@ -99,8 +100,9 @@ pub enum Declaration {
         /// The column's name.
         column: String,
     },
-    /// `ALTER TABLE name SET PRIVACY SPENT (…) [BY analyst] [TOGETHER WITH name, …]`: raises what counts as spent on the people of a
-    /// table, which need not exist any more, and joins these names for good.
+    /// `ALTER TABLE name SET PRIVACY SPENT (…) [BY analyst]
+    /// [TOGETHER WITH name, …]`: raises what counts as spent on the people of a table, which need
+    /// not exist any more, and joins these names for good.
     SetSpent {
         /// The table's name.
         table: String,
@@ -111,8 +113,8 @@ pub enum Declaration {
         /// Names whose charges count for the same people.
         together: Vec<String>,
     },
-    /// `CREATE [OR REPLACE] PRIVACY BUDGET [IF NOT EXISTS] name FOR table LIMIT (…) [PER QUERY (…)] [REPLAY (…)] [SPENT (…)]
-    /// [SLICE analyst LIMIT (…) [SPENT (…)]] …`.
+    /// `CREATE [OR REPLACE] PRIVACY BUDGET [IF NOT EXISTS] name FOR table LIMIT (…) [PER QUERY (…)]
+    /// [REPLAY (…)] [SPENT (…)] [SLICE analyst LIMIT (…) [SPENT (…)]] …`.
     CreateBudget {
         /// The budget's name.
         name: String,
@@ -131,7 +133,8 @@ pub enum Declaration {
         /// What happens to a budget of this name.
         taken: Taken,
     },
-    /// `ALTER PRIVACY BUDGET name ADD SLICE analyst LIMIT (…)`, `ALTER SLICE analyst SET LIMIT (…)` or `DROP SLICE analyst`.
+    /// `ALTER PRIVACY BUDGET name ADD SLICE analyst LIMIT (…)`, `ALTER SLICE analyst SET LIMIT (…)`
+    /// or `DROP SLICE analyst`.
     AlterSlice {
         /// The budget's name.
         budget: String,
@@ -161,7 +164,8 @@ pub enum Declaration {
         /// Whose answers it replays.
         replay: Replay,
     },
-    /// `ALTER PRIVACY BUDGET name SET PER QUERY (…)`, or `DROP PER QUERY`: replaces all of these parameters.
+    /// `ALTER PRIVACY BUDGET name SET PER QUERY (…)`, or `DROP PER QUERY`: replaces all of these
+    /// parameters.
     AlterPerQuery {
         /// The budget's name.
         name: String,
@@ -182,7 +186,8 @@ pub enum Declaration {
         /// The folder into which their answers may be written; `None` drops it.
         folder: Option<String>,
     },
-    /// `CREATE ROLE [IF NOT EXISTS] name [LOGIN | NOLOGIN] [DEFAULTS | NODEFAULTS] PASSWORD 'text' [VALID UNTIL 'time']`.
+    /// `CREATE ROLE [IF NOT EXISTS] name [LOGIN | NOLOGIN] [DEFAULTS | NODEFAULTS] PASSWORD 'text'
+    /// [VALID UNTIL 'time']`.
     CreateRole {
         /// The role's name, which is that of an analyst.
         name: String,
@@ -191,7 +196,8 @@ pub enum Declaration {
         /// Whether an existing role is not an error.
         if_not_exists: bool,
     },
-    /// `ALTER ROLE name [LOGIN | NOLOGIN] [DEFAULTS | NODEFAULTS] [PASSWORD 'text'] [VALID UNTIL 'time']`.
+    /// `ALTER ROLE name [LOGIN | NOLOGIN] [DEFAULTS | NODEFAULTS] [PASSWORD 'text'] [VALID UNTIL
+    /// 'time']`.
     AlterRole {
         /// The role's name.
         name: String,
@@ -281,8 +287,9 @@ pub enum Taken {
     Replace,
 }
 
-/// `SPENT (epsilon=…, delta=…, rho=…, rho_delta=…, releases=…, dearest=…)`: at least this much was spent. Beside a `rho` without an `epsilon`, `delta`
-/// is that of the ρ.
+/// `SPENT (epsilon=…, delta=…, rho=…, rho_delta=…, releases=…,
+/// dearest=…)`: at least this much was spent. Beside a `rho` without an `epsilon`, `delta` is that
+/// of the ρ.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SpentClause {
     /// The ε, if everything spent has one.
@@ -360,8 +367,8 @@ pub enum Allowance {
     Rho(Rho),
 }
 
-/// `LIMIT (epsilon=…, delta=…)`, with or without `ACCOUNTANT ZCDP` or `ACCOUNTANT COUPONS (epsilon=…)`, or
-/// `LIMIT (rho=…, delta=…)`.
+/// `LIMIT (epsilon=…, delta=…)`, with or without `ACCOUNTANT ZCDP` or
+/// `ACCOUNTANT COUPONS (epsilon=…)`, or `LIMIT (rho=…, delta=…)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitClause {
     /// The most that may ever be spent.
@@ -380,7 +387,8 @@ pub enum Accountant {
     Sums,
     /// `ZCDP`: they are added up in ρ and converted to ε and δ at the end.
     Zcdp {
-        /// Whether half of δ is for releases that have a δ of their own: `thresholds=0` leaves them nothing.
+        /// Whether half of δ is for releases that have a δ of their own: `thresholds=0` leaves them
+        /// nothing.
         thresholds: bool,
     },
     /// `COUPONS (epsilon=…)`: each release uses one, and has at most that ε.
@@ -392,7 +400,8 @@ pub enum Accountant {
     },
 }
 
-/// `PER QUERY (default=…, default_rho=…, default_delta=…, min=…, min_rho=…, max=…, max_rho=…, max_delta=…)`.
+/// `PER QUERY (default=…, default_rho=…, default_delta=…, min=…, min_rho=…, max=…, max_rho=…,
+/// max_delta=…)`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PerQueryClause {
     /// The ε of a query that does not name one.
@@ -463,7 +472,8 @@ pub enum Show {
     Privacy,
     /// `SHOW PRIVACY BUDGET [name]`.
     Budget(Option<String>),
-    /// `SHOW PRIVACY BUDGET [name] BY ANALYST`, `BY DAY`, `BY MONTH` or `BY CELL`: what was spent, by whom, when, or on whom.
+    /// `SHOW PRIVACY BUDGET [name] BY ANALYST`, `BY DAY`, `BY MONTH` or `BY CELL`: what was spent,
+    /// by whom, when, or on whom.
     Spending {
         /// The budget's name; `None` for all budgets.
         budget: Option<String>,
@@ -480,7 +490,8 @@ pub enum Show {
     View(String),
     /// `SHOW CREATE TABLE name`, for owners.
     CreateTable(String),
-    /// `SHOW RELEASE TABLE name`: the stored answer as it was shown, with its accuracy and what it cost.
+    /// `SHOW RELEASE TABLE name`: the stored answer as it was shown, with its accuracy and what it
+    /// cost.
     ReleaseTable(String),
     /// `SHOW SYNTHETIC name`: how a synthetic table was made, and how far its marginals are off.
     Synthetic(String),
@@ -488,6 +499,7 @@ pub enum Show {
     CreateReleaseTable(String),
     /// `SHOW CREATE [PRIVACY] BUDGET name`, for owners.
     CreateBudget(String),
-    /// `ALTER TABLE name SUGGEST PRIVACY`, for owners: drafts of declarations from the names and types of columns.
+    /// `ALTER TABLE name SUGGEST PRIVACY`, for owners: drafts of declarations from the names and
+    /// types of columns.
     Suggest(String),
 }

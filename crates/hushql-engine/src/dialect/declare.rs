@@ -1,6 +1,7 @@
 //! The owner's declarations: CREATE, ALTER and DROP.
 //!
-//! In: a parser at the verb. Out: a [`Declaration`], whose names are unresolved and whose literals have no type yet.
+//! In: a parser at the verb. Out: a [`Declaration`], whose names are unresolved and whose literals
+//! have no type yet.
 //!
 //! ```text
 //! CREATE EXTERNAL TABLE IF NOT EXISTS t STORED AS CSV LOCATION 't.csv'   →  CreateTable { name: t, taken: Keep, … }
@@ -215,7 +216,8 @@ fn alter_table(parser: &mut Parser) -> Result<Declaration, ParserError> {
     Ok(Declaration::SetUnit { table, unit, other_people })
 }
 
-/// `SET EXPORT FOLDER 'path' FOR analyst` or `DROP EXPORT FOLDER FOR analyst`, which follows ALTER VAULT.
+/// `SET EXPORT FOLDER 'path' FOR analyst` or `DROP EXPORT FOLDER FOR analyst`, which follows ALTER
+/// VAULT.
 fn alter_vault(parser: &mut Parser) -> Result<Declaration, ParserError> {
     let sets = take_word(parser, "SET");
     if !sets {

@@ -1,8 +1,8 @@
 //! `ANALYZE PRIVACY DOMAIN`: asks for the range of a column by a query for its noisy histogram.
 //!
-//! In: a parser at the start of the statement. Out: an ordinary query, which counts each bucket of magnitudes with
-//! noise, and the name of the column whose range the answer shows. The usual stages therefore decide its cost and its
-//! contribution bounds.
+//! In: a parser at the start of the statement. Out: an ordinary query, which counts each bucket of
+//! magnitudes with noise, and the name of the column whose range the answer shows. The usual stages
+//! therefore decide its cost and its contribution bounds.
 //!
 //! ```text
 //! ANALYZE PRIVACY DOMAIN orders(price) WITH (eps=0.1)

@@ -1,7 +1,8 @@
 //! `FRESH` before an aggregate without a mechanism.
 //!
-//! In: a call as it was parsed behind FRESH. Out: the same call under a reserved name, until its SELECT is lowered: only then is it
-//! known what the aggregate costs. Before a mechanism, FRESH needs no such name: there its clause exists already.
+//! In: a call as it was parsed behind FRESH. Out: the same call under a reserved name, until its
+//! SELECT is lowered: only then is it known what the aggregate costs. Before a mechanism, FRESH
+//! needs no such name: there its clause exists already.
 //!
 //! ```text
 //! SELECT FRESH COUNT(*) AS n, SUM(x) AS s FROM t      n is drawn again, s is shown again if it was paid for

@@ -1,8 +1,8 @@
 //! Spells out ROLLUP, CUBE and GROUPING SETS: the sets of keys, one by one.
 //!
-//! In: a GROUP BY as sqlparser read it, and the SELECT list. Out: one `GROUPING SETS` with every set, in which positions
-//! are the expressions that they refer to. The planner resolves positions outside of sets only, and takes no lists of
-//! columns in ROLLUP.
+//! In: a GROUP BY as sqlparser read it, and the SELECT list. Out: one `GROUPING SETS` with every
+//! set, in which positions are the expressions that they refer to. The planner resolves positions
+//! outside of sets only, and takes no lists of columns in ROLLUP.
 //!
 //! ```text
 //! GROUP BY c, ROLLUP (a, b)     GROUP BY GROUPING SETS ((c, a, b), (c, a), (c))
@@ -23,8 +23,9 @@ pub(crate) const MOST_SETS: usize = 64;
 /// The keys of one set.
 type Set = Vec<Expr>;
 
-/// Replaces ROLLUP, CUBE, GROUPING SETS and `()` in GROUP BY by one `GROUPING SETS`; returns the number of its sets, or 0
-/// for a GROUP BY without them. `left` is how many more sets the statement may have.
+/// Replaces ROLLUP, CUBE, GROUPING SETS and `()` in GROUP BY by one `GROUPING SETS`; returns the
+/// number of its sets, or 0 for a GROUP BY without them. `left` is how many more sets the statement
+/// may have.
 ///
 /// # Errors
 /// A refusal for more sets than that, and for a position that refers to nothing that can be a key.
@@ -69,7 +70,8 @@ pub(super) fn spell_out(
     Ok(count)
 }
 
-/// The sets of one item of GROUP BY; an inner `None` for a plain key. `None` where there are more than [`MOST_SETS`].
+/// The sets of one item of GROUP BY; an inner `None` for a plain key. `None` where there are more
+/// than [`MOST_SETS`].
 fn sets_of(item: &Expr) -> Option<Option<Vec<Set>>> {
     Some(match item {
         Expr::Rollup(lists) => Some(rollup(lists)?),
@@ -122,7 +124,8 @@ fn cube(lists: &[Set]) -> Option<Vec<Set>> {
     Some((0..count).map(chosen).collect())
 }
 
-/// The sets of a ROLLUP or CUBE inside GROUPING SETS, which sqlparser reads as a call; `None` for another call.
+/// The sets of a ROLLUP or CUBE inside GROUPING SETS, which sqlparser reads as a call; `None` for
+/// another call.
 fn nested(function: &sql::Function) -> Option<Option<Vec<Set>>> {
     let name = function.name.to_string().to_lowercase();
     let sets = match name.as_str() {
@@ -252,7 +255,8 @@ fn bare(key: &Expr) -> &Expr {
     }
 }
 
-/// Refuses releases that give one answer instead of a number for each group: a set has no column for it.
+/// Refuses releases that give one answer instead of a number for each group: a set has no column
+/// for it.
 ///
 /// # Errors
 /// The refusal, with the statements to write instead.

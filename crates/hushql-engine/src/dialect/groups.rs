@@ -1,4 +1,5 @@
-//! Parts of release clauses that say which groups there are, and how numbers of several of them go together.
+//! Parts of release clauses that say which groups there are, and how numbers of several of them go
+//! together.
 
 use crate::dialect::literal::Literal;
 
@@ -38,10 +39,12 @@ pub struct Consistent {
     pub of: usize,
 }
 
-/// The two releases that replace an aggregate whose bound the engine finds. Both carry the number of the bound.
+/// The two releases that replace an aggregate whose bound the engine finds. Both carry the number
+/// of the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finding {
-    /// The histogram of the argument: the bound is the end of the largest bucket with at least this noisy count.
+    /// The histogram of the argument: the bound is the end of the largest bucket with at least this
+    /// noisy count.
     Histogram {
         /// The bound's number in the query.
         bound: usize,

@@ -1,8 +1,9 @@
 //! The headings of columns without a name of their own: what was written.
 //!
-//! In: a query as parsed, before it is lowered. Out: for each column of the answer the text of its expression, or nothing where
-//! it has a name. The planner names such columns in its own terms: it adds the tables of columns and drops casts. Its names
-//! stay those that the query can refer to; only the answer is headed by these.
+//! In: a query as parsed, before it is lowered. Out: for each column of the answer the text of its
+//! expression, or nothing where it has a name. The planner names such columns in its own terms: it
+//! adds the tables of columns and drops casts. Its names stay those that the query can refer to;
+//! only the answer is headed by these.
 //!
 //! ```text
 //! SELECT sex, CAST(AVG(age) AS INT) …   →   [None, Some("CAST(avg(age) AS INT)")]
@@ -45,7 +46,8 @@ fn shown(body: &SetExpr) -> Option<&[SelectItem]> {
     }
 }
 
-/// An expression as it was written, with names in lower case; nothing for a name, a subquery or a release.
+/// An expression as it was written, with names in lower case; nothing for a name, a subquery or a
+/// release.
 pub(super) fn heading(expr: &Expr) -> Option<String> {
     if matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_)) {
         return None;

@@ -1,7 +1,7 @@
 //! `HISTOGRAM(x, n)`: how many rows lie in each of n classes, written as an aggregate is.
 //!
-//! In: a parser behind a mechanism, or at a bare call, and later the SELECT. Out: the class as a key, in the place of the
-//! call, and COUNT(*) as a last item.
+//! In: a parser behind a mechanism, or at a bare call, and later the SELECT. Out: the class as a
+//! key, in the place of the call, and COUNT(*) as a last item.
 //!
 //! ```text
 //! SELECT LAPLACE(eps=1) HISTOGRAM(age, 8) FROM adult
@@ -93,8 +93,8 @@ fn parts(expr: &Expr) -> Option<(Expr, Expr)> {
     }
 }
 
-/// Replaces the HISTOGRAM of a SELECT list by its class, and adds the class to GROUP BY and the count to the list. GROUP BY and
-/// ORDER BY may name the same HISTOGRAM again.
+/// Replaces the HISTOGRAM of a SELECT list by its class, and adds the class to GROUP BY and the
+/// count to the list. GROUP BY and ORDER BY may name the same HISTOGRAM again.
 ///
 /// # Errors
 /// A syntax error for a second one: the classes of both would be crossed.

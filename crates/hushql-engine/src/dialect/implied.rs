@@ -1,8 +1,9 @@
 //! The bare aggregates of a SELECT with OPTIONS or KEYS, which become releases.
 //!
-//! In: the expressions of the SELECT list, of HAVING and of ORDER BY. Out: a marker in the place of each bare aggregate, and a release
-//! for each marker. In the SELECT list, each is a release of its own. In HAVING and ORDER BY, one that is written as another one is
-//! that one: whoever sorts by a sum that is shown wants the order of what is shown.
+//! In: the expressions of the SELECT list, of HAVING and of ORDER BY. Out: a marker in the place of
+//! each bare aggregate, and a release for each marker. In the SELECT list, each is a release of its
+//! own. In HAVING and ORDER BY, one that is written as another one is that one: whoever sorts by a
+//! sum that is shown wants the order of what is shown.
 //!
 //! ```text
 //! SELECT city, SUM(qty) … HAVING SUM(qty) > 10 ORDER BY sum(qty)      one release
@@ -48,7 +49,8 @@ impl<'a> Implied<'a> {
         self.imply(expression, releases, false)
     }
 
-    /// The same for an expression of HAVING or ORDER BY, where an aggregate may be one that is there already.
+    /// The same for an expression of HAVING or ORDER BY, where an aggregate may be one that is
+    /// there already.
     ///
     /// # Errors
     /// As [`Implied::shown`].
@@ -118,7 +120,8 @@ impl<'a> Implied<'a> {
     }
 }
 
-/// An expression with the names of functions and columns as the planner reads them: without quotes, in lower case.
+/// An expression with the names of functions and columns as the planner reads them: without quotes,
+/// in lower case.
 fn in_one_spelling(expression: &Expr) -> Expr {
     let mut same = expression.clone();
     let plain = |ident: &Ident| match ident.quote_style {

@@ -1,7 +1,7 @@
 //! Literals in the dialect's own clauses: alone, in lists and with names.
 //!
-//! In: a parser at the start of one. Out: a [`Literal`], which keeps numbers as they are written, so that a privacy
-//! parameter loses no digit in a float.
+//! In: a parser at the start of one. Out: a [`Literal`], which keeps numbers as they are written,
+//! so that a privacy parameter loses no digit in a float.
 //!
 //! ```text
 //! (eps=1, delta=1e-6) → [("eps", 1), ("delta", 1e-6)]        ('a', NULL, -0.5) → three literals

@@ -1,11 +1,12 @@
 //! Lowers a parsed tree to plain SQL, and refuses clauses that the planner would silently drop.
 //!
-//! In: the tree as sqlparser built it, with marker calls. Out: plain SQL with one aggregate marker for each release, and
-//! the clauses beside it. The planner ignores some clauses without an error (TABLESAMPLE, hints, FOR UPDATE …), so the
-//! code destructures each node field by field: a field that is not handled does not compile, and a clause that is not
-//! allowed is refused.
+//! In: the tree as sqlparser built it, with marker calls. Out: plain SQL with one aggregate marker
+//! for each release, and the clauses beside it. The planner ignores some clauses without an error
+//! (TABLESAMPLE, hints, FOR UPDATE …), so the code destructures each node field by field: a field
+//! that is not handled does not compile, and a clause that is not allowed is refused.
 //!
-//! Upstream: docs/upstream.md, 27. Keep this file when the defect is fixed: HushQL reads SQL by an allow-list.
+//! Upstream: docs/upstream.md, 27. Keep this file when the defect is fixed: HushQL reads SQL by an
+//! allow-list.
 
 use std::ops::ControlFlow;
 
@@ -313,8 +314,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Unwraps `GROUP BY x KEYS …`; the result is as long as GROUP BY, or empty when no keys are given. The keys of
-    /// grouping sets follow each other, set by set.
+    /// Unwraps `GROUP BY x KEYS …`; the result is as long as GROUP BY, or empty when no keys are
+    /// given. The keys of grouping sets follow each other, set by set.
     fn take_keys(
         &self,
         group_by: &mut GroupByExpr,

@@ -19,7 +19,8 @@ pub fn candidate_marker(n: usize) -> String {
     format!("{RESERVED}_candidate_{n}")
 }
 
-/// The number of the release whose candidate a function's name represents, if the name is such a marker.
+/// The number of the release whose candidate a function's name represents, if the name is such a
+/// marker.
 pub fn candidate_of(name: &str) -> Option<usize> {
     name.strip_prefix(RESERVED)?.strip_prefix("_candidate_")?.parse().ok()
 }

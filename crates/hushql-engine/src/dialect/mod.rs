@@ -1,8 +1,9 @@
 //! Stage 1: text → [`Statement`].
 //!
-//! In: one statement of the dialect as text. Out: a [`Statement`] whose queries are plain SQL with one marker for each
-//! release, and the release clauses beside it. This stage resolves no names and reads no data.
-//! Identifiers that begin with `__hushql` are reserved for the engine, so a statement cannot contain a marker.
+//! In: one statement of the dialect as text. Out: a [`Statement`] whose queries are plain SQL with
+//! one marker for each release, and the release clauses beside it. This stage resolves no names and
+//! reads no data. Identifiers that begin with `__hushql` are reserved for the engine, so a
+//! statement cannot contain a marker.
 //!
 //! ```
 //! use hushql_engine::dialect::{Statement, parse};
@@ -126,18 +127,18 @@ pub fn parse(text: &str) -> Result<Statement, DialectError> {
 /// Reads one statement of at most this size; a `;` at its end is allowed.
 ///
 /// # Errors
-/// [`DialectError::Syntax`] with the position, or [`DialectError::Refused`] for SQL clauses that the dialect leaves out
-/// and for statements that are too large.
+/// [`DialectError::Syntax`] with the position, or [`DialectError::Refused`] for SQL clauses that
+/// the dialect leaves out and for statements that are too large.
 pub fn parse_within(text: &str, size: &Size) -> Result<Statement, DialectError> {
     parse_with(text, size, &[])
 }
 
-/// Reads one statement, with values for the parameters `$1`, `$2`, … of a query. Each value becomes a literal of the
-/// syntax tree before any other code reads the tree.
+/// Reads one statement, with values for the parameters `$1`, `$2`, … of a query. Each value becomes
+/// a literal of the syntax tree before any other code reads the tree.
 ///
 /// # Errors
-/// See [`parse_within`]; a refusal if parameters and values do not match, or if a clause of the dialect contains a
-/// parameter.
+/// See [`parse_within`]; a refusal if parameters and values do not match, or if a clause of the
+/// dialect contains a parameter.
 pub fn parse_with(text: &str, size: &Size, values: &[Value]) -> Result<Statement, DialectError> {
     let beside: usize = values.iter().map(Value::bytes).sum();
     size.check_bytes(text.len().saturating_add(beside))?;

@@ -1,7 +1,8 @@
 //! `MODE(x)`: the most frequent value, written as an aggregate is.
 //!
-//! In: a parser behind a mechanism, or at a bare call, and later the SELECT. Out: the parts of the selection `ARGMAX … x`, and
-//! x among the keys of GROUP BY, where the candidates of a selection belong. A bare call is a selection at the default cost.
+//! In: a parser behind a mechanism, or at a bare call, and later the SELECT. Out: the parts of the
+//! selection `ARGMAX … x`, and x among the keys of GROUP BY, where the candidates of a selection
+//! belong. A bare call is a selection at the default cost.
 //!
 //! ```text
 //! SELECT sex, EXPONENTIAL(eps=1) MODE(status) FROM adult GROUP BY sex

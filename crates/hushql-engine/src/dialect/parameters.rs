@@ -164,7 +164,8 @@ fn is_a_probability(value: &Rational) -> bool {
     value.is_positive() && *value < Rational::one()
 }
 
-/// Sets a parameter that mechanisms and OPTIONS share; the inner value is the problem, if there is one.
+/// Sets a parameter that mechanisms and OPTIONS share; the inner value is the problem, if there is
+/// one.
 fn shared_parameter(
     parameters: &mut Parameters,
     name: &str,

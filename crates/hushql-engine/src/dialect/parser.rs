@@ -1,11 +1,12 @@
 //! Reads the dialect through sqlparser's own extension points.
 //!
 //! A [`Dialect`] whose `parse_prefix` hook reads `ARGMAX EXPONENTIAL(eps=1) status` and
-//! `LAPLACE(eps=1) COUNT(*)` as expressions, and whose infix hook reads `GROUP BY x KEYS (…)`. Each becomes a
-//! call of a reserved function whose number indexes the clause kept beside the tree. No SQL text is patched. The infix
-//! hook also reads `IS [NOT] DISTINCT FROM`, after which sqlparser would take the whole rest of a condition.
+//! `LAPLACE(eps=1) COUNT(*)` as expressions, and whose infix hook reads `GROUP BY x KEYS (…)`. Each
+//! becomes a call of a reserved function whose number indexes the clause kept beside the tree. No
+//! SQL text is patched. The infix hook also reads `IS [NOT] DISTINCT FROM`, after which sqlparser
+//! would take the whole rest of a condition.
 //!
-//! Upstream: docs/upstream.md, 20. Delete that part with the sqlparser that has apache/datafusion-sqlparser-rs #2436.
+//! Upstream: docs/upstream.md, 20. Delete that part when sqlparser has its pull request 2436.
 
 use std::cell::{Cell, RefCell};
 
@@ -193,14 +194,16 @@ fn release_head(parser: &Parser) -> Option<ReleaseHead> {
     if parser.peek_nth_token(words + 1).token != Token::LParen {
         return None;
     }
-    // A function of the same name remains a function: only a release has named parameters or an operand.
+    // A function of the same name remains a function: only a release has named parameters or an
+    // operand.
     let named = word_at(parser, words + 2).is_some()
         && matches!(parser.peek_nth_token(words + 3).token, Token::Eq | Token::RArrow);
     let release = selector.is_some() || named || followed_by_operand(parser, words + 1);
     release.then_some(ReleaseHead { selector, count, words, mechanism })
 }
 
-/// The error for TOP or BOTTOM before a number or a mechanism but not both, which has no other meaning in SQL.
+/// The error for TOP or BOTTOM before a number or a mechanism but not both, which has no other
+/// meaning in SQL.
 fn half_a_selector(parser: &Parser) -> Option<String> {
     let first = word_at(parser, 0)?;
     let selector =
@@ -277,9 +280,10 @@ impl Default for HushDialect {
 impl HushDialect {
     /// The dialect for a text with this number of tokens.
     ///
-    /// When the argument of CAST, POSITION, CEIL or a similar function fails to parse, sqlparser parses it again in another
-    /// way, at each level of nesting, so that the time for a mistake grows exponentially with its depth. A correct text
-    /// begins fewer expressions than it has tokens.
+    /// When the argument of CAST, POSITION, CEIL or a similar function fails to parse, sqlparser
+    /// parses it again in another way, at each level of nesting, so that the time for a mistake
+    /// grows exponentially with its depth. A correct text begins fewer expressions than it has
+    /// tokens.
     pub(super) fn for_tokens(tokens: usize) -> Self {
         let attempts = Cell::new(tokens.saturating_mul(8).saturating_add(1_000));
         Self { attempts, ..Self::default() }

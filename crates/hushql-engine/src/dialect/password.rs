@@ -1,6 +1,7 @@
 //! The password of a role on its way from a statement to its verifier.
 //!
-//! In: the text of a statement. Out: the same text to whoever makes the verifier, and to nobody who prints what was parsed.
+//! In: the text of a statement. Out: the same text to whoever makes the verifier, and to nobody who
+//! prints what was parsed.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! `x ^ y`, a power as in PostgreSQL.
 //!
-//! In: a query as sqlparser read it, for which `^` binds like PostgreSQL's. Out: the same, with calls of `power`. sqlparser takes
-//! the operator for exclusive or, and its kernel computes 2 ^ 3 = 1.
+//! In: a query as sqlparser read it, for which `^` binds like PostgreSQL's. Out: the same, with
+//! calls of `power`. sqlparser takes the operator for exclusive or, and its kernel computes 2 ^
+//! 3 = 1.
 //!
 //! ```text
 //! 2 ^ 3 * 4      power(CAST(2 AS DOUBLE), CAST(3 AS DOUBLE)) * 4
@@ -21,7 +22,8 @@ use crate::refusal::{Reason, Refusal};
 /// Where `^` binds: closer than products, as in PostgreSQL.
 pub(super) const PRECEDENCE: u8 = 45;
 
-/// Refuses a power without parentheses behind a minus sign: some databases negate the power, and others its base.
+/// Refuses a power without parentheses behind a minus sign: some databases negate the power, and
+/// others its base.
 ///
 /// # Errors
 /// The refusal.

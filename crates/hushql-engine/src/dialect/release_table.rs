@@ -1,4 +1,5 @@
-//! Release tables: `CREATE RELEASE TABLE`, `DROP RELEASE TABLE`, `GRANT SELECT` and `REVOKE SELECT`.
+//! Release tables: `CREATE RELEASE TABLE`, `DROP RELEASE TABLE`, `GRANT SELECT` and
+//! `REVOKE SELECT`.
 //!
 //! In: a parser at the verb. Out: the statement, whose names are unresolved.
 //!

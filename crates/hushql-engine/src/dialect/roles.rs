@@ -1,7 +1,7 @@
 //! Roles: `CREATE ROLE`, `ALTER ROLE` and `DROP ROLE`, in which ROLE may be written USER.
 //!
-//! In: a parser behind the verb and ROLE. Out: the declaration, with the password as written. No message of this file repeats a
-//! word of the statement: it could be the password.
+//! In: a parser behind the verb and ROLE. Out: the declaration, with the password as written. No
+//! message of this file repeats a word of the statement: it could be the password.
 //!
 //! ```text
 //! CREATE ROLE lab LOGIN PASSWORD 'a long one' VALID UNTIL '2027-01-01'   →   lab, may log in, the password, the time

@@ -1,7 +1,8 @@
 //! Comparisons of rows, written as comparisons of their parts.
 //!
-//! In: an expression as sqlparser read it. Out: the same by the three-valued logic of SQL, without row values: rows are equal if all their
-//! parts are, not equal if one of them is not, and in the order of the first parts that differ.
+//! In: an expression as sqlparser read it. Out: the same by the three-valued logic of SQL, without
+//! row values: rows are equal if all their parts are, not equal if one of them is not, and in the
+//! order of the first parts that differ.
 //!
 //! ```text
 //! (a, b) = (x, y)                     (a = x AND b = y)
@@ -17,8 +18,9 @@ use crate::refusal::{Reason, Refusal};
 /// The most parts of rows of which one is less: the condition is as deep as they are many.
 const MOST_ORDERED: usize = 16;
 
-/// The comparison of parts that says the same; `None` for other expressions. Parts that are repeated have to be columns or constants:
-/// those of the left side of a list, and all but the last of rows in order.
+/// The comparison of parts that says the same; `None` for other expressions. Parts that are
+/// repeated have to be columns or constants: those of the left side of a list, and all but the last
+/// of rows in order.
 ///
 /// # Errors
 /// A refusal of rows that are compared with rows of another length.
@@ -64,7 +66,8 @@ fn all_equal(left: &[Expr], right: &[Expr], whole: &Expr) -> Result<Option<Expr>
     Ok(joined(&parts, &BinaryOperator::And))
 }
 
-/// The first parts differ by `strict`, or they are equal and the rest is in order; the last ones by `op`.
+/// The first parts differ by `strict`, or they are equal and the rest is in order; the last ones by
+/// `op`.
 fn in_order(
     left: &[Expr],
     strict: &BinaryOperator,
@@ -110,7 +113,8 @@ fn compared(left: &Expr, op: BinaryOperator, right: &Expr) -> Expr {
     Expr::BinaryOp { left: operand(left), op, right: operand(right) }
 }
 
-/// Conditions with an operator between them, no deeper than the logarithm of how many they are; `None` for none.
+/// Conditions with an operator between them, no deeper than the logarithm of how many they are;
+/// `None` for none.
 fn joined(conditions: &[Expr], op: &BinaryOperator) -> Option<Expr> {
     let (first, last) = conditions.split_at(conditions.len().div_ceil(2));
     match first {

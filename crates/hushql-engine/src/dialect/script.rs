@@ -134,7 +134,8 @@ mod tests {
         assert_eq!(told, [("SELECT ';' -- ;\n", (1, 1)), ("SELECT 2", (4, 3))]);
     }
 
-    /// Statements were once rebuilt from their tokens, and a doubled quote in a text lost one of its two characters.
+    /// Statements were once rebuilt from their tokens, and a doubled quote in a text lost one of
+    /// its two characters.
     #[test]
     fn the_statements_of_a_script_are_its_own_text() {
         let written =
@@ -144,8 +145,8 @@ mod tests {
         assert_eq!(texts, written);
     }
 
-    /// Statements once began with one line break for each line before them: the last line of a million was refused as too
-    /// large, and ten thousand statements took a hundred million bytes.
+    /// Statements once began with one line break for each line before them: the last line of a
+    /// million was refused as too large, and ten thousand statements took a hundred million bytes.
     #[test]
     fn what_stands_before_a_statement_is_not_in_it() {
         let script = "SELECT 1;\n".repeat(20_000);

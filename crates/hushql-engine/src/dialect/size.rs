@@ -1,8 +1,8 @@
 //! Limits the size of a statement, before it is parsed and before its tables are planned.
 //!
-//! In: a text, and the tree that it parses to. Out: nothing, or a refusal that depends on the text alone. Each operator
-//! can nest an expression by one level, and each use of a WITH query repeats it, so the limits bound the depth and the
-//! width of the plan.
+//! In: a text, and the tree that it parses to. Out: nothing, or a refusal that depends on the text
+//! alone. Each operator can nest an expression by one level, and each use of a WITH query repeats
+//! it, so the limits bound the depth and the width of the plan.
 //!
 //! ```
 //! use hushql_engine::dialect::{Size, parse_within};
@@ -74,8 +74,8 @@ impl Size {
         Ok(())
     }
 
-    /// Refuses a tree whose expanded WITH queries name too many tables, and a tree whose expressions nest too many queries:
-    /// the planner plans the content of each level about twice.
+    /// Refuses a tree whose expanded WITH queries name too many tables, and a tree whose
+    /// expressions nest too many queries: the planner plans the content of each level about twice.
     ///
     /// # Errors
     /// The refusal.
@@ -93,8 +93,8 @@ impl Size {
         self.check_written_out(total, 0)
     }
 
-    /// Refuses a query that names too many tables once its WITH queries and views are expanded, or whose views have too
-    /// many operators.
+    /// Refuses a query that names too many tables once its WITH queries and views are expanded, or
+    /// whose views have too many operators.
     ///
     /// # Errors
     /// The refusal.
@@ -186,8 +186,8 @@ fn is_operator(token: &Token) -> bool {
     }
 }
 
-/// The number of tables that a query names once each WITH query is expanded; saturates. `behind` is the number of
-/// tables behind a name that does not name a WITH query.
+/// The number of tables that a query names once each WITH query is expanded; saturates. `behind` is
+/// the number of tables behind a name that does not name a WITH query.
 pub(crate) fn tables(tree: &Query, behind: &dyn Fn(&str) -> u64) -> u64 {
     count(tree, behind).total
 }
@@ -326,7 +326,8 @@ mod tests {
         assert_eq!(tables(&query.tree, &|name| if name == "v" { 10 } else { 1 }), 2 * 2 * 11 + 1);
     }
 
-    /// Each WITH query that unites the one before with itself doubles the plan: thirty of them read a billion tables.
+    /// Each WITH query that unites the one before with itself doubles the plan: thirty of them read
+    /// a billion tables.
     #[test]
     fn what_doubles_saturates() {
         let mut sql = "WITH c0 AS (SELECT x FROM t)".to_owned();
@@ -354,7 +355,8 @@ mod tests {
         }
     }
 
-    /// Each level of either multiplied the time to parse or plan by 1.5, so that thirty levels never finished.
+    /// Each level of either multiplied the time to parse or plan by 1.5, so that thirty levels
+    /// never finished.
     #[test]
     fn what_is_tried_twice_at_each_level_is_not_tried_forever() {
         for (open, close) in [
@@ -384,7 +386,8 @@ mod tests {
         assert!(nested(8) && !nested(9));
     }
 
-    /// Trees are dropped and compared recursively, so a long chain must not become a tree: it once ended the process.
+    /// Trees are dropped and compared recursively, so a long chain must not become a tree: it once
+    /// ended the process.
     #[test]
     fn a_long_chain_is_refused_before_it_is_a_tree() {
         let chain = vec!["1"; 300_000].join("+");

@@ -33,7 +33,8 @@ pub(super) fn slices(parser: &mut Parser) -> Result<Vec<SliceClause>, ParserErro
     Ok(slices)
 }
 
-/// `ADD SLICE …`, `[ALTER] SLICE … SET LIMIT …` or `DROP SLICE …`, which follows the name of a budget; `None` for anything else.
+/// `ADD SLICE …`, `[ALTER] SLICE … SET LIMIT …` or `DROP SLICE …`, which follows the name of a
+/// budget; `None` for anything else.
 pub(super) fn alteration(
     parser: &mut Parser,
     budget: &str,
@@ -70,7 +71,8 @@ pub(super) fn analyst(parser: &mut Parser) -> Result<String, ParserError> {
     Ok(parser.parse_identifier()?.value)
 }
 
-/// `(epsilon=…, delta=…)`, `(rho=…, delta=…)` or `(coupons=…, delta=…)`, which follows LIMIT of a slice.
+/// `(epsilon=…, delta=…)`, `(rho=…, delta=…)` or `(coupons=…, delta=…)`, which follows LIMIT of a
+/// slice.
 fn limit(parser: &mut Parser) -> Result<SliceLimit, ParserError> {
     let (mut amount, mut delta) = (None, None);
     for (name, value) in named_literals(parser, "LIMIT (epsilon=3, delta=1e-7)")? {

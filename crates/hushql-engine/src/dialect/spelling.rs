@@ -1,6 +1,7 @@
 //! Other spellings of aggregates, of `%` and of tables, written as the engine knows them.
 //!
-//! In: a query as sqlparser read it. Out: the same in its plain form. Calls of other functions stay as they are.
+//! In: a query as sqlparser read it. Out: the same in its plain form. Calls of other functions stay
+//! as they are.
 //!
 //! ```text
 //! count_if(late)                                     COUNT(*) FILTER (WHERE late)
@@ -30,7 +31,8 @@ const SCHEMA: &str = "public";
 /// Respells every call and every table of a query, wherever it stands.
 ///
 /// # Errors
-/// [`DialectError`] for rows that are compared with rows of another length, and for a power behind a minus sign.
+/// [`DialectError`] for rows that are compared with rows of another length, and for a power behind
+/// a minus sign.
 pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     without_schema(query);
     power::check(query)?;
@@ -57,7 +59,8 @@ pub(super) fn respell(query: &mut Query) -> Result<(), DialectError> {
     }
 }
 
-/// Names tables without their schema. A table that has the name of a CTE keeps it, since the CTE would hide the table.
+/// Names tables without their schema. A table that has the name of a CTE keeps it, since the CTE
+/// would hide the table.
 fn without_schema(query: &mut Query) {
     let mut ctes = Ctes::default();
     let _ = query.visit(&mut ctes);
@@ -219,7 +222,8 @@ mod tests {
                 "SELECT 1 FROM t WHERE a IN (SELECT b FROM public.u)",
                 "SELECT 1 FROM t WHERE a IN (SELECT b FROM u)",
             ),
-            // Another schema, a column, a quoted schema in capitals, and a table that a CTE hides stay as they are.
+            // Another schema, a column, a quoted schema in capitals, and a table that a CTE hides
+            // stay as they are.
             ("SELECT 1 FROM hushql.ledger", "SELECT 1 FROM hushql.ledger"),
             ("SELECT public.a FROM t AS public", "SELECT public.a FROM t AS public"),
             ("SELECT 1 FROM \"PUBLIC\".t", "SELECT 1 FROM \"PUBLIC\".t"),

@@ -59,7 +59,8 @@ const OTHER_STATEMENTS: [&str; 36] = [
     "comment",
 ];
 
-/// Reads one statement from the tokens of a text, without white space, with values for its parameters.
+/// Reads one statement from the tokens of a text, without white space, with values for its
+/// parameters.
 pub(super) fn parse(
     text: &str,
     tokens: Vec<TokenWithSpan>,
@@ -230,7 +231,8 @@ fn show(parser: &mut Parser) -> Result<Show, ParserError> {
     )
 }
 
-/// `[name] [BY ANALYST | BY DAY | BY MONTH | BY CELL]`, which follows SHOW PRIVACY BUDGET. A budget may be named `by`.
+/// `[name] [BY ANALYST | BY DAY | BY MONTH | BY CELL]`, which follows SHOW PRIVACY BUDGET. A budget
+/// may be named `by`.
 fn budget(parser: &mut Parser) -> Result<Show, ParserError> {
     let by = |parser: &mut Parser| {
         let known = [

@@ -1,7 +1,7 @@
 //! Synthetic tables: `CREATE SYNTHETIC TABLE` and `DROP SYNTHETIC TABLE`.
 //!
-//! In: a parser at the verb. Out: the statement: a method with its cost, the options, and a query without releases. Its
-//! `Display` writes method and options so that they parse back.
+//! In: a parser at the verb. Out: the statement: a method with its cost, the options, and a query
+//! without releases. Its `Display` writes method and options so that they parse back.
 //!
 //! ```text
 //! CREATE SYNTHETIC TABLE s WITH (rows=500) AS AIM(eps=1) SELECT a FROM t   →   s, AIM, eps=1, 500 rows, the query

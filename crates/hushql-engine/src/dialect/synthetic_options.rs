@@ -44,7 +44,8 @@ impl fmt::Display for SyntheticMethod {
 /// Where the codes of a column begin, if the statement says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BucketOption {
-    /// The first value of each bucket, in order; the last bucket reaches to the end of the column's domain.
+    /// The first value of each bucket, in order; the last bucket reaches to the end of the column's
+    /// domain.
     From(Vec<Literal>),
     /// Buckets whose ends grow by a constant factor.
     Log(u64),

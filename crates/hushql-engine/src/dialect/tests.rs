@@ -138,7 +138,8 @@ fn dropped_clauses_are_refused() {
     }
 }
 
-/// The parser reads a mistake inside CAST or POSITION again at each level: thirty levels never finished.
+/// The parser reads a mistake inside CAST or POSITION again at each level: thirty levels never
+/// finished.
 #[test]
 fn mistakes_deep_inside_are_found_soon() {
     for head in ["CAST(", "POSITION(", "CEIL(", "SUBSTRING(", "INTERVAL ", "CONVERT(", "ARRAY["] {

@@ -1,7 +1,8 @@
 //! A statement with a δ, so that its groups may come from the data.
 //!
-//! In: the text of a query that was refused because only the data know its groups. Out: the texts that state a δ, in the order in
-//! which they are worth trying; the caller plans each, and shows only one that is accepted.
+//! In: the text of a query that was refused because only the data know its groups. Out: the texts
+//! that state a δ, in the order in which they are worth trying; the caller plans each, and shows
+//! only one that is accepted.
 //!
 //! ```text
 //! SELECT city, LAPLACE(eps=1) COUNT(*) FROM t GROUP BY city      LAPLACE(eps=1, delta=1e-6)
@@ -18,8 +19,8 @@ use crate::dialect::tokens::{significant, tokens};
 /// The most places that are tried.
 const MOST: usize = 4;
 
-/// The statements with δ = 10⁻⁶ in one place each: among the parameters of a mechanism, in OPTIONS, or in new OPTIONS that cost
-/// `epsilon`. Each is one line.
+/// The statements with δ = 10⁻⁶ in one place each: among the parameters of a mechanism, in OPTIONS,
+/// or in new OPTIONS that cost `epsilon`. Each is one line.
 pub(crate) fn thresholded(text: &str, epsilon: &str) -> Vec<String> {
     let Some(text) = one_line(text) else { return Vec::new() };
     let Ok(tokens) = tokens(&text).and_then(significant) else { return Vec::new() };

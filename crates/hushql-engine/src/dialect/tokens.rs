@@ -11,7 +11,8 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, DialectError> {
         .tokenize_with_location()?)
 }
 
-/// Drops white space, makes TOP an ordinary name, also ROLLUP where CONSISTENT follows, and refuses the engine's reserved names.
+/// Drops white space, makes TOP an ordinary name, also ROLLUP where CONSISTENT follows, and refuses
+/// the engine's reserved names.
 pub(crate) fn significant(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, DialectError> {
     let mut kept = Vec::with_capacity(tokens.len());
     for mut token in tokens {

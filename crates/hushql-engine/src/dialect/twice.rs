@@ -1,8 +1,9 @@
 //! Columns that a SELECT lists twice: the second one gets a name of its own.
 //!
-//! In: a query as parsed. Out: the same, in which no SELECT list holds an expression twice without an alias: the planner tells columns
-//! apart by their names, and would refuse it. It gives a cast the name of what it casts, so a column and its casts are told apart by
-//! their headings. The new name occurs nowhere else in the query, so nothing else changes its meaning.
+//! In: a query as parsed. Out: the same, in which no SELECT list holds an expression twice without
+//! an alias: the planner tells columns apart by their names, and would refuse it. It gives a cast
+//! the name of what it casts, so a column and its casts are told apart by their headings. The new
+//! name occurs nowhere else in the query, so nothing else changes its meaning.
 //!
 //! ```text
 //! SELECT sex, sex, upper(sex), upper(sex)   →   SELECT sex, sex AS "sex_1", upper(sex), upper(sex) AS "upper(sex)_1"

@@ -1,7 +1,7 @@
 //! Values that a program passes beside its statements: for a parameter of a query, or in a domain.
 //!
-//! In: Rust values. Out: literals for the dialect's clauses and for the syntax tree of a query. No text is parsed, so
-//! a value is always one literal, whatever it contains.
+//! In: Rust values. Out: literals for the dialect's clauses and for the syntax tree of a query. No
+//! text is parsed, so a value is always one literal, whatever it contains.
 //!
 //! ```text
 //! Value::Integer(-3)  →  Literal::Number("-3"), and in a tree the operator − before the number 3
@@ -122,7 +122,8 @@ impl Value {
     /// The literal of a clause.
     ///
     /// # Errors
-    /// A refusal for a number that is not finite, or not a decimal of 38 digits, and for a text that is reserved for the engine.
+    /// A refusal for a number that is not finite, or not a decimal of 38 digits, and for a text
+    /// that is reserved for the engine.
     pub(crate) fn literal(&self) -> Result<Literal, Refusal> {
         Ok(match self {
             Self::Null => Literal::Null,
@@ -214,8 +215,8 @@ fn refusal(message: String, hint: &str) -> Refusal {
     Refusal::new(Reason::Parameter, "a value", message, hint)
 }
 
-/// The bytes of the values that the parameters of a statement are replaced with; saturates. A value counts wherever it is
-/// used.
+/// The bytes of the values that the parameters of a statement are replaced with; saturates. A value
+/// counts wherever it is used.
 pub(super) fn bytes_of_values(tokens: &[TokenWithSpan], values: &[Value]) -> usize {
     let of_token = |token: &TokenWithSpan| match &token.token {
         Token::Placeholder(name) => replacement(name, values).map_or(0, |(_, value)| value.bytes()),
@@ -227,8 +228,9 @@ pub(super) fn bytes_of_values(tokens: &[TokenWithSpan], values: &[Value]) -> usi
 /// Puts values in the place of the parameters `$1`, `$2`, … of a query.
 ///
 /// # Errors
-/// A refusal where a parameter has no value, a value has no parameter, or a parameter stands where a value would mean more
-/// than itself: a bound of a clause, or a column that GROUP BY or ORDER BY counts out.
+/// A refusal where a parameter has no value, a value has no parameter, or a parameter stands where
+/// a value would mean more than itself: a bound of a clause, or a column that GROUP BY or ORDER BY
+/// counts out.
 pub(super) fn substitute(tree: &mut sql::Query, values: &[Value]) -> Result<(), DialectError> {
     let mut substitution = Substitution { values, used: BTreeSet::new() };
     if let ControlFlow::Break(refusal) = tree.visit(&mut substitution) {
@@ -324,7 +326,8 @@ fn parameter(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// Refuses a parameter where a whole number counts out a column: a value would choose what is grouped or sorted by.
+/// Refuses a parameter where a whole number counts out a column: a value would choose what is
+/// grouped or sorted by.
 fn no_position<'a>(
     mut items: impl Iterator<Item = &'a Expr>,
     clause: &str,
@@ -478,7 +481,8 @@ mod tests {
         }
     }
 
-    /// A whole number in GROUP BY or ORDER BY is the position of a column: a value there chose the groups.
+    /// A whole number in GROUP BY or ORDER BY is the position of a column: a value there chose the
+    /// groups.
     #[test]
     fn a_value_does_not_choose_a_column() {
         for item in ["$1", "($1)", "+$1", "- (-($1))", "x, $1"] {

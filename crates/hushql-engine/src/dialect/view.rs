@@ -1,7 +1,8 @@
 //! Views: queries that are stored as text.
 //!
-//! In: a parser after `CREATE VIEW`, or the stored text. Out: the text of the query, or its tree. The query is plain SQL:
-//! a view contains no release, so using it twice draws and charges nothing twice.
+//! In: a parser after `CREATE VIEW`, or the stored text. Out: the text of the query, or its tree.
+//! The query is plain SQL: a view contains no release, so using it twice draws and charges nothing
+//! twice.
 //!
 //! ```text
 //! CREATE VIEW grown (id, years) AS SELECT id, age FROM adult WHERE age >= 18

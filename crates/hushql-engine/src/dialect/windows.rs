@@ -1,7 +1,8 @@
-//! The arguments of window functions that have to be written out: distances, places and numbers of shares.
+//! The arguments of window functions that have to be written out: distances, places and numbers of
+//! shares.
 //!
-//! In: a call with OVER. Out: an error with what to write, where an argument depends on a row or is not a whole number: the
-//! planner would take it, and no query could run with it.
+//! In: a call with OVER. Out: an error with what to write, where an argument depends on a row or is
+//! not a whole number: the planner would take it, and no query could run with it.
 //!
 //! ```text
 //! nth_value(x, 2) OVER (…)   accepted          nth_value(x, y) OVER (…)   refused: write a whole number
@@ -14,8 +15,8 @@ use sqlparser::ast::{
 use super::error::DialectError;
 use crate::refusal::{Reason, Refusal};
 
-/// What the functions take behind their first argument, or in its place: whether it must be there, from which number on, and an
-/// example.
+/// What the functions take behind their first argument, or in its place: whether it must be there,
+/// from which number on, and an example.
 const TAKEN: [(&str, usize, bool, i64, &str); 4] = [
     ("nth_value", 1, true, 1, "nth_value(x, 2) OVER (ORDER BY y)"),
     ("lag", 1, false, i64::MIN, "lag(x, 1) OVER (ORDER BY y)"),
@@ -39,7 +40,8 @@ pub(super) fn window_arguments(
     let FunctionArguments::List(list) = args else { return Ok(()) };
     let given = match list.args.get(*place) {
         Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(given))) => given,
-        // A wrong number of arguments is said by the planner, but for those that it leaves to the rows.
+        // A wrong number of arguments is said by the planner, but for those that it leaves to the
+        // rows.
         None if *required && *place == 1 && list.args.len() == 1 => {
             return Err(refused(&name, "how many rows to count is missing", example));
         }

@@ -1,7 +1,8 @@
-//! The accounts of budgets: what is spent and left, by whom, when, and how long it lasts at the present pace.
+//! The accounts of budgets: what is spent and left, by whom, when, and how long it lasts at the
+//! present pace.
 //!
-//! In: the state of the budgets as the reader sees it, and the ledger. Out: answers. Nothing here depends on private rows. Of a budget
-//! with slices, an analyst sees the own share alone.
+//! In: the state of the budgets as the reader sees it, and the ledger. Out: answers. Nothing here
+//! depends on private rows. Of a budget with slices, an analyst sees the own share alone.
 //!
 //! ```text
 //! SHOW PRIVACY BUDGET research               ε = 4 spent in all, ε = 6 left, 1 in the last 7 days: 42 days
@@ -241,7 +242,8 @@ pub(super) fn budget_text(state: &BudgetState) -> String {
     format!("for {}: limit {}, left {}", state.budget.table, limits_text(state), state.left)
 }
 
-/// The spent amount and, under ACCOUNTANT ZCDP, the ε that it amounts to, rounded up to three digits.
+/// The spent amount and, under ACCOUNTANT ZCDP, the ε that it amounts to, rounded up to three
+/// digits.
 fn spent_text(state: &BudgetState) -> String {
     let by_zcdp = state.budget.promise.filter(|_| state.budget.coupon.is_none());
     let epsilon = by_zcdp.and_then(|promise| {

@@ -1,7 +1,7 @@
 //! Plans a query again when the declarations change.
 //!
-//! In: the result of each attempt. Out: whether it is final. An attempt that saw two states of the declarations is
-//! repeated a few times.
+//! In: the result of each attempt. Out: whether it is final. An attempt that saw two states of the
+//! declarations is repeated a few times.
 
 use crate::error::Error;
 use crate::ledger::VaultError;
@@ -13,7 +13,8 @@ pub(crate) struct Attempts(usize);
 impl Attempts {
     const MOST: usize = 8;
 
-    /// Whether the last attempt is final: the declarations did not change, or they changed too often.
+    /// Whether the last attempt is final: the declarations did not change, or they changed too
+    /// often.
     pub(crate) fn are_over<T>(&mut self, done: &Result<T, Error>) -> bool {
         self.0 += 1;
         self.0 >= Self::MOST || !done.as_ref().is_err_and(Error::is_redeclared)

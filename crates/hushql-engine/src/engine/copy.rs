@@ -1,11 +1,13 @@
 //! Answers that are written into files.
 //!
-//! In: a query, and the path that follows TO. Out: an answer of one row that names the file, with the receipt of the query. The
-//! file is made before the query is charged; if the query fails, it is removed.
+//! In: a query, and the path that follows TO. Out: an answer of one row that names the file, with
+//! the receipt of the query. The file is made before the query is charged; if the query fails, it
+//! is removed.
 //!
-//! An owner writes anywhere. An analyst writes into the export folder that the owner declared, by a plain name: nothing else can
-//! be reached, overwritten or found out by it. The folder is looked at once more before each file, since tables may have been
-//! declared since. Programs write files of their own making, such as charts, by the same rules ([`AnswerFile`]).
+//! An owner writes anywhere. An analyst writes into the export folder that the owner declared, by a
+//! plain name: nothing else can be reached, overwritten or found out by it. The folder is looked at
+//! once more before each file, since tables may have been declared since. Programs write files of
+//! their own making, such as charts, by the same rules ([`AnswerFile`]).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,8 +60,9 @@ impl Session {
         Ok(Answer::new(head, vec![(batch, vec![None; 2])]))
     }
 
-    /// Creates a file for answers, or for what a program makes of them, by the rules of `COPY … TO`: an owner's anywhere, an
-    /// analyst's in the export folder that the owner declared, by a plain name. No link is followed, and no file is overwritten.
+    /// Creates a file for answers, or for what a program makes of them, by the rules of
+    /// `COPY … TO`: an owner's anywhere, an analyst's in the export folder that the owner declared,
+    /// by a plain name. No link is followed, and no file is overwritten.
     ///
     /// Create the file before the query is charged, so that what cannot be written is not paid for.
     ///
@@ -76,8 +79,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] for an analyst without an export folder, and for a name that is not plain; [`Error::Catalog`] where the
-    /// file exists or cannot be created.
+    /// [`Error::Refused`] for an analyst without an export folder, and for a name that is not
+    /// plain; [`Error::Catalog`] where the file exists or cannot be created.
     pub fn create_file(&self, path: &str) -> Result<AnswerFile, Error> {
         let target = self.told(self.target(path, "a plain name, such as answer.csv"))?;
         Ok(AnswerFile { target, path: path.to_owned(), session: self.clone() })
@@ -140,7 +143,8 @@ impl Session {
     }
 }
 
-/// A new file for answers, made by [`Session::create_file`]. It is removed when it is dropped, unless something was written.
+/// A new file for answers, made by [`Session::create_file`]. It is removed when it is dropped,
+/// unless something was written.
 #[derive(Debug)]
 pub struct AnswerFile {
     target: TargetFile,
@@ -205,7 +209,8 @@ impl AnswerFile {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Catalog`] with that of the file system, or of a type that Parquet lacks; the file is then removed.
+    /// [`Error::Catalog`] with that of the file system, or of a type that Parquet lacks; the file
+    /// is then removed.
     pub fn parquet(self, answer: &Answer) -> Result<(), Error> {
         let Self { target, path, session } = self;
         let written = target.write(&answer.schema(), answer.batches(), CopyFormat::Parquet);

@@ -1,4 +1,5 @@
-//! Explains a query: runs its stages up to the charge and reports what it would cost. Nothing is charged.
+//! Explains a query: runs its stages up to the charge and reports what it would cost. Nothing is
+//! charged.
 
 use datafusion::execution::SessionState;
 

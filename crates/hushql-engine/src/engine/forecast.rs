@@ -1,7 +1,8 @@
 //! How accurate a query would be at other costs.
 //!
-//! In: a query. Out: at each of several multiples of what it spends, the whole cost and the predicted errors. Nothing is read and
-//! nothing is charged: as in an explanation, all of it follows from the query and the catalog.
+//! In: a query. Out: at each of several multiples of what it spends, the whole cost and the
+//! predicted errors. Nothing is read and nothing is charged: as in an explanation, all of it
+//! follows from the query and the catalog.
 
 use super::attempts::Attempts;
 use super::session::{Session, not_a_query};
@@ -37,13 +38,14 @@ pub struct Forecast {
 }
 
 impl Session {
-    /// How accurate a query would be if it spent less or more: from a sixteenth to sixteen times its ε or ρ, every δ as written.
-    /// Reads nothing, costs nothing.
+    /// How accurate a query would be if it spent less or more: from a sixteenth to sixteen times
+    /// its ε or ρ, every δ as written. Reads nothing, costs nothing.
     ///
     /// Costs at which the query would be refused for its noise are left out.
     ///
     /// # Errors
-    /// A refusal of a query without a release that states its cost, and [`Error`], as [`Session::explain`] would give.
+    /// A refusal of a query without a release that states its cost, and [`Error`], as
+    /// [`Session::explain`] would give.
     pub fn forecast(&self, query: &str) -> Result<Vec<Forecast>, Error> {
         let clock = self.clock();
         let Statement::Query(asked) = self.parse(query)? else { return Err(not_a_query().into()) };

@@ -1,8 +1,9 @@
 //! Log-ins: a session for whoever proves to know the password of a role.
 //!
-//! In: a name and the messages of SCRAM-SHA-256. Out: the answers to them, and in the end a [`Session`] of the analyst of this name.
-//! Who has no role, may not log in, or has the wrong password learns the same after the same work: for a name without a role, the
-//! exchange runs with a decoy that no password fits, and a name is told the same salt whether or not it is a role's.
+//! In: a name and the messages of SCRAM-SHA-256. Out: the answers to them, and in the end a
+//! [`Session`] of the analyst of this name. Who has no role, may not log in, or has the wrong
+//! password learns the same after the same work: for a name without a role, the exchange runs with
+//! a decoy that no password fits, and a name is told the same salt whether or not it is a role's.
 //!
 //! ```text
 //! Engine::log_in("lab") ─▶ first(client's) ─▶ server's ─▶ finish(client's) ─▶ (server's, Session)
@@ -49,7 +50,8 @@ impl std::fmt::Debug for LogIn {
 }
 
 impl Engine {
-    /// Begins a log-in by SCRAM-SHA-256. What it returns looks the same whether or not there is such a role.
+    /// Begins a log-in by SCRAM-SHA-256. What it returns looks the same whether or not there is
+    /// such a role.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -77,8 +79,9 @@ impl Engine {
 }
 
 impl LogIn {
-    /// The same log-in on a channel of TLS, whose server has a certificate with this hash (RFC 5929, `tls-server-end-point`): it can be
-    /// bound to the channel, so that nobody in between takes it over.
+    /// The same log-in on a channel of TLS, whose server has a certificate with this hash (RFC
+    /// 5929, `tls-server-end-point`): it can be bound to the channel, so that nobody in between
+    /// takes it over.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -113,7 +116,8 @@ impl LogIn {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LogIn`] for a message that is not one, or that leaves out the channel though the client could bind it.
+    /// [`Error::LogIn`] for a message that is not one, or that leaves out the channel though the
+    /// client could bind it.
     pub fn first(&mut self, mechanism: &str, message: &[u8]) -> Result<String, Error> {
         let more = QueryRng::nonce().map_err(|_| Error::Internal)?;
         let channel = (mechanism, self.certificate.as_deref());
@@ -123,7 +127,8 @@ impl LogIn {
         Ok(answer)
     }
 
-    /// The answer to the client's last message, and the session, if it proves that the client knows the password.
+    /// The answer to the client's last message, and the session, if it proves that the client knows
+    /// the password.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -144,8 +149,8 @@ impl LogIn {
 }
 
 impl Session {
-    /// Whether whoever logged in may still ask: the role is there, may log in now, and has the password of then. A session that nobody
-    /// logged in for may.
+    /// Whether whoever logged in may still ask: the role is there, may log in now, and has the
+    /// password of then. A session that nobody logged in for may.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -163,7 +168,8 @@ impl Session {
         Ok(verifier.is_some_and(|verifier| verifier.fingerprint() == *logged_in.fingerprint()))
     }
 
-    /// Gives the role of whoever is logged in another password, if the declaration does that and nothing else; `None` for any other.
+    /// Gives the role of whoever is logged in another password, if the declaration does that and
+    /// nothing else; `None` for any other.
     ///
     /// # Errors
     /// [`Error::LogIn`] if they may not ask any more.

@@ -1,13 +1,14 @@
 //! The password of whoever is logged in, as a session remembers it.
 //!
-//! In: what tells a verifier from others. Out: the same, to whoever compares it with that of the vault, or replaces it where the role got
-//! another password from the same session.
+//! In: what tells a verifier from others. Out: the same, to whoever compares it with that of the
+//! vault, or replaces it where the role got another password from the same session.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::scram::Fingerprint;
 
-/// The password that somebody logged in with, or the one that they gave themselves since. Copies of a session share it.
+/// The password that somebody logged in with, or the one that they gave themselves since. Copies of
+/// a session share it.
 #[derive(Debug, Clone)]
 pub(crate) struct LoggedIn(Arc<Mutex<Fingerprint>>);
 

@@ -1,4 +1,5 @@
-//! What an owner does about a whole vault: writes its declarations out, and finds what to mend in it.
+//! What an owner does about a whole vault: writes its declarations out, and finds what to mend in
+//! it.
 //!
 //! In: an engine. Out: a script of statements, or findings. No row is read.
 
@@ -13,8 +14,9 @@ use crate::owner;
 use crate::owner::doctor::Finding;
 
 impl Engine {
-    /// Opens an existing vault file for [`Engine::dump`] and [`Engine::doctor`]. A vault that cannot be written, such as a backup on a
-    /// read-only medium, is opened all the same, in whatever place it is; every charge to it then fails.
+    /// Opens an existing vault file for [`Engine::dump`] and [`Engine::doctor`]. A vault that
+    /// cannot be written, such as a backup on a read-only medium, is opened all the same, in
+    /// whatever place it is; every charge to it then fails.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -40,9 +42,10 @@ impl Engine {
         })
     }
 
-    /// Whether the disk failed to keep what was written to the vault: a sync failed, and what the file shows from then on may be in memory
-    /// alone. All statements fail until the program is started again, so a program that serves others ends. After any other failure, such
-    /// as a full disk, the vault is opened again by itself.
+    /// Whether the disk failed to keep what was written to the vault: a sync failed, and what the
+    /// file shows from then on may be in memory alone. All statements fail until the program is
+    /// started again, so a program that serves others ends. After any other failure, such as a full
+    /// disk, the vault is opened again by itself.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -53,8 +56,9 @@ impl Engine {
         self.inner.vault.is_lost()
     }
 
-    /// The declarations of the vault as a script of statements that rebuilds them, with what is spent. In the vault where it
-    /// is run, at least as much is spent as in this one; what is spent there already stays. Roles have no passwords in it.
+    /// The declarations of the vault as a script of statements that rebuilds them, with what is
+    /// spent. In the vault where it is run, at least as much is spent as in this one; what is spent
+    /// there already stays. Roles have no passwords in it.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -69,8 +73,8 @@ impl Engine {
         owner::dump::dump(&self.inner, false)
     }
 
-    /// The script of [`Engine::dump`], with the verifiers of roles' passwords. Whoever reads it can try passwords: keep it as you keep the
-    /// vault.
+    /// The script of [`Engine::dump`], with the verifiers of roles' passwords. Whoever reads it can
+    /// try passwords: keep it as you keep the vault.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -88,8 +92,9 @@ impl Engine {
         owner::dump::dump(&self.inner, true)
     }
 
-    /// What an owner should mend before analysts ask: a row for each finding, with the statement or command that mends it. It
-    /// looks at declarations, at the permissions of files and at the names of their columns, and never at values.
+    /// What an owner should mend before analysts ask: a row for each finding, with the statement or
+    /// command that mends it. It looks at declarations, at the permissions of files and at the
+    /// names of their columns, and never at values.
     ///
     /// ```
     /// # use hushql_engine as hushql;

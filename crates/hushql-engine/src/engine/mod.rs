@@ -1,8 +1,8 @@
 //! The entry point: an [`Engine`] holds a vault and tables, and a [`Session`] asks queries.
 //!
-//! In: statements as text. Out: answers. [`Session::query`] reads like the life of a query: parse, bind, analyze,
-//! choose, prepare, charge, run, answer. Each stage takes what only the stage before it can make, and all stages see
-//! one state of the declarations (`engine/query.rs`).
+//! In: statements as text. Out: answers. [`Session::query`] reads like the life of a query: parse,
+//! bind, analyze, choose, prepare, charge, run, answer. Each stage takes what only the stage before
+//! it can make, and all stages see one state of the declarations (`engine/query.rs`).
 //!
 //! ```
 //! # use hushql_engine as hushql;
@@ -106,8 +106,8 @@ impl Engine {
         Ok(Self { inner: Arc::new(Inner::new(vault, registered, resources, site)?) })
     }
 
-    /// The same vault and tables, for sessions whose statements are limited to `resources`. Existing sessions keep
-    /// their limits.
+    /// The same vault and tables, for sessions whose statements are limited to `resources`.
+    /// Existing sessions keep their limits.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -127,7 +127,8 @@ impl Engine {
         Self::within(Arc::clone(vault), Arc::clone(registered), resources, site.clone())
     }
 
-    /// The same vault and tables, for sessions whose private parts run at a site. Existing sessions keep theirs.
+    /// The same vault and tables, for sessions whose private parts run at a site. Existing sessions
+    /// keep theirs.
     ///
     /// # Errors
     /// As [`Engine::with_resources`].
@@ -157,7 +158,8 @@ impl Engine {
         Self::new(Vault::init(path)?)
     }
 
-    /// Opens an existing vault file. It never creates one, so that deleting the file does not reset a budget.
+    /// Opens an existing vault file. It never creates one, so that deleting the file does not reset
+    /// a budget.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -177,8 +179,8 @@ impl Engine {
         Self::new(Vault::open(path)?)
     }
 
-    /// Opens an existing vault file together with its anchor: a small file in another place that every charge updates,
-    /// and that reveals when the vault was replaced by an older copy.
+    /// Opens an existing vault file together with its anchor: a small file in another place that
+    /// every charge updates, and that reveals when the vault was replaced by an older copy.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -195,13 +197,14 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Ledger`] when the vault is older than its anchor, when the anchor is missing, damaged or not writable,
-    /// or as [`Engine::open`].
+    /// [`Error::Ledger`] when the vault is older than its anchor, when the anchor is missing,
+    /// damaged or not writable, or as [`Engine::open`].
     pub fn open_anchored(path: impl AsRef<Path>, anchor: impl AsRef<Path>) -> Result<Self, Error> {
         Self::new(Vault::open_anchored(path, anchor)?)
     }
 
-    /// Creates an anchor for the present state of an existing vault file, and opens it; see [`Engine::open_anchored`].
+    /// Creates an anchor for the present state of an existing vault file, and opens it; see
+    /// [`Engine::open_anchored`].
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -217,12 +220,14 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Ledger`] when the anchor exists or would be in the vault's own folder, or as [`Engine::open_anchored`].
+    /// [`Error::Ledger`] when the anchor exists or would be in the vault's own folder, or as
+    /// [`Engine::open_anchored`].
     pub fn make_anchor(path: impl AsRef<Path>, anchor: impl AsRef<Path>) -> Result<Self, Error> {
         Self::new(Vault::make_anchor(path, anchor)?)
     }
 
-    /// Removes the anchor from a vault, which is opened without one from then on: for an owner who has lost the anchor.
+    /// Removes the anchor from a vault, which is opened without one from then on: for an owner who
+    /// has lost the anchor.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -243,8 +248,9 @@ impl Engine {
         Self::new(Vault::remove_anchor(path)?)
     }
 
-    /// Makes the present location of a vault file its home, after the file was copied, restored, renamed or moved, and
-    /// opens it. Only the owner can know that no other copy is in use: two copies are two budgets.
+    /// Makes the present location of a vault file its home, after the file was copied, restored,
+    /// renamed or moved, and opens it. Only the owner can know that no other copy is in use: two
+    /// copies are two budgets.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -262,13 +268,14 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Ledger`] when the vault has an anchor and none is given, or as [`Engine::open_anchored`].
+    /// [`Error::Ledger`] when the vault has an anchor and none is given, or as
+    /// [`Engine::open_anchored`].
     pub fn adopt(path: impl AsRef<Path>, anchor: Option<impl AsRef<Path>>) -> Result<Self, Error> {
         Self::new(Vault::adopt(path, anchor)?)
     }
 
-    /// Converts a vault file to the format of this library, and opens it. Format 1 is the first, so that a file of any
-    /// other format is refused. If the vault has an anchor, pass it here.
+    /// Converts a vault file to the format of this library, and opens it. Format 1 is the first, so
+    /// that a file of any other format is refused. If the vault has an anchor, pass it here.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -307,7 +314,8 @@ impl Engine {
         Self::new(Vault::in_memory()?)
     }
 
-    /// An engine in memory with the built-in tables `adult`, `bids`, `orders` and `census`, declared and budgeted.
+    /// An engine in memory with the built-in tables `adult`, `bids`, `orders` and `census`,
+    /// declared and budgeted.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -318,7 +326,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Internal`] if the built-in tables contradict their declarations; never in a tested build.
+    /// [`Error::Internal`] if the built-in tables contradict their declarations; never in a tested
+    /// build.
     pub fn demo() -> Result<Self, Error> {
         let engine = Self::in_memory()?;
         for (name, batch) in crate::demo::tables().map_err(|_| Error::Internal)? {
@@ -334,8 +343,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Registers a batch as a table. A new table is undeclared: every query on it is refused until the owner declares
-    /// it private or public.
+    /// Registers a batch as a table. A new table is undeclared: every query on it is refused until
+    /// the owner declares it private or public.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -358,8 +367,8 @@ impl Engine {
         self.register_batches(name, batch.schema(), vec![batch])
     }
 
-    /// Registers batches with the same columns as one table, as [`Engine::register_batch`] registers one; none make a table
-    /// without rows.
+    /// Registers batches with the same columns as one table, as [`Engine::register_batch`]
+    /// registers one; none make a table without rows.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -375,7 +384,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Catalog`] as [`Engine::register_batch`], and for a batch with other columns than `schema`.
+    /// [`Error::Catalog`] as [`Engine::register_batch`], and for a batch with other columns than
+    /// `schema`.
     pub fn register_batches(
         &self,
         name: &str,
@@ -448,13 +458,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Declares a CSV file with a header as a table, on behalf of the owner: [`Session::declare`] of
-    /// [`ExternalTable::csv`], which also takes the columns and their types, another delimiter and no header. Without
-    /// columns, they are inferred once, from the first 10,000 lines, and do not change.
+    /// Declares a CSV file with a header as a table, on behalf of the owner: [`Session::declare`]
+    /// of [`ExternalTable::csv`], which also takes the columns and their types, another delimiter
+    /// and no header. Without columns, they are inferred once, from the first 10,000 lines, and do
+    /// not change.
     ///
-    /// The vault keeps the declaration, so a program makes it once, not at each start. Queries on the table are refused
-    /// until its owner gives it a privacy unit or declares it public. Only programs that may act for the owner hold an
-    /// [`Engine`]; give others a [`Session`].
+    /// The vault keeps the declaration, so a program makes it once, not at each start. Queries on
+    /// the table are refused until its owner gives it a privacy unit or declares it public. Only
+    /// programs that may act for the owner hold an [`Engine`]; give others a [`Session`].
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -474,13 +485,14 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Catalog`] when a table has this name, or the file is missing, empty or not a CSV file.
+    /// [`Error::Catalog`] when a table has this name, or the file is missing, empty or not a CSV
+    /// file.
     pub async fn register_csv(&self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
         self.owner().declare(ExternalTable::csv(name, path)).await.map(drop)
     }
 
-    /// Declares a Parquet file as a table, on behalf of the owner, with the columns of the file; otherwise like
-    /// [`Engine::register_csv`].
+    /// Declares a Parquet file as a table, on behalf of the owner, with the columns of the file;
+    /// otherwise like [`Engine::register_csv`].
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -506,12 +518,14 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Catalog`] when a table has this name, or the file is missing, empty or not a Parquet file.
+    /// [`Error::Catalog`] when a table has this name, or the file is missing, empty or not a
+    /// Parquet file.
     pub async fn register_parquet(&self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
         self.owner().declare(ExternalTable::parquet(name, path)).await.map(drop)
     }
 
-    /// The owner's session, which declares tables, units, domains and budgets. Its queries are charged like any other.
+    /// The owner's session, which declares tables, units, domains and budgets. Its queries are
+    /// charged like any other.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -541,8 +555,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Ledger`] for a name that is not 1 to 64 letters of ASCII, digits, `_` and `-`, or that resembles the
-    /// owner's, as `0wner` does; and when the vault cannot be read or written.
+    /// [`Error::Ledger`] for a name that is not 1 to 64 letters of ASCII, digits, `_` and `-`, or
+    /// that resembles the owner's, as `0wner` does; and when the vault cannot be read or written.
     pub fn analyst(&self, name: &str) -> Result<Session, Error> {
         let session = Session {
             inner: Arc::clone(&self.inner),
@@ -585,7 +599,8 @@ mod tests {
         assert!(!engine.analyst("lab").unwrap().is_owner());
     }
 
-    /// The shell once asked the user to consent to a cost that the budget does not allow, and then refused the query.
+    /// The shell once asked the user to consent to a cost that the budget does not allow, and then
+    /// refused the query.
     #[test]
     fn a_cost_is_returned_only_if_the_budget_allows_it() {
         let session = Engine::demo().unwrap().analyst("lab").unwrap();

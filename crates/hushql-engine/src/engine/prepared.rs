@@ -1,8 +1,8 @@
 //! Queries that are looked at before they are paid for.
 //!
-//! In: a query, and values for its parameters. Out: its columns, what it costs and how accurate it will be, all of it before
-//! anything is charged or read of a private table; later its answer. The query is planned once more when it is executed, on
-//! the declarations of that moment.
+//! In: a query, and values for its parameters. Out: its columns, what it costs and how accurate it
+//! will be, all of it before anything is charged or read of a private table; later its answer. The
+//! query is planned once more when it is executed, on the declarations of that moment.
 //!
 //! ```text
 //! prepare ─▶ schema, cost, accuracy, explanation          nothing is charged
@@ -65,7 +65,8 @@ impl PreparedQuery {
         SchemaRef::clone(&self.quoted.schema)
     }
 
-    /// What one execution costs, in the notions that the touched budgets count in; zero for what is free.
+    /// What one execution costs, in the notions that the touched budgets count in; zero for what is
+    /// free.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -79,8 +80,9 @@ impl PreparedQuery {
         self.quoted.cost
     }
 
-    /// How accurate the released columns will be, as far as it is known before anything is drawn. A mean, a variance and an
-    /// aggregate whose bound is found have no entry here; the answer has one.
+    /// How accurate the released columns will be, as far as it is known before anything is drawn. A
+    /// mean, a variance and an aggregate whose bound is found have no entry here; the answer has
+    /// one.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -110,8 +112,8 @@ impl PreparedQuery {
 
     /// Charges the query and answers it; each execution is charged, and draws noise of its own.
     ///
-    /// The query is planned again with the declarations of now. Where these change its columns, its cost, its mechanisms and
-    /// their sensitivities, or whose budgets pay, nothing is charged.
+    /// The query is planned again with the declarations of now. Where these change its columns, its
+    /// cost, its mechanisms and their sensitivities, or whose budgets pay, nothing is charged.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -131,7 +133,8 @@ impl PreparedQuery {
         session.told(guard::poll(answer).await.unwrap_or(Err(Error::Internal)))
     }
 
-    /// Charges the query and answers it batch by batch; see [`PreparedQuery::execute`] and [`Session::stream`].
+    /// Charges the query and answers it batch by batch; see [`PreparedQuery::execute`] and
+    /// [`Session::stream`].
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -154,7 +157,8 @@ impl PreparedQuery {
 }
 
 impl Session {
-    /// Prepares a query: checks it, and says what it costs and how accurate it will be, before anything is charged.
+    /// Prepares a query: checks it, and says what it costs and how accurate it will be, before
+    /// anything is charged.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -175,8 +179,9 @@ impl Session {
 
     /// Prepares a query with values for its parameters `$1`, `$2`, …
     ///
-    /// A value becomes a literal of the query before anything looks at it: cost and accuracy are those of the query with the
-    /// value written in it. No value is read as SQL. ε, δ, bounds, keys and candidates are not parameters.
+    /// A value becomes a literal of the query before anything looks at it: cost and accuracy are
+    /// those of the query with the value written in it. No value is read as SQL. ε, δ, bounds, keys
+    /// and candidates are not parameters.
     ///
     /// ```
     /// # use hushql_engine as hushql;

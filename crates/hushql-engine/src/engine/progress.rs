@@ -1,11 +1,14 @@
 //! How far a running statement is: which percentage of its files was read.
 //!
-//! In: the files of a statement, where its asker may know how large they are. Out: a percentage while it runs.
+//! In: the files of a statement, where its asker may know how large they are. Out: a percentage
+//! while it runs.
 //!
-//! The pace at which a private file is read tells its size, and with it the number of its rows. So an analyst sees a percentage
-//! only of statements that read public tables alone; an owner sees it of all.
+//! The pace at which a private file is read tells its size, and with it the number of its rows. So
+//! an analyst sees a percentage only of statements that read public tables alone; an owner sees it
+//! of all.
 //!
-//! Of a synthetic table, both see the rounds that are over and the share of its budget that they spent: these are released.
+//! Of a synthetic table, both see the rounds that are over and the share of its budget that they
+//! spent: these are released.
 //!
 //! ```text
 //! SELECT … FROM census (public)     an analyst, the owner: 42          SELECT … FROM visits (private)     the owner: 42
@@ -63,7 +66,8 @@ impl fmt::Debug for Watched {
 }
 
 impl Watched {
-    /// Shows this statement, or none, in the place of the one before. It is shown as long as the result lives.
+    /// Shows this statement, or none, in the place of the one before. It is shown as long as the
+    /// result lives.
     pub(crate) fn show(&self, reading: Option<Reading>) -> Option<Arc<Reading>> {
         let reading = reading.map(Arc::new);
         let shown = reading.as_ref().map_or_else(Weak::new, Arc::downgrade);

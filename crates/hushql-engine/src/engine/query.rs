@@ -1,7 +1,7 @@
 //! The life of a query: every stage one call, in the order in which they happen.
 //!
-//! In: a text. Out: an answer. Each stage takes what only the stage before it makes, so that none can be left out. A file
-//! below this one holds each of them.
+//! In: a text. Out: an answer. Each stage takes what only the stage before it makes, so that none
+//! can be left out. A file below this one holds each of them.
 //!
 //! ```text
 //! 1 parse ─▶ 2 bind ─▶ 3 analyze ─▶ 4 choose ─▶ what is due ─▶ 5 prepare ─▶ 6 charge ─▶ 7 run ─▶ 8 answer
@@ -10,9 +10,10 @@
 //!            └────────────── the declarations changed: plan it again ────────────┘
 //! ```
 //!
-//! Stages 2 to 6 see one state of the declarations: the charge compares them in its own transaction, and where they have
-//! changed, the query is planned again. What was read of public tables leaves only if they are public still, for that takes
-//! no charge. Stages 1 to 5 read no row of a private table; `EXPLAIN`, `cost` and `prepare` end with them.
+//! Stages 2 to 6 see one state of the declarations: the charge compares them in its own
+//! transaction, and where they have changed, the query is planned again. What was read of public
+//! tables leaves only if they are public still, for that takes no charge. Stages 1 to 5 read no row
+//! of a private table; `EXPLAIN`, `cost` and `prepare` end with them.
 
 use std::sync::Arc;
 
@@ -73,8 +74,8 @@ impl Session {
     /// Stages 2 to 4: what a query releases, by which mechanisms, at which cost.
     ///
     /// # Guarantee
-    /// Public tables that were read for the plan (keys, priors, how often a join multiplies) were public when they had
-    /// been read: what the plan or a refusal says of their values may be said.
+    /// Public tables that were read for the plan (keys, priors, how often a join multiplies) were
+    /// public when they had been read: what the plan or a refusal says of their values may be said.
     pub(super) fn plan(
         &self,
         query: QueryStatement,
@@ -91,11 +92,13 @@ impl Session {
         }
     }
 
-    /// Stages 2 to 4, and what the ledger will be asked for: what was paid for before is shown again.
+    /// Stages 2 to 4, and what the ledger will be asked for: what was paid for before is shown
+    /// again.
     ///
     /// # Guarantee
-    /// A query that leaves its cost to the default of a budget is never refused because a part of that was paid before: where the rest
-    /// would cost less than a query may, all of it is drawn anew, and paid.
+    /// A query that leaves its cost to the default of a budget is never refused because a part of
+    /// that was paid before: where the rest would cost less than a query may, all of it is drawn
+    /// anew, and paid.
     pub(super) fn due(&self, query: QueryStatement, state: &SessionState) -> Result<Due, Error> {
         let mut planned = self.plan(query.clone(), state)?;
         let to_keep = self.known(&mut planned, PaidBefore::Shown)?;
@@ -115,8 +118,8 @@ impl Session {
         self.asked(planned, to_keep)
     }
 
-    /// Stages 2 to 5: everything before the charge. What no budget could pay is refused before it is prepared; `prepare`
-    /// may wait, on this runtime.
+    /// Stages 2 to 5: everything before the charge. What no budget could pay is refused before it
+    /// is prepared; `prepare` may wait, on this runtime.
     pub(super) fn ready(
         &self,
         query: QueryStatement,
@@ -129,7 +132,8 @@ impl Session {
         Ok(self.prepare_plans(due, state, runtime)?.under(&headings))
     }
 
-    /// Stages 2 to 6: a query that is paid for. Planning has a thread of its own, under the statement's clock.
+    /// Stages 2 to 6: a query that is paid for. Planning has a thread of its own, under the
+    /// statement's clock.
     async fn paid(
         &self,
         query: QueryStatement,
@@ -144,7 +148,8 @@ impl Session {
         self.charge(ready, text, quoted).await
     }
 
-    /// Stages 2 to 6, again where the declarations change in between. `quoted` is what the asker was quoted, if anything was.
+    /// Stages 2 to 6, again where the declarations change in between. `quoted` is what the asker
+    /// was quoted, if anything was.
     async fn charged(
         &self,
         query: QueryStatement,
@@ -167,8 +172,9 @@ impl Session {
     /// Stages 2 to 8: from a statement to its answer.
     ///
     /// # Guarantee
-    /// One state of the declarations is planned with and charged: where they change in between, the query is planned
-    /// again. What leaves was read of tables that are public still, or was released.
+    /// One state of the declarations is planned with and charged: where they change in between, the
+    /// query is planned again. What leaves was read of tables that are public still, or was
+    /// released.
     pub(super) async fn answer(
         &self,
         query: QueryStatement,
@@ -196,8 +202,9 @@ impl Session {
     /// Stages 2 to 8, whose last is taken batch by batch.
     ///
     /// # Guarantee
-    /// That of [`Session::answer`], for every batch: all draws are done before the first one leaves, and before each of them
-    /// the tables that were read as public ones are looked at once more.
+    /// That of [`Session::answer`], for every batch: all draws are done before the first one
+    /// leaves, and before each of them the tables that were read as public ones are looked at once
+    /// more.
     pub(super) async fn begin(
         &self,
         query: QueryStatement,
@@ -241,7 +248,8 @@ impl Session {
     }
 }
 
-/// Runs work on rows. A panic on some row, an overrun and a failed read each depend on the rows: one error for all of them.
+/// Runs work on rows. A panic on some row, an overrun and a failed read each depend on the rows:
+/// one error for all of them.
 async fn run_within<T>(
     clock: &Clock,
     work: impl Future<Output = Result<T, Error>>,

@@ -1,9 +1,10 @@
 //! The range of a column, derived from a noisy histogram: the answer to `ANALYZE PRIVACY DOMAIN`.
 //!
-//! In: the calibrated release of one noisy count per bucket, and later the released counts. Out: the least noisy count
-//! of a kept bucket, known before any row is read, and the range that the kept buckets span. The range is a function of
-//! released numbers alone, so it costs no more than they did. It is a proposal: the owner declares. If no bucket is
-//! kept, the range is the bucket with the largest noisy count.
+//! In: the calibrated release of one noisy count per bucket, and later the released counts. Out:
+//! the least noisy count of a kept bucket, known before any row is read, and the range that the
+//! kept buckets span. The range is a function of released numbers alone, so it costs no more than
+//! they did. It is a proposal: the owner declares. If no bucket is kept, the range is the bucket
+//! with the largest noisy count.
 //!
 //! ```text
 //! noisy counts …, [0, 0]: 3, [1, 1]: −7, [2, 3]: 94, [4, 7]: 310, [8, 15]: 1, …   kept from 29 on   →   2 to 7
@@ -77,7 +78,8 @@ impl Proposal {
     /// The range, with the statement that would declare it, and a note of how it was found.
     ///
     /// # Guarantee
-    /// The result is a function of the released rows and of public information; every possible release gives an answer.
+    /// The result is a function of the released rows and of public information; every possible
+    /// release gives an answer.
     ///
     /// # Errors
     /// [`Error::Execution`] for rows that are not a histogram of these buckets.

@@ -1,13 +1,15 @@
-//! Release tables: answers that are paid for once, stored in the vault, and read for nothing ever after.
+//! Release tables: answers that are paid for once, stored in the vault, and read for nothing ever
+//! after.
 //!
-//! In: a query with releases, and a name. Out: the answer in the vault, with its types, its accuracy and what it cost, and an
-//! answer of one row that names the table, with the receipt. The
-//! order is fixed: the charge is durable, then the noise is drawn, then the answer is stored, then something is shown. A crash
-//! in between leaves a charge and no table. What no table may be is refused before the charge; what only the drawn answer
-//! decides, its size, is decided after it, and then the answer is shown instead.
+//! In: a query with releases, and a name. Out: the answer in the vault, with its types, its
+//! accuracy and what it cost, and an answer of one row that names the table, with the receipt. The
+//! order is fixed: the charge is durable, then the noise is drawn, then the answer is stored, then
+//! something is shown. A crash in between leaves a charge and no table. What no table may be is
+//! refused before the charge; what only the drawn answer decides, its size, is decided after it,
+//! and then the answer is shown instead.
 //!
-//! Release tables stand beside the declared tables in the catalog of those who see them: who created them, the owner, and
-//! whom they were granted to. To all others they do not exist.
+//! Release tables stand beside the declared tables in the catalog of those who see them: who
+//! created them, the owner, and whom they were granted to. To all others they do not exist.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -185,8 +187,8 @@ impl Inner {
         Ok(Some(about.columns.iter().map(of_column).collect()))
     }
 
-    /// The number of the charge that paid for a table, as its reader sees it; `None` for a reader who sees no entries of others,
-    /// since a number among those would tell how often they asked.
+    /// The number of the charge that paid for a table, as its reader sees it; `None` for a reader
+    /// who sees no entries of others, since a number among those would tell how often they asked.
     fn charge_of(&self, table: &ReleaseTable, reader: &str) -> Result<Option<i64>, Error> {
         let is_others = !table.is_created_by(reader);
         Ok(match is_others && is_apart(&*self.vault.catalog()?, reader) {
@@ -295,7 +297,8 @@ impl Session {
         }
     }
 
-    /// Refuses a name that a view reads, as long as no table has it: whoever reads the view would read the release table.
+    /// Refuses a name that a view reads, as long as no table has it: whoever reads the view would
+    /// read the release table.
     pub(super) fn is_no_views(&self, name: &str) -> Result<(), Error> {
         let catalog = self.inner.vault.catalog()?;
         match views::read_a_table(&catalog, name) {

@@ -33,7 +33,8 @@ pub struct TableSchema {
 }
 
 impl Session {
-    /// The tables and views, by name, with their columns and types. They follow from declarations alone.
+    /// The tables and views, by name, with their columns and types. They follow from declarations
+    /// alone.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -62,7 +63,8 @@ impl Session {
     }
 }
 
-/// Columns with the types that the catalog stores by Arrow's names; a type without such a name is a text.
+/// Columns with the types that the catalog stores by Arrow's names; a type without such a name is a
+/// text.
 fn schema<'a>(columns: impl Iterator<Item = (String, &'a str)>) -> SchemaRef {
     let fields = columns.map(|(name, data_type)| {
         let data_type = DataType::from_str(data_type).unwrap_or(DataType::Utf8);

@@ -20,7 +20,8 @@ use crate::refusal::{Reason, Refusal};
 use crate::resources::Clock;
 use crate::{guard, owner as declare, views, visible};
 
-/// One analyst's, or the owner's, conversation with an engine. An analyst's errors are [`Error::for_analyst`].
+/// One analyst's, or the owner's, conversation with an engine. An analyst's errors are
+/// [`Error::for_analyst`].
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -64,8 +65,9 @@ impl Session {
         self.analyst == OWNER
     }
 
-    /// Which percentage of its files the statement that this session runs now has read, 0 to 99. `None` while none runs, for a
-    /// statement that reads no file, and in an analyst's session for one that reads a private table, whose size this would tell.
+    /// Which percentage of its files the statement that this session runs now has read, 0 to 99.
+    /// `None` while none runs, for a statement that reads no file, and in an analyst's session for
+    /// one that reads a private table, whose size this would tell.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -77,8 +79,8 @@ impl Session {
         self.watched.percent()
     }
 
-    /// How far the synthetic table is that this session makes now: its rounds, and what they spent of its budget. `None` while none
-    /// is made, and until its first round is over.
+    /// How far the synthetic table is that this session makes now: its rounds, and what they spent
+    /// of its budget. `None` while none is made, and until its first round is over.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -102,7 +104,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error`]; everything but [`Error::Execution`] is decided before anything is read or charged.
+    /// [`Error`]; everything but [`Error::Execution`] is decided before anything is read or
+    /// charged.
     pub async fn query(&self, sql: &str) -> Result<Answer, Error> {
         let clock = self.clock();
         let Statement::Query(query) = self.parse(sql)? else {
@@ -136,8 +139,8 @@ impl Session {
         self.told(run.await.unwrap_or(Err(Error::Internal)))
     }
 
-    /// Declares a table, a unit, a domain or a budget that a program describes, as the statement of SQL would; the answer is
-    /// one sentence about what was done.
+    /// Declares a table, a unit, a domain or a budget that a program describes, as the statement of
+    /// SQL would; the answer is one sentence about what was done.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -154,7 +157,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error`]; see [`Session::execute`]. Declarations are refused outside of the owner's session.
+    /// [`Error`]; see [`Session::execute`]. Declarations are refused outside of the owner's
+    /// session.
     pub async fn declare(&self, declaration: impl Into<Declaration>) -> Result<String, Error> {
         let clock = self.clock();
         let parsed = self.told(declaration.into().into_parsed())?;
@@ -237,7 +241,8 @@ impl Session {
         }
     }
 
-    /// Explains a query: what it would release, cost and how accurate it would be. Reads nothing, costs nothing.
+    /// Explains a query: what it would release, cost and how accurate it would be. Reads nothing,
+    /// costs nothing.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -269,7 +274,8 @@ impl Session {
         }
     }
 
-    /// What a statement would cost, in the notions that the touched budgets count in; zero for what is free.
+    /// What a statement would cost, in the notions that the touched budgets count in; zero for what
+    /// is free.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -314,7 +320,8 @@ impl Session {
         }))
     }
 
-    /// The budgets, with what is spent and left. Of a budget with slices, an analyst sees the own share, and the owner all of them.
+    /// The budgets, with what is spent and left. Of a budget with slices, an analyst sees the own
+    /// share, and the owner all of them.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -332,7 +339,8 @@ impl Session {
         self.told(self.inner.vault.budgets_for(&self.analyst).map_err(Error::from))
     }
 
-    /// The tables and views and their columns, by name; of a view that cannot be read any more, no columns.
+    /// The tables and views and their columns, by name; of a view that cannot be read any more, no
+    /// columns.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -363,8 +371,8 @@ impl Session {
         self.inner.shown_number(sequence, &self.analyst)
     }
 
-    /// The same for a charge that was just made under these declarations, whatever has happened to the vault since: 0, which no entry has,
-    /// if it cannot be read.
+    /// The same for a charge that was just made under these declarations, whatever has happened to
+    /// the vault since: 0, which no entry has, if it cannot be read.
     pub(crate) fn number_of_charge(&self, sequence: i64, charged: &Catalog) -> i64 {
         match is_apart(charged, &self.analyst) {
             true => self.inner.vault.own_number(sequence).unwrap_or_default(),

@@ -175,7 +175,8 @@ fn role(table: &Table, column: &Column) -> String {
     }
 }
 
-/// A view's columns; a column that is an unchanged table column has the domain and role of that column.
+/// A view's columns; a column that is an unchanged table column has the domain and role of that
+/// column.
 fn describe_view(inner: &Inner, catalog: &Catalog, view: &View) -> Result<Answer, Error> {
     let columns = views::describe(inner, catalog, view)?;
     let of = |text: fn(&Table, &Column) -> String| {
@@ -218,7 +219,8 @@ fn history(vault: &Vault, to_owner: bool) -> Result<Answer, Error> {
     Ok(Answer::public(batch))
 }
 
-/// The roles: who may log in, until when, and whose queries may leave their cost to the defaults of budgets.
+/// The roles: who may log in, until when, and whose queries may leave their cost to the defaults of
+/// budgets.
 fn roles(vault: &Vault) -> Result<Answer, Error> {
     let roles = vault.roles()?;
     let takes_defaults = roles.iter().map(|role| Some(role.takes_defaults));

@@ -1,6 +1,7 @@
 //! What was spent of the budgets, day by day.
 //!
-//! In: an analyst's or the owner's session. Out: an amount for each budget and day on which something was charged.
+//! In: an analyst's or the owner's session. Out: an amount for each budget and day on which
+//! something was charged.
 
 use std::collections::BTreeMap;
 
@@ -33,8 +34,8 @@ pub struct DaySpending {
 }
 
 impl Session {
-    /// What was spent of each budget on each day, by budget and day. Of a budget with slices, an analyst sees the own share. Charges
-    /// of programs that stored no time are left out.
+    /// What was spent of each budget on each day, by budget and day. Of a budget with slices, an
+    /// analyst sees the own share. Charges of programs that stored no time are left out.
     ///
     /// ```
     /// # use hushql_engine as hushql;

@@ -1,7 +1,8 @@
 //! An answer whose rows come batch by batch.
 //!
-//! In: a query whose private parts have run. Out: its rows as a stream. All noise is drawn and everything is charged before
-//! the first batch; the rest is the plan over released and public tables, which runs as far as the reader asks.
+//! In: a query whose private parts have run. Out: its rows as a stream. All noise is drawn and
+//! everything is charged before the first batch; the rest is the plan over released and public
+//! tables, which runs as far as the reader asks.
 //!
 //! ```text
 //! parse … charge ─▶ draw ─▶ AnswerStream: accuracy, notes, receipt
@@ -25,8 +26,9 @@ use crate::guard;
 
 /// The answer to a query, whose rows come batch by batch; it is a [`Stream`] of them.
 ///
-/// The query is charged, and its noise drawn, before the stream exists. The time limit of the statement goes on while the
-/// stream is read. A stream that is dropped early costs what it costs to the end.
+/// The query is charged, and its noise drawn, before the stream exists. The time limit of the
+/// statement goes on while the stream is read. A stream that is dropped early costs what it costs
+/// to the end.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -75,8 +77,8 @@ impl AnswerStream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Execution`] where the rest cannot be computed, is too large or takes too long; [`Error::Catalog`] where a
-    /// table that was read as a public one was declared anew.
+    /// [`Error::Execution`] where the rest cannot be computed, is too large or takes too long;
+    /// [`Error::Catalog`] where a table that was read as a public one was declared anew.
     pub async fn next(&mut self) -> Option<Result<RecordBatch, Error>> {
         self.batches.next().await
     }
@@ -153,7 +155,8 @@ impl fmt::Debug for AnswerStream {
 }
 
 impl Session {
-    /// Answers a query batch by batch: for public tables and joins with them, whose rows may be many.
+    /// Answers a query batch by batch: for public tables and joins with them, whose rows may be
+    /// many.
     ///
     /// ```
     /// # use hushql_engine as hushql;

@@ -1,8 +1,10 @@
-//! Synthetic tables: rows like those of a query, made once, paid for once, and read for nothing ever after.
+//! Synthetic tables: rows like those of a query, made once, paid for once, and read for nothing
+//! ever after.
 //!
-//! In: a statement. Out: the rows in the vault, as a release table, and an answer of one row that names it, with the receipt. The order is
-//! that of a release table: the charge is durable, then rows are read and noise is drawn, then the new rows are stored, then
-//! something is shown. A crash in between leaves a charge and no table.
+//! In: a statement. Out: the rows in the vault, as a release table, and an answer of one row that
+//! names it, with the receipt. The order is that of a release table: the charge is durable, then
+//! rows are read and noise is drawn, then the new rows are stored, then something is shown. A crash
+//! in between leaves a charge and no table.
 
 use std::sync::Arc;
 

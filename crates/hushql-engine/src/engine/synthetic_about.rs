@@ -1,4 +1,5 @@
-//! What the vault keeps of a synthetic table beside its rows: how they were made, and how far their marginals are off.
+//! What the vault keeps of a synthetic table beside its rows: how they were made, and how far their
+//! marginals are off.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,8 @@
 //! Released numbers that are made consistent.
 //!
-//! In: the released columns of the private aggregates of a hierarchy, after all of them have drawn. Out: the same columns with numbers
-//! that add up. This is a function of released numbers, public keys and public variances: it costs nothing.
+//! In: the released columns of the private aggregates of a hierarchy, after all of them have drawn.
+//! Out: the same columns with numbers that add up. This is a function of released numbers, public
+//! keys and public variances: it costs nothing.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The ± of released numbers, row by row.
 //!
-//! In: what a part drew, with what stands beside its measures. Out: the released table, and behind it the ± of each measure
-//! at each confidence that the public plan reads.
+//! In: what a part drew, with what stands beside its measures. Out: the released table, and behind
+//! it the ± of each measure at each confidence that the public plan reads.
 
 use std::sync::Arc;
 
@@ -53,7 +53,8 @@ pub(super) fn margins(release: &Release, part: usize) -> Vec<Margin> {
     among.flat_map(of).collect()
 }
 
-/// Where released numbers are an end of their type, at which larger ones stop; `None` if none of them is.
+/// Where released numbers are an end of their type, at which larger ones stop; `None` if none of
+/// them is.
 pub(crate) fn at_end(values: &ArrayRef) -> Option<BooleanArray> {
     let at_end: BooleanArray = match values.data_type() {
         DataType::Int64 => {
@@ -73,8 +74,8 @@ pub(crate) fn at_end(values: &ArrayRef) -> Option<BooleanArray> {
     at_end.has_true().then_some(at_end)
 }
 
-/// The released columns of a part with the ± of its measures behind them; `drawn` holds what stands beside them, too, `chosen` the
-/// places of their bounds.
+/// The released columns of a part with the ± of its measures behind them; `drawn` holds what stands
+/// beside them, too, `chosen` the places of their bounds.
 pub(super) fn with_margins(
     drawn: &RecordBatch,
     released: &RecordBatch,

@@ -1,12 +1,13 @@
 //! Stages 5 and 7: [`Release`] → verified physical plans → rows.
 //!
-//! In: a calibrated release. Out: first a [`Prepared`] query (planned, optimized, verified; nothing has been
-//! opened), then, for a [`Charge`], the answer's batches. The private parts run first, each once, each
-//! as a DataFusion plan whose root is the privatizing operator; what comes out is a small released table.
-//! The remainder then runs as ordinary DataFusion over released and public tables.
+//! In: a calibrated release. Out: first a [`Prepared`] query (planned, optimized, verified; nothing
+//! has been opened), then, for a [`Charge`], the answer's batches. The private parts run first,
+//! each once, each as a DataFusion plan whose root is the privatizing operator; what comes out is a
+//! small released table. The remainder then runs as ordinary DataFusion over released and public
+//! tables.
 //!
-//! The privatizing and bounding operators are put on top of the finished plan of the enforced rows, so
-//! that no optimizer ever sees them.
+//! The privatizing and bounding operators are put on top of the finished plan of the enforced rows,
+//! so that no optimizer ever sees them.
 //!
 //! ```text
 //! PrivatizeExec                    PrivatizeExec
@@ -145,7 +146,8 @@ impl PreparedPart {
 }
 
 impl Prepared {
-    /// The finished plans of the private parts, for tests that look at them; without a charge none of them runs.
+    /// The finished plans of the private parts, for tests that look at them; without a charge none
+    /// of them runs.
     #[doc(hidden)]
     pub fn plans(&self) -> impl Iterator<Item = &Arc<dyn ExecutionPlan>> {
         self.parts.iter().filter_map(PreparedPart::to_draw).map(|draw| &draw.plan)
@@ -161,22 +163,24 @@ impl Prepared {
         Self { schema: under(&self.schema, headings), ..self }
     }
 
-    /// Bytes of memory that its operators take before the number of rows matters; known without one.
+    /// Bytes of memory that its operators take before the number of rows matters; known without
+    /// one.
     pub(crate) fn memory(&self) -> usize {
         self.advance.bytes()
     }
 }
 
-/// What the parts of a query drew, once each: accuracy and notes follow from it and from the release.
+/// What the parts of a query drew, once each: accuracy and notes follow from it and from the
+/// release.
 #[derive(Debug)]
 pub(crate) struct Drawn {
     /// The answer's columns.
     pub schema: SchemaRef,
-    /// For each part by measure: the least noisy number of rows behind its means, the largest ± of its variances;
-    /// `None` for the others.
+    /// For each part by measure: the least noisy number of rows behind its means, the largest ± of
+    /// its variances; `None` for the others.
     pub mean_rows: Vec<Vec<Option<f64>>>,
-    /// For each part by measure: the place of the bound that was chosen on its ladder; `None` without a ladder, and where no
-    /// row came out.
+    /// For each part by measure: the place of the bound that was chosen on its ladder; `None`
+    /// without a ladder, and where no row came out.
     pub rungs: Vec<Vec<Option<usize>>>,
     /// The released tables of the parts, in their order.
     pub released: Vec<RecordBatch>,
@@ -190,7 +194,8 @@ pub(crate) struct Drawn {
 pub(crate) struct Running {
     /// What its parts drew.
     pub drawn: Drawn,
-    /// The answer's rows, in order: public and released ones only. Behind its columns come the errors of its numbers.
+    /// The answer's rows, in order: public and released ones only. Behind its columns come the
+    /// errors of its numbers.
     pub rows: SendableRecordBatchStream,
     /// What was consumed.
     pub charge: Option<Charge>,
@@ -199,12 +204,14 @@ pub(crate) struct Running {
 /// Plans the private parts of a release.
 ///
 /// # Guarantee
-/// Opens no table and draws nothing, and the site accepts what is to run there; the remainder is planned over released tables without their rows, so that what
-/// cannot be planned is not charged, and holds no private scan. Each part's finished plan was verified: its root is the privatizing
+/// Opens no table and draws nothing, and the site accepts what is to run there; the remainder is
+/// planned over released tables without their rows, so that what cannot be planned is not charged,
+/// and holds no private scan. Each part's finished plan was verified: its root is the privatizing
 /// operator of this release, below which only enforced rows of the part's own table are read.
 ///
 /// # Errors
-/// What DataFusion says while planning (it has seen no data), [`VerifyError`], and what cannot run at the site of the session.
+/// What DataFusion says while planning (it has seen no data), [`VerifyError`], and what cannot run
+/// at the site of the session.
 pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared> {
     let mut parts = Vec::new();
     for (i, part) in release.analysis().parts().iter().enumerate() {
@@ -304,11 +311,13 @@ impl ToDraw {
     /// Plans the part once more where it joins tables, now that their numbers of rows may be used.
     ///
     /// # Guarantee
-    /// The plan has the specification that was charged, and was verified like the plan before the charge. It yields the same
-    /// rows: only which side of a join is kept in memory, and whether its rows are distributed, may differ.
+    /// The plan has the specification that was charged, and was verified like the plan before the
+    /// charge. It yields the same rows: only which side of a join is kept in memory, and whether
+    /// its rows are distributed, may differ.
     ///
     /// # Errors
-    /// As [`prepare`]; whether there is one may depend on private rows, so it must never reach an analyst.
+    /// As [`prepare`]; whether there is one may depend on private rows, so it must never reach an
+    /// analyst.
     async fn planned_by_size(
         &mut self,
         analyzed: &PrivateAggregate,
@@ -488,9 +497,10 @@ async fn over_released(
 /// Runs the parts of a paid query, and begins with its rows.
 ///
 /// # Guarantee
-/// The charge is for this release, consumed, and durable, before the first random draw. Every part has drawn once when this
-/// returns, or shows again what it drew before; the remainder, whose rows are still to come, sees released and public tables only.
-/// Where nothing is drawn, nothing private is read.
+/// The charge is for this release, consumed, and durable, before the first random draw. Every part
+/// has drawn once when this returns, or shows again what it drew before; the remainder, whose rows
+/// are still to come, sees released and public tables only. Where nothing is drawn, nothing private
+/// is read.
 ///
 /// # Errors
 /// Whatever fails while running. The error may quote cells: it must never reach an analyst.

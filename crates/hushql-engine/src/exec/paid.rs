@@ -1,7 +1,7 @@
 //! What a charge permits: plans that use the numbers of rows of private tables.
 //!
-//! In: a durable charge. Out: an extension of a session, which sources and estimates look for. Without
-//! it, a plan shows nothing of private tables but their declarations.
+//! In: a durable charge. Out: an extension of a session, which sources and estimates look for.
+//! Without it, a plan shows nothing of private tables but their declarations.
 
 use std::sync::Arc;
 
@@ -13,8 +13,9 @@ use crate::ledger::Charge;
 /// Permission to plan by the numbers of rows of private tables, as an extension of a session.
 ///
 /// # Guarantee
-/// Exists only for a statement that is charged. Nothing that is shown follows from a plan that is made with it: not a
-/// refusal, a cost, a hash of a plan or an entry of the ledger. Only time and memory do.
+/// Exists only for a statement that is charged. Nothing that is shown follows from a plan that is
+/// made with it: not a refusal, a cost, a hash of a plan or an entry of the ledger. Only time and
+/// memory do.
 #[derive(Debug)]
 pub(crate) struct PaidFor(());
 

@@ -1,11 +1,12 @@
 //! `PrivatizeExec`: the privatizing final operator, the root of every private plan.
 //!
-//! In: bounded inputs of integers, each from one partition. Out: one batch, the released table. It adds up the
-//! partitions' integers, gives every key of the key space its row (zero if no row has it), and draws each mechanism
-//! once. It does nothing else.
+//! In: bounded inputs of integers, each from one partition. Out: one batch, the released table. It
+//! adds up the partitions' integers, gives every key of the key space its row (zero if no row has
+//! it), and draws each mechanism once. It does nothing else.
 //!
-//! It runs once: it takes the right to draw out of a [`Permit`] that was filled when the query was paid for. A second
-//! execution, an execution before the charge, and an execution of a copy are errors.
+//! It runs once: it takes the right to draw out of a [`Permit`] that was filled when the query was
+//! paid for. A second execution, an execution before the charge, and an execution of a copy are
+//! errors.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,8 +80,8 @@ impl DisplayAs for PrivatizeExec {
     }
 }
 
-/// Methods that are not overridden keep DataFusion's defaults: no fetch, no limit, no filter passed down, no projection
-/// swapped, no statistics.
+/// Methods that are not overridden keep DataFusion's defaults: no fetch, no limit, no filter passed
+/// down, no projection swapped, no statistics.
 impl ExecutionPlan for PrivatizeExec {
     fn name(&self) -> &'static str {
         "PrivatizeExec"

@@ -1,8 +1,8 @@
 //! A rehearsal: the public plan over one harmless row of each table, before the charge.
 //!
-//! In: the plan above the releases, in which calls that fail on a value are NULL there. Out: nothing, or DataFusion's error. What
-//! still fails does so whatever is released: a fraction beyond 1, a place 0, a type for which an aggregate has no code.
-//! It would be charged and not answered.
+//! In: the plan above the releases, in which calls that fail on a value are NULL there. Out:
+//! nothing, or DataFusion's error. What still fails does so whatever is released: a fraction beyond
+//! 1, a place 0, a type for which an aggregate has no code. It would be charged and not answered.
 //!
 //! ```text
 //! SELECT nth_value(n, 0) OVER (ORDER BY n) FROM (…)      fails over any row: refused, and nothing is charged
@@ -80,8 +80,8 @@ fn is_needed(plan: &LogicalPlan) -> Result<bool> {
     Ok(needed)
 }
 
-/// A table of one row: one where there are numbers, the empty text, the first moment of 1970; NULL for types without such a
-/// value.
+/// A table of one row: one where there are numbers, the empty text, the first moment of 1970; NULL
+/// for types without such a value.
 fn one_row(schema: &Schema) -> Result<MemTable> {
     let mut fields = Vec::with_capacity(schema.fields().len());
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());

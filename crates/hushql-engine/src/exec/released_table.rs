@@ -1,7 +1,8 @@
 //! Released tables: the public plan of a query is planned over them before they have rows.
 //!
-//! In: a schema, and later, once, the rows that a private aggregate released. Out: a table whose scan never waits: it
-//! yields the given rows, or fails. So the plan that was verified before the charge is the plan that runs after it.
+//! In: a schema, and later, once, the rows that a private aggregate released. Out: a table whose
+//! scan never waits: it yields the given rows, or fails. So the plan that was verified before the
+//! charge is the plan that runs after it.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -200,7 +201,8 @@ mod tests {
         RecordBatch::try_new(schema(), vec![column(0), column(100)]).unwrap()
     }
 
-    /// One released table may be read in several places, and the release changes nothing else in a plan.
+    /// One released table may be read in several places, and the release changes nothing else in a
+    /// plan.
     #[tokio::test]
     async fn every_scan_yields_the_rows_in_their_order_once_they_are_there() {
         let state = session_state();

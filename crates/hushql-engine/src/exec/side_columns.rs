@@ -1,7 +1,8 @@
 //! What stands beside the columns that a private aggregate releases.
 //!
-//! In: its measures, and the batch that it drew. Out: the columns behind the released ones: the noisy numbers of rows behind means,
-//! the ± of variances, and the places of bounds that were chosen; and the one number of each that counts.
+//! In: its measures, and the batch that it drew. Out: the columns behind the released ones: the
+//! noisy numbers of rows behind means, the ± of variances, and the places of bounds that were
+//! chosen; and the one number of each that counts.
 
 use std::sync::Arc;
 
@@ -48,8 +49,8 @@ impl Beside {
     }
 }
 
-/// The released table, and behind it what stands beside its measures, in their order, and the places of the bounds that were
-/// chosen for them.
+/// The released table, and behind it what stands beside its measures, in their order, and the
+/// places of the bounds that were chosen for them.
 pub(super) fn with_columns_beside(released: &SchemaRef, measures: &[Measure]) -> SchemaRef {
     let beside = measures.iter().enumerate().filter_map(|(i, measure)| {
         let name = format!("{}{i}", Beside::for_measure(measure)?.name());
@@ -62,7 +63,8 @@ pub(super) fn with_columns_beside(released: &SchemaRef, measures: &[Measure]) ->
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The released columns of a batch, what stands beside each measure, and the place of its chosen bound.
+/// The released columns of a batch, what stands beside each measure, and the place of its chosen
+/// bound.
 pub(super) type Parted = (RecordBatch, Vec<Option<f64>>, Vec<Option<usize>>);
 
 pub(super) fn split(

@@ -1,8 +1,9 @@
 //! The rows of a synthetic table: planned, paid for and read.
 //!
-//! In: a planned synthetic table. Out: first [`PreparedRows`] (planned and verified; nothing has been opened), then, for a
-//! [`Charge`], the rows as public codes, of which nothing can be asked but counts over sets of columns. The rows are read and
-//! bounded once, by the operators of any other release, so that all counts are of the same rows.
+//! In: a planned synthetic table. Out: first [`PreparedRows`] (planned and verified; nothing has
+//! been opened), then, for a [`Charge`], the rows as public codes, of which nothing can be asked
+//! but counts over sets of columns. The rows are read and bounded once, by the operators of any
+//! other release, so that all counts are of the same rows.
 //!
 //! ```text
 //! read                                            what is counted
@@ -43,7 +44,8 @@ impl PreparedRows {
         &self.plan
     }
 
-    /// Bytes of memory that its operators take before the number of rows matters; known without one.
+    /// Bytes of memory that its operators take before the number of rows matters; known without
+    /// one.
     pub(crate) fn memory(&self, state: &SessionState) -> usize {
         advance(&self.plan, state).bytes()
     }
@@ -52,11 +54,12 @@ impl PreparedRows {
 /// Plans the rows of a synthetic table.
 ///
 /// # Guarantee
-/// Opens no table. The plan was verified: only enforced rows of the private tables are read, and where a column names the unit, one
-/// operator bounds the rows of each.
+/// Opens no table. The plan was verified: only enforced rows of the private tables are read, and
+/// where a column names the unit, one operator bounds the rows of each.
 ///
 /// # Errors
-/// What DataFusion says while planning (it has seen no data), and [`VerifyError`](super::VerifyError).
+/// What DataFusion says while planning (it has seen no data), and
+/// [`VerifyError`](super::VerifyError).
 pub(crate) async fn prepare_rows(
     release: &SyntheticRelease,
     state: &SessionState,
@@ -75,7 +78,8 @@ fn due(release: &SyntheticRelease) -> Due {
     }
 }
 
-/// Whoever codes the rows of a partition keeps them, too: at most two bytes for each value, with as much to grow, and its unit.
+/// Whoever codes the rows of a partition keeps them, too: at most two bytes for each value, with as
+/// much to grow, and its unit.
 fn advance(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Advance {
     let config = state.config();
     let (batch, threads) = (config.batch_size(), config.target_partitions());
@@ -118,8 +122,8 @@ fn expected(rows: &PrivateRows) -> Expected<'_> {
 /// Reads the rows of a paid synthetic table into codes.
 ///
 /// # Guarantee
-/// The charge is for this release, and durable, before a row is read. The rows are bounded as the release says: removing one unit
-/// removes its rows with their weights, and changes no other row.
+/// The charge is for this release, and durable, before a row is read. The rows are bounded as the
+/// release says: removing one unit removes its rows with their weights, and changes no other row.
 ///
 /// # Errors
 /// Whatever fails while running. The error may quote cells: it must never reach an analyst.
@@ -138,7 +142,8 @@ pub(crate) async fn read_rows(
     if !charge.settles(&due) {
         return internal_err!("a charge pays for its own release");
     }
-    // Planned once more, now that the numbers of rows may be used; and verified like the plan before the charge.
+    // Planned once more, now that the numbers of rows may be used; and verified like the plan
+    // before the charge.
     let paid = PaidFor::by(charge).within(state);
     let plan = bounded(release, &paid, &key).await?;
     // What was checked before the charge is there, too.

@@ -1,8 +1,8 @@
-//! The exact inputs of mechanisms: for tests of sensitivities and of draws, never for answers. The feature
-//! `testing` brings it, which no release turns on.
+//! The exact inputs of mechanisms: for tests of sensitivities and of draws, never for answers. The
+//! feature `testing` brings it, which no release turns on.
 //!
-//! In: the caller's own tables and an analysis of them. Out: exact integers, or many draws from one run of the plan. An
-//! [`crate::Engine`] gives no access to this.
+//! In: the caller's own tables and an analysis of them. Out: exact integers, or many draws from one
+//! run of the plan. An [`crate::Engine`] gives no access to this.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,8 +31,9 @@ use hushql_exec::operator::bound_contributions::{BoundContributionsExec, HashKey
 
 /// The exact integers of a private aggregate, without noise: the input of its mechanisms.
 ///
-/// Only for tests of the sensitivity, which plan once and run on many databases. An [`crate::Engine`] gives no access
-/// to these sums; they come from an [`crate::analysis::outcome::Analysis`] of the caller's own tables.
+/// Only for tests of the sensitivity, which plan once and run on many databases. An
+/// [`crate::Engine`] gives no access to these sums; they come from an
+/// [`crate::analysis::outcome::Analysis`] of the caller's own tables.
 #[derive(Debug)]
 pub struct ExactSums {
     bounded_inputs: Vec<(Again, InputShape, usize)>,
@@ -41,7 +42,8 @@ pub struct ExactSums {
 }
 
 impl ExactSums {
-    /// Plans the enforced rows and sums of a private aggregate, and verifies their plans, as for a paid query.
+    /// Plans the enforced rows and sums of a private aggregate, and verifies their plans, as for a
+    /// paid query.
     ///
     /// # Errors
     /// DataFusion's planning errors, and [`super::VerifyError`].
@@ -78,9 +80,10 @@ impl ExactSums {
         Ok(Self { bounded_inputs, keys: part.keys().clone(), measures })
     }
 
-    /// Inserts the caller's operator between all enforced rows and the operators that bound and add them, so that a
-    /// test that examines both runs the rows once. The operator passes rows on and never answers from rows that it
-    /// kept. False if the rows are not bounded in one place; then nothing is inserted.
+    /// Inserts the caller's operator between all enforced rows and the operators that bound and add
+    /// them, so that a test that examines both runs the rows once. The operator passes rows on and
+    /// never answers from rows that it kept. False if the rows are not bounded in one place; then
+    /// nothing is inserted.
     ///
     /// # Errors
     /// DataFusion's errors while the plan is put together.
@@ -104,8 +107,9 @@ impl ExactSums {
         Ok((self, false))
     }
 
-    /// For each measure its vectors of integers: perturbed numbers by column and key, scores of choices by outer group
-    /// and candidate. `rank` is the r of MIN and MAX. Keys that only the data know come with their names.
+    /// For each measure its vectors of integers: perturbed numbers by column and key, scores of
+    /// choices by outer group and candidate. `rank` is the r of MIN and MAX. Keys that only the
+    /// data know come with their names.
     ///
     /// # Errors
     /// Any error while running; an analyzed private aggregate must not cause one.
@@ -138,7 +142,8 @@ impl ExactSums {
 #[derive(Debug)]
 struct Again {
     plan: Arc<dyn ExecutionPlan>,
-    /// Whether an operator may keep rows that it saw: a join would answer from the tables of the last run.
+    /// Whether an operator may keep rows that it saw: a join would answer from the tables of the
+    /// last run.
     keeps: bool,
 }
 
@@ -173,19 +178,21 @@ fn keeps(plan: &dyn ExecutionPlan) -> bool {
 pub enum Exact {
     /// By column (or outer group), then by key (or candidate).
     Vectors(Vec<Vec<i128>>),
-    /// Under each bound of a ladder, by column and key, and how many units there are, and are beyond each bound.
+    /// Under each bound of a ladder, by column and key, and how many units there are, and are
+    /// beyond each bound.
     Ladder {
         /// By bound, column and key.
         under: Vec<Vec<Vec<i128>>>,
         /// Those that add anything, and by bound those beyond it.
         beyond: Beyond,
     },
-    /// By outer group, the scores of a long candidate axis as runs: each with its first candidate, its length, the
-    /// score of the first candidate, and the difference between neighbours.
+    /// By outer group, the scores of a long candidate axis as runs: each with its first candidate,
+    /// its length, the score of the first candidate, and the difference between neighbours.
     Lines(Vec<Vec<(u64, u64, i128, i128)>>),
     /// Keys that only the data know, as text, in order, with their scores.
     Keys(Vec<(String, i128)>),
-    /// Groups that only the data know, by their keys as text: their number of units, and one measure's integers.
+    /// Groups that only the data know, by their keys as text: their number of units, and one
+    /// measure's integers.
     Groups(BTreeMap<String, (i128, Vec<i128>)>),
 }
 

@@ -1,4 +1,5 @@
-//! The privatizing operator keeps its promises, and `verify` notices a plan that is not the paid one.
+//! The privatizing operator keeps its promises, and `verify` notices a plan that is not the paid
+//! one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -226,7 +227,8 @@ async fn a_release_has_one_partition() {
     }
 }
 
-/// DataFusion's treatment of an operator that keeps the defaults; the privatizing operator relies on each one.
+/// DataFusion's treatment of an operator that keeps the defaults; the privatizing operator relies
+/// on each one.
 #[tokio::test]
 async fn no_optimizer_moves_anything_through_the_operator() {
     for unit in units() {
@@ -357,7 +359,8 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
     }
 }
 
-/// Rows are added up by themselves only where each is a unit of its own: not below the bounds, nor above.
+/// Rows are added up by themselves only where each is a unit of its own: not below the bounds, nor
+/// above.
 #[tokio::test]
 async fn rows_that_are_added_up_are_units_of_their_own() {
     let [row, person] = units();
@@ -389,7 +392,8 @@ async fn rows_that_are_added_up_are_units_of_their_own() {
     }
 }
 
-/// The keys of rows that are units of their own are clamped after the analysis, before they are looked up.
+/// The keys of rows that are units of their own are clamped after the analysis, before they are
+/// looked up.
 #[tokio::test]
 async fn keys_beyond_their_ends_count_for_the_ends() {
     for (ends, expected) in [

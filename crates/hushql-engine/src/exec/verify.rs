@@ -1,8 +1,9 @@
 //! The last check before the charge: the finished physical plan is the one that was paid for.
 //!
-//! In: the plan of one private aggregate, after every optimizer. Out: nothing, or a refusal to run. A node's own checks
-//! cannot notice that the node is missing, so the whole tree is walked. The root privatizes this very release; every
-//! leaf is a scan of this aggregate's private table (or empty); and every operator in between keeps rows separate.
+//! In: the plan of one private aggregate, after every optimizer. Out: nothing, or a refusal to run.
+//! A node's own checks cannot notice that the node is missing, so the whole tree is walked. The
+//! root privatizes this very release; every leaf is a scan of this aggregate's private table (or
+//! empty); and every operator in between keeps rows separate.
 
 use std::sync::Arc;
 
@@ -65,8 +66,8 @@ impl<'a> Expected<'a> {
 /// Checks the plan of one private aggregate.
 ///
 /// # Guarantee
-/// Succeeds only if the root is the privatizing operator of `specification`, it is the only one in the plan, and every
-/// plan below it passes [`verify_feed`].
+/// Succeeds only if the root is the privatizing operator of `specification`, it is the only one in
+/// the plan, and every plan below it passes [`verify_feed`].
 ///
 /// # Errors
 /// [`VerifyError`], naming the operator.
@@ -87,11 +88,13 @@ pub(super) fn verify(
 /// Checks the plan of a bounded input of a private aggregate.
 ///
 /// # Guarantee
-/// Succeeds only if the plan consists of known operators. Every leaf is a private scan of one of the tables, a public scan if
-/// one is expected, or empty. Every other operator is a filter, projection, join, union, aggregate (of whole groups), window
-/// (of rows that were sorted for its functions below it), sort, contribution bounding, or a move between partitions. Rows that
-/// an operator needs in one partition are moved there just below it. No nested-loop join may write files. Exactly one operator
-/// bounds contributions, by aggregates or by rows; none does if every row is a unit.
+/// Succeeds only if the plan consists of known operators. Every leaf is a private scan of one of
+/// the tables, a public scan if one is expected, or empty. Every other operator is a filter,
+/// projection, join, union, aggregate (of whole groups), window (of rows that were sorted for its
+/// functions below it), sort, contribution bounding, or a move between partitions. Rows that an
+/// operator needs in one partition are moved there just below it. No nested-loop join may write
+/// files. Exactly one operator bounds contributions, by aggregates or by rows; none does if every
+/// row is a unit.
 ///
 /// # Errors
 /// [`VerifyError`], naming the operator.
@@ -163,7 +166,8 @@ fn verify_below(
     }
     let bounding = bounds_contributions(plan);
     let is_above_bounds = is_above_bounds && !bounding;
-    // An aggregate that emits a group before all its rows have arrived may emit it twice; so may a window that restarts.
+    // An aggregate that emits a group before all its rows have arrived may emit it twice; so may a
+    // window that restarts.
     let waits = plan.downcast_ref::<AggregateExec>().is_none_or(goes_by_no_order);
     if !waits || !orders_its_rows(plan) {
         return Err(VerifyError(format!("its {} relies on the order of rows", plan.name())));
@@ -216,8 +220,8 @@ fn verify_below(
     Ok(())
 }
 
-/// Whether the rows that an operator needs together are brought together just below it. A claim of an operator further
-/// below that they are together does not suffice.
+/// Whether the rows that an operator needs together are brought together just below it. A claim of
+/// an operator further below that they are together does not suffice.
 fn gathers_its_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let needs = plan.input_distribution_requirements();
     let inputs = plan.children();

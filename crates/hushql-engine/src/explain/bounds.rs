@@ -1,8 +1,9 @@
-//! The bounds of a unit's contribution, told: how large, where each comes from, where it is enforced, what it cuts.
+//! The bounds of a unit's contribution, told: how large, where each comes from, where it is
+//! enforced, what it cuts.
 //!
-//! In: a measure with its enforced [`ContributionBounds`](crate::analysis::Limits), and the part that it is of. Out: lines of an
-//! explanation. They speak of declarations and of the query, never of data: what was cut is not told unless
-//! somebody asks and pays for it.
+//! In: a measure with its enforced [`ContributionBounds`](crate::analysis::Limits), and the part
+//! that it is of. Out: lines of an explanation. They speak of declarations and of the query, never
+//! of data: what was cut is not told unless somebody asks and pays for it.
 
 use super::ladder;
 use crate::analysis::{Input, Measure, PrivateAggregate};

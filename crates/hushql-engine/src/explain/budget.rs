@@ -65,7 +65,8 @@ fn spend_json(spend: Spend) -> Value {
     json!({ spend.notion.name(): number(&spend.loss_text()), "delta": number(&spend.delta_text()) })
 }
 
-/// The cost in one notion as an amount; in several, the δ beside another than the first has a name of its own.
+/// The cost in one notion as an amount; in several, the δ beside another than the first has a name
+/// of its own.
 pub(super) fn cost_json(cost: Cost) -> Value {
     let mut parts = cost.parts();
     let mut object = spend_json(parts.next().unwrap_or_default());

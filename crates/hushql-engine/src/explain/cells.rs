@@ -1,7 +1,7 @@
 //! What an explanation says of the cells of people.
 //!
-//! In: the explanation of a query, and a sentence for each part about the cells that it is charged to. Out: the explanation with
-//! these lines before its cost.
+//! In: the explanation of a query, and a sentence for each part about the cells that it is charged
+//! to. Out: the explanation with these lines before its cost.
 //!
 //! ```text
 //!  cells        charged to region 'Oslo' alone

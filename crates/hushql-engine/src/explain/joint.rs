@@ -50,7 +50,8 @@ pub(super) fn products_text(joint: &JointMoments) -> String {
     )
 }
 
-/// What the noise means before anything is drawn; the answer shows what it means for the value that came out.
+/// What the noise means before anything is drawn; the answer shows what it means for the value that
+/// came out.
 pub(super) fn error_text(joint: &JointMoments, noise: f64) -> String {
     format!(
         "with 95 %: the noise on each of the {} sums is at most what {} rows add; the answer tells its own ±",

@@ -1,7 +1,8 @@
-//! The ladder of `rows=auto`, told: the bounds, what the choice and the noise cost, and how far off an answer is under each.
+//! The ladder of `rows=auto`, told: the bounds, what the choice and the noise cost, and how far off
+//! an answer is under each.
 //!
-//! In: a measure with a ladder, and its mechanism. Out: lines of an explanation, and the same for programs. They follow from the
-//! query and the declarations; which bound is chosen is drawn.
+//! In: a measure with a ladder, and its mechanism. Out: lines of an explanation, and the same for
+//! programs. They follow from the query and the declarations; which bound is chosen is drawn.
 //!
 //! ```text
 //! bound        τ, chosen with ε = 0.25 from the ladder: …
@@ -150,7 +151,8 @@ pub(super) fn ladder_json(
     ]
 }
 
-/// The line that proposes to choose the bound, where the noise is for more than a thousand rows of one unit.
+/// The line that proposes to choose the bound, where the noise is for more than a thousand rows of
+/// one unit.
 pub(super) fn proposal_line(
     part: &PrivateAggregate,
     measure: &Measure,

@@ -1,7 +1,9 @@
-//! What loosens a release most: the bound, declaration or join without which its noise would be least.
+//! What loosens a release most: the bound, declaration or join without which its noise would be
+//! least.
 //!
-//! In: a measure with its enforced bounds, and the part that it is of. Out: one line of an explanation, and the same for
-//! programs. It follows from the factors of the sensitivity, never from data, and is left out where none of them is above 1.
+//! In: a measure with its enforced bounds, and the part that it is of. Out: one line of an
+//! explanation, and the same for programs. It follows from the factors of the sensitivity, never
+//! from data, and is left out where none of them is above 1.
 //!
 //! ```text
 //! MAX ROWS 1000, GROUP BY status (7)     rows=1: Δ₁ = 7 instead of 1000, so the noise is divided by 142
@@ -47,8 +49,8 @@ impl Loosest {
 /// The loosest step of a release, if one can be tightened.
 ///
 /// # Guarantee
-/// A function of the query and the declarations. The factor is that of Δ₁ under Laplace noise, of Δ₂ under Gaussian noise, and of the range
-/// of a score on an axis.
+/// A function of the query and the declarations. The factor is that of Δ₁ under Laplace noise, of
+/// Δ₂ under Gaussian noise, and of the range of a score on an axis.
 pub(super) fn loosest(
     part: &PrivateAggregate,
     measure: &Measure,

@@ -1,7 +1,8 @@
 //! What a query would cost and how accurate it would be, without reading anything.
 //!
-//! In: stages 2 to 4 of a query, or the refusal that ended them. Out: an [`Explanation`], as aligned text or
-//! as one JSON object. Answers are random and explanations are not: they are what the tests pin down.
+//! In: stages 2 to 4 of a query, or the refusal that ended them. Out: an [`Explanation`], as
+//! aligned text or as one JSON object. Answers are random and explanations are not: they are what
+//! the tests pin down.
 
 use std::fmt;
 
@@ -405,7 +406,8 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
     }
 }
 
-/// What the noise means for a variance of n rows; the answer shows what it means for the value that came out.
+/// What the noise means for a variance of n rows; the answer shows what it means for the value that
+/// came out.
 fn spread_text(measure: &Measure, noise: f64) -> String {
     if let Some(joint) = measure.joint() {
         return joint::error_text(joint, noise);

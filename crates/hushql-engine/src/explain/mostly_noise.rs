@@ -1,6 +1,7 @@
 //! Says where an answer is mostly noise, before anything is spent.
 //!
-//! In: a measure and its mechanism. Out: the number of rows below which the ± is as large as the range of the answer itself.
+//! In: a measure and its mechanism. Out: the number of rows below which the ± is as large as the
+//! range of the answer itself.
 //!
 //! ```text
 //! AVG(age), ages 0..120, ± 277/n     where fewer than 3 rows are behind the mean, its ± is as large as its own range

@@ -1,6 +1,7 @@
 //! The noise of a number, told: its norm, its scale, and the accuracy that it was asked for.
 //!
-//! In: a measure and its mechanism. Out: texts of an explanation, which follow from the query and the declarations.
+//! In: a measure and its mechanism. Out: texts of an explanation, which follow from the query and
+//! the declarations.
 //!
 //! ```text
 //! noise        discrete Laplace, scale 2 = Δ₁/ε, exact on its grid

@@ -1,7 +1,9 @@
-//! How selections are explained: score, candidates, prior, what is drawn, how several share the cost.
+//! How selections are explained: score, candidates, prior, what is drawn, how several share the
+//! cost.
 //!
-//! In: a choice and its mechanism. Out: lines for people, and the same for programs. Nothing here depends on the
-//! data, and among candidates that only the data know no number depends on how many they are.
+//! In: a choice and its mechanism. Out: lines for people, and the same for programs. Nothing here
+//! depends on the data, and among candidates that only the data know no number depends on how many
+//! they are.
 
 use num_traits::ToPrimitive;
 use serde_json::{Value, json};
@@ -363,8 +365,8 @@ fn sharing_text(
 /// The ε of a response for an entry added or removed: its own answers against uniform ones.
 ///
 /// # Guarantee
-/// Of n values, its own has e^ε times the probability of each other one, uniformly each has 1/n: the larger of
-/// ln((e^ε + n − 1)/n) and ln(n·e^ε/(e^ε + n − 1)), for display.
+/// Of n values, its own has e^ε times the probability of each other one, uniformly each has 1/n:
+/// the larger of ln((e^ε + n − 1)/n) and ln(n·e^ε/(e^ε + n − 1)), for display.
 fn present_or_absent(choice: &Choice, mechanized: &Mechanized) -> f64 {
     let values = choice.candidates().and_then(|n| n.to_f64()).unwrap_or(f64::INFINITY);
     let Mechanism::Exponential(mechanism) = &mechanized.mechanism else { return f64::INFINITY };

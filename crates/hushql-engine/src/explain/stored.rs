@@ -1,7 +1,7 @@
 //! What an explanation says of answers that are stored.
 //!
-//! In: the explanation of a query, and what is known of stored answers that it reads or repeats. Out: the explanation with a line
-//! before its cost.
+//! In: the explanation of a query, and what is known of stored answers that it reads or repeats.
+//! Out: the explanation with a line before its cost.
 //!
 //! ```text
 //!  stored       cities: stored, and read at cost 0
@@ -32,7 +32,8 @@ impl Explanation {
         self
     }
 
-    /// The same explanation of a query of which these charges have paid for a part already, or for all.
+    /// The same explanation of a query of which these charges have paid for a part already, or for
+    /// all.
     pub(crate) fn with_replay(mut self, charges: &[i64], is_all: bool) -> Self {
         let Some(paid) = charges_text(charges) else { return self };
         let at = self.lines.iter().position(|(name, _)| *name == "cost");

@@ -1,6 +1,7 @@
 //! Explains a synthetic table: codes, noise, what one unit moves, and the cost.
 //!
-//! In: a planned synthetic table, and what the budgets say. Out: an [`Explanation`]. Nothing of it depends on rows.
+//! In: a planned synthetic table, and what the budgets say. Out: an [`Explanation`]. Nothing of it
+//! depends on rows.
 
 use serde_json::json;
 
@@ -13,7 +14,8 @@ use crate::synthetic::Method;
 use crate::visible::rounded;
 
 impl Explanation {
-    /// The explanation of a synthetic table that is allowed, of which the vault keeps at most `most` rows.
+    /// The explanation of a synthetic table that is allowed, of which the vault keeps at most
+    /// `most` rows.
     pub(crate) fn for_synthetic(
         release: &SyntheticRelease,
         most: usize,

@@ -22,8 +22,9 @@ pub(crate) fn exact_rate(value: &Rational) -> String {
 /// The digits of a size that is not short.
 const DIGITS: u32 = 5;
 
-/// How large noise is: `= 2000`, or where that takes more than a few digits, `≤ 707.11`, never lower than it is. Where a share of a
-/// cost was rounded down, it is a little more than a whole number: `just above 3600`.
+/// How large noise is: `= 2000`, or where that takes more than a few digits, `≤ 707.11`, never
+/// lower than it is. Where a share of a cost was rounded down, it is a little more than a whole
+/// number: `just above 3600`.
 ///
 /// ```text
 /// 1200  →  = 1200          3600.000036  →  just above 3600          1/6  →  ≤ 0.16667

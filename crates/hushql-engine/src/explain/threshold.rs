@@ -1,7 +1,8 @@
-//! How the threshold of groups that only the data know is explained, and how it stands in the ledger.
+//! How the threshold of groups that only the data know is explained, and how it stands in the
+//! ledger.
 //!
-//! In: what hides a part's small groups. Out: lines for people, and the same for programs. Nothing here depends on
-//! the data: not how many groups there are, nor how many come out.
+//! In: what hides a part's small groups. Out: lines for people, and the same for programs. Nothing
+//! here depends on the data: not how many groups there are, nor how many come out.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! What would answer with less noise, as far as the statement and the declarations tell.
 //!
-//! In: a measure and its private aggregate. Out: lines of an explanation, which costs nothing: what to write instead where a
-//! range follows from several columns, where Gaussian noise would be much smaller, and where many groups come out, most of
-//! them perhaps empty.
+//! In: a measure and its private aggregate. Out: lines of an explanation, which costs nothing: what
+//! to write instead where a range follows from several columns, where Gaussian noise would be much
+//! smaller, and where many groups come out, most of them perhaps empty.
 
 use arrow::array::{Array, ArrayRef};
 
@@ -23,7 +23,8 @@ const DELTA: &str = "1e-6";
 /// Noise that is smaller by less than this is not worth a δ.
 const MUCH_SMALLER: f64 = 0.8;
 
-/// The line about a range that is wider than its values may be, or else about noise that adds up over many groups.
+/// The line about a range that is wider than its values may be, or else about noise that adds up
+/// over many groups.
 pub(super) fn tighter_lines(
     part: &PrivateAggregate,
     measure: &Measure,
@@ -32,7 +33,8 @@ pub(super) fn tighter_lines(
     narrower_range(part, measure).or_else(|| smaller_noise(part, measure, mechanized))
 }
 
-/// Gaussian noise grows with the square root of a unit's groups, where Laplace noise grows with their number.
+/// Gaussian noise grows with the square root of a unit's groups, where Laplace noise grows with
+/// their number.
 fn smaller_noise(
     part: &PrivateAggregate,
     measure: &Measure,

@@ -1,7 +1,9 @@
-//! Answers that were replayed as a whole, kept by the program for when the same analyst asks the same again.
+//! Answers that were replayed as a whole, kept by the program for when the same analyst asks the
+//! same again.
 //!
-//! In: an answer, and everything that it followed from. Out: the same. Nothing is looked at here: `query::repeat` compares what an answer
-//! followed from with what the vault says now. What is kept was shown to its analyst already.
+//! In: an answer, and everything that it followed from. Out: the same. Nothing is looked at here:
+//! `query::repeat` compares what an answer followed from with what the vault says now. What is kept
+//! was shown to its analyst already.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -34,7 +36,8 @@ pub(crate) struct Repeat {
     /// The charges that paid.
     pub(crate) charges: Vec<i64>,
     pub(crate) answer: Answer,
-    /// When the vault was last found to say all this, and that the answer was shown again on that day.
+    /// When the vault was last found to say all this, and that the answer was shown again on that
+    /// day.
     pub(crate) seen: SeenMoment,
     /// What was left of its budgets then.
     pub(crate) left: Left,

@@ -1,8 +1,9 @@
 //! The numbers of charges, as their readers see them.
 //!
-//! In: the number of an entry in the whole ledger. Out: the number that its reader sees. Where a budget replays to each analyst the
-//! own answers alone, the number in the whole ledger would tell how many entries others made: entries are numbered among those
-//! of their own analyst then, as `hushql.ledger` shows them. The owner sees the whole ledger.
+//! In: the number of an entry in the whole ledger. Out: the number that its reader sees. Where a
+//! budget replays to each analyst the own answers alone, the number in the whole ledger would tell
+//! how many entries others made: entries are numbered among those of their own analyst then, as
+//! `hushql.ledger` shows them. The owner sees the whole ledger.
 
 use crate::catalog::Catalog;
 use crate::error::Error;

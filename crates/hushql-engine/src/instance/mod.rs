@@ -1,6 +1,7 @@
 //! What all sessions of an engine share: its vault, its tables, and the session of DataFusion.
 //!
-//! In: registered and declared tables. Out: the provider of each table's rows, and the open files of each statement.
+//! In: registered and declared tables. Out: the provider of each table's rows, and the open files
+//! of each statement.
 
 pub(crate) mod answer_cache;
 pub(crate) mod entry_numbers;
@@ -101,14 +102,16 @@ impl Inner {
         Arc::new(OpenFiles::new(&self.files))
     }
 
-    /// A name for the rows that this program registered as a table: no other program's are called so.
+    /// A name for the rows that this program registered as a table: no other program's are called
+    /// so.
     pub(crate) fn registration(&self, table: &str) -> Option<String> {
         let registered = self.registered.read().unwrap_or_else(PoisonError::into_inner);
         let rows = registered.get(table)?;
         Some(format!("{:x?} {:p}", self.program, Arc::as_ptr(rows)))
     }
 
-    /// The provider of a table's rows; `None` for a table that is not registered, or a file of an unknown format.
+    /// The provider of a table's rows; `None` for a table that is not registered, or a file of an
+    /// unknown format.
     pub(crate) fn provider(
         &self,
         table: &Arc<Table>,
@@ -158,8 +161,8 @@ mod tests {
         format!("{} {}", cell(0), cell(1))
     }
 
-    /// Links are kept while their files stay as they are, until the next declaration; not by an engine with
-    /// little memory.
+    /// Links are kept while their files stay as they are, until the next declaration; not by an
+    /// engine with little memory.
     #[tokio::test]
     async fn links_are_kept_from_one_statement_to_the_next() {
         let folder = tempfile::tempdir().unwrap();
@@ -189,7 +192,8 @@ mod tests {
         owner.execute("ALTER PRIVACY BUDGET b SET LIMIT (epsilon=1000000)").await.unwrap();
         assert_eq!(kept(), 0);
         assert_eq!((asked(&engine).await.as_str(), kept()), ("3 6", 2));
-        // Order 20 becomes the first person's, in place and as another file; an item of order 30 belongs to her too.
+        // Order 20 becomes the first person's, in place and as another file; an item of order 30
+        // belongs to her too.
         let moved = "number,person\n10,1\n20,1\n30,1\n";
         fs::write(path("orders"), moved).unwrap();
         let lab = engine.analyst("lab").unwrap();
@@ -238,7 +242,8 @@ mod tests {
         }
     }
 
-    /// How often the rows of a public file repeat a key is read once for each state of the file, until the next declaration.
+    /// How often the rows of a public file repeat a key is read once for each state of the file,
+    /// until the next declaration.
     #[tokio::test]
     async fn what_planning_reads_of_public_files_is_kept() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Amounts of budgets, from what their owner writes to whole units of the ledger.
 //!
-//! In: the clauses LIMIT, PER QUERY and SPENT. Out: limits that are never more than what was written, and minima and amounts
-//! spent that are never less.
+//! In: the clauses LIMIT, PER QUERY and SPENT. Out: limits that are never more than what was
+//! written, and minima and amounts spent that are never less.
 //!
 //! ```text
 //! LIMIT (epsilon=0.0000000015)   →   1 unit of 10⁻⁹        SPENT (epsilon=0.0000000015)   →   2 units
@@ -198,8 +198,8 @@ pub(super) fn spent_of(clause: &SpentClause) -> Result<Elsewhere, Error> {
 /// The cost that SPENT names.
 ///
 /// # Guarantee
-/// Never less than written: every part is rounded up. An ε without a ρ has the largest ρ that a release of this ε and δ can
-/// have, see [`Loss::approximate`].
+/// Never less than written: every part is rounded up. An ε without a ρ has the largest ρ that a
+/// release of this ε and δ can have, see [`Loss::approximate`].
 ///
 /// # Errors
 /// [`Error`] for an amount that is out of range.

@@ -1,7 +1,7 @@
 //! Cells of people, from what their owner writes to the vault.
 //!
-//! In: a budget and a column. Out: the partition, and one sentence about it. The files of the table are pinned, if they were not:
-//! a person who moves to another cell unnoticed would spend twice.
+//! In: a budget and a column. Out: the partition, and one sentence about it. The files of the table
+//! are pinned, if they were not: a person who moves to another cell unnoticed would spend twice.
 //!
 //! ```text
 //! ALTER PRIVACY BUDGET research PARTITION BY region
@@ -42,7 +42,8 @@ pub(super) fn drop(inner: &Inner, budget: &str) -> Result<String, Error> {
     ))
 }
 
-/// The table that names the people of a table, if this column partitions them once its files are pinned.
+/// The table that names the people of a table, if this column partitions them once its files are
+/// pinned.
 ///
 /// # Errors
 /// As [`partition`].

@@ -1,8 +1,10 @@
-//! Looks for what an owner should mend before analysts ask: in the declarations, in the permissions of files, in the vault.
+//! Looks for what an owner should mend before analysts ask: in the declarations, in the permissions
+//! of files, in the vault.
 //!
-//! In: an open vault. Out: findings, each with the statement or command that mends it. Of files only the columns, where
-//! something else than rows says them, and the permissions are looked at, and a file in a folder is named that lacks them; no finding depends on a value, and no bound, domain or MAX ROWS is proposed:
-//! one that follows from the rows would tell of one person's row.
+//! In: an open vault. Out: findings, each with the statement or command that mends it. Of files
+//! only the columns, where something else than rows says them, and the permissions are looked at,
+//! and a file in a folder is named that lacks them; no finding depends on a value, and no bound,
+//! domain or MAX ROWS is proposed: one that follows from the rows would tell of one person's row.
 //!
 //! ```text
 //! visits  the table is undeclared, so every query on it is refused   ALTER TABLE visits SUGGEST PRIVACY drafts what to declare
@@ -112,7 +114,8 @@ fn declared(findings: &mut Findings, catalog: &Catalog, table: &Table) {
     }
 }
 
-/// The form of a domain for a column that has none; `None` if it has one, or if its type takes none.
+/// The form of a domain for a column that has none; `None` if it has one, or if its type takes
+/// none.
 fn domain(column: &Column) -> Option<&'static str> {
     let data_type = DataType::from_str(&column.data_type).ok()?;
     let form = match data_type {

@@ -1,12 +1,15 @@
 //! The declarations of a vault as a script that rebuilds them, with what is spent.
 //!
-//! In: one state of the vault. Out: statements in an order in which each can be run: what was spent, which needs no table, tables
-//! behind those that they lead to, budgets, views behind those that they read, roles. Names may be hostile: they are quoted in
-//! statements, and escaped in comments, which end with their line. Verifiers of passwords are written where they are asked for.
+//! In: one state of the vault. Out: statements in an order in which each can be run: what was
+//! spent, which needs no table, tables behind those that they lead to, budgets, views behind those
+//! that they read, roles. Names may be hostile: they are quoted in statements, and escaped in
+//! comments, which end with their line. Verifiers of passwords are written where they are asked
+//! for.
 //!
 //! # Guarantee
-//! In a vault where the script ran, at least as much is spent on the people of each name as in this one, and names whose
-//! charges count together do so there. Where more is spent already, that stays.
+//! In a vault where the script ran, at least as much is spent on the people of each name as in this
+//! one, and names whose charges count together do so there. Where more is spent already, that
+//! stays.
 //!
 //! ```text
 //! CREATE EXTERNAL TABLE visits (patient BIGINT, …) STORED AS CSV LOCATION '/data/visits.csv';
@@ -27,7 +30,8 @@ use crate::owner::{roles, twins};
 use crate::views::{named, statement};
 use crate::visible;
 
-/// The script, with the verifiers of roles' passwords or without. It reads the bytes of files only to find tables with the same rows.
+/// The script, with the verifiers of roles' passwords or without. It reads the bytes of files only
+/// to find tables with the same rows.
 ///
 /// # Errors
 /// [`Error::Ledger`] when the vault cannot be read.
@@ -52,7 +56,8 @@ pub(crate) fn dump(inner: &Inner, with_verifiers: bool) -> Result<String, Error>
                 script.statement(&format!("ALTER TABLE {first} SET PRIVACY SPENT {spent} BY {by}"));
             }
         }
-        // A budget's own SPENT comes too late where its statement, or one that it needs, cannot be run.
+        // A budget's own SPENT comes too late where its statement, or one that it needs, cannot be
+        // run.
         let spent = match (spent_clause(spent.all), others.as_slice()) {
             (Some(spent), _) => spent,
             (None, []) => continue,
@@ -135,7 +140,8 @@ fn tables(inner: &Inner, catalog: &Catalog, script: &mut DumpScript) {
     }
 }
 
-/// Views behind those that they read. What is no longer a query, or leads to itself, can be created nowhere.
+/// Views behind those that they read. What is no longer a query, or leads to itself, can be created
+/// nowhere.
 fn views(catalog: &Catalog, script: &mut DumpScript) {
     let mut left: Vec<&View> = catalog.views().collect();
     let mut written: BTreeSet<String> = BTreeSet::new();

@@ -1,7 +1,8 @@
 //! Export folders: where the answers of an analyst may be written.
 //!
-//! In: a folder that an owner names. Out: its declaration, if nothing that HushQL reads or keeps is in it: an analyst who can
-//! write there could otherwise put rows into a table, or a journal beside the vault.
+//! In: a folder that an owner names. Out: its declaration, if nothing that HushQL reads or keeps is
+//! in it: an analyst who can write there could otherwise put rows into a table, or a journal beside
+//! the vault.
 //!
 //! ```text
 //! /srv/out, tables in /srv/data          →   answers of lab may be written into /srv/out
@@ -19,7 +20,8 @@ use crate::instance::Inner;
 /// Declares the export folder of an analyst, or that there is none.
 ///
 /// # Errors
-/// [`Error::Catalog`] for a folder that does not exist or overlaps with what HushQL reads and keeps, and the vault's own.
+/// [`Error::Catalog`] for a folder that does not exist or overlaps with what HushQL reads and
+/// keeps, and the vault's own.
 pub(super) fn set(inner: &Inner, analyst: &str, folder: Option<&str>) -> Result<String, Error> {
     let Some(folder) = folder else {
         inner.vault.set_export(analyst, None)?;
@@ -84,7 +86,8 @@ pub(crate) fn overlap(
     Ok(None)
 }
 
-/// Whether the files of a table may be in a folder, or the folder among them: whoever writes into it would add rows.
+/// Whether the files of a table may be in a folder, or the folder among them: whoever writes into
+/// it would add rows.
 fn overlaps(folder: &TargetFolder, path: &Path, source: &Source) -> io::Result<bool> {
     match source {
         Source::Postgres { .. } | Source::Registered | Source::Released { .. } => Ok(false),

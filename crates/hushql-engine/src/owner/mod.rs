@@ -1,8 +1,10 @@
-//! Carries out the owner's declarations of tables, units, domains and budgets, and writes them into the vault.
+//! Carries out the owner's declarations of tables, units, domains and budgets, and writes them into
+//! the vault.
 //!
-//! In: a [`Declaration`] from an owner's session. Out: one sentence. This module checks the assumptions of the analysis
-//! against the column types, and every plan enforces them again. It also verifies MAX ROWS and UNIQUE once on the file
-//! itself, so that the owner learns at once if a declaration would drop rows.
+//! In: a [`Declaration`] from an owner's session. Out: one sentence. This module checks the
+//! assumptions of the analysis against the column types, and every plan enforces them again. It
+//! also verifies MAX ROWS and UNIQUE once on the file itself, so that the owner learns at once if a
+//! declaration would drop rows.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
@@ -46,11 +48,12 @@ const ATTEMPTS: usize = 8;
 /// Carries out a declaration.
 ///
 /// # Guarantee
-/// The declarations against which it is checked are those at the time of the write: after another declaration in
-/// between, it is checked again.
+/// The declarations against which it is checked are those at the time of the write: after another
+/// declaration in between, it is checked again.
 ///
 /// # Errors
-/// The problem with the declaration; [`VaultError::Redeclared`] if others came in between each time.
+/// The problem with the declaration; [`VaultError::Redeclared`] if others came in between each
+/// time.
 pub(crate) async fn declare(inner: &Inner, declaration: &Declaration) -> Result<String, Error> {
     inner.forget_kept();
     for _ in 1..ATTEMPTS {
@@ -265,7 +268,8 @@ pub(crate) fn in_memory(inner: &Inner, declaration: &Declaration) -> Result<Stri
             })
         }
         Declaration::AlterBudget { name, limit } => {
-            // The accountant was fixed when the budget was created; the vault checks that again in its transaction.
+            // The accountant was fixed when the budget was created; the vault checks that again in
+            // its transaction.
             let accountant = accountant_of(&inner.vault.budget(name)?.budget)?;
             let Limit { limit, promise, .. } = limit_of(limit, &accountant)?;
             inner.vault.set_budget_limit(name, limit, promise)?;
@@ -351,7 +355,8 @@ fn without_unit(table: &mut Table, privacy: Privacy) {
     }
 }
 
-/// Notes that the rows of a table are those of now. The unit of a single file is verified on them, as when it was declared.
+/// Notes that the rows of a table are those of now. The unit of a single file is verified on them,
+/// as when it was declared.
 async fn refresh(inner: &Inner, table: &str) -> Result<String, Error> {
     let catalog = inner.vault.catalog()?;
     let entry = known(&catalog, table)?;
@@ -461,7 +466,8 @@ fn set_domain(
     Ok(format!("column {table}.{column} has a domain"))
 }
 
-/// The present distinct values of a public table's column, in order; NULL behind them if a row has it.
+/// The present distinct values of a public table's column, in order; NULL behind them if a row has
+/// it.
 fn referenced(
     inner: &Inner,
     catalog: &Catalog,
@@ -506,7 +512,8 @@ fn read_in_utc(table: &Table) -> String {
     if said.is_empty() { String::new() } else { format!("; {}", said.join(", ")) }
 }
 
-/// Checks that numbers are written as numbers and other values as quoted text: '5' for an integer column is a mistake.
+/// Checks that numbers are written as numbers and other values as quoted text: '5' for an integer
+/// column is a mistake.
 fn kind_fits(literal: &Literal, data_type: &DataType) -> Result<(), Error> {
     let fits = match literal {
         Literal::Null => true,

@@ -1,9 +1,10 @@
 //! Roles: who may log in to the server.
 //!
-//! In: parsed declarations. Out: one sentence each, without the password. Of a password, the vault gets the verifier; a verifier that
-//! a client made, as psql's `\password` does, is stored as it is. All others have the salt that log-ins under this name are told
-//! anyway, so that nobody who watches it sees the role come, go or change. Whoever is logged in as a role may give it another password, and
-//! change nothing else.
+//! In: parsed declarations. Out: one sentence each, without the password. Of a password, the vault
+//! gets the verifier; a verifier that a client made, as psql's `\password` does, is stored as it
+//! is. All others have the salt that log-ins under this name are told anyway, so that nobody who
+//! watches it sees the role come, go or change. Whoever is logged in as a role may give it another
+//! password, and change nothing else.
 //!
 //! ```text
 //! CREATE ROLE lab LOGIN PASSWORD 'a long one'   →   role lab may log in
@@ -62,7 +63,8 @@ pub(super) fn alter(inner: &Inner, name: &str, options: &RoleClause) -> Result<S
 /// Gives the role of whoever is logged in another password, and returns what tells it from others.
 ///
 /// # Errors
-/// [`Error::LogIn`] if the role may not log in any more, or has another password than the one that they logged in with.
+/// [`Error::LogIn`] if the role may not log in any more, or has another password than the one that
+/// they logged in with.
 pub(crate) fn change_own(
     inner: &Inner,
     name: &str,
@@ -123,7 +125,8 @@ fn told(role: &Role) -> String {
 /// The verifier of a password for a role of this name.
 ///
 /// # Guarantee
-/// Its salt is the one that a log-in under this name is told before and after, unless a client made the verifier.
+/// Its salt is the one that a log-in under this name is told before and after, unless a client made
+/// the verifier.
 fn verifier(inner: &Inner, name: &str, password: &Password) -> Result<String, Error> {
     if let Some(made) = Verifier::read(password.text()) {
         return Ok(made.text());

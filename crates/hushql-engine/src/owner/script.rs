@@ -1,7 +1,8 @@
 //! Declarations as the statements that make them.
 //!
-//! In: tables and budgets of the catalog. Out: SQL that the parser reads as the same declarations. Names and values may come
-//! from a hostile file; they are quoted wherever SQL would read them as something else.
+//! In: tables and budgets of the catalog. Out: SQL that the parser reads as the same declarations.
+//! Names and values may come from a hostile file; they are quoted wherever SQL would read them as
+//! something else.
 //!
 //! ```text
 //! table "order", unit "a""b"   →   ALTER TABLE order SET PRIVACY UNIT ("a""b")
@@ -22,8 +23,8 @@ use crate::ledger::{Elsewhere, Spending};
 use crate::privacy::{Notion, Spend};
 use crate::sql_type::sql_type;
 
-/// The statements that declare a table, its unit and its domains, in order. A table that a program registers is not created
-/// by a statement.
+/// The statements that declare a table, its unit and its domains, in order. A table that a program
+/// registers is not created by a statement.
 pub(crate) fn table_statements(table: &Table, other_people: &[String]) -> Vec<String> {
     let name = quoted(&table.name);
     let privacy = match &table.privacy {
@@ -46,8 +47,8 @@ pub(crate) fn table_statements(table: &Table, other_people: &[String]) -> Vec<St
     created(table).into_iter().chain(privacy).chain(domains).collect()
 }
 
-/// CREATE EXTERNAL TABLE, for a file or several. Only the columns of a CSV file can have other types than those that are
-/// inferred; where there may be no file any more, they are written.
+/// CREATE EXTERNAL TABLE, for a file or several. Only the columns of a CSV file can have other
+/// types than those that are inferred; where there may be no file any more, they are written.
 pub(crate) fn created(table: &Table) -> Option<String> {
     let typed = |columns: &[Column]| {
         let columns = columns.iter().map(|column| {
@@ -172,7 +173,8 @@ pub(crate) fn budget_statement(budget: &Budget, slices: &[Slice], spent: &Spendi
         None => format!("({})", amount(budget.limit)),
     };
     let per_query = per_query(budget);
-    // Without SPENT, what a query spends has to fit into the limit, which may have been lowered since.
+    // Without SPENT, what a query spends has to fit into the limit, which may have been lowered
+    // since.
     let spent_in_all = match spent_clause(spent.all) {
         None if budget.check().is_err() => " SPENT (epsilon=0)".to_owned(),
         None => String::new(),

@@ -1,6 +1,7 @@
 //! Slices of budgets, from what their owner writes to the vault.
 //!
-//! In: the clause of a slice. Out: the slice in whole units of the ledger, and one sentence about it.
+//! In: the clause of a slice. Out: the slice in whole units of the ledger, and one sentence about
+//! it.
 //!
 //! ```text
 //! ALTER PRIVACY BUDGET research ADD SLICE lab LIMIT (epsilon=3)

@@ -1,8 +1,9 @@
 //! Drafts of declarations for a table, from the names and types of columns alone.
 //!
-//! In: the catalog. Out: lines of a script: statements that can be run, and comments where the owner has to decide. Nothing here
-//! opens a file. What a footer, a dictionary or the name of a folder says are values, too: a bound that follows from them would
-//! tell of one person's row, and is never drafted.
+//! In: the catalog. Out: lines of a script: statements that can be run, and comments where the
+//! owner has to decide. Nothing here opens a file. What a footer, a dictionary or the name of a
+//! folder says are values, too: a bound that follows from them would tell of one person's row, and
+//! is never drafted.
 //!
 //! ```text
 //! visits: patient BIGINT, age INT, fee DOUBLE
@@ -136,7 +137,8 @@ pub(crate) fn suggestions(catalog: &Catalog, table: &Table) -> Vec<String> {
     lines.0
 }
 
-/// The unit that the name of a column suggests: a link to a table whose unit is declared, or a column of its own.
+/// The unit that the name of a column suggests: a link to a table whose unit is declared, or a
+/// column of its own.
 fn unit(catalog: &Catalog, table: &Table) -> Option<Unit> {
     let keys =
         || table.columns.iter().filter(|column| data_type(column).is_some_and(|t| is_key(&t)));
@@ -159,7 +161,8 @@ fn unit(catalog: &Catalog, table: &Table) -> Option<Unit> {
     Some(Unit::Column { column, max_rows: None, unique: false })
 }
 
-/// Whether the name of a column says that it holds the key of a table: `customer_id` that of `customers(id)`.
+/// Whether the name of a column says that it holds the key of a table: `customer_id` that of
+/// `customers(id)`.
 pub(crate) fn names_key_of(column: &str, table: &str, key: &str) -> bool {
     let Some(person) = person(column) else { return false };
     column == key || person == singular(&words(table).concat())

@@ -1,9 +1,10 @@
 //! Checks the declarations of tables that contain the same rows.
 //!
-//! In: a table that is about to become private or public. Out: nothing, or a refusal. One file under two names would have
-//! two budgets for the same people, and a public table with the rows of a private one would reveal them. Tables with
-//! equal rows must therefore share a unit domain, or the owner must declare that they are about other people. Files are
-//! compared by path, inode and bytes, registered tables by their provider, tables of a server by its address and their names.
+//! In: a table that is about to become private or public. Out: nothing, or a refusal. One file
+//! under two names would have two budgets for the same people, and a public table with the rows of
+//! a private one would reveal them. Tables with equal rows must therefore share a unit domain, or
+//! the owner must declare that they are about other people. Files are compared by path, inode and
+//! bytes, registered tables by their provider, tables of a server by its address and their names.
 //!
 //! ```text
 //! visits (private), copy.csv (the same bytes)   →   ALTER TABLE copy SET PUBLIC                      refused
@@ -31,7 +32,8 @@ struct Twin<'a> {
     how: String,
 }
 
-/// Refuses to make a table private if another table shows its rows, or counts them for other people.
+/// Refuses to make a table private if another table shows its rows, or counts them for other
+/// people.
 pub(super) fn may_be_private(
     providers: &Providers,
     catalog: &Catalog,
@@ -104,8 +106,8 @@ pub(super) fn may_be_public(
     }
 }
 
-/// Refuses to register rows under a name if that would reveal rows that are private under another name, or count them
-/// twice.
+/// Refuses to register rows under a name if that would reveal rows that are private under another
+/// name, or count them twice.
 pub(super) fn may_be_registered(
     providers: &Providers,
     catalog: &Catalog,

@@ -1,8 +1,8 @@
 //! Declarations as Rust values, for programs that do not write them in SQL.
 //!
-//! In: a program's description of a file, a unit, a domain or a budget. Out: the [`Declaration`] that the parser makes of
-//! the same in SQL, so that the same code checks and carries out both. Names are used as they are: a name that SQL writes
-//! without quotation marks is in lower case.
+//! In: a program's description of a file, a unit, a domain or a budget. Out: the [`Declaration`]
+//! that the parser makes of the same in SQL, so that the same code checks and carries out both.
+//! Names are used as they are: a name that SQL writes without quotation marks is in lower case.
 //!
 //! ```text
 //! PrivacyUnit::column("visits", "patient").max_rows(4)
@@ -27,8 +27,8 @@ pub use unit::PrivacyUnit;
 
 /// A declaration of an owner: a file as a table, a unit, a domain, a budget, or a public table.
 ///
-/// Create it from [`ExternalTable`], [`PrivacyUnit`], [`PrivacyDomain`], [`PrivacyBudget`] or [`BudgetSlice`], or pass these to
-/// [`Session::declare`](crate::Session::declare) directly.
+/// Create it from [`ExternalTable`], [`PrivacyUnit`], [`PrivacyDomain`], [`PrivacyBudget`] or
+/// [`BudgetSlice`], or pass these to [`Session::declare`](crate::Session::declare) directly.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -46,7 +46,8 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// Makes a table public, so that answers may show its rows to anyone: `ALTER TABLE table SET PUBLIC`.
+    /// Makes a table public, so that answers may show its rows to anyone:
+    /// `ALTER TABLE table SET PUBLIC`.
     ///
     /// ```
     /// # use hushql_engine as hushql;

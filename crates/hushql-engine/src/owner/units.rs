@@ -1,11 +1,12 @@
 //! Checks the declaration of a table's privacy unit, and verifies it on files.
 //!
-//! In: a unit clause from an owner's session. Out: a [`Unit`] for the catalog. Columns that identify a person or lead to
-//! one must exist, have the same comparable types on both sides, and have no domain; a chain of links must end at a
-//! column that identifies the person. MAX ROWS is verified once on a file, so that the owner learns at once if a
-//! declaration would drop rows; every plan enforces it again. The target of a link must be unique, which is verified on
-//! the rows. For a file this remains true, because the file must not change. For other tables it may become false, and
-//! no claim rests on it: see `resolved` in `crate::analysis`.
+//! In: a unit clause from an owner's session. Out: a [`Unit`] for the catalog. Columns that
+//! identify a person or lead to one must exist, have the same comparable types on both sides, and
+//! have no domain; a chain of links must end at a column that identifies the person. MAX ROWS is
+//! verified once on a file, so that the owner learns at once if a declaration would drop rows;
+//! every plan enforces it again. The target of a link must be unique, which is verified on the
+//! rows. For a file this remains true, because the file must not change. For other tables it may
+//! become false, and no claim rests on it: see `resolved` in `crate::analysis`.
 //!
 //! ```text
 //! lineitem VIA (l_orderkey) → orders(o_orderkey) VIA (o_custkey) → customer(c_custkey)      unit domain: customer
@@ -100,7 +101,8 @@ fn linked(
     Ok(())
 }
 
-/// Refuses floats, booleans and columns with a domain: units and links are compared and hashed as they are.
+/// Refuses floats, booleans and columns with a domain: units and links are compared and hashed as
+/// they are.
 fn comparable(table: &Table, column: &str) -> Result<(), Error> {
     let data_type = data_type(column_of(table, column)?)?;
     let allowed = data_type.is_integer()
@@ -289,11 +291,13 @@ async fn most_alike(
     Ok(most.and_then(|most| u64::try_from(most).ok()).unwrap_or(0))
 }
 
-/// The fingerprint of a table's files. A single file has one, unless it cannot be read, or its owner lets it change. A file has
-/// one in any case if the declaration was verified on it, the owner fixed its bytes, or its people are partitioned.
+/// The fingerprint of a table's files. A single file has one, unless it cannot be read, or its
+/// owner lets it change. A file has one in any case if the declaration was verified on it, the
+/// owner fixed its bytes, or its people are partitioned.
 ///
 /// # Errors
-/// [`Error::Catalog`] when a file that needs one cannot be read, or when a file is written to meanwhile.
+/// [`Error::Catalog`] when a file that needs one cannot be read, or when a file is written to
+/// meanwhile.
 pub(super) fn fingerprint(
     open: &OpenFiles,
     catalog: &Catalog,
@@ -317,8 +321,8 @@ pub(super) fn fingerprint(
     })
 }
 
-/// The fingerprint of a link's target file, whose columns were verified to be unique. If the catalog has a fingerprint,
-/// the file must still match it.
+/// The fingerprint of a link's target file, whose columns were verified to be unique. If the
+/// catalog has a fingerprint, the file must still match it.
 pub(super) fn fingerprint_of_target(
     open: &OpenFiles,
     catalog: &Catalog,

@@ -1,8 +1,9 @@
 //! Creating and dropping views.
 //!
-//! In: a view from an owner's session. Out: one sentence. The view is planned before it is stored, so that the owner
-//! learns at once about an unknown name, a circle or a column without a name. The tables that it reads may change later,
-//! so each use plans it again. Privacy does not depend on any of this.
+//! In: a view from an owner's session. Out: one sentence. The view is planned before it is stored,
+//! so that the owner learns at once about an unknown name, a circle or a column without a name. The
+//! tables that it reads may change later, so each use plans it again. Privacy does not depend on
+//! any of this.
 //!
 //! ```text
 //! CREATE VIEW grown AS SELECT age FROM adult WHERE age >= 18   →   view grown has 1 column: …

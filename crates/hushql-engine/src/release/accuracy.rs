@@ -6,7 +6,8 @@ use super::partition_selection::PartitionSelection;
 use crate::analysis::{Analysis, ErrorBars, Measure, ReleaseKind};
 use crate::mechanism::Rung;
 
-/// Why an output that is computed from released numbers has no error; `None` if it has one, or shows no such number.
+/// Why an output that is computed from released numbers has no error; `None` if it has one, or
+/// shows no such number.
 pub(super) fn without_error(
     analysis: &Analysis,
     selections: &[Option<PartitionSelection>],
@@ -74,8 +75,9 @@ pub(super) fn accuracy_among(measure: &Measure, one: &Mechanized, among: u64) ->
 /// The accuracy of a measure under each bound of its ladder, if it has one, as [`accuracy_among`].
 ///
 /// # Guarantee
-/// Under that bound the number is off by more, from what it is under that bound without noise, with probability at most
-/// 0.05/`among`. The noise is drawn after the bound is chosen, and whatever that is.
+/// Under that bound the number is off by more, from what it is under that bound without noise, with
+/// probability at most 0.05/`among`. The noise is drawn after the bound is chosen, and whatever
+/// that is.
 pub(crate) fn accuracies_under_bounds(
     measure: &Measure,
     mechanism: &Mechanism,
@@ -86,8 +88,8 @@ pub(crate) fn accuracies_under_bounds(
     chosen.rungs().iter().map(of).collect()
 }
 
-/// The public plan with the errors of those outputs that do not simply show a number whose ± is the same on all rows, and
-/// on which it does not depend which rows come out.
+/// The public plan with the errors of those outputs that do not simply show a number whose ± is the
+/// same on all rows, and on which it does not depend which rows come out.
 pub(super) fn error_bars(
     analysis: &Analysis,
     selections: &[Option<PartitionSelection>],

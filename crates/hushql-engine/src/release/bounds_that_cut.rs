@@ -1,7 +1,8 @@
-//! Which bounds of a query cut rows that the declarations allow: the ± of a number does not count them.
+//! Which bounds of a query cut rows that the declarations allow: the ± of a number does not count
+//! them.
 //!
-//! In: a private aggregate and one of its measures. Out: the bounds in words. They follow from the query and the declarations alone; whether
-//! anybody has more is not told.
+//! In: a private aggregate and one of its measures. Out: the bounds in words. They follow from the
+//! query and the declarations alone; whether anybody has more is not told.
 
 use super::mechanism::Predicted;
 use crate::analysis::{Input, InputShape, Measure, PrivateAggregate};
@@ -30,8 +31,8 @@ pub(crate) fn is_of_values(measure: &Measure) -> bool {
     }
 }
 
-/// The bounds that the query writes, if a unit may have more by the declarations and the number has a ±: `1 row of a unit in a group, and 2
-/// groups`.
+/// The bounds that the query writes, if a unit may have more by the declarations and the number has
+/// a ±: `1 row of a unit in a group, and 2 groups`.
 pub(crate) fn cut_text(
     part: &PrivateAggregate,
     measure: &Measure,

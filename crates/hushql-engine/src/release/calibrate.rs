@@ -80,12 +80,12 @@ pub(crate) fn mechanize(
     }
 }
 
-/// Rounds of a selection or noise on all scores, whichever errs less at 95 %; a mechanism that was requested by name
-/// stays.
+/// Rounds of a selection or noise on all scores, whichever errs less at 95 %; a mechanism that was
+/// requested by name stays.
 ///
 /// # Guarantee
-/// Both have the ε of the choice, and the result is one of them. The comparison uses the bounds that EXPLAIN
-/// displays, which follow from the query and the catalog.
+/// Both have the ε of the choice, and the result is one of them. The comparison uses the bounds
+/// that EXPLAIN displays, which follow from the query and the catalog.
 pub(crate) fn erring_less(
     measure: &Measure,
     chosen: Mechanized,
@@ -114,8 +114,9 @@ pub(crate) fn erring_less(
 /// The mechanism of a choice.
 ///
 /// # Guarantee
-/// All rounds in all outer groups together are ε-private, or (ε, δ)-private among candidates that only the data
-/// contain: the mechanism of one draw is calibrated to the choice's own range times rounds and groups.
+/// All rounds in all outer groups together are ε-private, or (ε, δ)-private among candidates that
+/// only the data contain: the mechanism of one draw is calibrated to the choice's own range times
+/// rounds and groups.
 pub(crate) fn selection(
     measure: &Measure,
     choice: &Choice,
@@ -194,8 +195,8 @@ pub(crate) fn selection(
     };
     let loss = Loss::choice(epsilon, None, choice.draws_of_unit(), rule);
     let chosen = Mechanized { mechanism, loss, accuracy, rank, instead: None, together: None };
-    // What is asked for in the unit of the score is bounded by the largest size. An analyst who sets `monotonic` compares
-    // mechanisms by the calibration of the literature.
+    // What is asked for in the unit of the score is bounded by the largest size. An analyst who
+    // sets `monotonic` compares mechanisms by the calibration of the literature.
     if parameters.within.is_some() || parameters.monotonic.is_some() {
         return Ok(chosen);
     }

@@ -1,8 +1,9 @@
 //! Groups that come out: the least cost at which those with enough units are not hidden.
 //!
-//! In: the release that states the δ of a threshold, with `complete_above`, and how it is calibrated at a cost. Out: the same
-//! at the least cost at which a group of so many units comes out with the confidence that is asked for. It is a function of
-//! the query and the catalog. It assumes that a unit is counted in all of its groups, and refuses where bounds may leave some
+//! In: the release that states the δ of a threshold, with `complete_above`, and how it is
+//! calibrated at a cost. Out: the same at the least cost at which a group of so many units comes
+//! out with the confidence that is asked for. It is a function of the query and the catalog. It
+//! assumes that a unit is counted in all of its groups, and refuses where bounds may leave some
 //! out: units that are not counted are in no confidence.
 //!
 //! ```text
@@ -16,17 +17,19 @@ use crate::analysis::{Measure, UnknownPartitions};
 use crate::privacy::{Epsilon, Rational};
 use crate::refusal::{Reason, Refusal};
 
-/// The release at the least cost on the ledger's grid at which groups come out that have as many units as `complete_above`
-/// says; as it is stated, if it does not ask for that. `paid` calibrates it at a cost, and `shows` tells whether a group of so
-/// many units is proved to come out then, except with a probability.
+/// The release at the least cost on the ledger's grid at which groups come out that have as many
+/// units as `complete_above` says; as it is stated, if it does not ask for that. `paid` calibrates
+/// it at a cost, and `shows` tells whether a group of so many units is proved to come out then,
+/// except with a probability.
 ///
 /// # Guarantee
-/// At the cost that comes out, a group of N units is hidden with a probability of at most β = 1 − `confidence`, where `shows`
-/// proves that. A cost that `within` needs is not undercut. Nothing but the query and the catalog decides.
+/// At the cost that comes out, a group of N units is hidden with a probability of at most β = 1 −
+/// `confidence`, where `shows` proves that. A cost that `within` needs is not undercut. Nothing but
+/// the query and the catalog decides.
 ///
 /// # Errors
-/// A refusal where a unit may not be counted in all of its groups, or where no cost suffices; the refusal of a release that
-/// cannot be calibrated.
+/// A refusal where a unit may not be counted in all of its groups, or where no cost suffices; the
+/// refusal of a release that cannot be calibrated.
 pub(super) fn complete<T>(
     measure: &Measure,
     groups: &UnknownPartitions,
@@ -57,7 +60,8 @@ pub(super) fn complete<T>(
             return Ok(at_its_cost);
         }
     } else {
-        // A release that is refused at an ordinary cost, for more than its noise, is refused at any.
+        // A release that is refused at an ordinary cost, for more than its noise, is refused at
+        // any.
         measure.clause.parameters.epsilon = Epsilon::new(Rational::one()).ok();
         paid(&measure).map_or_else(
             |refusal| if refusal.reason() == Reason::TooNoisy { Ok(()) } else { Err(refusal) },

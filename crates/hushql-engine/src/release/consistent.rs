@@ -1,7 +1,8 @@
 //! Numbers that are made consistent: how accurate they are.
 //!
-//! In: the hierarchies of a query, and the mechanisms of their levels. Out: for each level the variance of its noise, by which numbers
-//! are weighed, and how far its numbers are off after they were made to add up. Everything is known before anything is read.
+//! In: the hierarchies of a query, and the mechanisms of their levels. Out: for each level the
+//! variance of its noise, by which numbers are weighed, and how far its numbers are off after they
+//! were made to add up. Everything is known before anything is read.
 //!
 //! ```text
 //! ROLLUP (city) CONSISTENT, ten cities, scale 40 each     as drawn: within 120     the total: 113, a city: 114
@@ -43,8 +44,8 @@ impl FittedLevel {
         (self.part, self.measure) == (part, measure)
     }
 
-    /// How accurate its numbers are, where `among` numbers are within it together with 95 %; nothing is known of what is kept from
-    /// falling below 0.
+    /// How accurate its numbers are, where `among` numbers are within it together with 95 %;
+    /// nothing is known of what is kept from falling below 0.
     ///
     /// # Guarantee
     /// A number is off by more with probability at most 0.05/`among`: see [`Deviation::within`].
@@ -57,7 +58,8 @@ impl FittedLevel {
     }
 }
 
-/// How the numbers of all hierarchies are made consistent; the mechanisms of their levels have the accuracy of that from now on.
+/// How the numbers of all hierarchies are made consistent; the mechanisms of their levels have the
+/// accuracy of that from now on.
 pub(super) fn fits(analysis: &Analysis, mechanized: &mut [Vec<Mechanized>]) -> Vec<Fit> {
     let fits: Vec<Fit> = analysis
         .hierarchies()

@@ -1,8 +1,8 @@
 //! The stated cost of a release, in ε or in ρ, and the notions in which the budgets count.
 //!
-//! In: the parameters as written, and the budgets of the tables that a query touches. Out: a [`StatedCost`] for every
-//! measure, and [`Accounts`], which say whether a cost in ρ can be charged. Everything follows from the query and the
-//! catalog.
+//! In: the parameters as written, and the budgets of the tables that a query touches. Out: a
+//! [`StatedCost`] for every measure, and [`Accounts`], which say whether a cost in ρ can be
+//! charged. Everything follows from the query and the catalog.
 //!
 //! ```text
 //! AUTO(eps=1) COUNT(*)     a budget in ε: Laplace of ε = 1        only budgets in ρ: Gaussian of ρ = 1/2
@@ -66,7 +66,8 @@ impl StatedCost {
     }
 }
 
-/// The default cost of a query that states none, shared by its bare aggregates; it comes from the budgets of a table.
+/// The default cost of a query that states none, shared by its bare aggregates; it comes from the
+/// budgets of a table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fallback {
     pub(super) cost: Option<StatedCost>,
@@ -105,8 +106,8 @@ pub(super) struct OneDraw {
 
 /// The notions in which the budgets of a query count.
 ///
-/// A query is charged in full to the budgets of every table that it touches, so one budget in ε decides for all of
-/// its releases.
+/// A query is charged in full to the budgets of every table that it touches, so one budget in ε
+/// decides for all of its releases.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     /// The name of a budget that counts in ε or in coupons, and which of both.
@@ -144,11 +145,12 @@ impl Accounts {
         self.in_rho && self.in_epsilon.is_none()
     }
 
-    /// The property of the draws of a choice from which their ρ follows; for AUTO, this also selects the mechanism.
+    /// The property of the draws of a choice from which their ρ follows; for AUTO, this also
+    /// selects the mechanism.
     ///
-    /// At the same ε, permute-and-flip is never less accurate than the exponential mechanism. But it looks at every
-    /// candidate, takes no prior, and has four times the ρ: if ρ counts, the exponential mechanism has twice the ε
-    /// for the same cost.
+    /// At the same ε, permute-and-flip is never less accurate than the exponential mechanism. But
+    /// it looks at every candidate, takes no prior, and has four times the ρ: if ρ counts, the
+    /// exponential mechanism has twice the ε for the same cost.
     pub(super) fn rule(
         &self,
         name: MechanismName,
@@ -172,8 +174,8 @@ impl Accounts {
         }
     }
 
-    /// Whether noise on all scores costs no more than rounds of a selection at the same ε, for every budget. Under ρ,
-    /// k rounds cost at most a k-th of it.
+    /// Whether noise on all scores costs no more than rounds of a selection at the same ε, for
+    /// every budget. Under ρ, k rounds cost at most a k-th of it.
     pub(super) fn noisy_scores(&self, cost: &StatedCost) -> bool {
         !self.in_rho && matches!(cost, StatedCost::Epsilon(_))
     }

@@ -1,6 +1,7 @@
 //! Which draws are shown again together.
 //!
-//! A unit is made where a release is recognised (`identity`), and read where its draws are kept and shown again (`shown`).
+//! A unit is made where a release is recognised (`identity`), and read where its draws are kept and
+//! shown again (`shown`).
 
 /// Draws that are shown again together, or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +32,8 @@ pub(crate) enum Of {
     Measures {
         /// Which ones, in the order in which they are kept.
         measures: Vec<usize>,
-        /// The places of the groups, in the order in which they are kept: another list of the same KEYS is the same draw.
+        /// The places of the groups, in the order in which they are kept: another list of the same
+        /// KEYS is the same draw.
         groups: Vec<usize>,
     },
 }

@@ -1,7 +1,9 @@
-//! A choice in which each score is measured by what a row changes *it* by, instead of by what a row changes any score by.
+//! A choice in which each score is measured by what a row changes *it* by, instead of by what a row
+//! changes any score by.
 //!
-//! In: a choice whose candidates differ in that, such as prices, and its ε. Out: the generalised exponential mechanism, with the
-//! error of its winner. The error is told in rows of the candidate that might have been better, since it grows with its size.
+//! In: a choice whose candidates differ in that, such as prices, and its ε. Out: the generalised
+//! exponential mechanism, with the error of its winner. The error is told in rows of the candidate
+//! that might have been better, since it grows with its size.
 //!
 //! ```text
 //! the best of the prices 0.01 to 100 at ε = 0.05:     EXPONENTIAL within 24,302     this one within 976 × the price
@@ -16,11 +18,12 @@ use crate::privacy::{Epsilon, Loss, Selecting};
 use crate::release::mechanism::{Instead, Mechanism, Mechanized, Predicted};
 use crate::release::number::size;
 
-/// The choice by the generalised exponential mechanism; `None` if all its candidates are alike, or have a prior.
+/// The choice by the generalised exponential mechanism; `None` if all its candidates are alike, or
+/// have a prior.
 ///
 /// # Guarantee
-/// All rounds in all outer groups together are ε-private, with bounded range: see [`Generalized::calibrate`] and
-/// [`Choice::rows_in_draws`].
+/// All rounds in all outer groups together are ε-private, with bounded range: see
+/// [`Generalized::calibrate`] and [`Choice::rows_in_draws`].
 pub(super) fn by_own_sizes(
     choice: &Choice,
     epsilon: &Epsilon,
@@ -42,12 +45,12 @@ pub(super) fn by_own_sizes(
     )
 }
 
-/// What AUTO would err less with, if its error against a candidate of middle size is smaller than that of what was chosen; a
-/// mechanism that was requested by name stays.
+/// What AUTO would err less with, if its error against a candidate of middle size is smaller than
+/// that of what was chosen; a mechanism that was requested by name stays.
 ///
 /// # Guarantee
-/// Both have the ε of the choice, and the result is one of them. The comparison uses the bounds that EXPLAIN displays, which
-/// follow from the query and the catalog.
+/// Both have the ε of the choice, and the result is one of them. The comparison uses the bounds
+/// that EXPLAIN displays, which follow from the query and the catalog.
 pub(super) fn or_by_own_sizes(
     choice: &Choice,
     epsilon: &Epsilon,

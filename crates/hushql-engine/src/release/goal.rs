@@ -1,8 +1,8 @@
 //! Accuracy first: the least cost at which a release is as accurate as `within` asks.
 //!
-//! In: a measure with `within` in the place of a cost, and how releases of it are calibrated. Out: the same measure with the
-//! cost. It is a function of the query and the catalog, such as the numbers of candidates and of public keys, so that
-//! neighbouring databases are charged the same.
+//! In: a measure with `within` in the place of a cost, and how releases of it are calibrated. Out:
+//! the same measure with the cost. It is a function of the query and the catalog, such as the
+//! numbers of candidates and of public keys, so that neighbouring databases are charged the same.
 //!
 //! ```text
 //! LAPLACE(within=100) COUNT(*)                        ε = 0.029807177
@@ -27,7 +27,8 @@ use crate::release::mechanism::{Mechanism, Mechanized};
 /// The largest ε and ρ of a release, in units of the ledger.
 const MOST: i64 = 1_000_000_000_000_000;
 
-/// The smallest ε that is asked for, in units of the ledger: what a statement costs at least, unless an operator says more.
+/// The smallest ε that is asked for, in units of the ledger: what a statement costs at least,
+/// unless an operator says more.
 const LEAST: i64 = 1_000;
 
 /// One, in units of the ledger.
@@ -45,18 +46,19 @@ pub(super) enum Groups {
     Hidden,
 }
 
-/// The measure at the least cost on the ledger's grid at which it errs by no more than `within`, if it asks for that.
-/// `release` calibrates the measure at a cost.
+/// The measure at the least cost on the ledger's grid at which it errs by no more than `within`, if
+/// it asks for that. `release` calibrates the measure at a cost.
 ///
 /// # Guarantee
-/// At the cost that comes out, the error of one draw is proved to exceed `within` with a probability of at most β = 1 −
-/// `confidence`; at one unit of the ledger less, that is not proved. For numbers, the tail of the noise is enclosed in rationals.
-/// With `jointly`, the draws of G groups are independent, so each has 1 − (1 − β)^(1/G), rounded down. Under thresholds the draw
+/// At the cost that comes out, the error of one draw is proved to exceed `within` with a
+/// probability of at most β = 1 − `confidence`; at one unit of the ledger less, that is not proved.
+/// For numbers, the tail of the noise is enclosed in rationals. With `jointly`, the draws of G
+/// groups are independent, so each has 1 − (1 − β)^(1/G), rounded down. Under thresholds the draw
 /// is meant before small groups are hidden. Nothing but the query and the catalog decides.
 ///
 /// # Errors
-/// A refusal of `within` where no bound is known whatever the data are, or where no cost suffices; the refusal of a release that
-/// cannot be calibrated.
+/// A refusal of `within` where no bound is known whatever the data are, or where no cost suffices;
+/// the refusal of a release that cannot be calibrated.
 pub(super) fn priced<'a>(
     measure: &'a Measure,
     groups: Groups,
@@ -227,8 +229,8 @@ impl CostUnit {
     }
 }
 
-/// The least cost that suffices, in units of the ledger, by bisection: what suffices is taken to suffice at a larger cost too.
-/// `None` if no cost does.
+/// The least cost that suffices, in units of the ledger, by bisection: what suffices is taken to
+/// suffice at a larger cost too. `None` if no cost does.
 pub(super) fn least_cost(unit: CostUnit, mut suffices: impl FnMut(i64) -> bool) -> Option<i64> {
     if !suffices(MOST) {
         return None;
@@ -296,7 +298,8 @@ impl Search<'_> {
             unit.state(cost, &mut measure.clause.parameters);
             (self.release)(&measure)
         };
-        // A release that is refused at an ordinary cost, for more than its noise, is refused at any.
+        // A release that is refused at an ordinary cost, for more than its noise, is refused at
+        // any.
         if let Err(refusal) = at(ONE)
             && refusal.reason() != Reason::TooNoisy
         {

@@ -23,10 +23,11 @@ pub struct Mechanized {
     pub accuracy: Predicted,
     /// MIN and MAX: which value from the end is sought.
     pub rank: Option<u64>,
-    /// For a selection that was requested by name: what AUTO would choose instead, if that errs less. Among candidates that only the
-    /// data know: the other way, also for AUTO.
+    /// For a selection that was requested by name: what AUTO would choose instead, if that errs
+    /// less. Among candidates that only the data know: the other way, also for AUTO.
     pub instead: Option<Instead>,
-    /// How the number is computed from a vector that it shares with others, if it is; the mechanism is then that of the vector.
+    /// How the number is computed from a vector that it shares with others, if it is; the mechanism
+    /// is then that of the vector.
     pub together: Option<Together>,
 }
 
@@ -35,7 +36,8 @@ pub struct Mechanized {
 pub enum Instead {
     /// Noise on all scores, of which the best come out: with 95 % within this of the best.
     NoisyScores(f64),
-    /// The generalised exponential mechanism: with 95 % no candidate is better by more than this many rows of its own.
+    /// The generalised exponential mechanism: with 95 % no candidate is better by more than this
+    /// many rows of its own.
     OwnSizes {
         /// The rows.
         rows: f64,
@@ -45,7 +47,8 @@ pub enum Instead {
         /// The score.
         from: f64,
     },
-    /// Rounds against "none stands out", which wins with 5 % at most where a candidate has this score or more.
+    /// Rounds against "none stands out", which wins with 5 % at most where a candidate has this
+    /// score or more.
     Rounds {
         /// The score.
         from: f64,
@@ -67,9 +70,11 @@ pub enum Mechanism {
     PermuteAndFlip(PermuteAndFlip),
     /// Report noisy max.
     NoisyMax(NoisyMax),
-    /// A choice among candidates that only the data contain, with the additional outcome that none of them wins.
+    /// A choice among candidates that only the data contain, with the additional outcome that none
+    /// of them wins.
     Unknown(Unknown, UnknownRule),
-    /// Noise on the scores of candidates that only the data contain, of which the best that reach a threshold come out.
+    /// Noise on the scores of candidates that only the data contain, of which the best that reach a
+    /// threshold come out.
     NoisyKeys(NoisyKeys),
     /// Discrete Laplace noise under a bound that is chosen first.
     ChosenBound(ChosenBound),
@@ -95,37 +100,39 @@ impl Mechanism {
     }
 }
 
-/// The accuracy of an answer, known before it is given. It covers the noise, not the effect of bounding
-/// contributions.
+/// The accuracy of an answer, known before it is given. It covers the noise, not the effect of
+/// bounding contributions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Predicted {
     /// With 95 % confidence, the released number is within this of the bounded aggregate.
     Within(f64),
     /// With 95 % confidence, a mean over n rows is within this divided by n of the bounded mean.
     WithinOverCount(f64),
-    /// For a variance or a statistic of two columns: with 95 % confidence, the noise on each of its sums is at most the
-    /// contribution of this many rows. The resulting error of the value depends on the value.
+    /// For a variance or a statistic of two columns: with 95 % confidence, the noise on each of its
+    /// sums is at most the contribution of this many rows. The resulting error of the value depends
+    /// on the value.
     Spread {
         /// τ = t/w², or t over the weight of a pair.
         noise: f64,
     },
-    /// With 95 % confidence, the winner's score is within `worst` of the best, on average within `average`.
+    /// With 95 % confidence, the winner's score is within `worst` of the best, on average within
+    /// `average`.
     Winner {
         /// The bound at 95 %, whatever the data.
         worst: f64,
         /// The bound on the average, whatever the data.
         average: f64,
     },
-    /// With 95 % confidence, no candidate scores more than the winner by over `rows` times what a row changes *its* score by; by
-    /// `worst` at most.
+    /// With 95 % confidence, no candidate scores more than the winner by over `rows` times what a
+    /// row changes *its* score by; by `worst` at most.
     WinnerBySize {
         /// The bound at 95 %, in rows of whichever candidate it is, whatever the data.
         rows: f64,
         /// The bound at 95 % where the largest candidate is the best.
         worst: f64,
     },
-    /// With 95 % confidence, the rank of the value is within `worst` of the requested one, on average within
-    /// `average`, if a value of that rank lies on a tick.
+    /// With 95 % confidence, the rank of the value is within `worst` of the requested one, on
+    /// average within `average`, if a value of that rank lies on a tick.
     Rank {
         /// The bound at 95 %, in rows, whatever the data.
         worst: f64,

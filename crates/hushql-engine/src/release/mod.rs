@@ -1,8 +1,8 @@
 //! Stage 4: [`Analysis`] → [`Release`].
 //!
-//! In: what is measured, and how much one unit can change it. Out: for every measure a calibrated mechanism, its
-//! exact cost and its expected accuracy, all before anything is read. The cost depends only on the query and the
-//! catalog, so it is the same on neighbouring databases.
+//! In: what is measured, and how much one unit can change it. Out: for every measure a calibrated
+//! mechanism, its exact cost and its expected accuracy, all before anything is read. The cost
+//! depends only on the query and the catalog, so it is the same on neighbouring databases.
 
 use arrow::array::RecordBatch;
 
@@ -64,7 +64,8 @@ pub struct Release {
     error_bars: ErrorBars,
     fits: Vec<Fit>,
     shown: ReplayedPart,
-    /// How measures that are drawn together would be drawn alone, by private aggregate; `None` for one whose groups only the data know.
+    /// How measures that are drawn together would be drawn alone, by private aggregate; `None` for
+    /// one whose groups only the data know.
     apart: Vec<Option<SplitVector>>,
 }
 
@@ -84,13 +85,14 @@ impl Release {
         self.selections.get(aggregate)?.as_ref()
     }
 
-    /// All draws with their losses, in the order of the private aggregates. Nothing else has a cost: what was drawn before, and is
-    /// shown again, is left out.
-    /// Of releases that are read of one vector, the first bears the loss of the vector, and the others none.
+    /// All draws with their losses, in the order of the private aggregates. Nothing else has a
+    /// cost: what was drawn before, and is shown again, is left out. Of releases that are read of
+    /// one vector, the first bears the loss of the vector, and the others none.
     ///
     /// # Guarantee
-    /// The ε add up to what the releases say. Each loss is that of a draw as a whole: an ε that is charged piece by piece would
-    /// have a smaller ρ than its draw, and seem to be paid for by coupons that are too small.
+    /// The ε add up to what the releases say. Each loss is that of a draw as a whole: an ε that is
+    /// charged piece by piece would have a smaller ρ than its draw, and seem to be paid for by
+    /// coupons that are too small.
     pub fn charges(&self) -> impl Iterator<Item = (CostedDraw<'_>, Loss)> {
         self.charges_by_part().map(|(_, drawn, loss)| (drawn, loss))
     }
@@ -113,14 +115,15 @@ impl Release {
         })
     }
 
-    /// Whether its cost is the default of a budget alone, of which each release has a share, and some of them are shown again.
+    /// Whether its cost is the default of a budget alone, of which each release has a share, and
+    /// some of them are shown again.
     pub(crate) fn shows_part_of_default(&self) -> bool {
         let measures = || self.analysis.parts().iter().flat_map(PrivateAggregate::measures);
         !self.replayed_charges().is_empty() && measures().all(is_bare)
     }
 
-    /// Shows again what a unit drew, and this charge paid for: it is neither charged nor drawn any more. `None`, and nothing
-    /// changes, if that is not what the unit draws.
+    /// Shows again what a unit drew, and this charge paid for: it is neither charged nor drawn any
+    /// more. `None`, and nothing changes, if that is not what the unit draws.
     pub(crate) fn show(
         &mut self,
         unit: &DrawSet,
@@ -130,8 +133,8 @@ impl Release {
         self.shown.show(self.analysis.parts(), unit, paid, drawn)
     }
 
-    /// Draws each number alone that would be drawn together with others and is not shown again, so that it is recognised alone; the
-    /// result is whether there was any.
+    /// Draws each number alone that would be drawn together with others and is not shown again, so
+    /// that it is recognised alone; the result is whether there was any.
     ///
     /// # Guarantee
     /// Each is charged what it was charged before, and its noise is that of its own ε.
@@ -144,11 +147,12 @@ impl Release {
         any
     }
 
-    /// Draws numbers together where all of them err less, after [`Release::draw_apart`]: those that are not shown again.
+    /// Draws numbers together where all of them err less, after [`Release::draw_apart`]: those that
+    /// are not shown again.
     ///
     /// # Guarantee
-    /// Each is charged what it was charged before, and the noise of what is drawn together is that of the sum of their ε at most; what
-    /// is shown again stays as it was drawn.
+    /// Each is charged what it was charged before, and the noise of what is drawn together is that
+    /// of the sum of their ε at most; what is shown again stays as it was drawn.
     pub(crate) fn draw_together_again(&mut self) {
         let parts = self.analysis.parts().iter().zip(&self.apart).zip(&mut self.mechanisms);
         for (at, ((part, apart), mechanized)) in parts.enumerate() {
@@ -179,7 +183,8 @@ impl Release {
         })
     }
 
-    /// The number of the charge that paid for a measure that is shown again, as the ledger shows it to who asks.
+    /// The number of the charge that paid for a measure that is shown again, as the ledger shows it
+    /// to who asks.
     pub(crate) fn replayed(&self, part: usize, measure: usize) -> Option<i64> {
         self.shown.number(part, measure)
     }
@@ -194,7 +199,8 @@ impl Release {
         self.shown.numbers()
     }
 
-    /// What a unit drew, out of what all private aggregates of the release drew; `None` if it is not there.
+    /// What a unit drew, out of what all private aggregates of the release drew; `None` if it is
+    /// not there.
     pub(crate) fn drawn_by(&self, unit: &DrawSet, all: &[RecordBatch]) -> Option<Vec<RecordBatch>> {
         drawn_by(self.analysis.parts(), unit, all)
     }
@@ -204,7 +210,8 @@ impl Release {
         &self.error_bars
     }
 
-    /// Why an output that is computed from released numbers has no error; `None` if it has one, or shows no such number.
+    /// Why an output that is computed from released numbers has no error; `None` if it has one, or
+    /// shows no such number.
     pub(crate) fn without_error(&self, output: usize) -> Option<&'static str> {
         without_error(&self.analysis, &self.selections, &self.error_bars, output)
     }
@@ -239,7 +246,8 @@ impl Release {
         self.fits.iter().flat_map(|fit| &fit.levels).find(|level| level.is_of(part, measure))
     }
 
-    /// The accuracy of a number under each bound of its ladder, as [`Release::accuracy_among`]; none without a ladder.
+    /// The accuracy of a number under each bound of its ladder, as [`Release::accuracy_among`];
+    /// none without a ladder.
     pub(crate) fn accuracies_under_bounds(
         &self,
         part: usize,
@@ -300,12 +308,12 @@ impl CostedDraw<'_> {
 /// Chooses and calibrates the mechanism of every measure.
 ///
 /// # Guarantee
-/// Each mechanism is calibrated to the measure's own sensitivity or range at the stated ε (and δ); the noise is never
-/// smaller than this requires.
+/// Each mechanism is calibrated to the measure's own sensitivity or range at the stated ε (and δ);
+/// the noise is never smaller than this requires.
 ///
 /// # Errors
-/// A refusal: no ε, a mechanism that cannot release the operand, a parameter that it does not take, noise too large
-/// to sample, or a cost in ρ for a budget that counts in ε.
+/// A refusal: no ε, a mechanism that cannot release the operand, a parameter that it does not take,
+/// noise too large to sample, or a cost in ρ for a budget that counts in ε.
 pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal> {
     let steps = analysis.steps().to_vec();
     let accounts = Accounts::for_analysis(&analysis, catalog);

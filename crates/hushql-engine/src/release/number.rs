@@ -1,7 +1,8 @@
 //! Numbers: counts, sums and means with Laplace or Gaussian noise.
 //!
-//! In: a measure, its sensitivity, the requested mechanism and its cost. Out: the calibrated mechanism, its loss and
-//! its error, or a refusal. It assumes that the sensitivity holds; the release then has exactly that loss.
+//! In: a measure, its sensitivity, the requested mechanism and its cost. Out: the calibrated
+//! mechanism, its loss and its error, or a refusal. It assumes that the sensitivity holds; the
+//! release then has exactly that loss.
 //!
 //! ```text
 //! LAPLACE(eps=1) COUNT(*), Δ₁ = 1  →  discrete Laplace of scale 1, ε = 1, within 3 with 95 %
@@ -19,16 +20,17 @@ use crate::release::mechanism::{Mechanism, Mechanized, Predicted, too_noisy, unu
 
 /// The mechanism of a number.
 ///
-/// For a cost in ρ, AUTO chooses Gaussian noise. At the ρ of Laplace noise of a small ε it has half the variance of that
-/// noise, and less if a unit is in several groups; above ε = 4, Laplace noise soon errs less. If every
-/// budget counts in ρ, AUTO and bare aggregates read an ε as the ρ that Laplace noise of this ε costs, and choose
-/// between that noise and Gaussian noise *of that ρ*, whichever errs less at 95 %. This costs the analyst nothing: no
-/// budget counts ε, and Gaussian noise of (ε, δ) would be far larger than the ρ allows. An AUTO with both ε and δ
-/// promises (ε, δ), and is released as under other budgets.
+/// For a cost in ρ, AUTO chooses Gaussian noise. At the ρ of Laplace noise of a small ε it has half
+/// the variance of that noise, and less if a unit is in several groups; above ε = 4, Laplace noise
+/// soon errs less. If every budget counts in ρ, AUTO and bare aggregates read an ε as the ρ that
+/// Laplace noise of this ε costs, and choose between that noise and Gaussian noise *of that ρ*,
+/// whichever errs less at 95 %. This costs the analyst nothing: no budget counts ε, and Gaussian
+/// noise of (ε, δ) would be far larger than the ρ allows. An AUTO with both ε and δ promises (ε,
+/// δ), and is released as under other budgets.
 ///
 /// # Guarantee
-/// The noise is calibrated to the measure's own sensitivity; its scale is never below what the cost (and δ) requires,
-/// and the loss states that cost.
+/// The noise is calibrated to the measure's own sensitivity; its scale is never below what the cost
+/// (and δ) requires, and the loss states that cost.
 pub(super) fn number(
     measure: &Measure,
     sensitivity: Sensitivity,
@@ -122,9 +124,10 @@ pub(super) fn number(
 /// A number under a bound that is chosen first; both parts at one cost.
 ///
 /// # Guarantee
-/// As that of [`number`]. The loss is that of the choice at ε₁ and of the noise at ε₂, with ε₁ + ε₂ = ε: (ε, 0) exactly, and a
-/// ρ of ε₁²/8 + ε₂·tanh(ε₂/2), rounded up. Where ρ is stated, that is at most ρ: x·tanh(x/2) of a sum is no less than the sum
-/// of both, and ε₁²/8 is less than ε₁·tanh(ε₁/2) up to ε₁ = 7.9, above which neither is charged more than ε₁.
+/// As that of [`number`]. The loss is that of the choice at ε₁ and of the noise at ε₂, with ε₁ +
+/// ε₂ = ε: (ε, 0) exactly, and a ρ of ε₁²/8 + ε₂·tanh(ε₂/2), rounded up. Where ρ is stated, that is
+/// at most ρ: x·tanh(x/2) of a sum is no less than the sum of both, and ε₁²/8 is less than
+/// ε₁·tanh(ε₁/2) up to ε₁ = 7.9, above which neither is charged more than ε₁.
 fn chosen_bound(
     measure: &Measure,
     ladder: &Ladder,
@@ -151,11 +154,13 @@ fn chosen_bound(
     }))
 }
 
-/// Lets the numbers of a part that follow the bound of another one take it, with their noise at all of their ε.
+/// Lets the numbers of a part that follow the bound of another one take it, with their noise at all
+/// of their ε.
 ///
 /// # Guarantee
-/// As that of [`number`]: the loss of a number that follows is that of its noise, ε₂ = ε, and the choice is in the loss of the one
-/// that chooses. In ρ it is ε·tanh(ε/2), rounded up; where ρ is stated, at most that.
+/// As that of [`number`]: the loss of a number that follows is that of its noise, ε₂ = ε, and the
+/// choice is in the loss of the one that chooses. In ρ it is ε·tanh(ε/2), rounded up; where ρ is
+/// stated, at most that.
 ///
 /// # Errors
 /// A refusal where the noise of a bound that may be chosen cannot be drawn.
@@ -202,7 +207,8 @@ pub(super) fn follow_choices(
     Ok(())
 }
 
-/// A number that has Laplace noise with Gaussian noise of the same ε and this δ instead, and that ε; `None` for other numbers.
+/// A number that has Laplace noise with Gaussian noise of the same ε and this δ instead, and that
+/// ε; `None` for other numbers.
 ///
 /// # Guarantee
 /// As that of [`number`], which calibrates it.
@@ -265,8 +271,8 @@ pub(super) enum Noise<'a> {
     Laplace(&'a Laplace),
     /// Gaussian noise on each of its parts.
     Gaussian(&'a Gaussian),
-    /// It is computed from a vector, and is off by what the first function says at confidence 1 − β; a mean, times its number of rows, by
-    /// what the second one says.
+    /// It is computed from a vector, and is off by what the first function says at confidence 1 −
+    /// β; a mean, times its number of rows, by what the second one says.
     Vector(&'a dyn Fn(&Rational) -> u128, &'a dyn Fn(&Rational) -> u128),
 }
 
@@ -293,10 +299,11 @@ impl Noise<'_> {
 /// The accuracy of a number among so many that are accurate together, from its noise.
 ///
 /// # Guarantee
-/// A count or sum is off by more with probability at most β = 5 % over `among`. A mean L + w·A/(A+B) whose parts are off by X and
-/// Y is off by |X·B − A·Y|/((A+B)·n̂) with n̂ = (Â+B̂)/w, which is a weighted mean of the two noises, over n̂: with probability β
-/// by more than what such a mean is off by. Each of the three sums of a variance is off by more than t with probability at most a
-/// third of β, each of the k sums of a statistic of two columns with a k-th.
+/// A count or sum is off by more with probability at most β = 5 % over `among`. A mean L +
+/// w·A/(A+B) whose parts are off by X and Y is off by |X·B − A·Y|/((A+B)·n̂) with n̂ = (Â+B̂)/w,
+/// which is a weighted mean of the two noises, over n̂: with probability β by more than what such a
+/// mean is off by. Each of the three sums of a variance is off by more than t with probability at
+/// most a third of β, each of the k sums of a statistic of two columns with a k-th.
 pub(super) fn within(measure: &Measure, noise: Noise<'_>, among: u64) -> Predicted {
     let unit = measure.grid_unit();
     let in_units =

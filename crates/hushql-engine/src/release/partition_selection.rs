@@ -1,6 +1,8 @@
-//! What hides groups that only the data know: the number that is compared, its threshold, and what else could be compared.
+//! What hides groups that only the data know: the number that is compared, its threshold, and what
+//! else could be compared.
 //!
-//! In: nothing but what `threshold` chose. Out: the numbers that EXPLAIN, the charge and the draw read.
+//! In: nothing but what `threshold` chose. Out: the numbers that EXPLAIN, the charge and the draw
+//! read.
 
 use crate::analysis::{Compares, UnknownPartitions};
 use crate::privacy::{Delta, Epsilon, Loss};
@@ -56,7 +58,8 @@ impl PartitionSelection {
         self.groups
     }
 
-    /// The ε of the counts that are drawn for the threshold alone; none if they share a ρ with a release.
+    /// The ε of the counts that are drawn for the threshold alone; none if they share a ρ with a
+    /// release.
     pub fn epsilon(&self) -> Option<&Epsilon> {
         self.epsilon.as_ref()
     }

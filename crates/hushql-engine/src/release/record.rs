@@ -1,4 +1,5 @@
-//! What the ledger records about a release, in words: its mechanism, its parameters and its sensitivity.
+//! What the ledger records about a release, in words: its mechanism, its parameters and its
+//! sensitivity.
 
 use crate::analysis::{Choice, Measure, ReleaseKind};
 use crate::dialect::{MechanismName, Operand, SelectionClause, Selector};
@@ -19,7 +20,8 @@ pub(crate) fn released_by(measure: &Measure, mechanized: &Mechanized) -> Mechani
     }
 }
 
-/// The ledger's entry for a release: mechanism, parameters and sensitivity, all independent of the data.
+/// The ledger's entry for a release: mechanism, parameters and sensitivity, all independent of the
+/// data.
 pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (String, String, String) {
     let name = released_by(measure, mechanized);
     let (mechanism, sensitivity) = match &measure.release_kind {

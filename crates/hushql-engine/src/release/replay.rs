@@ -1,7 +1,8 @@
 //! Draws that were paid for before, and are shown again.
 //!
-//! In: the private aggregates of a release, and for some of its [`DrawSet`]s what they drew. Out: what is not drawn again. Whether a measure is
-//! charged and whether it is drawn follow from the one record that is kept here.
+//! In: the private aggregates of a release, and for some of its [`DrawSet`]s what they drew. Out:
+//! what is not drawn again. Whether a measure is charged and whether it is drawn follow from the
+//! one record that is kept here.
 //!
 //! ```text
 //! COUNT(*) n, SUM(x) s, of which n was paid for     n: the column of before, not charged     s: drawn, and charged
@@ -51,7 +52,8 @@ impl ReplayedPart {
         self.whole.contains_key(&part) || self.measures.contains_key(&(part, measure))
     }
 
-    /// Shows again what a unit drew, and this charge paid for; `None`, and nothing changes, if that is not what the unit draws.
+    /// Shows again what a unit drew, and this charge paid for; `None`, and nothing changes, if that
+    /// is not what the unit draws.
     ///
     /// # Guarantee
     /// All draws of the unit are shown again, or none.
@@ -186,13 +188,14 @@ fn rows_of(part: &PrivateAggregate, groups: &[usize]) -> Option<UInt64Array> {
     Some(UInt64Array::from(rows))
 }
 
-/// Whether the accuracy of a measure stands beside its column: the rows behind a mean, the ± of a variance.
+/// Whether the accuracy of a measure stands beside its column: the rows behind a mean, the ± of a
+/// variance.
 fn has_beside(measure: &Measure) -> bool {
     measure.is_mean() || measure.moments().is_some() || measure.joint().is_some()
 }
 
-/// The places of a measure's columns among all that its private aggregate draws: its own, what stands beside it, and the place of
-/// the bound that was chosen for it.
+/// The places of a measure's columns among all that its private aggregate draws: its own, what
+/// stands beside it, and the place of the bound that was chosen for it.
 pub(crate) fn places(part: &PrivateAggregate, at: usize) -> Vec<usize> {
     let (keys, measures) = (part.key_names().len(), part.measures());
     let Some(measure) = measures.get(at) else { return Vec::new() };

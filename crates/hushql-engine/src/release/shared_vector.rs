@@ -1,23 +1,27 @@
-//! COUNT, SUM, AVG and variances of one column, drawn together: one noisy vector, from which all of them are computed.
+//! COUNT, SUM, AVG and variances of one column, drawn together: one noisy vector, from which all of
+//! them are computed.
 //!
-//! In: the calibrated measures of a part. Out: for those that are drawn together, the noise of the vector (A, B)
-//! = (Σ(x − lo), Σ(hi − x)) at the sum of their ε, and what each of them reads of it, with w = hi − lo:
+//! In: the calibrated measures of a part. Out: for those that are drawn together, the noise of the
+//! vector (A, B) = (Σ(x − lo), Σ(hi − x)) at the sum of their ε, and what each of them reads of it,
+//! with w = hi − lo:
 //!
 //! ```text
 //! COUNT = (A + B)/w        SUM = lo·COUNT + A        AVG = lo + w·A/(A + B)
 //! LAPLACE(eps=1) COUNT(x), LAPLACE(eps=1) SUM(x), 0..120:   scales 1 and 120 alone, 60 together: ± 2 for 3, and ± 180 for 360
 //! ```
 //!
-//! With a variance or standard deviation among them, it is the vector of that, with X = x − lo and S = A + B + C:
+//! With a variance or standard deviation among them, it is the vector of that, with X = x − lo and
+//! S = A + B + C:
 //!
 //! ```text
 //! (A, B, C) = (Σ(w − X)², Σ2X(w − X), ΣX²)      every row adds w² to S, and 2wX to B + 2C
 //! COUNT = S/w²      SUM = lo·COUNT + (B + 2C)/2w      AVG = lo + w·(B + 2C)/2S      variance = w²·(4AC − B²)/4S²
 //! ```
 //!
-//! Each still costs what it says: the vector is one release at the sum of their ε, and the rest is computed from it. They are
-//! drawn together only if that errs less for each of them. Where a budget counts ρ, the sum of the ε would cost more than their
-//! ρ: there the vector has the largest ε that costs no more than both sums. Where a budget counts coupons, an ε above that of one
+//! Each still costs what it says: the vector is one release at the sum of their ε, and the rest is
+//! computed from it. They are drawn together only if that errs less for each of them. Where a
+//! budget counts ρ, the sum of the ε would cost more than their ρ: there the vector has the largest
+//! ε that costs no more than both sums. Where a budget counts coupons, an ε above that of one
 //! coupon is more than several pay for: there they are drawn each for itself.
 
 use num_traits::ToPrimitive;
@@ -73,13 +77,15 @@ pub(crate) enum VectorMember {
 }
 
 impl Together {
-    /// How far a count or sum, in steps of its own grid, or each part of a mean or variance is off at confidence 1 − β.
+    /// How far a count or sum, in steps of its own grid, or each part of a mean or variance is off
+    /// at confidence 1 − β.
     ///
     /// # Guarantee
-    /// It is off by more with probability at most β. A sum of two noises has the law of their difference, whose tails
-    /// [`NoisyMax::error_at`] adds up, one for each side. A sum is off by (lo/w + 1)·X + (lo/w)·Y: where one of both is 0, by one
-    /// noise, and otherwise by no more than if X and Y are within theirs at β/2 each. Both are rounded to whole steps. What is read of three noises is off by a sum
-    /// of multiples of them, see [`exceeded`].
+    /// It is off by more with probability at most β. A sum of two noises has the law of their
+    /// difference, whose tails [`NoisyMax::error_at`] adds up, one for each side. A sum is off by
+    /// (lo/w + 1)·X + (lo/w)·Y: where one of both is 0, by one noise, and otherwise by no more than
+    /// if X and Y are within theirs at β/2 each. Both are rounded to whole steps. What is read of
+    /// three noises is off by a sum of multiples of them, see [`exceeded`].
     pub(crate) fn error_at(&self, noise: &Laplace, beta: &Rational) -> u128 {
         let half = || beta / Rational::from_integer(2.into());
         let width = self.width.unsigned_abs().max(1);
@@ -101,13 +107,15 @@ impl Together {
         }
     }
 
-    /// How far a mean is off at confidence 1 − β, times the noisy number of rows, in steps of its grid, rounded up.
+    /// How far a mean is off at confidence 1 − β, times the noisy number of rows, in steps of its
+    /// grid, rounded up.
     ///
     /// # Guarantee
-    /// A mean lo + w·A/(A + B): see [`Laplace::mean_error_at`]. A mean lo + w·r with r = (B + 2C)/2S from three noises is off by w times
-    /// (−r·e_A + (1/2 − r)·e_B + (1 − r)·e_C)/S, S the noisy sum, w²·n: for r ≤ 1/2 that is (1 − 2r) times its value at r = 0 and 2r times that at
-    /// r = 1/2, and beyond it is the same from the other end. So it is off by more than t only if one of both is, and these are together at
-    /// most at β.
+    /// A mean lo + w·A/(A + B): see [`Laplace::mean_error_at`]. A mean lo + w·r with r = (B +
+    /// 2C)/2S from three noises is off by w times (−r·e_A + (1/2 − r)·e_B + (1 − r)·e_C)/S, S the
+    /// noisy sum, w²·n: for r ≤ 1/2 that is (1 − 2r) times its value at r = 0 and 2r times that at
+    /// r = 1/2, and beyond it is the same from the other end. So it is off by more than t only if
+    /// one of both is, and these are together at most at β.
     pub(crate) fn mean_error_at(&self, noise: &Laplace, beta: &Rational) -> u128 {
         if !self.of_moments() {
             return noise.mean_error_at(beta);
@@ -135,8 +143,8 @@ impl Together {
         }
     }
 
-    /// The variance of a count or sum, in steps of its own grid; that of each part of a mean or variance, and of a mean from three parts the
-    /// largest there is.
+    /// The variance of a count or sum, in steps of its own grid; that of each part of a mean or
+    /// variance, and of a mean from three parts the largest there is.
     fn variance(&self, noise: &Laplace) -> f64 {
         let (lo, width) = (float(self.lo), float(self.width));
         let own = variance(noise);
@@ -157,7 +165,8 @@ impl Together {
 /// How far the sum of these multiples of independent noises is from 0, at confidence 1 − β.
 ///
 /// # Guarantee
-/// It is further with probability at most β: see [`tail`], and for a β that is too small for it, each noise within its own at a third of β.
+/// It is further with probability at most β: see [`tail`], and for a β that is too small for it,
+/// each noise within its own at a third of β.
 fn exceeded(multiples: &[f64; 3], noise: &Laplace, beta: &Rational) -> f64 {
     let known = tail(multiples, variance(noise), beta.to_f64().unwrap_or(0.0));
     known.unwrap_or_else(|| {
@@ -170,7 +179,8 @@ fn exceeded(multiples: &[f64; 3], noise: &Laplace, beta: &Rational) -> f64 {
 /// The variance that rounding to whole steps adds.
 const ROUNDED: f64 = 1.0 / 12.0;
 
-/// The largest whole distance between a rounded number and a whole one, if they are `error`·`times`/`width` apart.
+/// The largest whole distance between a rounded number and a whole one, if they are
+/// `error`·`times`/`width` apart.
 fn rounded(error: u128, times: u128, width: u128) -> u128 {
     let twice = error.checked_mul(times).and_then(|error| error.checked_mul(2));
     twice.and_then(|twice| twice.checked_add(width)).map_or(u128::MAX, |all| all / (2 * width))
@@ -201,24 +211,28 @@ struct Shared {
     filter: Option<usize>,
     limits: ContributionBounds,
     range: (Grid, i128, i128),
-    /// Whether they are asked for with FRESH: what is drawn anew is drawn together with nothing that may be shown again.
+    /// Whether they are asked for with FRESH: what is drawn anew is drawn together with nothing
+    /// that may be shown again.
     fresh: bool,
 }
 
-/// Lets measures of a part be drawn together where all of them err less; those that are `done` stay as they are: the one whose number
-/// decides which groups come out, and those that are shown again.
+/// Lets measures of a part be drawn together where all of them err less; those that are `done` stay
+/// as they are: the one whose number decides which groups come out, and those that are shown again.
 ///
 /// # Guarantee
-/// The vector of an AVG has the noise of that AVG at the sum of the ε of all that read it, and they are charged their ε: the
-/// release is private at what they cost. Where a budget counts ρ, its ε is smaller: its ρ is at most the sum of theirs. Where a
-/// budget counts coupons, its ε is at most that of one.
-/// Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0 to hi·COUNT − SUM, w in all, since COUNT and SUM have the same rows: COUNT(x) reads the very column that SUM(x) reads, which
-/// holds no floats. COUNT(*) will not do: a NULL in a column that promised none would be counted and not summed.
-/// The vector of a variance is that which it would have alone, with the sensitivity of [`VarianceMoments::weight`], at the sum of the ε; the others are functions of
-/// it: the values are not rounded before they are squared, so that w² of S is one row, and (B + 2C)/2w the sum of X.
-/// Of groups that only the data know, those of one unit alone come out with the probability that their threshold has, which is
-/// compared with another draw; in all others the vector is as private as the numbers that are read of it would be.
-/// Whether they are drawn together follows from the query and the catalog.
+/// The vector of an AVG has the noise of that AVG at the sum of the ε of all that read it, and they
+/// are charged their ε: the release is private at what they cost. Where a budget counts ρ, its ε is
+/// smaller: its ρ is at most the sum of theirs. Where a budget counts coupons, its ε is at most
+/// that of one. Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0
+/// to hi·COUNT − SUM, w in all, since COUNT and SUM have the same rows: COUNT(x) reads the very
+/// column that SUM(x) reads, which holds no floats. COUNT(*) will not do: a NULL in a column that
+/// promised none would be counted and not summed. The vector of a variance is that which it would
+/// have alone, with the sensitivity of [`VarianceMoments::weight`], at the sum of the ε; the others
+/// are functions of it: the values are not rounded before they are squared, so that w² of S is one
+/// row, and (B + 2C)/2w the sum of X. Of groups that only the data know, those of one unit alone
+/// come out with the probability that their threshold has, which is compared with another draw; in
+/// all others the vector is as private as the numbers that are read of it would be. Whether they
+/// are drawn together follows from the query and the catalog.
 pub(super) fn draw_together(
     part: &PrivateAggregate,
     mechanized: &mut [Mechanized],
@@ -317,7 +331,8 @@ fn member(
     Some(Member { at, part: kind, epsilon: one.loss.epsilon()?.clone() })
 }
 
-/// The members as they are drawn together, without those that would err more; none if fewer than two are left.
+/// The members as they are drawn together, without those that would err more; none if fewer than
+/// two are left.
 fn less_noisy(
     part: &PrivateAggregate,
     with: &Shared,
@@ -348,12 +363,12 @@ fn spread(one: &Mechanized) -> Option<f64> {
     })
 }
 
-/// The largest ε, in units of the ledger, that is at most this one and whose pure release costs no more than this ρ; `None` if
-/// there is none.
+/// The largest ε, in units of the ledger, that is at most this one and whose pure release costs no
+/// more than this ρ; `None` if there is none.
 ///
 /// # Guarantee
-/// What is released at it is covered by charges that add up to `most` in ε and to `rho` in ρ: see [`Loss::pure`], whose ρ grows
-/// with ε.
+/// What is released at it is covered by charges that add up to `most` in ε and to `rho` in ρ: see
+/// [`Loss::pure`], whose ρ grows with ε.
 fn within_rho(most: Rational, rho: &Rational) -> Option<Epsilon> {
     let at = |nano: i64| Epsilon::new(Spend::of_epsilon(nano, 0).loss()).ok();
     let suffices = |nano: i64| at(nano).is_some_and(|epsilon| Loss::pure(&epsilon).rho() <= rho);
@@ -366,11 +381,12 @@ fn within_rho(most: Rational, rho: &Rational) -> Option<Epsilon> {
     at(low)
 }
 
-/// What each release of an aggregate is charged: of those that are read of one vector, the first bears the loss of the whole draw.
+/// What each release of an aggregate is charged: of those that are read of one vector, the first
+/// bears the loss of the whole draw.
 ///
 /// # Guarantee
-/// The losses of a vector add up to those of the releases that are read of it, and their ρ is that of one draw at the sum of their
-/// ε, unless its ε was chosen for the sum of their ρ.
+/// The losses of a vector add up to those of the releases that are read of it, and their ρ is that
+/// of one draw at the sum of their ε, unless its ε was chosen for the sum of their ρ.
 pub(super) fn losses(mechanized: &[Mechanized]) -> Vec<Loss> {
     let mut losses: Vec<Loss> = mechanized.iter().map(|one| one.loss.clone()).collect();
     let of_vector = |one: &Mechanized| one.together.as_ref().map(|together| together.vector);
@@ -426,7 +442,8 @@ fn drawn(
         return None;
     }
     let epsilon: Rational = members.iter().map(|member| &member.epsilon).sum();
-    // As many coupons as members pay for as many releases of a coupon's ε, and not for one of their sum.
+    // As many coupons as members pay for as many releases of a coupon's ε, and not for one of their
+    // sum.
     if allowed.most.as_ref().is_some_and(|most| epsilon > *most) {
         return None;
     }

@@ -1,7 +1,8 @@
 //! How far the winners of a choice may fall short of the best.
 //!
-//! In: a choice and its calibrated mechanism. Out: a bound at a failure probability, and one on average, in grid units of the
-//! scores. Both follow from the query and the catalog, whatever the scores are.
+//! In: a choice and its calibrated mechanism. Out: a bound at a failure probability, and one on
+//! average, in grid units of the scores. Both follow from the query and the catalog, whatever the
+//! scores are.
 //!
 //! ```text
 //! ARGMAX EXPONENTIAL(eps=1) status, seven candidates, R = 1:   4 at β = 0.05
@@ -15,14 +16,15 @@ use crate::mechanism::{NoisyMax, PriceGrid};
 use crate::privacy::Rational;
 use crate::release::mechanism::{Mechanism, Predicted};
 
-/// How far any winner of a group falls short of the best remaining candidate at its turn, in grid units; `None` where nothing
-/// is known.
+/// How far any winner of a group falls short of the best remaining candidate at its turn, in grid
+/// units; `None` where nothing is known.
 ///
 /// # Guarantee
-/// It is farther with probability at most β. Each of the k rounds that depend on the data has β/k. Where the best noisy scores
-/// win, the best remaining candidate is among the k truly best of its group, because fewer than k are gone. So only k·(n − 1) pairs of noises can put
-/// another candidate before it, and each difference of two noises exceeds the bound with the probability that
-/// [`NoisyMax::error_at`] adds up.
+/// It is farther with probability at most β. Each of the k rounds that depend on the data has β/k.
+/// Where the best noisy scores win, the best remaining candidate is among the k truly best of its
+/// group, because fewer than k are gone. So only k·(n − 1) pairs of noises can put another
+/// candidate before it, and each difference of two noises exceeds the bound with the probability
+/// that [`NoisyMax::error_at`] adds up.
 pub(super) fn shortfall(choice: &Choice, mechanism: &Mechanism, beta: &Rational) -> Option<f64> {
     let candidates = usize::try_from(choice.candidates()?).ok()?;
     let of_round = beta / Rational::from_integer(BigInt::from(choice.rounds_drawn()));
@@ -67,7 +69,8 @@ fn on_average(choice: &Choice, mechanism: &Mechanism) -> Option<f64> {
     })
 }
 
-/// The accuracy of a choice at 95 % confidence, in units of the score; `of_ranks` if the score of a value is its rank.
+/// The accuracy of a choice at 95 % confidence, in units of the score; `of_ranks` if the score of a
+/// value is its rank.
 pub(super) fn predicted(
     choice: &Choice,
     mechanism: &Mechanism,
@@ -88,15 +91,17 @@ pub(super) fn predicted(
     })
 }
 
-/// One more than the pairs of candidates of which noise on all scores can put the wrong one first; `None` if it is not drawn
-/// on scores of listed candidates. [`NoisyMax`] bounds errors by the number of candidates besides the best; here, of pairs.
+/// One more than the pairs of candidates of which noise on all scores can put the wrong one first;
+/// `None` if it is not drawn on scores of listed candidates. [`NoisyMax`] bounds errors by the
+/// number of candidates besides the best; here, of pairs.
 pub(super) fn among_pairs(choice: &Choice) -> Option<usize> {
     let CandidateSource::Keys(candidates) = &choice.source else { return None };
     let others = candidates.len().checked_sub(1)?;
     usize::try_from(choice.rounds).ok()?.checked_mul(others)?.checked_add(1)
 }
 
-/// The prior's weight of all candidates and of the lightest that can win; `None` when all are alike.
+/// The prior's weight of all candidates and of the lightest that can win; `None` when all are
+/// alike.
 fn weights(choice: &Choice) -> Option<(f64, f64)> {
     match &choice.prior {
         Prior::Uniform => None,

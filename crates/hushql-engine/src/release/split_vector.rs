@@ -1,8 +1,9 @@
 //! Numbers that would be drawn together, where some of them were paid for before.
 //!
-//! In: a release, and what of it is shown again. Out: the same release, in which what is shown again is drawn together with nothing.
-//! A number that was drawn alone is recognised alone: without this, an AVG that was paid for would be paid for once more as soon as
-//! somebody asks for the COUNT beside it.
+//! In: a release, and what of it is shown again. Out: the same release, in which what is shown
+//! again is drawn together with nothing. A number that was drawn alone is recognised alone: without
+//! this, an AVG that was paid for would be paid for once more as soon as somebody asks for the
+//! COUNT beside it.
 //!
 //! ```text
 //! AVG(x) was paid for; AVG(x), COUNT(x) are asked for    drawn together: both are paid      apart: AVG is shown again, COUNT is paid
@@ -32,7 +33,8 @@ impl SplitVector {
         Self { alone, allowed }
     }
 
-    /// Draws each number alone that would be drawn together with others and is not shown again; the result is whether there was any.
+    /// Draws each number alone that would be drawn together with others and is not shown again; the
+    /// result is whether there was any.
     ///
     /// # Guarantee
     /// Each is charged what it was charged before, and its noise is that of its own ε.
@@ -51,7 +53,8 @@ impl SplitVector {
         any
     }
 
-    /// Draws numbers together where all of them err less, after [`SplitVector::draw_apart`]: those that are not shown again.
+    /// Draws numbers together where all of them err less, after [`SplitVector::draw_apart`]: those
+    /// that are not shown again.
     ///
     /// # Guarantee
     /// That of [`draw_together`]; what is shown again stays as it was drawn.

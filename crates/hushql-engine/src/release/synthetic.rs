@@ -1,7 +1,8 @@
 //! Synthetic tables: rows with public codes → a plan of what is measured, with its cost.
 //!
-//! In: [`PrivateRows`], the method and its options, and the budgets of the tables. Out: a [`SyntheticRelease`]: the whole budget of
-//! the statement, what one unit can move, and how its rows are bounded. All of it is public.
+//! In: [`PrivateRows`], the method and its options, and the budgets of the tables. Out: a
+//! [`SyntheticRelease`]: the whole budget of the statement, what one unit can move, and how its
+//! rows are bounded. All of it is public.
 //!
 //! ```text
 //! AIM(eps=1)                  pure: Laplace noise, ε = 1
@@ -27,7 +28,8 @@ use crate::synthetic::{
 /// Billionths in one.
 const NANO: i64 = 1_000_000_000;
 
-/// A unit whose number of rows nothing bounds counts with at most this many: each of more rows would weigh nothing.
+/// A unit whose number of rows nothing bounds counts with at most this many: each of more rows
+/// would weigh nothing.
 const MOST_WEIGHED: u64 = 1 << 20;
 
 /// The rounds of MWEM, where nothing is said.
@@ -140,8 +142,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// How many counts are held at once, of marginals that have at most `largest` cells: a sixty-fourth of the memory, and at
-    /// least one marginal.
+    /// How many counts are held at once, of marginals that have at most `largest` cells: a
+    /// sixty-fourth of the memory, and at least one marginal.
     fn most_held(&self, largest: usize) -> usize {
         let most = self.memory.map_or(MOST_HELD, |bytes| (bytes / 64).min(MOST_HELD));
         most.max(largest)
@@ -151,10 +153,12 @@ impl Limits {
 /// Plans a synthetic table, whose statement may take no more than these limits.
 ///
 /// # Guarantee
-/// The loss covers everything that the plan can release of rows that are bounded as [`SyntheticRelease::most`] says.
+/// The loss covers everything that the plan can release of rows that are bounded as
+/// [`SyntheticRelease::most`] says.
 ///
 /// # Errors
-/// A refusal: no cost, options that do not go together, too many codes, or a budget that is too small to be shared.
+/// A refusal: no cost, options that do not go together, too many codes, or a budget that is too
+/// small to be shared.
 pub(crate) fn synthetic(
     rows: PrivateRows,
     method: SyntheticMethod,
@@ -219,7 +223,8 @@ fn chosen(
     Ok(SyntheticRelease { rows, method, parameters, plan, task, loss, most })
 }
 
-/// The parameters as written, with the cost that a budget's default adds, and without a δ that is not charged.
+/// The parameters as written, with the cost that a budget's default adds, and without a δ that is
+/// not charged.
 fn cost_text(options: &SyntheticOptions, stated: &Stated, budget: SyntheticBudget) -> String {
     let mut options = options.clone();
     match stated {
@@ -336,8 +341,8 @@ fn stated(
     Ok(stated)
 }
 
-/// What may be spent, and what is charged for it. Where a budget counts ρ, a pure ε costs more of it than (ε, δ), so that AUTO
-/// takes Gaussian noise.
+/// What may be spent, and what is charged for it. Where a budget counts ρ, a pure ε costs more of
+/// it than (ε, δ), so that AUTO takes Gaussian noise.
 fn budget(
     method: SyntheticMethod,
     stated: &Stated,

@@ -27,7 +27,8 @@ pub(crate) fn bound_text(measure: &Measure, bound: u128) -> String {
     }
 }
 
-/// How many units may be beyond a bound if it is chosen, with 95 %; `None` for the declared bound, beyond which nothing is known.
+/// How many units may be beyond a bound if it is chosen, with 95 %; `None` for the declared bound,
+/// beyond which nothing is known.
 pub(crate) fn most_beyond(chosen: &ChosenBound, rung: usize) -> Option<String> {
     let is_declared = chosen.few().is_some() && rung + 1 == chosen.rungs().len();
     (!is_declared).then(|| format!("{:.0}", chosen.most_beyond(rung)))
@@ -36,7 +37,8 @@ pub(crate) fn most_beyond(chosen: &ChosenBound, rung: usize) -> Option<String> {
 /// What is said of a bound that was chosen, by its place on the ladder.
 ///
 /// # Guarantee
-/// It follows from the place and from the release alone: what is cut is told by the tail of the choice, and never counted.
+/// It follows from the place and from the release alone: what is cut is told by the tail of the
+/// choice, and never counted.
 pub(crate) fn bound_note(measure: &Measure, one: &Mechanized, rung: usize) -> Option<String> {
     let Mechanism::ChosenBound(chosen) = &one.mechanism else { return None };
     let ladder = measure.ladder.as_ref()?;

@@ -1,11 +1,12 @@
 //! Partition selection: the threshold for unknown partitions, its noise and its cost.
 //!
-//! In: a private aggregate with unknown partitions, and the clause that states ε and δ for them. Out: a mechanism for
-//! every measure, and the [`PartitionSelection`]. If the query itself releases a number of units, that number is
-//! compared as released, at no further ε. Otherwise units are counted for the threshold alone: with half of the ε of
-//! the release that states δ, or with one more share of the ε of OPTIONS. Laplace noise needs no δ, so the threshold
-//! has all of it; Gaussian noise takes half. Units that are counted for the threshold alone have whichever noise has the lower
-//! threshold: a unit in many groups moves their counts little in the Euclidean norm.
+//! In: a private aggregate with unknown partitions, and the clause that states ε and δ for them.
+//! Out: a mechanism for every measure, and the [`PartitionSelection`]. If the query itself releases
+//! a number of units, that number is compared as released, at no further ε. Otherwise units are
+//! counted for the threshold alone: with half of the ε of the release that states δ, or with one
+//! more share of the ε of OPTIONS. Laplace noise needs no δ, so the threshold has all of it;
+//! Gaussian noise takes half. Units that are counted for the threshold alone have whichever noise
+//! has the lower threshold: a unit in many groups moves their counts little in the Euclidean norm.
 //!
 //! ```text
 //! LAPLACE(eps=1, delta=1e-6) SUM(x), in one group      x at ε/2, units at ε/2, τ = 29 for δ
@@ -15,8 +16,8 @@
 //! LAPLACE(eps=1, delta=1e-6) SUM(x), x from 20 to 60   x as released, at ε: τ = 848, 43 units at most; units have 28
 //! ```
 //!
-//! Where budgets count ρ, each part is charged its own ρ, and the threshold its δ. Where all do, the counts of OPTIONS have
-//! the noise of that ρ with the lower threshold.
+//! Where budgets count ρ, each part is charged its own ρ, and the threshold its δ. Where all do,
+//! the counts of OPTIONS have the noise of that ρ with the lower threshold.
 
 use std::borrow::Cow;
 
@@ -41,10 +42,11 @@ use crate::release::mechanism::{Mechanism, Mechanized, no_mechanism, too_noisy};
 /// The mechanisms of a private aggregate with unknown partitions, and its partition selection.
 ///
 /// # Guarantee
-/// All released rows together are (ε, δ)-private for the sum of the returned losses. In the partitions that
-/// neighbouring databases share, counts of units and measures are released at their ε or ρ (Gaussian ones at (ε, δ/2)).
-/// The probability that any partition of one unit alone is released is at most the threshold's δ. The ρ of a loss is the sum
-/// of its parts' ρ, and the δ beside it is that of the threshold.
+/// All released rows together are (ε, δ)-private for the sum of the returned losses. In the
+/// partitions that neighbouring databases share, counts of units and measures are released at their
+/// ε or ρ (Gaussian ones at (ε, δ/2)). The probability that any partition of one unit alone is
+/// released is at most the threshold's δ. The ρ of a loss is the sum of its parts' ρ, and the δ
+/// beside it is that of the threshold.
 ///
 /// # Errors
 /// As [`super::choose`], and if a share is smaller than the ledger's unit.
@@ -72,9 +74,10 @@ pub(super) fn for_unknown_partitions(
 /// The mechanisms of the measures, and what hides groups.
 type Calibrated = (Vec<Mechanized>, PartitionSelection);
 
-/// Whether a released number is compared, of which a group has no fewer than units: where that costs a tenth less for what was asked,
-/// or no more with a threshold at most twice as high, since nothing is spent on units then, and the noise of what is released is half
-/// as large. A threshold on a sum is as high as the number of units that it takes if each adds the least that it can.
+/// Whether a released number is compared, of which a group has no fewer than units: where that
+/// costs a tenth less for what was asked, or no more with a threshold at most twice as high, since
+/// nothing is spent on units then, and the noise of what is released is half as large. A threshold
+/// on a sum is as high as the number of units that it takes if each adds the least that it can.
 fn is_better(released: &Calibrated, units: &Calibrated, accounts: &Accounts) -> bool {
     let cost = |of: &Calibrated| {
         let all = of.0.iter().map(|one| &one.loss).chain(&of.1.loss);
@@ -136,8 +139,9 @@ fn comparing(
 /// Whether a group with so many units comes out, except with probability `beta`.
 ///
 /// # Guarantee
-/// True only if τ + t ≤ N for the least t with P(X < −t) ≤ `beta`: of N units in a group, each counted with 1 or more, the noisy
-/// number is below τ with a probability of at most `beta`. The noise is symmetric, so that this is P(|X| > t) ≤ 2·`beta`.
+/// True only if τ + t ≤ N for the least t with P(X < −t) ≤ `beta`: of N units in a group, each
+/// counted with 1 or more, the noisy number is below τ with a probability of at most `beta`. The
+/// noise is symmetric, so that this is P(|X| > t) ≤ 2·`beta`.
 fn shows((all, selection): &Calibrated, units: u64, beta: &Rational) -> bool {
     let counter = selection.counter().and_then(|i| all.get(i)).map(|one| &one.mechanism);
     let both = beta * (Rational::one() + Rational::one());
@@ -196,7 +200,8 @@ struct Costs<'a> {
 }
 
 impl Costs<'_> {
-    /// The cost is that of the release that states δ, as the release is calibrated by its mechanism.
+    /// The cost is that of the release that states δ, as the release is calibrated by its
+    /// mechanism.
     fn paid_by(&self, payer: usize, measure: &Measure) -> Result<Calibrated, Refusal> {
         let accounts = self.accounts;
         let parameters = &measure.clause.parameters;
@@ -284,8 +289,8 @@ impl Costs<'_> {
         Ok((all, selection))
     }
 
-    /// The cost is that of the release that states ρ and δ: Gaussian noise of ρ, shared with the counts of units if these are
-    /// drawn for the threshold alone. The threshold has all of δ.
+    /// The cost is that of the release that states ρ and δ: Gaussian noise of ρ, shared with the
+    /// counts of units if these are drawn for the threshold alone. The threshold has all of δ.
     fn of_concentrated(
         &self,
         payer: usize,
@@ -350,8 +355,8 @@ impl Costs<'_> {
         Ok((Mechanized { mechanism, loss, accuracy, ..single }, count.clone()))
     }
 
-    /// The cost is that of OPTIONS. The bare aggregates share its ε, together with the threshold if units are counted
-    /// for it alone. The threshold has all of δ.
+    /// The cost is that of OPTIONS. The bare aggregates share its ε, together with the threshold if
+    /// units are counted for it alone. The threshold has all of δ.
     fn of_options(&self, grouping: &GroupingClause) -> Result<Calibrated, Refusal> {
         const TEXT: &str = "OPTIONS(…)";
         let alone = self.groups.counter.is_none();
@@ -396,12 +401,14 @@ impl Costs<'_> {
         }
     }
 
-    /// Counts of units for the threshold alone, at (ε, δ): with Laplace noise, and all of δ for the threshold, or with Gaussian
-    /// noise at (ε, δ/2), and the rest of δ. What has the lower threshold is chosen, by C, ε and δ.
+    /// Counts of units for the threshold alone, at (ε, δ): with Laplace noise, and all of δ for the
+    /// threshold, or with Gaussian noise at (ε, δ/2), and the rest of δ. What has the lower
+    /// threshold is chosen, by C, ε and δ.
     ///
     /// # Guarantee
-    /// In the groups that neighbours share, the counts are ε-DP, or (ε, δ/2)-DP, since a unit adds 1 to at most C of them; a
-    /// group of one unit alone comes out with a probability of at most the threshold's δ. Together, at most (ε, δ).
+    /// In the groups that neighbours share, the counts are ε-DP, or (ε, δ/2)-DP, since a unit adds
+    /// 1 to at most C of them; a group of one unit alone comes out with a probability of at most
+    /// the threshold's δ. Together, at most (ε, δ).
     fn counts(
         &self,
         epsilon: &Epsilon,
@@ -431,7 +438,8 @@ impl Costs<'_> {
         }))
     }
 
-    /// The counts of units with Gaussian noise of the ρ that Laplace noise of this ε costs, if every budget counts ρ.
+    /// The counts of units with Gaussian noise of the ρ that Laplace noise of this ε costs, if
+    /// every budget counts ρ.
     fn counted_in_rho(
         &self,
         all: &[Mechanized],

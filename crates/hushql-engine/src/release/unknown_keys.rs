@@ -1,8 +1,10 @@
-//! The best among candidates that only the data know: rounds against "none stands out", or noise on all scores and a threshold.
+//! The best among candidates that only the data know: rounds against "none stands out", or noise on
+//! all scores and a threshold.
 //!
-//! In: rounds, calibrated for the cost, and the bounds of a unit's contribution. Out: whichever of both needs the smaller score for a candidate to
-//! come out with 95 %, with that of the other. k rounds have a k-th of ε each; all noisy scores have the whole ε, and a sensitivity
-//! that grows with the candidates of a unit. Everything follows from the query and the catalog.
+//! In: rounds, calibrated for the cost, and the bounds of a unit's contribution. Out: whichever of
+//! both needs the smaller score for a candidate to come out with 95 %, with that of the other. k
+//! rounds have a k-th of ε each; all noisy scores have the whole ε, and a sensitivity that grows
+//! with the candidates of a unit. Everything follows from the query and the catalog.
 //!
 //! ```text
 //! TOP 5 at ε = 1, δ = 10⁻⁶, a person in one group:   5 rounds: 99     noise of scale 1, τ = 15: 17
@@ -17,14 +19,16 @@ use crate::mechanism::{Alone, NoisyKeys, ScoreNoise};
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho};
 use crate::release::mechanism::{Instead, Mechanism, Mechanized};
 
-/// The chosen mechanism of a list of candidates that only the data know, or noise on all their scores, if that is better and no
-/// mechanism was requested by name; each with the score from which a candidate comes out by the other. Other choices stay: where one
-/// candidate is chosen, a round errs less than noise of its scale.
+/// The chosen mechanism of a list of candidates that only the data know, or noise on all their
+/// scores, if that is better and no mechanism was requested by name; each with the score from which
+/// a candidate comes out by the other. Other choices stay: where one candidate is chosen, a round
+/// errs less than noise of its scale.
 ///
 /// # Guarantee
-/// Both have the cost of the choice, and the result is one of them. Noise on all scores is calibrated to their sensitivity over all
-/// candidates of a unit, and the threshold to the enforced bounds of its rows and candidates: see [`NoisyKeys`]. What is compared follows
-/// from the query and the catalog.
+/// Both have the cost of the choice, and the result is one of them. Noise on all scores is
+/// calibrated to their sensitivity over all candidates of a unit, and the threshold to the enforced
+/// bounds of its rows and candidates: see [`NoisyKeys`]. What is compared follows from the query
+/// and the catalog.
 pub(super) fn or_noisy_keys(
     measure: &Measure,
     choice: &Choice,
@@ -62,8 +66,9 @@ pub(super) fn or_noisy_keys(
 /// Noise on all scores with its loss, in the ways that cost no more than the rounds in any budget.
 ///
 /// # Guarantee
-/// Where an ε and a δ are stated, (ε, δ): the whole δ for the threshold with Laplace noise, half of it with Gaussian noise. Where every
-/// budget counts ρ, and none of both is promised, the ρ and the δ that the rounds would cost.
+/// Where an ε and a δ are stated, (ε, δ): the whole δ for the threshold with Laplace noise, half of
+/// it with Gaussian noise. Where every budget counts ρ, and none of both is promised, the ρ and the
+/// δ that the rounds would cost.
 fn noisy(
     measure: &Measure,
     choice: &Choice,

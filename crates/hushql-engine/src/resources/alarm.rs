@@ -1,6 +1,7 @@
 //! Alarms of all statements that run, kept by one thread.
 //!
-//! In: a time. Out: a future that ends then, on any runtime or none. An alarm that is dropped does not ring.
+//! In: a time. Out: a future that ends then, on any runtime or none. An alarm that is dropped does
+//! not ring.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +16,8 @@ struct Alarms {
     set: BTreeMap<(Instant, u64), Sender<()>>,
     /// The number of the next one.
     next: u64,
-    /// The process in which a thread rings them; 0 if there is none. A fork has no thread of its parent.
+    /// The process in which a thread rings them; 0 if there is none. A fork has no thread of its
+    /// parent.
     kept_by: u32,
 }
 

@@ -1,8 +1,9 @@
 //! The clock of a statement, for all of its stages.
 //!
-//! In: the time that it may take. Out: the result of its work, or nothing if the time is over. Planning never waits, so it
-//! cannot be cancelled from outside. It has a thread of its own, which ends at its next public row after the time is over
-//! or the statement is dropped; nothing waits for this thread.
+//! In: the time that it may take. Out: the result of its work, or nothing if the time is over.
+//! Planning never waits, so it cannot be cancelled from outside. It has a thread of its own, which
+//! ends at its next public row after the time is over or the statement is dropped; nothing waits
+//! for this thread.
 //!
 //! ```text
 //! clock.aside(|| plan(query)).await      a refusal when the time is over
@@ -96,7 +97,8 @@ impl Clock {
         }
     }
 
-    /// Runs a future to its end, or drops it and returns `None` if the time is over. Needs no timer of the runtime.
+    /// Runs a future to its end, or drops it and returns `None` if the time is over. Needs no timer
+    /// of the runtime.
     pub(crate) async fn limit<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let Some(left) = self.deadline.left() else { return Some(work.await) };
         // What no clock can say does not come.

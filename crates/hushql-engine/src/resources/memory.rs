@@ -1,7 +1,7 @@
 //! The default limit on memory.
 //!
-//! In: Linux's data about the machine and the process's control group. Out: half of the smaller number. On other systems,
-//! or if nothing can be read, a constant.
+//! In: Linux's data about the machine and the process's control group. Out: half of the smaller
+//! number. On other systems, or if nothing can be read, a constant.
 //!
 //! ```text
 //! MemTotal: 16303428 kB, memory.max 4294967296     →     2147483648

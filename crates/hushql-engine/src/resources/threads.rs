@@ -1,8 +1,9 @@
 //! Threads with deep stacks, which are kept for the next statement.
 //!
-//! In: work. Out: nothing; it runs on a thread of its own. A new thread with a deep stack costs more than most statements take to plan:
-//! the system maps the stack, fills the pages that are touched, and unmaps it on every core. A thread that has done its work
-//! therefore waits for more, for a while.
+//! In: work. Out: nothing; it runs on a thread of its own. A new thread with a deep stack costs
+//! more than most statements take to plan: the system maps the stack, fills the pages that are
+//! touched, and unmaps it on every core. A thread that has done its work therefore waits for more,
+//! for a while.
 //!
 //! ```text
 //! start(work) ─▶ an idle thread, or a new one ─▶ work ─▶ idle ─▶ (nothing for 10 s) ─▶ ends
@@ -96,7 +97,8 @@ mod tests {
 
     use super::*;
 
-    /// Threads are used again, work that waits keeps nothing else from running, and a panic takes its own thread only.
+    /// Threads are used again, work that waits keeps nothing else from running, and a panic takes
+    /// its own thread only.
     #[test]
     fn threads_are_used_again() {
         let (tell, told) = channel();

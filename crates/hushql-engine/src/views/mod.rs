@@ -1,13 +1,15 @@
 //! Views: named queries, planned before the query that reads them.
 //!
-//! In: a query's tree and the catalog. Out: a source for each view that the query reads; the source is only a plan. The
-//! planner replaces the name with the plan, and the name becomes its alias, as for a subquery in FROM. The analysis
-//! therefore sees the query with its views expanded, and does not know views.
+//! In: a query's tree and the catalog. Out: a source for each view that the query reads; the source
+//! is only a plan. The planner replaces the name with the plan, and the name becomes its alias, as
+//! for a subquery in FROM. The analysis therefore sees the query with its views expanded, and does
+//! not know views.
 //!
-//! Names do not collide, because each view is planned separately from its own text: the view cannot see CTEs, columns
-//! or releases of the query that reads it, and that query cannot see those of the view. Names in a view are resolved
-//! when the view is used. This module therefore detects views that lead to themselves, and queries that exceed the size
-//! limit once their views are expanded: a view that reads another one twice doubles it.
+//! Names do not collide, because each view is planned separately from its own text: the view cannot
+//! see CTEs, columns or releases of the query that reads it, and that query cannot see those of the
+//! view. Names in a view are resolved when the view is used. This module therefore detects views
+//! that lead to themselves, and queries that exceed the size limit once their views are expanded: a
+//! view that reads another one twice doubles it.
 //!
 //! ```text
 //! SELECT LAPLACE(eps=1) COUNT(*) FROM grown     →     … FROM (SELECT age FROM adult WHERE age >= 18) AS grown
@@ -64,8 +66,8 @@ impl<'a> Views<'a> {
     /// Finds the views that a query reads, and reads their queries.
     ///
     /// # Errors
-    /// [`Error::Catalog`] for a view that leads to itself; [`Error::Refused`] for a view that leads through more than
-    /// [`MOST_NESTED`] others, and if the views expand the query beyond `size`.
+    /// [`Error::Catalog`] for a view that leads to itself; [`Error::Refused`] for a view that leads
+    /// through more than [`MOST_NESTED`] others, and if the views expand the query beyond `size`.
     pub(crate) fn for_query(
         query: &sql::Query,
         catalog: &'a Catalog,
@@ -85,8 +87,8 @@ impl<'a> Views<'a> {
     /// Adds a source for each view, which contains its plan.
     ///
     /// # Errors
-    /// [`BindError::View`] when a view's query does not bind, [`Error::Catalog`] when two of its columns have the
-    /// same name.
+    /// [`BindError::View`] when a view's query does not bind, [`Error::Catalog`] when two of its
+    /// columns have the same name.
     pub(crate) fn plan_into(self, sources: &mut Sources) -> Result<(), Error> {
         for (view, tree) in self.read {
             let plan = planned(tree, sources).map_err(|error| match error {
@@ -195,7 +197,8 @@ pub(crate) fn named(query: &sql::Query, catalog: &Catalog) -> Vec<String> {
     names.into_iter().filter(|name| catalog.view(name).is_some()).collect()
 }
 
-/// The names of the tables that a query reads, directly or through views; `None` if the query of a view cannot be read.
+/// The names of the tables that a query reads, directly or through views; `None` if the query of a
+/// view cannot be read.
 pub(crate) fn tables_behind(query: &sql::Query, catalog: &Catalog) -> Option<BTreeSet<String>> {
     let (mut seen, mut found) = (BTreeSet::new(), BTreeSet::new());
     let mut next = tables_named(query);
@@ -312,7 +315,8 @@ mod tests {
         assert_eq!(read(&views, "WITH v2 AS (SELECT 1) SELECT * FROM v2, v0").unwrap(), ["v0"]);
     }
 
-    /// This includes a CTE of one view with the name of another view: such a name does not refer to the view.
+    /// This includes a CTE of one view with the name of another view: such a name does not refer to
+    /// the view.
     #[test]
     fn circles_are_found_and_only_circles() {
         let view = |name: &str, query: &str| (name.to_owned(), query.to_owned());

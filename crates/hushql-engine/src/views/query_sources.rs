@@ -1,8 +1,9 @@
 //! The tables and views that a query may name, as sources for the planner.
 //!
-//! In: a query, the catalog, and the registered or declared tables. Out: a source for each table, for each view that
-//! the query reads, and for the ledger if the query reads it. The names in the query, as bind resolves them, decide
-//! what the query reads. Only this file marks tables that are not public as private.
+//! In: a query, the catalog, and the registered or declared tables. Out: a source for each table,
+//! for each view that the query reads, and for the ledger if the query reads it. The names in the
+//! query, as bind resolves them, decide what the query reads. Only this file marks tables that are
+//! not public as private.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ use crate::refusal::{Reason, Refusal};
 const UNBOUNDED: u32 = 1_000;
 
 impl Inner {
-    /// The tables that a query may name and the views that it names, as sources for the planner; private tables are marked.
+    /// The tables that a query may name and the views that it names, as sources for the planner;
+    /// private tables are marked.
     pub(crate) fn sources(
         &self,
         query: &sql::Query,

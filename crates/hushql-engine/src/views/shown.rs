@@ -1,8 +1,8 @@
-//! The answers of SHOW and DESCRIBE for views: their columns, the tables that they read, and for owners their
-//! definitions.
+//! The answers of SHOW and DESCRIBE for views: their columns, the tables that they read, and for
+//! owners their definitions.
 //!
-//! In: the catalog. Out: answers of SHOW and DESCRIBE. A view is planned like a query that reads it, without reading
-//! data. A view that can no longer be planned is listed as such.
+//! In: the catalog. Out: answers of SHOW and DESCRIBE. A view is planned like a query that reads
+//! it, without reading data. A view that can no longer be planned is listed as such.
 //!
 //! ```text
 //! DESCRIBE grown  →  age  BIGINT  between (18, 120)          SHOW TABLES  →  grown  view of adult
@@ -42,7 +42,8 @@ pub(crate) fn describe<'a>(
             let table = catalog.table(table)?;
             Some((table, table.column(column)?))
         });
-        // The Arrow layout of a file's texts differs from the declared one, although the type is the same.
+        // The Arrow layout of a file's texts differs from the declared one, although the type is
+        // the same.
         let data_type = match of {
             Some((_, column)) => column.data_type.clone(),
             None => field.data_type().to_string(),
@@ -112,8 +113,8 @@ fn tables(plan: &LogicalPlan) -> BTreeSet<String> {
     names
 }
 
-/// The table column that an output column shows unchanged; `None` for computed columns, and for columns that a join
-/// may have filled with NULL.
+/// The table column that an output column shows unchanged; `None` for computed columns, and for
+/// columns that a join may have filled with NULL.
 fn origin(plan: &LogicalPlan, output: usize) -> Option<(&str, &str)> {
     match plan {
         LogicalPlan::Projection(projection) => {

@@ -1,9 +1,9 @@
 //! `fixed_sum`: a sum that clamps, rounds to a grid and adds in 128 bits, in one pass.
 //!
-//! In: one numeric column (and FILTER). Out: Decimal128(38, 0) whose raw integer is the sum in grid steps, 0 for no
-//! rows. It assumes nothing about the column: NULL and NaN count as absent, and every other value is clamped. It
-//! guarantees that the result is the same for every order and partitioning of the rows, which a float sum cannot
-//! guarantee, and that it never wraps.
+//! In: one numeric column (and FILTER). Out: Decimal128(38, 0) whose raw integer is the sum in grid
+//! steps, 0 for no rows. It assumes nothing about the column: NULL and NaN count as absent, and
+//! every other value is clamped. It guarantees that the result is the same for every order and
+//! partitioning of the rows, which a float sum cannot guarantee, and that it never wraps.
 //!
 //! ```text
 //! // Ages in [0, 120], one function instance per interval:
@@ -141,8 +141,8 @@ impl RowTerm {
 
 /// The aggregate function of one grid and one interval.
 ///
-/// The parameters are part of its name, equality and hash: two sums over one column with different intervals are two
-/// functions, so that no optimizer replaces one by the other.
+/// The parameters are part of its name, equality and hash: two sums over one column with different
+/// intervals are two functions, so that no optimizer replaces one by the other.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct FixedSum {
     term: RowTerm,
@@ -154,13 +154,15 @@ impl FixedSum {
     /// A sum of values clamped to the grid integers [lo, hi]; `measured` says what each value adds.
     ///
     /// # Guarantee
-    /// One row moves the sum by at most max(|lo|, |hi|) grid steps, and a sum of distances from an end by at most hi − lo. A
-    /// row's distances from both ends add up to exactly hi − lo; their squares and twice their product add up to w². The
-    /// products of a row's pair add up to [`Pairs::weight`].
+    /// One row moves the sum by at most max(|lo|, |hi|) grid steps, and a sum of distances from an
+    /// end by at most hi − lo. A row's distances from both ends add up to exactly hi − lo; their
+    /// squares and twice their product add up to w². The products of a row's pair add up to
+    /// [`Pairs::weight`].
     ///
     /// # Errors
-    /// A planning error for an empty or too wide interval, see [`GridRange::new`]; for squares, also for an interval of
-    /// more than 2⁴⁰ steps; for products, for an interval other than that of the codes.
+    /// A planning error for an empty or too wide interval, see [`GridRange::new`]; for squares,
+    /// also for an interval of more than 2⁴⁰ steps; for products, for an interval other than that
+    /// of the codes.
     pub fn new(grid: Grid, lo: i128, hi: i128, measured: Measured) -> Result<Self> {
         let range = GridRange::new(grid, lo, hi)?;
         if let Some(shift) = measured.shift()

@@ -1,10 +1,10 @@
 //! Terms: the columns of exact integers that an aggregation over rows adds up.
 //!
-//! In: column positions, grids and intervals. Out: the same aggregate call for a logical plan (if every
-//! row is a unit) or for a finished physical one (if [`SampleContributionsExec`] bounded the rows). It
-//! assumes that no operator below multiplies rows after they were bounded. It guarantees that both plans
-//! count and clamp by one description, and that partitions add up: every output of a partition is the
-//! integer of its own rows.
+//! In: column positions, grids and intervals. Out: the same aggregate call for a logical plan (if
+//! every row is a unit) or for a finished physical one (if [`SampleContributionsExec`] bounded the
+//! rows). It assumes that no operator below multiplies rows after they were bounded. It guarantees
+//! that both plans count and clamp by one description, and that partitions add up: every output of
+//! a partition is the integer of its own rows.
 //!
 //! [`SampleContributionsExec`]: crate::operator::sample_rows::SampleContributionsExec
 //!
@@ -98,11 +98,13 @@ impl Term {
 
 /// Counts and sums of bounded rows: GROUP BY the columns at `groups`, one column for each term.
 ///
-/// The columns are the groups, then Int64 counts and Decimal128(38, 0) raw sums, named `sum0`, `sum1`, …
+/// The columns are the groups, then Int64 counts and Decimal128(38, 0) raw sums, named `sum0`,
+/// `sum1`, …
 ///
 /// # Guarantee
-/// For every group, its output rows add up to the term over all rows of the group, exactly, for every partitioning. A group has
-/// at most one row in each partition, and none if it has no rows; without `groups`, every partition has one row.
+/// For every group, its output rows add up to the term over all rows of the group, exactly, for
+/// every partitioning. A group has at most one row in each partition, and none if it has no rows;
+/// without `groups`, every partition has one row.
 ///
 /// # Errors
 /// A planning error for an empty interval, a missing column, or a filter that is not Boolean.
@@ -142,8 +144,8 @@ pub fn summed(
             None => None,
         });
     }
-    // No optimizer runs after this. `Single` finishes each partition separately, and never passes rows on unaggregated
-    // as a partial step may. The reader of the partitions adds them up.
+    // No optimizer runs after this. `Single` finishes each partition separately, and never passes
+    // rows on unaggregated as a partial step may. The reader of the partitions adds them up.
     let groups = PhysicalGroupBy::new_single(groups);
     let sums = AggregateExec::try_new(AggregateMode::Single, groups, calls, filters, rows, schema)?;
     Ok(Arc::new(sums))

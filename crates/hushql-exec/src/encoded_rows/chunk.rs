@@ -1,7 +1,8 @@
 //! The rows of one partition as codes.
 //!
-//! In: batches of bounded rows. Out: for each column the code of each row, and where rows are weighed, a number for the unit of
-//! each row. Nothing is allocated for a row: codes gather in one buffer for each batch, and are kept in as few bytes as they need.
+//! In: batches of bounded rows. Out: for each column the code of each row, and where rows are
+//! weighed, a number for the unit of each row. Nothing is allocated for a row: codes gather in one
+//! buffer for each batch, and are kept in as few bytes as they need.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,7 +57,8 @@ pub(super) struct CodingReader {
 }
 
 impl CodingReader {
-    /// A reader of rows whose coded columns begin at `first`; before them stands the unit, if it is of a type.
+    /// A reader of rows whose coded columns begin at `first`; before them stands the unit, if it is
+    /// of a type.
     pub(super) fn new(
         encoders: Arc<Vec<Encoder>>,
         first: usize,

@@ -1,7 +1,7 @@
 //! The codes of one column, in as few bytes as they need.
 //!
-//! In: codes below the size of a column. Out: the same codes, one byte each where all of them fit, and two otherwise: what is
-//! counted ten million times over is read from memory half as slowly.
+//! In: codes below the size of a column. Out: the same codes, one byte each where all of them fit,
+//! and two otherwise: what is counted ten million times over is read from memory half as slowly.
 //!
 //! ```text
 //! 101 codes   0, 100, 7 …    one byte each

@@ -1,9 +1,10 @@
 //! Exact counts over sets of columns: everything that can be asked of coded rows.
 //!
-//! In: sets of columns. Out: for each the count of every combination of codes, in one pass over all rows. Sets that lie within the same few
-//! columns are counted [together](super::joint): a row is counted into one table, and the sets follow by adding up its cells. The tables
-//! are divided among threads, each of which reads the rows block by block, so that their codes stay near while its tables are counted.
-//! Nothing is allocated for a row.
+//! In: sets of columns. Out: for each the count of every combination of codes, in one pass over all
+//! rows. Sets that lie within the same few columns are counted [together](super::joint): a row is
+//! counted into one table, and the sets follow by adding up its cells. The tables are divided among
+//! threads, each of which reads the rows block by block, so that their codes stay near while its
+//! tables are counted. Nothing is allocated for a row.
 //!
 //! ```text
 //! {0, 1} over sizes 2, 3      cells: 2·3, the code of column 1 runs fastest
@@ -30,7 +31,8 @@ const WORTH_THREADS: usize = 1 << 16;
 /// Tables of at most so many cells have places in 16 bits.
 const SMALL: usize = 1 << 16;
 
-/// Bounded private rows as public codes. It shows nothing but counts, and those only to whoever makes noise of them.
+/// Bounded private rows as public codes. It shows nothing but counts, and those only to whoever
+/// makes noise of them.
 pub struct CodedRows {
     chunks: Vec<Weighed>,
     sizes: Vec<usize>,
@@ -50,7 +52,8 @@ impl CodedRows {
     /// These rows.
     ///
     /// # Errors
-    /// [`CountError`] where a code is not below the size of its column, or a column has other rows: a fault.
+    /// [`CountError`] where a code is not below the size of its column, or a column has other rows:
+    /// a fault.
     pub(super) fn new(
         chunks: Vec<Weighed>,
         sizes: Vec<usize>,
@@ -182,8 +185,8 @@ fn add_up(cells: impl Iterator<Item = i64>, to: &[u32], counts: &mut [i64]) {
     }
 }
 
-/// The cell of each row of a block: the code of the last column runs fastest. No place is beyond the type, since no code is beyond its
-/// column, and the table has a cell for each combination.
+/// The cell of each row of a block: the code of the last column runs fastest. No place is beyond
+/// the type, since no code is beyond its column, and the table has a cell for each combination.
 fn place<'c, P>(
     places: &mut Vec<P>,
     rows: usize,
@@ -218,7 +221,8 @@ where
 }
 
 impl CountedCells {
-    /// Counts one row for each place, or what it weighs; `None` if a place has no cell, or weights are missing.
+    /// Counts one row for each place, or what it weighs; `None` if a place has no cell, or weights
+    /// are missing.
     fn add<P: Copy + AsPrimitive<usize>>(
         &mut self,
         places: &[P],
@@ -397,7 +401,8 @@ mod tests {
         }
     }
 
-    /// Ten million rows, and all pairs of fourteen columns: `cargo test --release --lib all_pairs -- --ignored --nocapture`.
+    /// Ten million rows, and all pairs of fourteen columns:
+    /// `cargo test --release --lib all_pairs -- --ignored --nocapture`.
     #[test]
     #[ignore = "long, and prints how long it took"]
     fn all_pairs_of_ten_million_rows() {

@@ -1,8 +1,10 @@
-//! Which sets are counted together: the marginal of a set within another one follows from that one by addition.
+//! Which sets are counted together: the marginal of a set within another one follows from that one
+//! by addition.
 //!
-//! In: the sets that are asked for, and how many codes each column has. Out: tables, each over a few columns, such that every set
-//! lies within one of them. Three small columns have one table instead of three: a row is counted once, where it would be counted for each
-//! pair. Sets that are large stay alone. Decided by public sizes.
+//! In: the sets that are asked for, and how many codes each column has. Out: tables, each over a
+//! few columns, such that every set lies within one of them. Three small columns have one table
+//! instead of three: a row is counted once, where it would be counted for each pair. Sets that are
+//! large stay alone. Decided by public sizes.
 //!
 //! ```text
 //! {0,1} {0,2} {1,2} of the sizes 3, 4, 5      one table of 60 cells, from which three of 12, 15 and 20 follow
@@ -10,10 +12,12 @@
 
 use hushql_privacy::synthetic::ColumnSet;
 
-/// The most cells of a table that is larger than a set: in four bytes each, it stays in the cache nearest to the processor.
+/// The most cells of a table that is larger than a set: in four bytes each, it stays in the cache
+/// nearest to the processor.
 const MOST_CELLS: usize = 12_000;
 
-/// More sets than these are counted one by one: what goes together is looked for in a time that grows with their square.
+/// More sets than these are counted one by one: what goes together is looked for in a time that
+/// grows with their square.
 const MOST_SETS: usize = 512;
 
 /// Columns that are counted together, and the sets that follow, by their places.
@@ -26,7 +30,8 @@ pub(super) struct Joint {
 /// The tables to count.
 ///
 /// # Guarantee
-/// Every set is in one table, whose columns contain its own. All tables together have at most `times` as many cells as the sets.
+/// Every set is in one table, whose columns contain its own. All tables together have at most
+/// `times` as many cells as the sets.
 pub(super) fn joint(sets: &[ColumnSet], sizes: &[usize], times: usize) -> Vec<Joint> {
     let alone = |at: usize, set: &ColumnSet| Joint { columns: set.clone(), sets: vec![at] };
     let masks: Option<Vec<u128>> = sets.iter().map(mask).collect();

@@ -1,8 +1,8 @@
 //! Coded rows: private rows as public codes, of which nothing can be asked but counts.
 //!
-//! In: a plan whose rows are bounded already, and the rules that give codes to its columns. Out: the
-//! rows as codes, which answer with counts over sets of columns. The rows are read once, so that all
-//! counts are of the same rows.
+//! In: a plan whose rows are bounded already, and the rules that give codes to its columns. Out:
+//! the rows as codes, which answer with counts over sets of columns. The rows are read once, so
+//! that all counts are of the same rows.
 //!
 //! ```text
 //! read                                            what is counted
@@ -48,7 +48,8 @@ pub struct Coding {
     pub encoders: Vec<Encoder>,
     /// How many codes each column has, with that of NULL.
     pub sizes: Vec<usize>,
-    /// What the rows of one unit weigh together, if they are weighed; their first column is the unit then.
+    /// What the rows of one unit weigh together, if they are weighed; their first column is the
+    /// unit then.
     pub sensitivity: Option<Sensitivity>,
 }
 

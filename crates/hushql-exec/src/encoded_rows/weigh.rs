@@ -1,6 +1,7 @@
 //! What each row weighs: 1, or its share of the unit that it belongs to.
 //!
-//! In: the chunks of all partitions, which may have rows of the same unit. Out: the same rows with a weight each.
+//! In: the chunks of all partitions, which may have rows of the same unit. Out: the same rows with
+//! a weight each.
 //!
 //! ```text
 //! g = 4: the unit 7 has 3 rows, the unit 8 one      weights ⌊16/3⌋ = 5, 5, 5 and 16
@@ -23,7 +24,8 @@ pub(super) struct Weighed {
     pub(super) weights: Option<Vec<i64>>,
 }
 
-/// Bytes that weighing these takes beside them: a weight for each row, and the names of units once more.
+/// Bytes that weighing these takes beside them: a weight for each row, and the names of units once
+/// more.
 pub(super) fn bytes(chunks: &[Chunk]) -> usize {
     let of = |chunk: &Chunk| {
         let weights = chunk.rows.saturating_add(chunk.names.len() * 2).saturating_mul(8);
@@ -35,8 +37,9 @@ pub(super) fn bytes(chunks: &[Chunk]) -> usize {
 /// Gives each row its weight.
 ///
 /// # Guarantee
-/// Under a sensitivity of persons, the rows of one unit weigh at most 2ᵍ together, and what they weigh depends on that unit's own
-/// rows alone: they are counted among the same rows that are weighed.
+/// Under a sensitivity of persons, the rows of one unit weigh at most 2ᵍ together, and what they
+/// weigh depends on that unit's own rows alone: they are counted among the same rows that are
+/// weighed.
 pub(super) fn weighed(
     chunks: Vec<Chunk>,
     sensitivity: Option<Sensitivity>,

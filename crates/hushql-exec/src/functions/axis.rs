@@ -1,9 +1,10 @@
-//! Functions onto an axis of ticks: the nearest tick of a stepped domain, and a row's place among candidates.
+//! Functions onto an axis of ticks: the nearest tick of a stepped domain, and a row's place among
+//! candidates.
 //!
-//! In: a column of numbers, dates or timestamps. Out: the nearest tick, the number of candidates at or below the
-//! value, or the index of the value among the ticks of the column's range. The parameters are part of the function's
-//! name, so that no optimizer confuses two axes. All functions are total: NULL and NaN give NULL, every other value
-//! gives a place.
+//! In: a column of numbers, dates or timestamps. Out: the nearest tick, the number of candidates at
+//! or below the value, or the index of the value among the ticks of the column's range. The
+//! parameters are part of the function's name, so that no optimizer confuses two axes. All
+//! functions are total: NULL and NaN give NULL, every other value gives a place.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use super::{named, of_numbers};
 use crate::grid::{Grid, GridRange, present};
 use crate::ticks::{TickFloats, Ticks};
 
-/// The tick nearest to a float or to a decimal of the ticks' scale, as a value of its type; halves go to the even tick.
+/// The tick nearest to a float or to a decimal of the ticks' scale, as a value of its type; halves
+/// go to the even tick.
 pub fn snap(x: Expr, ticks: Ticks) -> Expr {
     ScalarUDF::from(AxisFunction::new("snap", OnLine::Nearest(ticks))).call(vec![x])
 }
@@ -50,15 +52,16 @@ pub enum AxisPlace {
         /// Whether a number at the value does not count.
         strict: bool,
     },
-    /// The same for exact columns: ascending units of 10^−scale, rounded up to a value of the column's scale.
+    /// The same for exact columns: ascending units of 10^−scale, rounded up to a value of the
+    /// column's scale.
     Units {
         /// The numbers, in units of the column.
         numbers: Arc<[i128]>,
         /// Whether a number at the value does not count.
         strict: bool,
     },
-    /// Which tick of a range of integers on a grid: the clamped and rounded value, counted from the lower end of the
-    /// range.
+    /// Which tick of a range of integers on a grid: the clamped and rounded value, counted from the
+    /// lower end of the range.
     Index(GridRange),
     /// Which tick of a stepped domain.
     Tick(Ticks),
@@ -104,7 +107,8 @@ enum OfFloats<'a> {
 
 impl OfFloats<'_> {
     /// # Guarantee
-    /// Every value has one place. Equal values have the same place, and a larger value never has a smaller one.
+    /// Every value has one place. Equal values have the same place, and a larger value never has a
+    /// smaller one.
     fn place(&self, x: f64) -> u64 {
         match self {
             Self::Below(ticks) => ticks.below(x),
@@ -306,8 +310,8 @@ mod tests {
         Ticks::decimal(&number(lo), &number(hi), &number(step)).unwrap()
     }
 
-    /// Two medians of one column, one of them with a FILTER, once both used the places of the first: the optimizer
-    /// compares functions by their names.
+    /// Two medians of one column, one of them with a FILTER, once both used the places of the
+    /// first: the optimizer compares functions by their names.
     #[test]
     fn other_lines_have_other_names() {
         let line = |ticks| place(col("x"), AxisPlace::Tick(ticks));

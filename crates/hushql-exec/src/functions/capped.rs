@@ -1,17 +1,20 @@
 //! Functions that make long texts from short ones, capped at the largest size of a cell.
 //!
-//! In: a function of texts whose result can be longer than its arguments. Out: the same function, with NULL for
-//! results of more than 65,536 bytes. The length is computed from the arguments before the result is built, so that no
-//! longer result is built, and a few megabytes at a time where the length is known only afterwards.
+//! In: a function of texts whose result can be longer than its arguments. Out: the same function,
+//! with NULL for results of more than 65,536 bytes. The length is computed from the arguments
+//! before the result is built, so that no longer result is built, and a few megabytes at a time
+//! where the length is known only afterwards.
 //!
-//! The attack prevented: a text of billions of letters takes gigabytes and seconds, even while a query is planned, and no
-//! limit on statements stops it. Nor may a text of a megabyte for each row of a batch be built, to make NULL of them.
+//! The attack prevented: a text of billions of letters takes gigabytes and seconds, even while a
+//! query is planned, and no limit on statements stops it. Nor may a text of a megabyte for each row
+//! of a batch be built, to make NULL of them.
 //!
 //! ```text
 //! repeat('ab', 3) = 'ababab'        repeat('ab', 100000) IS NULL
 //! ```
 //!
-//! Upstream: docs/upstream.md, 18. Delete when the memory pool counts such texts, also while a query is planned.
+//! Upstream: docs/upstream.md, 18. Delete when the memory pool counts such texts, also while a
+//! query is planned.
 
 use std::sync::Arc;
 
@@ -33,14 +36,15 @@ use super::null_unsupported::MOST_OF_A_CELL;
 /// The most bytes that one call of the inner function may produce, estimated from its arguments.
 const MOST_AT_A_TIME: usize = 16 << 20;
 
-/// The most bytes that one row may produce by this estimate, where the actual length is known only afterwards, and is
-/// seldom that large.
+/// The most bytes that one row may produce by this estimate, where the actual length is known only
+/// afterwards, and is seldom that large.
 const MOST_OF_A_ROW: usize = 16 << 20;
 
 /// The most bytes of a list of texts.
 const MOST_OF_A_LIST: usize = 1 << 20;
 
-/// The function with results that fit a cell. A function that cannot make long texts is returned unchanged.
+/// The function with results that fit a cell. A function that cannot make long texts is returned
+/// unchanged.
 pub fn capped(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     match Growth::of(function.name()) {
         Some(growth) => Arc::new(ScalarUDF::from(Capped { function, growth })),
@@ -137,11 +141,13 @@ fn compact(texts: ArrayRef) -> ArrayRef {
     }
 }
 
-/// The lengths of padded texts, none longer than a result: the kernels reserve memory by the sum of lengths, for negative ones as
-/// for the largest, and an empty filling makes a result shorter than its length.
+/// The lengths of padded texts, none longer than a result: the kernels reserve memory by the sum of
+/// lengths, for negative ones as for the largest, and an empty filling makes a result shorter than
+/// its length.
 ///
 /// # Guarantee
-/// The results of rows that are built stay what they are: each has at least as many bytes as characters.
+/// The results of rows that are built stay what they are: each has at least as many bytes as
+/// characters.
 fn with_lengths_that_fit(mut args: ScalarFunctionArgs, fates: &[Fate]) -> ScalarFunctionArgs {
     let bytes = |fate: &Fate| match fate {
         Fate::Built(bytes) => i64::try_from(*bytes).unwrap_or(i64::MAX),
@@ -286,7 +292,8 @@ mod tests {
         assert_eq!(rows(sql).await, lengths);
     }
 
-    /// Whether a function of random short and long texts is what it is without a cap, and NULL where that is too long.
+    /// Whether a function of random short and long texts is what it is without a cap, and NULL
+    /// where that is too long.
     #[tokio::test]
     #[expect(clippy::disallowed_methods, reason = "written SQL")]
     async fn results_are_those_of_the_function_or_null() {

@@ -1,8 +1,9 @@
 //! A cast that is opaque to optimizers, and rounds as PostgreSQL does.
 //!
-//! In: a value and a type. Out: the result of CAST or TRY_CAST. When DataFusion compares a cast column with a
-//! literal, it moves the cast to the literal, even if the cast maps several values to one: `CAST(score AS BIGINT) =
-//! 5` became `score = 5`, which is false for 5.5. A function call stays where it is.
+//! In: a value and a type. Out: the result of CAST or TRY_CAST. When DataFusion compares a cast
+//! column with a literal, it moves the cast to the literal, even if the cast maps several values to
+//! one: `CAST(score AS BIGINT) = 5` became `score = 5`, which is false for 5.5. A function call
+//! stays where it is.
 //!
 //! ```text
 //! DECIMAL to whole numbers    the nearest, halves away from zero    2.5 → 3, -2.5 → -3
@@ -10,7 +11,8 @@
 //! DECIMAL to floats           the nearest float
 //! ```
 //!
-//! Arrow's kernel cuts off the digits behind the point, and divides the digits of a decimal after rounding them to a float.
+//! Arrow's kernel cuts off the digits behind the point, and divides the digits of a decimal after
+//! rounding them to a float.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -28,15 +30,18 @@ use datafusion::logical_expr::{
 
 use super::any_one;
 
-/// The value cast to another type. A value that does not fit becomes NULL if `safe`, and is an error otherwise.
+/// The value cast to another type. A value that does not fit becomes NULL if `safe`, and is an
+/// error otherwise.
 pub fn opaque_cast(x: Expr, to: &DataType, safe: bool) -> Expr {
-    // DataFusion takes two casts with equal names and operands for the same value, so the name contains the type.
+    // DataFusion takes two casts with equal names and operands for the same value, so the name
+    // contains the type.
     let name = format!("{}_to_{to:?}", if safe { "try_cast" } else { "cast" });
     let to = to.clone();
     ScalarUDF::from(OpaqueCast { name, to, safe, signature: any_one() }).call(vec![x])
 }
 
-/// The type to which a function casts, and whether what does not fit becomes NULL; `None` for another function.
+/// The type to which a function casts, and whether what does not fit becomes NULL; `None` for
+/// another function.
 pub(super) fn cast_parts(function: &ScalarUDF) -> Option<(DataType, bool)> {
     let cast = function.inner().downcast_ref::<OpaqueCast>()?;
     Some((cast.to.clone(), cast.safe))
@@ -207,7 +212,8 @@ mod tests {
         Arc::new(array.unwrap())
     }
 
-    /// Every scale, against integers: a whole number is nearest if twice the distance is at most a unit.
+    /// Every scale, against integers: a whole number is nearest if twice the distance is at most a
+    /// unit.
     #[test]
     fn decimals_become_the_nearest_whole_number() {
         for scale in 0..=38_i8 {

@@ -1,14 +1,15 @@
 //! Arithmetic that returns NULL if the result does not fit, or is no finite number.
 //!
-//! In: an operation and its operands, coerced by the planner. Out: the result in the operation's own type. In
-//! DataFusion, integers wrap around, decimals and divisions by zero fail, and floats become infinite or NaN; noise alone
-//! can make released values large or zero.
+//! In: an operation and its operands, coerced by the planner. Out: the result in the operation's
+//! own type. In DataFusion, integers wrap around, decimals and divisions by zero fail, and floats
+//! become infinite or NaN; noise alone can make released values large or zero.
 //!
 //! ```text
 //! n * 9223372036854775807      NULL where n is 2, not -2
 //! ```
 //!
-//! Upstream: docs/upstream.md, 16. Keep when DataFusion fails instead of wrapping: NULL is our choice.
+//! Upstream: docs/upstream.md, 16. Keep when DataFusion fails instead of wrapping: NULL is our
+//! choice.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -38,7 +39,8 @@ enum CheckedOperation {
     NotZero,
 }
 
-/// `left op right`, of type `to`; NULL if it overflows or divides by zero. `None` for operators other than + - * / %.
+/// `left op right`, of type `to`; NULL if it overflows or divides by zero. `None` for operators
+/// other than + - * / %.
 pub fn checked(left: Expr, op: Operator, right: Expr, to: &DataType) -> Option<Expr> {
     let name = match op {
         Operator::Plus => "sum_or_null",
@@ -61,8 +63,8 @@ pub fn not_negative(x: Expr, to: &DataType) -> Expr {
     called("not_negative_or_null", CheckedOperation::NotNegative, to, vec![x])
 }
 
-/// A number of type `to`; NULL if it is zero. That includes −0.0, which Arrow's comparison of floats distinguishes
-/// from 0.0.
+/// A number of type `to`; NULL if it is zero. That includes −0.0, which Arrow's comparison of
+/// floats distinguishes from 0.0.
 pub fn not_zero(x: Expr, to: &DataType) -> Expr {
     called("not_zero_or_null", CheckedOperation::NotZero, to, vec![x])
 }

@@ -1,9 +1,11 @@
 //! `||` whose results fit a cell.
 //!
-//! In: two texts. Out: their concatenation, in the operator's own type. It is NULL if either text is NULL, or if both
-//! together have more than 65,536 bytes. The length is known before the result is built.
+//! In: two texts. Out: their concatenation, in the operator's own type. It is NULL if either text
+//! is NULL, or if both together have more than 65,536 bytes. The length is known before the result
+//! is built.
 //!
-//! The attack prevented: twenty nested subqueries, each with `x || x`, turn one cell into a gigabyte.
+//! The attack prevented: twenty nested subqueries, each with `x || x`, turn one cell into a
+//! gigabyte.
 //!
 //! ```text
 //! 'ab' || 'c' = 'abc'        (repeat('x', 60000) || repeat('x', 60000)) IS NULL
@@ -39,7 +41,8 @@ pub(super) fn joined_to(function: &ScalarUDF) -> Option<DataType> {
 
 #[derive(Debug)]
 struct Joined {
-    /// DataFusion takes two calls with equal names and operands for the same value, so the name contains the type.
+    /// DataFusion takes two calls with equal names and operands for the same value, so the name
+    /// contains the type.
     name: String,
     to: DataType,
     signature: Signature,

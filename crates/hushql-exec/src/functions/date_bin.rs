@@ -1,8 +1,8 @@
 //! `date_bin(stride, x, origin)`: the start of the bin of equal length in which a moment lies.
 //!
-//! In: a literal interval of months, or of days and parts of a day; dates, or timestamps without a time zone; and an
-//! origin, 1970-01-01 if none is written. Out: moments of the same type. The function never fails: a bin whose start lies
-//! outside of the calendar is NULL.
+//! In: a literal interval of months, or of days and parts of a day; dates, or timestamps without a
+//! time zone; and an origin, 1970-01-01 if none is written. Out: moments of the same type. The
+//! function never fails: a bin whose start lies outside of the calendar is NULL.
 //!
 //! ```text
 //! date_bin(INTERVAL '15 minutes', 12:44:58)                    12:30:00
@@ -51,7 +51,8 @@ pub enum Stride {
 impl Stride {
     /// The length that a literal interval has among moments of a type.
     ///
-    /// `None` for lengths below one tick, of both months and days, or of more than a thousand years.
+    /// `None` for lengths below one tick, of both months and days, or of more than a thousand
+    /// years.
     pub fn from_interval(by: &ScalarValue, data_type: &DataType) -> Option<Self> {
         let ScalarValue::IntervalMonthDayNano(Some(by)) = by else { return None };
         let IntervalMonthDayNano { months, days, nanoseconds } = *by;
@@ -109,7 +110,8 @@ fn in_months(stride: i64, array: &ArrayRef, origins: &ArrayRef) -> Result<Int64A
     let origin_days = days_of(&from.ticks, from.a_day);
     let months = |array: &ArrayRef| Period::Month.numbers(array);
     let (later, earlier) = (months(array)?, months(origins)?);
-    // The bin of the same month, counted from the origin, and the one before it: the first may begin later in its month.
+    // The bin of the same month, counted from the origin, and the one before it: the first may
+    // begin later in its month.
     let bins: Vec<Option<i64>> = later
         .iter()
         .zip(earlier.iter())

@@ -1,8 +1,9 @@
 //! `strftime(x, '%Y-%m')`, `date_format`, and `to_char(x, 'YYYY-MM')`: a moment as a text.
 //!
-//! In: dates, or timestamps without a time zone, and a literal format, in the notation of `strftime` or, for `to_char`
-//! without a percent sign, in that of PostgreSQL. Out: texts. The functions never fail: a format that could is refused while
-//! the query is planned, and a moment outside of the calendar is NULL.
+//! In: dates, or timestamps without a time zone, and a literal format, in the notation of
+//! `strftime` or, for `to_char` without a percent sign, in that of PostgreSQL. Out: texts. The
+//! functions never fail: a format that could is refused while the query is planned, and a moment
+//! outside of the calendar is NULL.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -42,7 +43,8 @@ pub struct LabelFormat {
     items: Vec<Item<'static>>,
 }
 
-/// A period of the calendar or the clock, the longest first; the shortest one on which a label depends.
+/// A period of the calendar or the clock, the longest first; the shortest one on which a label
+/// depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Finest {
     /// A year.
@@ -66,7 +68,8 @@ pub enum Finest {
 impl LabelFormat {
     /// The format of a call of one of [`date_label_functions`] by this name.
     ///
-    /// `None` for formats without a part of a moment, and with parts that are not known or could fail.
+    /// `None` for formats without a part of a moment, and with parts that are not known or could
+    /// fail.
     pub fn parse(function: &str, format: &ScalarValue) -> Option<Self> {
         let format = format.try_as_str().flatten().filter(|format| format.len() <= LONGEST)?;
         let format = match function == "to_char" && !format.contains('%') {
@@ -87,7 +90,8 @@ impl LabelFormat {
         parts.map(|part| part.0).max().unwrap_or(Finest::Second)
     }
 
-    /// Whether the labels of one year are those of every other year with as many days that begins on the same weekday.
+    /// Whether the labels of one year are those of every other year with as many days that begins
+    /// on the same weekday.
     pub fn is_cyclic(&self) -> bool {
         self.items.iter().filter_map(|item| part_of(item).flatten()).all(|part| part.1)
     }
@@ -123,8 +127,8 @@ impl LabelFormat {
     }
 }
 
-/// The part of a moment that an item writes, and whether it is the same in all years alike; `Some(None)` for fixed text, and
-/// `None` for what is not known, or could fail.
+/// The part of a moment that an item writes, and whether it is the same in all years alike;
+/// `Some(None)` for fixed text, and `None` for what is not known, or could fail.
 fn part_of(item: &Item<'_>) -> Option<Option<(Finest, bool)>> {
     Some(Some(match item {
         Item::Literal(_) | Item::OwnedLiteral(_) | Item::Space(_) | Item::OwnedSpace(_) => {
@@ -159,7 +163,8 @@ fn part_of(item: &Item<'_>) -> Option<Option<(Finest, bool)>> {
     }))
 }
 
-/// A format of PostgreSQL's `to_char` in the notation of `strftime`; `None` for patterns that are not known.
+/// A format of PostgreSQL's `to_char` in the notation of `strftime`; `None` for patterns that are
+/// not known.
 fn from_postgresql(format: &str) -> Option<String> {
     // The longest comes first.
     const PATTERNS: [(&str, &str); 24] = [

@@ -1,8 +1,9 @@
 //! `date_trunc('month', x)`: the start of the period in which a moment lies.
 //!
-//! In: a literal unit, and dates, timestamps or texts of timestamps. Out: timestamps, in microseconds where the argument is a date
-//! or a text, else of the argument's own type. A period begins at or before each of its moments, before 1970 too. The function
-//! never fails: a moment outside of the calendar, and one whose period begins there, is NULL. Weeks begin on Mondays.
+//! In: a literal unit, and dates, timestamps or texts of timestamps. Out: timestamps, in
+//! microseconds where the argument is a date or a text, else of the argument's own type. A period
+//! begins at or before each of its moments, before 1970 too. The function never fails: a moment
+//! outside of the calendar, and one whose period begins there, is NULL. Weeks begin on Mondays.
 //!
 //! ```text
 //! date_trunc('month', 2025-07-17 10:30)            2025-07-01 00:00
@@ -10,7 +11,8 @@
 //! date_trunc('year', DATE '9999-12-31')            9999-01-01 00:00
 //! ```
 //!
-//! Upstream: docs/upstream.md, 17. Delete when DataFusion's own function holds the years 0001 to 9999.
+//! Upstream: docs/upstream.md, 17. Delete when DataFusion's own function holds the years 0001
+//! to 9999.
 
 use std::sync::{Arc, LazyLock};
 
@@ -111,7 +113,8 @@ impl Granularity {
         })
     }
 
-    /// The same of moments in a zone, whose days are those of its clocks. A start that the clocks leave out is NULL.
+    /// The same of moments in a zone, whose days are those of its clocks. A start that the clocks
+    /// leave out is NULL.
     fn starts_in(self, ticks: &Int64Array, a_day: i64, zone: Tz) -> Result<Int64Array> {
         const DAY: i64 = 86_400;
         let a_second = (a_day / DAY).max(1);
@@ -129,7 +132,8 @@ impl Granularity {
             let ticks_of =
                 |at: DateTime<Tz>| at.timestamp().checked_mul(a_second)?.checked_add(within);
             let (first, second) = (candidates.earliest()?, candidates.latest()?);
-            // Of two moments with the same clock time, the one with the offset of the moment itself.
+            // Of two moments with the same clock time, the one with the offset of the moment
+            // itself.
             let (first, second) = (ticks_of(first)?, ticks_of(second)?);
             Some(if start - second == local - tick { second } else { first })
         };
@@ -371,7 +375,8 @@ mod tests {
         );
     }
 
-    /// Moments with a zone are truncated by its clocks, as DataFusion does in the years of nanoseconds.
+    /// Moments with a zone are truncated by its clocks, as DataFusion does in the years of
+    /// nanoseconds.
     #[test]
     fn zones_are_those_of_datafusion() {
         let zone = "Europe/Berlin";

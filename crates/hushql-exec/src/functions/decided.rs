@@ -1,7 +1,9 @@
-//! What happens to each scalar function of DataFusion above a release, where its arguments were paid for.
+//! What happens to each scalar function of DataFusion above a release, where its arguments were
+//! paid for.
 //!
-//! In: the name of a function. Out: whether it stays as it is, is NULL where it fails, or is tried before the charge. A function
-//! of a new version of DataFusion is on no list until somebody has examined it, and a test says so.
+//! In: the name of a function. Out: whether it stays as it is, is NULL where it fails, or is tried
+//! before the charge. A function of a new version of DataFusion is on no list until somebody has
+//! examined it, and a test says so.
 //!
 //! Ask of each function: on which values does its kernel fail, and on which does it panic?
 //!
@@ -13,16 +15,18 @@
 /// What happens to a call of a scalar function above a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// It stays as it is: it fails on no value, or the planner replaces it by an expression that is looked at in its place.
+    /// It stays as it is: it fails on no value, or the planner replaces it by an expression that is
+    /// looked at in its place.
     AsItIs,
     /// It is a cast, and becomes TRY_CAST.
     Cast,
     /// It is NULL where it fails. Where all arguments are constants, it is tried before the charge.
     OrNull,
-    /// As [`Decision::OrNull`], and its constants are tried with harmless values beside them, on which it does not fail by
-    /// itself.
+    /// As [`Decision::OrNull`], and its constants are tried with harmless values beside them, on
+    /// which it does not fail by itself.
     Tried,
-    /// As [`Decision::OrNull`], and the arguments behind the first one are formats of dates, which are read before the charge.
+    /// As [`Decision::OrNull`], and the arguments behind the first one are formats of dates, which
+    /// are read before the charge.
     Formats,
     /// No query may call it.
     Refused,
@@ -174,7 +178,8 @@ const SCALARS: [(Decision, &[&str]); 6] = [
     ),
 ];
 
-/// What happens to a scalar function above a release; `None` for one that DataFusion does not register.
+/// What happens to a scalar function above a release; `None` for one that DataFusion does not
+/// register.
 pub fn decision(name: &str) -> Option<Decision> {
     SCALARS.iter().find(|(_, names)| names.contains(&name)).map(|(decision, _)| *decision)
 }
@@ -299,7 +304,8 @@ mod tests {
         columns.iter().enumerate().map(of).collect()
     }
 
-    /// Calls a function with columns, and with constants of each row; whether it came back every time.
+    /// Calls a function with columns, and with constants of each row; whether it came back every
+    /// time.
     fn called(function: &Arc<ScalarUDF>, types: &[DataType]) -> Result<(), String> {
         let columns: Vec<ArrayRef> = types.iter().map(hostile).collect();
         let columns = all_rows(&columns);

@@ -1,7 +1,8 @@
 //! Functions of private plans as plain values, from which another process makes the same functions.
 //!
-//! In: a function that the engine put into a plan. Out: what it is made of, or nothing for a function that is not on the list:
-//! what is not described cannot be sent. Functions of DataFusion itself go by their names, which is not decided here.
+//! In: a function that the engine put into a plan. Out: what it is made of, or nothing for a
+//! function that is not on the list: what is not described cannot be sent. Functions of DataFusion
+//! itself go by their names, which is not decided here.
 //!
 //! ```text
 //! listed_3f…(x), made for 'a', 'b' ─▶ Parts::Listed(['a', 'b']) ─▶ listed_3f…(x), over there
@@ -89,7 +90,8 @@ enum FunctionParts {
         starts: Vec<Bits>,
         names: Vec<String>,
     },
-    /// A value that was released before the rows are read: none before it is drawn, and otherwise one.
+    /// A value that was released before the rows are read: none before it is drawn, and otherwise
+    /// one.
     Late {
         name: String,
         #[serde(with = "travelling_values::data_type")]
@@ -158,8 +160,8 @@ impl Function {
     /// What a function of the engine is made of; `None` for others.
     ///
     /// # Guarantee
-    /// [`Function::made`] of the result is equal to the function. Of a value that is released earlier in its query, it is a copy, which is
-    /// never set later.
+    /// [`Function::made`] of the result is equal to the function. Of a value that is released
+    /// earlier in its query, it is a copy, which is never set later.
     pub fn of(function: &ScalarUDF) -> Option<Self> {
         let name = || function.name().to_owned();
         let parts = if plain().iter().any(|one| one.as_ref() == function) {

@@ -1,10 +1,11 @@
 //! `string_agg` and `array_agg`, which gather all values of a group, within a limit.
 //!
-//! In: an aggregate that keeps all of its values. Out: the same aggregate, which fails before it keeps more than 16 MiB for one
-//! group, or emits more than 128 MiB for one window. Such aggregates see public and released rows only.
+//! In: an aggregate that keeps all of its values. Out: the same aggregate, which fails before it
+//! keeps more than 16 MiB for one group, or emits more than 128 MiB for one window. Such aggregates
+//! see public and released rows only.
 //!
-//! The attack prevented: `string_agg(x, ',') OVER (ORDER BY i)` emits all values before each row, which makes gigabytes of a
-//! thousand rows, and no memory pool counts what is emitted.
+//! The attack prevented: `string_agg(x, ',') OVER (ORDER BY i)` emits all values before each row,
+//! which makes gigabytes of a thousand rows, and no memory pool counts what is emitted.
 //!
 //! ```text
 //! string_agg(name, ', ')                     'Ann, Bob'
@@ -28,7 +29,8 @@ const MOST_KEPT: usize = 16 << 20;
 /// The most bytes that one accumulator may emit, counted once for each row of a window.
 const MOST_EMITTED: usize = 128 << 20;
 
-/// The aggregate within its limit. An aggregate that does not keep its values is returned unchanged.
+/// The aggregate within its limit. An aggregate that does not keep its values is returned
+/// unchanged.
 pub fn gathered(function: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
     match function.name() {
         "array_agg" | "string_agg" => Arc::new(AggregateUDF::from(Gathered { function })),
@@ -167,7 +169,8 @@ fn bytes_of(values: &[ArrayRef]) -> usize {
     values.iter().map(bytes_of_column).fold(0, usize::saturating_add)
 }
 
-/// The bytes of the rows of a column. A column that is a part of another one counts its own rows alone.
+/// The bytes of the rows of a column. A column that is a part of another one counts its own rows
+/// alone.
 pub fn bytes_of_column(column: &ArrayRef) -> usize {
     let of_views = |views: &[u128]| {
         // The low half of a view is the length of its text.

@@ -1,6 +1,7 @@
 //! How long the results of functions are that make texts.
 //!
-//! In: a function's name and its arguments. Out: for each row the bytes of the result, exactly or at most, before it is built.
+//! In: a function's name and its arguments. Out: for each row the bytes of the result, exactly or
+//! at most, before it is built.
 //!
 //! ```text
 //! repeat('ab', 3)                 6 bytes
@@ -15,7 +16,8 @@ use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::ColumnarValue;
 
-/// The bytes of a value that is no text, when it is written as one: more than any number, date or interval has.
+/// The bytes of a value that is no text, when it is written as one: more than any number, date or
+/// interval has.
 const WRITTEN: usize = 128;
 
 /// The bytes of a moment for one byte of a format, at most: `%c` writes "Sun Jul  8 00:34:60 2001", and `%+` has 35.
@@ -26,7 +28,8 @@ const OF_A_FORMAT: usize = 20;
 pub(super) enum Growth {
     /// The first argument, repeated as often as the second says.
     Repeat,
-    /// As many characters as the second argument says, the first ones those of the first argument and the others of the third.
+    /// As many characters as the second argument says, the first ones those of the first argument
+    /// and the others of the third.
     Pad,
     /// The third argument in place of each occurrence of the second in the first.
     Replace,
@@ -51,8 +54,8 @@ pub(super) enum Growth {
 }
 
 impl Growth {
-    /// How the results of a function grow; `None` for a function whose results are never longer than its longest argument, or
-    /// than a number.
+    /// How the results of a function grow; `None` for a function whose results are never longer
+    /// than its longest argument, or than a number.
     pub(super) fn of(name: &str) -> Option<Self> {
         Some(match name {
             "repeat" => Self::Repeat,
@@ -89,10 +92,12 @@ impl Growth {
         }
     }
 
-    /// The bytes that the result of a row has, or an upper bound of them. A bound is enough where it is at most `enough`.
+    /// The bytes that the result of a row has, or an upper bound of them. A bound is enough where
+    /// it is at most `enough`.
     ///
     /// # Guarantee
-    /// Never fewer than the result has. The groups of a pattern count as if each matched everything.
+    /// Never fewer than the result has. The groups of a pattern count as if each matched
+    /// everything.
     pub(super) fn bytes(self, arguments: &[Argument], row: usize, enough: usize) -> usize {
         let bytes = |i: usize| arguments.get(i).map_or(0, |argument| argument.bytes(row));
         let text = |i: usize| arguments.get(i).and_then(|argument| argument.text(row));
@@ -119,7 +124,8 @@ impl Growth {
             },
             Self::ReplaceMatches => {
                 let new = text(2).unwrap_or_default();
-                // A replacement refers to its match by `$` or `\`. The texts of all matches are no longer than the whole.
+                // A replacement refers to its match by `$` or `\`. The texts of all matches are no
+                // longer than the whole.
                 let references = new.bytes().filter(|byte| matches!(byte, b'$' | b'\\')).count();
                 let everywhere = text(3).is_none_or(|flags| flags.contains('g'));
                 let matches = match everywhere && arguments.len() > 3 {

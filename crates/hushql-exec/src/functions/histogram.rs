@@ -1,10 +1,11 @@
 //! `HISTOGRAM(x, n)`: the one of n classes of equal width in which a number lies, as a text.
 //!
-//! In: numbers, and the range that is declared for them. Out: the class's name, `17..25` for whole numbers and `[0, 12.5)`
-//! for others; the last class holds its end. NULL and NaN have no class, and what lies beyond the range belongs to the
-//! nearest class. The function never fails.
+//! In: numbers, and the range that is declared for them. Out: the class's name, `17..25` for whole
+//! numbers and `[0, 12.5)` for others; the last class holds its end. NULL and NaN have no class,
+//! and what lies beyond the range belongs to the nearest class. The function never fails.
 //!
-//! The planner sees the call as it is written, with x and n. The analysis, which knows the range, replaces it.
+//! The planner sees the call as it is written, with x and n. The analysis, which knows the range,
+//! replaces it.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
@@ -55,7 +56,8 @@ impl Classes {
         }
     }
 
-    /// At most n classes from one number to another: of whole numbers, all but the last have equally many, and none is empty.
+    /// At most n classes from one number to another: of whole numbers, all but the last have
+    /// equally many, and none is empty.
     ///
     /// `None` for ends that doubles do not tell apart, or that are in no order.
     pub fn new(lo: &Rational, hi: &Rational, n: i64, whole: bool) -> Option<Self> {
@@ -142,7 +144,8 @@ impl Classes {
     }
 }
 
-/// Where the classes of a function begin, but the first, and their names; `None` for another function.
+/// Where the classes of a function begin, but the first, and their names; `None` for another
+/// function.
 pub(super) fn classes_parts(function: &ScalarUDF) -> Option<(&[f64], &[String])> {
     let classes = &function.inner().downcast_ref::<ClassOf>()?.classes;
     Some((&classes.starts, &classes.names))

@@ -1,7 +1,7 @@
 //! `error_low(n)` and `error_high(n)`: placeholders for the planner, which the analysis replaces.
 //!
-//! In: a released number. Out, while a query is planned: a `Float64`. The functions themselves never run: an end of the
-//! interval of the number replaces each call.
+//! In: a released number. Out, while a query is planned: a `Float64`. The functions themselves
+//! never run: an end of the interval of the number replaces each call.
 //!
 //! ```text
 //! error_low(n)  →  n − ±     the ± of n at 95 %, a column behind those of the released table

@@ -1,8 +1,9 @@
 //! A value that is released before the rows that use it are read.
 //!
-//! In: the position of a released number in a query, such as `balance > (SELECT LAPLACE(eps=1) AVG(balance) …)`. Out:
-//! a function without arguments that takes this position while the query is planned, and returns the number once it
-//! has been drawn. It is volatile, so that no optimizer evaluates it too early.
+//! In: the position of a released number in a query, such as
+//! `balance > (SELECT LAPLACE(eps=1) AVG(balance) …)`. Out: a function without arguments that takes
+//! this position while the query is planned, and returns the number once it has been drawn. It is
+//! volatile, so that no optimizer evaluates it too early.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -66,7 +67,8 @@ impl LateValue {
     }
 }
 
-/// What a released value is made of: its name, its type, and the value once it was drawn. `None` for other functions.
+/// What a released value is made of: its name, its type, and the value once it was drawn. `None`
+/// for other functions.
 pub(crate) fn late_parts(function: &ScalarUDF) -> Option<(&str, &DataType, Option<&ScalarValue>)> {
     let late = function.inner().downcast_ref::<LateValue>()?;
     Some((&late.name, &late.data_type, late.value.get()))

@@ -1,7 +1,8 @@
 //! The bucket of a number by magnitude: a placeholder for the planner, which the analysis replaces.
 //!
-//! In: one column of numbers. Out, while a query is planned: an `Int64`. The function itself never runs: a
-//! [`Place`](super::AxisPlace) among the buckets of the column's type replaces it. No query can name it.
+//! In: one column of numbers. Out, while a query is planned: an `Int64`. The function itself never
+//! runs: a [`Place`](super::AxisPlace) among the buckets of the column's type replaces it. No query
+//! can name it.
 //!
 //! ```text
 //! magnitude(price)  →  place(price) among … [4, 7] [8, 15] …

@@ -1,7 +1,8 @@
 //! LIKE and the operators of regular expressions, as functions.
 //!
-//! In: a text and a pattern. Out: whether the text matches. As functions they can be tried before the charge, and be NULL where a
-//! pattern out of a column cannot be read ([`super::or_null`]); the operators fail there.
+//! In: a text and a pattern. Out: whether the text matches. As functions they can be tried before
+//! the charge, and be NULL where a pattern out of a column cannot be read ([`super::or_null`]); the
+//! operators fail there.
 //!
 //! ```text
 //! name ~ '('      the pattern cannot be read: refused before the charge
@@ -31,7 +32,8 @@ pub struct Matching {
     pub(crate) is_negated: bool,
 }
 
-/// How an expression compares a text with a pattern, and both; `None` for an expression that does not.
+/// How an expression compares a text with a pattern, and both; `None` for an expression that does
+/// not.
 pub fn matching(expr: &Expr) -> Option<(Matching, &Expr, &Expr)> {
     if let Expr::Like(Like { negated, expr, pattern, escape_char: None, case_insensitive }) = expr {
         let how =

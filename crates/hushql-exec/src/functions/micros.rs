@@ -1,8 +1,9 @@
 //! Moments of files in microseconds, and their dates in days, whatever a file holds.
 //!
-//! In: timestamps of any unit, with a time zone or without, or dates in milliseconds. Out: timestamps in microseconds without a
-//! zone, and dates in days; of moments with a zone, those of UTC. What is finer is cut off toward the past, before 1970 too. The
-//! function never fails: a moment that microseconds cannot hold is NULL.
+//! In: timestamps of any unit, with a time zone or without, or dates in milliseconds. Out:
+//! timestamps in microseconds without a zone, and dates in days; of moments with a zone, those of
+//! UTC. What is finer is cut off toward the past, before 1970 too. The function never fails: a
+//! moment that microseconds cannot hold is NULL.
 //!
 //! ```text
 //! 1969-12-31 23:59:59.999999999, in nanoseconds      1969-12-31 23:59:59.999999
@@ -29,7 +30,8 @@ pub fn in_microseconds_function() -> Arc<ScalarUDF> {
     Arc::clone(&IN_MICROSECONDS)
 }
 
-/// The type in which the engine computes with dates and moments of a file's type; `None` for other types.
+/// The type in which the engine computes with dates and moments of a file's type; `None` for other
+/// types.
 pub fn computed_type(of_file: &DataType) -> Option<DataType> {
     match of_file {
         DataType::Timestamp(..) => Some(DataType::Timestamp(TimeUnit::Microsecond, None)),

@@ -1,11 +1,12 @@
-//! The scalar functions of the engine: `CLAMP`, `width_bucket`, the tick of a stepped domain, the members of a listed
-//! one, and functions that replace values on which kernels fail.
+//! The scalar functions of the engine: `CLAMP`, `width_bucket`, the tick of a stepped domain, the
+//! members of a listed one, and functions that replace values on which kernels fail.
 //!
-//! In: a column and literal bounds, or a list. Out: a column of the same type in which every value lies between the
-//! bounds or is in the list. All of them are total: they fail on no input. All are row-local: the result for one row
-//! never depends on another.
+//! In: a column and literal bounds, or a list. Out: a column of the same type in which every value
+//! lies between the bounds or is in the list. All of them are total: they fail on no input. All are
+//! row-local: the result for one row never depends on another.
 //!
-//! In every float column NaN becomes NULL and −0.0 becomes 0.0, because one NaN would make a sum NaN.
+//! In every float column NaN becomes NULL and −0.0 becomes 0.0, because one NaN would make a sum
+//! NaN.
 
 mod axis;
 mod capped;
@@ -241,7 +242,8 @@ fn clamp_array(array: &ArrayRef, lo: &ScalarValue, hi: &ScalarValue) -> Result<A
     })
 }
 
-/// A function of every float that is a number; NULL where there is none. The function is total, and is called for NaN as well.
+/// A function of every float that is a number; NULL where there is none. The function is total, and
+/// is called for NaN as well.
 fn of_numbers<T: ArrowPrimitiveType, To: ArrowPrimitiveType>(
     floats: &PrimitiveArray<T>,
     is_nan: impl Fn(T::Native) -> bool,
@@ -276,10 +278,11 @@ where
     Ok(Arc::new(clamped.with_data_type(array.data_type().clone())))
 }
 
-/// The column, with NULL for every value that is not one of `members`; `None` for types that have no such lists.
+/// The column, with NULL for every value that is not one of `members`; `None` for types that have
+/// no such lists.
 ///
-/// The expression `CASE WHEN x IN (…) THEN x END` means the same, but it copies every value, and every step of
-/// planning walks its literals.
+/// The expression `CASE WHEN x IN (…) THEN x END` means the same, but it copies every value, and
+/// every step of planning walks its literals.
 pub fn only_listed(x: Expr, members: &[ScalarValue]) -> Option<Expr> {
     let mut known = match members.first()?.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Members::texts(),
@@ -292,15 +295,17 @@ pub fn only_listed(x: Expr, members: &[ScalarValue]) -> Option<Expr> {
     Some(ScalarUDF::from(function).call(vec![x]))
 }
 
-/// The values of a list that a function compares with; their order changes nothing. `None` for any other function.
+/// The values of a list that a function compares with; their order changes nothing. `None` for any
+/// other function.
 pub fn members_of(function: &ScalarUDF) -> Option<&[ScalarValue]> {
     Some(&function.inner().downcast_ref::<Listed>()?.members)
 }
 
-/// The name of a function that has parameters besides its arguments; it contains a digest of the parameters.
+/// The name of a function that has parameters besides its arguments; it contains a digest of the
+/// parameters.
 ///
-/// DataFusion treats two calls as the same value if the functions' names and the arguments are equal, whatever the
-/// functions are.
+/// DataFusion treats two calls as the same value if the functions' names and the arguments are
+/// equal, whatever the functions are.
 ///
 /// # Guarantee
 /// Parameters with different debug texts have different names, except for a collision of SHA-256.
@@ -513,8 +518,8 @@ mod tests {
         assert!(clamped.value(3).is_sign_positive());
     }
 
-    /// A constant operand over a batch without rows once read past the end of an empty array. The panic would have
-    /// revealed that no row passed the filter.
+    /// A constant operand over a batch without rows once read past the end of an empty array. The
+    /// panic would have revealed that no row passed the filter.
     #[test]
     fn a_constant_over_no_rows_is_still_a_constant() {
         let constant = |v| ColumnarValue::Scalar(ScalarValue::Int64(Some(v)));

@@ -1,8 +1,11 @@
-//! Texts of moments, as PostgreSQL reads them: beside a type without a time zone, the offset of a text means nothing.
+//! Texts of moments, as PostgreSQL reads them: beside a type without a time zone, the offset of a
+//! text means nothing.
 //!
-//! In: texts. Out: the same texts without their offsets, and with seconds, for a cast to DATE or TIMESTAMP; other texts as they are. With
-//! `in_utc`, the moment of the text in UTC, for a cast to TIMESTAMP WITH TIME ZONE. Without this, Arrow moves a moment to UTC by its
-//! offset, and the texts that drivers send count other rows in every place outside of UTC; a text without seconds it does not read.
+//! In: texts. Out: the same texts without their offsets, and with seconds, for a cast to DATE or
+//! TIMESTAMP; other texts as they are. With `in_utc`, the moment of the text in UTC, for a cast to
+//! TIMESTAMP WITH TIME ZONE. Without this, Arrow moves a moment to UTC by its offset, and the texts
+//! that drivers send count other rows in every place outside of UTC; a text without seconds it does
+//! not read.
 //!
 //! ```text
 //! 2024-01-05 10:30:00+01              2024-01-05 10:30:00
@@ -32,7 +35,8 @@ use super::any_one;
 const DATE: usize = 10;
 const MINUTE: usize = 16;
 
-/// A text of a date or timestamp without its offset or zone, and with seconds; any other text as it is.
+/// A text of a date or timestamp without its offset or zone, and with seconds; any other text as it
+/// is.
 pub fn without_offset(text: &str) -> Cow<'_, str> {
     match with_seconds(text) {
         Cow::Borrowed(text) => Cow::Borrowed(split(text).map_or(text, |(moment, _)| moment)),
@@ -49,7 +53,8 @@ pub fn has_offset(text: &str) -> bool {
     split(text).is_some()
 }
 
-/// The moment of a text in UTC, as a text without an offset; a text that has none with seconds, or as it is.
+/// The moment of a text in UTC, as a text without an offset; a text that has none with seconds, or
+/// as it is.
 pub fn in_utc(text: &str) -> String {
     let text = with_seconds(text);
     let shifted = split(&text).and_then(|(moment, zone)| {
@@ -61,7 +66,8 @@ pub fn in_utc(text: &str) -> String {
     shifted.unwrap_or_else(|| text.into_owned())
 }
 
-/// A text of a moment that ends with its minutes, with or without an offset, with seconds; any other text as it is.
+/// A text of a moment that ends with its minutes, with or without an offset, with seconds; any
+/// other text as it is.
 pub fn with_seconds(text: &str) -> Cow<'_, str> {
     let Some((minute, behind)) = text.trim().split_at_checked(MINUTE) else {
         return Cow::Borrowed(text);

@@ -1,8 +1,9 @@
-//! Functions of dates and timestamps: a moment moved by an interval, and the periods between two moments.
+//! Functions of dates and timestamps: a moment moved by an interval, and the periods between two
+//! moments.
 //!
-//! In: dates, or timestamps without a time zone. Out: moments of the same type, or whole numbers. Neither function fails. A
-//! moment may leave the calendar, so that it can be compared and moved back; some 200,000 years from 1970, and where nanoseconds
-//! end, it is NULL.
+//! In: dates, or timestamps without a time zone. Out: moments of the same type, or whole numbers.
+//! Neither function fails. A moment may leave the calendar, so that it can be compared and moved
+//! back; some 200,000 years from 1970, and where nanoseconds end, it is NULL.
 //!
 //! ```text
 //! moved(d) by 1 month                              2025-01-31  →  2025-02-28
@@ -34,8 +35,9 @@ use super::{any_one, named};
 
 const NANOSECONDS_A_DAY: i64 = 86_400_000_000_000;
 
-/// A moment moved by an interval, as SQL's `x + INTERVAL` moves it; NULL beyond `reach_of_moments`. `None` for types without
-/// such sums, for more than some thousand years, and for parts of a tick of the type.
+/// A moment moved by an interval, as SQL's `x + INTERVAL` moves it; NULL beyond `reach_of_moments`.
+/// `None` for types without such sums, for more than some thousand years, and for parts of a tick
+/// of the type.
 pub fn moved(x: Expr, by: IntervalMonthDayNano, data_type: &DataType) -> Option<Expr> {
     let shift = Shift::from_interval(by, data_type)?;
     let name = named("moved", &(by, data_type));
@@ -168,7 +170,8 @@ pub(super) fn is_local_moment(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(_, None))
 }
 
-/// The name of a function that moves moments, by how many months and ticks, and of which type; `None` for another function.
+/// The name of a function that moves moments, by how many months and ticks, and of which type;
+/// `None` for another function.
 pub(super) fn moved_parts(function: &ScalarUDF) -> Option<(String, i32, i128, DataType)> {
     let Moved { name, shift, data_type, .. } = function.inner().downcast_ref()?;
     Some((name.clone(), shift.months, shift.ticks, data_type.clone()))
@@ -417,7 +420,8 @@ mod tests {
         }
     }
 
-    /// Of days, every moved moment is exact, whatever year it has. Of nanoseconds, those that leave the calendar are NULL.
+    /// Of days, every moved moment is exact, whatever year it has. Of nanoseconds, those that leave
+    /// the calendar are NULL.
     #[test]
     fn what_leaves_the_calendar_is_exact() {
         let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);

@@ -1,13 +1,14 @@
 //! Replaces values that a column can hold but on which kernels fail.
 //!
-//! In: a column. Out: the same column, with NULL for decimals that have more digits than their type, for dates
-//! outside the years that date functions accept, and for texts so long that a batch of them would not fit one array.
-//! A declared type rules out none of these: sums of decimals wrap around, files can hold any bytes, and texts can
-//! have any length. Every value that enters below a release passes through this module: from a scan, from public
-//! rows, as a constant, as a released value, and from a window function.
+//! In: a column. Out: the same column, with NULL for decimals that have more digits than their
+//! type, for dates outside the years that date functions accept, and for texts so long that a batch
+//! of them would not fit one array. A declared type rules out none of these: sums of decimals wrap
+//! around, files can hold any bytes, and texts can have any length. Every value that enters below a
+//! release passes through this module: from a scan, from public rows, as a constant, as a released
+//! value, and from a window function.
 //!
-//! The attack prevented: `CASE WHEN id = 5 THEN v ELSE 0 END * -1`, which fails if person 5 exists and answers if
-//! not.
+//! The attack prevented: `CASE WHEN id = 5 THEN v ELSE 0 END * -1`, which fails if person 5 exists
+//! and answers if not.
 
 use std::sync::{Arc, LazyLock};
 
@@ -25,8 +26,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// The most bytes of a text or binary value in a row. A batch of 8,192 rows then has 2²⁹ bytes, and at most three
-/// times as many after a change of case; the offsets of an array count to 2³¹.
+/// The most bytes of a text or binary value in a row. A batch of 8,192 rows then has 2²⁹ bytes, and
+/// at most three times as many after a change of case; the offsets of an array count to 2³¹.
 pub const MOST_OF_A_CELL: usize = 1 << 16;
 
 /// The most bytes of a text that is the same for every row. Window functions return larger batches.
@@ -43,7 +44,8 @@ pub fn in_calendar_function() -> Arc<ScalarUDF> {
     Arc::clone(&IN_CALENDAR)
 }
 
-/// A moment that an interval moved, NULL outside of the calendar. Its name tells that it may be there.
+/// A moment that an interval moved, NULL outside of the calendar. Its name tells that it may be
+/// there.
 pub fn in_calendar(moment: Expr) -> Expr {
     IN_CALENDAR.call(vec![moment])
 }
@@ -76,8 +78,8 @@ pub fn is_sound(data_type: &DataType) -> bool {
     }
 }
 
-/// The first and last value of a temporal type that is a value like others: of the years 1 to 9999, whose texts every client
-/// reads. Nanoseconds end earlier: they hold the years 1678 to 2261.
+/// The first and last value of a temporal type that is a value like others: of the years 1 to 9999,
+/// whose texts every client reads. Nanoseconds end earlier: they hold the years 1678 to 2261.
 pub fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
     /// The days since 1970 of the first day of year 1, and of the last of year 9999.
     const DAYS: (i64, i64) = (-719_162, 2_932_896);
@@ -90,9 +92,9 @@ pub fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
     })
 }
 
-/// The first and last value of a temporal type on which moments are moved and compared, some 200,000 years from 1970: no step
-/// of the arithmetic of dates fails there. Nanoseconds hold no more than the calendar of their type, and moments with a zone are
-/// not moved.
+/// The first and last value of a temporal type on which moments are moved and compared, some
+/// 200,000 years from 1970: no step of the arithmetic of dates fails there. Nanoseconds hold no
+/// more than the calendar of their type, and moments with a zone are not moved.
 ///
 /// # Guarantee
 /// Every moment of the calendar lies within.
@@ -115,8 +117,9 @@ pub fn is_in_calendar(value: &ScalarValue) -> bool {
 /// The years that a message names beside a text which is no date.
 pub const YEARS: &str = "the years 0001 to 9999";
 
-/// The least and the greatest value of a type that remain, where values beyond two ends become NULL as a column enters: dates,
-/// moments and decimals by [`sound`], and NaN by [`super::without_nan`], which comparisons order beyond both infinities.
+/// The least and the greatest value of a type that remain, where values beyond two ends become NULL
+/// as a column enters: dates, moments and decimals by [`sound`], and NaN by [`super::without_nan`],
+/// which comparisons order beyond both infinities.
 pub fn ends_of_sound(data_type: &DataType) -> Option<(ScalarValue, ScalarValue)> {
     let both = |of: &dyn Fn(i64) -> Option<ScalarValue>| {
         let (first, last) = temporal_limits(data_type)?;
@@ -263,8 +266,8 @@ pub(crate) fn sound_array(array: &ArrayRef, most: usize) -> Result<ArrayRef> {
     })
 }
 
-/// The rows that hold more than `most` bytes; the result for NULLs does not matter. `None` for types other than texts
-/// and bytes.
+/// The rows that hold more than `most` bytes; the result for NULLs does not matter. `None` for
+/// types other than texts and bytes.
 fn longer(array: &ArrayRef, most: usize) -> Option<BooleanBuffer> {
     fn by_offsets<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, most: usize) -> BooleanBuffer {
         offsets.lengths().map(|length| length > most).collect()

@@ -1,7 +1,8 @@
 //! A function that is NULL for the rows on which it fails.
 //!
-//! In: a function of DataFusion. Out: the same function, with NULL where it returns an error, NaN, or an infinite number. A released value is paid for before a
-//! function sees it, and noise alone can move it to where the function fails: the query would be charged and not answered.
+//! In: a function of DataFusion. Out: the same function, with NULL where it returns an error, NaN,
+//! or an infinite number. A released value is paid for before a function sees it, and noise alone
+//! can move it to where the function fails: the query would be charged and not answered.
 //!
 //! ```text
 //! chr(n)      NULL where n is no code of a character, instead of a failed query
@@ -11,8 +12,8 @@
 //! Upstream: docs/upstream.md, 17. Keep when kernels fail on fewer values: NULL is our choice.
 //!
 //! # Guarantee
-//! A kernel that returns an error for some row makes this row NULL and no other. A kernel that panics is not helped: such a
-//! function is refused (`decided`).
+//! A kernel that returns an error for some row makes this row NULL and no other. A kernel that
+//! panics is not helped: such a function is refused (`decided`).
 
 use std::sync::Arc;
 
@@ -37,7 +38,8 @@ pub fn or_null(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(OrNull { name, function }))
 }
 
-/// Calls a function once, for one row: with these values, and with a harmless one where there is none.
+/// Calls a function once, for one row: with these values, and with a harmless one where there is
+/// none.
 ///
 /// # Errors
 /// Those of the function, which depend on these values and types alone.
@@ -74,7 +76,8 @@ pub fn is_castable(from: &DataType, to: &DataType) -> bool {
     value.is_ok_and(|value| cast_with_options(&value, to, &lenient).is_ok())
 }
 
-/// A value of a type on which functions do not fail: one, the empty text, or the first moment of 1970.
+/// A value of a type on which functions do not fail: one, the empty text, or the first moment
+/// of 1970.
 fn harmless(data_type: &DataType) -> Result<ScalarValue> {
     let value = match data_type {
         number if number.is_numeric() => ScalarValue::new_one(number),

@@ -1,23 +1,26 @@
 //! Which comparisons may skip parts of a file.
 //!
-//! In: the type of a column. Out: whether the minimum and maximum that a file records for it say the
-//! truth about every row.
+//! In: the type of a column. Out: whether the minimum and maximum that a file records for it say
+//! the truth about every row.
 
 use arrow::datatypes::DataType;
 
-/// Whether the minimum and maximum that a file records for a column of this type may be used to skip parts of the
-/// file.
+/// Whether the minimum and maximum that a file records for a column of this type may be used to
+/// skip parts of the file.
 ///
 /// # Guarantee
-/// When true, the values of the type are integers of 32 or 64 bits that Parquet stores, orders and compares as they
-/// are. All writers order them alike, the oldest statistics fields use the same order, every value takes part in it,
-/// and bounds are never truncated. So if the bounds of a part of a file rule out a comparison, it holds for no row of
-/// that part. None of this is certain for other types:
+/// When true, the values of the type are integers of 32 or 64 bits that Parquet stores, orders and
+/// compares as they are. All writers order them alike, the oldest statistics fields use the same
+/// order, every value takes part in it, and bounds are never truncated. So if the bounds of a part
+/// of a file rule out a comparison, it holds for no row of that part. None of this is certain for
+/// other types:
 ///
-/// - floats: some writers record NaN if one person has it, or the values after it, and −0.0 separately from 0.0;
+/// - floats: some writers record NaN if one person has it, or the values after it, and −0.0
+///   separately from 0.0;
 /// - texts and bytes: bounds are truncated to a prefix, and old ones use the order of signed bytes;
 /// - decimals and unsigned numbers: old bounds use the order of signed bytes and numbers;
-/// - 8 and 16 bits: the file holds 32 bits, and values that do not fit differ from the compared ones;
+/// - 8 and 16 bits: the file holds 32 bits, and values that do not fit differ from the compared
+///   ones;
 /// - times: a file may store them in a time zone whose clocks are put back;
 /// - NULL: only some writers record the number of NULLs.
 pub fn prunes(data_type: &DataType) -> bool {

@@ -1,8 +1,9 @@
 //! `ROUND`, `TRUNC`, `FLOOR` and `CEIL` to a number of decimal places, which never fail.
 //!
-//! In: a column of numbers, and literal places. Out: the numbers, in the type that the planner expects. Halves are rounded
-//! away from zero. A number that does not fit its type is NULL, where DataFusion fails. For negative places, floats are
-//! divided by a power of ten, because its reciprocal is inexact.
+//! In: a column of numbers, and literal places. Out: the numbers, in the type that the planner
+//! expects. Halves are rounded away from zero. A number that does not fit its type is NULL, where
+//! DataFusion fails. For negative places, floats are divided by a power of ten, because its
+//! reciprocal is inexact.
 //!
 //! ```text
 //! round(37, -1) = 40        trunc(2.567, 2) = 2.56        round(127, -1) IS NULL, where 127 is a TINYINT

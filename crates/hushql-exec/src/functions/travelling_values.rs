@@ -1,7 +1,7 @@
 //! Arrays, types and values as text, for descriptions of plans that travel.
 //!
-//! In: columns of Arrow, types, or values of one type. Out: a stream of Arrow IPC in base 64, and back. The types of the columns
-//! come back as they were. To be named in `#[serde(with = "…")]`.
+//! In: columns of Arrow, types, or values of one type. Out: a stream of Arrow IPC in base 64, and
+//! back. The types of the columns come back as they were. To be named in `#[serde(with = "…")]`.
 //!
 //! ```text
 //! [Int64Array [1, 2]] ─▶ "/////3gAAAAQAAAAAAAKAAwA…" ─▶ [Int64Array [1, 2]]

@@ -1,16 +1,17 @@
 //! Remembers what was found for the texts of one column, by their views.
 //!
-//! In: the views of one column after the other, and a search. Out: what the search found for each text. A column that was stored
-//! as a dictionary has one view for each distinct text, so that most texts are neither hashed nor compared. Equal views are
-//! equal texts within one column only. It guarantees the result of the search for every text.
+//! In: the views of one column after the other, and a search. Out: what the search found for each
+//! text. A column that was stored as a dictionary has one view for each distinct text, so that most
+//! texts are neither hashed nor compared. Equal views are equal texts within one column only. It
+//! guarantees the result of the search for every text.
 //!
 //! ```text
 //! let mut seen = Seen::of_one_column(false);
 //! column.views().iter().enumerate().map(|(row, view)| seen.of(*view, || texts.contains(column.value(row))))
 //! ```
 
-/// The number of remembered views is two to the power of this: a thousand texts seldom meet each other, and the processor's cache
-/// has room for them.
+/// The number of remembered views is two to the power of this: a thousand texts seldom meet each
+/// other, and the processor's cache has room for them.
 const BITS: u32 = 13;
 
 /// The same for one column alone, which has few rows: places are filled before.
@@ -64,7 +65,8 @@ impl<T: Copy> ViewCache<T> {
 
     /// What the search finds for the text of this view. A column has begun.
     pub(crate) fn of(&mut self, view: u128, find: impl FnOnce() -> T) -> T {
-        // The place of a text in its buffer comes last, so that texts at even distances are far from each other.
+        // The place of a text in its buffer comes last, so that texts at even distances are far
+        // from each other.
         let folded = halves_of(view).rotate_left(32);
         // The golden ratio in 64 bits.
         let mixed = folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - self.bits);
@@ -119,7 +121,8 @@ mod tests {
         assert!(searches <= 10, "{searches}");
     }
 
-    /// What was found in one column is not the result in another one, even if the columns are too many to be numbered.
+    /// What was found in one column is not the result in another one, even if the columns are too
+    /// many to be numbered.
     #[test]
     fn a_view_is_another_text_in_another_column() {
         let mut seen = ViewCache::new(0);
@@ -143,7 +146,8 @@ mod tests {
             seen.begin();
             let mut searches = 0;
             for i in (0..20).flat_map(|_| 0..1_000) {
-                // A view from its last bits on: the length, the first four bytes, the buffer, and the place in it.
+                // A view from its last bits on: the length, the first four bytes, the buffer, and
+                // the place in it.
                 let view = length | 0x706f_6853 << 32 | (i * (length + 4)) << 96;
                 seen.of(view, || {
                     searches += 1;

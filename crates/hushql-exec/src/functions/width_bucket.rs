@@ -1,7 +1,9 @@
-//! `width_bucket(x, lo, hi, n)`: the one of n buckets of equal width in which a number lies, as in PostgreSQL.
+//! `width_bucket(x, lo, hi, n)`: the one of n buckets of equal width in which a number lies, as in
+//! PostgreSQL.
 //!
-//! In: numbers, as doubles, and literal bounds. Out: 1 to n, 0 before the first bucket, and n + 1 from the last bound on. If
-//! `lo` is above `hi`, the buckets are counted downwards. NULL and NaN have no bucket. The function never fails.
+//! In: numbers, as doubles, and literal bounds. Out: 1 to n, 0 before the first bucket, and n + 1
+//! from the last bound on. If `lo` is above `hi`, the buckets are counted downwards. NULL and NaN
+//! have no bucket. The function never fails.
 //!
 //! ```text
 //! width_bucket(x, 0, 10, 5)      -1 → 0      0 → 1      1.9 → 1      2 → 2      10 → 6
@@ -44,8 +46,8 @@ impl EqualBuckets {
     /// The most buckets.
     pub const MOST: i64 = 10_000;
 
-    /// Buckets with these literals as bounds and number; `None` for anything but two different finite numbers and a number
-    /// of buckets from 1 to [`Self::MOST`].
+    /// Buckets with these literals as bounds and number; `None` for anything but two different
+    /// finite numbers and a number of buckets from 1 to [`Self::MOST`].
     pub fn new(lo: &ScalarValue, hi: &ScalarValue, n: &ScalarValue) -> Option<Self> {
         let bound = |value: &ScalarValue| match value.cast_to(&DataType::Float64).ok()? {
             ScalarValue::Float64(Some(bound)) if bound.is_finite() => Some(bound + 0.0),
@@ -123,7 +125,8 @@ impl ScalarUDFImpl for WidthBucket {
     fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
         let is_number = |data_type: &DataType| data_type.is_numeric() || data_type.is_null();
         match arg_types {
-            // The literals keep their types: a cast of one is not a literal while the query is planned.
+            // The literals keep their types: a cast of one is not a literal while the query is
+            // planned.
             [x, lo, hi, n] if [x, lo, hi].into_iter().all(is_number) && n.is_integer() => {
                 Ok(vec![DataType::Float64, lo.clone(), hi.clone(), n.clone()])
             }

@@ -1,8 +1,9 @@
 //! Numbers with a point as they are written: exact decimals until they meet a float.
 //!
-//! In: an expression. Out: the digits of a number with a point. The planner has no exact literal for such a number, so that it
-//! is the cast of its digits to a decimal that holds them. What it is compared with or added to decides whether it stays one:
-//! beside a float, its digits are cast to that float, without a decimal in between that would round twice.
+//! In: an expression. Out: the digits of a number with a point. The planner has no exact literal
+//! for such a number, so that it is the cast of its digits to a decimal that holds them. What it is
+//! compared with or added to decides whether it stays one: beside a float, its digits are cast to
+//! that float, without a decimal in between that would round twice.
 //!
 //! ```text
 //! 17.01     CAST('17.01' AS DECIMAL(4, 2))
@@ -29,7 +30,8 @@ pub struct DecimalLiteral {
 }
 
 impl DecimalLiteral {
-    /// A number without an exponent, such as `-12.50`; `None` for any other text, and for one of more than 38 digits.
+    /// A number without an exponent, such as `-12.50`; `None` for any other text, and for one of
+    /// more than 38 digits.
     pub fn parse(text: &str) -> Option<Self> {
         let (negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
@@ -59,8 +61,8 @@ impl DecimalLiteral {
         })
     }
 
-    /// The number that a text says, with or without an exponent: `1.5e2` is 150. `None` for any other text, and for a number of
-    /// more than 38 digits.
+    /// The number that a text says, with or without an exponent: `1.5e2` is 150. `None` for any
+    /// other text, and for a number of more than 38 digits.
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         let text = text.strip_prefix('+').unwrap_or(text);
@@ -114,7 +116,8 @@ pub fn written(expr: &Expr) -> Option<DecimalLiteral> {
     is_point.then(|| DecimalLiteral::parse(text)).flatten()
 }
 
-/// Whether a constant is a number in quotes that integers are not read from, such as '10.5' and '1e1'.
+/// Whether a constant is a number in quotes that integers are not read from, such as '10.5' and
+/// '1e1'.
 pub fn is_fraction_in_quotes(expr: &Expr) -> bool {
     let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expr else { return false };
     text.contains(['.', 'e', 'E']) && in_quotes(expr).is_some()

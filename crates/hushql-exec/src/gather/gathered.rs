@@ -31,7 +31,8 @@ pub enum Gathered {
     },
 }
 
-/// The integers at the places of an axis, in as few bytes as all of them fit: 8, 16 or 32 for each place.
+/// The integers at the places of an axis, in as few bytes as all of them fit: 8, 16 or 32 for each
+/// place.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Histogram {
     /// All of them fit 32 bits.
@@ -99,7 +100,8 @@ impl Histogram {
         }
     }
 
-    /// Its places in ascending order; the integers of equal places, from several partitions, are added up.
+    /// Its places in ascending order; the integers of equal places, from several partitions, are
+    /// added up.
     ///
     /// # Errors
     /// A constant text if a sum does not fit 128 bits.
@@ -157,8 +159,8 @@ fn widened<P: Copy + Into<u64>, T: Copy, W: From<T>>(points: &[(P, T)]) -> Point
     points.iter().map(|(place, value)| ((*place).into(), W::from(*value))).collect()
 }
 
-/// Brings the places into ascending order, each once. False if a sum does not fit; then some places are left more than once, and the
-/// integers of each still add up to the same.
+/// Brings the places into ascending order, each once. False if a sum does not fit; then some places
+/// are left more than once, and the integers of each still add up to the same.
 fn merge<P: Copy + Ord, T: Copy>(
     points: &mut Points<P, T>,
     sum: impl Fn(T, T) -> Option<T>,

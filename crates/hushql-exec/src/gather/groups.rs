@@ -22,9 +22,10 @@ use crate::operator::bound_contributions::canonical;
 /// Adds up the groups of the data, from rows of (keys, integers).
 ///
 /// # Guarantee
-/// A function of the multiset of the input's rows: every group that contains a unit appears once, in ascending order of
-/// the keys, NULL last. A group whose number that is compared is 0 is left out, whatever its other integers are: without the rows of
-/// the unit that caused them, the group might not exist.
+/// A function of the multiset of the input's rows: every group that contains a unit appears once,
+/// in ascending order of the keys, NULL last. A group whose number that is compared is 0 is left
+/// out, whatever its other integers are: without the rows of the unit that caused them, the group
+/// might not exist.
 ///
 /// # Errors
 /// Those of the rows; a constant text for columns that differ from the plan, and for a sum beyond
@@ -65,7 +66,8 @@ pub async fn groups(
     sorted(&keys, sums, counter)
 }
 
-/// The groups in which a unit is counted, or adds something to the sum that is compared, in the order of their keys.
+/// The groups in which a unit is counted, or adds something to the sum that is compared, in the
+/// order of their keys.
 fn sorted(keys: &[ArrayRef], sums: Vec<Vec<i128>>, counter: usize) -> Result<Gathered> {
     let order = |column: &ArrayRef| {
         let last = SortOptions { descending: false, nulls_first: false };

@@ -1,8 +1,8 @@
 //! Reads bounded inputs: rows of keys and integers become the exact integers of the mechanisms.
 //!
-//! In: the rows of a bounded input, from one partition. Out: [`Gathered`]: the sums of every public key,
-//! the places of every outer group in ascending order, or the sums of every key in the data. A place is
-//! the index of a candidate on its axis. Nothing depends on the order of the rows.
+//! In: the rows of a bounded input, from one partition. Out: [`Gathered`]: the sums of every public
+//! key, the places of every outer group in ascending order, or the sums of every key in the data. A
+//! place is the index of a candidate on its axis. Nothing depends on the order of the rows.
 //!
 //! ```text
 //! keys a, b     rows (b, 2), (a, 1), (b, 3)     1, 5
@@ -40,11 +40,13 @@ pub struct KeyColumns<'k> {
     pub len: usize,
 }
 
-/// Adds up the integers of every key: one vector for each input column, one entry for each key of the space.
+/// Adds up the integers of every key: one vector for each input column, one entry for each key of
+/// the space.
 ///
 /// # Guarantee
-/// Entry (c, k) is the sum of column c over the input rows whose key is the k-th of the space, 0 if there are none;
-/// rows with other keys have no effect. The result does not depend on the order of rows.
+/// Entry (c, k) is the sum of column c over the input rows whose key is the k-th of the space, 0 if
+/// there are none; rows with other keys have no effect. The result does not depend on the order of
+/// rows.
 ///
 /// # Errors
 /// Those of the rows; a constant text for columns that differ from the plan, and for a sum beyond
@@ -193,7 +195,8 @@ fn starts(keys: &[ArrayRef], rows: usize) -> Result<Vec<usize>> {
 /// Finds the position of a row's key in the key space.
 struct KeyIndex {
     groups: Option<Box<dyn GroupValues>>,
-    /// The key that each group is; where hashes collide, groups are not numbered in the order of their rows.
+    /// The key that each group is; where hashes collide, groups are not numbered in the order of
+    /// their rows.
     keys: Vec<usize>,
     /// The key columns of the space.
     columns: Vec<ArrayRef>,
@@ -220,7 +223,8 @@ impl KeyIndex {
         let schema = Arc::new(arrow::datatypes::Schema::new(fields));
         let mut groups = new_group_values(schema, &GroupOrdering::None)?;
         groups.intern(space.columns, &mut found)?;
-        // The space's keys are distinct, so each of its groups is one key; every later group is outside the space.
+        // The space's keys are distinct, so each of its groups is one key; every later group is
+        // outside the space.
         let mut keys = vec![None; found.len()];
         for (key, group) in found.iter().enumerate() {
             match keys.get_mut(*group) {
@@ -235,7 +239,8 @@ impl KeyIndex {
         Ok(Self { groups: Some(groups), keys, columns, found, runs })
     }
 
-    /// The rows in runs of equal keys. Each run is looked up once, and none is where the columns are those of the space themselves.
+    /// The rows in runs of equal keys. Each run is looked up once, and none is where the columns
+    /// are those of the space themselves.
     fn runs(&mut self, keys: &[ArrayRef], rows: usize) -> Result<&[Equal]> {
         self.runs.clear();
         let Some(groups) = &mut self.groups else {
@@ -271,7 +276,8 @@ mod tests {
     use super::*;
     use crate::aggregate::tests_keys::ListedKeys;
 
-    /// A batch that has the columns of the space themselves needs no look at their values; all others do.
+    /// A batch that has the columns of the space themselves needs no look at their values; all
+    /// others do.
     #[tokio::test]
     async fn rows_are_found_by_their_keys() {
         let numbers = [5_i64, 4, 9].map(ScalarValue::from);

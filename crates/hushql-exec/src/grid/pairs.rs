@@ -1,8 +1,8 @@
 //! Pairs of values as one integer, and the products that a pair adds to the moments of two columns.
 //!
-//! In: the grids and intervals of two columns. Out: for each row one integer that names the steps X of 0..W and Y of 0..V
-//! in which its two values lie, and the products that this pair adds. The products of a pair are never negative, and they
-//! add up to the same number for every pair.
+//! In: the grids and intervals of two columns. Out: for each row one integer that names the steps X
+//! of 0..W and Y of 0..V in which its two values lie, and the products that this pair adds. The
+//! products of a pair are never negative, and they add up to the same number for every pair.
 //!
 //! ```text
 //! x in 0..4, y in 0..2, neither squared:      (3, 2) is 3·(2 + 1) + 2 = 11 of 0..14
@@ -24,7 +24,8 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// The axis with the finest steps of which at most `most` cover the interval; `None` if none are coarse enough.
+    /// The axis with the finest steps of which at most `most` cover the interval; `None` if none
+    /// are coarse enough.
     fn new(range: GridRange, squared: bool, most: i128) -> Option<Self> {
         let fits =
             |shift: &u32| coarse_width(range.lo(), range.hi(), *shift).is_some_and(|w| w <= most);
@@ -96,9 +97,10 @@ impl Pairs {
     /// Two columns with their intervals, and whether their squares are among the products.
     ///
     /// # Guarantee
-    /// The steps are the finest for which every product is at most 2⁴⁴, so that the samplers can draw the noise on sums of
-    /// them: at most 2²⁰ of a column if neither is squared; 2¹³ and 2¹⁸ if the first is; 2¹¹ if both are. They depend on
-    /// the intervals alone. `None` if an interval is too wide.
+    /// The steps are the finest for which every product is at most 2⁴⁴, so that the samplers can
+    /// draw the noise on sums of them: at most 2²⁰ of a column if neither is squared; 2¹³ and 2¹⁸
+    /// if the first is; 2¹¹ if both are. They depend on the intervals alone. `None` if an interval
+    /// is too wide.
     pub fn new(x: GridRange, y: GridRange, squared: (bool, bool)) -> Option<Self> {
         let (x_steps, y_steps) = match squared {
             (false, false) => (1 << 20, 1 << 20),
@@ -135,10 +137,12 @@ impl Pairs {
     /// The codes of the rows of two columns; NULL where one of them is NULL or NaN.
     ///
     /// # Guarantee
-    /// Every code lies between 0 and [`Self::last`], and depends on the two values of its own row alone.
+    /// Every code lies between 0 and [`Self::last`], and depends on the two values of its own row
+    /// alone.
     ///
     /// # Errors
-    /// A planning error when a column's type does not belong to its grid, or the columns differ in length.
+    /// A planning error when a column's type does not belong to its grid, or the columns differ in
+    /// length.
     pub fn encode(&self, x: &dyn Array, y: &dyn Array) -> Result<Int64Array> {
         if x.len() != y.len() {
             return plan_err!("the columns of a pair have equally many rows");
@@ -157,14 +161,15 @@ impl Pairs {
     /// The sum of the products of every pair: W·V, with W and V squared where their column is.
     ///
     /// # Guarantee
-    /// For every code from 0 to [`Self::last`], each product is ≥ 0 and all add up to exactly this number: they are the
-    /// terms of ((W − X) + X)^p·((V − Y) + Y)^q. So the vector of one pair has exactly this L1 norm, and at most this L2
-    /// norm, which pairs at the corners attain.
+    /// For every code from 0 to [`Self::last`], each product is ≥ 0 and all add up to exactly this
+    /// number: they are the terms of ((W − X) + X)^p·((V − Y) + Y)^q. So the vector of one pair has
+    /// exactly this L1 norm, and at most this L2 norm, which pairs at the corners attain.
     pub fn weight(&self) -> u128 {
         self.x.weight().unsigned_abs() * self.y.weight().unsigned_abs()
     }
 
-    /// Product `which` of the pair with this code; codes outside of 0 to [`Self::last`] count as the nearest.
+    /// Product `which` of the pair with this code; codes outside of 0 to [`Self::last`] count as
+    /// the nearest.
     pub fn product(&self, code: i128, which: usize) -> i128 {
         let code = code.clamp(0, self.last());
         let width = self.y.steps() + 1;
@@ -188,7 +193,8 @@ mod tests {
 
     const SQUARED: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
 
-    /// Every pair's vector: never negative, its L1 norm exactly the weight, its L2 norm at most that, and reached.
+    /// Every pair's vector: never negative, its L1 norm exactly the weight, its L2 norm at most
+    /// that, and reached.
     #[test]
     fn every_pair_moves_the_vector_by_its_weight() {
         for squared in SQUARED {

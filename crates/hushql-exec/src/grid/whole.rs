@@ -1,8 +1,9 @@
 //! Whole columns on the grid, as narrow as their interval allows.
 //!
-//! In: a column, and the rows that count. Out: the grid integer of every row, in a type that holds the whole interval. It
-//! assumes what [`GridRange::for_each`] does, and guarantees the same integers; a row that it skips holds 0. A column in which
-//! every row has a value is converted without a look at single rows.
+//! In: a column, and the rows that count. Out: the grid integer of every row, in a type that holds
+//! the whole interval. It assumes what [`GridRange::for_each`] does, and guarantees the same
+//! integers; a row that it skips holds 0. A column in which every row has a value is converted
+//! without a look at single rows.
 //!
 //! ```text
 //! // Prices of 16 bytes become cents of 4.
@@ -70,7 +71,8 @@ impl GridRange {
         }
     }
 
-    /// Every row clamped, where all of them have a value and `T` holds the interval; `None` where the column's type does not.
+    /// Every row clamped, where all of them have a value and `T` holds the interval; `None` where
+    /// the column's type does not.
     fn clamped<A, T>(&self, column: &dyn Array) -> Option<Vec<T>>
     where
         A: ArrowPrimitiveType,

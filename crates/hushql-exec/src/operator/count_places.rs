@@ -1,11 +1,12 @@
 //! `CountPlacesExec`: counts rows by group and place, for quantiles and other choices on a line.
 //!
-//! In: bounded rows, with group columns and a place on the axis of candidates. Out: the groups, the place and the number of
-//! rows, for every group of a known key space and every place that a row has, in the order of groups and places. Where these
-//! are few, each has a counter of its own. Otherwise the number of each row's group and place is written down, until counters for
-//! all would take less; the numbers are sorted. Where memory is short, this is done several times, each time for the rows so far.
-//! Neither looks up texts in a hash table as large as all groups and places. It guarantees that output rows add up: each counts
-//! rows of its own partition, each once.
+//! In: bounded rows, with group columns and a place on the axis of candidates. Out: the groups, the
+//! place and the number of rows, for every group of a known key space and every place that a row
+//! has, in the order of groups and places. Where these are few, each has a counter of its own.
+//! Otherwise the number of each row's group and place is written down, until counters for all would
+//! take less; the numbers are sorted. Where memory is short, this is done several times, each time
+//! for the rows so far. Neither looks up texts in a hash table as large as all groups and places.
+//! It guarantees that output rows add up: each counts rows of its own partition, each once.
 //!
 //! ```text
 //! PrivatizeExec                                          adds the partitions' rows up
@@ -42,7 +43,8 @@ mod radix;
 #[cfg(test)]
 mod tests;
 
-/// So many counters a partition has from the start, 8 MiB; numbers of more groups and places are written down at first.
+/// So many counters a partition has from the start, 8 MiB; numbers of more groups and places are
+/// written down at first.
 const MANY: usize = 1 << 21;
 
 /// Where groups are no more than these, each has a list of its own, which takes half the space.
@@ -73,16 +75,19 @@ impl CountPlacesExec {
 
     /// Checks the columns and builds the operator.
     ///
-    /// The input's first columns are the groups, in the order of `space`, and behind them the place, an Int64. The output has
-    /// these columns, and `sum0`, the number of rows that pass `filter`, as an Int64.
+    /// The input's first columns are the groups, in the order of `space`, and behind them the
+    /// place, an Int64. The output has these columns, and `sum0`, the number of rows that pass
+    /// `filter`, as an Int64.
     ///
     /// # Guarantee
-    /// For all inputs, the output rows of all partitions with one group and place add up to the number of input rows that have
-    /// this group and place, and pass the filter. Every place beyond the axis counts as the first one behind it. Rows with other
-    /// groups, and rows without a place, count nowhere. Exact.
+    /// For all inputs, the output rows of all partitions with one group and place add up to the
+    /// number of input rows that have this group and place, and pass the filter. Every place beyond
+    /// the axis counts as the first one behind it. Rows with other groups, and rows without a
+    /// place, count nowhere. Exact.
     ///
     /// # Errors
-    /// A planning error when a column is missing or of the wrong type, or the counters are too many.
+    /// A planning error when a column is missing or of the wrong type, or the counters are too
+    /// many.
     pub fn new(
         input: Arc<dyn ExecutionPlan>,
         space: KeySpace,
@@ -119,7 +124,8 @@ impl CountPlacesExec {
     }
 }
 
-/// How many numbers groups and places take, one for each group and place, and one for each group beyond the axis.
+/// How many numbers groups and places take, one for each group and place, and one for each group
+/// beyond the axis.
 fn numbered(groups: usize, places: u64) -> Option<u64> {
     places.checked_add(1)?.checked_mul(u64::try_from(groups).ok()?)
 }
@@ -150,8 +156,8 @@ impl DisplayAs for CountPlacesExec {
     }
 }
 
-/// Methods that are not overridden keep DataFusion's defaults, and a test checks these: no fetch, no limit, no filter passed
-/// down, no statistics.
+/// Methods that are not overridden keep DataFusion's defaults, and a test checks these: no fetch,
+/// no limit, no filter passed down, no statistics.
 impl ExecutionPlan for CountPlacesExec {
     fn name(&self) -> &'static str {
         "CountPlacesExec"
@@ -216,7 +222,8 @@ impl ExecutionPlan for CountPlacesExec {
     }
 }
 
-/// The counts of one partition. The number of a group and place is the group's times the width, and the place.
+/// The counts of one partition. The number of a group and place is the group's times the width, and
+/// the place.
 struct PartitionCounts {
     columns: Vec<ArrayRef>,
     index: KeyIndex,
@@ -376,7 +383,8 @@ impl PartitionCounts {
     /// Counts the rows of a batch, or writes their numbers down.
     ///
     /// # Errors
-    /// A constant text for a place below the axis, and for a batch with more rows than a counter can hold besides [`MOST_ROWS`].
+    /// A constant text for a place below the axis, and for a batch with more rows than a counter
+    /// can hold besides [`MOST_ROWS`].
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let rows = u64::try_from(batch.num_rows()).ok().filter(|rows| *rows < MOST_ROWS);
         self.rows += rows.ok_or_else(failed)?;
@@ -399,7 +407,8 @@ impl PartitionCounts {
         if is_below { Err(failed()) } else { Ok(()) }
     }
 
-    /// The first group and place from `next` on that a row has, how many rows have them, and where to look for those behind them.
+    /// The first group and place from `next` on that a row has, how many rows have them, and where
+    /// to look for those behind them.
     fn count(&self, (mut list, mut next): (usize, usize)) -> Option<(u64, u64, u64, Next)> {
         match &self.numbers {
             PlaceNumbers::Counted(counts) => {

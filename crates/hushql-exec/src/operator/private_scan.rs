@@ -1,9 +1,11 @@
 //! Tables whose rows are private: their scans are marked, and report no statistics.
 //!
-//! In: any [`TableProvider`]. Out: a provider whose scans are wrapped in [`PrivateScanExec`], so that the finished plan can be
-//! searched for them. It reports no statistics, because otherwise `COUNT(*)`, `MIN` and `MAX` would be answered from a file's
-//! footer without reading a row. Nor does it report the order of the rows, or that rows with equal values are adjacent. Among
-//! filters, only comparisons that prune soundly reach the source, and only if the engine itself opens it.
+//! In: any [`TableProvider`]. Out: a provider whose scans are wrapped in [`PrivateScanExec`], so
+//! that the finished plan can be searched for them. It reports no statistics, because otherwise
+//! `COUNT(*)`, `MIN` and `MAX` would be answered from a file's footer without reading a row. Nor
+//! does it report the order of the rows, or that rows with equal values are adjacent. Among
+//! filters, only comparisons that prune soundly reach the source, and only if the engine itself
+//! opens it.
 //!
 //! ```text
 //! FilterExec: x < 5 AND y < 2.5        x is a BIGINT, y a DOUBLE
@@ -42,7 +44,8 @@ use futures::TryStreamExt;
 use crate::functions::prunes;
 use crate::pinned::{Pinned, PinnedFile};
 
-/// What is done where rows cannot be made of what was read; a closure, so that operators need no files.
+/// What is done where rows cannot be made of what was read; a closure, so that operators need no
+/// files.
 pub type OnDamage = Arc<dyn Fn() + Send + Sync>;
 
 /// A private table as the planner sees it.
@@ -80,24 +83,27 @@ impl PrivateTable {
         }
     }
 
-    /// The same table, but its source may skip parts of itself by the minimum and maximum of each part.
+    /// The same table, but its source may skip parts of itself by the minimum and maximum of each
+    /// part.
     ///
-    /// The source must skip row groups of Parquet only, whose statistics are defined by the format. How any other
-    /// source uses a filter is unknown.
+    /// The source must skip row groups of Parquet only, whose statistics are defined by the format.
+    /// How any other source uses a filter is unknown.
     #[must_use]
     pub fn pruned(mut self) -> Self {
         self.prunes = true;
         self
     }
 
-    /// The same table, but what is made of its rows may be kept for as long as this file stays as it is.
+    /// The same table, but what is made of its rows may be kept for as long as this file stays as
+    /// it is.
     #[must_use]
     pub fn in_file(mut self, file: PinnedFile) -> Self {
         self.file = Some(file);
         self
     }
 
-    /// The same table, whose files are listed once a statement is paid for: its plan is made again then.
+    /// The same table, whose files are listed once a statement is paid for: its plan is made again
+    /// then.
     #[must_use]
     pub fn listed_when_paid(mut self) -> Self {
         self.listed_when_paid = true;
@@ -118,7 +124,8 @@ impl PrivateTable {
         self
     }
 
-    /// The same table with the declared number of rows of a unit: in joins, larger tables stream past smaller ones.
+    /// The same table with the declared number of rows of a unit: in joins, larger tables stream
+    /// past smaller ones.
     #[must_use]
     pub fn with_rows_of_a_unit(mut self, rows: u32) -> Self {
         self.rows_of_a_unit = rows;
@@ -159,7 +166,8 @@ impl TableProvider for PrivateTable {
     }
 }
 
-/// Trusts no claim of a source about its rows: neither that they are ordered, nor where equal rows are.
+/// Trusts no claim of a source about its rows: neither that they are ordered, nor where equal rows
+/// are.
 fn properties(input: &Arc<dyn ExecutionPlan>) -> PlanProperties {
     let PlanProperties { emission_type, boundedness, .. } = input.properties().as_ref();
     PlanProperties::new(
@@ -173,9 +181,9 @@ fn properties(input: &Arc<dyn ExecutionPlan>) -> PlanProperties {
 /// Whether a source may use its statistics to skip what this filter excludes.
 ///
 /// # Guarantee
-/// If true, the filter compares a column, as the file holds it, with literals of the column's own type, for which
-/// [`prunes`] holds. If the statistics exclude a part, it has no row that satisfies the filter, no matter whose rows
-/// they are: one person's value cannot hide the rows of another.
+/// If true, the filter compares a column, as the file holds it, with literals of the column's own
+/// type, for which [`prunes`] holds. If the statistics exclude a part, it has no row that satisfies
+/// the filter, no matter whose rows they are: one person's value cannot hide the rows of another.
 fn may_prune(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let column = |expr: &Arc<dyn PhysicalExpr>| {
         let column = expr.downcast_ref::<Column>()?;
@@ -204,7 +212,8 @@ fn compares(op: Operator) -> bool {
     matches!(op, Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
 }
 
-/// Whether what was read cannot be rows, by what its reader says. A disk that fails, and memory that does not suffice, are no damage.
+/// Whether what was read cannot be rows, by what its reader says. A disk that fails, and memory
+/// that does not suffice, are no damage.
 fn is_damage(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::ParquetError(_) => true,
@@ -237,7 +246,8 @@ impl fmt::Debug for PrivateScanExec {
 }
 
 impl PrivateScanExec {
-    /// The scan of a table over the plan that reads it, as a process makes it that received the plan of a statement.
+    /// The scan of a table over the plan that reads it, as a process makes it that received the
+    /// plan of a statement.
     pub fn received(table: String, input: Arc<dyn ExecutionPlan>) -> Self {
         let properties = Arc::new(properties(&input));
         Self {
@@ -427,7 +437,8 @@ mod tests {
         }
     }
 
-    /// Comparisons of whole numbers and dates with literals are passed on, and only to a known source.
+    /// Comparisons of whole numbers and dates with literals are passed on, and only to a known
+    /// source.
     #[tokio::test]
     async fn a_source_gets_no_filter_that_could_hide_a_row() {
         use arrow::datatypes::{DataType, Field};

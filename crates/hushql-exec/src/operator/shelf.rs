@@ -1,10 +1,12 @@
-//! Batches that an operator reads several times: in memory as far as it suffices, in files beyond that.
+//! Batches that an operator reads several times: in memory as far as it suffices, in files beyond
+//! that.
 //!
-//! In: batches in whatever form the operator holds them, and a way to write them as Arrow arrays. Out: the same batches, those
-//! in memory and those in files, in no particular order, as often as they are asked for. The files are those of the folder
-//! that the owner chose: without names, and gone with their last handle. Without a folder, nothing is written, and what exceeds
-//! the memory is an error. Rows that do not fit into memory even one unit after the other are [dealt](Dealt) to several files,
-//! all rows of a unit to the same one.
+//! In: batches in whatever form the operator holds them, and a way to write them as Arrow arrays.
+//! Out: the same batches, those in memory and those in files, in no particular order, as often as
+//! they are asked for. The files are those of the folder that the owner chose: without names, and
+//! gone with their last handle. Without a folder, nothing is written, and what exceeds the memory
+//! is an error. Rows that do not fit into memory even one unit after the other are [dealt](Dealt)
+//! to several files, all rows of a unit to the same one.
 //!
 //! ```text
 //! push ─▶ in memory ── too little of it ──▶ write_out ─▶ file
@@ -90,7 +92,8 @@ impl Open {
 impl<T> Shelf<T> {
     /// An empty shelf of one of `readers` partitions; `schema` is that of its batches in a file.
     ///
-    /// All readers together hold at most half of the engine's memory, so that the other half is left to what they make of it.
+    /// All readers together hold at most half of the engine's memory, so that the other half is
+    /// left to what they make of it.
     pub(crate) fn new(context: &TaskContext, schema: SchemaRef, readers: usize) -> Self {
         let disk = Arc::clone(&context.runtime_env().disk_manager);
         let share = match context.memory_pool().memory_limit() {
@@ -136,8 +139,8 @@ impl<T> Shelf<T> {
         Ok(())
     }
 
-    /// Notes that units and keys get other numbers now. Batches in files keep the ones that they have. Returns whether there are
-    /// such files.
+    /// Notes that units and keys get other numbers now. Batches in files keep the ones that they
+    /// have. Returns whether there are such files.
     ///
     /// # Errors
     /// A constant text if the file cannot be finished.
@@ -183,7 +186,8 @@ pub(crate) fn room(context: &TaskContext) -> usize {
     }
 }
 
-/// In how many turns rows of `bytes` in all are read, of `readers` partitions; 1 if there is room for them.
+/// In how many turns rows of `bytes` in all are read, of `readers` partitions; 1 if there is room
+/// for them.
 pub(crate) fn turns(context: &TaskContext, bytes: usize, readers: usize) -> usize {
     bytes.div_ceil(room(context).max(1)).clamp(1, (MOST_FILES / readers.max(1)).max(2))
 }

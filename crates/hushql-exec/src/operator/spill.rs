@@ -1,8 +1,9 @@
 //! Files without names for rows that do not fit into memory.
 //!
-//! In: the folder that the owner chose. Out: files in it that are unlinked immediately after they are opened, before a row is
-//! written. When the process ends, even by a signal that no program can catch, the system frees the files with their last
-//! handle. Only an empty file can remain, if the process ends between the two calls; the next start removes it.
+//! In: the folder that the owner chose. Out: files in it that are unlinked immediately after they
+//! are opened, before a row is written. When the process ends, even by a signal that no program can
+//! catch, the system frees the files with their last handle. Only an empty file can remain, if the
+//! process ends between the two calls; the next start removes it.
 //!
 //! ```text
 //! create_new(hushql-spill-4711-0) ─▶ unlink ─▶ write batches ─▶ read them ─▶ close
@@ -45,7 +46,8 @@ impl SpillFolder {
     /// A folder that exists and can be written; it is created if necessary.
     ///
     /// # Errors
-    /// The system's, if the folder cannot be created or written, or does not allow unlinking an open file.
+    /// The system's, if the folder cannot be created or written, or does not allow unlinking an
+    /// open file.
     pub fn open(folder: &Path) -> IoResult<Self> {
         if !folder.exists() {
             let mut builder = std::fs::DirBuilder::new();

@@ -1,9 +1,11 @@
 //! `SumByKeyExec`: counts rows and adds values up by key, where each row is a unit of its own.
 //!
-//! In: rows with key columns and arguments. Out: for each partition one row for every key of a known key space, with the raw
-//! integer of every aggregate (zero for keys without rows). A row that is a unit of its own is bounded by the interval to which
-//! its values are clamped, and by nothing else. Rows are added up as they arrive, and none is kept. It guarantees that the output
-//! rows of all partitions add up to the integers of all rows, exactly, for every order, batching and partitioning of the rows.
+//! In: rows with key columns and arguments. Out: for each partition one row for every key of a
+//! known key space, with the raw integer of every aggregate (zero for keys without rows). A row
+//! that is a unit of its own is bounded by the interval to which its values are clamped, and by
+//! nothing else. Rows are added up as they arrive, and none is kept. It guarantees that the output
+//! rows of all partitions add up to the integers of all rows, exactly, for every order, batching
+//! and partitioning of the rows.
 //!
 //! ```text
 //! PrivatizeExec                                          adds the partitions' integers up
@@ -38,7 +40,8 @@ use crate::grid::failed;
 #[cfg(test)]
 mod tests;
 
-/// The operator. The key columns come first; arguments and FILTERs may be any columns. It has as many partitions as its input.
+/// The operator. The key columns come first; arguments and FILTERs may be any columns. It has as
+/// many partitions as its input.
 #[derive(Debug)]
 pub struct SumByKeyExec {
     input: Arc<dyn ExecutionPlan>,
@@ -46,26 +49,27 @@ pub struct SumByKeyExec {
     inputs: Arc<Vec<AggregateInput>>,
     sources: Arc<ValueSources>,
     properties: Arc<PlanProperties>,
-    /// The memory of all partitions, which the first one takes for all: rows of one must not decide whether there is memory for
-    /// another.
+    /// The memory of all partitions, which the first one takes for all: rows of one must not decide
+    /// whether there is memory for another.
     memory: Mutex<Option<MemoryReservation>>,
 }
 
 impl SumByKeyExec {
     /// Checks the columns and builds the operator.
     ///
-    /// The input's first columns are the keys, in the order of `space`. The output has these columns, and the outputs of every
-    /// aggregate as Decimal128(38, 0).
+    /// The input's first columns are the keys, in the order of `space`. The output has these
+    /// columns, and the outputs of every aggregate as Decimal128(38, 0).
     ///
     /// # Guarantee
-    /// For all inputs, the output rows of all partitions with one key add up to the aggregates over the input rows with this key;
-    /// rows with other keys count nowhere. With b the largest magnitude of a value (1 for counts), removing one row changes an
-    /// aggregate by at most b, of one key. For AVG, b is hi − lo and covers both outputs together; for variances, b is w² of its
-    /// steps and covers all three. Exact.
+    /// For all inputs, the output rows of all partitions with one key add up to the aggregates over
+    /// the input rows with this key; rows with other keys count nowhere. With b the largest
+    /// magnitude of a value (1 for counts), removing one row changes an aggregate by at most b, of
+    /// one key. For AVG, b is hi − lo and covers both outputs together; for variances, b is w² of
+    /// its steps and covers all three. Exact.
     ///
     /// # Errors
-    /// A planning error when a column is missing or of the wrong type, an interval is empty, only the data know the keys, or an
-    /// aggregate is more than a sum of what rows add.
+    /// A planning error when a column is missing or of the wrong type, an interval is empty, only
+    /// the data know the keys, or an aggregate is more than a sum of what rows add.
     pub fn new(
         input: Arc<dyn ExecutionPlan>,
         space: KeySpace,
@@ -102,7 +106,8 @@ impl SumByKeyExec {
         reserved(&self.inputs, &self.space)
     }
 
-    /// Takes the memory of all partitions, unless that was done. It is held as long as the operator.
+    /// Takes the memory of all partitions, unless that was done. It is held as long as the
+    /// operator.
     ///
     /// # Errors
     /// A constant text if there is too little.
@@ -132,8 +137,8 @@ impl DisplayAs for SumByKeyExec {
     }
 }
 
-/// Methods that are not overridden keep DataFusion's defaults, and a test checks these: no fetch, no limit, no filter passed
-/// down, no statistics.
+/// Methods that are not overridden keep DataFusion's defaults, and a test checks these: no fetch,
+/// no limit, no filter passed down, no statistics.
 impl ExecutionPlan for SumByKeyExec {
     fn name(&self) -> &'static str {
         "SumByKeyExec"

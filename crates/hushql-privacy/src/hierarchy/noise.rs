@@ -1,7 +1,7 @@
 //! How far numbers that add up are off.
 //!
-//! In: the noise of each level of a tree, and the standard deviation of a number that adds up. Out: a distance that the number
-//! exceeds with a given probability at most.
+//! In: the noise of each level of a tree, and the standard deviation of a number that adds up. Out:
+//! a distance that the number exceeds with a given probability at most.
 //!
 //! ```text
 //! one number with Laplace noise of scale 20, variance 800      95 %: within 60
@@ -22,7 +22,8 @@ pub enum Law {
     Gaussian(f64),
 }
 
-/// By how much the continuous law of noise is wider than the one on the grid, as parts of variances, and which tail it has.
+/// By how much the continuous law of noise is wider than the one on the grid, as parts of
+/// variances, and which tail it has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Tail {
     /// The tail of a symmetric law whose density is log-concave.
@@ -41,7 +42,8 @@ pub struct Deviation {
     /// The part of it that lies between the continuous laws and those on the grid.
     between: f64,
     tail: Tail,
-    /// Where all noise is Laplace noise, the sums of noises of all different groups of the level, if those are few.
+    /// Where all noise is Laplace noise, the sums of noises of all different groups of the level,
+    /// if those are few.
     sums: Option<Vec<NoiseSum>>,
     /// What they are moved by at most afterwards.
     moved: f64,
@@ -56,16 +58,18 @@ impl Law {
         }
     }
 
-    /// The variance of the grid: what is added to a number on the grid to give it a continuous law; `None` where the steps are too
-    /// large for that.
+    /// The variance of the grid: what is added to a number on the grid to give it a continuous law;
+    /// `None` where the steps are too large for that.
     ///
     /// # Guarantee
-    /// Laplace: noise on the grid is the difference of two geometric numbers, each the integral part of an exponential one, whose
-    /// fraction does not depend on it. So Laplace noise is noise on the grid plus a symmetric difference of two fractions, which is independent of it, and
-    /// its variance is the sum of both.
-    /// Gaussian: noise on the grid plus Gaussian noise of variance τ² has, at every point, a density within the factor 1 ± ε of that
-    /// of Gaussian noise of variance σ² + τ², with ε ≤ 4·exp(−2π²σ²τ²/(σ² + τ²)) (Poisson's summation). Here ε is at most 10⁻⁶ over the
-    /// number of groups, so that the density of all groups together is off by 10⁻⁵ at most.
+    /// Laplace: noise on the grid is the difference of two geometric numbers, each the integral
+    /// part of an exponential one, whose fraction does not depend on it. So Laplace noise is noise
+    /// on the grid plus a symmetric difference of two fractions, which is independent of it, and
+    /// its variance is the sum of both. Gaussian: noise on the grid plus Gaussian noise of variance
+    /// τ² has, at every point, a density within the factor 1 ± ε of that of Gaussian noise of
+    /// variance σ² + τ², with ε ≤ 4·exp(−2π²σ²τ²/(σ² + τ²)) (Poisson's summation). Here ε is at
+    /// most 10⁻⁶ over the number of groups, so that the density of all groups together is off by
+    /// 10⁻⁵ at most.
     fn between(self, groups: usize) -> Option<f64> {
         match self {
             Self::Laplace(scale) => {
@@ -83,8 +87,8 @@ impl Law {
 }
 
 impl Deviation {
-    /// The deviations of a tree whose levels have this noise: for each level, that of its group with the largest one. With `integer`,
-    /// numbers are made whole afterwards.
+    /// The deviations of a tree whose levels have this noise: for each level, that of its group
+    /// with the largest one. With `integer`, numbers are made whole afterwards.
     pub fn of(tree: &Tree, laws: &[Law], integer: Option<f64>) -> Vec<Self> {
         let variances: Vec<f64> = laws.iter().map(|law| law.variance()).collect();
         let between: Option<Vec<f64>> = laws.iter().map(|law| law.between(tree.len())).collect();
@@ -124,16 +128,20 @@ impl Deviation {
     /// How far a number is off, in steps, at confidence 1 − β.
     ///
     /// # Guarantee
-    /// A number that adds up is off by Y, a sum of multiples of independent noises. With the continuous laws it would be off by Y + D,
-    /// D symmetric and independent of Y. By Cantelli's inequality D is below −k times its deviation with probability 1/(1 + k²) at
-    /// most, so that P(|Y| > t) ≤ (1 + 1/k²)·P(|Y + D| > t − k·dev D).
+    /// A number that adds up is off by Y, a sum of multiples of independent noises. With the
+    /// continuous laws it would be off by Y + D, D symmetric and independent of Y. By Cantelli's
+    /// inequality D is below −k times its deviation with probability 1/(1 + k²) at most, so that
+    /// P(|Y| > t) ≤ (1 + 1/k²)·P(|Y + D| > t − k·dev D).
     ///
-    /// Y + D has a symmetric log-concave density, as sums of independent Laplace and Gaussian noises have. Of such laws with deviation s,
-    /// those whose density is exp(−a|x|) up to some |x| have the largest tails, and P(|Y + D| > t) ≤ 1.12·exp(−√2·t/s) for t ≥ 2s (Fradelizi
-    /// and Guédon 2004; 1.12 is the largest quotient, at t = 2s). Gaussian noises alone have a Gaussian tail, 2φ(z)·4/(3z + √(z² + 8)) at most
-    /// (Sampford 1953). Without continuous laws it is Chebyshev's inequality.
+    /// Y + D has a symmetric log-concave density, as sums of independent Laplace and Gaussian
+    /// noises have. Of such laws with deviation s, those whose density is exp(−a|x|) up to some |x|
+    /// have the largest tails, and P(|Y + D| > t) ≤ 1.12·exp(−√2·t/s) for t ≥ 2s (Fradelizi and
+    /// Guédon 2004; 1.12 is the largest quotient, at t = 2s). Gaussian noises alone have a Gaussian
+    /// tail, 2φ(z)·4/(3z + √(z² + 8)) at most (Sampford 1953). Without continuous laws it is
+    /// Chebyshev's inequality.
     ///
-    /// Where the laws of all groups are known, they are asked, which is closer: see [`tail`](super::tail()).
+    /// Where the laws of all groups are known, they are asked, which is closer: see
+    /// [`tail`](super::tail()).
     pub fn within(&self, beta: f64) -> f64 {
         let asked = self.sums.as_ref().and_then(|sums| {
             sums.iter()
@@ -159,7 +167,8 @@ impl Deviation {
     }
 }
 
-/// The sums of noises of all different groups of a level, if all noise is Laplace noise and they are few.
+/// The sums of noises of all different groups of a level, if all noise is Laplace noise and they
+/// are few.
 fn sums(tree: &Tree, variances: &[f64], laws: &[Law], level: usize) -> Option<Vec<NoiseSum>> {
     const MOST: usize = 4;
     let on_grid = laws.iter().map(|law| match law {

@@ -1,10 +1,11 @@
 //! The tail of a sum of multiples of Laplace noises on a grid, from its characteristic function.
 //!
-//! In: how often each multiple of noise of each level is in a number that adds up. Out: a distance that the sum exceeds with a given
-//! probability at most.
+//! In: how often each multiple of noise of each level is in a number that adds up. Out: a distance
+//! that the sum exceeds with a given probability at most.
 //!
-//! Noise of variance v on the grid has the characteristic function 1/(1 + 2v·sin²(θ/2)); that of the sum is the product over its
-//! noises, and its tail is the sum of a series (Davies 1973). A little Gaussian noise is put on top, so that few terms of it matter.
+//! Noise of variance v on the grid has the characteristic function 1/(1 + 2v·sin²(θ/2)); that of
+//! the sum is the product over its noises, and its tail is the sum of a series (Davies 1973). A
+//! little Gaussian noise is put on top, so that few terms of it matter.
 
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
@@ -17,13 +18,15 @@ const MOST_TERMS: usize = 48;
 /// The deviation of the noise on top, as a part of that of the sum.
 const ON_TOP: f64 = 0.005;
 
-/// How many deviations of it are counted in full; it is further below with a probability of 3.4·10⁻⁶.
+/// How many deviations of it are counted in full; it is further below with a probability of
+/// 3.4·10⁻⁶.
 const FAR: f64 = 4.5;
 
 /// Beyond so many deviations the sum is as good as never: with a probability below 10⁻²⁰.
 const PERIOD: f64 = 80.0;
 
-/// A multiple of the noises of a level: how large it is, the variance of the noise, and how many there are.
+/// A multiple of the noises of a level: how large it is, the variance of the noise, and how many
+/// there are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct NoiseTerm {
     multiple: f64,
@@ -31,12 +34,12 @@ struct NoiseTerm {
     count: f64,
 }
 
-/// How far the sum of these multiples of independent Laplace noises on a grid, of this variance, is from 0 at confidence 1 − β; `None`
-/// for a β below 10⁻⁷.
+/// How far the sum of these multiples of independent Laplace noises on a grid, of this variance, is
+/// from 0 at confidence 1 − β; `None` for a β below 10⁻⁷.
 ///
 /// # Guarantee
-/// The sum Y is farther from 0 with a probability of at most β, up to 10⁻⁹: the tail is computed from the sum's
-/// characteristic function, with a Gaussian G on top that is independent of Y, and
+/// The sum Y is farther from 0 with a probability of at most β, up to 10⁻⁹: the tail is computed
+/// from the sum's characteristic function, with a Gaussian G on top that is independent of Y, and
 /// P(|Y| > t)·P(G ≥ −4.5 dev G) ≤ P(|Y + G| > t − 4.5 dev G).
 pub fn tail(multiples: &[f64], variance: f64, beta: f64) -> Option<f64> {
     NoiseSum::new(&[multiples.to_vec()], &[variance])?.within(beta)
@@ -50,7 +53,8 @@ pub(super) struct NoiseSum {
 }
 
 impl NoiseSum {
-    /// The sum of these multiples of noises of these variances on the grid; `None` for too many different ones.
+    /// The sum of these multiples of noises of these variances on the grid; `None` for too many
+    /// different ones.
     pub(super) fn new(multiples: &[Vec<f64>], variances: &[f64]) -> Option<Self> {
         let mut terms = Vec::new();
         for (level, variance) in multiples.iter().zip(variances) {
@@ -80,8 +84,8 @@ impl NoiseSum {
     /// How far the sum is from 0, at confidence 1 − β; `None` for a β too small for it.
     ///
     /// # Guarantee
-    /// P(|Y| > t)·P(G ≥ −4.5 dev G) ≤ P(|Y + G| > t − 4.5 dev G) for the symmetric noise G on top, which is independent of Y. The right
-    /// side is the sum of the series, up to 10⁻⁹.
+    /// P(|Y| > t)·P(G ≥ −4.5 dev G) ≤ P(|Y + G| > t − 4.5 dev G) for the symmetric noise G on top,
+    /// which is independent of Y. The right side is the sum of the series, up to 10⁻⁹.
     pub(super) fn within(&self, beta: f64) -> Option<f64> {
         if beta < 1e-7 {
             return None;

@@ -1,10 +1,12 @@
 //! Weighted least squares on a tree of groups.
 //!
-//! In: noisy numbers of all groups, level by level, and the variance of the noise of each level. Out: numbers that add up, their standard
-//! deviations, and how much each noisy number counts in one of them.
+//! In: noisy numbers of all groups, level by level, and the variance of the noise of each level.
+//! Out: numbers that add up, their standard deviations, and how much each noisy number counts in
+//! one of them.
 //!
-//! The numbers are those of weighted least squares. Upward, each group has the estimate z of its subtree and its variance s; downward
-//! each takes its share of what the group above differs from the sum of its estimates:
+//! The numbers are those of weighted least squares. Upward, each group has the estimate z of its
+//! subtree and its variance s; downward each takes its share of what the group above differs from
+//! the sum of its estimates:
 //!
 //! ```text
 //! leaf   z = y                                  s = v
@@ -13,9 +15,10 @@
 //! below  f = z + (s/V)·(f above − Z)            var f = s − (s/V)²·(V − var f above)
 //! ```
 //!
-//! Proof of the last. f above is the best unbiased estimate, and Z is another one of the same number, so that their covariance is the
-//! variance of the former: Var(f above − Z) = V − var f above. f above depends on z through Z alone, of which z has the share s/V:
-//! Cov(z, f above − Z) = −(s/V)·(V − var f above). So var f = s + (s/V)²(V − var f above) − 2(s/V)²(V − var f above).
+//! Proof of the last. f above is the best unbiased estimate, and Z is another one of the same
+//! number, so that their covariance is the variance of the former: Var(f above − Z) = V − var f
+//! above. f above depends on z through Z alone, of which z has the share s/V: Cov(z, f above − Z) =
+//! −(s/V)·(V − var f above). So var f = s + (s/V)²(V − var f above) − 2(s/V)²(V − var f above).
 
 use num_traits::ToPrimitive;
 
@@ -34,8 +37,8 @@ pub struct Tree {
 type Variances = Vec<Vec<f64>>;
 
 impl Tree {
-    /// A tree of a first level with `roots` groups; `above` has, for each level below it, the place of the group above each group.
-    /// `None` for a place that no group has, and without a group.
+    /// A tree of a first level with `roots` groups; `above` has, for each level below it, the place
+    /// of the group above each group. `None` for a place that no group has, and without a group.
     pub fn new(roots: usize, above: Vec<Vec<usize>>) -> Option<Self> {
         let sizes: Vec<usize> = std::iter::once(roots).chain(above.iter().map(Vec::len)).collect();
         let mut below: Vec<Vec<Vec<usize>>> =
@@ -94,7 +97,8 @@ impl Tree {
         }
     }
 
-    /// The standard deviations of the numbers that add up, for levels whose noise has these variances.
+    /// The standard deviations of the numbers that add up, for levels whose noise has these
+    /// variances.
     pub fn deviations(&self, noise: &[f64]) -> Vec<Vec<f64>> {
         let (own, all) = self.variances(noise);
         let mut fitted: Variances = own.iter().take(1).cloned().collect();
@@ -171,8 +175,8 @@ impl Tree {
     /// How far a group of each level is moved at most where all numbers become whole.
     ///
     /// # Guarantee
-    /// A top is moved by 1/2. A group below takes its share of what the group above was moved by, at most the largest share of the
-    /// level, and less than 1 for its own rounding.
+    /// A top is moved by 1/2. A group below takes its share of what the group above was moved by,
+    /// at most the largest share of the level, and less than 1 for its own rounding.
     pub fn roundings(&self, noise: &[f64]) -> Vec<f64> {
         let (own, all) = self.variances(noise);
         let mut moved = vec![0.5];
@@ -194,9 +198,11 @@ impl Tree {
     /// The numbers that add up: those nearest to the noisy ones `y`, each weighed by 1/variance.
     ///
     /// # Guarantee
-    /// Each number of a group with groups below it is their sum, up to the rounding of floats; with `integer` exactly. Without a
-    /// `shape` they are unbiased, and no linear unbiased estimate has a smaller variance. With `nonnegative`, the numbers below a group
-    /// are the nearest ones that are not negative and have its sum, from the top down. The result depends on these numbers alone.
+    /// Each number of a group with groups below it is their sum, up to the rounding of floats; with
+    /// `integer` exactly. Without a `shape` they are unbiased, and no linear unbiased estimate has
+    /// a smaller variance. With `nonnegative`, the numbers below a group are the nearest ones that
+    /// are not negative and have its sum, from the top down. The result depends on these numbers
+    /// alone.
     pub fn fitted(&self, y: &[Vec<f64>], noise: &[f64], shape: WholeNumbers) -> Vec<Vec<f64>> {
         let (own, all) = self.variances(noise);
         let z = self.upward(y, noise, &all);

@@ -1,7 +1,8 @@
 //! Numbers with a given sum: not negative, and whole.
 //!
-//! In: the numbers of the groups below one group, and the number of that group. Out: the nearest numbers with its sum that are not
-//! negative, or whole, or both. Leaves are never clamped alone: that would add up to far too much.
+//! In: the numbers of the groups below one group, and the number of that group. Out: the nearest
+//! numbers with its sum that are not negative, or whole, or both. Leaves are never clamped alone:
+//! that would add up to far too much.
 
 use num_traits::ToPrimitive;
 
@@ -23,16 +24,19 @@ pub(super) fn first(number: f64, shape: WholeNumbers) -> f64 {
     if shape.integer { number.clamp(-LARGEST, LARGEST).round_ties_even() } else { number }
 }
 
-/// The numbers of the groups below a group, whose sum is `sum` but for the rounding of floats, in this shape.
+/// The numbers of the groups below a group, whose sum is `sum` but for the rounding of floats, in
+/// this shape.
 ///
 /// # Guarantee
-/// Their sum is `sum`: with `integer` exactly, where `sum` is whole and its digits fit a float; otherwise up to the rounding of floats.
+/// Their sum is `sum`: with `integer` exactly, where `sum` is whole and its digits fit a float;
+/// otherwise up to the rounding of floats.
 pub(super) fn shaped(numbers: Vec<f64>, sum: f64, shape: WholeNumbers) -> Vec<f64> {
     let numbers = if shape.nonnegative { projected(numbers, sum) } else { numbers };
     if shape.integer { rounded(&numbers, sum, shape.nonnegative) } else { numbers }
 }
 
-/// The nearest numbers that are not negative and have this sum, which is not negative: max(x − θ, 0) for the θ that gives it.
+/// The nearest numbers that are not negative and have this sum, which is not negative: max(x − θ,
+/// 0) for the θ that gives it.
 fn projected(numbers: Vec<f64>, sum: f64) -> Vec<f64> {
     let mut sorted = numbers.clone();
     sorted.sort_by(|a, b| b.total_cmp(a));
@@ -65,7 +69,8 @@ fn rounded(numbers: &[f64], sum: f64, nonnegative: bool) -> Vec<f64> {
     let remainder = |at: &usize| numbers.get(*at).map_or(0.0, |number| number - number.floor());
     order.sort_by(|a, b| remainder(b).total_cmp(&remainder(a)).then(a.cmp(b)));
     if missing < 0 && nonnegative {
-        // Floats were rounded up: the numbers with the smallest remainders give what they have, first 1 each.
+        // Floats were rounded up: the numbers with the smallest remainders give what they have,
+        // first 1 each.
         for most in [1, i128::MAX] {
             for at in order.iter().rev() {
                 if let Some(number) = rounded.get_mut(*at) {

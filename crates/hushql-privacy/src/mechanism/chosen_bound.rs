@@ -1,9 +1,9 @@
 //! Laplace noise under a bound that is chosen first: how much one unit contributes at most.
 //!
-//! A ladder of bounds and an ε go in; a calibrated mechanism comes out. It chooses a bound by the exponential mechanism
-//! from the numbers of units beyond each bound, and then perturbs the values under that bound. It assumes that one unit moves
-//! the number beyond each bound by 0 or 1, in the same direction for all bounds, and the values under the bound τ by at
-//! most τ·weight in L1.
+//! A ladder of bounds and an ε go in; a calibrated mechanism comes out. It chooses a bound by the
+//! exponential mechanism from the numbers of units beyond each bound, and then perturbs the values
+//! under that bound. It assumes that one unit moves the number beyond each bound by 0 or 1, in the
+//! same direction for all bounds, and the values under the bound τ by at most τ·weight in L1.
 //!
 //! ```text
 //! ε = 1, one value, a declared bound      choice at 2ε/5, noise at 3ε/5      score of the j-th of L + 1 bounds, j < L:
@@ -11,8 +11,9 @@
 //! ε = 1, one value, nothing declared      choice at ε/4, noise at 3ε/4       score: −(units beyond it) − 8·j
 //! ```
 //!
-//! Below a declared bound, a score is earned: by units that the bound does not cut. Where there are few, the declared bound is
-//! drawn, whatever they contribute: nobody counts them to find out, since the draw weighs them.
+//! Below a declared bound, a score is earned: by units that the bound does not cut. Where there are
+//! few, the declared bound is drawn, whatever they contribute: nobody counts them to find out,
+//! since the draw weighs them.
 
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive};
@@ -49,7 +50,8 @@ struct BoundChoice {
     draw: Exponential,
     epsilon: Epsilon,
     penalty: i128,
-    /// The units without which the last bound, which is the declared one, is likely; `None` if nothing is declared.
+    /// The units without which the last bound, which is the declared one, is likely; `None` if
+    /// nothing is declared.
     few: Option<i128>,
 }
 
@@ -72,24 +74,27 @@ pub struct Rung {
 }
 
 impl ChosenBound {
-    /// The mechanism that makes `values` values, under a bound of the ladder that it chooses, ε-private together; `is_declared` if the
-    /// last bound is declared.
+    /// The mechanism that makes `values` values, under a bound of the ladder that it chooses,
+    /// ε-private together; `is_declared` if the last bound is declared.
     ///
     /// The first bounds of the ladder are taken, up to the first whose noise could not be drawn.
     ///
     /// # Guarantee
-    /// The choice is ε₁-DP, since adding a unit moves all scores by 0 or 1, or all by 0 or −1: their range is 1. Without a declared bound,
-    /// score j is −beyond_j − λ·j, and moves by 0 or −1. With one, the score of the last bound L is 0, and score j < L is
-    /// min(units, F + λ·(L − j)) − F − beyond_j, with public λ ≥ 0 and F ≥ 0. A unit that contributes c > 0 moves it by a_j − o_j: a_j = 1
-    /// if there were fewer units than F + λ·(L − j), o_j = 1 if c > τ_j, and 0 otherwise; both fall with j. If score i moves by 1, then
-    /// a_i = 1 and o_i = 0, so that a_j = 1 for all j < i, and o_j = 0 for all j > i: no score moves by −1. A unit that contributes nothing
-    /// moves none. Given the bound, the values are ε₂-DP with a scale of at least τ·weight/ε₂. ε₁ + ε₂ = ε exactly, by adaptive
-    /// composition. λ = max(⌈κ/ε₁⌉, ⌈√2·values/ε₂⌉) and F = ⌈8/ε₁⌉, exactly.
-    /// Source: McSherry, Talwar 2007, with the range of Dong, Durfee, Rogers 2020.
+    /// The choice is ε₁-DP, since adding a unit moves all scores by 0 or 1, or all by 0 or −1:
+    /// their range is 1. Without a declared bound, score j is −beyond_j − λ·j, and moves by 0 or
+    /// −1. With one, the score of the last bound L is 0, and score j < L is min(units, F + λ·(L −
+    /// j)) − F − beyond_j, with public λ ≥ 0 and F ≥ 0. A unit that contributes c > 0 moves it by
+    /// a_j − o_j: a_j = 1 if there were fewer units than F + λ·(L − j), o_j = 1 if c > τ_j, and 0
+    /// otherwise; both fall with j. If score i moves by 1, then a_i = 1 and o_i = 0, so that a_j =
+    /// 1 for all j < i, and o_j = 0 for all j > i: no score moves by −1. A unit that contributes
+    /// nothing moves none. Given the bound, the values are ε₂-DP with a scale of at least
+    /// τ·weight/ε₂. ε₁ + ε₂ = ε exactly, by adaptive composition. λ = max(⌈κ/ε₁⌉, ⌈√2·values/ε₂⌉)
+    /// and F = ⌈8/ε₁⌉, exactly. Source: McSherry, Talwar 2007, with the range of Dong, Durfee,
+    /// Rogers 2020.
     ///
     /// # Errors
-    /// [`MechanismError::ScaleTooLarge`] if no bound's noise can be drawn; [`MechanismError::RangeTooWide`] for a share of ε
-    /// that is too small.
+    /// [`MechanismError::ScaleTooLarge`] if no bound's noise can be drawn;
+    /// [`MechanismError::RangeTooWide`] for a share of ε that is too small.
     pub fn calibrate(
         ladder: &[u128],
         weight: u128,
@@ -123,11 +128,13 @@ impl ChosenBound {
         Ok(Self { choice, releasing, rungs, follows: false })
     }
 
-    /// The noise of another release under the bound that this one chooses and pays for, with all of its own ε.
+    /// The noise of another release under the bound that this one chooses and pays for, with all of
+    /// its own ε.
     ///
     /// # Guarantee
-    /// Given the bound, which is drawn and paid for once, its values are ε-DP with a scale of at least τ·weight/ε: by adaptive
-    /// composition both releases together cost the sum of what they cost. Whichever bound is chosen, both have noise for it.
+    /// Given the bound, which is drawn and paid for once, its values are ε-DP with a scale of at
+    /// least τ·weight/ε: by adaptive composition both releases together cost the sum of what they
+    /// cost. Whichever bound is chosen, both have noise for it.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] if the noise of a bound cannot be drawn.
@@ -166,17 +173,20 @@ impl ChosenBound {
         self.choice.penalty
     }
 
-    /// F: so many units have to be there before another bound than the declared one is likely; `None` if nothing is declared.
+    /// F: so many units have to be there before another bound than the declared one is likely;
+    /// `None` if nothing is declared.
     pub fn few(&self) -> Option<i128> {
         self.choice.few
     }
 
-    /// How many units are beyond the bound of this number at most, with probability 0.95 over the choice.
+    /// How many units are beyond the bound of this number at most, with probability 0.95 over the
+    /// choice.
     ///
     /// # Guarantee
-    /// Whatever the data are: with probability 1 − β, the chosen score is at least that of the last bound, less ln(k/β)/ε₁ among k bounds
-    /// (McSherry, Talwar 2007), and what is beyond the last bound where none is declared is taken for 0. So at most
-    /// λ·(bounds above it) + ln(k/β)/ε₁ units are beyond a chosen bound. It follows from the number of the bound alone.
+    /// Whatever the data are: with probability 1 − β, the chosen score is at least that of the last
+    /// bound, less ln(k/β)/ε₁ among k bounds (McSherry, Talwar 2007), and what is beyond the last
+    /// bound where none is declared is taken for 0. So at most λ·(bounds above it) + ln(k/β)/ε₁
+    /// units are beyond a chosen bound. It follows from the number of the bound alone.
     pub fn most_beyond(&self, rung: usize) -> f64 {
         let above = self.rungs.len().saturating_sub(rung + 1);
         let choosing = self.choice.epsilon.value().to_f64().unwrap_or(f64::MIN_POSITIVE);

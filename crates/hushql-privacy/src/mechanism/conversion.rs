@@ -1,7 +1,8 @@
 //! From concentrated to (ε, δ)-differential privacy and back, rounded toward more privacy.
 //!
-//! An (ε, δ) goes in and the largest ρ that implies it comes out; or a ρ and a δ go in and the smallest ε comes out.
-//! The only assumption is ρ-zCDP, so both directions hold for every mechanism and every composition of mechanisms.
+//! An (ε, δ) goes in and the largest ρ that implies it comes out; or a ρ and a δ go in and the
+//! smallest ε comes out. The only assumption is ρ-zCDP, so both directions hold for every mechanism
+//! and every composition of mechanisms.
 //!
 //! ```
 //! use hushql_privacy::mechanism::{epsilon_of_rho, largest_rho};
@@ -25,10 +26,11 @@ const BITS: u32 = 160;
 /// The largest ρ for which ρ-zCDP implies (ε, δ)-DP by the optimised conversion.
 ///
 /// # Guarantee
-/// ρ-zCDP implies (ε, δ)-DP: for one rational α > 1, e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. The logarithm of this is
-/// linear in ρ; each logarithm in it is enclosed by rationals and rounded against ρ. Every α is a valid witness, so
-/// nothing depends on the float search for the best one: an error of 10⁻¹² in α costs 10⁻²⁴ of ρ, because the optimum
-/// is flat. Source: Canonne, Kamath, Steinke 2020, the optimised conversion.
+/// ρ-zCDP implies (ε, δ)-DP: for one rational α > 1, e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. The
+/// logarithm of this is linear in ρ; each logarithm in it is enclosed by rationals and rounded
+/// against ρ. Every α is a valid witness, so nothing depends on the float search for the best one:
+/// an error of 10⁻¹² in α costs 10⁻²⁴ of ρ, because the optimum is flat. Source: Canonne, Kamath,
+/// Steinke 2020, the optimised conversion.
 ///
 /// # Errors
 /// [`MechanismError::ScaleTooLarge`] when the search finds no ρ > 0 that implies (ε, δ).
@@ -48,9 +50,10 @@ pub fn largest_rho(epsilon: &Epsilon, delta: &Delta) -> Result<Rational, Mechani
 /// The smallest ε for which ρ-zCDP implies (ε, δ)-DP by the optimised conversion.
 ///
 /// # Guarantee
-/// ρ-zCDP implies (ε, δ)-DP: ε is at least αρ + (α·ln(1−1/α) − ln(α−1) − ln δ)/(α−1) for one rational α > 1, with
-/// logarithms enclosed and rounded up. Any α is valid; the float search only looks for the best one. 0 for ρ = 0.
-/// Source: Canonne, Kamath, Steinke 2020, the optimised conversion.
+/// ρ-zCDP implies (ε, δ)-DP: ε is at least αρ + (α·ln(1−1/α) − ln(α−1) − ln δ)/(α−1) for one
+/// rational α > 1, with logarithms enclosed and rounded up. Any α is valid; the float search only
+/// looks for the best one. 0 for ρ = 0. Source: Canonne, Kamath, Steinke 2020, the optimised
+/// conversion.
 ///
 /// # Errors
 /// [`MechanismError::ScaleTooLarge`] for a ρ that is negative or beyond the range of floats.
@@ -155,8 +158,8 @@ mod tests {
         }
     }
 
-    /// One ledger unit (or a billionth part) above the largest ρ, no α implies (ε, δ). Checked with the *other* ends
-    /// of the enclosures, over orders a thousandth apart.
+    /// One ledger unit (or a billionth part) above the largest ρ, no α implies (ε, δ). Checked with
+    /// the *other* ends of the enclosures, over orders a thousandth apart.
     #[test]
     fn nothing_above_the_largest_rho_meets_delta() {
         for (epsilon, delta) in CASES {

@@ -1,8 +1,9 @@
 //! How many releases of one small ε fit into an ε and a δ, by the best bound that there is.
 //!
-//! An (ε, δ) and the ε₀ of a coupon go in; the largest number of coupons comes out for which every sequence of as many releases,
-//! each at most ε₀-DP, is (ε, δ)-DP together. The bound is that of k randomized responses of ε₀, the worst that k such releases
-//! can be, so no larger number is possible.
+//! An (ε, δ) and the ε₀ of a coupon go in; the largest number of coupons comes out for which every
+//! sequence of as many releases, each at most ε₀-DP, is (ε, δ)-DP together. The bound is that of k
+//! randomized responses of ε₀, the worst that k such releases can be, so no larger number is
+//! possible.
 //!
 //! ```
 //! use hushql_privacy::mechanism::most_coupons;
@@ -27,15 +28,17 @@ const BITS: u64 = 256;
 /// Bits behind the point of sums, and of enclosed exponentials.
 const POINT: u32 = 320;
 
-/// The largest number of coupons, at most [`MOST_COUPONS`], that an ε and a δ allow; 0 if they allow none.
+/// The largest number of coupons, at most [`MOST_COUPONS`], that an ε and a δ allow; 0 if they
+/// allow none.
 ///
 /// # Guarantee
-/// As many releases, each (ε₀, δᵢ)-DP and each chosen after the answers before it were seen, are (ε, δ + Σδᵢ)-DP together, for
-/// any δᵢ whose sum is bounded beforehand: the number of releases k has Σᵢ C(k,i)·p^(k−i)·q^i·(1 − e^(ε−(k−2i)ε₀))₊ ≤ δ with
-/// p = e^ε₀/(1+e^ε₀) and q = 1 − p, where every term is rounded up. It holds for choices made on the way because ε₀ is the same
-/// for all: any release of at most ε₀ is computed from the answer of one randomized response, except with probability δᵢ.
-/// No larger number satisfies the condition, but for roundings of 10⁻⁷⁰.
-/// Source: Kairouz, Oh, Viswanath 2015, theorem 3.3 and its proof for interactive composition.
+/// As many releases, each (ε₀, δᵢ)-DP and each chosen after the answers before it were seen, are
+/// (ε, δ + Σδᵢ)-DP together, for any δᵢ whose sum is bounded beforehand: the number of releases k
+/// has Σᵢ C(k,i)·p^(k−i)·q^i·(1 − e^(ε−(k−2i)ε₀))₊ ≤ δ with p = e^ε₀/(1+e^ε₀) and q = 1 − p, where
+/// every term is rounded up. It holds for choices made on the way because ε₀ is the same for all:
+/// any release of at most ε₀ is computed from the answer of one randomized response, except with
+/// probability δᵢ. No larger number satisfies the condition, but for roundings of 10⁻⁷⁰. Source:
+/// Kairouz, Oh, Viswanath 2015, theorem 3.3 and its proof for interactive composition.
 pub fn most_coupons(epsilon: &Epsilon, delta: &Delta, each: &Epsilon) -> u32 {
     let limit = (delta.value() * power_of_two(POINT)).floor().to_integer();
     let coupon = Coupon::new(epsilon.value(), each.value());
@@ -162,7 +165,8 @@ impl<'a> Coupon<'a> {
     /// The δ of this many coupons at ε, in units of 2^−POINT.
     ///
     /// # Guarantee
-    /// Never less than Σᵢ C(k,i)·p^(k−i)·q^i·(1 − e^(ε−(k−2i)ε₀))₊: probabilities are rounded up, exponentials down.
+    /// Never less than Σᵢ C(k,i)·p^(k−i)·q^i·(1 − e^(ε−(k−2i)ε₀))₊: probabilities are rounded up,
+    /// exponentials down.
     fn delta_above(&self, count: u32) -> BigInt {
         let one = BigInt::one() << POINT;
         let mut sum = BigInt::zero();

@@ -1,8 +1,8 @@
 //! The exponential mechanism: a candidate wins with weight exp(ε·score/R).
 //!
-//! The scores' range R in grid units and ε go in; the index of a winner comes out. It assumes that between
-//! neighbouring databases the largest and the smallest change of a score differ by at most R. The choice is then
-//! ε-differentially private.
+//! The scores' range R in grid units and ε go in; the index of a winner comes out. It assumes that
+//! between neighbouring databases the largest and the smallest change of a score differ by at most
+//! R. The choice is then ε-differentially private.
 //!
 //! Counts move by R = 1: `ARGMAX EXPONENTIAL(eps=1)` weighs candidates by exp(count).
 
@@ -23,8 +23,9 @@ impl Exponential {
     /// The mechanism that makes a choice among scores of range `range` (grid units) ε-private.
     ///
     /// # Guarantee
-    /// The exponent per grid unit is at most ε/R, so the choice is ε-DP and ε-bounded-range, hence ε²/8-zCDP. A range
-    /// of 0 is read as 1. Source: McSherry, Talwar 2007; Dong, Durfee, Rogers 2020; Cesar, Rogers 2021.
+    /// The exponent per grid unit is at most ε/R, so the choice is ε-DP and ε-bounded-range, hence
+    /// ε²/8-zCDP. A range of 0 is read as 1. Source: McSherry, Talwar 2007; Dong, Durfee, Rogers
+    /// 2020; Cesar, Rogers 2021.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when ε/R is too small to be drawn.
@@ -40,7 +41,8 @@ impl Exponential {
     /// The index of the winner.
     ///
     /// # Guarantee
-    /// P(i) ∝ exp(exponent·score_i), exactly. Equal scores are equally likely, whatever their order.
+    /// P(i) ∝ exp(exponent·score_i), exactly. Equal scores are equally likely, whatever their
+    /// order.
     ///
     /// # Errors
     /// [`MechanismError::Sampler`] when there is no candidate.
@@ -51,10 +53,12 @@ impl Exponential {
     /// How far below the best score the winner can be at confidence 1 − β, in grid units.
     ///
     /// # Guarantee
-    /// P(best − score > t) ≤ β for this whole number t, whatever the n scores are; 0 for one candidate. The probability is
-    /// largest where one candidate is the best and all others have the largest score below best − t, which is t + 1 away,
-    /// since scores are whole numbers: each of them adds its weight to those that lose too much, and each of the rest to
-    /// those that do not. Then the odds are (n − 1)·e^(−ε(t + 1)/R), and t is the least at which they are at most β/(1 − β).
+    /// P(best − score > t) ≤ β for this whole number t, whatever the n scores are; 0 for one
+    /// candidate. The probability is largest where one candidate is the best and all others have
+    /// the largest score below best − t, which is t + 1 away, since scores are whole numbers: each
+    /// of them adds its weight to those that lose too much, and each of the rest to those that do
+    /// not. Then the odds are (n − 1)·e^(−ε(t + 1)/R), and t is the least at which they are at most
+    /// β/(1 − β).
     pub fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
         whole_below(&self.rate, surprise_of(candidates, beta))
     }
@@ -67,12 +71,14 @@ impl Exponential {
         expected_error(&self.rate, candidates)
     }
 
-    /// As [`Exponential::error_at`] with prior weights that sum to `total`, the smallest positive one being `least`.
+    /// As [`Exponential::error_at`] with prior weights that sum to `total`, the smallest positive
+    /// one being `least`.
     ///
     /// # Guarantee
-    /// P(best − score > t) ≤ β for this whole number t, whatever the scores are: with (total − least)/least in place of
-    /// n − 1, as [`Exponential::error_at`]. The bound for a best candidate of weight w has w in place of `least`, but it is
-    /// private which candidate is best. Infinite unless 0 < `least`; 0 if one candidate has all the weight.
+    /// P(best − score > t) ≤ β for this whole number t, whatever the scores are: with (total −
+    /// least)/least in place of n − 1, as [`Exponential::error_at`]. The bound for a best candidate
+    /// of weight w has w in place of `least`, but it is private which candidate is best. Infinite
+    /// unless 0 < `least`; 0 if one candidate has all the weight.
     pub fn error_at_weights(&self, total: f64, least: f64, beta: &Rational) -> f64 {
         if least >= total && least > 0.0 {
             return 0.0;
@@ -85,11 +91,12 @@ impl Exponential {
         whole_below(&self.rate, others.ln() + log_odds(beta))
     }
 
-    /// As [`Exponential::expected_error`] with prior weights that sum to `total`, the smallest positive one being `least`.
+    /// As [`Exponential::expected_error`] with prior weights that sum to `total`, the smallest
+    /// positive one being `least`.
     ///
     /// # Guarantee
-    /// E(best − score) ≤ (R/ε)·ln(total/least), whatever the scores are; rounded up. 0 if one candidate has all the
-    /// weight.
+    /// E(best − score) ≤ (R/ε)·ln(total/least), whatever the scores are; rounded up. 0 if one
+    /// candidate has all the weight.
     pub fn expected_error_weights(&self, total: f64, least: f64) -> f64 {
         if least >= total && least > 0.0 {
             return 0.0;
@@ -97,15 +104,16 @@ impl Exponential {
         report_up(self.rate.unit() * log_ratio(total, least))
     }
 
-    /// The probability of a truthful answer, for display: that of an entry whose own candidate scores one grid unit
-    /// while all others score 0.
+    /// The probability of a truthful answer, for display: that of an entry whose own candidate
+    /// scores one grid unit while all others score 0.
     pub fn truth(&self, candidates: usize) -> f64 {
         let others = candidates.saturating_sub(1).to_f64().unwrap_or(f64::INFINITY);
         let odds = others * (-1.0 / self.rate.unit()).exp();
         (1.0 + odds).recip()
     }
 
-    /// The probability of every candidate. For **public** scores only: tests, and plots of released data.
+    /// The probability of every candidate. For **public** scores only: tests, and plots of released
+    /// data.
     pub fn probabilities(&self, scores: &[i128]) -> Vec<f64> {
         let weights = self.rate.weights(scores);
         let total: f64 = weights.iter().sum();
@@ -113,8 +121,8 @@ impl Exponential {
     }
 }
 
-/// The surprise at which n − 1 candidates with a weight of e to the minus that together have the odds β/(1 − β) against one:
-/// ln(n − 1) + ln((1 − β)/β). Negative infinity for one candidate.
+/// The surprise at which n − 1 candidates with a weight of e to the minus that together have the
+/// odds β/(1 − β) against one: ln(n − 1) + ln((1 − β)/β). Negative infinity for one candidate.
 pub(super) fn surprise_of(candidates: usize, beta: &Rational) -> f64 {
     candidates.saturating_sub(1).to_f64().unwrap_or(f64::MAX).ln() + log_odds(beta)
 }
@@ -127,8 +135,8 @@ fn log_odds(beta: &Rational) -> f64 {
     surprise(beta) + (-beta.to_f64().unwrap_or(0.0)).ln_1p()
 }
 
-/// The largest whole number of grid units below (R/ε)·`surprise`: what is farther away has a weight of at most e to the minus
-/// `surprise`. 0 unless that is positive.
+/// The largest whole number of grid units below (R/ε)·`surprise`: what is farther away has a weight
+/// of at most e to the minus `surprise`. 0 unless that is positive.
 pub(super) fn whole_below(rate: &Rate, surprise: f64) -> f64 {
     (report_up(rate.unit() * surprise).ceil() - 1.0).max(0.0)
 }

@@ -1,10 +1,12 @@
-//! The Gaussian mechanism: discrete Gaussian noise with the smallest deviation that meets (ε, δ) or ρ.
+//! The Gaussian mechanism: discrete Gaussian noise with the smallest deviation that meets (ε, δ) or
+//! ρ.
 //!
-//! Δ₂² in squared grid units and either (ε, δ) or ρ go in; noise in grid units comes out. It assumes that
-//! neighbouring databases differ by at most Δ₂ in the Euclidean norm over all values of the release together. The
-//! release is then (ε, δ)-private and Δ₂²/2σ²-zCDP.
+//! Δ₂² in squared grid units and either (ε, δ) or ρ go in; noise in grid units comes out. It
+//! assumes that neighbouring databases differ by at most Δ₂ in the Euclidean norm over all values
+//! of the release together. The release is then (ε, δ)-private and Δ₂²/2σ²-zCDP.
 //!
-//! Δ₂ = 1, ε = 1, δ = 10⁻⁶ need σ = 4.531, or 4.231 where only one value moves; Δ₂ = 10 in a hundred values needs 42.3.
+//! Δ₂ = 1, ε = 1, δ = 10⁻⁶ need σ = 4.531, or 4.231 where only one value moves; Δ₂ = 10 in a
+//! hundred values needs 42.3.
 
 use num_bigint::BigInt;
 use num_integer::Roots;
@@ -19,7 +21,8 @@ use super::tight::{MOST_EPSILON, MOST_UNITS, Weights};
 use crate::privacy::{Delta, Epsilon, Rational, Rho};
 use crate::sampler::{QueryRng, Sigma, discrete_gaussian};
 
-/// Up to this σ (in units of 2⁻¹²) the reported error is summed over the integers; above it, the normal law gives it.
+/// Up to this σ (in units of 2⁻¹²) the reported error is summed over the integers; above it, the
+/// normal law gives it.
 const SUMMED_UNITS: u64 = 1 << 22;
 
 /// A calibrated Gaussian mechanism.
@@ -31,17 +34,20 @@ pub struct Gaussian {
 }
 
 impl Gaussian {
-    /// The mechanism that makes values of squared sensitivity `l2_squared` (grid units) (ε, δ)-private.
+    /// The mechanism that makes values of squared sensitivity `l2_squared` (grid units) (ε,
+    /// δ)-private.
     ///
-    /// `moving` is the largest number of values that change between neighbouring databases; `None` if nothing bounds it.
+    /// `moving` is the largest number of values that change between neighbouring databases; `None`
+    /// if nothing bounds it.
     ///
     /// # Guarantee
-    /// σ is on the sampler's grid (2⁻¹² below 2¹⁶, whole above), and the release of all values with independent noise
-    /// is (ε, δ)-DP and Δ₂²/2σ²-zCDP. In general σ is the smallest grid point with Δ₂²/2σ² ≤ ρ, for a ρ certified by
-    /// the conversion inf_α e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. If one value changes and this σ is below 2¹², a
-    /// smaller σ suffices: the smallest point, up to a relative 2⁻¹⁶, at which an upper bound of the exact δ meets δ.
-    /// If several change, or in larger steps, it is what `space::variance` proves, if that is smaller.
-    /// With Δ₂ = 0 there is no noise. Source: Canonne, Kamath, Steinke 2020, the optimised conversion and theorem 7.
+    /// σ is on the sampler's grid (2⁻¹² below 2¹⁶, whole above), and the release of all values with
+    /// independent noise is (ε, δ)-DP and Δ₂²/2σ²-zCDP. In general σ is the smallest grid point
+    /// with Δ₂²/2σ² ≤ ρ, for a ρ certified by the conversion inf_α e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α
+    /// ≤ δ. If one value changes and this σ is below 2¹², a smaller σ suffices: the smallest point,
+    /// up to a relative 2⁻¹⁶, at which an upper bound of the exact δ meets δ. If several change, or
+    /// in larger steps, it is what `space::variance` proves, if that is smaller. With Δ₂ = 0 there
+    /// is no noise. Source: Canonne, Kamath, Steinke 2020, the optimised conversion and theorem 7.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when σ reaches 2⁶⁰.
@@ -76,8 +82,8 @@ impl Gaussian {
     /// The mechanism that makes values of squared sensitivity `l2_squared` (grid units) ρ-zCDP.
     ///
     /// # Guarantee
-    /// σ is the smallest point of the sampler's grid with Δ₂²/2σ² ≤ ρ, rounded up exactly. With Δ₂ = 0 there is no
-    /// noise. Source: Canonne, Kamath, Steinke 2020.
+    /// σ is the smallest point of the sampler's grid with Δ₂²/2σ² ≤ ρ, rounded up exactly. With
+    /// Δ₂ = 0 there is no noise. Source: Canonne, Kamath, Steinke 2020.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when σ reaches 2⁶⁰.
@@ -89,9 +95,10 @@ impl Gaussian {
     /// Mechanisms for several values released together: one (ε, δ) for all of them.
     ///
     /// # Guarantee
-    /// Each of the k values that can change has noise of at most 1/k of the largest total ρ whose conversion meets
-    /// (ε, δ). The joint release is Σρ-zCDP, hence (ε, δ)-DP, without splitting δ. A value with Δ₂ = 0 has no noise
-    /// and no share. Source: Bun, Steinke 2016, lemma 1.7; Canonne, Kamath, Steinke 2020.
+    /// Each of the k values that can change has noise of at most 1/k of the largest total ρ whose
+    /// conversion meets (ε, δ). The joint release is Σρ-zCDP, hence (ε, δ)-DP, without splitting δ.
+    /// A value with Δ₂ = 0 has no noise and no share. Source: Bun, Steinke 2016, lemma 1.7;
+    /// Canonne, Kamath, Steinke 2020.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when a σ reaches 2⁶⁰.
@@ -153,9 +160,9 @@ impl Gaussian {
     /// The error at confidence 1 − β: t with P(|X| > t) ≤ β, in grid units.
     ///
     /// # Guarantee
-    /// The smallest such t, or one more, for σ ≤ 1024 and β ≥ 10⁻³⁰⁰. For larger σ it is ⌈σ·z⌉, where z is the
-    /// quantile of the normal law, because P(X ≥ t + 1) ≤ P(N(0, σ²) ≥ t) (Canonne, Kamath, Steinke 2020). 0 for β ≥
-    /// 1; the largest integer for β below 10⁻³⁰⁰.
+    /// The smallest such t, or one more, for σ ≤ 1024 and β ≥ 10⁻³⁰⁰. For larger σ it is ⌈σ·z⌉,
+    /// where z is the quantile of the normal law, because P(X ≥ t + 1) ≤ P(N(0, σ²) ≥ t) (Canonne,
+    /// Kamath, Steinke 2020). 0 for β ≥ 1; the largest integer for β below 10⁻³⁰⁰.
     pub fn error_at(&self, beta: &Rational) -> u128 {
         let Some(sigma) = self.sigma else { return 0 };
         if *beta >= Rational::one() {

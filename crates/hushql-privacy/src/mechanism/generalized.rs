@@ -1,12 +1,14 @@
-//! The generalised exponential mechanism: candidates whose scores a row changes by different amounts, each measured by its own.
+//! The generalised exponential mechanism: candidates whose scores a row changes by different
+//! amounts, each measured by its own.
 //!
-//! Runs of candidates go in, each with its score and its size, which is how much one row can change that score; the winner's
-//! run and its place in it come out. It assumes that a unit has a limited number of rows. The choice is then ε-differentially
-//! private, and its error against a candidate grows with the size of *that* candidate, not with the largest one: the best of
-//! the prices 0.01 to 100 costs what a price of 1.37 costs where that is the best.
+//! Runs of candidates go in, each with its score and its size, which is how much one row can change
+//! that score; the winner's run and its place in it come out. It assumes that a unit has a limited
+//! number of rows. The choice is then ε-differentially private, and its error against a candidate
+//! grows with the size of *that* candidate, not with the largest one: the best of the prices 0.01
+//! to 100 costs what a price of 1.37 costs where that is the best.
 //!
-//! Prices 1 and 100, revenues 50 and 0, ε = 1: the exponential mechanism weighs them by exp(50/100), this one by exp(−ε·7/2)
-//! and less for the second.
+//! Prices 1 and 100, revenues 50 and 0, ε = 1: the exponential mechanism weighs them by
+//! exp(50/100), this one by exp(−ε·7/2) and less for the second.
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -22,7 +24,8 @@ const SIZE_BITS: u32 = 70;
 /// The bits of the largest score in levels.
 const HEIGHT_BITS: u32 = 124;
 
-/// The most levels that are told apart, so that a choice among 10⁹ candidates is drawn from few runs.
+/// The most levels that are told apart, so that a choice among 10⁹ candidates is drawn from few
+/// runs.
 const MOST_LEVELS: f64 = 131_072.0;
 
 /// A run of candidates with evenly changing scores and sizes.
@@ -30,7 +33,8 @@ const MOST_LEVELS: f64 = 131_072.0;
 pub struct SizedRun {
     /// The candidates and their scores; their weights are not looked at.
     pub run: ScoredRun,
-    /// How much one row can change the score of the first candidate, at least 0. **Public**, as are all sizes.
+    /// How much one row can change the score of the first candidate, at least 0. **Public**, as are
+    /// all sizes.
     pub size: i128,
     /// How much larger each further candidate's size is.
     pub size_step: i128,
@@ -38,9 +42,10 @@ pub struct SizedRun {
 
 /// A calibrated generalised exponential mechanism.
 ///
-/// With the sizes Δ and the scores q, candidate i has the margin s(i) = min over j of ((q_i − t·Δ_i) − (q_j − t·Δ_j))/(Δ_i + Δ_j),
-/// in rows: 0 for the best of q − t·Δ, less for all others. Its level is ⌊K·s(i)⌋, and what lies below the lowest level is on it.
-/// The exponential mechanism chooses by level.
+/// With the sizes Δ and the scores q, candidate i has the margin s(i) = min over j of ((q_i −
+/// t·Δ_i) − (q_j − t·Δ_j))/(Δ_i + Δ_j), in rows: 0 for the best of q − t·Δ, less for all others.
+/// Its level is ⌊K·s(i)⌋, and what lies below the lowest level is on it. The exponential mechanism
+/// chooses by level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generalized {
     choice: Exponential,
@@ -52,19 +57,23 @@ pub struct Generalized {
 }
 
 impl Generalized {
-    /// The mechanism that makes choices among scores ε-private, if the rows of a unit in all of them together are at most
-    /// `rows`, and the largest size is `largest`. Its error is told for `rounds` choices together.
+    /// The mechanism that makes choices among scores ε-private, if the rows of a unit in all of
+    /// them together are at most `rows`, and the largest size is `largest`. Its error is told for
+    /// `rounds` choices together.
     ///
     /// # Guarantee
-    /// A row changes the difference of two scores by at most Δ_i + Δ_j, so r rows of a unit change every margin by at most r,
-    /// and its level by at most K·r, up or down: a level of at least v says that K·(q_i − q_j) ≥ K·t·(Δ_i − Δ_j) + v·(Δ_i + Δ_j)
-    /// for all j, and then afterwards the same holds with v − K·r. Cutting off at a lowest level brings levels closer. So their
-    /// range is at most 2·K·r, and [`Exponential`] is calibrated to 2·K·`rows`; choices whose ranges add up to that are ε-private together. t, K
-    /// and the lowest level are functions of public numbers, and privacy does not depend on them.
-    /// Source: Raskhodnikova, Smith 2016, section 5, with levels for real margins.
+    /// A row changes the difference of two scores by at most Δ_i + Δ_j, so r rows of a unit change
+    /// every margin by at most r, and its level by at most K·r, up or down: a level of at least v
+    /// says that K·(q_i − q_j) ≥ K·t·(Δ_i − Δ_j) + v·(Δ_i + Δ_j) for all j, and then afterwards the
+    /// same holds with v − K·r. Cutting off at a lowest level brings levels closer. So their range
+    /// is at most 2·K·r, and [`Exponential`] is calibrated to 2·K·`rows`; choices whose ranges add
+    /// up to that are ε-private together. t, K and the lowest level are functions of public
+    /// numbers, and privacy does not depend on them. Source: Raskhodnikova, Smith 2016, section 5,
+    /// with levels for real margins.
     ///
     /// # Errors
-    /// [`MechanismError::RangeTooWide`] when a size exceeds 2⁷⁰ or ε is so small that more than 2¹⁷ levels are needed.
+    /// [`MechanismError::RangeTooWide`] when a size exceeds 2⁷⁰ or ε is so small that more than 2¹⁷
+    /// levels are needed.
     pub fn calibrate(
         candidates: usize,
         rounds: u64,
@@ -76,7 +85,8 @@ impl Generalized {
         if largest >> SIZE_BITS > 0 {
             return Err(wide);
         }
-        // A level then changes a weight by a factor of e^(1/16) or less, unless it takes 64 of them to a row.
+        // A level then changes a weight by a factor of e^(1/16) or less, unless it takes 64 of them
+        // to a row.
         let fine = epsilon.value() * Rational::from_integer(8.into())
             / Rational::from_integer(BigInt::from(rows.max(1)));
         let per_row = fine.ceil().to_integer().to_u32().unwrap_or(64).clamp(1, 64);
@@ -107,9 +117,10 @@ impl Generalized {
     /// How many rows of its own size any candidate may score above the winner, at confidence 1 − β.
     ///
     /// # Guarantee
-    /// P(q_winner < q_j − rows·Δ_j for some j) ≤ β, whatever the scores are: a candidate on the level 0 exists, so the winner
-    /// is less than w levels below with that probability, w from [`Exponential::error_at`]; then q_w ≥ q_j − (t + w/K)·Δ_j +
-    /// (t − w/K)·Δ_w, and where w ≤ K·t, the last term is not negative. Infinite where w > K·t, which holds for a β below that
+    /// P(q_winner < q_j − rows·Δ_j for some j) ≤ β, whatever the scores are: a candidate on the
+    /// level 0 exists, so the winner is less than w levels below with that probability, w from
+    /// [`Exponential::error_at`]; then q_w ≥ q_j − (t + w/K)·Δ_j + (t − w/K)·Δ_w, and where w ≤
+    /// K·t, the last term is not negative. Infinite where w > K·t, which holds for a β below that
     /// of the calibration only: 1/20 among all rounds.
     pub fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
         let levels = self.levels_at(candidates, beta);
@@ -117,18 +128,19 @@ impl Generalized {
         if levels > shift * per_row { f64::INFINITY } else { report_up(shift + levels / per_row) }
     }
 
-    /// How many levels the winner is below the highest at most, at confidence 1 − β; infinite where that is the lowest level, on
-    /// which candidates may be any distance apart.
+    /// How many levels the winner is below the highest at most, at confidence 1 − β; infinite where
+    /// that is the lowest level, on which candidates may be any distance apart.
     fn levels_at(&self, candidates: usize, beta: &Rational) -> f64 {
         let levels = self.choice.error_at(candidates, beta);
         if levels < f64::from(self.deepest) { levels } else { f64::INFINITY }
     }
 
-    /// How much any candidate may score above the winner, in rows of the largest size, at confidence 1 − β.
+    /// How much any candidate may score above the winner, in rows of the largest size, at
+    /// confidence 1 − β.
     ///
     /// # Guarantee
-    /// As [`Generalized::error_at`], with the largest size for Δ_j and Δ_w. Infinite for a β below about 2⁻⁶⁰: nothing is known of
-    /// a candidate on the lowest level.
+    /// As [`Generalized::error_at`], with the largest size for Δ_j and Δ_w. Infinite for a β below
+    /// about 2⁻⁶⁰: nothing is known of a candidate on the lowest level.
     pub fn worst_at(&self, candidates: usize, beta: &Rational) -> f64 {
         let levels = self.levels_at(candidates, beta) / f64::from(self.per_row);
         report_up(levels + levels.max(f64::from(self.shift)))
@@ -137,12 +149,13 @@ impl Generalized {
     /// The run of the winner, and its place in it.
     ///
     /// # Guarantee
-    /// P(i) ∝ exp(exponent·level(i)), exactly, over all candidates of the runs. The time grows with the number of runs and
-    /// levels, and with the logarithm of the number of candidates.
+    /// P(i) ∝ exp(exponent·level(i)), exactly, over all candidates of the runs. The time grows with
+    /// the number of runs and levels, and with the logarithm of the number of candidates.
     ///
     /// # Errors
-    /// [`MechanismError::RangeTooWide`] for a score of more than 2⁴⁶ rows of the largest size, or a negative size: the caller
-    /// has excluded both by public bounds. [`MechanismError::Sampler`] when there is no candidate.
+    /// [`MechanismError::RangeTooWide`] for a score of more than 2⁴⁶ rows of the largest size, or a
+    /// negative size: the caller has excluded both by public bounds. [`MechanismError::Sampler`]
+    /// when there is no candidate.
     pub fn choose_runs(
         &self,
         runs: &[SizedRun],
@@ -156,11 +169,12 @@ impl Generalized {
         Ok((*run, place))
     }
 
-    /// The candidates by level: for each stretch of a run that is on one level, the run, the place of its first candidate, and
-    /// the level as the score of all of them.
+    /// The candidates by level: for each stretch of a run that is on one level, the run, the place
+    /// of its first candidate, and the level as the score of all of them.
     ///
     /// # Guarantee
-    /// Every candidate is in exactly one stretch, with ⌊K·s⌋ of its margin s or the lowest level, whichever is higher.
+    /// Every candidate is in exactly one stretch, with ⌊K·s⌋ of its margin s or the lowest level,
+    /// whichever is higher.
     ///
     /// # Errors
     /// As those of [`Generalized::choose_runs`].
@@ -177,8 +191,9 @@ impl Generalized {
             let mut first = 0;
             loop {
                 let here = depth(first)?;
-                // What is at least on a level is a stretch at one end of the run, because both sides of the comparison change
-                // evenly. So levels rise along a run, or fall, and halving finds the last candidate on the level of the first.
+                // What is at least on a level is a stretch at one end of the run, because both
+                // sides of the comparison change evenly. So levels rise along a run, or fall, and
+                // halving finds the last candidate on the level of the first.
                 let (mut low, mut high) = (if of_last == here { last } else { first }, last);
                 while high - low > 1 {
                     let middle = low + (high - low) / 2;
@@ -213,7 +228,8 @@ impl Generalized {
         }
     }
 
-    /// For each depth below the level 0, the highest of all candidates' lines: those of a run are highest at one of its ends.
+    /// For each depth below the level 0, the highest of all candidates' lines: those of a run are
+    /// highest at one of its ends.
     fn tops(&self, runs: &[SizedRun]) -> Result<Vec<i128>, MechanismError> {
         let mut envelope = Envelope::new(self.deepest);
         for run in runs {
@@ -226,8 +242,8 @@ impl Generalized {
         Ok((0..=self.deepest).map(|depth| envelope.top(depth)).collect())
     }
 
-    /// The least depth d at which a candidate's line, rising, has reached the top of all lines, falling: K·s ≥ −d for its margin
-    /// s. The deepest, if it is not reached before.
+    /// The least depth d at which a candidate's line, rising, has reached the top of all lines,
+    /// falling: K·s ≥ −d for its margin s. The deepest, if it is not reached before.
     fn depth(&self, line: CandidateLine, tops: &[i128]) -> u32 {
         let (mut low, mut high) = (0, self.deepest);
         while low < high {
@@ -243,8 +259,9 @@ impl Generalized {
     }
 }
 
-/// A candidate at depth d below the level 0: `height` + d·`size` as the one whose level is sought, `height` − d·`size` as one of
-/// those that it is compared with. Sizes and heights are so small that neither overflows.
+/// A candidate at depth d below the level 0: `height` + d·`size` as the one whose level is sought,
+/// `height` − d·`size` as one of those that it is compared with. Sizes and heights are so small
+/// that neither overflows.
 #[derive(Debug, Clone, Copy)]
 struct CandidateLine {
     /// K·(q − t·Δ).
@@ -272,8 +289,8 @@ impl Envelope {
         Self { deepest, nodes: vec![None; nodes] }
     }
 
-    /// Two lines cross once: of a node's depths, the line that is higher in the middle stays, and the other one goes on to the half
-    /// in which it may be higher.
+    /// Two lines cross once: of a node's depths, the line that is higher in the middle stays, and
+    /// the other one goes on to the half in which it may be higher.
     fn insert(&mut self, mut line: CandidateLine) {
         let (mut node, mut first, mut last) = (1, 0, self.deepest);
         while let Some(kept) = self.nodes.get_mut(node) {

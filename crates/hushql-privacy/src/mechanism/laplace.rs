@@ -1,7 +1,8 @@
 //! The Laplace mechanism: discrete Laplace noise of scale Δ₁/ε on every value of a release.
 //!
-//! Δ₁ in grid units and ε go in; noise in grid units comes out. It assumes that neighbouring databases differ by at
-//! most Δ₁ over all values of the release together. The release is then ε-differentially private.
+//! Δ₁ in grid units and ε go in; noise in grid units comes out. It assumes that neighbouring
+//! databases differ by at most Δ₁ over all values of the release together. The release is then
+//! ε-differentially private.
 //!
 //! Δ₁ = 1 and ε = 0.001 give the scale 1000: P(x) ∝ exp(−|x|/1000).
 
@@ -26,10 +27,11 @@ impl Laplace {
     /// The mechanism that makes values of sensitivity `l1` (grid units) ε-private.
     ///
     /// # Guarantee
-    /// The scale is at least Δ₁/ε, so a release of all values with independent noise is ε-DP (pure, add/remove). It
-    /// is exactly Δ₁/ε when numerator and denominator are below 2⁶², otherwise Δ₁/ε rounded up by less than a
-    /// relative 2⁻³⁹. With Δ₁ = 0 the values are the same on all neighbouring databases and get no noise. Source:
-    /// Dwork, McSherry, Nissim, Smith 2006; on integers: Ghosh, Roughgarden, Sundararajan 2009.
+    /// The scale is at least Δ₁/ε, so a release of all values with independent noise is ε-DP (pure,
+    /// add/remove). It is exactly Δ₁/ε when numerator and denominator are below 2⁶², otherwise Δ₁/ε
+    /// rounded up by less than a relative 2⁻³⁹. With Δ₁ = 0 the values are the same on all
+    /// neighbouring databases and get no noise. Source: Dwork, McSherry, Nissim, Smith 2006; on
+    /// integers: Ghosh, Roughgarden, Sundararajan 2009.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when Δ₁/ε reaches 2⁶² − 1.
@@ -65,8 +67,9 @@ impl Laplace {
     /// The error at confidence 1 − β: the smallest t with P(|X| > t) ≤ β, in grid units.
     ///
     /// # Guarantee
-    /// P(|X| > t) = 2·α^(t+1)/(1+α) ≤ β with α = exp(−1/b), proved in enclosures; t is the smallest such integer for
-    /// β ≥ 2⁻⁶⁴, and never too small for any β. 0 for β ≥ 1; the largest integer for β ≤ 0.
+    /// P(|X| > t) = 2·α^(t+1)/(1+α) ≤ β with α = exp(−1/b), proved in enclosures; t is the smallest
+    /// such integer for β ≥ 2⁻⁶⁴, and never too small for any β. 0 for β ≥ 1; the largest integer
+    /// for β ≤ 0.
     pub fn error_at(&self, beta: &Rational) -> u128 {
         if self.is_exact() || *beta >= Rational::one() {
             return 0;
@@ -88,14 +91,16 @@ impl Laplace {
         smallest(self.estimate(beta), suffices)
     }
 
-    /// How far a weighted mean p·X + (1 − p)·Y of two draws, 0 ≤ p ≤ 1, is off at confidence 1 − β, in grid units: a whole t with
-    /// P(|p·X + (1 − p)·Y| > t) ≤ β for every p.
+    /// How far a weighted mean p·X + (1 − p)·Y of two draws, 0 ≤ p ≤ 1, is off at confidence 1 − β,
+    /// in grid units: a whole t with P(|p·X + (1 − p)·Y| > t) ≤ β for every p.
     ///
     /// # Guarantee
-    /// X differs by less than 1 from a continuous Laplace variable of the same scale, since it is the difference of two
-    /// geometric variables, and these are the integer parts of exponential ones. A mean of two symmetric variables with a
-    /// log-concave density is no less peaked than each of them (Proschan 1965), so that P(|mean| > t) ≤ exp(−t/b) without the
-    /// rounding, and P(|mean| ≥ t + 1) ≤ exp(−t/b) with it. That, or both within what each is at β/2, whichever is less.
+    /// X differs by less than 1 from a continuous Laplace variable of the same scale, since it is
+    /// the difference of two geometric variables, and these are the integer parts of exponential
+    /// ones. A mean of two symmetric variables with a log-concave density is no less peaked than
+    /// each of them (Proschan 1965), so that P(|mean| > t) ≤ exp(−t/b) without the rounding, and
+    /// P(|mean| ≥ t + 1) ≤ exp(−t/b) with it. That, or both within what each is at β/2, whichever
+    /// is less.
     pub fn mean_error_at(&self, beta: &Rational) -> u128 {
         let both = self.error_at(&(beta / Rational::from_integer(BigInt::from(2))));
         if self.is_exact() || !beta.is_positive() || *beta >= Rational::one() {
@@ -139,7 +144,8 @@ fn round_up_to_sampler(exact: Rational) -> Option<Rational> {
     (units < limit).then(|| Rational::new(units, grid))
 }
 
-/// The smallest t that suffices, for a condition that stays true once it is; the search starts at `guess`.
+/// The smallest t that suffices, for a condition that stays true once it is; the search starts at
+/// `guess`.
 pub(super) fn smallest(guess: u128, suffices: impl Fn(u128) -> bool) -> u128 {
     let mut width = (guess >> 45).max(1);
     let (mut low, mut high) = (guess, guess);
@@ -242,7 +248,8 @@ mod tests {
         assert!((ratio - 20_f64.ln()).abs() < 1e-12);
     }
 
-    /// The exact probability, summed over both draws, for weights from one draw alone to half of each.
+    /// The exact probability, summed over both draws, for weights from one draw alone to half of
+    /// each.
     #[test]
     fn means_of_two_draws_are_within_their_error() {
         for epsilon in ["3", "1", "0.4", "0.15"] {

@@ -1,9 +1,10 @@
 //! One mechanism per file: from a cost to a scale, a draw, and the expected error.
 //!
-//! A sensitivity in whole units of the aggregate's grid and an ε (and δ) go in. A calibrated mechanism comes out,
-//! which draws and states its error. The sensitivity must have been derived by the engine; the draw then has exactly
-//! the stated privacy. Scales are rationals rounded toward more noise. Floats occur only in *reported* accuracies,
-//! and where a proved margin covers their error.
+//! A sensitivity in whole units of the aggregate's grid and an ε (and δ) go in. A calibrated
+//! mechanism comes out, which draws and states its error. The sensitivity must have been derived by
+//! the engine; the draw then has exactly the stated privacy. Scales are rationals rounded toward
+//! more noise. Floats occur only in *reported* accuracies, and where a proved margin covers their
+//! error.
 //!
 //! ```
 //! use hushql_privacy::mechanism::Laplace;

@@ -1,9 +1,10 @@
-//! The best of noisy scores among candidates that only the data contain: noise on the score of each of them, of which those that
-//! reach a threshold come out.
+//! The best of noisy scores among candidates that only the data contain: noise on the score of each
+//! of them, of which those that reach a threshold come out.
 //!
-//! The sensitivity of all scores together, a cost, δ, and what one unit may have in candidates that nobody else has go in; the k best
-//! come out, best first, or fewer. It assumes that these bounds hold *whatever the scores are*, and that a row adds at most as
-//! much to a score as they say. All noisy scores together are private at the whole cost, however many of them come out.
+//! The sensitivity of all scores together, a cost, δ, and what one unit may have in candidates that
+//! nobody else has go in; the k best come out, best first, or fewer. It assumes that these bounds
+//! hold *whatever the scores are*, and that a row adds at most as much to a score as they say. All
+//! noisy scores together are private at the whole cost, however many of them come out.
 //!
 //! ```text
 //! ε = 1, δ = 10⁻⁶, one candidate per unit, counts:   scale 1, and a threshold of 15, for any k
@@ -25,7 +26,8 @@ pub enum ScoreNoise {
     Gaussian(Gaussian),
 }
 
-/// Calibrated noise on the scores of candidates that only the data contain, and the threshold that hides those of one unit.
+/// Calibrated noise on the scores of candidates that only the data contain, and the threshold that
+/// hides those of one unit.
 #[derive(Debug, Clone)]
 pub struct NoisyKeys {
     noise: ScoreNoise,
@@ -36,10 +38,12 @@ impl NoisyKeys {
     /// Laplace noise at ε; δ is the threshold's.
     ///
     /// # Guarantee
-    /// The list is (ε, δ)-private, for all k. Let a database have one unit more than another. Unless a candidate of that unit alone reaches
-    /// the threshold, which has a probability of at most δ (see [`rows_threshold_of_laplace`]), the list is a function of the noisy
-    /// scores of the candidates of both, which are ε-private: [`Laplace::calibrate`]. So P(S) ≤ e^ε·P′(S) + δ from the larger
-    /// database; from the smaller one, P′(S) ≤ min(1, e^ε·P(S)/(1 − δ)) ≤ e^ε·P(S) + δ, since the noises are independent.
+    /// The list is (ε, δ)-private, for all k. Let a database have one unit more than another.
+    /// Unless a candidate of that unit alone reaches the threshold, which has a probability of at
+    /// most δ (see [`rows_threshold_of_laplace`]), the list is a function of the noisy scores of
+    /// the candidates of both, which are ε-private: [`Laplace::calibrate`]. So P(S) ≤ e^ε·P′(S) + δ
+    /// from the larger database; from the smaller one, P′(S) ≤ min(1, e^ε·P(S)/(1 − δ)) ≤
+    /// e^ε·P(S) + δ, since the noises are independent.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when the noise or the threshold is too large.
@@ -57,11 +61,12 @@ impl NoisyKeys {
         Ok(Self { noise: ScoreNoise::Laplace(noise), threshold })
     }
 
-    /// Gaussian noise at (ε, δ/2); the other half of δ is the threshold's, and the ρ of the noise is that of [`Gaussian::rho`].
+    /// Gaussian noise at (ε, δ/2); the other half of δ is the threshold's, and the ρ of the noise
+    /// is that of [`Gaussian::rho`].
     ///
     /// # Guarantee
-    /// The list is (ε, δ)-private, for all k, as that of [`NoisyKeys::laplace`]: P′(S) ≤ min(1, y + δ/2) with y = e^ε·P(S)/(1 − δ/2)
-    /// is at most (1 − δ/2)·y + δ.
+    /// The list is (ε, δ)-private, for all k, as that of [`NoisyKeys::laplace`]: P′(S) ≤ min(1, y +
+    /// δ/2) with y = e^ε·P(S)/(1 − δ/2) is at most (1 − δ/2)·y + δ.
     ///
     /// # Errors
     /// As [`NoisyKeys::laplace`], and for a δ that has no half in the ledger's units.
@@ -80,8 +85,9 @@ impl NoisyKeys {
     /// Gaussian noise at ρ; δ is the threshold's.
     ///
     /// # Guarantee
-    /// The list is δ-approximately ρ-zCDP, for all k: unless a candidate of one unit alone reaches the threshold, it is a function of noisy
-    /// scores that are ρ-zCDP. Source: Bun, Steinke 2016, section 8.
+    /// The list is δ-approximately ρ-zCDP, for all k: unless a candidate of one unit alone reaches
+    /// the threshold, it is a function of noisy scores that are ρ-zCDP. Source: Bun, Steinke 2016,
+    /// section 8.
     ///
     /// # Errors
     /// As [`NoisyKeys::laplace`].
@@ -119,7 +125,8 @@ impl NoisyKeys {
     /// The least score with which a candidate reaches the threshold, except with probability β.
     ///
     /// # Guarantee
-    /// With that score or a larger one, P(score + X < τ) ≤ β: the noise is symmetric, so that this is half of P(|X| > score − τ).
+    /// With that score or a larger one, P(score + X < τ) ≤ β: the noise is symmetric, so that this
+    /// is half of P(|X| > score − τ).
     pub fn reached_from(&self, beta: &Rational) -> u128 {
         let both = beta + beta;
         let below = match &self.noise {
@@ -129,11 +136,13 @@ impl NoisyKeys {
         u128::from(self.threshold).saturating_add(below)
     }
 
-    /// The candidates with the best noisy scores that reach the threshold, best first, at most `most` of them. Equal noisy
-    /// scores are in the order of `places`, which has a number of each candidate.
+    /// The candidates with the best noisy scores that reach the threshold, best first, at most
+    /// `most` of them. Equal noisy scores are in the order of `places`, which has a number of each
+    /// candidate.
     ///
     /// # Guarantee
-    /// Each score takes a separate draw, and the result is a function of the noisy scores and the order of the candidates.
+    /// Each score takes a separate draw, and the result is a function of the noisy scores and the
+    /// order of the candidates.
     pub fn choose(
         &self,
         scores: &[i128],

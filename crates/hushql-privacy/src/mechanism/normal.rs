@@ -1,7 +1,7 @@
 //! The normal distribution's upper tail, for the reported error of wide Gaussian noise.
 //!
-//! A probability goes in; a number of standard deviations comes out, rounded up by a relative 10⁻⁹. Privacy does not
-//! depend on it: only the displayed ± does.
+//! A probability goes in; a number of standard deviations comes out, rounded up by a relative 10⁻⁹.
+//! Privacy does not depend on it: only the displayed ± does.
 //!
 //! 2.5 % lie above 1.959964.
 

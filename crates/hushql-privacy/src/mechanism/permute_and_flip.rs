@@ -1,12 +1,12 @@
-//! Permute-and-flip: visits candidates in random order and accepts each with probability exp(−ε·(best − score)/R);
-//! the first accepted one wins.
+//! Permute-and-flip: visits candidates in random order and accepts each with probability
+//! exp(−ε·(best − score)/R); the first accepted one wins.
 //!
-//! The scores' range R in grid units and ε go in; the index of a winner comes out. It has the assumptions of the
-//! exponential mechanism, is ε-differentially private too, and never errs more. But its range is not bounded, so
-//! under zCDP it costs what noise of that ε does.
+//! The scores' range R in grid units and ε go in; the index of a winner comes out. It has the
+//! assumptions of the exponential mechanism, is ε-differentially private too, and never errs more.
+//! But its range is not bounded, so under zCDP it costs what noise of that ε does.
 //!
-//! Of two candidates one point apart at ε = R = 1, the worse one wins with probability e⁻¹/2 = 0.184; under the
-//! exponential mechanism, 0.269.
+//! Of two candidates one point apart at ε = R = 1, the worse one wins with probability e⁻¹/2 =
+//! 0.184; under the exponential mechanism, 0.269.
 
 use num_traits::ToPrimitive;
 
@@ -26,9 +26,9 @@ impl PermuteAndFlip {
     /// The mechanism that makes a choice among scores of range `range` (grid units) ε-private.
     ///
     /// # Guarantee
-    /// The exponent per grid unit is at most ε/R, so the choice is ε-DP. It depends only on distances to the best
-    /// score, so the range R suffices for scores that are not monotonic too. A range of 0 is read as 1. Source:
-    /// McKenna, Sheldon 2020.
+    /// The exponent per grid unit is at most ε/R, so the choice is ε-DP. It depends only on
+    /// distances to the best score, so the range R suffices for scores that are not monotonic too.
+    /// A range of 0 is read as 1. Source: McKenna, Sheldon 2020.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when ε/R is too small to be drawn.
@@ -55,11 +55,13 @@ impl PermuteAndFlip {
     /// How far below the best score the winner can be at confidence 1 − β, in grid units.
     ///
     /// # Guarantee
-    /// P(best − score > t) ≤ β for this whole number t, whatever the n scores are; 0 for one candidate. The probability is
-    /// largest where one candidate is the best and all others are t + 1 away: in any order of visits, a candidate that
-    /// becomes one of those, or is accepted more often as one of those, lets them win more often. Then it is 1 − (1 − (1 −
-    /// p)ⁿ)/np with p = e^(−ε(t + 1)/R). It is never larger than that of [`Exponential::error_at`](super::Exponential::error_at)
-    /// (McKenna, Sheldon 2020), which is taken for β below 10⁻⁶, where floats would not do.
+    /// P(best − score > t) ≤ β for this whole number t, whatever the n scores are; 0 for one
+    /// candidate. The probability is largest where one candidate is the best and all others are t +
+    /// 1 away: in any order of visits, a candidate that becomes one of those, or is accepted more
+    /// often as one of those, lets them win more often. Then it is 1 − (1 − (1 − p)ⁿ)/np with p =
+    /// e^(−ε(t + 1)/R). It is never larger than that of
+    /// [`Exponential::error_at`](super::Exponential::error_at) (McKenna, Sheldon 2020), which is
+    /// taken for β below 10⁻⁶, where floats would not do.
     pub fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
         whole_below(&self.rate, self.surprise(candidates, beta))
     }
@@ -67,7 +69,8 @@ impl PermuteAndFlip {
     /// −ln p of the largest p at which the probability above is at most β.
     ///
     /// # Guarantee
-    /// Never too small: the search keeps what passed with a margin of 10⁻⁹ of β, a thousand times the error of the floats.
+    /// Never too small: the search keeps what passed with a margin of 10⁻⁹ of β, a thousand times
+    /// the error of the floats.
     fn surprise(&self, candidates: usize, beta: &Rational) -> f64 {
         let enough = surprise_of(candidates, beta);
         let beta = beta.to_f64().unwrap_or(0.0) * (1.0 - 1e-9);
@@ -95,16 +98,18 @@ impl PermuteAndFlip {
     /// An upper bound of how far the winner is below the best score on average, in grid units.
     ///
     /// # Guarantee
-    /// The bound of [`Exponential::expected_error`](super::Exponential::expected_error), which holds here too.
+    /// The bound of [`Exponential::expected_error`](super::Exponential::expected_error), which
+    /// holds here too.
     pub fn expected_error(&self, candidates: usize) -> f64 {
         expected_error(&self.rate, candidates)
     }
 
-    /// The probability of every candidate. For **public** scores only: tests, and plots of released data.
+    /// The probability of every candidate. For **public** scores only: tests, and plots of released
+    /// data.
     ///
-    /// A candidate that is visited after k others wins if all of them were rejected: with a_k the mean of Π(1 − p)
-    /// over the sets of k others, P = (p/n)·Σ_k a_k. All terms are positive, so nothing cancels. The time is cubic in
-    /// the number of candidates.
+    /// A candidate that is visited after k others wins if all of them were rejected: with a_k the
+    /// mean of Π(1 − p) over the sets of k others, P = (p/n)·Σ_k a_k. All terms are positive, so
+    /// nothing cancels. The time is cubic in the number of candidates.
     pub fn probabilities(&self, scores: &[i128]) -> Vec<f64> {
         let weights = self.rate.weights(scores);
         let count = weights.len().to_f64().unwrap_or(f64::INFINITY);
@@ -125,7 +130,8 @@ fn mean_products(values: impl Iterator<Item = f64>) -> Vec<f64> {
         let size = means.len().to_f64().unwrap_or(f64::INFINITY);
         means.push(0.0);
         for k in (1..means.len()).rev() {
-            // A random set of k out of `size` values contains the new one with probability k/`size`.
+            // A random set of k out of `size` values contains the new one with probability
+            // k/`size`.
             let share = k.to_f64().unwrap_or(0.0) / size;
             means[k] = (1.0 - share) * means[k] + share * value * means[k - 1];
         }

@@ -1,11 +1,12 @@
 //! The best price: the revenue p·#{bids ≥ p} of every price of a grid, in runs between the bids.
 //!
-//! The grid of prices and a histogram of bids go in; a bid is given as the number of prices that it reaches. Runs of
-//! prices come out, with the range by which one unit changes their revenues. Within a run the buyers are the same and
-//! the revenue rises evenly. It assumes that bids were clamped and that a unit's quantity is bounded. The exponential
-//! mechanism chooses among the runs.
+//! The grid of prices and a histogram of bids go in; a bid is given as the number of prices that it
+//! reaches. Runs of prices come out, with the range by which one unit changes their revenues.
+//! Within a run the buyers are the same and the revenue rises evenly. It assumes that bids were
+//! clamped and that a unit's quantity is bounded. The exponential mechanism chooses among the runs.
 //!
-//! Bids 1, 1, 1 and 3.01 on cents: `[100 prices from 0.04 by +0.04, 201 from 1.01 by +0.01, the rest 0]`.
+//! Bids 1, 1, 1 and 3.01 on cents: `[100 prices from 0.04 by +0.04, 201 from 1.01 by +0.01, the
+//! rest 0]`.
 
 use num_traits::ToPrimitive;
 
@@ -28,8 +29,8 @@ impl PriceGrid {
     /// Checks the grid.
     ///
     /// # Errors
-    /// [`MechanismError::RangeTooWide`] when there is no tick, the first price or the step is negative, or the last
-    /// price does not fit 127 bits.
+    /// [`MechanismError::RangeTooWide`] when there is no tick, the first price or the step is
+    /// negative, or the last price does not fit 127 bits.
     pub fn new(first: i128, step: i128, ticks: u64) -> Result<Self, MechanismError> {
         let last = ticks.checked_sub(1).and_then(|last| step.checked_mul(last.into()));
         match last.and_then(|last| last.checked_add(first)) {
@@ -44,7 +45,8 @@ impl PriceGrid {
         self.first + self.step * i128::from(tick.min(self.ticks - 1))
     }
 
-    /// How much more one unit that buys at most `quantity` can change the revenue of one price than that of another.
+    /// How much more one unit that buys at most `quantity` can change the revenue of one price than
+    /// that of another.
     ///
     /// # Guarantee
     /// As [`range`] for the prices of the grid.
@@ -59,17 +61,18 @@ impl PriceGrid {
 
     /// The revenue of every price, in runs.
     ///
-    /// `histogram` lists places and weights, in any order. The place p of a row is the number of prices at or below
-    /// its bid: the row buys its weight at ticks below p. A place beyond the grid counts as `ticks`, a negative
-    /// weight as 0.
+    /// `histogram` lists places and weights, in any order. The place p of a row is the number of
+    /// prices at or below its bid: the row buys its weight at ticks below p. A place beyond the
+    /// grid counts as `ticks`, a negative weight as 0.
     ///
     /// # Guarantee
-    /// Every tick is in exactly one run, in order, and its score is price(t)·Σ weight over places > t, an exact
-    /// integer. All prior weights are 1. There is at most one run more than there are distinct places.
+    /// Every tick is in exactly one run, in order, and its score is price(t)·Σ weight over places >
+    /// t, an exact integer. All prior weights are 1. There is at most one run more than there are
+    /// distinct places.
     ///
     /// # Errors
-    /// [`MechanismError::RangeTooWide`] when a revenue does not fit 127 bits, which the caller must have excluded by
-    /// public bounds.
+    /// [`MechanismError::RangeTooWide`] when a revenue does not fit 127 bits, which the caller must
+    /// have excluded by public bounds.
     pub fn revenue_runs(&self, histogram: &[(u64, i128)]) -> Result<TickRuns, MechanismError> {
         let wide = MechanismError::RangeTooWide;
         let points = tidied(histogram, self.ticks)?;
@@ -93,12 +96,13 @@ impl PriceGrid {
         Ok(ticks)
     }
 
-    /// The prior with weight ∝ 1/price, which favours every *ratio* of prices alike, as far as integers can express
-    /// it.
+    /// The prior with weight ∝ 1/price, which favours every *ratio* of prices alike, as far as
+    /// integers can express it.
     ///
     /// # Guarantee
-    /// Runs are cut where the price passes a power of two, and a price in [2^j, 2^(j+1)) has the weight 2^(J−j) for
-    /// the grid's largest J; a price of 0 has none. [`Exponential::choose_log_uniform`] does the rest.
+    /// Runs are cut where the price passes a power of two, and a price in
+    /// [2^j, 2^(j+1)) has the weight 2^(J−j) for the grid's largest J; a price of 0 has none.
+    /// [`Exponential::choose_log_uniform`] does the rest.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when a score of the runs does not fit 128 bits.
@@ -120,8 +124,8 @@ impl PriceGrid {
         Ok(cut)
     }
 
-    /// An upper bound of the sum of the prior weights 1/price divided by the smallest one: the factor by which the
-    /// error grows.
+    /// An upper bound of the sum of the prior weights 1/price divided by the smallest one: the
+    /// factor by which the error grows.
     ///
     /// # Guarantee
     /// At least Σ 1/price(t) · the last price, over the positive prices.
@@ -160,17 +164,18 @@ impl PriceGrid {
     }
 }
 
-/// How much more one unit that buys at most `quantity` can change the revenue of one of these sorted prices than that
-/// of another.
+/// How much more one unit that buys at most `quantity` can change the revenue of one of these
+/// sorted prices than that of another.
 ///
 /// # Guarantee
-/// quantity·max(p_{n−1}, p_n − p_1): a buyer who stops before the last price changes its revenue by 0 and another's
-/// by at most p_{n−1}; one who buys at every price changes each revenue by that price. For rows whose quantities add
-/// up to at most `quantity`, the changes add up, and so do their spreads. 0 for one price or none: nothing is
-/// compared.
+/// quantity·max(p_{n−1}, p_n − p_1): a buyer who stops before the last price changes its revenue by
+/// 0 and another's by at most p_{n−1}; one who buys at every price changes each revenue by that
+/// price. For rows whose quantities add up to at most `quantity`, the changes add up, and so do
+/// their spreads. 0 for one price or none: nothing is compared.
 ///
 /// # Errors
-/// [`MechanismError::RangeTooWide`] when a price is negative, they are not sorted, or the range does not fit 128 bits.
+/// [`MechanismError::RangeTooWide`] when a price is negative, they are not sorted, or the range
+/// does not fit 128 bits.
 pub fn range(prices: &[i128], quantity: u128) -> Result<u128, MechanismError> {
     if !prices.is_sorted() || prices.first().is_some_and(|first| *first < 0) {
         return Err(MechanismError::RangeTooWide);
@@ -194,9 +199,9 @@ impl Exponential {
     /// The tick of the winner among the `ticks` of a grid, under the prior 1/price.
     ///
     /// # Guarantee
-    /// P(t) ∝ exp(exponent·score(t))/price(t) over the positive prices, exactly: a winner under the runs' integer
-    /// weights 2^(J−j) is accepted with probability 2^j/price > 1/2. The prior is public, so this is ε-DP as
-    /// [`Exponential::choose_runs`] is.
+    /// P(t) ∝ exp(exponent·score(t))/price(t) over the positive prices, exactly: a winner under the
+    /// runs' integer weights 2^(J−j) is accepted with probability 2^j/price > 1/2. The prior is
+    /// public, so this is ε-DP as [`Exponential::choose_runs`] is.
     ///
     /// # Errors
     /// As [`Exponential::choose_runs`]; there is no candidate if no price is positive.

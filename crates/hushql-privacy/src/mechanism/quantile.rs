@@ -1,11 +1,12 @@
 //! Quantiles, minimum and maximum: scores of a grid's ticks, in runs between the data points.
 //!
-//! A histogram over ticks and the wanted rank go in. Runs of equally scored ticks come out, with the range by which
-//! one unit changes the scores. It assumes that values were clamped to the grid and that a unit's rows are bounded.
-//! The exponential mechanism chooses among the runs.
+//! A histogram over ticks and the wanted rank go in. Runs of equally scored ticks come out, with
+//! the range by which one unit changes the scores. It assumes that values were clamped to the grid
+//! and that a unit's rows are bounded. The exponential mechanism chooses among the runs.
 //!
-//! The score of a tick is minus the number of rows on the wrong side of it; rows on the tick itself count for neither
-//! side. With ticks 0..=5, rows at 1, 2, 2 and the median (scores doubled): −3, −1, 0, −3, −3, −3.
+//! The score of a tick is minus the number of rows on the wrong side of it; rows on the tick itself
+//! count for neither side. With ticks 0..=5, rows at 1, 2, 2 and the median (scores doubled): −3,
+//! −1, 0, −3, −3, −3.
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -32,13 +33,14 @@ pub enum Rank {
     FromHigh(u64),
 }
 
-/// How much more one unit of at most `rows` rows can change the score of one tick than that of another, in the units
-/// of scores.
+/// How much more one unit of at most `rows` rows can change the score of one tick than that of
+/// another, in the units of scores.
 ///
 /// # Guarantee
-/// For any two databases that differ in such a unit, the largest change of a tick's score minus the smallest is at
-/// most the result: each row moves both sides of `max` by at most max(num, den − num), or 1. At the ends, 0 and 1, one side of
-/// `max` is never above 0, so that a row moves the score of a tick by 0 or by −den. Exact integers.
+/// For any two databases that differ in such a unit, the largest change of a tick's score minus the
+/// smallest is at most the result: each row moves both sides of `max` by at most max(num, den −
+/// num), or 1. At the ends, 0 and 1, one side of `max` is never above 0, so that a row moves the
+/// score of a tick by 0 or by −den. Exact integers.
 ///
 /// # Errors
 /// [`MechanismError::RangeTooWide`] when `num > den`, or the range does not fit 128 bits.
@@ -52,12 +54,12 @@ pub fn range(rank: Rank, rows: u64) -> Result<u128, MechanismError> {
     per_row.checked_mul(rows.into()).ok_or(MechanismError::RangeTooWide)
 }
 
-/// The rank at which a minimum or maximum is sought: r = ⌈(R/ε)·ln(20·ticks)⌉, where R is the range that the draw is
-/// calibrated to (2 for units of one row).
+/// The rank at which a minimum or maximum is sought: r = ⌈(R/ε)·ln(20·ticks)⌉, where R is the range
+/// that the draw is calibrated to (2 for units of one row).
 ///
 /// # Guarantee
-/// At least (R/ε)·ln(20·ticks), rounded up to the next integer; the score of the winner at this rank is within r of
-/// the best at 95 % confidence. A function of public numbers only.
+/// At least (R/ε)·ln(20·ticks), rounded up to the next integer; the score of the winner at this
+/// rank is within r of the best at 95 % confidence. A function of public numbers only.
 pub fn rank_for(range: u128, epsilon: &Epsilon, ticks: u64) -> u64 {
     let twenty = Rational::from_integer(BigInt::from(ticks.max(1)) * 20);
     let rank = ln(&twenty, 128).map(|log| {
@@ -70,18 +72,19 @@ pub fn rank_for(range: u128, epsilon: &Epsilon, ticks: u64) -> u64 {
 
 /// The scores of the ticks 0..=`last`, in runs.
 ///
-/// `histogram` lists ticks and the number of rows (or their weight) there, in any order. A tick beyond `last` counts as
-/// `last`, a negative weight as 0.
+/// `histogram` lists ticks and the number of rows (or their weight) there, in any order. A tick
+/// beyond `last` counts as `last`, a negative weight as 0.
 ///
 /// # Guarantee
-/// Every tick is in exactly one run, in order, and its score is, with n the sum of the weights, −max(0, den·#{x<t} −
-/// num·n, num·n − den·#{x≤t}) for a fraction, −max(0, #{x<t} − (r−1), r − #{x≤t}) from the low end, −max(0, #{x>t} −
-/// (r−1), r − #{x≥t}) from the high end. Exact integers; all weights are 1. There are at most two runs for each data
-/// point and one more; without data there is one run, and all ticks are equal.
+/// Every tick is in exactly one run, in order, and its score is, with n the sum of the weights,
+/// −max(0, den·#{x<t} − num·n, num·n − den·#{x≤t}) for a fraction, −max(0, #{x<t} − (r−1), r −
+/// #{x≤t}) from the low end, −max(0, #{x>t} − (r−1), r − #{x≥t}) from the high end. Exact integers;
+/// all weights are 1. There are at most two runs for each data point and one more; without data
+/// there is one run, and all ticks are equal.
 ///
 /// # Errors
-/// [`MechanismError::RangeTooWide`] when `num > den`, `last` is 2⁶⁴ − 1, or a score does not fit 128 bits, which the
-/// caller must have excluded by public bounds: n·den < 2¹²⁷.
+/// [`MechanismError::RangeTooWide`] when `num > den`, `last` is 2⁶⁴ − 1, or a score does not fit
+/// 128 bits, which the caller must have excluded by public bounds: n·den < 2¹²⁷.
 pub fn quantile_runs(
     histogram: &[(u64, i128)],
     last: u64,
@@ -137,7 +140,8 @@ fn score(rank: Rank, total: i128, below: i128, up_to: i128) -> Result<i128, Mech
     wrong.map(|wrong| -wrong.max(0)).ok_or(MechanismError::RangeTooWide)
 }
 
-/// A histogram in order of its places, each once, those beyond `most` there, without places of no weight.
+/// A histogram in order of its places, each once, those beyond `most` there, without places of no
+/// weight.
 ///
 /// # Errors
 /// [`MechanismError::RangeTooWide`] when the weight of one place does not fit 127 bits.

@@ -1,7 +1,7 @@
 //! The rate ε/R of a selection: how steeply a candidate's weight falls with its score.
 //!
-//! A range R in grid units and an ε go in; a ratio of 128-bit integers comes out. It is rounded down if it does not
-//! fit, because a lower rate is more private.
+//! A range R in grid units and an ε go in; a ratio of 128-bit integers comes out. It is rounded
+//! down if it does not fit, because a lower rate is more private.
 //!
 //! R = 2 and ε = 0.001 give exp(score/2000).
 
@@ -23,8 +23,8 @@ impl Rate {
     /// ε/R for scores of range R.
     ///
     /// # Guarantee
-    /// Never above ε/R; equal to it if both integers fit 128 bits, otherwise lower by less than 2⁻¹⁰⁷. A range of 0
-    /// is read as 1: the weights then depend on the scores less than they may.
+    /// Never above ε/R; equal to it if both integers fit 128 bits, otherwise lower by less than
+    /// 2⁻¹⁰⁷. A range of 0 is read as 1: the weights then depend on the scores less than they may.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when ε/R is below 2⁻⁹¹ and not a ratio of 128-bit integers.

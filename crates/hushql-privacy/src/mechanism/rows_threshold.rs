@@ -1,9 +1,12 @@
-//! The threshold that a partition's noisy number of rows, or its noisy sum, must reach, where one unit may have several rows in it.
+//! The threshold that a partition's noisy number of rows, or its noisy sum, must reach, where one
+//! unit may have several rows in it.
 //!
-//! The noise of the number, what one unit may have in partitions that nobody else is in, and δ go in; the least noisy number that
-//! is released comes out. It assumes that the number of a partition is that of its bounded rows, or a sum to which each of them adds
-//! at least 0 and at most `of_row`, that partitions of the number 0 never come out, and that every partition has
-//! its own draw. The partitions that contain one unit alone then all stay hidden, except with probability δ.
+//! The noise of the number, what one unit may have in partitions that nobody else is in, and δ go
+//! in; the least noisy number that is released comes out. It assumes that the number of a partition
+//! is that of its bounded rows, or a sum to which each of them adds at least 0 and at most
+//! `of_row`, that partitions of the number 0 never come out, and that every partition has its own
+//! draw. The partitions that contain one unit alone then all stay hidden, except with probability
+//! δ.
 //!
 //! ```text
 //! Laplace noise of scale 50, at most 50 rows in all, one or in 50 partitions, δ = 10⁻⁶:  τ = 854
@@ -38,12 +41,14 @@ impl Alone {
     /// The ways to have rows in partitions of which one leaves the most in sight.
     ///
     /// # Guarantee
-    /// Let p be convex and increase on 1, …, m. Of all r_1, …, r_n with 1 ≤ r_i ≤ m, Σr_i ≤ M and n ≤ C, one of these has the largest
-    /// Σp(r_i). For a given n that is the way with as many partitions of m rows and of one row as there can be, and at most one in
-    /// between, since p is convex; with all M rows, since it increases. One partition more takes a row from the one in between, or
-    /// from one of m: the sum changes by p(1) − (p(r) − p(r − 1)), which grows while r falls from m to 2, so the sum is convex in n from each n
-    /// without a partition in between to the next; over these it is linear. So it is largest at an end of all n, or at the first or the last
-    /// of these.
+    /// Let p be convex and increase on 1, …, m. Of all r_1, …, r_n with 1 ≤ r_i ≤ m, Σr_i ≤ M and n
+    /// ≤ C, one of these has the largest Σp(r_i). For a given n that is the way with as many
+    /// partitions of m rows and of one row as there can be, and at most one in between, since p is
+    /// convex; with all M rows, since it increases. One partition more takes a row from the one in
+    /// between, or from one of m: the sum changes by p(1) − (p(r) − p(r − 1)), which grows while r
+    /// falls from m to 2, so the sum is convex in n from each n without a partition in between to
+    /// the next; over these it is linear. So it is largest at an end of all n, or at the first or
+    /// the last of these.
     fn extremes(&self) -> Vec<[Alike; 3]> {
         let (rows, groups) = (self.rows.max(1), self.groups.max(1));
         let Some(total) = self.total.filter(|total| *total < groups.saturating_mul(rows)) else {
@@ -74,9 +79,11 @@ impl Alone {
 /// The threshold on numbers of rows, or on sums, with Laplace noise.
 ///
 /// # Guarantee
-/// For every set of partitions in which one unit is alone, P(some r + X ≥ τ) ≤ δ, where every partition has an independent X of
-/// `noise` and r is what the unit's k rows in it add, k·b at most: P(X ≥ t) = α^t/(1+α) for t ≥ 1, α = exp(−1/scale), is convex, so that
-/// P(X ≥ τ − k·b) is convex in k, and [`Alone`] has the largest sum of these, in enclosures. τ is the smallest integer above m·b at which that sum is at most δ.
+/// For every set of partitions in which one unit is alone, P(some r + X ≥ τ) ≤ δ, where every
+/// partition has an independent X of `noise` and r is what the unit's k rows in it add, k·b at
+/// most: P(X ≥ t) = α^t/(1+α) for t ≥ 1, α = exp(−1/scale), is convex, so that P(X ≥ τ − k·b) is
+/// convex in k, and [`Alone`] has the largest sum of these, in enclosures. τ is the smallest
+/// integer above m·b at which that sum is at most δ.
 ///
 /// # Errors
 /// [`MechanismError::ScaleTooLarge`] when no 63-bit number reaches the threshold.
@@ -102,8 +109,9 @@ pub fn rows_threshold_of_laplace(
 /// The threshold on numbers of rows, or on sums, with Gaussian noise.
 ///
 /// # Guarantee
-/// As [`rows_threshold_of_laplace`]. P(X ≥ t) ≤ e^(−t²/2σ²)/((1 − e^(−t/σ²))·√(2π)·σ), because (t+k)² ≥ t² + 2tk, and it is
-/// convex in t from 1 on, where the law falls. Source: Canonne, Kamath, Steinke 2020, for the normalising sum.
+/// As [`rows_threshold_of_laplace`]. P(X ≥ t) ≤ e^(−t²/2σ²)/((1 − e^(−t/σ²))·√(2π)·σ), because
+/// (t+k)² ≥ t² + 2tk, and it is convex in t from 1 on, where the law falls. Source: Canonne,
+/// Kamath, Steinke 2020, for the normalising sum.
 ///
 /// # Errors
 /// As [`rows_threshold_of_laplace`].
@@ -131,7 +139,8 @@ pub fn rows_threshold_of_gaussian(
     least(alone, &target, guess, &tail)
 }
 
-/// The least t + m·b with t ≥ 1 at which the tails, from t on for m rows and from further on for fewer, are within the target.
+/// The least t + m·b with t ≥ 1 at which the tails, from t on for m rows and from further on for
+/// fewer, are within the target.
 fn least(
     alone: &Alone,
     target: &Rational,
@@ -199,7 +208,8 @@ mod tests {
         all
     }
 
-    /// The largest probability that a way leaves some partition in sight, whatever the rows add, up to `of_row`.
+    /// The largest probability that a way leaves some partition in sight, whatever the rows add, up
+    /// to `of_row`.
     fn worst(alone: &Alone, tail: &dyn Fn(i64) -> f64, threshold: u64) -> f64 {
         let most = |rows: &u64| (rows * alone.of_row) as i64;
         let hidden = |rows: &u64| (-tail(threshold as i64 - most(rows))).ln_1p();
@@ -207,7 +217,8 @@ mod tests {
         ways(alone).iter().map(shown).fold(0.0, f64::max)
     }
 
-    /// Against every way and the exact law: never above δ, and one less is above it wherever the bound is attained.
+    /// Against every way and the exact law: never above δ, and one less is above it wherever the
+    /// bound is attained.
     #[test]
     fn thresholds_hide_every_way_to_be_alone() {
         for (groups, rows, total) in [
@@ -283,7 +294,8 @@ mod tests {
         }
     }
 
-    /// Of all ways, one of the extremes has the largest sum, for any convex function that increases.
+    /// Of all ways, one of the extremes has the largest sum, for any convex function that
+    /// increases.
     #[test]
     fn extremes_are_the_worst_of_all_ways() {
         for groups in 1..6 {
@@ -330,7 +342,8 @@ mod tests {
         let noise = scale(50, "1");
         let alone = Alone { groups: 50, rows: 50, total: Some(50), of_row: 1 };
         assert_eq!(rows_threshold_of_laplace(&noise, &alone, &delta("1e-6")).unwrap(), 854);
-        // 50·e^(−(τ − 1)/50)/(1 + e^(−1/50)) ≤ 10⁻⁶, where all of them in one partition would allow 708.
+        // 50·e^(−(τ − 1)/50)/(1 + e^(−1/50)) ≤ 10⁻⁶, where all of them in one partition would
+        // allow 708.
         let one = Alone { groups: 1, ..alone };
         assert!(rows_threshold_of_laplace(&noise, &one, &delta("1e-6")).unwrap() < 710);
         let still = scale(0, "1");

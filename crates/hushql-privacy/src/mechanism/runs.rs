@@ -1,10 +1,12 @@
 //! Selection among candidates in runs: a grid of 10⁹ ticks has only a few runs.
 //!
-//! Runs of candidates with evenly changing scores and integer prior weights go in; the winner's run and its place in
-//! the run come out. It makes the assumptions of the exponential mechanism about the scores of all candidates
-//! together, and assumes that the weights are public. The choice is then ε-differentially private.
+//! Runs of candidates with evenly changing scores and integer prior weights go in; the winner's run
+//! and its place in the run come out. It makes the assumptions of the exponential mechanism about
+//! the scores of all candidates together, and assumes that the weights are public. The choice is
+//! then ε-differentially private.
 //!
-//! Ticks 0 to 99 around a median of 40, a point lost per tick: `[40 from −40 by +1, 60 from 0 by −1]`.
+//! Ticks 0 to 99 around a median of 40, a point lost per tick:
+//! `[40 from −40 by +1, 60 from 0 by −1]`.
 
 use super::{Exponential, MechanismError};
 use crate::sampler::{QueryRng, Run, RunChoice};
@@ -18,13 +20,14 @@ pub struct ScoredRun {
     pub score: i128,
     /// How much higher each further candidate scores; lower if negative.
     pub step: i128,
-    /// The prior weight of each candidate; 0 excludes the run. **Public**: a function of the candidates, never of the
-    /// data.
+    /// The prior weight of each candidate; 0 excludes the run. **Public**: a function of the
+    /// candidates, never of the data.
     pub weight: u128,
 }
 
 impl ScoredRun {
-    /// The score of the last candidate; `None` beyond 128 bits. An empty run returns the score of its first.
+    /// The score of the last candidate; `None` beyond 128 bits. An empty run returns the score of
+    /// its first.
     pub fn last_score(&self) -> Option<i128> {
         self.score_at(self.count.saturating_sub(1))
     }
@@ -61,9 +64,9 @@ impl TickRuns {
         self.runs.push(run);
     }
 
-    /// Appends `count` ticks from `first` on, if any. Ticks that directly follow the previous run and have its score
-    /// join that run. Ticks behind a gap do not: otherwise a candidate that was removed would take the place of
-    /// another.
+    /// Appends `count` ticks from `first` on, if any. Ticks that directly follow the previous run
+    /// and have its score join that run. Ticks behind a gap do not: otherwise a candidate that was
+    /// removed would take the place of another.
     pub(super) fn push(&mut self, first: u64, run: ScoredRun) {
         if run.count == 0 {
             return;
@@ -86,7 +89,8 @@ impl TickRuns {
     }
 }
 
-/// Scored runs as the sampler takes them: as gaps from the best score, the highest candidate of each run first.
+/// Scored runs as the sampler takes them: as gaps from the best score, the highest candidate of
+/// each run first.
 #[derive(Debug, Clone)]
 pub(super) struct Gaps<'a> {
     scored: &'a [ScoredRun],
@@ -95,8 +99,8 @@ pub(super) struct Gaps<'a> {
 
 impl<'a> Gaps<'a> {
     /// # Guarantee
-    /// Every candidate with a weight has exactly its gap to the best candidate of positive weight. Rising runs are
-    /// reversed.
+    /// Every candidate with a weight has exactly its gap to the best candidate of positive weight.
+    /// Rising runs are reversed.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when a score does not fit 128 bits.
@@ -149,14 +153,15 @@ impl Exponential {
     /// The run of the winner, and its place in it.
     ///
     /// # Guarantee
-    /// P(i, j) ∝ weight_i·exp(exponent·(score_i + j·step_i)), exactly. With public weights this is ε-DP as
-    /// [`Exponential::choose`] is, because a prior scales the weights of both databases alike. The time grows only
-    /// with the number of runs. Source: McSherry, Talwar 2007.
+    /// P(i, j) ∝ weight_i·exp(exponent·(score_i + j·step_i)), exactly. With public weights this is
+    /// ε-DP as [`Exponential::choose`] is, because a prior scales the weights of both databases
+    /// alike. The time grows only with the number of runs. Source: McSherry, Talwar 2007.
     ///
     /// # Errors
-    /// [`MechanismError::RangeTooWide`] when a score of positive weight does not fit 128 bits: the caller must have
-    /// derived from public bounds that all scores fit, because otherwise the error would reveal something about the
-    /// data. [`MechanismError::Sampler`] when no candidate has a weight.
+    /// [`MechanismError::RangeTooWide`] when a score of positive weight does not fit 128 bits: the
+    /// caller must have derived from public bounds that all scores fit, because otherwise the error
+    /// would reveal something about the data. [`MechanismError::Sampler`] when no candidate has a
+    /// weight.
     pub fn choose_runs(
         &self,
         runs: &[ScoredRun],
@@ -251,7 +256,8 @@ mod tests {
         );
         assert_eq!(mechanism.error_at_weights(5.0, 5.0, &beta).to_bits(), 0, "one candidate");
         assert!(mechanism.error_at_weights(5.0, 0.0, &beta).is_infinite());
-        // The worst case: the best candidate has the least weight, and all others have the same score.
+        // The worst case: the best candidate has the least weight, and all others have the same
+        // score.
         for spread in 0..40_i32 {
             let (least, others) = (1.0, 999.0);
             let lost = others * (-f64::from(spread)).exp();

@@ -1,21 +1,26 @@
-//! The smallest proved σ for values that move together: several groups of a unit, or the parts of a mean.
+//! The smallest proved σ for values that move together: several groups of a unit, or the parts of a
+//! mean.
 //!
-//! Δ₂², the number of coordinates in which neighbours differ, and (ε, δ) go in; a σ² comes out, or none where the search finds
-//! nothing. The σ of one moving value is exact. In several, the privacy loss is a sum of discrete Gaussians, which is none itself;
-//! what follows bounds it by one value on a fine grid, and loses less than a hundredth once σ is above 8.
+//! Δ₂², the number of coordinates in which neighbours differ, and (ε, δ) go in; a σ² comes out, or
+//! none where the search finds nothing. The σ of one moving value is exact. In several, the privacy
+//! loss is a sum of discrete Gaussians, which is none itself; what follows bounds it by one value
+//! on a fine grid, and loses less than a hundredth once σ is above 8.
 //!
 //! ```text
 //! discrete, in space, σ  ≤  continuous, on a line, √(σ² − r²)  ≤  discrete, on a line of fine steps, √(σ² − r² − t²)
 //! ```
 //!
-//! **Rounding is post-processing.** Let N be continuous Gaussian noise of variance σ² − r² in n coordinates. Rounding f + N to the
-//! integers at random, with probabilities ∝ exp(−‖x − f − N‖²/2r²), gives f + Y″, whose law follows from f + N. By Poisson
-//! summation Σₖ exp(−(k − z)²/2r²) is r√2π within 1 ± e₁ for every z, e₁ = 2·Σₖ e^(−2π²r²k²), so that P(Y″ = x) is that of the
-//! discrete Gaussian of σ² times or over ((1+e₁)/(1−e₁))^n = e^(nτ) at most. Hence if the continuous noise has δ′ at ε′ on the
-//! line through both databases, the discrete one has δ = e^(nτ)·δ′ at ε = ε′ + 2nτ. (Peikert 2010, theorem 3.1.)
+//! **Rounding is post-processing.** Let N be continuous Gaussian noise of variance σ² − r² in n
+//! coordinates. Rounding f + N to the integers at random, with probabilities ∝ exp(−‖x − f −
+//! N‖²/2r²), gives f + Y″, whose law follows from f + N. By Poisson summation Σₖ exp(−(k − z)²/2r²)
+//! is r√2π within 1 ± e₁ for every z, e₁ = 2·Σₖ e^(−2π²r²k²), so that P(Y″ = x) is that of the
+//! discrete Gaussian of σ² times or over ((1+e₁)/(1−e₁))^n = e^(nτ) at most. Hence if the
+//! continuous noise has δ′ at ε′ on the line through both databases, the discrete one has δ =
+//! e^(nτ)·δ′ at ε = ε′ + 2nτ. (Peikert 2010, theorem 3.1.)
 //!
-//! **Continuous noise is a discrete one and more noise.** By the same sum, discrete Gaussian noise on steps of Δ₂/S with continuous
-//! noise of variance t² of these steps added to it is continuous noise of both variances, within e^τ.
+//! **Continuous noise is a discrete one and more noise.** By the same sum, discrete Gaussian noise
+//! on steps of Δ₂/S with continuous noise of variance t² of these steps added to it is continuous
+//! noise of both variances, within e^τ.
 
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive, Zero};
@@ -36,13 +41,15 @@ const OF_LINE: i64 = 180;
 /// About the σ on the line, in steps.
 const FINE: f64 = 512.0;
 
-/// A σ² that makes values of squared sensitivity `square` (ε, δ)-private, of which at most `coordinates` change between
-/// neighbours, near one whose σ over Δ₂ is about `about`; `None` where nothing is proved.
+/// A σ² that makes values of squared sensitivity `square` (ε, δ)-private, of which at most
+/// `coordinates` change between neighbours, near one whose σ over Δ₂ is about `about`; `None` where
+/// nothing is proved.
 ///
 /// # Guarantee
-/// Independent discrete Gaussian noise of any variance of at least this on every value is (ε, δ)-DP, for integer values whose
-/// difference between neighbours has a square sum of at most `square` and at most `coordinates` values that are not 0: by the
-/// two bounds above, at ε − 2(nτ + τ) and δ·(1 − 2(nτ + τ)) ≤ δ·e^−(nτ + τ).
+/// Independent discrete Gaussian noise of any variance of at least this on every value is (ε,
+/// δ)-DP, for integer values whose difference between neighbours has a square sum of at most
+/// `square` and at most `coordinates` values that are not 0: by the two bounds above, at ε − 2(nτ +
+/// τ) and δ·(1 − 2(nτ + τ)) ≤ δ·e^−(nτ + τ).
 pub(super) fn variance(
     square: u128,
     coordinates: u64,
@@ -115,7 +122,8 @@ mod tests {
     use super::*;
     use crate::mechanism::Gaussian;
 
-    /// Every integer vector with a square sum of at most `square`, without zeros, and no smaller one behind a larger.
+    /// Every integer vector with a square sum of at most `square`, without zeros, and no smaller
+    /// one behind a larger.
     fn shifts(square: i64, most: usize) -> Vec<Vec<i64>> {
         let mut all = vec![Vec::new()];
         let mut from = 0;
@@ -154,7 +162,8 @@ mod tests {
         law.iter().map(|(at, chance)| chance * (1.0 - (epsilon - loss(*at)).exp()).max(0.0)).sum()
     }
 
-    /// Every integer shift of the length, in every number of coordinates: none has more than δ, and little is lost.
+    /// Every integer shift of the length, in every number of coordinates: none has more than δ, and
+    /// little is lost.
     #[test]
     fn every_shift_in_space_keeps_delta() {
         for (square, most) in [(2_i64, 2_usize), (3, 3), (4, 3), (5, 2), (8, 2), (9, 2), (18, 2)] {
@@ -191,7 +200,8 @@ mod tests {
         }
     }
 
-    /// Large vectors have the σ of continuous noise on a line: 4.2247·Δ₂, and not 4.531·Δ₂. One integer step needs 4.231.
+    /// Large vectors have the σ of continuous noise on a line: 4.2247·Δ₂, and not 4.531·Δ₂. One
+    /// integer step needs 4.231.
     #[test]
     fn long_vectors_have_the_deviation_of_a_line() {
         let (one, million): (Epsilon, Delta) = ("1".parse().unwrap(), "1e-6".parse().unwrap());

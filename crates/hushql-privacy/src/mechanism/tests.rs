@@ -1,4 +1,5 @@
-//! Tests of the mechanisms together: the literature's numbers, draws against them, and privacy by brute force.
+//! Tests of the mechanisms together: the literature's numbers, draws against them, and privacy by
+//! brute force.
 
 mod chosen;
 mod special;
@@ -90,8 +91,8 @@ fn close_scores_are_drawn_by_their_law_too() {
     assert_digits(&two, &[1.0 - (-1_f64).exp() / 2.0, (-1_f64).exp() / 2.0], 12);
 }
 
-/// No neighbouring scores of range R may change a winner's probability more than e^ε-fold; and some pair must
-/// come close, or the mechanism wastes its budget.
+/// No neighbouring scores of range R may change a winner's probability more than e^ε-fold; and some
+/// pair must come close, or the mechanism wastes its budget.
 #[test]
 fn choices_are_private_and_tight() {
     let factor = 0.7_f64.exp();
@@ -140,7 +141,8 @@ fn reported_accuracy() {
         2,
     );
     assert_digits(&[flip.error_at(7, &beta), flip.expected_error(7)], &[4.0, 1.95], 2);
-    // The literature's check values: ε = 0.046893054 for an error within 100 of seven candidates, and 0.040255907.
+    // The literature's check values: ε = 0.046893054 for an error within 100 of seven candidates,
+    // and 0.040255907.
     let errors = |text: &str| {
         let e = epsilon(text);
         let flip = PermuteAndFlip::calibrate(1, &e).unwrap();
@@ -175,7 +177,8 @@ fn reported_accuracy() {
     assert!(noisy.error_at(7, &decimal("0")).is_infinite());
 }
 
-/// The stated error of a selection holds for every score vector, and no smaller whole number would do.
+/// The stated error of a selection holds for every score vector, and no smaller whole number would
+/// do.
 #[test]
 fn no_scores_err_more_often_than_stated() {
     for (e, beta) in [("1", "0.05"), ("0.7", "0.3"), ("2", "0.01"), ("3", "0.05"), ("1", "0.6")] {

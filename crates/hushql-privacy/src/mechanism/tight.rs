@@ -1,15 +1,15 @@
 //! An upper bound of the exact δ of one discrete Gaussian value, in floats with a proved margin.
 //!
-//! A deviation, the step between neighbouring databases and an ε go in; a number at least as large as the true δ
-//! comes out. It uses only additions, multiplications and divisions of IEEE floats, so that the result is the same on
-//! every machine; the bound on its error is proved below.
+//! A deviation, the step between neighbouring databases and an ε go in; a number at least as large
+//! as the true δ comes out. It uses only additions, multiplications and divisions of IEEE floats,
+//! so that the result is the same on every machine; the bound on its error is proved below.
 //!
 //! At σ = 4.231, step 1 and ε = 1 the δ is 10⁻⁶.
 
 use num_traits::ToPrimitive;
 
-/// The relative error allowed for each weight: fifty times the error of [`exp`] and its argument, and more than the
-/// rounding of a sum of 60,000 terms.
+/// The relative error allowed for each weight: fifty times the error of [`exp`] and its argument,
+/// and more than the rounding of a sum of 60,000 terms.
 const MARGIN: f64 = 1e-11;
 
 /// The largest σ in units of 2⁻¹² whose weights are summed.
@@ -46,7 +46,8 @@ impl Weights {
         (self.sigma * (2.0 * depth).sqrt()).ceil() + 1.0
     }
 
-    /// A lower bound of the sum of all weights, which is at least √(2π)σ (Canonne, Kamath, Steinke 2020).
+    /// A lower bound of the sum of all weights, which is at least √(2π)σ (Canonne, Kamath, Steinke
+    /// 2020).
     fn total_from_below(&self) -> f64 {
         let few: f64 = (1..=8_u8).map(|y| self.at(f64::from(y))).sum();
         let integral = self.sigma * (2.0 * std::f64::consts::PI).sqrt();
@@ -61,10 +62,11 @@ impl Weights {
     /// The δ at which adding this noise to a value that changes by `step` is (ε, δ)-private.
     ///
     /// # Guarantee
-    /// Never below δ(ε) = Σ_y max(0, P(Y = y) − e^ε·P(Y = y + step)), for σ ≤ 2¹², ε ≤ 64 and step ≤ 2¹⁶; infinite
-    /// for ε and steps beyond these. It also covers every shorter step: discrete Gaussian weights are log-concave, so
-    /// δ = sup_t P(Y > t − step) − e^ε·P(Y > t), which grows with the step. Each term is bounded separately; the
-    /// terms beyond 2⁻⁵⁷·δ are bounded together. Source: Canonne, Kamath, Steinke 2020, theorem 7.
+    /// Never below δ(ε) = Σ_y max(0, P(Y = y) − e^ε·P(Y = y + step)), for σ ≤ 2¹², ε ≤ 64 and step
+    /// ≤ 2¹⁶; infinite for ε and steps beyond these. It also covers every shorter step: discrete
+    /// Gaussian weights are log-concave, so δ = sup_t P(Y > t − step) − e^ε·P(Y > t), which grows
+    /// with the step. Each term is bounded separately; the terms beyond 2⁻⁵⁷·δ are bounded
+    /// together. Source: Canonne, Kamath, Steinke 2020, theorem 7.
     pub(super) fn delta_round_up(&self, step: u64, epsilon: f64, about: f64) -> f64 {
         let step = step.to_f64().unwrap_or(f64::MAX);
         if epsilon > MOST_EPSILON || step > 65_536.0 || about <= 0.0 {
@@ -87,7 +89,8 @@ impl Weights {
     /// The smallest t with P(|Y| > t) ≤ β, or one more.
     ///
     /// # Guarantee
-    /// Never too small for σ ≤ 1024 and 10⁻³⁰⁰ ≤ β: the tail is rounded up, the total of all weights is rounded down.
+    /// Never too small for σ ≤ 1024 and 10⁻³⁰⁰ ≤ β: the tail is rounded up, the total of all
+    /// weights is rounded down.
     pub(super) fn error_at(&self, beta: f64) -> u128 {
         let goal = beta * self.total_from_below() / 2.0;
         let mut y = self.reach(40.0 - beta.ln());
@@ -104,8 +107,9 @@ impl Weights {
 /// exp(x) for x ≤ 700, as 2^k·exp(r); 0 below −700.
 ///
 /// # Guarantee
-/// Within a relative 2·10⁻¹³ of exp(x) for |x| ≤ 700, including the rounding of x itself: the error of r is 2⁻⁵³·(|x|
-/// + 1) for each rounding, that of the series of 14 terms is 10⁻¹⁷, and that of its roundings is 30·2⁻⁵³.
+/// Within a relative 2·10⁻¹³ of exp(x) for |x| ≤ 700, including the rounding of x itself: the error
+/// of r is 2⁻⁵³·(|x| + 1) for each rounding, that of the series of 14 terms is 10⁻¹⁷, and that of
+/// its roundings is 30·2⁻⁵³.
 fn exp(x: f64) -> f64 {
     // ln 2 in two parts. The first has trailing zeros, so that its product with k is exact.
     const HIGH: f64 = 6.931_471_803_691_238e-1;

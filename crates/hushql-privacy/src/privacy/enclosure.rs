@@ -1,7 +1,7 @@
 //! Exponentials and logarithms of rationals, enclosed between two rationals.
 //!
-//! A rational and a precision go in; a lower and an upper bound come out, about 2^−bits apart. Calibration uses the
-//! end that errs toward more noise, so no rounding can make a scale too small.
+//! A rational and a precision go in; a lower and an upper bound come out, about 2^−bits apart.
+//! Calibration uses the end that errs toward more noise, so no rounding can make a scale too small.
 //!
 //! `exp_neg(1, 64)` is the pair of multiples of 2⁻⁹⁶ around 0.36787944117144232….
 
@@ -23,7 +23,8 @@ pub struct Enclosure {
 /// exp(−x), for x ≥ 0.
 ///
 /// # Guarantee
-/// lower ≤ exp(−x) ≤ upper for every x ≥ 0, and upper − lower ≤ 2^−bits; x < 0 is read as 0, and the result is 1.
+/// lower ≤ exp(−x) ≤ upper for every x ≥ 0, and upper − lower ≤ 2^−bits; x < 0 is read as 0, and
+/// the result is 1.
 pub fn exp_neg(x: &Rational, bits: u32) -> Enclosure {
     if !x.is_positive() {
         return Enclosure { lower: Rational::one(), upper: Rational::one() };
@@ -61,7 +62,8 @@ fn exp_series(r_low: &BigInt, r_high: &BigInt, point: u32) -> (BigInt, BigInt) {
         high += &term_high;
         n += 1;
     }
-    // Each omitted term is at most an eighth of the one before, so together they are less than the last one.
+    // Each omitted term is at most an eighth of the one before, so together they are less than the
+    // last one.
     (low, high + term_high)
 }
 
@@ -123,7 +125,8 @@ fn twice_atanh(z: &Rational, point: u32) -> Enclosure {
         power_high = shift_ceil(&(power_high * &square_high), point);
         n += 2;
     }
-    // Each omitted power is at most a ninth of the one before, so together they are less than the last one.
+    // Each omitted power is at most a ninth of the one before, so together they are less than the
+    // last one.
     high += power_high;
     let (low, high) = (dyadic(low * 2, point), dyadic(high * 2, point));
     if z.is_negative() {

@@ -1,7 +1,8 @@
 //! The privacy loss of a release, in both notions that budgets count in: (ε, δ) and (ρ, δ).
 //!
-//! Checked parameters go in, a [`Loss`] comes out. Every function assumes that the release has the property that the
-//! function is named after, and derives the loss in the other notion. Sums are exact; the ledger does the rounding.
+//! Checked parameters go in, a [`Loss`] comes out. Every function assumes that the release has the
+//! property that the function is named after, and derives the loss in the other notion. Sums are
+//! exact; the ledger does the rounding.
 //!
 //! ```
 //! use hushql_privacy::privacy::{Loss, Selecting, decimal_text};
@@ -38,13 +39,14 @@ impl Selecting {
     /// The ρ of `draws` draws that share an ε equally. 0 draws are read as 1.
     ///
     /// # Guarantee
-    /// Never too small. A draw of ε is ε·tanh(ε/2)-zCDP: every ε-DP pair of laws is a post-processing of a coin with the
-    /// odds e^ε : 1 and of one with the odds 1 : e^ε (Kairouz, Oh, Viswanath 2015), whose Rényi divergence of order α is
-    /// D = ln(cosh((α − ½)ε)/cosh(ε/2))/(α − 1). Let h(α) = (α − 1)·(D − αε·tanh(ε/2)): h(1) = 0, and h′(α) =
-    /// ε·(tanh((2α − 1)ε/2) − (2α − 1)·tanh(ε/2)) ≤ 0 for α ≥ 1, because tanh is concave. So D ≤ αρ, and ρ is reached as
-    /// α falls to 1. It is below ε²/2 and below ε. A draw of bounded range is also ε²/8-zCDP (Dong, Durfee, Rogers 2020;
-    /// Cesar, Rogers 2021). k draws of ε/k cost k times that of one: ε·tanh(ε/2k), or ε²/8k. The former is rounded up
-    /// to a multiple of 10⁻¹⁵.
+    /// Never too small. A draw of ε is ε·tanh(ε/2)-zCDP: every ε-DP pair of laws is a
+    /// post-processing of a coin with the odds e^ε : 1 and of one with the odds 1 : e^ε (Kairouz,
+    /// Oh, Viswanath 2015), whose Rényi divergence of order α is D = ln(cosh((α −
+    /// ½)ε)/cosh(ε/2))/(α − 1). Let h(α) = (α − 1)·(D − αε·tanh(ε/2)): h(1) = 0, and h′(α) =
+    /// ε·(tanh((2α − 1)ε/2) − (2α − 1)·tanh(ε/2)) ≤ 0 for α ≥ 1, because tanh is concave. So D ≤
+    /// αρ, and ρ is reached as α falls to 1. It is below ε²/2 and below ε. A draw of bounded range
+    /// is also ε²/8-zCDP (Dong, Durfee, Rogers 2020; Cesar, Rogers 2021). k draws of ε/k cost k
+    /// times that of one: ε·tanh(ε/2k), or ε²/8k. The former is rounded up to a multiple of 10⁻¹⁵.
     pub fn rho(self, epsilon: &Rational, draws: u64) -> Rational {
         let draws = Rational::from_integer(BigInt::from(draws.max(1)));
         let square = |divisor: u8| {
@@ -59,7 +61,8 @@ impl Selecting {
     }
 }
 
-/// tanh(x/2) = (1 − e^−x)/(1 + e^−x), for x ≥ 0, or slightly more, as the two ends of a fraction that may have common factors.
+/// tanh(x/2) = (1 − e^−x)/(1 + e^−x), for x ≥ 0, or slightly more, as the two ends of a fraction
+/// that may have common factors.
 ///
 /// # Guarantee
 /// Never too small: it falls with e^−x, which is rounded down.
@@ -74,9 +77,11 @@ fn rounded_up(part: BigInt, whole: &BigInt) -> Rational {
     Rational::new((part * &units).div_ceil(whole), units)
 }
 
-/// The exact loss of one or several releases: (ε, δ), and δ-approximate ρ-zCDP; composition is addition.
+/// The exact loss of one or several releases: (ε, δ), and δ-approximate ρ-zCDP; composition is
+/// addition.
 ///
-/// Every release has a ρ. A release that was calibrated to a ρ alone has no (ε, δ), because none was named.
+/// Every release has a ρ. A release that was calibrated to a ρ alone has no (ε, δ), because none
+/// was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
     approximate: Option<(Rational, Rational)>,
@@ -102,13 +107,15 @@ impl Loss {
     /// An (ε, δ) about which nothing else is known.
     ///
     /// # Guarantee
-    /// With probability 1 − δ an (ε, δ)-DP release behaves like an ε-DP release (Kairouz, Oh, Viswanath 2015; Murtagh,
-    /// Vadhan 2016, lemma 3.2), whose ρ is that of [`Loss::pure`]. ε and δ are exact.
+    /// With probability 1 − δ an (ε, δ)-DP release behaves like an ε-DP release (Kairouz, Oh,
+    /// Viswanath 2015; Murtagh, Vadhan 2016, lemma 3.2), whose ρ is that of [`Loss::pure`]. ε and δ
+    /// are exact.
     pub fn approximate(epsilon: &Epsilon, delta: &Delta) -> Self {
         Self::choice(epsilon, Some(delta), 1, Selecting::Pure)
     }
 
-    /// A δ alone: the loss of a release that fails with that probability and otherwise reveals nothing.
+    /// A δ alone: the loss of a release that fails with that probability and otherwise reveals
+    /// nothing.
     pub fn of_delta(delta: &Delta) -> Self {
         let delta = delta.0.clone();
         Self {
@@ -121,18 +128,21 @@ impl Loss {
     /// An (ε, δ) by Gaussian noise, which is ρ-zCDP without a δ.
     ///
     /// # Guarantee
-    /// Exact. The caller, who calibrated the noise, vouches for both. Source: Canonne, Kamath, Steinke 2020.
+    /// Exact. The caller, who calibrated the noise, vouches for both. Source: Canonne, Kamath,
+    /// Steinke 2020.
     pub fn gaussian(epsilon: &Epsilon, delta: &Delta, rho: &Rational) -> Self {
         let approximate = Some((epsilon.0.clone(), delta.0.clone()));
         Self { approximate, rho: rho.clone(), rho_delta: Rational::zero() }
     }
 
-    /// An (ε, δ) whose groups pass a threshold: its noise is ρ-zCDP, and the threshold fails with a part of δ.
+    /// An (ε, δ) whose groups pass a threshold: its noise is ρ-zCDP, and the threshold fails with a
+    /// part of δ.
     ///
     /// # Guarantee
-    /// With probability 1 − `threshold` no group of one unit alone is shown, and the release is then that of the groups which
-    /// neighbouring databases share: it is `threshold`-approximately ρ-zCDP. The caller, who calibrated noise and threshold,
-    /// vouches for ρ and for (ε, δ). Source: Bun, Steinke 2016, section 8.
+    /// With probability 1 − `threshold` no group of one unit alone is shown, and the release is
+    /// then that of the groups which neighbouring databases share: it is `threshold`-approximately
+    /// ρ-zCDP. The caller, who calibrated noise and threshold, vouches for ρ and for (ε, δ).
+    /// Source: Bun, Steinke 2016, section 8.
     pub fn thresholded(
         epsilon: &Epsilon,
         delta: &Delta,
@@ -151,14 +161,15 @@ impl Loss {
         Self { approximate: None, rho: rho.0.clone(), rho_delta: Rational::zero() }
     }
 
-    /// Selections that share an ε, and a δ if candidates are unknown. At most `draws` of them depend on one unit,
-    /// each at ε/draws. 0 draws are read as 1.
+    /// Selections that share an ε, and a δ if candidates are unknown. At most `draws` of them
+    /// depend on one unit, each at ε/draws. 0 draws are read as 1.
     ///
     /// # Guarantee
-    /// Together they are (ε, δ)-DP and δ-approximately ρ-zCDP, with the ρ of [`Selecting::rho`]. Among unknown candidates this
-    /// holds unless a candidate of one unit alone wins, which has probability at most δ in total. Selections that share ε in
-    /// unequal parts ε_i with Σε_i ≤ ε count as one draw: Σε_i² ≤ ε², and Σε_i·tanh(ε_i/2) ≤ ε·tanh(ε/2), because the
-    /// tangent grows. ε and δ are exact.
+    /// Together they are (ε, δ)-DP and δ-approximately ρ-zCDP, with the ρ of [`Selecting::rho`].
+    /// Among unknown candidates this holds unless a candidate of one unit alone wins, which has
+    /// probability at most δ in total. Selections that share ε in unequal parts ε_i with Σε_i ≤ ε
+    /// count as one draw: Σε_i² ≤ ε², and Σε_i·tanh(ε_i/2) ≤ ε·tanh(ε/2), because the tangent
+    /// grows. ε and δ are exact.
     pub fn choice(
         epsilon: &Epsilon,
         delta: Option<&Delta>,
@@ -198,9 +209,10 @@ impl Loss {
     /// Composition, in each notion separately.
     ///
     /// # Guarantee
-    /// Releases of (ε₁, δ₁) and (ε₂, δ₂), the second chosen adaptively, are together (ε₁+ε₂, δ₁+δ₂)-DP; with ρ₁ and
-    /// ρ₂ instead of ε₁ and ε₂ they are (δ₁+δ₂)-approximately (ρ₁+ρ₂)-zCDP. The sums are exact. The sum has an (ε, δ)
-    /// only if both releases have one. Sources: Dwork, Roth 2014, theorem B.1; Bun, Steinke 2016, lemmas 1.7 and 8.2.
+    /// Releases of (ε₁, δ₁) and (ε₂, δ₂), the second chosen adaptively, are together (ε₁+ε₂,
+    /// δ₁+δ₂)-DP; with ρ₁ and ρ₂ instead of ε₁ and ε₂ they are (δ₁+δ₂)-approximately (ρ₁+ρ₂)-zCDP.
+    /// The sums are exact. The sum has an (ε, δ) only if both releases have one. Sources: Dwork,
+    /// Roth 2014, theorem B.1; Bun, Steinke 2016, lemmas 1.7 and 8.2.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let approximate = self.approximate.as_ref().zip(other.approximate.as_ref());
@@ -277,8 +289,9 @@ mod tests {
         assert_eq!(*Loss::pure(&one).costing(&rho).rho(), tangent);
     }
 
-    /// In exact arithmetic: ρ/ε = tanh(x/2) for x = ε/k means e^x = (1 + ρ/ε)/(1 − ρ/ε), so that e^−x is at least (1 − ρ/ε)/(1 + ρ/ε)
-    /// for a ρ that is large enough, and the next smaller step of 10⁻¹⁴ is not.
+    /// In exact arithmetic: ρ/ε = tanh(x/2) for x = ε/k means e^x = (1 + ρ/ε)/(1 − ρ/ε), so that
+    /// e^−x is at least (1 − ρ/ε)/(1 + ρ/ε) for a ρ that is large enough, and the next smaller step
+    /// of 10⁻¹⁴ is not.
     #[test]
     fn a_rho_is_never_too_small() {
         let one = Rational::one();
@@ -306,8 +319,9 @@ mod tests {
         assert_eq!(Loss::zero().plus(&pure), pure);
     }
 
-    /// ε-DP is ρ-zCDP: the largest D_α/α of the worst ε-private pair, randomized response, stays below ρ; that of the
-    /// worst pair of bounded range, at any offset of its interval, stays below ε²/8.
+    /// ε-DP is ρ-zCDP: the largest D_α/α of the worst ε-private pair, randomized response, stays
+    /// below ρ; that of the worst pair of bounded range, at any offset of its interval, stays below
+    /// ε²/8.
     #[test]
     fn rho_covers_the_divergence_of_the_worst_pairs() {
         // Two outcomes with log ratios `up` > 0 and `up − range` ≤ 0.

@@ -1,7 +1,8 @@
-//! The quantities of privacy: ε, δ and ρ, their exact arithmetic, and the integers that a ledger stores.
+//! The quantities of privacy: ε, δ and ρ, their exact arithmetic, and the integers that a ledger
+//! stores.
 //!
-//! Text and rationals go in, checked newtypes come out. There are no floats: a parameter is exactly the decimal that
-//! the analyst wrote, and a vault stores integers that are rounded *up*.
+//! Text and rationals go in, checked newtypes come out. There are no floats: a parameter is exactly
+//! the decimal that the analyst wrote, and a vault stores integers that are rounded *up*.
 //!
 //! ```
 //! use hushql_privacy::privacy::{Cost, Epsilon, Loss};
@@ -62,7 +63,8 @@ pub enum ParameterError {
 
 /// Reads a decimal such as `0.5`, `1e-6` or `-3` exactly.
 ///
-/// Returns `None` for anything else (`NaN`, `inf`, hexadecimal, more than 60 digits, exponents beyond ±40).
+/// Returns `None` for anything else (`NaN`, `inf`, hexadecimal, more than 60 digits, exponents
+/// beyond ±40).
 pub fn parse_decimal(text: &str) -> Option<Rational> {
     let text = text.trim();
     if text.len() > 60 {
@@ -93,7 +95,8 @@ pub fn parse_decimal(text: &str) -> Option<Rational> {
     Some(value)
 }
 
-/// Writes a rational as a decimal: exactly if it has at most `digits` places, otherwise rounded half away from zero.
+/// Writes a rational as a decimal: exactly if it has at most `digits` places, otherwise rounded
+/// half away from zero.
 pub fn decimal_text(value: &Rational, digits: u32) -> String {
     let scaled =
         (value * Rational::from_integer(BigInt::from(10).pow(digits))).round().to_integer();
@@ -128,8 +131,8 @@ impl Epsilon {
     /// This loss shared equally by `parts` releases, in whole units of the ledger.
     ///
     /// # Guarantee
-    /// The shares add up to no more than this loss, even after each is rounded for the ledger: a share is rounded
-    /// down to 10⁻⁹.
+    /// The shares add up to no more than this loss, even after each is rounded for the ledger: a
+    /// share is rounded down to 10⁻⁹.
     ///
     /// # Errors
     /// [`ParameterError::Epsilon`] when a share is below 10⁻⁹, or `parts` is 0.
@@ -242,8 +245,9 @@ impl Rho {
     /// The largest ε that `draws` draws can share at this ρ; see [`Selecting::rho`].
     ///
     /// # Guarantee
-    /// A multiple of 10⁻⁹, or ρ itself, whose ρ is at most this one: each ε that the search keeps was compared. The search
-    /// begins between √(2kρ) and ρ + √(8kρ), because ε·ε/(2k + ε) ≤ ε·tanh(ε/2k) ≤ ε²/2k.
+    /// A multiple of 10⁻⁹, or ρ itself, whose ρ is at most this one: each ε that the search keeps
+    /// was compared. The search begins between √(2kρ) and ρ + √(8kρ), because ε·ε/(2k + ε) ≤
+    /// ε·tanh(ε/2k) ≤ ε²/2k.
     ///
     /// # Errors
     /// [`ParameterError::Epsilon`] when it is out of range.

@@ -1,7 +1,7 @@
 //! Amounts as the ledger stores them: whole units of ε or ρ, rounded up, each with its δ.
 //!
-//! Exact losses go in; integers come out, one pair for each [`Notion`] that a budget can count in. An amount keeps
-//! its notion: ε is neither added to ρ nor compared with it.
+//! Exact losses go in; integers come out, one pair for each [`Notion`] that a budget can count in.
+//! An amount keeps its notion: ε is neither added to ρ nor compared with it.
 //!
 //! ```
 //! use hushql_privacy::privacy::Spend;
@@ -168,8 +168,9 @@ impl Spend {
         Ok(Self { notion: self.notion, nano, atto_delta })
     }
 
-    /// What remains of this limit after `spent`; nothing if more of ε, ρ or δ was spent before the limit was set: it is broken
-    /// already, and what is released from now on would not be within it.
+    /// What remains of this limit after `spent`; nothing if more of ε, ρ or δ was spent before the
+    /// limit was set: it is broken already, and what is released from now on would not be within
+    /// it.
     ///
     /// ```
     /// use hushql_privacy::privacy::Spend;
@@ -179,8 +180,8 @@ impl Spend {
     /// ```
     ///
     /// # Guarantee
-    /// Never more than the difference, and never less than 0. If the notions differ, or one part of the limit is exceeded,
-    /// nothing remains.
+    /// Never more than the difference, and never less than 0. If the notions differ, or one part of
+    /// the limit is exceeded, nothing remains.
     #[must_use]
     pub fn minus(self, spent: Self) -> Self {
         let holds = self.notion == spent.notion
@@ -215,8 +216,8 @@ impl Spend {
     }
 }
 
-/// An amount in fewer decimals, where that changes it by at most 20 units: equal shares of a cost are rounded down, and leave a
-/// unit each.
+/// An amount in fewer decimals, where that changes it by at most 20 units: equal shares of a cost
+/// are rounded down, and leave a unit each.
 fn neat(amount: i64, up: bool) -> i64 {
     const PLACES: i64 = 1000;
     const SHARES: i64 = 20;
@@ -312,7 +313,8 @@ impl Cost {
         }
     }
 
-    /// The same cost, paid with this many coupons if one of these notions counts them: they have the δ of the ε.
+    /// The same cost, paid with this many coupons if one of these notions counts them: they have
+    /// the δ of the ε.
     pub fn in_coupons(self, coupons: i64, notions: &[Notion]) -> Self {
         let delta = self.approximate.filter(|_| notions.contains(&Notion::Coupons));
         let coupons = delta.map(|spend| Spend::of_coupons(coupons, spend.atto_delta));
@@ -333,11 +335,12 @@ impl Cost {
     /// Rounds a loss to the ledger's units.
     ///
     /// # Guarantee
-    /// Never less than the loss: every part is rounded toward +∞. A loss without an (ε, δ) has no cost in that
-    /// notion.
+    /// Never less than the loss: every part is rounded toward +∞. A loss without an (ε, δ) has no
+    /// cost in that notion.
     ///
     /// # Errors
-    /// [`ParameterError::Overflow`] when a part does not fit 63 bits (ε or ρ of 9.2 billion, δ of 9.2).
+    /// [`ParameterError::Overflow`] when a part does not fit 63 bits (ε or ρ of 9.2 billion, δ of
+    /// 9.2).
     #[doc(hidden)]
     pub fn round_up(loss: &Loss) -> Result<Self, ParameterError> {
         let part = |value: &Rational, places: u32| {
@@ -378,11 +381,13 @@ impl Cost {
         })
     }
 
-    /// What has to be added to `present` so that the sum is at least this cost; `None` if it is already.
+    /// What has to be added to `present` so that the sum is at least this cost; `None` if it is
+    /// already.
     ///
     /// # Guarantee
-    /// Every amount of `present` plus the result is at least that of this cost, in each notion that the sum has; the sum has an
-    /// ε only if both have one, or if `present` has one and its ρ and its δ are at least those of this cost.
+    /// Every amount of `present` plus the result is at least that of this cost, in each notion that
+    /// the sum has; the sum has an ε only if both have one, or if `present` has one and its ρ and
+    /// its δ are at least those of this cost.
     pub fn beyond(self, present: Self) -> Option<Self> {
         let more = |least: Option<Spend>, present: Option<Spend>, zero: Spend| {
             let (least, present) = (least.unwrap_or(zero), present.unwrap_or(zero));

@@ -1,6 +1,8 @@
-//! How many releases a cost is the sum of, and the ε of the dearest one: what a budget counts in coupons.
+//! How many releases a cost is the sum of, and the ε of the dearest one: what a budget counts in
+//! coupons.
 //!
-//! In: the cost of each release. Out: their number and the largest ε among them, which no sum of costs tells.
+//! In: the cost of each release. Out: their number and the largest ε among them, which no sum of
+//! costs tells.
 //!
 //! ```text
 //! ε = 0.05 and ε = 0.1     →   2 releases, the dearest of ε = 0.1

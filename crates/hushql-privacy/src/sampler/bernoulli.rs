@@ -1,7 +1,7 @@
 //! Exact coins: probability `num/den`, and probability `exp(−num/den)`.
 //!
-//! A ratio of integers goes in, a bit comes out. Every draw compares uniform integers, so its probability is exact,
-//! however small it is. The ratio may have any size.
+//! A ratio of integers goes in, a bit comes out. Every draw compares uniform integers, so its
+//! probability is exact, however small it is. The ratio may have any size.
 //!
 //! ```
 //! use hushql_privacy::sampler::QueryRng;
@@ -30,8 +30,8 @@ pub fn bernoulli<U: Uniform + ?Sized>(num: u128, den: u128, uniform: &mut U) -> 
 /// True with probability `exp(−num / den)`.
 ///
 /// # Guarantee
-/// Exact for all `num` and `den` ≥ 1; it never fails and never overflows. A denominator of 0 means an infinite
-/// exponent: never true. Source: Canonne, Kamath, Steinke 2020, algorithm 1.
+/// Exact for all `num` and `den` ≥ 1; it never fails and never overflows. A denominator of 0 means
+/// an infinite exponent: never true. Source: Canonne, Kamath, Steinke 2020, algorithm 1.
 pub fn bernoulli_exp<U: Uniform + ?Sized>(num: u128, den: u128, uniform: &mut U) -> bool {
     // 64-bit divisions are several times faster than 128-bit ones.
     if let (Ok(num), Ok(den)) = (u64::try_from(num), u64::try_from(den)) {
@@ -94,7 +94,8 @@ pub fn bernoulli_exp_big<U: Uniform + ?Sized>(
 /// True with probability 1/e.
 ///
 /// # Guarantee
-/// Exact. The first coin of the series is certain and the second is fair, so most draws take one or two bits.
+/// Exact. The first coin of the series is certain and the second is fair, so most draws take one or
+/// two bits.
 pub(super) fn exp_minus_one<U: Uniform + ?Sized>(uniform: &mut U) -> bool {
     if !uniform.coin() {
         return false;
@@ -120,8 +121,8 @@ fn exp_within_one<U: Uniform + ?Sized>(num: u64, den: u64, uniform: &mut U) -> b
     })
 }
 
-/// Draws by the alternating series of exp(−γ): it flips coins of γ/1, γ/2, γ/3, … until one fails. The number of
-/// flips is odd with probability exactly exp(−γ).
+/// Draws by the alternating series of exp(−γ): it flips coins of γ/1, γ/2, γ/3, … until one fails.
+/// The number of flips is odd with probability exactly exp(−γ).
 fn series<U: Uniform + ?Sized>(uniform: &mut U, mut coin: impl FnMut(u64, &mut U) -> bool) -> bool {
     let mut k = 1_u64;
     while coin(k, uniform) {

@@ -1,7 +1,8 @@
 //! Discrete Gaussian noise: P(x) ∝ exp(−x²/2σ²) on the integers.
 //!
-//! A standard deviation on one of two grids goes in, an integer comes out: σ is a multiple of 2⁻¹² below 2¹⁶, or a
-//! whole number below 2⁶⁰. Calibration rounds σ up to the grid; the draw is then exact.
+//! A standard deviation on one of two grids goes in, an integer comes out: σ is a multiple of 2⁻¹²
+//! below 2¹⁶, or a whole number below 2⁶⁰. Calibration rounds σ up to the grid; the draw is then
+//! exact.
 //!
 //! ```
 //! use hushql_privacy::sampler::{QueryRng, Sigma, discrete_gaussian};
@@ -67,8 +68,8 @@ impl Sigma {
 /// One draw of discrete Gaussian noise.
 ///
 /// # Guarantee
-/// P(x) ∝ exp(−x²/2σ²), exactly, for every integer x. The arithmetic has 128 bits where they suffice, and arbitrary
-/// width elsewhere. Source: Canonne, Kamath, Steinke 2020, algorithm 3.
+/// P(x) ∝ exp(−x²/2σ²), exactly, for every integer x. The arithmetic has 128 bits where they
+/// suffice, and arbitrary width elsewhere. Source: Canonne, Kamath, Steinke 2020, algorithm 3.
 pub fn discrete_gaussian<U: Uniform + ?Sized>(sigma: &Sigma, uniform: &mut U) -> i128 {
     loop {
         if let Some(draw) = attempt(sigma, uniform) {
@@ -106,7 +107,8 @@ fn exponent(sigma: &Sigma, t: u64, magnitude: u128) -> Option<(u128, u128)> {
     Some((gap.checked_mul(gap)?, den))
 }
 
-/// With σ = s/2^f: |Y|·t·2^2f, s² and 2^(2f+1)·s²·t², so that the exponent is (first − second)²/third.
+/// With σ = s/2^f: |Y|·t·2^2f, s² and 2^(2f+1)·s²·t², so that the exponent is (first −
+/// second)²/third.
 fn scaled(sigma: &Sigma, t: u128, magnitude: u128) -> Option<(u128, u128, u128)> {
     let units = u128::from(sigma.units);
     let step = 1_u128.checked_shl(sigma.fraction_bits.checked_mul(2)?)?;

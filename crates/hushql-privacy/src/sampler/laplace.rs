@@ -1,7 +1,7 @@
 //! Discrete Laplace noise of rational scale t/s: P(x) = (1−α)/(1+α)·α^|x| with α = exp(−s/t).
 //!
-//! A scale goes in, an integer comes out. The two integers of the scale stay below 2⁶², so that every step fits
-//! fixed-width integers. Calibration rounds scales up to that grid.
+//! A scale goes in, an integer comes out. The two integers of the scale stay below 2⁶², so that
+//! every step fits fixed-width integers. Calibration rounds scales up to that grid.
 //!
 //! ```
 //! use hushql_privacy::sampler::{LaplaceScale, QueryRng, discrete_laplace};
@@ -55,7 +55,8 @@ impl LaplaceScale {
 /// One draw of discrete Laplace noise.
 ///
 /// # Guarantee
-/// P(x) ∝ exp(−|x|·s/t), exactly, for every integer x. Source: Canonne, Kamath, Steinke 2020, algorithm 2.
+/// P(x) ∝ exp(−|x|·s/t), exactly, for every integer x. Source: Canonne, Kamath, Steinke 2020,
+/// algorithm 2.
 pub fn discrete_laplace<U: Uniform + ?Sized>(scale: &LaplaceScale, uniform: &mut U) -> i128 {
     loop {
         if let Some(draw) = attempt(scale, uniform) {
@@ -67,7 +68,8 @@ pub fn discrete_laplace<U: Uniform + ?Sized>(scale: &LaplaceScale, uniform: &mut
 /// One round of the rejection loop; `None` means that the draw was rejected.
 pub(super) fn attempt<U: Uniform + ?Sized>(scale: &LaplaceScale, uniform: &mut U) -> Option<i128> {
     let LaplaceScale { numerator, denominator } = *scale;
-    // X = U + t·V is geometric with ratio exp(−1/t): its place within a run of t, and the number of runs.
+    // X = U + t·V is geometric with ratio exp(−1/t): its place within a run of t, and the number of
+    // runs.
     let place = uniform.below_u64(numerator);
     if !bernoulli_exp_u64(place, numerator, uniform) {
         return None;

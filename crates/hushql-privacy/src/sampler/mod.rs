@@ -1,9 +1,10 @@
 //! Exact draws on integers: every mechanism draws its noise and its choices here.
 //!
-//! Integers and ratios of integers go in, an integer or an index comes out. The samplers assume that the generator's
-//! words are uniform and independent. They then draw from *exactly* the stated law: there is no floating point, no
-//! inverse distribution function and no truncated tail. No bit of a result therefore distinguishes two neighbouring
-//! databases by more than the law itself allows.
+//! Integers and ratios of integers go in, an integer or an index comes out. The samplers assume
+//! that the generator's words are uniform and independent. They then draw from *exactly* the stated
+//! law: there is no floating point, no inverse distribution function and no truncated tail. No bit
+//! of a result therefore distinguishes two neighbouring databases by more than the law itself
+//! allows.
 //!
 //! Randomness enters the crate through [`QueryRng`] and nowhere else.
 //!

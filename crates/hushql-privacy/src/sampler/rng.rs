@@ -1,8 +1,9 @@
-//! The only source of randomness: a ChaCha20 generator that the operating system keys anew for each query.
+//! The only source of randomness: a ChaCha20 generator that the operating system keys anew for each
+//! query.
 //!
-//! Entropy goes in, uniform integers come out. The module assumes that ChaCha20 under a fresh 256-bit key is
-//! indistinguishable from uniform words. Every bounded draw is then exactly uniform, because it uses rejection and
-//! never a modulus.
+//! Entropy goes in, uniform integers come out. The module assumes that ChaCha20 under a fresh
+//! 256-bit key is indistinguishable from uniform words. Every bounded draw is then exactly uniform,
+//! because it uses rejection and never a modulus.
 //!
 //! ```
 //! use hushql_privacy::sampler::{QueryRng, Uniform};
@@ -22,8 +23,8 @@ use super::SamplerError;
 
 /// A source of independent uniform draws.
 ///
-/// The samplers accept any source, so that tests can follow every branch of a draw and add up its exact probability.
-/// Outside tests, [`QueryRng`] is the only source.
+/// The samplers accept any source, so that tests can follow every branch of a draw and add up its
+/// exact probability. Outside tests, [`QueryRng`] is the only source.
 pub trait Uniform {
     /// A uniform integer in [0, n); 0 when `n` is 0.
     fn below_u64(&mut self, n: u64) -> u64;
@@ -55,7 +56,8 @@ pub trait Uniform {
     }
 }
 
-/// The generator of one query. Its key is fresh, never reused and never printed, and it is not `Clone`.
+/// The generator of one query. Its key is fresh, never reused and never printed, and it is not
+/// `Clone`.
 ///
 /// A copy would draw the same noise twice, so that the difference of two answers would be exact.
 pub struct QueryRng {
@@ -68,12 +70,12 @@ impl QueryRng {
     /// A generator under a fresh 256-bit key from the operating system.
     ///
     /// # Guarantee
-    /// Every query has a new key, independent of all data and of all earlier keys. There is no fallback to a clock, a
-    /// counter or a weaker source.
+    /// Every query has a new key, independent of all data and of all earlier keys. There is no
+    /// fallback to a clock, a counter or a weaker source.
     ///
     /// # Errors
-    /// [`SamplerError::Entropy`] when the operating system gives no entropy: the query fails, and is never answered
-    /// with weaker noise.
+    /// [`SamplerError::Entropy`] when the operating system gives no entropy: the query fails, and
+    /// is never answered with weaker noise.
     pub fn from_os() -> Result<Self, SamplerError> {
         let mut key = [0_u8; 32];
         getrandom::fill(&mut key).map_err(SamplerError::Entropy)?;
@@ -83,8 +85,8 @@ impl QueryRng {
     /// Random bytes that distinguish two things which are otherwise equal, such as two charges.
     ///
     /// # Guarantee
-    /// 128 uniform bits from the operating system: two calls return the same bits with probability 2⁻¹²⁸, even in
-    /// different programs.
+    /// 128 uniform bits from the operating system: two calls return the same bits with probability
+    /// 2⁻¹²⁸, even in different programs.
     ///
     /// # Errors
     /// [`SamplerError::Entropy`] when the operating system gives no entropy.
@@ -94,7 +96,8 @@ impl QueryRng {
         Ok(nonce)
     }
 
-    /// A reproducible generator, **for tests only**: anyone who knows the seed can subtract the noise.
+    /// A reproducible generator, **for tests only**: anyone who knows the seed can subtract the
+    /// noise.
     #[cfg(any(test, feature = "testing"))]
     pub fn seeded_for_tests(seed: u64) -> Self {
         let mut key = [0_u8; 32];
@@ -116,8 +119,8 @@ impl QueryRng {
     /// The key of the hash that bounds contributions in this query.
     ///
     /// # Guarantee
-    /// 256 uniform bits, independent of the noise drawn before and after. Which rows of a privacy unit are sampled
-    /// reveals nothing about the noise, and differs from query to query.
+    /// 256 uniform bits, independent of the noise drawn before and after. Which rows of a privacy
+    /// unit are sampled reveals nothing about the noise, and differs from query to query.
     pub fn hash_key(&mut self) -> [u64; 4] {
         [self.next_u64(), self.next_u64(), self.next_u64(), self.next_u64()]
     }
@@ -165,8 +168,8 @@ impl Uniform for QueryRng {
     }
 
     /// # Guarantee
-    /// Exactly uniform: it draws words of the bound's bit length and rejects those at or above the bound (less than
-    /// half of them).
+    /// Exactly uniform: it draws words of the bound's bit length and rejects those at or above the
+    /// bound (less than half of them).
     fn below_u128(&mut self, n: u128) -> u128 {
         if let Ok(small) = u64::try_from(n) {
             return u128::from(self.below_u64(small));
@@ -188,7 +191,8 @@ impl Uniform for QueryRng {
         if bits == 0 {
             return BigUint::ZERO;
         }
-        // The digits have 32 bits, in little-endian order; the surplus bits of the last one are shifted out.
+        // The digits have 32 bits, in little-endian order; the surplus bits of the last one are
+        // shifted out.
         let count = bits.div_ceil(32);
         let surplus = u32::try_from(count.saturating_mul(32).saturating_sub(bits)).unwrap_or(0);
         loop {

@@ -1,12 +1,15 @@
-//! The exponential mechanism over runs of candidates: its time depends on the number of runs, even with 10⁹ ticks.
+//! The exponential mechanism over runs of candidates: its time depends on the number of runs, even
+//! with 10⁹ ticks.
 //!
-//! Runs and a rate go in. A run has a number of candidates, the gap from the best score to its first candidate, the
-//! distance by which each further candidate falls, and an integer prior weight. The winner's run and its position in
-//! the run come out. The runs may have any number, order and size. The winner follows weight·exp(−rate·gap) exactly.
+//! Runs and a rate go in. A run has a number of candidates, the gap from the best score to its
+//! first candidate, the distance by which each further candidate falls, and an integer prior
+//! weight. The winner's run and its position in the run come out. The runs may have any number,
+//! order and size. The winner follows weight·exp(−rate·gap) exactly.
 //!
-//! The *level* of a gap is ⌊rate·gap⌋. First a level is drawn with probability ∝ (its weight)·e^−level, which takes a
-//! count for each of about a hundred levels instead of an exponential for each candidate. Then a candidate of that
-//! level is drawn by weight. It is accepted with the remaining factor, exp(−(rate·gap − level)) > 1/e.
+//! The *level* of a gap is ⌊rate·gap⌋. First a level is drawn with probability ∝ (its
+//! weight)·e^−level, which takes a count for each of about a hundred levels instead of an
+//! exponential for each candidate. Then a candidate of that level is drawn by weight. It is
+//! accepted with the remaining factor, exp(−(rate·gap − level)) > 1/e.
 //!
 //! ```
 //! use hushql_privacy::sampler::{QueryRng, Run, exponential_runs};
@@ -43,7 +46,8 @@ use super::SamplerError;
 use super::bernoulli::{bernoulli_exp, bernoulli_exp_big};
 use super::rng::Uniform;
 
-/// Neighbouring candidates whose scores fall evenly: the j-th (from 0) lies `gap + j·fall` below the best score.
+/// Neighbouring candidates whose scores fall evenly: the j-th (from 0) lies `gap + j·fall` below
+/// the best score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     /// The number of candidates, which may be 0.
@@ -59,9 +63,10 @@ pub struct Run {
 /// The exponential mechanism's draw over runs: which run, and which candidate of it.
 ///
 /// # Guarantee
-/// P(i, j) ∝ weight_i·exp(−rate·(gap_i + j·fall_i)) with rate = `rate_num / rate_den`, exactly, for all runs. A
-/// `rate_den` of 0 means an infinite rate: the draw is by weight among the best. There are fewer than e attempts on
-/// average, whatever the runs are. The time grows with the number of runs, never with the number of candidates.
+/// P(i, j) ∝ weight_i·exp(−rate·(gap_i + j·fall_i)) with rate = `rate_num / rate_den`, exactly, for
+/// all runs. A `rate_den` of 0 means an infinite rate: the draw is by weight among the best. There
+/// are fewer than e attempts on average, whatever the runs are. The time grows with the number of
+/// runs, never with the number of candidates.
 ///
 /// # Errors
 /// [`SamplerError::NoCandidate`] when no run has both a candidate and a weight.
@@ -92,7 +97,8 @@ pub struct RunChoice<'a> {
     levels: Levels,
 }
 
-/// Gaps at which the levels start: level l is [`starts[l]`, `starts[l + 1]`), the last one up to `end`.
+/// Gaps at which the levels start: level l is
+/// [`starts[l]`, `starts[l + 1]`), the last one up to `end`.
 #[derive(Debug, Clone)]
 struct Starts {
     starts: Vec<u128>,
@@ -106,16 +112,18 @@ impl<'a> RunChoice<'a> {
     /// # Errors
     /// [`SamplerError::NoCandidate`] when no run has both a candidate and a weight.
     pub fn new(runs: &'a [Run], rate_num: u128, rate_den: u128) -> Result<Self, SamplerError> {
-        // Let W be the total weight. The levels from ln W + 44 on weigh less than e^−44 of the nearest candidate, and
-        // the bounds of all other levels are as tight, so refinement is hardly ever needed.
+        // Let W be the total weight. The levels from ln W + 44 on weigh less than e^−44 of the
+        // nearest candidate, and the bounds of all other levels are as tight, so refinement is
+        // hardly ever needed.
         let length = total_weight(runs).bits();
         let levels = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(44);
         let point = length.saturating_add(96);
         Self::with_precision(runs, rate_num, rate_den, levels, point, 96)
     }
 
-    /// As [`RunChoice::new`], with the initial precision given: the number of levels, bounds in units of 2^−`point`,
-    /// and the number of `bits` of the uniform number. The law depends on none of them.
+    /// As [`RunChoice::new`], with the initial precision given: the number of levels, bounds in
+    /// units of 2^−`point`, and the number of `bits` of the uniform number. The law depends on none
+    /// of them.
     fn with_precision(
         runs: &'a [Run],
         rate_num: u128,
@@ -145,8 +153,8 @@ impl<'a> RunChoice<'a> {
     /// An independent draw; the law is that of [`exponential_runs`].
     ///
     /// # Guarantee
-    /// As [`exponential_runs`]. Bounds that a draw had to refine stay refined. That saves time and does not change
-    /// the law, because the level is a function of the drawn number alone.
+    /// As [`exponential_runs`]. Bounds that a draw had to refine stay refined. That saves time and
+    /// does not change the law, because the level is a function of the drawn number alone.
     pub fn draw<U: Uniform + ?Sized>(&mut self, uniform: &mut U) -> (usize, u64) {
         loop {
             if let Some(winner) = self.attempt(uniform) {
@@ -174,9 +182,9 @@ impl<'a> RunChoice<'a> {
     /// A level with probability ∝ weight·e^−level.
     ///
     /// # Guarantee
-    /// Exact: the level is the one that contains u·Z for one uniform real u, where Z is the sum over all levels. It
-    /// is returned only when rational bounds prove it. Otherwise more bits of the *same* u decide; a new u would
-    /// favour the levels that are easy to decide.
+    /// Exact: the level is the one that contains u·Z for one uniform real u, where Z is the sum
+    /// over all levels. It is returned only when rational bounds prove it. Otherwise more bits of
+    /// the *same* u decide; a new u would favour the levels that are easy to decide.
     fn level<U: Uniform + ?Sized>(&mut self, uniform: &mut U) -> usize {
         let mut leading = Leading::draw(self.bits, uniform);
         loop {
@@ -327,7 +335,8 @@ impl Run {
         u128::from(self.count.saturating_sub(1)).checked_mul(self.fall)?.checked_add(self.gap)
     }
 
-    /// How many candidates, counted from the first at `offset`, are nearer than `bound`; all of them without a bound.
+    /// How many candidates, counted from the first at `offset`, are nearer than `bound`; all of
+    /// them without a bound.
     fn reached(&self, offset: u128, bound: Option<u128>) -> u64 {
         let Some(bound) = bound else { return self.count };
         if offset >= bound {
@@ -342,7 +351,8 @@ impl Run {
 }
 
 impl Starts {
-    /// The first `levels` levels, or fewer where they would end beyond 128 bits or behind the `farthest` gap.
+    /// The first `levels` levels, or fewer where they would end beyond 128 bits or behind the
+    /// `farthest` gap.
     ///
     /// # Guarantee
     /// Level l starts at the smallest gap with rate·gap ≥ l, exactly.

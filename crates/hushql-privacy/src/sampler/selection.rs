@@ -1,7 +1,8 @@
 //! Exact choices among scored candidates: exponential, permute-and-flip, noisy max.
 //!
-//! Scores and a rate go in, the index of a winner comes out. The rate is the exponent per unit of score, a ratio of
-//! integers. Scores may use all 128 bits, because only their distances to the best score count.
+//! Scores and a rate go in, the index of a winner comes out. The rate is the exponent per unit of
+//! score, a ratio of integers. Scores may use all 128 bits, because only their distances to the
+//! best score count.
 //!
 //! ```
 //! use hushql_privacy::sampler::{QueryRng, exponential};
@@ -23,9 +24,10 @@ use super::rng::Uniform;
 /// The exponential mechanism's draw.
 ///
 /// # Guarantee
-/// P(i) ∝ exp(rate·score_i) with rate = `rate_num / rate_den`, exactly, for all scores. A `rate_den` of 0 means an
-/// infinite rate: uniform among the best. Each attempt draws a uniform candidate and accepts it with probability
-/// exp(−rate·(best − score)); the expected number of attempts is at most the number of candidates.
+/// P(i) ∝ exp(rate·score_i) with rate = `rate_num / rate_den`, exactly, for all scores. A
+/// `rate_den` of 0 means an infinite rate: uniform among the best. Each attempt draws a uniform
+/// candidate and accepts it with probability exp(−rate·(best − score)); the expected number of
+/// attempts is at most the number of candidates.
 ///
 /// # Errors
 /// [`SamplerError::NoCandidate`] when there are no scores.
@@ -59,9 +61,9 @@ pub(super) fn attempt<U: Uniform + ?Sized>(
 /// Permute-and-flip: the first candidate of a random order that is accepted.
 ///
 /// # Guarantee
-/// The candidates are visited in uniformly random order, and each is accepted with probability exp(−rate·(best −
-/// score)), exactly. A best candidate is always accepted when it is reached, so there is always a winner. Source:
-/// McKenna, Sheldon 2020, algorithm 1.
+/// The candidates are visited in uniformly random order, and each is accepted with probability
+/// exp(−rate·(best − score)), exactly. A best candidate is always accepted when it is reached, so
+/// there is always a winner. Source: McKenna, Sheldon 2020, algorithm 1.
 ///
 /// # Errors
 /// [`SamplerError::NoCandidate`] when there are no scores.
@@ -84,11 +86,12 @@ pub fn permute_and_flip<U: Uniform + ?Sized>(
     Err(SamplerError::NoCandidate)
 }
 
-/// Noisy max: adds discrete Laplace noise to every score and returns the largest, the first among equals.
+/// Noisy max: adds discrete Laplace noise to every score and returns the largest, the first among
+/// equals.
 ///
 /// # Guarantee
-/// The result is exactly the argmax of score_i + X_i with independent X_i of the given scale. No sum saturates or
-/// wraps, whatever the scores are.
+/// The result is exactly the argmax of score_i + X_i with independent X_i of the given scale. No
+/// sum saturates or wraps, whatever the scores are.
 ///
 /// # Errors
 /// [`SamplerError::NoCandidate`] when there are no scores.
@@ -101,8 +104,8 @@ pub fn noisy_max<U: Uniform + ?Sized>(
     let mut winner: Option<(usize, i128)> = None;
     for (index, score) in scores.iter().enumerate() {
         let noise = discrete_laplace(scale, uniform);
-        // A candidate 2^127 below the best score, or with a sum below −2^127, is certain to lose: noise stays within
-        // ±2^126.
+        // A candidate 2^127 below the best score, or with a sum below −2^127, is certain to lose:
+        // noise stays within ±2^126.
         let relative =
             i128::try_from(best.abs_diff(*score)).ok().and_then(|gap| noise.checked_sub(gap));
         if let Some(value) = relative

@@ -1,4 +1,5 @@
-//! Tests of the samplers: every branch followed exactly at small scales, frequencies at larger ones.
+//! Tests of the samplers: every branch followed exactly at small scales, frequencies at larger
+//! ones.
 
 pub(crate) mod oracle;
 pub(crate) mod statistics;
@@ -15,7 +16,8 @@ use super::rng::{QueryRng, Uniform};
 use super::{LaplaceScale, SamplerError, Sigma, gaussian, laplace, selection};
 use crate::privacy::Rational;
 
-/// Probability left unexplored, as a power of two per branch: small enough that an error of one turn shows.
+/// Probability left unexplored, as a power of two per branch: small enough that an error of one
+/// turn shows.
 const DEPTH: u32 = 22;
 
 /// Whether the enumerated weights, normalised, are the law given by unnormalised `weights`.
@@ -125,14 +127,16 @@ fn selections_are_exact_on_few_candidates() {
     let total = pair.iter().sum();
     assert_law("wide exponential", &seen, &pair.into_iter().enumerate().collect(), &total);
 
-    // Permute-and-flip, from its definition: every order of the candidates, and who is accepted first.
+    // Permute-and-flip, from its definition: every order of the candidates, and who is accepted
+    // first.
     let seen = enumerate(DEPTH, |oracle| selection::permute_and_flip(&scores, 1, 2, oracle).ok());
     let mut law = BTreeMap::new();
     first_accepted(&weights, &mut Vec::new(), &Rational::one(), &mut law);
     assert_law("permute and flip", &seen, &law, &Rational::one());
 }
 
-/// Adds to `law` the probability of each winner, over all orders that continue `visited` (all rejected so far).
+/// Adds to `law` the probability of each winner, over all orders that continue `visited` (all
+/// rejected so far).
 fn first_accepted(
     weights: &[Rational],
     visited: &mut Vec<usize>,
@@ -178,7 +182,8 @@ fn scales_are_checked() {
     assert!(Sigma::whole(0).is_err() && Sigma::whole(Sigma::WHOLE_LIMIT).is_err());
 }
 
-/// The scales that frequencies are tested at: below and above 1, whole and not, at the ends of what is drawn.
+/// The scales that frequencies are tested at: below and above 1, whole and not, at the ends of what
+/// is drawn.
 const SCALES: [(u64, u64); 12] = [
     (1, 1),
     (10, 1),
@@ -253,7 +258,8 @@ fn gaussian_frequencies(draws: usize) {
     }
 }
 
-/// False-alarm rate of each chi-square test below: 10⁻⁹ (Laurent–Massart, see `statistics`); seeds are fixed.
+/// False-alarm rate of each chi-square test below: 10⁻⁹ (Laurent–Massart, see `statistics`); seeds
+/// are fixed.
 #[test]
 fn laplace_frequencies_follow_the_law() {
     laplace_frequencies(1_000_000);
@@ -264,7 +270,8 @@ fn gaussian_frequencies_follow_the_law() {
     gaussian_frequencies(1_000_000);
 }
 
-/// A billion draws in all: the law's cells in floats are exact to far less than what these could show.
+/// A billion draws in all: the law's cells in floats are exact to far less than what these could
+/// show.
 #[test]
 #[ignore = "an hour"]
 fn a_billion_draws_follow_their_laws() {
@@ -272,9 +279,10 @@ fn a_billion_draws_follow_their_laws() {
     gaussian_frequencies(42_000_000);
 }
 
-/// Noise reaches every point of the lattice that it lives on, whatever the scale: where noise from floats has holes and
-/// heaps, these tell the exact value by the low bits of a noisy one. Residues modulo m of draws at scale b are uniform
-/// but for a part of m²/(2πb)² (Poisson summation; less for Gaussian noise), which at b ≥ 10·m so few draws cannot show.
+/// Noise reaches every point of the lattice that it lives on, whatever the scale: where noise from
+/// floats has holes and heaps, these tell the exact value by the low bits of a noisy one. Residues
+/// modulo m of draws at scale b are uniform but for a part of m²/(2πb)² (Poisson summation; less
+/// for Gaussian noise), which at b ≥ 10·m so few draws cannot show.
 #[test]
 fn every_point_of_the_lattice_is_reached_alike() {
     let uniform = |m: i128| vec![1.0 / m as f64; usize::try_from(m).unwrap()];
@@ -286,7 +294,8 @@ fn every_point_of_the_lattice_is_reached_alike() {
         statistics::assert_frequencies(what, &counts, &uniform(m));
     };
     let mut rng = QueryRng::seeded_for_tests(77);
-    // Scales of 10⁴ and of 2⁶⁰, where floats of that size have steps of 256, and one that is no integer.
+    // Scales of 10⁴ and of 2⁶⁰, where floats of that size have steps of 256, and one that is no
+    // integer.
     for (t, s) in [(10_000, 1), (1_000_003, 7), ((1 << 60) + 1, 1), ((1 << 61) + 1, 3)] {
         let scale = LaplaceScale::new(t, s).unwrap();
         for m in [2, 3, 5, 7, 64, 1_000] {
@@ -316,8 +325,9 @@ fn every_point_of_the_lattice_is_reached_alike() {
 
 #[test]
 fn wide_gaussians_have_the_right_deviation() {
-    // The squares of 50,000 standard normals sum to 50,000, give or take 2√(50,000·t) + 2t but for 2e^(−t) (Laurent,
-    // Massart 2000); t = 20.8 makes that 2·10⁻⁹. At these σ the grid is too fine to matter; the first is the widest.
+    // The squares of 50,000 standard normals sum to 50,000, give or take 2√(50,000·t) + 2t but for
+    // 2e^(−t) (Laurent, Massart 2000); t = 20.8 makes that 2·10⁻⁹. At these σ the grid is too fine
+    // to matter; the first is the widest.
     for sigma in [Sigma::whole((1 << 59) + 1).unwrap(), Sigma::fine(Sigma::FINE_LIMIT - 1).unwrap()]
     {
         let (num, den) = sigma.ratio();

@@ -1,7 +1,7 @@
 //! Two-sample comparison with another implementation of the same papers.
 //!
-//! The other library keys itself from the operating system, so these tests are not seeded; each raises a
-//! false alarm with probability 10⁻⁹.
+//! The other library keys itself from the operating system, so these tests are not seeded; each
+//! raises a false alarm with probability 10⁻⁹.
 
 use opendp::traits::samplers::{sample_discrete_gaussian, sample_discrete_laplace};
 

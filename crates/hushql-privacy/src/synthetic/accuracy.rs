@@ -1,6 +1,7 @@
 //! How large noise is, and how far a choice can be off: said in floats, for models and reports.
 //!
-//! In: noise and choices as they were calibrated. Out: variances and bounds. No privacy rests on them.
+//! In: noise and choices as they were calibrated. Out: variances and bounds. No privacy rests on
+//! them.
 
 use num_traits::ToPrimitive;
 

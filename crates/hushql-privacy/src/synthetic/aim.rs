@@ -1,8 +1,10 @@
-//! AIM: in each round the marginal that the model answers worst is measured, and the model fitted anew.
+//! AIM: in each round the marginal that the model answers worst is measured, and the model fitted
+//! anew.
 //!
-//! In: a task, and the door. Out: a model, what was measured, and what each round knew. Everything that is decided here (who
-//! competes, how many rounds there are, how large they are, when they end) is a function of the task and of [`Released`] values.
-//! The model is made of floats; the budget and the scores are integers. Source: McKenna, Mullins, Sheldon, Miklau 2022.
+//! In: a task, and the door. Out: a model, what was measured, and what each round knew. Everything
+//! that is decided here (who competes, how many rounds there are, how large they are, when they
+//! end) is a function of the task and of [`Released`] values. The model is made of floats; the
+//! budget and the scores are integers. Source: McKenna, Mullins, Sheldon, Miklau 2022.
 //!
 //! ```text
 //! all {a} measured; round 1: {age, status} of 91 pairs and 14 columns; round 2: …; 30 rounds later nothing is left
@@ -185,7 +187,8 @@ impl Fitted {
         }
     }
 
-    /// Keeps a round; of earlier ones only what did not compete again, and as many as are not larger together than four models.
+    /// Keeps a round; of earlier ones only what did not compete again, and as many as are not
+    /// larger together than four models.
     fn keep(&mut self, round: Round, most_bytes: usize) {
         let again: BTreeSet<&ColumnSet> = round.candidates.iter().map(|c| &c.columns).collect();
         for earlier in &mut self.rounds {
@@ -206,8 +209,8 @@ impl Fitted {
     }
 }
 
-/// Those whose junction tree is not larger than the share of the bytes that is spent by then; never none, since sets inside of
-/// a clique make no tree larger.
+/// Those whose junction tree is not larger than the share of the bytes that is spent by then; never
+/// none, since sets inside of a clique make no tree larger.
 fn fitting<'c>(
     task: &SyntheticTask,
     competing: &'c Competing,

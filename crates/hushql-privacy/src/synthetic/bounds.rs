@@ -1,11 +1,13 @@
 //! How far the marginals of the rows made are off, free: from what was released.
 //!
-//! In: the measurements and what the rounds knew, and the rows. Out: for each marginal a bound of Σ|count of the private rows −
-//! count of the rows made|, at 95 % each. Floats: bounds are reports, rounded up past their error.
+//! In: the measurements and what the rounds knew, and the rows. Out: for each marginal a bound of
+//! Σ|count of the private rows − count of the rows made|, at 95 % each. Floats: bounds are reports,
+//! rounded up past their error.
 //!
-//! Of a set r inside of a measured one, with noisy counts y summed to r: ‖y_r − M_r(s)‖₁ and what the noise can be. The i-th such
-//! measurement holds at β·2⁻ⁱ, so that the best of all may be taken. Of another r that competed when c won: its score was not much
-//! more than that of c, which was measured; both at β/2T for each of the at most T rounds, so that any round may be taken.
+//! Of a set r inside of a measured one, with noisy counts y summed to r: ‖y_r − M_r(s)‖₁ and what
+//! the noise can be. The i-th such measurement holds at β·2⁻ⁱ, so that the best of all may be
+//! taken. Of another r that competed when c won: its score was not much more than that of c, which
+//! was measured; both at β/2T for each of the at most T rounds, so that any round may be taken.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +23,12 @@ use super::outcome::{Answered, Competing, MethodOutcome, Round};
 use super::task::SyntheticTask;
 use crate::privacy::{Rational, parse_decimal};
 
-/// The bounds of these marginals, in rows or persons; `columns` are the rows made. On two threads if there is much to do.
+/// The bounds of these marginals, in rows or persons; `columns` are the rows made. On two threads
+/// if there is much to do.
 ///
 /// # Errors
-/// [`Failed::Mechanism`] where the noise of a round that is over cannot be calibrated, which it was; and that the statement is over.
+/// [`Failed::Mechanism`] where the noise of a round that is over cannot be calibrated, which it
+/// was; and that the statement is over.
 pub(super) fn bounds(
     task: &SyntheticTask,
     competing: &Competing,
@@ -134,7 +138,8 @@ struct UnmeasuredRound<'o> {
     candidates: BTreeMap<&'o ColumnSet, &'o Candidate>,
     /// What the model answered.
     paths: Paths<'o>,
-    /// How far the winner was off, as it was measured, and its weight and bias; without these where a cell was measured.
+    /// How far the winner was off, as it was measured, and its weight and bias; without these where
+    /// a cell was measured.
     off: f64,
     winner: Option<(f64, f64)>,
     /// How much farther off another may be.
@@ -208,11 +213,13 @@ fn gap(task: &SyntheticTask, round: &Round, beta: &Rational) -> Result<f64, Fail
     Ok(Chooser::calibrate(mode, range, round.select)?.error_at(count, beta))
 }
 
-/// A bound, at confidence 1 − β, of Σ|X₁ + … + X_k| over so many cells, each the sum of k = `summed` independent draws.
+/// A bound, at confidence 1 − β, of Σ|X₁ + … + X_k| over so many cells, each the sum of k =
+/// `summed` independent draws.
 ///
 /// # Guarantee
-/// For every t, E e^(t|S|) = E e^(tS) + E e^(−tS) − E e^(−t|S|) ≤ 2·M(t)^k − e^(−t·√(k·V)) by Jensen, so that the sum exceeds (cells·ln of
-/// that + ln(1/β))/t with a probability of at most β (Chernoff). The best of some hundred t is taken.
+/// For every t, E e^(t|S|) = E e^(tS) + E e^(−tS) − E e^(−t|S|) ≤ 2·M(t)^k − e^(−t·√(k·V)) by
+/// Jensen, so that the sum exceeds (cells·ln of that + ln(1/β))/t with a probability of at most β
+/// (Chernoff). The best of some hundred t is taken.
 pub(super) fn noise_within(noise: &Noise, summed: usize, cells: usize, beta: &Rational) -> f64 {
     let (summed, cells) = (float(summed), float(cells));
     let surprise = -beta.to_f64().unwrap_or(0.0).max(f64::MIN_POSITIVE).ln();

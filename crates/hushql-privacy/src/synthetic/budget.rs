@@ -1,7 +1,7 @@
 //! How a budget is spread over rounds, in integers.
 //!
-//! In: billionths, how many columns there are, and after each round whether it taught anything: public all. Out: the shares of
-//! the next round, as long as there is something left.
+//! In: billionths, how many columns there are, and after each round whether it taught anything:
+//! public all. Out: the shares of the next round, as long as there is something left.
 //!
 //! ```text
 //! B = 14,973,057, d = 14:  267,376 a round, of which 240,638 for measuring; the one-column marginals take 14 of these
@@ -36,7 +36,8 @@ impl Schedule {
         ROUNDS_OF_A_COLUMN.saturating_mul(u64::try_from(columns).unwrap_or(u64::MAX))
     }
 
-    /// The budget after one measurement of each column at [`Schedule::first`]; `None` where a share would be 0.
+    /// The budget after one measurement of each column at [`Schedule::first`]; `None` where a share
+    /// would be 0.
     pub(super) fn new(total: u64, columns: usize, mode: Mode) -> Option<Self> {
         let round = total.checked_div(Self::most_rounds(columns))?;
         let measure = measuring(total, mode).checked_div(Self::most_rounds(columns))?;
@@ -65,8 +66,9 @@ impl Schedule {
     /// The shares of the next round; `None` when all is spent.
     ///
     /// # Guarantee
-    /// All shares together, with those of the first measurements, are never more than the budget: a round takes what is left
-    /// where two of its size are not there. Every round takes at least as much as the first, so the rounds end.
+    /// All shares together, with those of the first measurements, are never more than the budget: a
+    /// round takes what is left where two of its size are not there. Every round takes at least as
+    /// much as the first, so the rounds end.
     pub(super) fn next(&mut self) -> Option<Shares> {
         if self.is_over {
             return None;
@@ -107,7 +109,8 @@ mod tests {
     use super::*;
     use crate::sampler::{QueryRng, Uniform};
 
-    /// Twenty thousand schedules, growing at random: never above the budget, at most 4d rounds, none smaller than the first.
+    /// Twenty thousand schedules, growing at random: never above the budget, at most 4d rounds,
+    /// none smaller than the first.
     #[test]
     fn schedules_stay_within_their_budget() {
         let mut rng = QueryRng::seeded_for_tests(1);

@@ -1,7 +1,8 @@
 //! How long models may take, and whether anybody still waits for them.
 //!
-//! In: the time for all fits and answers of a run, and a sign that nobody waits. Out: fits that end in time. Counting the private rows takes nothing
-//! from it, so that where it ends depends on released values and on the machine alone. When nobody waits, nothing comes out.
+//! In: the time for all fits and answers of a run, and a sign that nobody waits. Out: fits that end
+//! in time. Counting the private rows takes nothing from it, so that where it ends depends on
+//! released values and on the machine alone. When nobody waits, nothing comes out.
 
 use std::time::{Duration, Instant};
 

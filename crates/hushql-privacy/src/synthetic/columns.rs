@@ -1,7 +1,7 @@
 //! Sets of columns, and the exact counts over them.
 //!
-//! In: numbers of columns. Out: a set that is sorted and has no number twice; its marginal has one cell for each combination
-//! of codes.
+//! In: numbers of columns. Out: a set that is sorted and has no number twice; its marginal has one
+//! cell for each combination of codes.
 //!
 //! ```text
 //! Columns {1, 0} of the sizes (2, 3)  →  {0, 1}, 6 cells: (0,0) (0,1) (0,2) (1,0) (1,1) (1,2), in {1}: 0 1 2 0 1 2
@@ -12,10 +12,11 @@ use std::fmt;
 
 /// Exact counts of the private rows: the only way to them.
 ///
-/// A count is a sum over rows of weights in grid units: each row weighs 1, or what [`Sensitivity`](super::Sensitivity) says.
+/// A count is a sum over rows of weights in grid units: each row weighs 1, or what
+/// [`Sensitivity`](super::Sensitivity) says.
 pub trait Count {
-    /// The counts of the marginals of these sets, with all cells, also those that count nothing: row-major, the last column of
-    /// a set runs fastest. One pass over the rows for all sets.
+    /// The counts of the marginals of these sets, with all cells, also those that count nothing:
+    /// row-major, the last column of a set runs fastest. One pass over the rows for all sets.
     ///
     /// # Errors
     /// [`CountError`] when the rows cannot be read, or there is no time or memory for it.
@@ -61,7 +62,8 @@ impl ColumnSet {
         self.0.len()
     }
 
-    /// The cells of the marginal, for columns of these sizes; 1 for no column, the largest number where there are more.
+    /// The cells of the marginal, for columns of these sizes; 1 for no column, the largest number
+    /// where there are more.
     pub fn cells(&self, sizes: &[usize]) -> usize {
         let size = |column: &usize| sizes.get(*column).copied().unwrap_or(0);
         self.0.iter().map(size).fold(1, usize::saturating_mul)
@@ -83,12 +85,14 @@ impl ColumnSet {
     }
 }
 
-/// For each cell of the marginal of one set its cell in that of another, whose columns are among its own.
+/// For each cell of the marginal of one set its cell in that of another, whose columns are among
+/// its own.
 pub fn onto(from: &ColumnSet, to: &ColumnSet, sizes: &[usize]) -> Vec<u32> {
     index(from.as_slice(), to.as_slice(), sizes)
 }
 
-/// For each cell of the marginal of `from` its cell in the marginal of `to`, whose columns are among those of `from`.
+/// For each cell of the marginal of `from` its cell in the marginal of `to`, whose columns are
+/// among those of `from`.
 pub(super) fn index(from: &[usize], to: &[usize], sizes: &[usize]) -> Vec<u32> {
     let size = |column: &usize| sizes.get(*column).copied().unwrap_or(1);
     let stride = |column: &usize| -> usize {

@@ -1,13 +1,14 @@
 //! The door between the private rows and everything else.
 //!
-//! In: exact counts, which nobody else sees, and questions that were made of public values. Out: [`Released`] values: noisy
-//! counts, and which candidate was chosen. The door keeps the account: it gives nothing out beyond the budget that was charged.
-//! Sensitivities and ranges are derived here, from what a unit can move and from the candidates' own weights, so that who
-//! asks cannot get them wrong.
+//! In: exact counts, which only the door reads, and questions made of public values. Out:
+//! [`Released`] values: noisy counts, and the chosen candidate. The door keeps the account and
+//! spends no more than was charged. It derives sensitivities and ranges itself, from what a unit
+//! can move and from the weights of the candidates, so that no caller can get them wrong.
 //!
-//! The score of a candidate c is w_c·(‖x_c − x̂_c‖₁ − β_c), with the exact counts x_c, the model's x̂_c rounded to integers, and a
-//! public integer β_c. A unit moves ‖x_c − x̂_c‖₁ by at most Δ₁, up or down, so that the changes of two scores differ by at most
-//! (w⁽¹⁾ + w⁽²⁾)·Δ₁, the two largest weights: that is the range of the choice.
+//! The score of a candidate c is w_c·(‖x_c − x̂_c‖₁ − β_c), with the exact counts x_c, the model's
+//! x̂_c rounded to integers, and a public integer β_c. A unit moves ‖x_c − x̂_c‖₁ by at most Δ₁, up
+//! or down, so that the changes of two scores differ by at most (w⁽¹⁾ + w⁽²⁾)·Δ₁, the two largest
+//! weights: that is the range of the choice.
 //!
 //! ```text
 //! select([{0,1}: weight 2], which the model answers (3, 1, 0, 2), ρ = 10⁻³)  →  Released(0)
@@ -71,8 +72,8 @@ pub(super) struct Candidate {
     pub(super) bias: i64,
 }
 
-/// How a model answers a marginal: the counts of all cells, in whole grid units. `None` where it would need too much memory. It
-/// is asked for one after the other, so that the answers are never held together.
+/// How a model answers one marginal: the counts of all cells, in whole grid units. `None` if that
+/// would need too much memory. Marginals are asked for one by one, never held together.
 pub(super) type Answer<'m> = &'m mut dyn FnMut(&ColumnSet) -> Option<Vec<i64>>;
 
 /// The scores of those that the model answers, which stay inside.
@@ -279,10 +280,12 @@ impl<'a> Door<'a> {
     /// The noisy counts of these marginals, each at this share; the rows are read once for all.
     ///
     /// # Guarantee
-    /// As private as one share for each marginal: a unit moves each by at most Δ₁, and Δ₂ in the Euclidean norm.
+    /// As private as one share for each marginal: a unit moves each by at most Δ₁, and Δ₂ in the
+    /// Euclidean norm.
     ///
     /// # Errors
-    /// [`Failed`] when the shares are more than what is left, the rows cannot be counted or noise cannot be drawn.
+    /// [`Failed`] when the shares are more than what is left, the rows cannot be counted or noise
+    /// cannot be drawn.
     pub(super) fn measure(
         &mut self,
         sets: &[ColumnSet],
@@ -354,12 +357,13 @@ impl<'a> Door<'a> {
     /// Which candidate is chosen: most likely one that the model answers worst.
     ///
     /// # Guarantee
-    /// As private as the share, for the range that [`range`] derives. Which candidates the model answers is a function of what
-    /// was released. One candidate is chosen without a look at the rows, and without a draw.
+    /// As private as the share, for the range that [`range`] derives. Which candidates the model
+    /// answers is a function of what was released. One candidate is chosen without a look at the
+    /// rows, and without a draw.
     ///
     /// # Errors
-    /// [`Failed`] when the share is more than what is left, the rows cannot be counted, there is no candidate, the choice
-    /// cannot be drawn, or the statement is over.
+    /// [`Failed`] when the share is more than what is left, the rows cannot be counted, there is no
+    /// candidate, the choice cannot be drawn, or the statement is over.
     pub(super) fn select(
         &mut self,
         candidates: &[Candidate],
@@ -401,10 +405,12 @@ impl<'a> Door<'a> {
         Ok(scored)
     }
 
-    /// Which cell of these marginals is chosen: most likely one that the model answers worst, by |x − x̂|.
+    /// Which cell of these marginals is chosen: most likely one that the model answers worst, by |x
+    /// − x̂|.
     ///
     /// # Guarantee
-    /// As [`Door::select`], with the weight 1 for each cell. Cells are numbered through all marginals.
+    /// As [`Door::select`], with the weight 1 for each cell. Cells are numbered through all
+    /// marginals.
     ///
     /// # Errors
     /// As [`Door::select`]; also where the model does not answer a marginal.
@@ -431,12 +437,13 @@ impl<'a> Door<'a> {
         self.choose(&scores, range([1, 1], self.sensitivity), share)
     }
 
-    /// Which table of so many rows is chosen, by its number among all of them: most likely one that answers the cells of these
-    /// marginals well.
+    /// Which table of so many rows is chosen, by its number among all of them: most likely one that
+    /// answers the cells of these marginals well.
     ///
     /// # Guarantee
-    /// As private as the share: one row moves two scores by amounts that differ by at most 2m − 1, and a unit is worth Δ₁ rows.
-    /// The number of rows that scores are relative to is the sum of exact counts, and stays inside.
+    /// As private as the share: one row moves two scores by amounts that differ by at most 2m − 1,
+    /// and a unit is worth Δ₁ rows. The number of rows that scores are relative to is the sum of
+    /// exact counts, and stays inside.
     ///
     /// # Errors
     /// As [`Door::select`].
@@ -489,7 +496,8 @@ impl<'a> Door<'a> {
         Ok(Released(index))
     }
 
-    /// Counts these sets in one pass over the rows, if there is room to keep them; nothing comes out.
+    /// Counts these sets in one pass over the rows, if there is room to keep them; nothing comes
+    /// out.
     ///
     /// # Errors
     /// [`Failed::Count`] when the rows cannot be counted.
@@ -573,11 +581,12 @@ pub(super) fn score(candidate: &Candidate, model: &[i64], exact: &[i64]) -> Opti
     Some((distance - i128::from(candidate.bias)) * i128::from(candidate.weight))
 }
 
-/// R: by how much the changes of two scores can differ between neighbours, for candidates of these weights.
+/// R: by how much the changes of two scores can differ between neighbours, for candidates of these
+/// weights.
 ///
 /// # Guarantee
-/// Each score moves by at most its weight times Δ₁, in either direction; two of them by the two largest weights together. It
-/// is attained: one distance grows where the other falls.
+/// Each score moves by at most its weight times Δ₁, in either direction; two of them by the two
+/// largest weights together. It is attained: one distance grows where the other falls.
 pub(super) fn range(weights: impl IntoIterator<Item = u64>, sensitivity: Sensitivity) -> u128 {
     let (mut first, mut second) = (0, 0);
     for weight in weights {

@@ -1,6 +1,7 @@
 //! What comes out: the codes of new rows, and how far their marginals can be off.
 //!
-//! In: released values and a model of them. Out: columns of codes, one bound for each marginal, and what was spent.
+//! In: released values and a model of them. Out: columns of codes, one bound for each marginal, and
+//! what was spent.
 //!
 //! ```text
 //! Made { columns: [[3, 3, 5, …], [0, 1, 1, …]], errors: [{0}: ±1,220 rows, {0, 1}: ±4,041 rows], … }
@@ -33,9 +34,9 @@ pub struct MarginalError {
     pub columns: ColumnSet,
     /// Whether it is inside of one that was measured; otherwise it was only a candidate.
     pub measured: bool,
-    /// The sum over all cells of how much the count of the private rows and that of the rows made differ is at most this, at
-    /// the confidence of [`MarginalError::CONFIDENCE`] for each marginal alone: in rows, or persons. The rows made count as many
-    /// as [`Made::total`] together.
+    /// The sum over all cells of how much the count of the private rows and that of the rows made
+    /// differ is at most this, at the confidence of [`MarginalError::CONFIDENCE`] for each marginal
+    /// alone: in rows, or persons. The rows made count as many as [`Made::total`] together.
     pub bound: f64,
 }
 
@@ -67,12 +68,14 @@ pub enum Failed {
     /// Nobody waits any more: the statement was cancelled, or its time is over.
     #[error("the statement has ended")]
     Stopped,
-    /// More would have been spent than was charged, or counts have another shape than what was asked: a fault of the engine.
+    /// More would have been spent than was charged, or counts have another shape than what was
+    /// asked: a fault of the engine.
     #[error("the rows made do not follow their plan")]
     Fault,
 }
 
-/// Whether the statement is over: cancelled, or out of time. Whoever works looks at it every few milliseconds.
+/// Whether the statement is over: cancelled, or out of time. Whoever works looks at it every few
+/// milliseconds.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// An error where the statement is over.

@@ -1,9 +1,10 @@
 //! Synthetic tables: rows that answer like the private ones, and that anybody may read for ever.
 //!
-//! In: exact counts of the private rows over public codes (through [`Count`], which somebody else implements), a budget in
-//! integers, and what one unit can move. Out: the codes of new rows, and how far their marginals are off. Every look at a
-//! count goes through one door, which selects or adds noise, keeps the account, and hands out `Released` values only;
-//! everything else is computed from these and from public sizes.
+//! In: exact counts of the private rows over public codes (through [`Count`], which somebody else
+//! implements), a budget in integers, and what one unit can move. Out: the codes of new rows, and
+//! how far their marginals are off. Every look at a count goes through one door, which selects or
+//! adds noise, keeps the account, and hands out `Released` values only; everything else is computed
+//! from these and from public sizes.
 //!
 //! ```text
 //! sizes 8, 3; all pairs; ρ = 0.015      →  measured {0}, {1}, {0, 1}  →  32,504 rows of two codes each

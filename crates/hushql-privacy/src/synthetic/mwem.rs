@@ -1,8 +1,10 @@
 //! MWEM: multiplicative weights over all combinations of codes.
 //!
-//! In: a task, and the door. Out: tables of expected counts. As in the article, one cell is measured in each round, and what comes out
-//! is the mean of the tables after each round; or whole marginals are, with the table in the factors of a graphical model. Floats
-//! hold tables, which come from what was released; shares of the budget are integers. Source: Hardt, Ligett, McSherry 2012.
+//! In: a task, and the door. Out: tables of expected counts. As in the article, one cell is
+//! measured in each round, and what comes out is the mean of the tables after each round; or whole
+//! marginals are, with the table in the factors of a graphical model. Floats hold tables, which
+//! come from what was released; shares of the budget are integers. Source: Hardt, Ligett,
+//! McSherry 2012.
 //!
 //! ```text
 //! B = 1: a twentieth for the number of rows, then 8 rounds of 0.11875, half of it for choosing a cell, half for its count
@@ -54,7 +56,8 @@ impl RunShares {
     }
 }
 
-/// What was measured: a cell of a marginal; `index` has the cell of the marginal for each one of the table.
+/// What was measured: a cell of a marginal; `index` has the cell of the marginal for each one of
+/// the table.
 struct MeasuredCell {
     index: Vec<u32>,
     cell: u32,

@@ -1,7 +1,8 @@
-//! The noise of a measurement, and the choice of a round: calibrated from shares of the budget, in integers.
+//! The noise of a measurement, and the choice of a round: calibrated from shares of the budget, in
+//! integers.
 //!
-//! In: billionths of the budget and what one unit can move. Out: exact noise and exact choices. How large the noise is is
-//! public.
+//! In: billionths of the budget and what one unit can move. Out: exact noise and exact choices. How
+//! large the noise is is public.
 //!
 //! ```text
 //! ρ = 0.001, Δ₂ = 1   →  discrete Gaussian, σ = 22.37, selecting at ε = √(8·0.001) = 0.089442719
@@ -38,7 +39,8 @@ impl Mode {
     /// The ε of a choice at this share, in billionths.
     ///
     /// # Guarantee
-    /// Under ρ it is the largest whole number with ε²/8 ≤ share, so that a choice of bounded range ε costs no more than it.
+    /// Under ρ it is the largest whole number with ε²/8 ≤ share, so that a choice of bounded range
+    /// ε costs no more than it.
     pub(super) fn epsilon(self, share: u64) -> u64 {
         match self {
             Self::Pure => share,
@@ -113,11 +115,12 @@ pub(super) enum Chooser {
 }
 
 impl Chooser {
-    /// The choice among scores whose changes between neighbours differ by at most `range` grid units.
+    /// The choice among scores whose changes between neighbours differ by at most `range` grid
+    /// units.
     ///
     /// # Guarantee
-    /// Under ρ the exponential mechanism, whose range is bounded: it costs at most the share. Permute-and-flip, whose range
-    /// is not, is for pure ε alone.
+    /// Under ρ the exponential mechanism, whose range is bounded: it costs at most the share.
+    /// Permute-and-flip, whose range is not, is for pure ε alone.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when it cannot be drawn.

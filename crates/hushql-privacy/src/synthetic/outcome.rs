@@ -1,6 +1,7 @@
 //! What a method hands on: tables to draw rows from, and what it released on the way.
 //!
-//! In: nothing; these are the values between a method and what comes after it, all of them released or public.
+//! In: nothing; these are the values between a method and what comes after it, all of them released
+//! or public.
 
 use super::columns::ColumnSet;
 use super::door::{Candidate, Measured, Released};

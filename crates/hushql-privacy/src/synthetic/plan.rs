@@ -1,7 +1,7 @@
 //! From a task to rows.
 //!
-//! In: a [`SyntheticTask`], which is public. Out: a plan that can be run, or why it cannot. Running it reads the private rows through
-//! [`Count`] only.
+//! In: a [`SyntheticTask`], which is public. Out: a plan that can be run, or why it cannot. Running
+//! it reads the private rows through [`Count`] only.
 
 use num_traits::ToPrimitive;
 
@@ -59,20 +59,22 @@ impl SyntheticPlan {
         self.task.budget
     }
 
-    /// Bytes that counts and models take while rows are made, at most; without the rows themselves. Known without a row.
+    /// Bytes that counts and models take while rows are made, at most; without the rows themselves.
+    /// Known without a row.
     pub fn bytes(&self) -> usize {
         let task = &self.task;
         let all = ColumnSet::new(0..task.sizes.len()).cells(&task.sizes);
         let cells = self.competing.iter().map(|(set, _)| set.cells(&task.sizes));
-        // What is counted, the tables that it is counted with, and what a model answers: two marginals, ways through the model, and
-        // a table on the way.
+        // What is counted, the tables that it is counted with, and what a model answers: two
+        // marginals, ways through the model, and a table on the way.
         let held = cells.clone().fold(0, usize::saturating_add).min(task.most_held);
         let largest = cells.fold(0, usize::max).max(task.most_held.min(all));
         let counted = held.saturating_mul(2);
         let scoring = counted.saturating_add(largest.saturating_mul(4)).saturating_mul(8);
         let rounds = |rounds: u32| usize::try_from(rounds).unwrap_or(usize::MAX);
         let model = match task.method {
-            // Tables of a step and of the one before, models that are kept, and for each measurement the cells of a table.
+            // Tables of a step and of the one before, models that are kept, and for each
+            // measurement the cells of a table.
             Method::Aim => {
                 let tables = task.sizes.len().saturating_mul(2).saturating_add(12);
                 task.most_bytes.saturating_mul(tables)
@@ -94,11 +96,13 @@ impl SyntheticPlan {
     /// Makes the rows.
     ///
     /// # Guarantee
-    /// What comes out, how long it takes after the counting, and which sets are counted is a function of the task and of values
-    /// that are together as private as the budget of the task says.
+    /// What comes out, how long it takes after the counting, and which sets are counted is a
+    /// function of the task and of values that are together as private as the budget of the task
+    /// says.
     ///
     /// # Errors
-    /// [`Failed`] when the rows cannot be counted, noise cannot be drawn, or `stop` says that the statement is over.
+    /// [`Failed`] when the rows cannot be counted, noise cannot be drawn, or `stop` says that the
+    /// statement is over.
     pub fn run(
         &self,
         counts: &dyn Count,
@@ -114,8 +118,9 @@ impl SyntheticPlan {
         self.make(released, used_nano, rng, stop)
     }
 
-    /// For a small database: every count of the workload, as the rows made tell its proportion, is within that of the best of
-    /// all such tables plus this share of the rows, at 95 %, once it is multiplied by the number of rows: (R/ε)·ln(N/β)/m rows at most.
+    /// For a small database: every count of the workload, as the rows made tell its proportion, is
+    /// within that of the best of all such tables plus this share of the rows, at 95 %, once it is
+    /// multiplied by the number of rows: (R/ε)·ln(N/β)/m rows at most.
     pub fn beyond_best(&self) -> Option<f64> {
         let Method::SmallDatabase { rows } = self.task.method else { return None };
         let (task, mode) = (&self.task, Mode::from(self.task.budget));
@@ -238,7 +243,8 @@ fn check_columns(task: &SyntheticTask) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Whether a model can answer all that compete at once; otherwise as many sets are named as would do, of those that come first.
+/// Whether a model can answer all that compete at once; otherwise as many sets are named as would
+/// do, of those that come first.
 fn check_together(task: &SyntheticTask, competing: &Competing) -> Result<(), Unfit> {
     let mut cells = 0_usize;
     for (most, (set, _)) in competing.iter().enumerate() {

@@ -1,10 +1,11 @@
 //! From tables of expected counts to rows.
 //!
-//! In: a model's tables, each after its parent, and how many rows there are to be. Out: the codes of the rows. Floats, and draws that
-//! need not be exact: everything comes from what was released.
+//! In: a model's tables, each after its parent, and how many rows there are to be. Out: the codes
+//! of the rows. Floats, and draws that need not be exact: everything comes from what was released.
 //!
-//! Column by column: rows that agree in the columns before it, as far as one table has them, form a group of k; of each code they
-//! get ⌊k·p⌋, and what is missing by the fractional parts, so that the rows have the model's marginals up to rounding.
+//! Column by column: rows that agree in the columns before it, as far as one table has them, form a
+//! group of k; of each code they get ⌊k·p⌋, and what is missing by the fractional parts, so that
+//! the rows have the model's marginals up to rounding.
 //!
 //! ```text
 //! k = 5, p = (0.5, 0.3, 0.2)  →  2, 1, 1, and one of the first two at even odds
@@ -116,12 +117,14 @@ fn by_group(groups: &[usize], count: usize) -> Vec<usize> {
     order
 }
 
-/// So many codes, each as often as its weight says: rounded down, and the rest by the fractional parts, none twice.
+/// So many codes, each as often as its weight says: rounded down, and the rest by the fractional
+/// parts, none twice.
 fn shares(weights: &[f64], count: usize, rng: &mut QueryRng) -> Vec<u16> {
     let sum: f64 = weights.iter().sum();
     let part = |weight: &f64| if sum > 0.0 { weight / sum } else { 1.0 / float(weights.len()) };
     let mut codes = Vec::with_capacity(count);
-    // At regular distances along the line of the fractional parts, from a random start: each is taken with its own probability.
+    // At regular distances along the line of the fractional parts, from a random start: each is
+    // taken with its own probability.
     let mut mark = float(rng.below_u64(1 << 53)) / float(1_u64 << 53);
     let mut end = 0.0;
     for (code, weight) in weights.iter().enumerate() {

@@ -1,12 +1,13 @@
 //! Small databases: all tables of m rows over a tiny domain, scored by how well they answer.
 //!
-//! In: the counts of some marginals, and m. Out: a score for each multiset of m combinations of codes, in integers, and the multiset
-//! with a given number. This is the release mechanism of Blum, Ligett, Roth 2008: one of them is chosen by the exponential
-//! mechanism.
+//! In: the counts of some marginals, and m. Out: a score for each multiset of m combinations of
+//! codes, in integers, and the multiset with a given number. This is the release mechanism of Blum,
+//! Ligett, Roth 2008: one of them is chosen by the exponential mechanism.
 //!
-//! The score of a table D̂ is −max_h |m·h(D) − n·h(D̂)| over the cells h of the marginals, where n is the number of rows that the counts
-//! add up to. One row more moves it by −m … m − 1, since the cell that it falls into moves by m − ĥ and the others by −ĥ, with 0 ≤ ĥ ≤ m: two
-//! scores differ in their changes by at most 2m − 1.
+//! The score of a table D̂ is −max_h |m·h(D) − n·h(D̂)| over the cells h of the marginals, where n
+//! is the number of rows that the counts add up to. One row more moves it by −m … m − 1, since the
+//! cell that it falls into moves by m − ĥ and the others by −ĥ, with 0 ≤ ĥ ≤ m: two scores differ
+//! in their changes by at most 2m − 1.
 //!
 //! ```text
 //! 2 codes, m = 2: {0,0}, {0,1}, {1,1};  counts (3, 1), n = 4:  scores −2, −2, −6
@@ -63,8 +64,8 @@ pub(super) fn nth(cells: usize, rows: u32, number: usize) -> Option<Vec<usize>> 
     found
 }
 
-/// The scores of all multisets, for marginals with these counts; `of` has for each marginal the cell of each combination of codes.
-/// `None` where the statement is over.
+/// The scores of all multisets, for marginals with these counts; `of` has for each marginal the
+/// cell of each combination of codes. `None` where the statement is over.
 pub(super) fn scores(
     counts: &[&[i64]],
     of: &[Vec<u32>],

@@ -1,6 +1,8 @@
-//! What is to be made: the columns' sizes, the marginals that matter, the method, the budget, and what one unit can move.
+//! What is to be made: the columns' sizes, the marginals that matter, the method, the budget, and
+//! what one unit can move.
 //!
-//! In: public values only. Out: the same, checked: whether it can be done at all depends on nothing else.
+//! In: public values only. Out: the same, checked: whether it can be done at all depends on nothing
+//! else.
 //!
 //! ```text
 //! Budget::auto(4 columns, ε = 1, ρ = 0.014973057)   →  pure: 2.5·4 ≤ 1/(4ρ) = 16.7
@@ -37,8 +39,8 @@ pub(crate) const NANO: u64 = 1_000_000_000;
 /// How the rows are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Marginals chosen round by round, where the model is wrong the most, and a graphical model of them (McKenna, Mullins,
-    /// Sheldon, Miklau 2022).
+    /// Marginals chosen round by round, where the model is wrong the most, and a graphical model of
+    /// them (McKenna, Mullins, Sheldon, Miklau 2022).
     Aim,
     /// Multiplicative weights over the whole domain (Hardt, Ligett, McSherry 2012).
     Mwem {
@@ -70,8 +72,8 @@ pub enum SyntheticBudget {
 }
 
 impl SyntheticBudget {
-    /// The mode of `AUTO` for (ε, δ), where ρ is the largest whose conversion meets it: pure where 2.5·d ≤ ε²/(4ρ), which few
-    /// columns do.
+    /// The mode of `AUTO` for (ε, δ), where ρ is the largest whose conversion meets it: pure where
+    /// 2.5·d ≤ ε²/(4ρ), which few columns do.
     pub fn auto(columns: usize, epsilon_nano: u64, rho_nano: u64) -> Self {
         let columns = u128::try_from(columns).unwrap_or(u128::MAX);
         let left = columns.saturating_mul(10).saturating_mul(u128::from(rho_nano));
@@ -113,7 +115,8 @@ impl Sensitivity {
         Self { l1: 1 << grid, l2: 1 << grid, grid }
     }
 
-    /// What each row of a unit with `rows` rows weighs under [`Sensitivity::person`], in grid units: ⌊2ᵍ/rows⌋. 0 for no row.
+    /// What each row of a unit with `rows` rows weighs under [`Sensitivity::person`], in grid
+    /// units: ⌊2ᵍ/rows⌋. 0 for no row.
     pub fn weight(self, rows: u64) -> i64 {
         let weight = 1_u64.checked_shl(self.grid).and_then(|one| one.checked_div(rows));
         weight.and_then(|weight| i64::try_from(weight).ok()).unwrap_or(0)
@@ -150,8 +153,8 @@ pub struct SyntheticTask {
     pub sensitivity: Sensitivity,
     /// The most bytes of the model's tables, 8 a cell; [`DEFAULT_BYTES`] where nothing is said.
     pub most_bytes: usize,
-    /// The most cells of counts that are held at once, but at least those of one marginal: where all that compete have more,
-    /// each round counts them in several passes over the rows.
+    /// The most cells of counts that are held at once, but at least those of one marginal: where
+    /// all that compete have more, each round counts them in several passes over the rows.
     pub most_held: usize,
     /// How many rows come out; `None` for as many as the noisy number of units says.
     pub rows: Option<u64>,
@@ -180,7 +183,8 @@ impl SyntheticTask {
             if looked > MOST_CANDIDATES {
                 return Err(Unfit::TooManyCandidates { most: MOST_CANDIDATES });
             }
-            // The next set in order: the last column that can move does, and those behind it follow.
+            // The next set in order: the last column that can move does, and those behind it
+            // follow.
             let moves =
                 (0..size).rev().find(|at| columns.get(*at) < Some(&(sizes.len() - size + at)));
             let Some(place) = moves else { return Ok(sets) };

@@ -1,4 +1,5 @@
-//! The room as a whole: what it releases decides everything, noiseless runs reproduce their table, and bounds hold.
+//! The room as a whole: what it releases decides everything, noiseless runs reproduce their table,
+//! and bounds hold.
 
 use std::collections::BTreeSet;
 
@@ -113,7 +114,8 @@ fn replayed(task: &SyntheticTask, rows: &Rows, told: Vec<Told>) -> Seen {
     (std::mem::take(&mut door.log.asked), said, door.used(), made)
 }
 
-/// What another run released, replayed on neighbours' rows, gives the same candidates, rounds, sizes, rows and bounds.
+/// What another run released, replayed on neighbours' rows, gives the same candidates, rounds,
+/// sizes, rows and bounds.
 #[test]
 fn released_values_decide_everything() {
     let rows = Rows::some(60);
@@ -177,7 +179,8 @@ fn exact_answers_reproduce_independent_columns_and_chains() {
     }
 }
 
-/// More rows than bounds say are off in no more runs than they say: far fewer, since most of them are loose.
+/// More rows than bounds say are off in no more runs than they say: far fewer, since most of them
+/// are loose.
 #[test]
 fn bounds_hold() {
     let rows = Rows::some(3_000);
@@ -337,8 +340,9 @@ fn few_columns_are_pure() {
     assert_eq!(auto(7), SyntheticBudget::Concentrated { rho_nano: 14_973_057 });
 }
 
-/// How far two tables can be told apart by what a run releases: the logarithm of how much likelier the noisy counts are with the first
-/// one than with the second. For a small database, how many of its rows are of the kind that only the first table has.
+/// How far two tables can be told apart by what a run releases: the logarithm of how much likelier
+/// the noisy counts are with the first one than with the second. For a small database, how many of
+/// its rows are of the kind that only the first table has.
 fn evidence(
     task: &SyntheticTask,
     counts: &Rows,
@@ -409,8 +413,9 @@ fn lost(is_pure: bool, with: &[f64], without: &[f64]) -> f64 {
     shown(&with[half..], &without[half..], cut.unwrap() - 1e-9)
 }
 
-/// Audits of whole runs: a row of an otherwise empty cell is there, or it is not. What is released proves no more than what was charged,
-/// and where many times as much is spent, it proves more than that.
+/// Audits of whole runs: a row of an otherwise empty cell is there, or it is not. What is released
+/// proves no more than what was charged, and where many times as much is spent, it proves more than
+/// that.
 #[test]
 fn audits_prove_no_more_than_what_was_charged() {
     let rows = |cells: [i64; 4]| Rows { sizes: vec![2, 2], cells: cells.to_vec() };

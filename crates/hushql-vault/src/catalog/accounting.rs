@@ -1,8 +1,8 @@
 //! What a budget in ρ or in coupons allows, derived from what its owner wrote in ε.
 //!
-//! Amounts in ledger units go in and come out, rounded so that less is allowed. Every charge is an approximate zCDP
-//! guarantee. The sums of the charges are compared with the limit, and sums that pass keep the promise as it was
-//! written.
+//! Amounts in ledger units go in and come out, rounded so that less is allowed. Every charge is an
+//! approximate zCDP guarantee. The sums of the charges are compared with the limit, and sums that
+//! pass keep the promise as it was written.
 //!
 //! ```
 //! use hushql_vault::catalog::zcdp_limit;
@@ -19,15 +19,17 @@ use num_traits::ToPrimitive;
 use hushql_privacy::mechanism::{largest_rho, most_coupons};
 use hushql_privacy::privacy::{Cost, Delta, Epsilon, Loss, Notion, Rational, Spend};
 
-/// The ρ and δ that `ACCOUNTANT ZCDP` allows under a promise of ε and δ; `None` if they allow nothing. With `thresholds`, half of
-/// δ is for releases that have a δ of their own; without, they have none.
+/// The ρ and δ that `ACCOUNTANT ZCDP` allows under a promise of ε and δ; `None` if they allow
+/// nothing. With `thresholds`, half of δ is for releases that have a δ of their own; without, they
+/// have none.
 ///
 /// # Guarantee
-/// Releases whose Σρ and Σδ are at most this limit are (ε, δ)-private together, even if each one was chosen after the
-/// earlier answers were seen. With `thresholds`, half of δ, rounded down, covers Σδ: except with that probability the releases
-/// are Σρ-zCDP. As much again is spent on the conversion, and ρ is the largest whole number of units that meets ε with it.
-/// Without, Σδ is 0, and the whole of δ is spent on the conversion.
-/// Sources: Canonne, Kamath, Steinke 2020; Whitehouse, Ramdas, Rogers, Wu 2023.
+/// Releases whose Σρ and Σδ are at most this limit are (ε, δ)-private together, even if each one
+/// was chosen after the earlier answers were seen. With `thresholds`, half of δ, rounded down,
+/// covers Σδ: except with that probability the releases are Σρ-zCDP. As much again is spent on the
+/// conversion, and ρ is the largest whole number of units that meets ε with it. Without, Σδ is 0,
+/// and the whole of δ is spent on the conversion. Sources: Canonne, Kamath, Steinke 2020;
+/// Whitehouse, Ramdas, Rogers, Wu 2023.
 pub fn zcdp_limit(promise: Spend, thresholds: bool) -> Option<Spend> {
     if promise.notion != Notion::Approximate {
         return None;
@@ -41,13 +43,15 @@ pub fn zcdp_limit(promise: Spend, thresholds: bool) -> Option<Spend> {
     Some(Spend::of_rho(nano, own))
 }
 
-/// The coupons of this ε each, and the δ, that `ACCOUNTANT COUPONS` allows under a promise of ε and δ; `None` if it allows none.
-/// With `thresholds`, half of δ is for releases that have a δ of their own; without, they have none.
+/// The coupons of this ε each, and the δ, that `ACCOUNTANT COUPONS` allows under a promise of ε and
+/// δ; `None` if it allows none. With `thresholds`, half of δ is for releases that have a δ of their
+/// own; without, they have none.
 ///
 /// # Guarantee
-/// As many releases as the limit has coupons, each of at most the ε of a coupon, with a Σδ of at most the limit's, are
-/// (ε, δ)-private together, even if each one was chosen after the earlier answers were seen. With `thresholds`, half of δ,
-/// rounded down, covers Σδ, and as much again is left to the coupons: see [`most_coupons`].
+/// As many releases as the limit has coupons, each of at most the ε of a coupon, with a Σδ of at
+/// most the limit's, are (ε, δ)-private together, even if each one was chosen after the earlier
+/// answers were seen. With `thresholds`, half of δ, rounded down, covers Σδ, and as much again is
+/// left to the coupons: see [`most_coupons`].
 pub fn coupon_limit(promise: Spend, nano_each: i64, thresholds: bool) -> Option<Spend> {
     if promise.notion != Notion::Approximate {
         return None;
@@ -107,7 +111,8 @@ mod tests {
         assert_eq!((answers(true), answers(false)), (66, 70));
     }
 
-    /// ε = 2 and δ = 10⁻⁶ pay for 84 answers of ε = 0.05 by coupons, and for 78 if half of δ is left to thresholds.
+    /// ε = 2 and δ = 10⁻⁶ pay for 84 answers of ε = 0.05 by coupons, and for 78 if half of δ is
+    /// left to thresholds.
     #[test]
     fn coupons_pay_for_more() {
         let promise = Spend::of_epsilon(2 * NANO, 1_000_000_000_000);

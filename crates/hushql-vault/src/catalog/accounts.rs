@@ -1,6 +1,7 @@
 //! Budgets in the vault: what was declared, in columns of whole numbers, and what was spent.
 //!
-//! In: an open connection; the caller holds the transaction. Out: the budgets, checked against their seal, or a row more.
+//! In: an open connection; the caller holds the transaction. Out: the budgets, checked against
+//! their seal, or a row more.
 //!
 //! ```text
 //! budget(name, limit_…, …, replay, spent_…)     seal('budgets') = SHA-256 of every declared column, the slices and the partitions
@@ -85,7 +86,8 @@ pub(crate) fn insert_budget(
 /// Sets what is spent of a budget. The caller is the ledger, which has compared it with the limit.
 ///
 /// # Errors
-/// [`CatalogError::Store`] when the amount would fall or exceed the limit: the database itself refuses that.
+/// [`CatalogError::Store`] when the amount would fall or exceed the limit: the database itself
+/// refuses that.
 pub(crate) fn set_spent(
     connection: &Connection,
     budget: &str,

@@ -1,7 +1,7 @@
 //! Changes of a budget that exists: its limit, what one query spends, and its slices.
 //!
-//! In: an open connection and the new amounts; the caller holds the transaction. Out: the row of the budget, and its seal. What
-//! is spent does not change.
+//! In: an open connection and the new amounts; the caller holds the transaction. Out: the row of
+//! the budget, and its seal. What is spent does not change.
 //!
 //! ```text
 //! ALTER PRIVACY BUDGET b SET LIMIT (epsilon=5)             →   limit_…, floor_… = spent_…
@@ -21,7 +21,8 @@ use super::{Budget, CatalogError, PerQuery, Replay, Slice};
 ///
 /// # Errors
 /// [`CatalogError::UnknownBudget`], [`CatalogError::Amount`] when the limit is out of range,
-/// [`CatalogError::Accounting`] when the budget counts in another measure, or [`CatalogError::Slice`] when its slices are more.
+/// [`CatalogError::Accounting`] when the budget counts in another measure, or
+/// [`CatalogError::Slice`] when its slices are more.
 pub(crate) fn set_limit(
     connection: &Connection,
     budget: &str,
@@ -93,7 +94,8 @@ pub(crate) fn set_replay(
 /// Stores a new slice. The caller has checked the name, and what is left to everyone else.
 ///
 /// # Errors
-/// [`CatalogError::UnknownBudget`], [`CatalogError::DuplicateSlice`], and those of [`slices::check`].
+/// [`CatalogError::UnknownBudget`], [`CatalogError::DuplicateSlice`], and those of
+/// [`slices::check`].
 pub(crate) fn insert_slice(
     connection: &Connection,
     budget: &str,

@@ -24,7 +24,8 @@ use super::accounting::rho_of;
 use super::name::check_name;
 use super::{CatalogError, Replay};
 
-/// How much all analysts together may spend on the people of one unit domain, whichever of their tables they query.
+/// How much all analysts together may spend on the people of one unit domain, whichever of their
+/// tables they query.
 ///
 /// ```
 /// use hushql_privacy::privacy::Spend;
@@ -49,9 +50,11 @@ pub struct Budget {
     pub table: String,
     /// The most that may ever be spent; its notion is the measure that the budget counts in.
     pub limit: Spend,
-    /// The (ε, δ) from which `ACCOUNTANT ZCDP` derived the limit, which then is a ρ, or `ACCOUNTANT COUPONS`.
+    /// The (ε, δ) from which `ACCOUNTANT ZCDP` derived the limit, which then is a ρ, or
+    /// `ACCOUNTANT COUPONS`.
     pub promise: Option<Spend>,
-    /// The ε of a coupon, in 10⁻⁹, if the budget counts coupons: the most that one release may cost.
+    /// The ε of a coupon, in 10⁻⁹, if the budget counts coupons: the most that one release may
+    /// cost.
     pub coupon: Option<i64>,
     /// What a single query spends by default, at least and at most.
     pub per_query: PerQuery,
@@ -86,21 +89,23 @@ pub struct PerQuery {
 }
 
 impl PerQuery {
-    /// Whether a query that costs `asked`, in the measure of the budget, reaches the minimum cost of one query.
+    /// Whether a query that costs `asked`, in the measure of the budget, reaches the minimum cost
+    /// of one query.
     #[doc(hidden)]
     pub fn is_reached_by(&self, asked: Spend) -> bool {
         self.min.is_none_or(|min| asked.nano >= min)
     }
 
-    /// Whether a query that costs `asked`, in the measure of the budget, stays within the maximum cost of one query.
+    /// Whether a query that costs `asked`, in the measure of the budget, stays within the maximum
+    /// cost of one query.
     #[doc(hidden)]
     pub fn allows(&self, asked: Spend) -> bool {
         self.max.is_none_or(|max| asked.nano <= max)
             && self.max_delta.is_none_or(|max| asked.atto_delta <= max)
     }
 
-    /// What a query that names no cost spends at most, in this notion. An ε is converted to the ρ of a purely private
-    /// release, or is paid with one coupon.
+    /// What a query that names no cost spends at most, in this notion. An ε is converted to the ρ
+    /// of a purely private release, or is paid with one coupon.
     #[doc(hidden)]
     pub fn default_in(&self, notion: Notion) -> Option<i64> {
         match notion {
@@ -129,11 +134,12 @@ impl PerQuery {
 }
 
 impl Budget {
-    /// What a cost, of releases of this tally, amounts to in the measure of the budget; `None` where it has no amount there.
+    /// What a cost, of releases of this tally, amounts to in the measure of the budget; `None`
+    /// where it has no amount there.
     ///
     /// # Guarantee
-    /// A coupon for each release, and the δ of all; `None` if one of them has no ε, or one above that of a coupon. In ε and in
-    /// ρ, what the cost has there.
+    /// A coupon for each release, and the δ of all; `None` if one of them has no ε, or one above
+    /// that of a coupon. In ε and in ρ, what the cost has there.
     pub fn counted(&self, cost: Cost, tally: Tally) -> Option<Spend> {
         match (self.limit.notion, self.coupon) {
             (notion @ (Notion::Approximate | Notion::Concentrated), _) => cost.within(notion),
@@ -156,9 +162,9 @@ impl Budget {
     /// Checks the declaration against itself.
     ///
     /// # Errors
-    /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Amount`] for a negative amount, an ε
-    /// limit of 0, a δ limit of 1 or more, a default above the maximum or the limit or below the minimum, a minimum
-    /// above the maximum or the limit, or a ρ where ε is counted.
+    /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Amount`] for a negative amount,
+    /// an ε limit of 0, a δ limit of 1 or more, a default above the maximum or the limit or below
+    /// the minimum, a minimum above the maximum or the limit, or a ρ where ε is counted.
     #[doc(hidden)]
     pub fn check(&self) -> Result<(), CatalogError> {
         self.check_without_limit()?;
@@ -175,7 +181,8 @@ impl Budget {
         Ok(())
     }
 
-    /// Checks the declaration against itself, but not what a query spends against the limit, which may have been lowered since.
+    /// Checks the declaration against itself, but not what a query spends against the limit, which
+    /// may have been lowered since.
     ///
     /// # Errors
     /// As [`Budget::check`].

@@ -6,9 +6,10 @@
 //! research   PARTITION BY region   →   (customers, region, since 17)      cells: 'Oslo', 'Rome', other
 //! ```
 //!
-//! A partition has a *beginning*: the number of the newest entry of the ledger when it was declared, or when a declaration last
-//! touched a table of these people. What was charged to cells of an earlier beginning counts for all cells, as much as the
-//! dearest of them: who was in that one may be in any of them today.
+//! A partition has a *beginning*: the number of the newest entry of the ledger when it was
+//! declared, or when a declaration last touched a table of these people. What was charged to cells
+//! of an earlier beginning counts for all cells, as much as the dearest of them: who was in that
+//! one may be in any of them today.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -77,7 +78,8 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Cells of one beginning, to which a release is charged alone: all rows that it reads are of units in them.
+/// Cells of one beginning, to which a release is charged alone: all rows that it reads are of units
+/// in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touched {
     /// The column.

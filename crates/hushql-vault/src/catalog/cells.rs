@@ -1,15 +1,16 @@
 //! Cells of people: the values of one column, each of which has its own share of a budget's limit.
 //!
-//! In: declarations. Out: the cells of the people of a unit domain, or why a column makes none. Each unit is in exactly one cell,
-//! the value that its row has in that column, so that what is released of one cell costs the others nothing. A value that is not
-//! listed, and NULL, is in the cell *other*.
+//! In: declarations. Out: the cells of the people of a unit domain, or why a column makes none.
+//! Each unit is in exactly one cell, the value that its row has in that column, so that what is
+//! released of one cell costs the others nothing. A value that is not listed, and NULL, is in the
+//! cell *other*.
 //!
 //! ```text
 //! customers (id UNIQUE, region IN ('Oslo', 'Rome'))    PARTITION BY region    cells: 'Oslo', 'Rome', other
 //! ```
 //!
-//! Cells belong to people, not to a budget: all budgets of the same people count in the same cells, since what a unit loses does
-//! not depend on which budget counts it.
+//! Cells belong to people, not to a budget: all budgets of the same people count in the same cells,
+//! since what a unit loses does not depend on which budget counts it.
 
 use std::collections::BTreeSet;
 
@@ -76,9 +77,10 @@ impl Catalog {
     /// The cells of the people of a unit domain; `None` without a partition that is in effect.
     ///
     /// # Guarantee
-    /// Every unit of the unit domain is in exactly one of the cells: its table is that of the unit domain, in which a unit has
-    /// one row, in files that cannot change unnoticed, and the column has a list of values that the scan enforces. All
-    /// partitions that were declared for these people agree. The cells began when the youngest of them did.
+    /// Every unit of the unit domain is in exactly one of the cells: its table is that of the unit
+    /// domain, in which a unit has one row, in files that cannot change unnoticed, and the column
+    /// has a list of values that the scan enforces. All partitions that were declared for these
+    /// people agree. The cells began when the youngest of them did.
     pub fn cells_of(&self, unit_domain: &str) -> Option<Cells<'_>> {
         let mut partitions = self.partitions_of(unit_domain);
         let first = partitions.next()?;

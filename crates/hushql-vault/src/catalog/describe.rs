@@ -1,7 +1,8 @@
 //! Describes declarations in words, for everyone who may see them.
 //!
-//! In: tables, columns, budgets and views. Out: short texts, and for a whole catalog one text for each declared object,
-//! so that two catalogs can be compared. No text names the location of a file.
+//! In: tables, columns, budgets and views. Out: short texts, and for a whole catalog one text for
+//! each declared object, so that two catalogs can be compared. No text names the location of a
+//! file.
 //!
 //! ```text
 //! table visits          private, unit patient max rows 4

@@ -1,6 +1,7 @@
 //! Digests of stored data, which reveal damage.
 //!
-//! Fields go in, one after the other; 32 bytes come out. A digest is not a signature: it has no key.
+//! Fields go in, one after the other; 32 bytes come out. A digest is not a signature: it has no
+//! key.
 
 use sha2::{Digest, Sha256};
 

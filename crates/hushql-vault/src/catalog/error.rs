@@ -1,7 +1,7 @@
 //! Why a declaration is refused, or a stored declaration cannot be read.
 //!
-//! Declarations and stored rows go in; a [`CatalogError`] with a sentence for the owner comes out. It never quotes a
-//! cell of a table, because this code has not read one.
+//! Declarations and stored rows go in; a [`CatalogError`] with a sentence for the owner comes out.
+//! It never quotes a cell of a table, because this code has not read one.
 //!
 //! ```
 //! use hushql_vault::catalog::CatalogError;

@@ -1,7 +1,7 @@
 //! Export folders: where the answers of one analyst may be written.
 //!
-//! In: the declaration of an owner's session, which has looked at the folder. Out: plain data, kept beside tables and views under
-//! a name that no table can have.
+//! In: the declaration of an owner's session, which has looked at the folder. Out: plain data, kept
+//! beside tables and views under a name that no table can have.
 //!
 //! ```text
 //! ALTER VAULT SET EXPORT FOLDER '/srv/out' FOR lab   →   .export lab: { analyst: lab, folder: /srv/out }

@@ -1,7 +1,9 @@
-//! What the vault keeps when the people of a table join others: joined unit domains, and budgets that follow.
+//! What the vault keeps when the people of a table join others: joined unit domains, and budgets
+//! that follow.
 //!
-//! In: two unit domains, or a budget and what is spent of it by now. The caller holds the transaction and has found out what
-//! follows from the changed declarations. Out: rows under the seals of the catalog. Joins and amounts are never undone.
+//! In: two unit domains, or a budget and what is spent of it by now. The caller holds the
+//! transaction and has found out what follows from the changed declarations. Out: rows under the
+//! seals of the catalog. Joins and amounts are never undone.
 //!
 //! ```text
 //! visits, charged, leads to people   →   joined_space (people, visits), and the budgets of both hold both sums
@@ -27,7 +29,8 @@ pub(crate) fn join_unit_domains(
     reseal_tables(connection)
 }
 
-/// Sets what is spent of a budget whose table joined people on whom more was spent, even beyond its limit.
+/// Sets what is spent of a budget whose table joined people on whom more was spent, even beyond its
+/// limit.
 ///
 /// # Errors
 /// [`CatalogError::Store`] when the amount would fall: the database itself refuses that.

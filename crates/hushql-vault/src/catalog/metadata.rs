@@ -1,9 +1,10 @@
 //! Tables, privacy units and domains: plain data, and the look-ups over them.
 //!
-//! The owner's declarations go in; a [`Catalog`] that answers by name comes out. Values of domains are canonical text,
-//! so that this file does not depend on column types; the caller checks them against the type first. The guarantee is
-//! that a declaration is consistent with itself ([`Table::check`]): for example, no two columns have the same name, and
-//! the unit column exists and has no domain.
+//! The owner's declarations go in; a [`Catalog`] that answers by name comes out. Values of domains
+//! are canonical text, so that this file does not depend on column types; the caller checks them
+//! against the type first. The guarantee is that a declaration is consistent with itself
+//! ([`Table::check`]): for example, no two columns have the same name, and the unit column exists
+//! and has no domain.
 //!
 //! ```text
 //! visits: unit patient, MAX ROWS 4, domain of ward IN ('A', 'B', 'C')     consistent
@@ -48,7 +49,8 @@ pub enum Source {
     File {
         /// Its format.
         format: FileFormat,
-        /// Its absolute path, fixed when declared, so that the working directory does not choose the data.
+        /// Its absolute path, fixed when declared, so that the working directory does not choose
+        /// the data.
         location: String,
         /// Reader options such as `has_header`.
         options: BTreeMap<String, String>,
@@ -69,8 +71,8 @@ pub enum Source {
     },
     /// A table provider that the embedding program registers under this name.
     Registered,
-    /// An answer that the vault stores. No declaration has this source: such a table is a release table, whose analysts see it
-    /// beside the declared tables.
+    /// An answer that the vault stores. No declaration has this source: such a table is a release
+    /// table, whose analysts see it beside the declared tables.
     Released {
         /// The number of the entry of the ledger that stored it.
         sequence: i64,
@@ -89,7 +91,8 @@ impl Source {
     }
 }
 
-/// The files of a table that has several. Which they are is found out when they are read, and never stored.
+/// The files of a table that has several. Which they are is found out when they are read, and never
+/// stored.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Files {
@@ -134,8 +137,8 @@ pub struct Fingerprint {
     pub size: u64,
     /// When it was last modified, in nanoseconds since 1970.
     pub modified_nanos: i64,
-    /// When it was last changed in any way, in nanoseconds since 1970. Unlike the time of modification, it cannot be
-    /// set. Objects and several files have none.
+    /// When it was last changed in any way, in nanoseconds since 1970. Unlike the time of
+    /// modification, it cannot be set. Objects and several files have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_nanos: Option<i64>,
     /// The number of its device; objects and several files have none.
@@ -145,8 +148,8 @@ pub struct Fingerprint {
     pub inode: u64,
     /// The SHA-256 of its bytes, in hexadecimal; of several files, of their names and bytes.
     pub sha256: String,
-    /// The SHA-256 of the sorted list of names, sizes and versions of several files, in hexadecimal. Then the properties of
-    /// one file are 0 or missing.
+    /// The SHA-256 of the sorted list of names, sizes and versions of several files, in
+    /// hexadecimal. Then the properties of one file are 0 or missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
 }
@@ -178,7 +181,8 @@ pub enum Unit {
         /// Whether each person has one row at most.
         unique: bool,
     },
-    /// Columns lead to a row of another private table, and the row belongs to the person of that row.
+    /// Columns lead to a row of another private table, and the row belongs to the person of that
+    /// row.
     Via(Link),
 }
 
@@ -196,7 +200,8 @@ pub struct Link {
     pub max_rows: Option<u64>,
 }
 
-/// A link as stored. Earlier versions also stored the unit space at its end, which is derived from the chain.
+/// A link as stored. Earlier versions also stored the unit space at its end, which is derived from
+/// the chain.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenLink {
@@ -243,8 +248,8 @@ impl Unit {
     /// The largest number of rows of one unit, if the declaration bounds it.
     ///
     /// # Guarantee
-    /// In every database that satisfies the declaration, no unit has more rows than this; `None` means that no bound is
-    /// declared. Other code verifies or enforces that the data satisfy it.
+    /// In every database that satisfies the declaration, no unit has more rows than this; `None`
+    /// means that no bound is declared. Other code verifies or enforces that the data satisfy it.
     pub fn max_rows(&self) -> Option<u64> {
         match self {
             Self::Row => Some(1),
@@ -362,8 +367,9 @@ impl Table {
     /// Checks the declaration against itself.
     ///
     /// # Errors
-    /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Declaration`] for a repeated column, a unit column
-    /// that is missing or has a domain, MAX ROWS 0, an empty domain or a domain with a repeated value.
+    /// [`CatalogError::Name`] for an unusable name; [`CatalogError::Declaration`] for a repeated
+    /// column, a unit column that is missing or has a domain, MAX ROWS 0, an empty domain or a
+    /// domain with a repeated value.
     pub fn check(&self) -> Result<(), CatalogError> {
         check_name(&self.name)?;
         if let Source::Released { .. } = self.source {
@@ -468,7 +474,8 @@ impl Catalog {
         self.slices.get(budget).map_or(&[], Vec::as_slice)
     }
 
-    /// The same snapshot with these release tables, under the version of the declarations. A declared name is not hidden.
+    /// The same snapshot with these release tables, under the version of the declarations. A
+    /// declared name is not hidden.
     #[must_use]
     pub fn with_released(mut self, released: impl IntoIterator<Item = Table>) -> Self {
         for table in released {
@@ -479,7 +486,8 @@ impl Catalog {
         self
     }
 
-    /// The same snapshot for somebody whose queries name their costs: the PER QUERY defaults of budgets do not apply.
+    /// The same snapshot for somebody whose queries name their costs: the PER QUERY defaults of
+    /// budgets do not apply.
     #[must_use]
     pub fn without_defaults(mut self) -> Self {
         self.names_costs = true;
@@ -491,7 +499,8 @@ impl Catalog {
         !self.names_costs
     }
 
-    /// The smallest PER QUERY default of this kind among the budgets of a unit domain; `None` where none applies.
+    /// The smallest PER QUERY default of this kind among the budgets of a unit domain; `None` where
+    /// none applies.
     pub fn default_of(&self, unit_domain: &str, kind: fn(&PerQuery) -> Option<i64>) -> Option<i64> {
         let budgets = self.budgets_of(unit_domain).filter(|_| self.has_defaults());
         budgets.filter_map(|budget| kind(&budget.per_query)).min()
@@ -564,8 +573,9 @@ impl Catalog {
         self.budgets.values()
     }
 
-    /// Whether analysts are kept apart: some budget replays to each the own answers alone. Then nobody but the owner sees the
-    /// entries of others in the ledger, or numbers that follow from how many they are.
+    /// Whether analysts are kept apart: some budget replays to each the own answers alone. Then
+    /// nobody but the owner sees the entries of others in the ledger, or numbers that follow from
+    /// how many they are.
     pub fn keeps_apart(&self) -> bool {
         self.budgets().any(|budget| budget.replay == Replay::Own)
     }

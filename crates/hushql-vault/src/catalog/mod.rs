@@ -1,9 +1,11 @@
-//! What the owner declared: which tables exist, whom they are about, and how much may be spent on them.
+//! What the owner declared: which tables exist, whom they are about, and how much may be spent on
+//! them.
 //!
-//! In: the owner's declarations, which the caller has checked against the data. Out: a [`Catalog`], an immutable
-//! snapshot that one statement is bound and analysed against. The snapshot assumes nothing about the data files and
-//! holds none of their values. It is therefore public, and so is every refusal that is derived from it. A catalog read
-//! from the vault is complete: a damaged catalog is refused, not repaired.
+//! In: the owner's declarations, which the caller has checked against the data. Out: a [`Catalog`],
+//! an immutable snapshot that one statement is bound and analysed against. The snapshot assumes
+//! nothing about the data files and holds none of their values. It is therefore public, and so is
+//! every refusal that is derived from it. A catalog read from the vault is complete: a damaged
+//! catalog is refused, not repaired.
 //!
 //! ```
 //! use hushql_vault::catalog::{Catalog, Privacy, Source, Table, Unit};
@@ -17,7 +19,8 @@
 //! assert_eq!(Catalog::new([adult], []).unit_domain("adult"), Some("adult"));
 //! ```
 
-/// Names with this prefix belong to the engine: no table, column, alias or function of a user has one.
+/// Names with this prefix belong to the engine: no table, column, alias or function of a user has
+/// one.
 pub const RESERVED: &str = "__hushql";
 
 mod accounting;

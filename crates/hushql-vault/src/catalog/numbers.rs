@@ -1,8 +1,9 @@
 //! The numbers of declarations: for each table, the number of the last declaration that touched it.
 //!
-//! In: the names of tables that are declared, altered, refreshed or dropped. Out: larger numbers than any before, under a seal of
-//! their own. They only grow, also when a table is dropped, and follow from declarations alone: a number that followed from what is
-//! in a file would tell whether anybody joined.
+//! In: the names of tables that are declared, altered, refreshed or dropped. Out: larger numbers
+//! than any before, under a seal of their own. They only grow, also when a table is dropped, and
+//! follow from declarations alone: a number that followed from what is in a file would tell whether
+//! anybody joined.
 //!
 //! ```text
 //! CREATE EXTERNAL TABLE a …    a 1
@@ -51,7 +52,8 @@ impl TableNumbers {
         self.last.get(table).copied().unwrap_or(0)
     }
 
-    /// Whether the last declaration of a table was a REFRESH: its rows are those of now, as its owner says.
+    /// Whether the last declaration of a table was a REFRESH: its rows are those of now, as its
+    /// owner says.
     pub(crate) fn is_refreshed(&self, table: &str) -> bool {
         let refreshed = self.refreshed.get(table);
         refreshed.is_some() && refreshed == self.last.get(table)
@@ -100,10 +102,12 @@ pub(crate) fn touch<'a>(
     reseal(connection)
 }
 
-/// Notes that a table's rows are those of now until its next declaration, as its owner says; the caller holds the write lock.
+/// Notes that a table's rows are those of now until its next declaration, as its owner says; the
+/// caller holds the write lock.
 ///
 /// # Guarantee
-/// The table has a new number, and the declarations a new version: nothing that was planned or kept before is shown again.
+/// The table has a new number, and the declarations a new version: nothing that was planned or kept
+/// before is shown again.
 ///
 /// # Errors
 /// As [`touch`].

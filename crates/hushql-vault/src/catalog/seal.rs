@@ -1,4 +1,5 @@
-//! The seals of rows: a digest over all rows of one kind, written with every change and checked with every read.
+//! The seals of rows: a digest over all rows of one kind, written with every change and checked
+//! with every read.
 //!
 //! In: a digest of rows. Out: the row of `seal`, or the refusal that the rows differ from it.
 //!

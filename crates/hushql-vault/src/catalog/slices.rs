@@ -1,7 +1,8 @@
 //! Slices of budgets: how much one analyst may spend of a budget, at most.
 //!
-//! In: a budget, an analyst and a limit in the measure of the budget. Out: a row beside the budget, sealed with it. The slices of
-//! a budget together never exceed its limit. What no slice has is for everyone else.
+//! In: a budget, an analyst and a limit in the measure of the budget. Out: a row beside the budget,
+//! sealed with it. The slices of a budget together never exceed its limit. What no slice has is for
+//! everyone else.
 //!
 //! ```text
 //! research  LIMIT (epsilon=10)     lab  LIMIT (epsilon=3)     eve  LIMIT (epsilon=2)     everyone else: ε = 5
@@ -75,7 +76,8 @@ CREATE TABLE slice (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// The slices of each budget, by analyst, in the notion of the budget. Those of a budget without a notion are damage.
+/// The slices of each budget, by analyst, in the notion of the budget. Those of a budget without a
+/// notion are damage.
 pub(super) fn rows(
     connection: &Connection,
     notions: &BTreeMap<String, Notion>,
@@ -107,8 +109,8 @@ pub(super) fn into_digest(fields: &mut Fields, slices: &[Slice]) {
 /// Checks the slices of a budget that has, or gets, this limit.
 ///
 /// # Guarantee
-/// `Ok` only if each slice counts as the budget does, is more than nothing, and all of them together are within the limit, in ε, ρ or
-/// coupons and in δ.
+/// `Ok` only if each slice counts as the budget does, is more than nothing, and all of them
+/// together are within the limit, in ε, ρ or coupons and in δ.
 ///
 /// # Errors
 /// [`CatalogError::Slice`].

@@ -1,12 +1,14 @@
 //! The catalog inside a vault: tables and views as JSON, budgets as columns of whole numbers.
 //!
-//! An open SQLite connection and a declaration go in, rows come out; the caller holds the transaction. Every write of
-//! declared rows also writes their *seal*, a digest over all of them, and every read checks it. If a failing disk
-//! alters, drops or revives a row, the next read notices and fails. Anyone who can write the file can write the seal, too.
+//! An open SQLite connection and a declaration go in, rows come out; the caller holds the
+//! transaction. Every write of declared rows also writes their *seal*, a digest over all of them,
+//! and every read checks it. If a failing disk alters, drops or revives a row, the next read
+//! notices and fails. Anyone who can write the file can write the seal, too.
 //!
-//! A budget keeps what was spent beside what was declared, both in the one notion that it counts in: its *loss* is an ε,
-//! a ρ or a number of coupons. Only the ledger increases it. Two constraints of the table hold even against a defect of this program: the
-//! spent amount never falls, and never rises beyond the limit.
+//! A budget keeps what was spent beside what was declared, both in the one notion that it counts
+//! in: its *loss* is an ε, a ρ or a number of coupons. Only the ledger increases it. Two
+//! constraints of the table hold even against a defect of this program: the spent amount never
+//! falls, and never rises beyond the limit.
 //!
 //! ```text
 //! declared_table(name, body): also views and export folders, whose names no table can have
@@ -31,9 +33,10 @@ pub(crate) use super::seal::{SealedRows, check_seal, seal, set_seal};
 
 /// The tables of the catalog and of the seals.
 ///
-/// `floor_…` is the amount that had been spent when the limit was last set. If a limit is set below that amount, the
-/// floor keeps the constraint true and still forbids any further spending. `joined_space` holds the pairs of unit
-/// domains whose charges count for each other's people; see [`super::unit_domains`].
+/// `floor_…` is the amount that had been spent when the limit was last set. If a limit is set below
+/// that amount, the floor keeps the constraint true and still forbids any further spending.
+/// `joined_space` holds the pairs of unit domains whose charges count for each other's people; see
+/// [`super::unit_domains`].
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE seal (
     kind TEXT PRIMARY KEY NOT NULL CHECK (kind IN ('tables', 'budgets', 'analysts', 'ledger', 'history', 'home', 'answers', 'roles', 'versions')),
@@ -170,7 +173,8 @@ pub fn no_table(catalog: &Catalog, name: &str) -> CatalogError {
 /// Stores a new table.
 ///
 /// # Errors
-/// [`CatalogError::DuplicateTable`] when a table has the name, [`CatalogError::IsView`] when a view has it.
+/// [`CatalogError::DuplicateTable`] when a table has the name, [`CatalogError::IsView`] when a view
+/// has it.
 pub(crate) fn insert_table(connection: &Connection, table: &Table) -> Result<(), CatalogError> {
     table.check()?;
     match declared(connection, &table.name)? {
@@ -234,7 +238,8 @@ pub(crate) fn set_export(
 /// Deletes the declaration of a table that has no budgets.
 ///
 /// # Errors
-/// [`CatalogError::UnknownTable`] when it does not exist, [`CatalogError::HasBudgets`] while it has budgets.
+/// [`CatalogError::UnknownTable`] when it does not exist, [`CatalogError::HasBudgets`] while it has
+/// budgets.
 pub(crate) fn delete_table(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     refuse_view(connection, name)?;
     let budgets: Vec<String> = accounts(connection)?
@@ -256,8 +261,8 @@ pub(super) fn body(declared: &impl Serialize) -> Result<String, CatalogError> {
     serde_json::to_string(declared).map_err(|_| SealedRows::Tables.damage())
 }
 
-/// What a row of `declared_table` declares. Tables, views and export folders have different fields, and none accepts a field of
-/// another.
+/// What a row of `declared_table` declares. Tables, views and export folders have different fields,
+/// and none accepts a field of another.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum DeclaredRow {
@@ -294,7 +299,8 @@ fn table_rows(connection: &Connection) -> Result<BTreeMap<String, String>, Catal
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The stored tables, checked. Writers check them too, because a new seal must not cover damaged rows.
+/// The stored tables, checked. Writers check them too, because a new seal must not cover damaged
+/// rows.
 pub(super) fn checked_table_rows(
     connection: &Connection,
 ) -> Result<BTreeMap<String, String>, CatalogError> {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One state of all declarations.
 ///
 /// # Guarantee
-/// Equal versions were read from equal declarations: they are the seals of the tables, of the budgets and of the
-/// numbers of declarations, so that a REFRESH makes another one. The default
-/// is the version of a catalog that was not read from a vault; no vault accepts it as current.
+/// Equal versions were read from equal declarations: they are the seals of the tables, of the
+/// budgets and of the numbers of declarations, so that a REFRESH makes another one. The default is
+/// the version of a catalog that was not read from a vault; no vault accepts it as current.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CatalogVersion(VersionState);
 
@@ -22,7 +22,8 @@ pub(crate) enum VersionState {
 }
 
 impl CatalogVersion {
-    /// The version with these seals: of the tables, of the budgets, and of the numbers of the tables' last declarations.
+    /// The version with these seals: of the tables, of the budgets, and of the numbers of the
+    /// tables' last declarations.
     pub(crate) fn sealed(seals: [[u8; 32]; 3]) -> Self {
         Self(VersionState::Sealed(seals))
     }

@@ -1,8 +1,8 @@
 //! Views as they are kept: a name, and the text of a query.
 //!
-//! In: the declaration of an owner's session, which the caller has parsed and bound. Out: plain data. A view has no
-//! rows, unit, domain or budget of its own, and no privacy decision depends on it: whenever a query names it, its text
-//! is parsed again and replaces the name.
+//! In: the declaration of an owner's session, which the caller has parsed and bound. Out: plain
+//! data. A view has no rows, unit, domain or budget of its own, and no privacy decision depends on
+//! it: whenever a query names it, its text is parsed again and replaces the name.
 //!
 //! ```
 //! use hushql_vault::catalog::View;
@@ -38,8 +38,8 @@ impl View {
     /// Checks the view against itself; the parser checks its query.
     ///
     /// # Errors
-    /// [`CatalogError::Name`] for an unusable name, [`CatalogError::View`] for a column named twice or like the
-    /// engine's hidden ones.
+    /// [`CatalogError::Name`] for an unusable name, [`CatalogError::View`] for a column named twice
+    /// or like the engine's hidden ones.
     pub fn check(&self) -> Result<(), CatalogError> {
         check_name(&self.name)?;
         let refuse = |reason| Err(CatalogError::View { view: self.name.clone(), reason });

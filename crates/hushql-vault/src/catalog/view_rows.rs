@@ -1,6 +1,7 @@
 //! The rows of views beside those of tables.
 //!
-//! In: an open connection and a view; the caller holds the transaction. Out: its row, under the seal of the tables.
+//! In: an open connection and a view; the caller holds the transaction. Out: its row, under the
+//! seal of the tables.
 //!
 //! ```text
 //! CREATE VIEW v AS SELECT …   →   declared_table ('v', '{"name":"v",…}')
@@ -43,7 +44,8 @@ pub(crate) fn insert_view(
 /// Deletes a view.
 ///
 /// # Errors
-/// [`CatalogError::UnknownView`] when it does not exist, [`CatalogError::IsTable`] when a table has the name.
+/// [`CatalogError::UnknownView`] when it does not exist, [`CatalogError::IsTable`] when a table has
+/// the name.
 pub(crate) fn delete_view(connection: &Connection, name: &str) -> Result<(), CatalogError> {
     match declared(connection, name)? {
         Some(DeclaredRow::View(_)) => {}

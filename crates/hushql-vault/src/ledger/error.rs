@@ -1,8 +1,8 @@
 //! The errors of a vault, in sentences for people.
 //!
-//! In: SQLite's codes and the vault's own checks. Out: a [`VaultError`], which says what happened to which file and what
-//! to do. It distinguishes the cases that require different actions (wait, restore a backup, free disk space, ask the
-//! owner) and keeps the source of each. No message depends on data.
+//! In: SQLite's codes and the vault's own checks. Out: a [`VaultError`], which says what happened
+//! to which file and what to do. Cases that require different actions (wait, restore a backup, free
+//! disk space, ask the owner) are distinct, and keep their sources. No message depends on data.
 //!
 //! ```
 //! use hushql_vault::ledger::{Vault, VaultError};
@@ -29,7 +29,7 @@ use crate::ledger::wording::{
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum VaultError {
-    /// The file does not exist. First use never creates a vault: deleting the file must not reset a budget.
+    /// The file does not exist. Opening creates no vault: deleting a file must not reset a budget.
     #[error(
         "there is no vault{}; make one with `hushql init {}`",
         named(path),
@@ -201,10 +201,10 @@ pub enum VaultError {
         /// The most changes of a day.
         most: i64,
     },
-    /// The system says a time that cannot be: entries would get it, and what has expired would not have.
+    /// The system's clock is wrong: entries would get its time, and nothing would expire.
     #[error("this machine's clock is wrong, it says a time before 1970: set it, and ask again")]
     Clock,
-    /// The names in the vault's folder, and with them the last transaction, may not survive a power cut.
+    /// The vault's folder is not synced, so the last transaction may not survive a power cut.
     #[error(
         "the folder of the vault{} cannot be synced, so a charge could be lost and no query is answered",
         named(path)
@@ -239,7 +239,8 @@ pub enum VaultError {
         /// The anchor.
         anchor: String,
     },
-    /// The anchor does not exist. First use never creates an anchor: deleting it must not make it forget.
+    /// The anchor does not exist. First use never creates an anchor: deleting it must not make it
+    /// forget.
     #[error(
         "there is no anchor{}; if the vault is not an older copy, its owner can create an anchor with `hushql anchor VAULT {}`",
         named(anchor),
@@ -396,7 +397,8 @@ pub enum VaultError {
     /// The operating system has no random bytes, which make each charge unique.
     #[error("the operating system provided no random bytes; nothing was charged")]
     Entropy(#[source] SamplerError),
-    /// The declarations changed between the plan of a statement and its charge, or during a declaration.
+    /// The declarations changed between the plan of a statement and its charge, or during a
+    /// declaration.
     #[error(
         "the declarations changed while this statement was prepared, so nothing was charged or declared: run the statement again"
     )]
@@ -473,7 +475,8 @@ impl VaultError {
         self
     }
 
-    /// Whether a budget is the reason: its remainder, its bounds per query, or the notion in which it counts.
+    /// Whether a budget is the reason: its remainder, its bounds per query, or the notion in which
+    /// it counts.
     pub fn is_budget(&self) -> bool {
         self.budget().is_some()
     }
@@ -528,7 +531,8 @@ impl From<CatalogError> for Fault {
 }
 
 impl Fault {
-    /// Whether this fault leaves the state of the file unknown, so that the handle must not be used again.
+    /// Whether this fault leaves the state of the file unknown, so that the handle must not be used
+    /// again.
     pub(super) fn is_lasting(&self) -> bool {
         match self {
             Self::Sqlite(error) => matches!(

@@ -13,9 +13,10 @@ const MOST: f64 = 0.2;
 
 /// How often a column without a ± is asked for.
 ///
-/// A question whose typical error is a tenth of what is allowed fails all six times with a probability of at most 10⁻⁷, even where its error has
-/// the tails of a quotient (Cauchy: 0.064⁶); with those of Laplace noise, 10⁻¹⁸. A question whose typical error is ten times as much passes all six
-/// times as rarely.
+/// A question whose typical error is a tenth of what is allowed fails all six times with a
+/// probability of at most 10⁻⁷, even where its error has the tails of a quotient (Cauchy: 0.064⁶);
+/// with those of Laplace noise, 10⁻¹⁸. A question whose typical error is ten times as much passes
+/// all six times as rarely.
 pub(super) const TRIES: usize = 6;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +74,8 @@ impl Table {
         Self { is_number, rows }
     }
 
-    /// How many of the first columns name the rows: the fewest in which no two rows are equal, and what is no number behind them.
+    /// How many of the first columns name the rows: the fewest in which no two rows are equal, and
+    /// what is no number behind them.
     pub(super) fn keys(&self) -> usize {
         let width = self.is_number.len();
         let names_rows = |keys: &usize| {
@@ -134,14 +136,16 @@ pub(super) enum Stated {
         typical: f64,
         worst: f64,
     },
-    /// The ± that it was drawn with: the column itself decides which rows are shown, so that it has none.
+    /// The ± that it was drawn with: the column itself decides which rows are shown, so that it has
+    /// none.
     Drawn(f64),
     Nothing,
 }
 
 impl Stated {
-    /// How far a cell of an answer without noise may be from one of this size. What noise there is exceeds ten times its 95 % with a probability of
-    /// e⁻³⁰ (Laplace). A column without ± is computed from others, or it is a quantile, which is defined in several ways.
+    /// How far a cell of an answer without noise may be from one of this size. What noise there is
+    /// exceeds ten times its 95 % with a probability of e⁻³⁰ (Laplace). A column without ± is
+    /// computed from others, or it is a quantile, which is defined in several ways.
     fn slack(self, size: f64) -> f64 {
         match self {
             Self::Within { worst: noise, .. } | Self::Drawn(noise) => 10.0 * noise + 1e-9 * size,
@@ -169,8 +173,8 @@ pub(super) fn stated(answer: &Answer) -> Vec<Stated> {
     schema.fields().iter().map(|field| field.name()).enumerate().map(of).collect()
 }
 
-/// Where an answer without noise differs from that of plain SQL, if anywhere. Rows that plain SQL lacks are empty groups. Where the statement itself
-/// has bounds that cut, the median cell is near.
+/// Where an answer without noise differs from that of plain SQL, if anywhere. Rows that plain SQL
+/// lacks are empty groups. Where the statement itself has bounds that cut, the median cell is near.
 pub(super) fn difference(
     exact: &Table,
     plain: &Table,
@@ -226,7 +230,8 @@ fn errors(
     names.into_iter().map(error).collect()
 }
 
-/// The typical error of each column that is no key, as its ± predicts it; `None` for a column without.
+/// The typical error of each column that is no key, as its ± predicts it; `None` for a column
+/// without.
 pub(super) fn predicted(exact: &Table, plain: &Table, stated: &[Stated]) -> Vec<Option<f64>> {
     let keys = plain.keys();
     let truths = plain.by_name(keys);
@@ -276,7 +281,8 @@ mod tests {
         [Stated::Nothing, Stated::Within { typical: noise, worst: noise }]
     }
 
-    /// The rows come in any order, and groups without rows may be among them; nothing else may differ.
+    /// The rows come in any order, and groups without rows may be among them; nothing else may
+    /// differ.
     #[test]
     fn other_answers_are_noticed() {
         let plain = table(&[("x", 100), ("y", 200), ("z", 300)]);
@@ -293,7 +299,8 @@ mod tests {
         ));
     }
 
-    /// A ± of 30 is 15 % of the median cell, 200; where more cells are empty, of an empty one. An answer is judged by its median cell, too.
+    /// A ± of 30 is 15 % of the median cell, 200; where more cells are empty, of an empty one. An
+    /// answer is judged by its median cell, too.
     #[test]
     fn noise_is_measured_in_the_median_cell() {
         let plain = table(&[("x", 10), ("y", 200), ("z", 300)]);

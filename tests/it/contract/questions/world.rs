@@ -1,7 +1,9 @@
-//! The tables of the three schemas, drawn with a fixed seed: 100,000 people each, and a few hundred thousand rows that belong to them.
+//! The tables of the three schemas, drawn with a fixed seed: 100,000 people each, and a few hundred
+//! thousand rows that belong to them.
 //!
-//! Few people have many rows. Some cells are NULL, some rows come late, and one row in fifty refers to nobody. Every value lies in its declared
-//! domain and nobody has more rows than `MAX ROWS`, so that no declared bound cuts anything.
+//! Few people have many rows. Some cells are NULL, some rows come late, and one row in fifty refers
+//! to nobody. Every value lies in its declared domain and nobody has more rows than `MAX ROWS`, so
+//! that no declared bound cuts anything.
 
 use std::sync::Arc;
 

@@ -172,7 +172,8 @@ fn proof(password: &str, bare: &str, first: &str) -> (String, String) {
     (format!("{rest},p={}", STANDARD.encode(proof)), format!("v={}", STANDARD.encode(server)))
 }
 
-/// What a client makes of a new password, so that the server never sees it: the verifier as PostgreSQL writes it.
+/// What a client makes of a new password, so that the server never sees it: the verifier as
+/// PostgreSQL writes it.
 pub fn verifier(password: &str) -> String {
     let salt = [7_u8; 16];
     let mut last = hmac(password.as_bytes(), &[salt.as_slice(), &[0, 0, 0, 1]].concat());
@@ -267,7 +268,8 @@ impl Client {
         if said.status().is_some() { Ok(client) } else { Err(said) }
     }
 
-    /// Cancels what this client runs, while it waits for the answer, with its secret or another one.
+    /// Cancels what this client runs, while it waits for the answer, with its secret or another
+    /// one.
     pub fn cancels(&self, port: u16, change: u8) -> impl FnOnce() + use<> {
         let mut key = self.key.clone();
         key[7] ^= change;

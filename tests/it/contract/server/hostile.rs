@@ -1,4 +1,5 @@
-//! Bytes from somebody who means harm: before a log-in and after it. The server stays, and nothing is charged.
+//! Bytes from somebody who means harm: before a log-in and after it. The server stays, and nothing
+//! is charged.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -100,7 +101,8 @@ fn strange_bytes_after_a_log_in_end_the_connection_at_worst() {
     assert_eq!(served.study.spent(), before);
 }
 
-/// After an error, everything up to Sync is passed over; a series of messages without one charges nothing further.
+/// After an error, everything up to Sync is passed over; a series of messages without one charges
+/// nothing further.
 #[test]
 fn an_error_ends_a_series() {
     let served = Served::with(&[]);
@@ -141,8 +143,9 @@ fn answers_do_not_wait_for_ever() {
     assert_eq!(texts(&lab.query("SELECT 1 AS x")), [["1"]]);
 }
 
-/// Messages of every kind: as they are, out of order, cut off, with counts and lengths that nothing fits, and bytes without sense. Each
-/// connection answers, or ends, in time; nothing is charged, and the next one is served.
+/// Messages of every kind: as they are, out of order, cut off, with counts and lengths that nothing
+/// fits, and bytes without sense. Each connection answers, or ends, in time; nothing is charged,
+/// and the next one is served.
 #[test]
 fn messages_without_sense_after_a_log_in() {
     let served = Served::with(&[]);
@@ -194,7 +197,8 @@ fn messages_without_sense_after_a_log_in() {
                 _ => socket.send(*kind, body),
             }
         }
-        // A message whose length promises more than comes waits for it: the end of what is sent ends the wait.
+        // A message whose length promises more than comes waits for it: the end of what is sent
+        // ends the wait.
         socket.ends();
         let said = socket.rest();
         let codes = said.0.iter().filter(|(kind, _)| *kind == b'E').count();

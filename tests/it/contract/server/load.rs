@@ -1,5 +1,6 @@
-//! Many connections of many roles at once: every answer that somebody saw was charged, the sum is exact, slices hold, and a connection
-//! is the same on two neighbouring databases but for its answers and its time.
+//! Many connections of many roles at once: every answer that somebody saw was charged, the sum is
+//! exact, slices hold, and a connection is the same on two neighbouring databases but for its
+//! answers and its time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -159,7 +160,8 @@ fn charged(study: &Study) -> (BTreeMap<String, i64>, f64) {
     (charges, spent.trim_start_matches("ε = ").parse().unwrap())
 }
 
-/// Everybody was charged for what they saw: exactly, or with one more for each connection that ended in the middle of a question.
+/// Everybody was charged for what they saw: exactly, or with one more for each connection that
+/// ended in the middle of a question.
 fn check(study: &Study, seen: &[Seen], is_killed: bool) {
     study.run(&["check", "study.db"]).says(0, &[]);
     let (charges, spent) = charged(study);
@@ -216,7 +218,8 @@ fn two_hundred_connections_ask_for_a_minute() {
     check(&study, &seen, true);
 }
 
-/// Killed under load, nothing is lost: what somebody saw is in the ledger, and the next server goes on from there.
+/// Killed under load, nothing is lost: what somebody saw is in the ledger, and the next server goes
+/// on from there.
 #[test]
 fn a_server_killed_under_load_loses_nothing() {
     let (study, seen) = load(study(true), 40, Duration::from_secs(2), true);

@@ -47,7 +47,8 @@ fn roles_give_themselves_another_password() {
     );
     let log = std::fs::read_to_string(served.study.path("audit.log")).unwrap();
     assert!(!log.contains("SCRAM") && !log.contains("third"), "{log}");
-    // Whoever is not logged in as the role does not change its password, under whatever name they ask.
+    // Whoever is not logged in as the role does not change its password, under whatever name they
+    // ask.
     let refused = served.study.lab("ALTER ROLE lab PASSWORD 'a fourth horse'");
     refused.says(3, &["only the owner's session"]);
     // Nor does a role that may not log in any more, or was dropped and created anew.

@@ -1,5 +1,6 @@
-//! What the server promises while statements run: a cancelled one stays charged, a role that is sent away gets nothing further of its
-//! message, the audit log has what happened, and nobody holds rows without end.
+//! What the server promises while statements run: a cancelled one stays charged, a role that is
+//! sent away gets nothing further of its message, the audit log has what happened, and nobody holds
+//! rows without end.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -32,7 +33,8 @@ fn a_cancelled_statement_stays_charged() {
     let sql = "SELECT COUNT(*) AS c, MAX(n) AS n FROM numbers a, numbers b, numbers c, numbers d, numbers e, numbers f, (SELECT LAPLACE(eps=1) COUNT(*) AS n FROM people) q WHERE a.k + b.k > c.k + d.k - e.k + f.k";
     let asking = std::thread::spawn(move || (lab.query(sql), lab));
     is_charged(&served);
-    // Whoever guesses its secret ends nothing, not even after the second that a cancelled statement has to end in.
+    // Whoever guesses its secret ends nothing, not even after the second that a cancelled statement
+    // has to end in.
     wrong();
     std::thread::sleep(Duration::from_secs(2));
     assert!(!asking.is_finished());
@@ -42,7 +44,8 @@ fn a_cancelled_statement_stays_charged() {
     assert!(said.error_field(b'M').unwrap().contains("stays charged"));
     assert_eq!(served.study.spent().0, 1);
     assert_eq!(texts(&served.lab().query("SELECT 1 AS x")), [["1"]]);
-    // What computes may go on for a while; the next statement waits for it, and can be cancelled, too.
+    // What computes may go on for a while; the next statement waits for it, and can be cancelled,
+    // too.
     let cancels = lab.cancels(served.port, 0);
     let asking = std::thread::spawn(move || lab.query("SELECT 1 AS x"));
     std::thread::sleep(Duration::from_millis(500));
@@ -181,7 +184,8 @@ fn many_connections_guess_no_faster() {
         .collect();
     let codes: Vec<String> = guessing.into_iter().map(|guess| guess.join().unwrap().code).collect();
     assert!(codes.iter().all(|code| code == "28P01" || code == "53300"), "{codes:?}");
-    // The first one is judged at once, and the next four 0.1, 0.2, 0.4 and 0.8 seconds after one another.
+    // The first one is judged at once, and the next four 0.1, 0.2, 0.4 and 0.8 seconds after one
+    // another.
     let judged = codes.iter().filter(|code| *code == "28P01").count();
     let least = [0, 0, 100, 300, 700, 1_500][judged];
     assert!(judged > 2 && begun.elapsed() >= Duration::from_millis(least), "{codes:?}");

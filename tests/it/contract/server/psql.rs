@@ -101,7 +101,8 @@ fn psql_binds_its_log_in_to_tls() {
     assert_eq!(run.status, 0, "{run:?}");
 }
 
-/// A certificate that the server made is enough for `verify-full`, and is the same after the next start.
+/// A certificate that the server made is enough for `verify-full`, and is the same after the next
+/// start.
 #[test]
 fn psql_verifies_a_certificate_that_the_server_made() {
     if !is_there("psql") {

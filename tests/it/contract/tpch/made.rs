@@ -16,8 +16,8 @@ pub(crate) struct Made {
     pub(crate) batches: Box<dyn Iterator<Item = RecordBatch>>,
 }
 
-/// The tables at a scale factor. Comments are cut out of so many bytes of text; the benchmark's own 300 MB
-/// take minutes to make without optimization.
+/// The tables at a scale factor. Comments are cut out of so many bytes of text; the benchmark's own
+/// 300 MB take minutes to make without optimization.
 pub(crate) fn tables(scale: f64, text: i32) -> Vec<Made> {
     let lists = Distributions::static_default();
     let text: &'static TextPool = Box::leak(Box::new(TextPool::new(text, lists)));

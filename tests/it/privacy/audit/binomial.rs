@@ -1,9 +1,9 @@
 //! Exact confidence bounds of a probability: from how often something was seen.
 //!
-//! In: k of n, and how often the bound may be wrong. Out: the Clopper–Pearson bound: the p at which k, or a count
-//! further out, has that very probability. The tail is added up in logarithms, from its largest term on, and p is
-//! found by bisection; the end of the last interval that is further out is the bound, so that it errs, if at all,
-//! towards saying less.
+//! In: k of n, and how often the bound may be wrong. Out: the Clopper–Pearson bound: the p at which
+//! k, or a count further out, has that very probability. The tail is added up in logarithms, from
+//! its largest term on, and p is found by bisection; the end of the last interval that is further
+//! out is the bound, so that it errs, if at all, towards saying less.
 
 /// ln n!, to about 10⁻¹⁰ of itself for the largest n here.
 fn ln_factorial(n: u64) -> f64 {
@@ -38,7 +38,8 @@ fn ln_upper_tail(k: u64, n: u64, p: f64) -> f64 {
     ln_mass(k, n, p) + f64::ln(sum)
 }
 
-/// A probability that is above the true one with probability at most `alpha`, where k of n were seen.
+/// A probability that is above the true one with probability at most `alpha`, where k of n were
+/// seen.
 pub fn lower_bound(k: u64, n: u64, alpha: f64) -> f64 {
     if k == 0 {
         return 0.0;
@@ -61,7 +62,8 @@ pub fn lower_bound(k: u64, n: u64, alpha: f64) -> f64 {
     low
 }
 
-/// A probability that is below the true one with probability at most `alpha`, where k of n were seen.
+/// A probability that is below the true one with probability at most `alpha`, where k of n were
+/// seen.
 pub fn upper_bound(k: u64, n: u64, alpha: f64) -> f64 {
     1.0 - lower_bound(n - k, n, alpha)
 }

@@ -1,7 +1,7 @@
 //! The audited statements: for each the database on which one person changes most.
 //!
-//! In: a mechanism and ε. Out: cases. Where a choice is audited, the others' scores depend on ε: what a person tips
-//! must not be so certain that it is never seen.
+//! In: a mechanism and ε. Out: cases. Where a choice is audited, the others' scores depend on ε:
+//! what a person tips must not be so certain that it is never seen.
 
 use hushql_vault::catalog::Unit;
 
@@ -9,7 +9,8 @@ use super::world::{Case, EXTREME, Row, Shown, crowd};
 
 pub const EPSILONS: [&str; 4] = ["0.1", "0.5", "1", "2"];
 
-/// δ of Gaussian noise and of unknown candidates: large enough to be used up before the eyes of an audit.
+/// δ of Gaussian noise and of unknown candidates: large enough to be used up before the eyes of an
+/// audit.
 const DELTA: f64 = 0.01;
 
 fn unique() -> Unit {
@@ -69,7 +70,8 @@ pub fn numbers(mechanism: &str, eps: &str) -> Vec<Case> {
     ]
 }
 
-/// The same of people with several rows: the person has more than are counted, in more groups than are.
+/// The same of people with several rows: the person has more than are counted, in more groups than
+/// are.
 pub fn of_several_rows(mechanism: &str, eps: &str) -> Vec<Case> {
     let case = |bounds: &str, aggregate: &str, rest: &str, shown: Shown| {
         let (release, delta) = priced(mechanism, eps, bounds);
@@ -89,7 +91,8 @@ pub fn of_several_rows(mechanism: &str, eps: &str) -> Vec<Case> {
         Case {
             what: format!("{mechanism}(…{bounds}) {aggregate}{rest}"),
             sql: format!("SELECT {release} {aggregate} AS r FROM people{rest}"),
-            // A registered table may hold more rows of a person than were declared: plans enforce it.
+            // A registered table may hold more rows of a person than were declared: plans enforce
+            // it.
             unit: several(5),
             base,
             person: person.collect(),
@@ -147,8 +150,9 @@ pub fn chosen(mechanism: &str, eps: &str) -> Vec<Case> {
     };
     let of_b = |people: usize| crowd(people, Row { id: 2, ..EXTREME });
     let at = |v: i64, id: i64, people: usize| crowd(people, Row { id, v, ..EXTREME });
-    // People at two of the hundred values. The person makes most values, which were exactly right, worse and those behind
-    // the second place better: the probability of these grows by nearly all of e^ε.
+    // People at two of the hundred values. The person makes most values, which were exactly right,
+    // worse and those behind the second place better: the probability of these grows by nearly all
+    // of e^ε.
     let halves = |v: i64, people: usize, w: i64, others: usize| {
         [at(v, 2, people), at(w, 3, others)].concat()
     };

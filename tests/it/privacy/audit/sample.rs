@@ -1,16 +1,17 @@
 //! Two samples of what an analyst sees, and the ε that they prove.
 //!
-//! In: what came out many times on a database and on its neighbour. Out: a lower bound of ε. One half of either
-//! sample chooses the event that tells them apart best; the other half, which had no say in it, gives the bounds of
-//! its two probabilities. If a mechanism is (ε, δ)-private, then P(E) ≤ e^ε·P′(E) + δ for every event, so that
-//! ε ≥ ln((p − δ)/q) for a p that is too high with probability α/2 and a q that is too low with α/2.
+//! In: what came out many times on a database and on its neighbour. Out: a lower bound of ε. One
+//! half of either sample chooses the event that tells them apart best; the other half, which had no
+//! say in it, gives the bounds of its two probabilities. If a mechanism is (ε, δ)-private, then
+//! P(E) ≤ e^ε·P′(E) + δ for every event, so that ε ≥ ln((p − δ)/q) for a p that is too high with
+//! probability α/2 and a q that is too low with α/2.
 
 use std::collections::BTreeMap;
 
 use super::binomial::{guessed, lower_bound, upper_bound};
 
-/// How often one bound may be above the true ε. At most [`MOST_BOUNDS`] are computed in this file: its false-alarm
-/// rate is at most 10⁻⁶.
+/// How often one bound may be above the true ε. At most [`MOST_BOUNDS`] are computed in this file:
+/// its false-alarm rate is at most 10⁻⁶.
 pub const ALPHA: f64 = 5e-10;
 pub const MOST_BOUNDS: usize = 2_000;
 

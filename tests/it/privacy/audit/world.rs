@@ -1,7 +1,7 @@
 //! The audited table, and what a statement shows of it.
 //!
-//! In: rows of everybody, rows of one person, a statement. Out: draws of the released table from one run of the
-//! plan, or answers of whole statements, as numbers and names that events are about.
+//! In: rows of everybody, rows of one person, a statement. Out: draws of the released table from
+//! one run of the plan, or answers of whole statements, as numbers and names that events are about.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use hushql_vault::catalog::{Privacy, Table, Unit};
 use super::sample::Seen;
 use crate::privacy::line;
 
-/// One row: a person, two keys with domains, a word without one, numbers with ranges, a bid without.
+/// One row: a person, two keys with domains, a word without one, numbers with ranges, a bid
+/// without.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     pub id: i64,

@@ -1,7 +1,8 @@
 //! Questions to the engine about everything there is: what it accepts must be generated.
 //!
-//! Functions and aggregates are all of DataFusion's, not those that are known to be accepted; each is tried with several
-//! argument lists. Operators, types, parts of dates and clauses are those of the language, not of the engine.
+//! Functions and aggregates are all of DataFusion's, not those that are known to be accepted; each
+//! is tried with several argument lists. Operators, types, parts of dates and clauses are those of
+//! the language, not of the engine.
 
 use std::collections::BTreeMap;
 
@@ -183,7 +184,8 @@ fn expressions() -> Vec<String> {
     names.extend(["error_low", "error_high"].map(ToOwned::to_owned));
     names.sort();
     let calls = names.iter().flat_map(|name| {
-        // Random and the like are refused by their volatility; all the others have at most four arguments.
+        // Random and the like are refused by their volatility; all the others have at most four
+        // arguments.
         ARGUMENTS.iter().map(move |arguments| format!("{name}({arguments})"))
     });
     let operands = [("a", "b"), ("x", "y"), ("f", "f"), ("c", "s"), ("m", "m"), ("d", "d")];

@@ -1,4 +1,5 @@
-//! The anchor: a vault that was put back is refused by the first program that opens it with its anchor.
+//! The anchor: a vault that was put back is refused by the first program that opens it with its
+//! anchor.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -86,8 +87,9 @@ fn a_vault_that_was_put_back_is_refused() {
     assert_eq!(said(&ask(&bench, &vault), "columns"), 1);
 }
 
-/// What a charge says of itself once was all that its hash was made of. The same question, asked again of an old copy, had
-/// the hash that the anchor knew, and could be answered with fresh noise as often as the copy was put back.
+/// What a charge says of itself once was all that its hash was made of. The same question, asked
+/// again of an old copy, had the hash that the anchor knew, and could be answered with fresh noise
+/// as often as the copy was put back.
 #[test]
 fn the_same_charge_on_an_old_copy_is_not_the_same() {
     let (bench, vault, anchor) = anchored();
@@ -137,7 +139,8 @@ fn a_vault_that_is_ahead_moves_its_anchor() {
     let opened = Vault::open(&vault).unwrap();
     drop(opened.charge(&one(&opened)).unwrap());
     drop(opened);
-    // Also under an open handle, with whatever is charged next; here there is nothing left to charge.
+    // Also under an open handle, with whatever is charged next; here there is nothing left to
+    // charge.
     assert!(open.charge(&one(&open)).unwrap_err().is_budget());
     drop(Vault::open_anchored(&vault, &anchor).unwrap());
     assert_eq!(sequence(&anchor), 3);

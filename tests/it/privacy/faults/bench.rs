@@ -1,4 +1,5 @@
-//! A vault that is copied for every case, the child that works on the copy, and two hands to run cases.
+//! A vault that is copied for every case, the child that works on the copy, and two hands to run
+//! cases.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,7 +45,8 @@ pub struct Outcome {
 }
 
 impl Bench {
-    /// A vault with a table and a budget of 3, of which 1 is spent; in the arguments `@` is the path of the copy.
+    /// A vault with a table and a budget of 3, of which 1 is spent; in the arguments `@` is the
+    /// path of the copy.
     pub fn new(arguments: &[&str]) -> Self {
         let study = Study::new();
         study.write("people.csv", "id,age,city\n1,30,Rome\n2,41,Oslo\n3,52,Rome\n4,63,Bonn\n");
@@ -221,7 +223,8 @@ pub fn each<T: Sync>(cases: &[T], work: impl Fn(&T) + Sync) {
     });
 }
 
-/// A request that costs 1, as a later program would make it; of no catalog where the vault is not readable.
+/// A request that costs 1, as a later program would make it; of no catalog where the vault is not
+/// readable.
 pub fn one(vault: &Vault) -> ChargeRequest {
     ChargeRequest {
         analyst: "lab".to_owned(),
@@ -263,7 +266,8 @@ pub fn said(run: &Run, what: &str) -> usize {
     run.out.lines().filter(|line| line.starts_with(&format!("{{\"{what}\""))).count()
 }
 
-/// Calls of one kind, told apart: the first and the last of each are hit where all would be too many.
+/// Calls of one kind, told apart: the first and the last of each are hit where all would be too
+/// many.
 pub fn ends_of_each_kind(calls: &[Call]) -> Vec<&Call> {
     let same = |a: &Call, b: &Call| {
         (&a.name, a.file, a.name == "lock" && a.detail == b.detail)
@@ -290,8 +294,8 @@ impl Tally {
     }
 }
 
-/// The sync of the folder whose failure SQLite forgives: that of a journal's new name. The vault has synced the folder
-/// itself before.
+/// The sync of the folder whose failure SQLite forgives: that of a journal's new name. The vault
+/// has synced the folder itself before.
 pub fn forgiven(calls: &[Call]) -> Vec<usize> {
     let trio = |calls: &[Call]| {
         calls[0].is("sync", 'j') && calls[1].is("open", 'f') && calls[2].is("sync", 'f')

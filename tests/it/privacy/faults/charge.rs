@@ -27,7 +27,8 @@ fn first_charge(bench: &Bench) -> (Vec<Call>, usize) {
     (calls.clone(), begin(&calls))
 }
 
-/// Where the write lock is taken under which the journal is made. An anchor takes the lock before, to be moved.
+/// Where the write lock is taken under which the journal is made. An anchor takes the lock before,
+/// to be moved.
 fn begin(calls: &[Call]) -> usize {
     let journal = calls.iter().position(|call| call.is("write", 'j')).unwrap();
     // RESERVED is SQLite's byte 1, for writing.
@@ -99,8 +100,8 @@ fn all(calls: &[Call], faults: &[Fault]) -> Vec<Case> {
     cases.collect()
 }
 
-/// Every call between the write lock and the first noise with every fault, and of the calls before it, which only
-/// read, the first and the last of each kind.
+/// Every call between the write lock and the first noise with every fault, and of the calls before
+/// it, which only read, the first and the last of each kind.
 #[test]
 fn a_charge_survives_every_fault() {
     let bench = bench(false);
@@ -122,7 +123,8 @@ fn a_charge_survives_every_fault_at_every_call() {
     }
 }
 
-/// With an anchor there is more that can fail: everything from the commit on, and the anchor at the opening.
+/// With an anchor there is more that can fail: everything from the commit on, and the anchor at the
+/// opening.
 #[test]
 fn an_anchored_charge_survives_every_fault() {
     let bench = bench(true);

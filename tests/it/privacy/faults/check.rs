@@ -1,4 +1,5 @@
-//! `hushql check`: a whole vault is said to be sound, and damage that opening it does not meet is found.
+//! `hushql check`: a whole vault is said to be sound, and damage that opening it does not meet is
+//! found.
 
 use std::process::Command;
 
@@ -55,7 +56,8 @@ fn a_whole_vault_is_verified() {
     let vault = Vault::open(&path).unwrap();
     assert_eq!(vault.budget("b").unwrap().spent.nano, 601 * ONE);
     check(&[shown]).says(1, &["is damaged (the chain of its ledger is broken)"]);
-    // Whoever reads the entries of that page is refused; what is charged now depends on none of them.
+    // Whoever reads the entries of that page is refused; what is charged now depends on none of
+    // them.
     let run = Run::from(bench.command(&path).output().unwrap());
     assert!(run.out.contains("is damaged (the chain of its ledger is broken)"), "{run:?}");
     assert_eq!(said(&run, "columns"), 1, "{run:?}");

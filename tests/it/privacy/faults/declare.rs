@@ -1,11 +1,13 @@
-//! A declaration, and the making of a vault, under every fault: done when it is said to be, or not at all.
+//! A declaration, and the making of a vault, under every fault: done when it is said to be, or not
+//! at all.
 
 use hushql_vault::ledger::{Vault, VaultError};
 
 use super::bench::{Bench, Case, Outcome, Tally, charges, each, forgiven, said};
 use super::shim::{Call, Fault};
 
-/// The faults that a declaration can be told apart by: it is one transaction like a charge, whose test has them all.
+/// The faults that a declaration can be told apart by: it is one transaction like a charge, whose
+/// test has them all.
 const FAULTS: [Fault; 5] =
     [Fault::Eio, Fault::EnospcOn, Fault::Kill, Fault::KillHalf, Fault::KillAfter];
 

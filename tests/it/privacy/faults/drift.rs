@@ -1,5 +1,5 @@
-//! The note of a folder that drifted, under every fault: it is behind its charge, whole or absent, and a program that ends in between
-//! costs one more query.
+//! The note of a folder that drifted, under every fault: it is behind its charge, whole or absent,
+//! and a program that ends in between costs one more query.
 
 use hushql_vault::ledger::Vault;
 

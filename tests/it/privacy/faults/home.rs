@@ -1,7 +1,8 @@
-//! One vault under two names: each name has a journal of its own, and one may undo what was charged under the other.
+//! One vault under two names: each name has a journal of its own, and one may undo what was charged
+//! under the other.
 //!
-//! A killed charge leaves a hot journal. Whoever opens the file by that name rolls it back, whatever was charged by
-//! another name meanwhile.
+//! A killed charge leaves a hot journal. Whoever opens the file by that name rolls it back,
+//! whatever was charged by another name meanwhile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,8 @@ fn hushql(arguments: &[&str]) -> Run {
     Run::from(command.args(arguments).output().unwrap())
 }
 
-/// By a hard link a charge of 1 was once answered, and forgotten when the vault was opened by its own name.
+/// By a hard link a charge of 1 was once answered, and forgotten when the vault was opened by its
+/// own name.
 #[test]
 fn a_vault_with_two_names_is_refused() {
     let (bench, vault, _) = killed();

@@ -1,4 +1,5 @@
-//! A journal that was damaged after its program died: the next one rolls back what it can, and then looks.
+//! A journal that was damaged after its program died: the next one rolls back what it can, and then
+//! looks.
 
 use std::fs;
 use std::path::Path;

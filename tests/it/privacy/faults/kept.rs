@@ -1,5 +1,5 @@
-//! A kept draw under every fault: its charge is durable before it is kept, it is kept before it is shown, and what is replayed is what
-//! was shown.
+//! A kept draw under every fault: its charge is durable before it is kept, it is kept before it is
+//! shown, and what is replayed is what was shown.
 
 use hushql_vault::ledger::Vault;
 use rusqlite::Connection;

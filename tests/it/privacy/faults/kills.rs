@@ -1,4 +1,5 @@
-//! The long run: a vault that lives through thousands of programs which are killed, at a call or at a moment.
+//! The long run: a vault that lives through thousands of programs which are killed, at a call or at
+//! a moment.
 
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +15,8 @@ use super::bench::{ASK, Bench, Case, ONE, charges, each, said};
 use super::shim::Fault;
 use crate::contract::program::Run;
 
-/// 100 vaults, each killed 100 times; every other time the next program, not the test, finds the journal.
+/// 100 vaults, each killed 100 times; every other time the next program, not the test, finds the
+/// journal.
 #[test]
 #[ignore = "long: ten minutes or more"]
 fn ten_thousand_killed_programs_lose_no_charge() {

@@ -1,5 +1,5 @@
-//! A vault that is moved, exchanged or put back under an open handle: nothing goes into a file that nobody opens
-//! again, and the file at the path is left alone.
+//! A vault that is moved, exchanged or put back under an open handle: nothing goes into a file that
+//! nobody opens again, and the file at the path is left alone.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,8 +1,9 @@
 //! Power that is cut: what the disk holds then, rebuilt from the calls that the child made.
 //!
-//! A write reaches the disk for certain only with a sync of its file, a name (a journal made or removed) only with a
-//! sync of its folder; before that, any part of it may be there or not. For every moment of a run, several such
-//! disks are built and opened. Killing a process shows less: the system still writes what it was given.
+//! A write reaches the disk for certain only with a sync of its file, a name (a journal made or
+//! removed) only with a sync of its folder; before that, any part of it may be there or not. For
+//! every moment of a run, several such disks are built and opened. Killing a process shows less:
+//! the system still writes what it was given.
 
 use std::fs;
 use std::path::Path;
@@ -175,8 +176,9 @@ fn power_that_is_cut_takes_no_charge_back() {
     assert_eq!(said(&outcome.run, "columns"), 2, "{outcome:?}");
     assert!(cut_everywhere(&bench, &before, &calls, "nothing fails") > 20);
 
-    // A program that has run out of file descriptors cannot open the folder, and SQLite then leaves out its sync,
-    // without a word: when the journal is made, and when it is removed. Nor does it mind when the first one fails.
+    // A program that has run out of file descriptors cannot open the folder, and SQLite then leaves
+    // out its sync, without a word: when the journal is made, and when it is removed. Nor does it
+    // mind when the first one fails.
     let of_folder =
         |call: &&Call| call.file == 'f' && ["open", "sync"].contains(&call.name.as_str());
     let noise = calls.iter().position(|call| call.is("entropy", '-') && call.detail == 32).unwrap();
@@ -193,8 +195,8 @@ fn power_that_is_cut_takes_no_charge_back() {
     }
 }
 
-/// The last thing before the noise is the sync of the folder from which the journal was removed; nothing is written
-/// to the vault between the noise and the next charge.
+/// The last thing before the noise is the sync of the folder from which the journal was removed;
+/// nothing is written to the vault between the noise and the next charge.
 #[test]
 fn a_charge_is_on_disk_before_the_first_random_draw() {
     let bench = bench();

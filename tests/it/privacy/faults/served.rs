@@ -16,8 +16,8 @@ fn health(port: u16) -> String {
     said.lines().next().unwrap_or_default().to_owned()
 }
 
-/// While there is no space, what has to be written fails and costs nothing that is given out; the next statement after that is
-/// answered, by the same process, on the same connections.
+/// While there is no space, what has to be written fails and costs nothing that is given out; the
+/// next statement after that is answered, by the same process, on the same connections.
 #[test]
 fn a_disk_that_is_full_for_a_moment_ends_nothing() {
     let study = Study::with_people();
@@ -52,8 +52,9 @@ fn a_disk_that_is_full_for_a_moment_ends_nothing() {
     served.study.run(&["check", "study.db"]).says(0, &[]);
 }
 
-/// A sync that failed may have lost what the file still shows: the server ends by itself, with a sentence and a status for its supervisor,
-/// and goes on where the disk is once it is started again.
+/// A sync that failed may have lost what the file still shows: the server ends by itself, with a
+/// sentence and a status for its supervisor, and goes on where the disk is once it is started
+/// again.
 #[test]
 fn a_server_ends_when_a_sync_failed() {
     let study = Study::with_people();

@@ -61,7 +61,8 @@ pub struct Call {
     /// From 1; 0 for a request for random bytes, which is no call on the vault.
     pub number: usize,
     pub name: String,
-    /// `d` the vault, `j` its journal, `w` its -wal, `f` its folder, `a` the anchor, `g` the anchor's folder.
+    /// `d` the vault, `j` its journal, `w` its -wal, `f` its folder, `a` the anchor, `g` the
+    /// anchor's folder.
     pub file: char,
     /// Offset, length, flags or lock.
     pub detail: i64,

@@ -1,4 +1,5 @@
-//! A release table under every fault: its charge is durable before it is stored, and it is stored before it is shown.
+//! A release table under every fault: its charge is durable before it is stored, and it is stored
+//! before it is shown.
 
 use hushql::{Engine, Output};
 use hushql_vault::ledger::Vault;
@@ -39,7 +40,8 @@ fn held(vault: &Vault, path: &std::path::Path) -> (usize, i64) {
     (vault.entries().unwrap().len(), connection.query_row(count, [], |row| row.get(0)).unwrap())
 }
 
-/// What a case left: a vault before the charge, behind it, or with the table; and no more was shown than was paid for.
+/// What a case left: a vault before the charge, behind it, or with the table; and no more was shown
+/// than was paid for.
 fn inspect(bench: &Bench, stores: &Stores, case: Case, tally: &Tally) {
     let outcome = bench.run(bench.copy(), Some(case));
     let (run, path) = (&outcome.run, &outcome.vault);
@@ -71,8 +73,8 @@ fn inspect(bench: &Bench, stores: &Stores, case: Case, tally: &Tally) {
     bench.drop(&outcome);
 }
 
-/// What somebody finds who opens the vault afterwards: all rows of the table; or none, and then its name is free, and what is left of the
-/// budget is enough for it.
+/// What somebody finds who opens the vault afterwards: all rows of the table; or none, and then its
+/// name is free, and what is left of the budget is enough for it.
 fn reopened(path: &std::path::Path, stores: &Stores, left: (usize, i64), about: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -1,7 +1,7 @@
 //! Statements from a grammar over the dialect: most are well formed, many are answered.
 //!
-//! In: dice. Out: a statement about the tables of [`super::world`]: releases of all kinds over filters, joins, unions,
-//! subqueries and groups by person, and ordinary SQL above them.
+//! In: dice. Out: a statement about the tables of [`super::world`]: releases of all kinds over
+//! filters, joins, unions, subqueries and groups by person, and ordinary SQL above them.
 
 use crate::privacy::sensitivity::Dice;
 

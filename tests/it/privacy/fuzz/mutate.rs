@@ -1,7 +1,9 @@
-//! Statements from those that are written down: the examples, suites and attacks, with pieces out of place.
+//! Statements from those that are written down: the examples, suites and attacks, with pieces out
+//! of place.
 //!
-//! In: a corpus of statements. Out: one with words left out, doubled, exchanged or taken from another. Prices are made
-//! small first: at a high price an answer may be exact, and so may be a marked cell.
+//! In: a corpus of statements. Out: one with words left out, doubled, exchanged or taken from
+//! another. Prices are made small first: at a high price an answer may be exact, and so may be a
+//! marked cell.
 
 use crate::privacy::sensitivity::Dice;
 

@@ -1,9 +1,11 @@
-//! A second look at what was answered: the finished plans, walked by rules that know nothing of the engine's own check.
+//! A second look at what was answered: the finished plans, walked by rules that know nothing of the
+//! engine's own check.
 //!
-//! In: a statement that was paid for. Out: nothing, or where rows of people leave unprotected. The tables of these plans
-//! are the test's own: where private rows enter stands a mark of the test, which no stage of the engine looks at. Above
-//! every mark stands what bounds a unit's rows (unless each row is one), and at the root of each plan that has one is
-//! the privatizing operator, once. What is planned above the releases reads no private table.
+//! In: a statement that was paid for. Out: nothing, or where rows of people leave unprotected. The
+//! tables of these plans are the test's own: where private rows enter stands a mark of the test,
+//! which no stage of the engine looks at. Above every mark stands what bounds a unit's rows (unless
+//! each row is one), and at the root of each plan that has one is the privatizing operator, once.
+//! What is planned above the releases reads no private table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -92,8 +94,8 @@ impl Verifier {
         Self { catalog, sources, private, public, state: session_state() }
     }
 
-    /// What is wrong with the plans of a statement that an analyst paid for; false where these tables do not suffice
-    /// to plan it, or it reads none.
+    /// What is wrong with the plans of a statement that an analyst paid for; false where these
+    /// tables do not suffice to plan it, or it reads none.
     pub async fn look(&self, sql: &str) -> Result<bool, String> {
         let query = match parse(sql) {
             Ok(Statement::Query(query)) => query,
@@ -101,7 +103,8 @@ impl Verifier {
             Ok(Statement::CreateSyntheticTable(_)) => return Ok(false),
             Ok(_) | Err(_) => return Err("what was paid for is no query".to_owned()),
         };
-        // A range is looked for as if none were declared; the ledger is a table of the engine's own.
+        // A range is looked for as if none were declared; the ledger is a table of the engine's
+        // own.
         if query.range_of.is_some() || sql.to_lowercase().contains("ledger") {
             return Ok(false);
         }
@@ -156,7 +159,8 @@ struct Above {
     scan: Option<String>,
 }
 
-/// The marks below an operator, each of which has to stand below what bounds contributions, in a private scan.
+/// The marks below an operator, each of which has to stand below what bounds contributions, in a
+/// private scan.
 fn protected(plan: &Arc<dyn ExecutionPlan>, above: &Above) -> Result<usize, String> {
     let name = plan.name();
     if plan.downcast_ref::<Tap>().is_some() {

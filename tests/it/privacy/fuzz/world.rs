@@ -1,8 +1,8 @@
 //! The fuzzed engines: the same catalog over two entirely different databases.
 //!
-//! One holds a few hostile rows in every private table, with a marked word in every text column and a marked number in
-//! every key; in the other the private tables are empty. The public tables are the same. What is decided before the charge, and
-//! what costs nothing, cannot differ between them.
+//! One holds a few hostile rows in every private table, with a marked word in every text column and
+//! a marked number in every key; in the other the private tables are empty. The public tables are
+//! the same. What is decided before the charge, and what costs nothing, cannot differ between them.
 
 use std::sync::Arc;
 
@@ -15,11 +15,13 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int32Type};
 use hushql::{Engine, split_statements};
 
-/// What marks the cells that nothing may show; no statement holds it, and it is too long to stand within a view.
+/// What marks the cells that nothing may show; no statement holds it, and it is too long to stand
+/// within a view.
 pub const MARK: &str = "zyxquorina-canary";
 pub const MARKED_ID: i64 = 918_273_645_546_372_819;
 
-/// δ so small, and ε so low, that a marked cell is not shown by chance: 5·10⁶ statements of δ = 10⁻¹⁶ come to 5·10⁻¹⁰.
+/// δ so small, and ε so low, that a marked cell is not shown by chance: 5·10⁶ statements of δ =
+/// 10⁻¹⁶ come to 5·10⁻¹⁰.
 const DECLARATIONS: &str = "
     ALTER TABLE adult SET PRIVACY UNIT (id) UNIQUE;
     ALTER TABLE adult ALTER COLUMN age SET PRIVACY DOMAIN BETWEEN (0, 120);

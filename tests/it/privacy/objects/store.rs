@@ -51,8 +51,8 @@ pub(crate) struct Store {
 const PORT: &str = "HUSHQL_TEST_STORE";
 
 impl Store {
-    /// The store in the process that has its address: the test of this name runs itself once more, with an environment of its own.
-    /// `None` where that process was started, and has passed.
+    /// The store in the process that has its address: the test of this name runs itself once more,
+    /// with an environment of its own. `None` where that process was started, and has passed.
     pub(crate) fn of_the_environment(test: &str) -> Option<Self> {
         if let Ok(port) = std::env::var(PORT) {
             return Some(Self::start_at(port.parse().unwrap()));

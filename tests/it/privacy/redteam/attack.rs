@@ -1,9 +1,10 @@
 //! Attacks on two neighbouring databases at once.
 //!
-//! In: attacks. Out: a report of what went wrong, empty if nothing did. Of each statement everything that an
-//! analyst sees is compared between the databases: status, text, columns, what is charged, what it is said to cost,
-//! its explanation. What is refused has read no private row, and planned to read none. The cells of the person whom
-//! one database lacks are looked for in every byte that was said.
+//! In: attacks. Out: a report of what went wrong, empty if nothing did. Of each statement
+//! everything that an analyst sees is compared between the databases: status, text, columns, what
+//! is charged, what it is said to cost, its explanation. What is refused has read no private row,
+//! and planned to read none. The cells of the person whom one database lacks are looked for in
+//! every byte that was said.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,7 +25,8 @@ enum Seen {
     Broken(String),
 }
 
-/// What a statement came to: what must be equal, all bytes that were said, the only cell of an answer.
+/// What a statement came to: what must be equal, all bytes that were said, the only cell of an
+/// answer.
 struct Outcome {
     seen: Seen,
     said: String,
@@ -38,7 +40,8 @@ async fn outcome(session: &Session, sql: &str) -> Outcome {
     };
     let (seen, said, mut cell) = match result {
         Ok(Output::Answer(answer)) => {
-            // The columns are the answer's: where noise leaves no row, there may be no batch to ask.
+            // The columns are the answer's: where noise leaves no row, there may be no batch to
+            // ask.
             let columns = format!("{:?}", answer.schema().fields());
             let rows = answer.batches().iter().map(|b| b.num_rows()).sum();
             let mut said = format!("{answer}\n{answer:?}");

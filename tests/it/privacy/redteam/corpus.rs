@@ -1,14 +1,15 @@
 //! The corpus of attacks that projects of this kind share, where it is beside the checkout.
 //!
-//! In: records whose mechanisms stand in comments. Out: statements of the dialect, run like our own; and the records
-//! as they are, which have no mechanism and must be refused.
+//! In: records whose mechanisms stand in comments. Out: statements of the dialect, run like our
+//! own; and the records as they are, which have no mechanism and must be refused.
 
 use super::attack;
 use super::file::{Attack, Expect, Step};
 use crate::contract::program::shared;
 
-/// Says a record of the shared corpus in the dialect: `/*@dp LAPLACE(eps=1)*/` stands anywhere in the SELECT list
-/// there, and in front of an aggregate here; a score and a number of winners are parameters there.
+/// Says a record of the shared corpus in the dialect: `/*@dp LAPLACE(eps=1)*/` stands anywhere in
+/// the SELECT list there, and in front of an aggregate here; a score and a number of winners are
+/// parameters there.
 fn in_dialect(sql: &str) -> String {
     let mut pieces = sql.split("/*@dp ");
     let mut said = pieces.next().unwrap_or_default().to_owned();

@@ -1,8 +1,8 @@
 //! The files of tests/redteam: attacks as text.
 //!
-//! In: a file of one family. Out: its attacks in order, each one or several statements with what must happen
-//! to each. A file opens with the story of its family in lines of `#`; two of them say `Wrong elsewhere:` and
-//! `Stopped by:`, and the paths behind the latter have to exist.
+//! In: a file of one family. Out: its attacks in order, each one or several statements with what
+//! must happen to each. A file opens with the story of its family in lines of `#`; two of them say
+//! `Wrong elsewhere:` and `Stopped by:`, and the paths behind the latter have to exist.
 //!
 //! ```text
 //! on linked                                      the catalog of the attacks below (`declared` before the first)
@@ -13,12 +13,13 @@
 //! }
 //! ```
 //!
-//! What must happen: `refuse CODE` (the code of a refusal, or the kind of another error), `safe` (that, or an
-//! answer), `answer`, `free` (an answer that costs nothing and is the same bytes on both databases), `fails` (paid, and
-//! ended by the one sentence for what fails above a release). Behind it
-//! `rows=3`, `eps=0.5` and `value=0` say how many rows come out, what is charged in all, and what the only cell of
-//! the answer is. In a statement, `\u{200b}` is that character, `{{x*9}}` is x nine times, and `@id`, `@name`,
-//! `@city` and `@note` are cells of the person who is in one of the databases only.
+//! What must happen: `refuse CODE` (the code of a refusal, or the kind of another error), `safe`
+//! (that, or an answer), `answer`, `free` (an answer that costs nothing and is the same bytes on
+//! both databases), `fails` (paid, and ended by the one sentence for what fails above a release).
+//! Behind it `rows=3`, `eps=0.5` and `value=0` say how many rows come out, what is charged in all,
+//! and what the only cell of the answer is. In a statement, `\u{200b}` is that character, `{{x*9}}`
+//! is x nine times, and `@id`, `@name`, `@city` and `@note` are cells of the person who is in one
+//! of the databases only.
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,8 @@ pub enum Expect {
     Answer,
     /// Answered with the same bytes on both, at no cost.
     Free,
-    /// Paid, and ended by the one sentence for what fails while it runs, as a function of released values may.
+    /// Paid, and ended by the one sentence for what fails while it runs, as a function of released
+    /// values may.
     Fails,
     /// Done, by the owner.
     Done,

@@ -1,8 +1,8 @@
-//! Attacks that no text can say: queries that are dropped, tables that fail, files that change under a query, and
-//! owners who declare while analysts ask.
+//! Attacks that no text can say: queries that are dropped, tables that fail, files that change
+//! under a query, and owners who declare while analysts ask.
 //!
-//! Throughout: what an analyst sees is an answer, a refusal, or one constant sentence; nothing is read before it is
-//! charged; what was charged stays charged; and the engine goes on.
+//! Throughout: what an analyst sees is an answer, a refusal, or one constant sentence; nothing is
+//! read before it is charged; what was charged stays charged; and the engine goes on.
 
 use std::fs;
 use std::future::Future;
@@ -152,7 +152,8 @@ async fn what_fails_while_it_is_read_says_one_sentence() {
     assert_eq!(said.len(), 1, "{said:?}");
 }
 
-/// A query is dropped after any number of steps: it is charged before anything is read, and the charge stands.
+/// A query is dropped after any number of steps: it is charged before anything is read, and the
+/// charge stands.
 #[tokio::test]
 async fn a_query_that_is_dropped_is_paid_if_anything_was_read() {
     for sql in [
@@ -218,7 +219,8 @@ async fn the_last_epsilon_is_given_once() {
     assert_eq!(spent(&engine.owner(), "t"), 5);
 }
 
-/// An owner declares, takes back and declares again while analysts ask: no moment shows a row, and each answer is paid.
+/// An owner declares, takes back and declares again while analysts ask: no moment shows a row, and
+/// each answer is paid.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_moment_between_two_declarations_shows_a_row() {
     let engine = engine_with(Manner::Slow(1), &Arc::default()).await;
@@ -237,7 +239,8 @@ async fn no_moment_between_two_declarations_shows_a_row() {
                     "CREATE PRIVACY BUDGET t FOR t LIMIT (epsilon=100000, delta=0.1)",
                     "ALTER TABLE t SET PRIVACY UNIT (id) MAX ROWS 4",
                 ] {
-                    // Some of them contradict what the round before left; that is the owner's to hear.
+                    // Some of them contradict what the round before left; that is the owner's to
+                    // hear.
                     let _ = engine.owner().execute(statement).await;
                     if round % 3 == 0 {
                         engine.register_batch("calm", rows(&[1, 2], &["a", "b"])).unwrap();
@@ -268,7 +271,8 @@ async fn no_moment_between_two_declarations_shows_a_row() {
                                 assert!(!answer.to_string().contains(NAME), "{sql}: {answer}");
                                 answered += 1;
                             }
-                            // Whoever declares without end keeps everybody waiting, and charges nothing.
+                            // Whoever declares without end keeps everybody waiting, and charges
+                            // nothing.
                             Err(Error::Refused(_) | Error::Budget(_)) => {}
                             Err(Error::Ledger(error)) if error.may_be_tried_again() => {}
                             Err(error) => panic!("{sql}: {error:?}"),
@@ -333,8 +337,9 @@ async fn seen(session: &Session, sql: &str, path: &Path) -> String {
 /// Lets a file change without a declaration.
 const LIVE: &str = " OPTIONS ('content_hash' 'false')";
 
-/// A file is cut, emptied, filled with noise, replaced by another one, by a folder, by nothing, between two questions:
-/// the same is seen whether the person is in it or not, and what is refused is free.
+/// A file is cut, emptied, filled with noise, replaced by another one, by a folder, by nothing,
+/// between two questions: the same is seen whether the person is in it or not, and what is refused
+/// is free.
 #[tokio::test]
 async fn a_file_that_changes_tells_nothing_about_a_person() {
     let whole = rows(&[1, 2, 3, CANARY_ID], &["a", "b", "c", NAME]);
@@ -405,8 +410,8 @@ async fn a_file_that_changes_tells_nothing_about_a_person() {
     }
 }
 
-/// Another process writes the file again and again, in place and by renaming, while analysts ask: they see an answer, the
-/// refusal of a changed file, or the sentence for what failed.
+/// Another process writes the file again and again, in place and by renaming, while analysts ask:
+/// they see an answer, the refusal of a changed file, or the sentence for what failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_file_that_is_written_while_it_is_read_tells_nothing() {
     let whole = rows(&[1, 2, 3, CANARY_ID], &["a", "b", "c", NAME]);

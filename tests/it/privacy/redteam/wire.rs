@@ -1,7 +1,8 @@
 //! The same attacks through `hushql serve`: two servers, one of which lacks a person.
 //!
-//! In: attacks. Out: a report of what went wrong. What the library refuses is refused here, with a SQLSTATE of its kind, at no cost; both
-//! servers say the same but for what is drawn; and no cell of the person is in any byte that comes.
+//! In: attacks. Out: a report of what went wrong. What the library refuses is refused here, with a
+//! SQLSTATE of its kind, at no cost; both servers say the same but for what is drawn; and no cell
+//! of the person is in any byte that comes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -118,7 +119,8 @@ impl Pair {
             }
             // The server takes several statements at once, and tools' words.
             (Expect::Refuse(_), None) if !is_one => {}
-            // Files have other types than tables in memory: what the owner may declare of them differs.
+            // Files have other types than tables in memory: what the owner may declare of them
+            // differs.
             (Expect::Refuse(_), None) if step.who == "owner" => {}
             (Expect::Refuse(_), None) => fail(&format!("answered: {:?}", said[0])),
             (Expect::Fails, Some("58000")) | (Expect::Safe, _) => {}
@@ -145,7 +147,8 @@ impl Pair {
         }
     }
 
-    /// What the server itself answers, where the library refuses: settings, transactions, tools' questions about the catalog.
+    /// What the server itself answers, where the library refuses: settings, transactions, tools'
+    /// questions about the catalog.
     fn is_of_the_server(&self, sql: &str) -> bool {
         let sql = sql.to_lowercase();
         let begins = [
@@ -171,7 +174,8 @@ impl Pair {
     }
 }
 
-/// What both servers have to say alike: everything but numbers that are drawn, and texts that hold them.
+/// What both servers have to say alike: everything but numbers that are drawn, and texts that hold
+/// them.
 fn seen(said: &Said, (expect, is_one): (&Expect, bool), sql: &str) -> String {
     let is_drawn = match expect {
         Expect::Free | Expect::Done => false,

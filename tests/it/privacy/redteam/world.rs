@@ -1,7 +1,8 @@
 //! The databases under attack: one holds a person whom the other lacks, in every table.
 //!
-//! In: the name of a catalog. Out: an engine whose tables count what is read of them. The last rows of each private
-//! table are the person's; these cells are found nowhere else, and must not be found in anything the engine says.
+//! In: the name of a catalog. Out: an engine whose tables count what is read of them. The last rows
+//! of each private table are the person's; these cells are found nowhere else, and must not be
+//! found in anything the engine says.
 //!
 //! | catalog | tables |
 //! |---|---|
@@ -277,7 +278,8 @@ pub fn tables(whole: bool) -> Vec<(&'static str, RecordBatch)> {
     ]
 }
 
-/// People in several tables, some of whose rows lead to nobody; the last rows of each are the person's.
+/// People in several tables, some of whose rows lead to nobody; the last rows of each are the
+/// person's.
 fn linked(whole: bool) -> Vec<(&'static str, RecordBatch)> {
     let optional =
         |values: &[Option<i64>]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };
@@ -345,8 +347,9 @@ fn linked(whole: bool) -> Vec<(&'static str, RecordBatch)> {
     ]
 }
 
-/// Columns of many types, at their edges; the last two rows are the person's. The people differ by what a sloppy
-/// comparison takes for equal: a leading zero, a blank at either end, a letter in two encodings.
+/// Columns of many types, at their edges; the last two rows are the person's. The people differ by
+/// what a sloppy comparison takes for equal: a leading zero, a blank at either end, a letter in two
+/// encodings.
 fn odd(whole: bool) -> Vec<(&'static str, RecordBatch)> {
     let rows = if whole { 9 } else { 7 };
     let who = ["1", "01", "1 ", " 1", "\u{e9}", "e\u{301}", "NULL", NAME, NAME];

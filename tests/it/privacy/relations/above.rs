@@ -1,8 +1,9 @@
 //! Random queries above releases: what is made of released numbers is what SQL makes of them.
 //!
-//! Three releases stand in a WITH; joins, set operations, groups, windows and subqueries are put on them and on a public
-//! table, with names that stand for one column here and for another there. SQLite is asked the same over tables that hold
-//! what was released: it shares nothing with DataFusion, whose planner and optimizer are tried here too.
+//! Three releases stand in a WITH; joins, set operations, groups, windows and subqueries are put on
+//! them and on a public table, with names that stand for one column here and for another there.
+//! SQLite is asked the same over tables that hold what was released: it shares nothing with
+//! DataFusion, whose planner and optimizer are tried here too.
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::DataType;
@@ -390,7 +391,8 @@ async fn queries_above_releases_are_those_of_sqlite() {
     assert!(tried.rows > 200, "{tried:?}");
 }
 
-/// The long run: `cargo test --release --test it those_of_sqlite -- --ignored --nocapture`; RELATIONS_SEED changes it.
+/// The long run: `cargo test --release --test it those_of_sqlite -- --ignored --nocapture`;
+/// RELATIONS_SEED changes it.
 #[tokio::test]
 #[ignore = "long: an hour"]
 async fn twenty_thousand_queries_above_releases_are_those_of_sqlite() {

@@ -1,7 +1,8 @@
 //! Sums that no bound cuts are the answers of plain SQL over the same tables.
 //!
-//! In every query `!` stands where a mechanism would. Rows that belong to nobody are left out of the plain tables,
-//! as they are dropped by the engine. Plain SQL is DataFusion's, and SQLite's where it has what a query is made of.
+//! In every query `!` stands where a mechanism would. Rows that belong to nobody are left out of
+//! the plain tables, as they are dropped by the engine. Plain SQL is DataFusion's, and SQLite's
+//! where it has what a query is made of.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -36,10 +36,12 @@ const QUERIES: [&str; 29] = [
     // A window is a function of a multiset: rows that are equal but for what a domain hides.
     "FROM (SELECT a.u, a.a, ROW_NUMBER() OVER (PARTITION BY a.u ORDER BY a.s) * 4611686018427387904 AS k FROM p AS a) AS q WHERE q.k > 4",
     "FROM (SELECT a.u, a.a, a.s, LAG(a.a) OVER (PARTITION BY a.u ORDER BY a.s) AS k FROM p AS a) AS q WHERE q.a = 10 AND q.k > 4",
-    // Functions over one order that need more of it, or less: they once shared the first one's, and chance chose.
+    // Functions over one order that need more of it, or less: they once shared the first one's, and
+    // chance chose.
     "FROM (SELECT a.u, RANK() OVER (PARTITION BY a.u ORDER BY a.s) AS n, LAG(a.a) OVER (PARTITION BY a.u ORDER BY a.s) AS k FROM p AS a) AS q WHERE q.n < 9 AND q.k > 4",
     "FROM (SELECT a.u, COUNT(a.b) OVER (PARTITION BY a.u ORDER BY ABS(a.a)) AS n, MAX(a.b) OVER (PARTITION BY a.u ORDER BY ABS(a.a) ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS k FROM p AS a) AS q WHERE q.n > 1 AND q.k > 4",
-    // A count in a frame is said to grow over everybody's rows, and what passes a division to be one number.
+    // A count in a frame is said to grow over everybody's rows, and what passes a division to be
+    // one number.
     "FROM (SELECT q.u, COUNT(*) OVER (PARTITION BY q.u, q.c ORDER BY q.u) AS n FROM (SELECT a.u, COUNT(*) OVER (PARTITION BY a.u, a.f ORDER BY a.a ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS c FROM p AS a) AS q) AS r WHERE r.n > 2",
     "FROM (SELECT q.u, RANK() OVER (PARTITION BY q.u ORDER BY q.m) AS n FROM (SELECT a.u, a.s, MAX(a.a) AS m FROM p AS a GROUP BY a.u, a.s) AS q WHERE q.m / 2 = 5) AS r WHERE r.n > 1",
     "FROM (SELECT q.u, q.m, COUNT(*) AS n FROM (SELECT a.u, a.s, MAX(a.a) AS m FROM p AS a GROUP BY a.u, a.s) AS q WHERE q.m / 2 = 5 GROUP BY q.u, q.m) AS r WHERE r.n > 1",

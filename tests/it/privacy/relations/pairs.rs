@@ -1,4 +1,5 @@
-//! One query over many databases: each beside its neighbours, beside others a step away, and kept in other ways.
+//! One query over many databases: each beside its neighbours, beside others a step away, and kept
+//! in other ways.
 
 use std::collections::BTreeSet;
 
@@ -138,7 +139,8 @@ impl Run<'_> {
         }
     }
 
-    /// Checks a database against itself without one unit; the result is the largest observed / claimed, and what is left.
+    /// Checks a database against itself without one unit; the result is the largest observed /
+    /// claimed, and what is left.
     async fn pair(
         &self,
         database: &Database,
@@ -162,7 +164,8 @@ impl Run<'_> {
         (check(self.sql, self.part, full, &less), less)
     }
 
-    /// Checks a unit in a database of its own: its rows are the same, and its sums are what it adds to others'.
+    /// Checks a unit in a database of its own: its rows are the same, and its sums are what it adds
+    /// to others'.
     async fn alone(
         &self,
         database: &Database,
@@ -212,17 +215,17 @@ impl Run<'_> {
         seen.climbs.1 += nearest.ratio - begun;
     }
 
-    /// The rows of small batches: one, or some where many tables are joined. A batch of a join has the buffers of every
-    /// batch that its texts may come from: twelve batches of six tables each were three million for every row, and took
-    /// all memory.
+    /// The rows of small batches: one, or some where many tables are joined. A batch of a join has
+    /// the buffers of every batch that its texts may come from: twelve batches of six tables each
+    /// were three million for every row, and took all memory.
     fn few(&self) -> usize {
         const MOST_SCANS: usize = 4;
         let plan = self.part.input().display_indent().to_string();
         if plan.matches("TableScan").count() > MOST_SCANS { 4 } else { 1 }
     }
 
-    /// Partitions, batches, the order of rows and how they are kept change nothing, nor do rows that are there while
-    /// planning.
+    /// Partitions, batches, the order of rows and how they are kept change nothing, nor do rows
+    /// that are there while planning.
     async fn metamorphoses(&self, dice: &mut Dice, database: &Database) {
         let Self { plan, world, planned, sql, hash, .. } = self;
         let _told = Told { run: self, database, gone: "order".to_owned() };

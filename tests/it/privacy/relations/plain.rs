@@ -1,9 +1,10 @@
 //! Random queries whose bounds cut nothing: without noise their answers are those of plain SQL.
 //!
-//! What stands below a release is what the other random queries have there, but for windows: rows of one place in their
-//! order come in any order; divisions, since x / 0 is NULL here; and joins that could pair rows of two people. All
-//! values lie in their domains. Where plain SQL fails, of an overflow, there is nothing to compare with. Plain SQL is
-//! DataFusion's, and SQLite's where it has what a query is made of.
+//! What stands below a release is what the other random queries have there, but for windows: rows
+//! of one place in their order come in any order; divisions, since x / 0 is NULL here; and joins
+//! that could pair rows of two people. All values lie in their domains. Where plain SQL fails, of
+//! an overflow, there is nothing to compare with. Plain SQL is DataFusion's, and SQLite's where it
+//! has what a query is made of.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -106,7 +107,8 @@ impl Select {
             None => call(dice, &body),
         };
         let calls = ["COUNT(*)".to_owned(), second];
-        // Two rows lead to a third column by column, and it may be another person's: such pairs are left out.
+        // Two rows lead to a third column by column, and it may be another person's: such pairs are
+        // left out.
         let led = ["c0 AS", "c1 AS"].map(|table| {
             [&body.sql, &calls[1]].map(|sql| sql.matches(table).count()).iter().sum::<usize>()
         });
@@ -194,7 +196,8 @@ impl Asked {
             let (one, two) = (one?, two?);
             let distinct = dice.pick(&["", "DISTINCT "]);
             let [left, right] = [(); 2].map(|()| dice.pick(&["", "", " WHERE FALSE"]));
-            // Columns are one another's by their places, whatever they are called; plain DataFusion exchanges some.
+            // Columns are one another's by their places, whatever they are called; plain DataFusion
+            // exchanges some.
             let union = |priced: bool| {
                 let [a, b, c] = if priced { ["b", "c", "a"] } else { ["a", "b", "c"] };
                 format!(
@@ -320,7 +323,8 @@ async fn scores(sql: &str, world: &World) -> Option<Vec<Exact>> {
     Some(planned.exact().await)
 }
 
-/// Two quantiles of one column were scored on the line of the first (see `crates/hushql-exec/src/functions/axis.rs`).
+/// Two quantiles of one column were scored on the line of the first (see
+/// `crates/hushql-exec/src/functions/axis.rs`).
 #[tokio::test]
 async fn releases_beside_others_are_what_they_are_alone() {
     let mut dice = Dice(0xbe51);
@@ -415,15 +419,16 @@ async fn are_plain_answers(seed: u64, queries: usize) {
     assert!(tried.twice > queries / 2 && tried.narrowed > queries / 10, "{tried:?}");
 }
 
-/// The second came out with k once for each value of a column that k determines (see `crates/hushql-engine/src/bind/functional_dependencies.rs`).
+/// The second came out with k once for each value of a column that k determines (see
+/// `crates/hushql-engine/src/bind/functional_dependencies.rs`).
 #[tokio::test]
 async fn random_queries_without_noise_are_plain_answers() {
     are_plain_answers(0, 150).await;
     are_plain_answers(3, 150).await;
 }
 
-/// The long run: `cargo test --release --test it plain_answers -- --ignored --nocapture`; RELATIONS_SEED and RELATIONS_QUERIES
-/// change it.
+/// The long run: `cargo test --release --test it plain_answers -- --ignored
+/// --nocapture`; RELATIONS_SEED and RELATIONS_QUERIES change it.
 #[tokio::test]
 #[ignore = "long: an hour"]
 async fn twenty_thousand_random_queries_without_noise_are_plain_answers() {

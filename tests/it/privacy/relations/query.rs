@@ -1,7 +1,8 @@
 //! Random queries over several tables: what stands below a release, to a depth.
 //!
-//! Most of what is made keeps to one unit, and some of it does not: then it must be refused, or be harmless. A query
-//! remembers which operators it is made of, so that it can be told how near to its claim each of them came.
+//! Most of what is made keeps to one unit, and some of it does not: then it must be refused, or be
+//! harmless. A query remembers which operators it is made of, so that it can be told how near to
+//! its claim each of them came.
 
 use std::collections::BTreeSet;
 
@@ -128,8 +129,8 @@ impl<'a> Gen<'a> {
         Body { sql: format!("FROM {items}{conditions}"), cols: joins.cols }
     }
 
-    /// The rows of one table under windows over windows, groups and filters: what is said of their order and values is
-    /// much, and others' rows lie between.
+    /// The rows of one table under windows over windows, groups and filters: what is said of their
+    /// order and values is much, and others' rows lie between.
     pub fn tower(&mut self) -> Body {
         self.ops.insert("tower");
         let mut body = self.body(0);

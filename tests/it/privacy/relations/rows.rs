@@ -1,7 +1,8 @@
 //! Databases from hostile pools, and their neighbours.
 //!
-//! A database is either honest, so that every declaration holds of it, or not: then several parents share a key, and
-//! units have more rows than was declared. Both have dangling links, NULL links and rows of nobody.
+//! A database is either honest, so that every declaration holds of it, or not: then several parents
+//! share a key, and units have more rows than was declared. Both have dangling links, NULL links
+//! and rows of nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -300,8 +301,8 @@ impl Database {
         }
     }
 
-    /// A step away: a cell that is another one of its pool or its column, a row twice, a row fewer. Most steps are
-    /// of the unit's own rows. `None` where there is nothing to change.
+    /// A step away: a cell that is another one of its pool or its column, a row twice, a row fewer.
+    /// Most steps are of the unit's own rows. `None` where there is nothing to change.
     pub fn mutated(&self, dice: &mut Dice, plan: &Plan, unit: Gone) -> Option<Self> {
         const MOST_ROWS: usize = 25;
         let owners = self.owners(plan);

@@ -1,8 +1,9 @@
 //! Random schemas: people, what leads to them, and public tables.
 //!
-//! One world has a person table, one to three tables that lead to it along links (in a chain, or side by side), often
-//! a table in which every row is a unit, and up to two public tables, whose rows are fixed: they are read while a
-//! query is planned. All tables have columns of the same names, so that nothing is told apart by luck.
+//! One world has a person table, one to three tables that lead to it along links (in a chain, or
+//! side by side), often a table in which every row is a unit, and up to two public tables, whose
+//! rows are fixed: they are read while a query is planned. All tables have columns of the same
+//! names, so that nothing is told apart by luck.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -137,7 +138,8 @@ impl Relation {
         matches!(self.role, Role::Public)
     }
 
-    /// How it is kept where private tables are kept so: texts are of one type where they are compared.
+    /// How it is kept where private tables are kept so: texts are of one type where they are
+    /// compared.
     fn kept(&self, stored: Stored) -> Stored {
         match stored {
             Stored::Dictionary if self.is_public() => Stored::Batches,
@@ -368,7 +370,8 @@ impl Plan {
         self.open_as(partitions, Stored::Batches, None)
     }
 
-    /// Opens the schema over tables that are kept in some way; those of files are there once and for all.
+    /// Opens the schema over tables that are kept in some way; those of files are there once and
+    /// for all.
     pub fn open_as(&self, partitions: usize, stored: Stored, database: Option<&Database>) -> World {
         let mut sources = BTreeMap::new();
         let (mut swaps, mut schemas) = (Vec::new(), Vec::new());

@@ -1,8 +1,10 @@
-//! Groups that only the data know: what a unit can change of their integers, and how many of them it can make.
+//! Groups that only the data know: what a unit can change of their integers, and how many of them
+//! it can make.
 //!
-//! Neighbours are compared group by group, by the keys themselves. A group that one database lacks is one that the
-//! unit alone makes: there are at most C of them, each with one unit in it. In the groups that both have, numbers
-//! of units change by 0 or 1, in at most C of them, and every measure by no more than was derived.
+//! Neighbours are compared group by group, by the keys themselves. A group that one database lacks
+//! is one that the unit alone makes: there are at most C of them, each with one unit in it. In the
+//! groups that both have, numbers of units change by 0 or 1, in at most C of them, and every
+//! measure by no more than was derived.
 
 use super::*;
 
@@ -155,9 +157,9 @@ fn keyed(pairs: &[(i64, String)]) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// A unit in 0, 1, C, C + 1 and 10·C groups is counted in as many, C at most, and which they are is its own affair:
-/// the same whoever else has rows, and wherever they stand. Keys get numbers as they come, so an order of the
-/// groups by these would let others choose.
+/// A unit in 0, 1, C, C + 1 and 10·C groups is counted in as many, C at most, and which they are is
+/// its own affair: the same whoever else has rows, and wherever they stand. Keys get numbers as
+/// they come, so an order of the groups by these would let others choose.
 #[tokio::test]
 async fn a_unit_chooses_its_groups_by_itself() {
     let state = single_partition();

@@ -1,7 +1,7 @@
 //! The histogram behind `ANALYZE PRIVACY DOMAIN` against brute force.
 //!
-//! Every column of numbers, every unit: one unit moves the counts by no more than was derived, and each value is
-//! counted in the one bucket whose ends hold it.
+//! Every column of numbers, every unit: one unit moves the counts by no more than was derived, and
+//! each value is counted in the one bucket whose ends hold it.
 
 use arrow::datatypes::{Float64Type, Int64Type};
 
@@ -61,7 +61,8 @@ async fn every_value_is_counted_in_its_own_bucket() {
             let mut wanted = vec![0; counted.len()];
             let values = batch.column_by_name(column).unwrap();
             if let Some(integers) = values.as_primitive_opt::<Int64Type>() {
-                // 63 magnitudes below 0, 0 itself, 63 above; the least integer is with those of 63 bits.
+                // 63 magnitudes below 0, 0 itself, 63 above; the least integer is with those of 63
+                // bits.
                 for v in integers.iter().flatten() {
                     let bits = i64::from((64 - v.unsigned_abs().leading_zeros()).min(63));
                     wanted[usize::try_from(63 + bits * v.signum()).unwrap()] += 1;

@@ -1,8 +1,10 @@
-//! Scores of named candidates over columns of few values: their range is the most by which one row changes two of them differently.
+//! Scores of named candidates over columns of few values: their range is the most by which one row
+//! changes two of them differently.
 
 use super::*;
 
-/// The scores, the range of each, and how many rows were tried; `None` where the range is that of the score.
+/// The scores, the range of each, and how many rows were tried; `None` where the range is that of
+/// the score.
 const SCORES: [(&str, u128, Option<usize>); 16] = [
     // Rows of a in 0..10, and NULL.
     ("t IN (2, 4, 6) BY SUM(ABS(a - t))", 4, Some(12)),
@@ -50,8 +52,8 @@ fn scores_of_few_values_have_the_range_of_their_differences() {
     }
 }
 
-/// Each row of the domains, and rows beyond them, is added to an empty table and to a full one: no two scores change more
-/// differently than is claimed, and some do so by as much.
+/// Each row of the domains, and rows beyond them, is added to an empty table and to a full one: no
+/// two scores change more differently than is claimed, and some do so by as much.
 #[tokio::test]
 async fn no_row_changes_two_scores_more_differently() {
     let world = world(Unit::Row);
@@ -85,7 +87,8 @@ async fn no_row_changes_two_scores_more_differently() {
     }
 }
 
-/// Rows with each combination of values inside and just outside of the domains of the columns that are scored.
+/// Rows with each combination of values inside and just outside of the domains of the columns that
+/// are scored.
 fn single_rows() -> Vec<RecordBatch> {
     let mut dice = Dice(12);
     let mut all = Vec::new();

@@ -1,8 +1,9 @@
 //! What is computed of rows, before any bound: the values of plain SQL.
 //!
-//! Random expressions, aggregates of one person's rows and windows over them, on rows whose values lie in their domains.
-//! Left out are divisions, since x / 0 is NULL here, and CLAMP, which plain SQL does not have. Where plain SQL fails, as
-//! casts do, there is nothing to compare with. What SQLite has too is compared with SQLite.
+//! Random expressions, aggregates of one person's rows and windows over them, on rows whose values
+//! lie in their domains. Left out are divisions, since x / 0 is NULL here, and CLAMP, which plain
+//! SQL does not have. Where plain SQL fails, as casts do, there is nothing to compare with. What
+//! SQLite has too is compared with SQLite.
 
 use arrow::util::display::array_value_to_string;
 use datafusion::prelude::SessionContext;
@@ -156,7 +157,8 @@ async fn plainly(sql: &str, rows: &RecordBatch) -> datafusion::common::Result<Ve
     Ok(texts(&context.sql(sql).await?.collect().await?, 1))
 }
 
-/// SQLite over the same rows, with a whole number in the place of `tn` where that puts them in order.
+/// SQLite over the same rows, with a whole number in the place of `tn` where that puts them in
+/// order.
 fn second(rows: &RecordBatch) -> Connection {
     let days = rows.column_by_name("tn").unwrap();
     let days: ArrayRef = cast(days, &DataType::Int64).unwrap();
@@ -170,9 +172,9 @@ fn second(rows: &RecordBatch) -> Connection {
 
 /// The values that are not NULL by SQLite, if it has what they are made of.
 fn by_sqlite(sql: &str, second: &Connection) -> Option<Vec<String>> {
-    // The mean of decimals has four more digits than they have, and no others.
-    // DataFusion makes `x NOT IN (1) AND x IN (1, NULL)` NULL where it is false; see docs/upstream.md, 29.
-    // SQLite rounds what its shortest text says, and to no place before the point.
+    // The mean of decimals has four more digits than they have, and no others. DataFusion makes
+    // `x NOT IN (1) AND x IN (1, NULL)` NULL where it is false; see docs/upstream.md, 29. SQLite
+    // rounds what its shortest text says, and to no place before the point.
     let rounds = sql.contains("round(") || sql.contains("trunc(");
     // It writes a truth value as a number.
     let joins_flags = sql.contains("CONCAT(") && sql.contains(", f)");
@@ -219,7 +221,8 @@ async fn compared(seed: u64, wanted: usize) -> Compared {
         if [" / ", " % ", "CLAMP("].iter().any(|odd| sql.contains(odd)) {
             continue;
         }
-        // The scale of a rounded decimal follows from its places, which plain DataFusion knows after it has simplified casts only.
+        // The scale of a rounded decimal follows from its places, which plain DataFusion knows
+        // after it has simplified casts only.
         let of_decimals = sql
             .split(|c: char| !c.is_alphanumeric())
             .any(|word| ["m", "n", "DECIMAL"].contains(&word));
@@ -241,8 +244,8 @@ async fn compared(seed: u64, wanted: usize) -> Compared {
         let own = context.execute_logical_plan(part.input().clone()).await.unwrap();
         let own = texts(&own.collect().await.unwrap(), part.arguments_start());
         let expected = by_sqlite(&sql, &second);
-        // Casts round, as those of PostgreSQL and of SQLite here, and a decimal beside a float is a float; plain DataFusion cuts
-        // numbers off, and makes a decimal of both.
+        // Casts round, as those of PostgreSQL and of SQLite here, and a decimal beside a float is a
+        // float; plain DataFusion cuts numbers off, and makes a decimal of both.
         let rounds = ["INT)", "UNSIGNED)", "TIMESTAMP(0)"].iter().any(|to| sql.contains(to));
         // Plain DataFusion has two zeros, which SQLite and HushQL do not.
         if own != plain && !rounds && !of_decimals {
@@ -282,7 +285,8 @@ async fn ours(
     texts(&own.collect().await.unwrap(), part.arguments_start())
 }
 
-/// Without a domain, whole numbers have a range as wide as their types, and are summed without loss all the same.
+/// Without a domain, whole numbers have a range as wide as their types, and are summed without loss
+/// all the same.
 #[tokio::test]
 async fn means_of_whole_numbers_of_wide_types_are_exact() {
     let context = SessionContext::new_with_state(single_partition());
@@ -309,8 +313,8 @@ const THEIRS: [(&str, &str); 7] = [
     ("(g - 1) % 1", "(CASE WHEN g IN (-1, 0, 1, 2) THEN 0 ELSE g - 1 END)"),
 ];
 
-/// SQL has one zero. Comparisons of DataFusion have two, and a negative, a product, a remainder, a rounded value and a cast make
-/// the second.
+/// SQL has one zero. Comparisons of DataFusion have two, and a negative, a product, a remainder, a
+/// rounded value and a cast make the second.
 #[tokio::test]
 async fn a_computed_zero_equals_zero() {
     let context = SessionContext::new_with_state(single_partition());

@@ -1,4 +1,5 @@
-//! Where one row's value lies, as far as a release is concerned: by domains and what is written, never by the width of a type.
+//! Where one row's value lies, as far as a release is concerned: by domains and what is written,
+//! never by the width of a type.
 
 use super::*;
 

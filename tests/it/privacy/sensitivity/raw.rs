@@ -1,8 +1,9 @@
 //! Reading the file's own columns, where that is the same, changes no answer.
 //!
-//! Declared domains are enforced by expressions, which a file cannot be pruned by and which cost time per row.
-//! So a comparison is also said of the raw column where it implies that, it is said of the raw column alone where that is the
-//! same, and a listed column is grouped by as it is where the key space drops the rest. Each query here stands beside one that means the same and leaves
+//! Declared domains are enforced by expressions, which a file cannot be pruned by and which cost
+//! time per row. So a comparison is also said of the raw column where it implies that, it is said
+//! of the raw column alone where that is the same, and a listed column is grouped by as it is where
+//! the key space drops the rest. Each query here stands beside one that means the same and leaves
 //! the engine no such choice; on hostile rows both must have the very same integers.
 
 use arrow::compute::kernels::numeric::neg;

@@ -1,7 +1,9 @@
-//! The sets of ROLLUP, CUBE and GROUPING SETS: what a unit changes in all of them together is within what was written.
+//! The sets of ROLLUP, CUBE and GROUPING SETS: what a unit changes in all of them together is
+//! within what was written.
 //!
-//! Each query has one Laplace release of eps=1. Its sets are parts of their own, and the loss of a pair of neighbours is,
-//! added up over all parts, Δ₁ over the scale of the part's noise. It may not exceed 1, exactly.
+//! Each query has one Laplace release of eps=1. Its sets are parts of their own, and the loss of a
+//! pair of neighbours is, added up over all parts, Δ₁ over the scale of the part's noise. It may
+//! not exceed 1, exactly.
 
 use hushql::privacy::Rational;
 use hushql_engine::analysis::ReleaseKind;

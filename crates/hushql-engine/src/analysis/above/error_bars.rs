@@ -1,16 +1,17 @@
 //! How far each number of the answer can be off: the noise, carried through the public plan.
 //!
-//! In: the public plan over released tables. Out: the same plan with further columns: for each number that is computed from
-//! released ones, the largest distance to its value without noise. It is interval arithmetic: each released number is within
-//! its own ± of the bounded aggregate, and so the result is within the ends that the intervals allow.
+//! In: the public plan over released tables. Out: the same plan with further columns: for each
+//! number that is computed from released ones, the largest distance to its value without noise. It
+//! is interval arithmetic: each released number is within its own ± of the bounded aggregate, and
+//! so the result is within the ends that the intervals allow.
 //!
 //! ```text
 //! a ± 30, n ± 3:    a / n            between (a − 30) / (n + 3) and (a + 30) / (n − 3)
 //!                   SUM(n) OVER ()   every n off by its own ±
 //! ```
 //!
-//! A result of m released numbers takes each of them at a confidence of 1 − 0.05/m, so that all are within their ± with 95 %.
-//! Everything here reads released numbers and public scales alone.
+//! A result of m released numbers takes each of them at a confidence of 1 − 0.05/m, so that all are
+//! within their ± with 95 %. Everything here reads released numbers and public scales alone.
 
 mod called;
 mod grouped;
@@ -36,17 +37,20 @@ pub(crate) struct ErrorBars {
     plan: LogicalPlan,
     /// For each output, the column with its error.
     places: Vec<Option<usize>>,
-    /// How many released numbers a result depends on, each number once; first those of ends that the query asks for.
+    /// How many released numbers a result depends on, each number once; first those of ends that
+    /// the query asks for.
     among: Vec<u64>,
 }
 
 impl ErrorBars {
-    /// The errors of those outputs that are wanted; none for an output whose error cannot be carried.
+    /// The errors of those outputs that are wanted; none for an output whose error cannot be
+    /// carried.
     ///
     /// # Guarantee
-    /// The first columns of the plan are those of the public plan, with the same rows in the same order. Where the noise of
-    /// each released number is within its ± at confidence 1 − 0.05/m, an error bounds how far the value is from the one
-    /// without noise, up to the rounding of floats. All m hold together with 95 %, by the union bound.
+    /// The first columns of the plan are those of the public plan, with the same rows in the same
+    /// order. Where the noise of each released number is within its ± at confidence 1 − 0.05/m, an
+    /// error bounds how far the value is from the one without noise, up to the rounding of floats.
+    /// All m hold together with 95 %, by the union bound.
     pub(crate) fn for_analysis(analysis: &Analysis, wanted: &[usize]) -> Self {
         let (public_plan, parts) = (&analysis.as_written, analysis.parts());
         let outputs = public_plan.schema().fields().len();
@@ -120,13 +124,14 @@ impl ErrorBars {
         &self.places
     }
 
-    /// How many released numbers a result depends on, each number once: the order of the columns behind a released
-    /// table.
+    /// How many released numbers a result depends on, each number once: the order of the columns
+    /// behind a released table.
     pub(crate) fn among(&self) -> &[u64] {
         &self.among
     }
 
-    /// The released table of a part, and behind it the ± of its measures at each confidence that is used.
+    /// The released table of a part, and behind it the ± of its measures at each confidence that is
+    /// used.
     pub(crate) fn released(&self, part: &PrivateAggregate) -> SchemaRef {
         with_errors(part, &self.among)
     }

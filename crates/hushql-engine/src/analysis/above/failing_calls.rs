@@ -1,7 +1,9 @@
-//! Calls that fail whatever is released: an unknown unit, a negative length, a pattern that cannot be read.
+//! Calls that fail whatever is released: an unknown unit, a negative length, a pattern that cannot
+//! be read.
 //!
-//! In: the plan above the releases. Out: a refusal if the constants of a call alone make it fail. Such a call would be charged
-//! and give NULL for every row. Only constants and types of the statement are looked at.
+//! In: the plan above the releases. Out: a refusal if the constants of a call alone make it fail.
+//! Such a call would be charged and give NULL for every row. Only constants and types of the
+//! statement are looked at.
 //!
 //! ```text
 //! date_trunc('mont', day)                    there is no unit 'mont'
@@ -122,7 +124,8 @@ fn is_computed(op: Operator) -> bool {
     computes || compares(op)
 }
 
-/// Why a window function cannot use its constants, where DataFusion takes that for a fault of its own.
+/// Why a window function cannot use its constants, where DataFusion takes that for a fault of its
+/// own.
 fn failing_window(call: &WindowFunction, expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
     match (call.fun.name(), call.params.args.as_slice()) {
         ("lead" | "lag", [x, _, default]) => {

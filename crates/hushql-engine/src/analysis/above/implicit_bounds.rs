@@ -1,11 +1,12 @@
 //! GoogleSQL's implicit bounds: finds the range of a sum or a mean that has none.
 //!
-//! In: a query in which the analysis misses the range of an aggregate of `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)`. Out:
-//! the same query in which half of this aggregate's cost releases the histogram of its argument, and the other half
-//! the aggregate of the argument in units of the bound that the histogram showed. All aggregates of one SELECT that read
-//! the same argument of the same rows share a histogram, to which each gives its half. The rewritten query is analyzed
-//! like any other: the bound is a released value, and nothing is calibrated by it, since what is summed lies
-//! in −1..1 whatever it is.
+//! In: a query in which the analysis misses the range of an aggregate of
+//! `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)`. Out: the same query in which half of this
+//! aggregate's cost releases the histogram of its argument, and the other half the aggregate of the
+//! argument in units of the bound that the histogram showed. All aggregates of one SELECT that read
+//! the same argument of the same rows share a histogram, to which each gives its half. The
+//! rewritten query is analyzed like any other: the bound is a released value, and nothing is
+//! calibrated by it, since what is summed lies in −1..1 whatever it is.
 //!
 //! ```text
 //! SUM(x) at ε   →   SUM(CLAMP(x / b, −1, 1)) at ε/2, times b
@@ -41,12 +42,12 @@ use crate::functions::{clamp, magnitude_function};
 use crate::mechanism::Laplace;
 use crate::privacy::{Epsilon, Rational, Rho, Selecting};
 
-/// Analyzes a query in which a release has no range, as often as it takes until every such release that may find its bounds
-/// does.
+/// Analyzes a query in which a release has no range, as often as it takes until every such release
+/// that may find its bounds does.
 ///
 /// # Guarantee
-/// The result is that of `analyze` on the query as it was written, or with some of its releases replaced as
-/// [`rewritten`] does, at no larger cost.
+/// The result is that of `analyze` on the query as it was written, or with some of its releases
+/// replaced as [`rewritten`] does, at no larger cost.
 ///
 /// # Errors
 /// Those of `analyze`.
@@ -71,11 +72,13 @@ pub(crate) fn with_bounds_found(
     Err(NotAnalyzed::NoRange(missing))
 }
 
-/// The query in which the bounds of one release, and of those that share them, are found first; `None` where they are not.
+/// The query in which the bounds of one release, and of those that share them, are found first;
+/// `None` where they are not.
 ///
 /// # Guarantee
-/// The releases cost no more than they did: each pays with half of its price, rounded down, for itself, and with the other half
-/// for the histogram. The rewritten query has no privacy of its own to prove: it is a query like those that are written out.
+/// The releases cost no more than they did: each pays with half of its price, rounded down, for
+/// itself, and with the other half for the histogram. The rewritten query has no privacy of its own
+/// to prove: it is a query like those that are written out.
 fn rewritten(
     bound: &Bound,
     missing: &NoRange,
@@ -102,8 +105,8 @@ fn rewritten(
     Some(Bound::from_plan(plan, rewriting.releases))
 }
 
-/// The releases of an aggregate that find their bounds with one of them: they read its argument, of the rows that pass its
-/// filter. `None` if that one may not find bounds.
+/// The releases of an aggregate that find their bounds with one of them: they read its argument, of
+/// the rows that pass its filter. `None` if that one may not find bounds.
 fn sharing(bound: &Bound, aggregate: &Aggregate, release: usize) -> Option<Vec<usize>> {
     let read = |call: &AggregateFunction| (call.params.args.clone(), call.params.filter.clone());
     let own = read(CallOf::function(aggregate.aggr_expr.get(place_of(aggregate, release)?)?)?);
@@ -120,8 +123,8 @@ fn sharing(bound: &Bound, aggregate: &Aggregate, release: usize) -> Option<Vec<u
     Some(alike.collect())
 }
 
-/// Whether the analysis supports every aggregate whose bounds are found. With unknown partitions, OPTIONS pay for a
-/// threshold out of the same ε; that combination is not supported.
+/// Whether the analysis supports every aggregate whose bounds are found. With unknown partitions,
+/// OPTIONS pay for a threshold out of the same ε; that combination is not supported.
 fn may_find(analysis: &Analysis) -> bool {
     analysis.parts().iter().all(|part| {
         let found = part.measures().iter().any(|m| m.clause.finding.is_some());
@@ -228,7 +231,8 @@ struct Rewriting {
 }
 
 impl Rewriting {
-    /// The smallest noisy count at which a bucket is selected, from the sensitivity that the analysis finds.
+    /// The smallest noisy count at which a bucket is selected, from the sensitivity that the
+    /// analysis finds.
     fn threshold(
         &self,
         aggregate: &Aggregate,
@@ -286,8 +290,8 @@ impl Rewriting {
         Aggregate::try_new(Arc::clone(&aggregate.input), vec![bucket], vec![count])
     }
 
-    /// One row with the largest power of two that the selected buckets reach; if none is selected, that of the bucket
-    /// with the largest noisy count. It is a function of released counts.
+    /// One row with the largest power of two that the selected buckets reach; if none is selected,
+    /// that of the bucket with the largest noisy count. It is a function of released counts.
     fn bound(&self, histogram: Aggregate, widest: f64) -> Result<Expr> {
         let columns = histogram.schema.columns();
         let [bucket, n] = columns.as_slice() else {
@@ -310,7 +314,8 @@ impl Rewriting {
         Ok(Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, spans: Spans::new() }))
     }
 
-    /// The aggregates in units of the bound, and a projection that restores their own units, types and names.
+    /// The aggregates in units of the bound, and a projection that restores their own units, types
+    /// and names.
     fn found(&self, aggregate: &Aggregate, call: &AggregateFunction) -> Result<LogicalPlan> {
         let x = argument(call)?;
         let Some(widest) = widest(&x.get_type(aggregate.input.schema())?) else {
@@ -351,7 +356,8 @@ impl Rewriting {
         LogicalPlanBuilder::from(LogicalPlan::Aggregate(scaled)).project(expressions)?.build()
     }
 
-    /// A released aggregate of x/b as one of x, in its own type: times b, or times b² for a variance.
+    /// A released aggregate of x/b as one of x, in its own type: times b, or times b² for a
+    /// variance.
     fn in_own_unit(
         &self,
         release: usize,
@@ -396,7 +402,8 @@ fn as_float(x: Expr) -> Expr {
     Expr::Cast(Cast::new(Box::new(x), DataType::Float64))
 }
 
-/// A power of two that no value of the type exceeds (for DOUBLE, the largest of which sums and squares are finite).
+/// A power of two that no value of the type exceeds (for DOUBLE, the largest of which sums and
+/// squares are finite).
 fn widest(data_type: &DataType) -> Option<f64> {
     Buckets::for_type(data_type)?;
     let most = match data_type {

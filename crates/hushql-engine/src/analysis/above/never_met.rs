@@ -1,8 +1,9 @@
 //! Conditions above a release that no group can meet.
 //!
-//! In: the plan above the releases, and the keys of each release. Out: a refusal of a filter that is never true, and of a
-//! comparison with a text that no group has, with the value that was probably meant. Keys are public and the statement is the
-//! analyst's own, so this costs nothing; the answer would be empty or wrong, at the full price.
+//! In: the plan above the releases, and the keys of each release. Out: a refusal of a filter that
+//! is never true, and of a comparison with a text that no group has, with the value that was
+//! probably meant. Keys are public and the statement is the analyst's own, so this costs nothing;
+//! the answer would be empty or wrong, at the full price.
 //!
 //! ```text
 //! sex IN ('Male', 'Female')      HAVING sex = 'Femal'                        write 'Female'
@@ -36,7 +37,8 @@ use crate::refusal::{Reason, Refusal};
 /// The most keys of a column that are looked at.
 const MOST_LOOKED_AT: usize = 10_000;
 
-/// Refuses filters above releases that no row passes, and comparisons of keys with texts that are no keys.
+/// Refuses filters above releases that no row passes, and comparisons of keys with texts that are
+/// no keys.
 ///
 /// # Guarantee
 /// Depends on the query, on declarations and on public tables alone.
@@ -202,7 +204,8 @@ impl Known<'_> {
     }
 }
 
-/// The facts of a key of a release; those of its type where only the data know its values, and for a number.
+/// The facts of a key of a release; those of its type where only the data know its values, and for
+/// a number.
 fn of_keys(keys: &[ScalarValue], data_type: &DataType) -> Facts {
     let of_type = Facts::of_type(data_type);
     if !(1..=MOST_LOOKED_AT).contains(&keys.len()) {
@@ -233,7 +236,8 @@ fn never_null<'a>(condition: &'a Expr, scope: &Scope) -> Option<&'a Column> {
     of.try_as_col().filter(|_| is_listed && !facts.nullable)
 }
 
-/// The facts of a column, a constant, or a text as another type of texts; of anything else, those of its type.
+/// The facts of a column, a constant, or a text as another type of texts; of anything else, those
+/// of its type.
 fn of_expr(expr: &Expr, scope: &Scope) -> Facts {
     let data_type = expr.get_type(scope.schema.as_ref()).unwrap_or(DataType::Null);
     if let Expr::Alias(alias) = expr {

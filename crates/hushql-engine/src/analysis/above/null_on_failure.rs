@@ -1,10 +1,11 @@
 //! Computations on released values: NULL instead of a failure or of a number that wraps around.
 //!
-//! In: the public plan of a query. Out: the same plan with NULL for arithmetic on numbers and dates whose result
-//! does not fit, is not finite, or whose divisor is zero, for casts that fail, for square roots of negative numbers, and for calls of other
-//! functions on the rows on which they fail (`functions`: `decided`); integers are added up in more digits than they have.
-//! Noise alone can make a released count large, zero or negative: the query would then fail after it was paid for, or return
-//! a wrong number.
+//! In: the public plan of a query. Out: the same plan with NULL for arithmetic on numbers and dates
+//! whose result does not fit, is not finite, or whose divisor is zero, for casts that fail, for
+//! square roots of negative numbers, and for calls of other functions on the rows on which they
+//! fail (`functions`: `decided`); integers are added up in more digits than they have. Noise alone
+//! can make a released count large, zero or negative: the query would then fail after it was paid
+//! for, or return a wrong number.
 //!
 //! ```text
 //! sum / n                sum / n, or NULL
@@ -15,7 +16,8 @@
 //! SUM(n)                 TRY_CAST(SUM(CAST(n AS DECIMAL(20, 0))) AS BIGINT)
 //! ```
 //!
-//! Upstream: docs/upstream.md, 16. Keep when DataFusion fails instead of wrapping: NULL is our choice.
+//! Upstream: docs/upstream.md, 16. Keep when DataFusion fails instead of wrapping: NULL is our
+//! choice.
 
 use std::sync::Arc;
 
@@ -44,8 +46,8 @@ pub(crate) fn null_on_failure(plan: LogicalPlan) -> std::result::Result<LogicalP
     rewritten(plan, total)
 }
 
-/// A plan over public tables alone in which nothing wraps, no float is NaN, and no date lies beyond the calendar; what fails there
-/// says so, and costs nothing.
+/// A plan over public tables alone in which nothing wraps, no float is NaN, and no date lies beyond
+/// the calendar; what fails there says so, and costs nothing.
 pub(crate) fn without_wrapping(plan: LogicalPlan) -> std::result::Result<LogicalPlan, NotAnalyzed> {
     rewritten(plan, of_public_rows)
 }
@@ -95,8 +97,8 @@ fn rewritten(
 
 fn total(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
-        // A cast that cannot fail stays a cast, which the planner can see through when it turns a subquery into a
-        // join.
+        // A cast that cannot fail stays a cast, which the planner can see through when it turns a
+        // subquery into a join.
         Expr::Cast(Cast { expr, field })
             if !expr.get_type(schema).is_ok_and(|from| widens(&from, field.data_type())) =>
         {
@@ -219,8 +221,8 @@ fn rooted(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::ScalarFunction(call))
 }
 
-/// Arithmetic on integers and decimals that is NULL if its result does not fit. Expressions without a type refer to a column of an
-/// outer query, and stay as they are.
+/// Arithmetic on integers and decimals that is NULL if its result does not fit. Expressions without
+/// a type refer to a column of an outer query, and stay as they are.
 fn fitting(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let exact = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();
     let Some(result) = expr.get_type(schema).ok().filter(exact) else {
@@ -268,7 +270,8 @@ fn is_plain_divisor(divisor: &Expr) -> bool {
     }
 }
 
-/// Sums of integers in 20 digits or more, and sums and means of decimals in 56 or more, cast back to their type if they fit.
+/// Sums of integers in 20 digits or more, and sums and means of decimals in 56 or more, cast back
+/// to their type if they fit.
 fn with_wide_sums(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Aggregate(aggregate) => {
@@ -340,7 +343,8 @@ fn wide_sum(mut call: Expr, input: &DFSchema) -> Transformed<Expr> {
     Transformed::no(call)
 }
 
-/// The type in which so many values of a type are added up that the sum fits, where their own sum wraps and their own mean fails.
+/// The type in which so many values of a type are added up that the sum fits, where their own sum
+/// wraps and their own mean fails.
 fn wider(aggregate: &str, of: &DataType) -> Option<DataType> {
     match (aggregate, of) {
         ("sum", whole) if whole.is_integer() => Some(DataType::Decimal128(20, 0)),
@@ -350,7 +354,8 @@ fn wider(aggregate: &str, of: &DataType) -> Option<DataType> {
     }
 }
 
-/// The columns of a plan under the names and types of a schema; those at `sums` are cast back to it.
+/// The columns of a plan under the names and types of a schema; those at `sums` are cast back to
+/// it.
 fn narrowed(plan: LogicalPlan, schema: &DFSchemaRef, sums: &[usize]) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().zip(schema.iter()).enumerate();
     let columns = columns.map(|(i, (column, (qualifier, field)))| {

@@ -1,7 +1,8 @@
 //! A subquery as a value that may have several rows.
 //!
-//! In: a subquery above a release. Out: the same subquery, in one row: its value if it has one row, and otherwise NULL. How many
-//! rows it has is seen when it runs, after the charge; DataFusion would fail there.
+//! In: a subquery above a release. Out: the same subquery, in one row: its value if it has one row,
+//! and otherwise NULL. How many rows it has is seen when it runs, after the charge; DataFusion
+//! would fail there.
 //!
 //! ```text
 //! (SELECT title FROM wards)      NULL where wards has several rows
@@ -18,8 +19,8 @@ use datafusion::logical_expr::{
 use crate::analysis::below::relation::named;
 use crate::catalog::RESERVED;
 
-/// The subquery in one row; `None` where it has at most one already, or depends on outer rows, where DataFusion takes only
-/// aggregates.
+/// The subquery in one row; `None` where it has at most one already, or depends on outer rows,
+/// where DataFusion takes only aggregates.
 ///
 /// # Errors
 /// DataFusion's, for a plan that is none.

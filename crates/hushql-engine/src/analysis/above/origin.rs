@@ -1,9 +1,9 @@
 //! Where an output column comes from, and whether its values decide which rows are returned.
 //!
-//! In: the public plan above the releases. Out: for an output column, the release whose values it displays unchanged
-//! or times a bound that was found; and whether a filter or a LIMIT over an order uses these values. A stated
-//! accuracy holds for a value as it was drawn. Among values that are displayed because they are large, more are off
-//! by chance.
+//! In: the public plan above the releases. Out: for an output column, the release whose values it
+//! displays unchanged or times a bound that was found; and whether a filter or a LIMIT over an
+//! order uses these values. A stated accuracy holds for a value as it was drawn. Among values that
+//! are displayed because they are large, more are off by chance.
 //!
 //! ```text
 //! SELECT city, n, s … HAVING n > 100      n: release 0, chosen by itself       s: release 1
@@ -33,12 +33,12 @@ pub struct Origin {
 pub(crate) type Field = (usize, usize);
 
 impl Analysis {
-    /// The release whose values an output column displays: unchanged, or converted from units of a bound that was
-    /// found to the argument's own unit.
+    /// The release whose values an output column displays: unchanged, or converted from units of a
+    /// bound that was found to the argument's own unit.
     ///
     /// # Guarantee
-    /// `is_chosen_by` is true if a filter or a LIMIT between the release and the output reads its values, even
-    /// through other columns or in a subquery.
+    /// `is_chosen_by` is true if a filter or a LIMIT between the release and the output reads its
+    /// values, even through other columns or in a subquery.
     pub fn origin(&self, output: usize) -> Option<Origin> {
         let mut path = Path { parts: &self.parts, readers: Vec::new() };
         let (part, field) = path.origin(&self.public_plan, output)?;
@@ -51,7 +51,8 @@ impl Analysis {
         Some(Origin { part, measure, is_chosen_by })
     }
 
-    /// Whether an output displays the values of a release, and these values decide which rows are returned.
+    /// Whether an output displays the values of a release, and these values decide which rows are
+    /// returned.
     pub fn is_chosen_by(&self, part: usize, measure: usize) -> bool {
         let outputs = 0..self.public_plan.schema().fields().len();
         outputs.filter_map(|output| self.origin(output)).any(|origin| {
@@ -59,8 +60,8 @@ impl Analysis {
         })
     }
 
-    /// Whether released values that an output is computed from decide anywhere which rows come out; `counter` is, for each
-    /// part, the measure that does so by a threshold.
+    /// Whether released values that an output is computed from decide anywhere which rows come out;
+    /// `counter` is, for each part, the measure that does so by a threshold.
     pub(crate) fn is_decided(
         &self,
         output: usize,
@@ -75,12 +76,14 @@ impl Analysis {
         self.noisy_fields(output).iter().any(decides)
     }
 
-    /// Whether an output is computed from released values; keys are public, but for the one that a selection chose.
+    /// Whether an output is computed from released values; keys are public, but for the one that a
+    /// selection chose.
     pub(crate) fn is_noisy(&self, output: usize) -> bool {
         !self.noisy_fields(output).is_empty()
     }
 
-    /// Whether an output is computed from a variance, a correlation or a line, whose error follows from what was drawn.
+    /// Whether an output is computed from a variance, a correlation or a line, whose error follows
+    /// from what was drawn.
     pub(crate) fn reads_moments(&self, output: usize) -> bool {
         self.reads(output, &|one| one.moments().is_some() || one.joint().is_some())
     }
@@ -104,8 +107,8 @@ impl Analysis {
         noisy_among(&self.parts, sources_of(&self.public_plan, output))
     }
 
-    /// The histogram of a bound that was found: its private aggregate, the released value that is the bound, and the
-    /// smallest noisy count at which a bucket is selected.
+    /// The histogram of a bound that was found: its private aggregate, the released value that is
+    /// the bound, and the smallest noisy count at which a bucket is selected.
     pub(crate) fn histogram(&self, bound: usize) -> Option<(usize, usize, i128)> {
         let least_of = |part: &PrivateAggregate| match part.measures().first()?.clause.finding? {
             Finding::Histogram { bound: own, least } => (own == bound).then_some(least),
@@ -119,7 +122,8 @@ impl Analysis {
     }
 }
 
-/// The released values that filters and LIMITs anywhere in a plan read; `None` if the plan cannot be walked.
+/// The released values that filters and LIMITs anywhere in a plan read; `None` if the plan cannot
+/// be walked.
 pub(crate) fn deciding(parts: &[PrivateAggregate], plan: &LogicalPlan) -> Option<Vec<Field>> {
     let mut path = Path { parts, readers: Vec::new() };
     let walked = plan.apply_with_subqueries(|node| {
@@ -141,8 +145,8 @@ pub(crate) fn deciding(parts: &[PrivateAggregate], plan: &LogicalPlan) -> Option
     walked.ok().map(|_| path.readers)
 }
 
-/// The released values that an expression over a plan is computed from; keys are public, but for the one that a selection
-/// chose.
+/// The released values that an expression over a plan is computed from; keys are public, but for
+/// the one that a selection chose.
 pub(crate) fn noisy(parts: &[PrivateAggregate], expr: &Expr, input: &LogicalPlan) -> Vec<Field> {
     noisy_among(parts, sources(expr, input))
 }
@@ -156,13 +160,14 @@ fn noisy_among(parts: &[PrivateAggregate], sources: Vec<ReadOfReleased>) -> Vec<
     fields
 }
 
-/// Follows an output column down to the released table from which it comes unchanged: its private aggregate and
-/// position.
+/// Follows an output column down to the released table from which it comes unchanged: its private
+/// aggregate and position.
 pub(crate) fn origin(plan: &LogicalPlan, output: usize) -> Option<(usize, usize)> {
     Path { parts: &[], readers: Vec::new() }.origin(plan, output)
 }
 
-/// A walk from an output down to its release, and the fields that decide on the way which rows are returned.
+/// A walk from an output down to its release, and the fields that decide on the way which rows are
+/// returned.
 struct Path<'a> {
     parts: &'a [PrivateAggregate],
     readers: Vec<Field>,
@@ -206,8 +211,8 @@ impl Path<'_> {
         }
     }
 
-    /// The release that an expression converts back to its own unit: a release whose bounds were found, directly
-    /// below the expression that the engine added.
+    /// The release that an expression converts back to its own unit: a release whose bounds were
+    /// found, directly below the expression that the engine added.
     fn scaled(&mut self, expr: &Expr, input: &LogicalPlan) -> Option<Field> {
         let columns: Vec<&Column> = expr.column_refs().into_iter().collect();
         let [column] = columns.as_slice() else { return None };
@@ -348,8 +353,9 @@ fn sources_of(plan: &LogicalPlan, output: usize) -> Vec<ReadOfReleased> {
             let part = released_part(scan.table_name.table());
             part.map(|part| ReadOfReleased::Field((part, output))).into_iter().collect()
         }
-        // Its own columns come behind those that pass through it. They depend on what their calls read, in all rows; which rows there
-        // are is decided by keys, and by conditions that are noted where they stand.
+        // Its own columns come behind those that pass through it. They depend on what their calls
+        // read, in all rows; which rows there are is decided by keys, and by conditions that are
+        // noted where they stand.
         LogicalPlan::Window(window) => {
             let inputs = window.input.schema().fields().len();
             match output.checked_sub(inputs) {

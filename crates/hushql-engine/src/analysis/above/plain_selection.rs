@@ -1,7 +1,7 @@
 //! Selections in plain SQL: keys ordered by an aggregate that is not displayed, under a LIMIT.
 //!
-//! In: a plan. Out: the aggregate and the selector that the plan means; otherwise nothing, and its numbers are
-//! released.
+//! In: a plan. Out: the aggregate and the selector that the plan means; otherwise nothing, and its
+//! numbers are released.
 //!
 //! ```text
 //! SELECT status FROM adult GROUP BY status ORDER BY COUNT(*) DESC LIMIT 1      ARGMAX status
@@ -18,7 +18,8 @@ pub(crate) struct PlainSelection<'a> {
     pub(crate) selector: Selector,
 }
 
-/// The selection that a LIMIT means if it is over keys that are ordered by one aggregate and displayed without it.
+/// The selection that a LIMIT means if it is over keys that are ordered by one aggregate and
+/// displayed without it.
 pub(crate) fn plain_selection(plan: &LogicalPlan) -> Option<PlainSelection<'_>> {
     let LogicalPlan::Limit(limit) = plan else { return None };
     let count = match (limit.skip.as_deref(), limit.fetch.as_deref()) {

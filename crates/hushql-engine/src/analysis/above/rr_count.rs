@@ -1,7 +1,8 @@
-//! `RR_COUNT(column, value, eps)`: how many entries hold a value, estimated from randomized responses.
+//! `RR_COUNT(column, value, eps)`: how many entries hold a value, estimated from randomized
+//! responses.
 //!
-//! In: an aggregate over released rows. Out: the same aggregate with a sum instead of the estimate. The sum is a
-//! function of released values and public numbers only, so it costs nothing.
+//! In: an aggregate over released rows. Out: the same aggregate with a sum instead of the estimate.
+//! The sum is a function of released values and public numbers only, so it costs nothing.
 //!
 //! ```text
 //! RR_COUNT(smoker, 'yes', 1), k values  →  SUM(CASE WHEN smoker = 'yes' THEN (e + k − 2)/(e − 1) ELSE −1/(e − 1) END)
@@ -26,9 +27,10 @@ use crate::refusal::{Reason, Refusal};
 /// Replaces the estimates of an aggregate over released rows by sums.
 ///
 /// # Guarantee
-/// For an entry with a row, the term of its own value has mean 1 over the draw and the terms of all others have mean
-/// 0, so the sum is unbiased for entries with rows. An entry without a row adds 1/k to each value on average. Source:
-/// with p = e^ε/(e^ε + k − 1) and q = 1/(e^ε + k − 1), (1[answer = v] − q)/(p − q).
+/// For an entry with a row, the term of its own value has mean 1 over the draw and the terms of all
+/// others have mean 0, so the sum is unbiased for entries with rows. An entry without a row adds
+/// 1/k to each value on average. Source: with p = e^ε/(e^ε + k − 1) and q = 1/(e^ε + k − 1),
+/// (1[answer = v] − q)/(p − q).
 ///
 /// # Errors
 /// A refusal if the column is not a response, or was released at another ε.

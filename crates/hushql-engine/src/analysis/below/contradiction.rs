@@ -1,8 +1,8 @@
 //! Filters that the declared domains prove false.
 //!
-//! In: a filter over columns whose values are listed or have a range. Out: a refusal if no row can pass it, with the value
-//! that was probably meant. Domains are public, so this costs nothing; the answer would be noise around zero, at the full
-//! price.
+//! In: a filter over columns whose values are listed or have a range. Out: a refusal if no row can
+//! pass it, with the value that was probably meant. Domains are public, so this costs nothing; the
+//! answer would be noise around zero, at the full price.
 //!
 //! ```text
 //! channel IN ('web', 'app')        WHERE channel = 'Web'             write 'web'
@@ -27,8 +27,8 @@ use crate::functions::temporal_limits;
 use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal, nearest};
 
-/// Refuses a filter with a comparison that holds for none of its column's listed texts, or nowhere in its column's range; one of
-/// several alternatives if the same is true of all others.
+/// Refuses a filter with a comparison that holds for none of its column's listed texts, or nowhere
+/// in its column's range; one of several alternatives if the same is true of all others.
 ///
 /// # Errors
 /// The refusal.
@@ -87,7 +87,8 @@ fn out_of_range(conjunct: &Expr, column: usize, passed: &Scope) -> Refusal {
     Refusal::new(Reason::BadValue, readable(conjunct), message, write)
 }
 
-/// The refusal of a comparison of an expression with a constant beyond its range: `EXTRACT(YEAR FROM ts) = 2024`.
+/// The refusal of a comparison of an expression with a constant beyond its range:
+/// `EXTRACT(YEAR FROM ts) = 2024`.
 fn impossible(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = conjunct else { return None };
     let (computed, op, literal) = match (constant(left), constant(right)) {

@@ -1,7 +1,9 @@
-//! Subqueries below a release, taken apart: their rows, and the conditions that name columns of the outer query.
+//! Subqueries below a release, taken apart: their rows, and the conditions that name columns of the
+//! outer query.
 //!
-//! In: the plan of a subquery. Out: its rows without outer columns, and the conditions on them that name some. An aggregate
-//! below such a condition is computed for every value that the condition compares, so that the condition can stand above it.
+//! In: the plan of a subquery. Out: its rows without outer columns, and the conditions on them that
+//! name some. An aggregate below such a condition is computed for every value that the condition
+//! compares, so that the condition can stand above it.
 //!
 //! ```text
 //! FROM orders o WHERE o.customer_id = c.id AND o.total > 5          orders, total > 5;  o.customer_id = c.id
@@ -43,7 +45,8 @@ pub(super) struct ScalarAggregate<'a> {
 }
 
 impl Walk<'_> {
-    /// Takes a subquery apart. `counted` if it matters how many rows there are, and not only whether there are some.
+    /// Takes a subquery apart. `counted` if it matters how many rows there are, and not only
+    /// whether there are some.
     pub(super) fn uncorrelated(
         &mut self,
         plan: &LogicalPlan,
@@ -99,7 +102,8 @@ impl Walk<'_> {
         Ok(Correlated { rows, conditions })
     }
 
-    /// Rows that must exist with rows of a subquery which names columns further outside: pairs of both exist.
+    /// Rows that must exist with rows of a subquery which names columns further outside: pairs of
+    /// both exist.
     fn flattened(
         &mut self,
         rows: LogicalPlan,
@@ -133,7 +137,8 @@ impl Walk<'_> {
     }
 }
 
-/// A condition in which columns of a subquery have new names, and those of the rows around it are columns.
+/// A condition in which columns of a subquery have new names, and those of the rows around it are
+/// columns.
 fn moved(
     condition: Expr,
     before: &[Column],
@@ -176,7 +181,8 @@ fn leaves_one(limit: &Limit) -> bool {
     number(&limit.skip).unwrap_or(0) == 0 && number(&limit.fetch).unwrap_or(1) >= 1
 }
 
-/// The value that a subquery over rows of its own selects, and these rows; `None` where it is not one column of them.
+/// The value that a subquery over rows of its own selects, and these rows; `None` where it is not
+/// one column of them.
 pub(super) fn selected(plan: &LogicalPlan) -> Option<(Expr, &LogicalPlan)> {
     match plan {
         LogicalPlan::Projection(Projection { expr, input, .. }) => match expr.as_slice() {
@@ -204,7 +210,8 @@ pub(super) fn scalar_aggregate(plan: &LogicalPlan) -> Option<ScalarAggregate<'_>
     Some(ScalarAggregate { value, having, aggregate })
 }
 
-/// The condition under which a subquery with an aggregate of all rows has its row; `None` for other subqueries.
+/// The condition under which a subquery with an aggregate of all rows has its row; `None` for other
+/// subqueries.
 pub(super) fn single_row(plan: &LogicalPlan) -> Option<ScalarAggregate<'_>> {
     let (having, below) = match existing(plan) {
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {
@@ -217,12 +224,13 @@ pub(super) fn single_row(plan: &LogicalPlan) -> Option<ScalarAggregate<'_>> {
     aggregate.group_expr.is_empty().then_some(ScalarAggregate { value, having, aggregate })
 }
 
-/// An aggregate for every value of the columns that conditions equate with outer ones, and these conditions on its result.
+/// An aggregate for every value of the columns that conditions equate with outer ones, and these
+/// conditions on its result.
 ///
 /// # Guarantee
-/// For each outer row, the groups that meet the conditions are those of the aggregate over the rows that meet them: rows of
-/// one group have one value in each compared column, and equal values are one group. Floats are refused, of which two values
-/// that are equal can be two groups.
+/// For each outer row, the groups that meet the conditions are those of the aggregate over the rows
+/// that meet them: rows of one group have one value in each compared column, and equal values are
+/// one group. Floats are refused, of which two values that are equal can be two groups.
 pub(super) fn by_keys(aggregate: &Aggregate, below: Correlated) -> Result<Correlated, NotAnalyzed> {
     let around: &DFSchema = below.rows.schema();
     let calls = aggregate.group_expr.iter().chain(&aggregate.aggr_expr);

@@ -1,5 +1,5 @@
-//! Floats of one person on a grid of integers, so that their sums do not depend on the order of rows; and results that are
-//! cut to the range that is claimed of them.
+//! Floats of one person on a grid of integers, so that their sums do not depend on the order of
+//! rows; and results that are cut to the range that is claimed of them.
 //!
 //! In: a range. Out: a grid for it, or its ends as values of a type.
 //!
@@ -82,7 +82,8 @@ impl FloatGrid {
         double(steps) / lit(self.per_one)
     }
 
-    /// The mean of `n` values that are so many steps in all; NULL where there is none. It is rounded once.
+    /// The mean of `n` values that are so many steps in all; NULL where there is none. It is
+    /// rounded once.
     pub(super) fn mean(&self, steps: Expr, n: Expr) -> Expr {
         double(steps) / (nullif(double(n), lit(0.0)) * lit(self.per_one))
     }
@@ -92,7 +93,8 @@ fn double(x: Expr) -> Expr {
     Expr::TryCast(TryCast::new(Box::new(x), DataType::Float64))
 }
 
-/// The decimal places of all values that floats can have, if these are listed or evenly spaced decimals.
+/// The decimal places of all values that floats can have, if these are listed or evenly spaced
+/// decimals.
 fn places(keys: &KeySource) -> Option<u32> {
     match keys {
         KeySource::Ticks(ticks) => match ticks.grid() {
@@ -142,10 +144,11 @@ pub(super) fn grid_of(range: &Interval, text: &str) -> Result<FloatGrid, Refusal
 /// # Guarantee
 /// A range is at most 2⁶² wide, so a sum of up to 2⁶⁰ such numbers fits the 38 digits of its type.
 ///
-/// Decimals of a list or with a step are added up as decimals: a float near 1.7 is 17 steps of 0.1, and a mean of such values that
-/// is 2 is 2.
+/// Decimals of a list or with a step are added up as decimals: a float near 1.7 is 17 steps of 0.1,
+/// and a mean of such values that is 2 is 2.
 pub(super) fn grid_of_sums(values: &Facts, text: &str) -> Result<FloatGrid, Refusal> {
-    /// 2³⁹, the most steps of a decimal grid. The product of a float and the steps in 1 is off by less than half a step.
+    /// 2³⁹, the most steps of a decimal grid. The product of a float and the steps in 1 is off by
+    /// less than half a step.
     const MOST: f64 = 549_755_813_888.0;
     let grid = grid_of(&values.known(), text)?;
     let decimal = values.keys.as_ref().and_then(places).filter(|places| *places <= 15);

@@ -1,6 +1,7 @@
 //! The frames of window functions over the rows of one person.
 //!
-//! In: a frame as the planner reads it. Out: whether it is one that cannot fail on any rows, and whether it may hold none.
+//! In: a frame as the planner reads it. Out: whether it is one that cannot fail on any rows, and
+//! whether it may hold none.
 //!
 //! ```text
 //! ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING           allowed; empty on the first row
@@ -13,7 +14,8 @@ use num_traits::ToPrimitive;
 
 use crate::analysis::expr::facts::rational;
 
-/// The most rows that a frame may reach to either side: a much larger number overflows, but only if there are rows.
+/// The most rows that a frame may reach to either side: a much larger number overflows, but only if
+/// there are rows.
 const MOST_AWAY: i64 = 1 << 31;
 
 /// The reason why the frame of a window is not allowed, if there is one.

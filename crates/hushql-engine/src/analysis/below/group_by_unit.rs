@@ -1,9 +1,10 @@
 //! Below a release: aggregates of each unit's own rows.
 //!
-//! In: `GROUP BY` with the unit among its keys, over private rows. Out: private rows again, one for each group of a
-//! unit, in which each aggregate is a function of the unit's *multiset* of rows. The order of rows depends on the
-//! rows of all units, and a float sum depends on the order. Floats are therefore summed on a grid of integers, and
-//! aggregates that pick a row by its position are refused.
+//! In: `GROUP BY` with the unit among its keys, over private rows. Out: private rows again, one for
+//! each group of a unit, in which each aggregate is a function of the unit's *multiset* of rows.
+//! The order of rows depends on the rows of all units, and a float sum depends on the order. Floats
+//! are therefore summed on a grid of integers, and aggregates that pick a row by its position are
+//! refused.
 //!
 //! ```text
 //! GROUP BY user_id: SUM(price)        price in [0, 1000], at most 20 rows/unit: a sum in [0, 20000], 1 row/unit
@@ -44,7 +45,8 @@ use crate::sql_type::sql_type;
 /// Builds aggregates from an argument and a FILTER.
 type Computed = Box<dyn Fn(Option<Expr>, Option<Expr>) -> datafusion::common::Result<Vec<Expr>>>;
 
-/// An aggregate of one unit's rows: its argument, what is computed from it, and how the result follows from that.
+/// An aggregate of one unit's rows: its argument, what is computed from it, and how the result
+/// follows from that.
 struct Inner {
     argument: Option<Expr>,
     filter: Option<Expr>,
@@ -57,7 +59,8 @@ impl Walk<'_> {
     /// `GROUP BY` with the unit among its keys.
     ///
     /// # Guarantee
-    /// Every row of the result is a function of the multiset of rows of one unit, and carries that unit.
+    /// Every row of the result is a function of the multiset of rows of one unit, and carries that
+    /// unit.
     pub(crate) fn per_unit(
         &mut self,
         aggregate: &Aggregate,
@@ -159,7 +162,8 @@ impl Walk<'_> {
         (leads || led) && !flow.subject.is_row()
     }
 
-    /// The plan: the unit and the keys as groups, the aggregates, and their results under the planner's names.
+    /// The plan: the unit and the keys as groups, the aggregates, and their results under the
+    /// planner's names.
     fn grouped(
         &mut self,
         flow: &PrivateRelation,
@@ -393,10 +397,11 @@ fn middle(asked: InnerCall<'_>) -> Inner {
     }
 }
 
-/// A variance or standard deviation of floats, from their exact moments on a grid around the middle of the range.
+/// A variance or standard deviation of floats, from their exact moments on a grid around the middle
+/// of the range.
 ///
-/// Each value is within w/2 of the middle of a range of width w. So a variance is at most w²/4, and at most w²/2 where the
-/// divisor is one less than the number of values.
+/// Each value is within w/2 of the middle of a range of width w. So a variance is at most w²/4, and
+/// at most w²/2 where the divisor is one less than the number of values.
 fn spread(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
     let known = asked.facts.known();
     let none = || no_grid(&asked.text);
@@ -501,8 +506,8 @@ fn float_mean(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
     })
 }
 
-/// Whether the values are decimals of at most 15 digits, by their type or their range: their sums do not overflow, however many rows
-/// there are.
+/// Whether the values are decimals of at most 15 digits, by their type or their range: their sums
+/// do not overflow, however many rows there are.
 fn has_few_digits(asked: &InnerCall<'_>) -> bool {
     const MOST: u64 = 1_000_000_000_000_000;
     let unit = unit_of(&asked.data_type);

@@ -1,9 +1,10 @@
 //! Joins below a release.
 //!
-//! In: inner joins with their conditions (from ON, USING or WHERE), and outer joins. Out: one relation. Public tables
-//! may be joined on any condition. Private tables may be joined only if a condition matches each row with rows of the
-//! same unit: equal units, or a declared link. A condition about units is not trusted: unless the join itself passes
-//! the unit on along a link, the hidden units are compared too.
+//! In: inner joins with their conditions (from ON, USING or WHERE), and outer joins. Out: one
+//! relation. Public tables may be joined on any condition. Private tables may be joined only if a
+//! condition matches each row with rows of the same unit: equal units, or a declared link. A
+//! condition about units is not trusted: unless the join itself passes the unit on along a link,
+//! the hidden units are compared too.
 //!
 //! ```text
 //! customer, orders, lineitem, nation WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND …
@@ -80,8 +81,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Joins relations: public ones with each other, then with the private table that they belong to, and then along
-    /// the chain.
+    /// Joins relations: public ones with each other, then with the private table that they belong
+    /// to, and then along the chain.
     fn ordered(
         &mut self,
         flows: Vec<PrivateRelation>,
@@ -113,8 +114,8 @@ impl Walk<'_> {
                 .position(|next| self.basis(&flow, next, &pool.between(&flow, next)).is_some());
             let next = rest.remove(next.unwrap_or(0));
             flow = self.both_private(flow, next, pool)?;
-            // Public rows that further conditions tie to a private table to come wait for it: each row here then matches
-            // fewer of them.
+            // Public rows that further conditions tie to a private table to come wait for it: each
+            // row here then matches fewer of them.
             while let Some(i) =
                 public.iter().position(|p| pool.connects(p, &flow) && !pool.connects_any(p, &rest))
             {
@@ -175,8 +176,8 @@ impl Walk<'_> {
     ) -> Result<PrivateRelation, NotAnalyzed> {
         let conditions = pool.take(&[&private, &public]);
         if matches!(private.owner, Owner::Row) {
-            // Nothing else bounds how often a row is repeated, so the rows that were counted are the rows that are
-            // joined.
+            // Nothing else bounds how often a row is repeated, so the rows that were counted are
+            // the rows that are joined.
             public = self.pinned_flow(public)?;
         }
         let most = self.multiplicity(&private, &public, &conditions)?;
@@ -213,7 +214,8 @@ impl Walk<'_> {
         let flow = if kind == JoinType::Left {
             combined(Pair { left: private, right: public, on: Vec::new() }, kind, &conditions)?
         } else {
-            // The public side is usually the smaller one, and the first side is the one that is held in memory.
+            // The public side is usually the smaller one, and the first side is the one that is
+            // held in memory.
             combined(Pair { left: public, right: private, on: Vec::new() }, kind, &conditions)?
         };
         let mut flow = flow;
@@ -275,8 +277,8 @@ impl Walk<'_> {
         Ok(PrivateRelation { owner, subject, fans, distinct, ..flow })
     }
 
-    /// Refuses a join that can make more rows of one unit than a statement allows. Rows are bounded only above the
-    /// join, so one person could determine how long the query takes.
+    /// Refuses a join that can make more rows of one unit than a statement allows. Rows are bounded
+    /// only above the join, so one person could determine how long the query takes.
     fn refuse_reach(&self, subject: &UnitScope, before: u64) -> Result<(), Refusal> {
         let most = self.tables.most_rows_of_a_unit();
         if subject.reach() <= most.max(before) {
@@ -406,7 +408,8 @@ impl Walk<'_> {
         }
         let same_unit = pairs.iter().any(|(l, r)| {
             let is_unit = |flow: &PrivateRelation, column: &Column| {
-                // Equal columns are not NULL, so the row has a match in the outer join that padded it.
+                // Equal columns are not NULL, so the row has a match in the outer join that padded
+                // it.
                 let padded = flow.trace(&Expr::Column(column.clone()));
                 flow.scope.facts_of(column).is_some_and(|f| f.is_unit)
                     || padded.is_some_and(|trace| trace.unit_or_null)
@@ -504,7 +507,8 @@ impl Once {
     }
 }
 
-/// The most rows of a unit in a join of private rows, and the most rows for single rows of the tables read.
+/// The most rows of a unit in a join of private rows, and the most rows for single rows of the
+/// tables read.
 fn rows_of(
     left: &PrivateRelation,
     right: &PrivateRelation,

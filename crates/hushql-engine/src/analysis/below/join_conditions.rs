@@ -1,7 +1,8 @@
 //! The conditions of joins: the tables that each one concerns, and the columns that they equate.
 //!
-//! In: the conditions of inner joins and of the WHERE above them, as one list. Out: the conditions that concern given
-//! relations, each once. A condition of an unknown shape is left for the place where all its columns are in scope.
+//! In: the conditions of inner joins and of the WHERE above them, as one list. Out: the conditions
+//! that concern given relations, each once. A condition of an unknown shape is left for the place
+//! where all its columns are in scope.
 //!
 //! ```text
 //! a.x = b.y AND a.z > 3 AND (b.k = c.k AND … OR b.k = c.k AND …)
@@ -73,7 +74,8 @@ pub(crate) fn conditions_of(join: &Join) -> Vec<Expr> {
     on.chain(join.filter.clone().into_iter().flat_map(split_conjunction_owned)).collect()
 }
 
-/// Refuses joins in which NULL matches NULL: INTERSECT and EXCEPT, which join rows by all of their columns.
+/// Refuses joins in which NULL matches NULL: INTERSECT and EXCEPT, which join rows by all of their
+/// columns.
 pub(crate) fn plain(join: &Join) -> Result<(), Refusal> {
     if join.null_equality == NullEquality::NullEqualsNothing && !join.null_aware {
         return Ok(());
@@ -84,7 +86,8 @@ pub(crate) fn plain(join: &Join) -> Result<(), Refusal> {
     ))
 }
 
-/// The column that an expression is, or that it is in a type which has every value of the column's own.
+/// The column that an expression is, or that it is in a type which has every value of the column's
+/// own.
 pub(crate) fn widened<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<&'a Column> {
     match expr {
         Expr::Cast(Cast { expr: inner, field }) => {
@@ -98,7 +101,8 @@ pub(crate) fn widened<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<&'a Colum
     }
 }
 
-/// The pairs of columns that conditions equate, one from each relation. A column in a wider type is the same key.
+/// The pairs of columns that conditions equate, one from each relation. A column in a wider type is
+/// the same key.
 pub(crate) fn equal_columns(
     left: &PrivateRelation,
     right: &PrivateRelation,
@@ -124,7 +128,8 @@ pub(crate) fn equal_columns(
     conditions.iter().filter_map(pair).collect()
 }
 
-/// Adds the conditions that every branch of a disjunction contains: they may be what joins two tables.
+/// Adds the conditions that every branch of a disjunction contains: they may be what joins two
+/// tables.
 pub(crate) fn factored(conditions: &mut Vec<Expr>) {
     let mut found = Vec::new();
     for condition in conditions.iter() {

@@ -1,9 +1,10 @@
 //! The columns that a query mentions.
 //!
-//! In: the plan under a release. Out: the names of all columns that an expression mentions, or that an operator takes by their
-//! place (windows do: ties are broken by all columns). Tables may declare many columns and long lists of values, and a query reads
-//! few of them. A column that is not mentioned needs no domain: it is known by its type alone, which claims less. So a name that is
-//! missing here would cost a refusal or change an answer, never a guarantee.
+//! In: the plan under a release. Out: the names of all columns that an expression mentions, or that
+//! an operator takes by their place (windows do: ties are broken by all columns). Tables may
+//! declare many columns and long lists of values, and a query reads few of them. A column that is
+//! not mentioned needs no domain: it is known by its type alone, which claims less. So a name that
+//! is missing here would cost a refusal or change an answer, never a guarantee.
 //!
 //! ```text
 //! SELECT city, COUNT(*) FROM sales WHERE day < 7 GROUP BY city      city, day
@@ -106,7 +107,8 @@ mod tests {
         Ok(())
     }
 
-    /// Operators that take columns by their place mention all of them, and so does a subquery whose column has no name above.
+    /// Operators that take columns by their place mention all of them, and so does a subquery whose
+    /// column has no name above.
     #[test]
     fn columns_are_mentioned_by_their_place() -> Result<()> {
         let one = |plan: LogicalPlanBuilder| plan.project([lit(1).alias("one")]);

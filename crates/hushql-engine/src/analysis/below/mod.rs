@@ -1,9 +1,9 @@
 //! Below a release: the walk over private rows, with one arm per operator.
 //!
-//! In: the plan under an aggregate. Out: a [`PrivateRelation`] of the same rows in a plan in which every assumption
-//! is enforced. An operator that is not known to keep the rows of units apart is refused. Sub-plans that read only
-//! public tables are walked too; where that is impossible, they are read once while the query is planned, and the
-//! result replaces them.
+//! In: the plan under an aggregate. Out: a [`PrivateRelation`] of the same rows in a plan in which
+//! every assumption is enforced. An operator that is not known to keep the rows of units apart is
+//! refused. Sub-plans that read only public tables are walked too; where that is impossible, they
+//! are read once while the query is planned, and the result replaces them.
 
 use std::collections::BTreeSet;
 
@@ -66,8 +66,8 @@ impl Walk<'_> {
     /// Walks the rows under a release.
     ///
     /// # Guarantee
-    /// In the resulting plan, every row of a unit depends only on the rows of this unit and on public rows; every
-    /// expression is total, and every column obeys its facts.
+    /// In the resulting plan, every row of a unit depends only on the rows of this unit and on
+    /// public rows; every expression is total, and every column obeys its facts.
     ///
     /// # Errors
     /// A refusal for every operator, expression and table that is not on the allow-list.

@@ -1,8 +1,8 @@
 //! Outer joins that preserve public rows, directly below GROUP BY.
 //!
-//! In: an aggregate over such a join, grouped by a column of the public rows. Out: the inner join, because all keys
-//! are released anyway. A public row without a match adds nothing, so aggregates must not read such rows: a row that
-//! exists because a person is absent would reveal the absence.
+//! In: an aggregate over such a join, grouped by a column of the public rows. Out: the inner join,
+//! because all keys are released anyway. A public row without a match adds nothing, so aggregates
+//! must not read such rows: a row that exists because a person is absent would reveal the absence.
 //!
 //! ```text
 //! nations n LEFT JOIN customers c ON c.nation = n.code GROUP BY n.name
@@ -32,8 +32,8 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
-    /// The rows of a GROUP BY over an outer join that preserves public rows, all of whose keys are released; `None`
-    /// for any other input.
+    /// The rows of a GROUP BY over an outer join that preserves public rows, all of whose keys are
+    /// released; `None` for any other input.
     pub(super) fn preserving(
         &mut self,
         aggregate: &Aggregate,

@@ -32,7 +32,8 @@ pub(crate) struct Pair {
     pub(crate) on: Vec<(Expr, Expr)>,
 }
 
-/// Joins two relations on total conditions. Owner, subject and fans are those of the left one; the caller sets them.
+/// Joins two relations on total conditions. Owner, subject and fans are those of the left one; the
+/// caller sets them.
 pub(crate) fn combined(
     pair: Pair,
     kind: JoinType,
@@ -113,11 +114,13 @@ fn is_of_columns(condition: &Expr) -> bool {
     left.try_as_col().is_some() && right.try_as_col().is_some()
 }
 
-/// The rows of one of two relations, each once, with a column that tells whether a row of the other one matches.
+/// The rows of one of two relations, each once, with a column that tells whether a row of the other
+/// one matches.
 ///
 /// # Guarantee
-/// The relation has exactly the rows of the marked one (the left one for [`JoinType::LeftMark`], the right one for
-/// [`JoinType::RightMark`]), and all that is known of them still holds. The column is never NULL.
+/// The relation has exactly the rows of the marked one (the left one for [`JoinType::LeftMark`],
+/// the right one for [`JoinType::RightMark`]), and all that is known of them still holds. The
+/// column is never NULL.
 pub(crate) fn marked(
     pair: Pair,
     kind: JoinType,
@@ -160,7 +163,8 @@ pub(crate) fn traced(flow: &PrivateRelation) -> Vec<Trace> {
 }
 
 impl PrivateRelation {
-    /// Public rows that were joined, as the rows that their columns come from: those that the join leaves.
+    /// Public rows that were joined, as the rows that their columns come from: those that the join
+    /// leaves.
     pub(crate) fn with_one_source(mut self) -> Self {
         for trace in &mut self.traces {
             trace.public = None;
@@ -169,7 +173,8 @@ impl PrivateRelation {
     }
 }
 
-/// The relation with its columns in the order of a schema that has the same columns, or some of them.
+/// The relation with its columns in the order of a schema that has the same columns, or some of
+/// them.
 pub(crate) fn in_order(
     flow: PrivateRelation,
     schema: &DFSchemaRef,

@@ -1,15 +1,16 @@
 //! What conditions say of public rows that they do not name.
 //!
-//! In: the conditions of inner joins, and the relations that are joined. Out: the same conditions, and those that follow from
-//! equal columns for the public relations: fewer public rows are read, and fewer of their values are keys.
+//! In: the conditions of inner joins, and the relations that are joined. Out: the same conditions,
+//! and those that follow from equal columns for the public relations: fewer public rows are read,
+//! and fewer of their values are keys.
 //!
 //! ```text
 //! v.day = d.day AND v.day = x.day AND v.day < 3      d and x public
 //!   adds      d.day < 3, x.day < 3
 //! ```
 //!
-//! That two public columns are equal is not added: the public rows would be joined with each other while the query is planned, and
-//! tables with several rows a key multiply each other there.
+//! That two public columns are equal is not added: the public rows would be joined with each other
+//! while the query is planned, and tables with several rows a key multiply each other there.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +25,8 @@ use crate::functions::is_late_value;
 /// Adds the conditions on public relations that follow from others.
 ///
 /// # Guarantee
-/// A row of the inner join meets the conditions that are added if it meets those that were written. They depend on the query
-/// alone.
+/// A row of the inner join meets the conditions that are added if it meets those that were written.
+/// They depend on the query alone.
 pub(super) fn restated(conditions: &mut Vec<Expr>, leaves: &[PrivateRelation]) {
     let classes = classes(conditions, leaves);
     let mut found = Vec::new();

@@ -1,7 +1,7 @@
 //! The public side of a join: how many of its rows a private row can match, and which keys it has.
 //!
-//! In: rows of public tables. Out: numbers and values that are computed from them while the query is planned. They
-//! depend on no person, so they reveal nothing about one.
+//! In: rows of public tables. Out: numbers and values that are computed from them while the query
+//! is planned. They depend on no person, so they reveal nothing about one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,8 +46,8 @@ impl Walk<'_> {
     /// How many rows of a public relation a private row matches at most.
     ///
     /// # Guarantee
-    /// For every private row, at most this many rows of the public relation have its values in the columns that the
-    /// conditions equate.
+    /// For every private row, at most this many rows of the public relation have its values in the
+    /// columns that the conditions equate.
     pub(crate) fn multiplicity(
         &self,
         private: &PrivateRelation,
@@ -215,7 +215,8 @@ fn unread(flow: &PrivateRelation) -> Refusal {
     )
 }
 
-/// The distinct values of a public column, in order, NULL last; `None` if there are more than `most`.
+/// The distinct values of a public column, in order, NULL last; `None` if there are more than
+/// `most`.
 pub(crate) fn public_keys(
     tables: &dyn Tables,
     plan: &LogicalPlan,

@@ -1,11 +1,12 @@
 //! Rows below a release: an enforced plan, and what is known about it.
 //!
-//! In: the relations of the operators below. Out: a [`PrivateRelation`]: the plan whose expressions are total, facts
-//! about every column, the owner of the rows, and the hidden columns that identify the unit of each row. This holds
-//! for every relation of private rows, whatever operators produced it:
+//! In: the relations of the operators below. Out: a [`PrivateRelation`]: the plan whose expressions
+//! are total, facts about every column, the owner of the rows, and the hidden columns that identify
+//! the unit of each row. This holds for every relation of private rows, whatever operators produced
+//! it:
 //!
-//! *If a unit is removed from the database, exactly its rows disappear from the relation; all others stay as they
-//! are.* The bounding operator on top then limits what one unit contributes.
+//! *If a unit is removed from the database, exactly its rows disappear from the relation; all
+//! others stay as they are.* The bounding operator on top then limits what one unit contributes.
 //!
 //! ```text
 //! Scan lineitem ─▶ … + l_orderkey, which leads to a unit ─▶ Join orders ─▶ … + unit ─▶ Filter ─▶ …
@@ -74,8 +75,9 @@ struct OfRaw {
     is_all: bool,
 }
 
-/// Whether a comparison that is said of a file's column leaves out what is beyond an end, too: it compares the same column in the same
-/// direction. Where the condition says more than that, it is computed of the enforced column besides, and not true of NULL.
+/// Whether a comparison that is said of a file's column leaves out what is beyond an end, too: it
+/// compares the same column in the same direction. Where the condition says more than that, it is
+/// computed of the enforced column besides, and not true of NULL.
 fn leaves_out(said: &Expr, end: &Expr) -> bool {
     let (Expr::BinaryExpr(said), Expr::BinaryExpr(end)) = (said, end) else { return false };
     let alike = |ops: [Operator; 2]| ops.contains(&said.op) && ops.contains(&end.op);
@@ -94,8 +96,8 @@ pub(crate) struct PrivateRelation {
     pub(crate) subject: UnitScope,
     /// For some of the tables read, how many rows of this relation one of their rows can have.
     pub(crate) fans: BTreeMap<String, u64>,
-    /// Columns in which no two rows of one unit have the same values, if that is known. No bound relies on it: where a
-    /// column identifies the unit, its rows are bounded above.
+    /// Columns in which no two rows of one unit have the same values, if that is known. No bound
+    /// relies on it: where a column identifies the unit, its rows are bounded above.
     pub(crate) distinct: Option<Vec<Column>>,
     /// The public tables that are read.
     pub(crate) public: BTreeSet<String>,
@@ -158,7 +160,8 @@ impl PrivateRelation {
         !self.subject.is_row() && expr.column_refs().into_iter().all(alike)
     }
 
-    /// The most rows of a unit on which a predicate holds; none where the predicate says nothing about that.
+    /// The most rows of a unit on which a predicate holds; none where the predicate says nothing
+    /// about that.
     ///
     /// # Guarantee
     /// No bound relies on it, see [`OfUnit`].
@@ -186,7 +189,8 @@ impl PrivateRelation {
         self.trace(expr)?.raw.as_ref()
     }
 
-    /// The file's own column of a listed column, with the list. The two differ only where the listed column is NULL.
+    /// The file's own column of a listed column, with the list. The two differ only where the
+    /// listed column is NULL.
     pub(crate) fn raw_of_listed(&self, expr: &Expr) -> Option<(Column, Arc<Vec<ScalarValue>>)> {
         let raw = self.raw(expr)?;
         match &raw.change {
@@ -204,11 +208,12 @@ impl PrivateRelation {
         }
     }
 
-    /// An expression in its own type, and what it is compared with, where a planner has cast it to a wider one: `CAST(x AS BIGINT) < 5`.
+    /// An expression in its own type, and what it is compared with, where a planner has cast it to
+    /// a wider one: `CAST(x AS BIGINT) < 5`.
     ///
     /// # Guarantee
-    /// Comparisons with the returned values, which have the type of the expression, are true where those of the arguments are, and
-    /// nowhere else.
+    /// Comparisons with the returned values, which have the type of the expression, are true where
+    /// those of the arguments are, and nowhere else.
     fn uncast<'a>(
         &self,
         expr: &'a Expr,
@@ -231,7 +236,8 @@ impl PrivateRelation {
     /// What a conjunct that compares a column with literals says of the file's own column.
     ///
     /// # Guarantee
-    /// Every row that satisfies the conjunct satisfies what is said; if that is all, no other row does.
+    /// Every row that satisfies the conjunct satisfies what is said; if that is all, no other row
+    /// does.
     fn said_of_raw(&self, conjunct: &Expr) -> Option<OfRaw> {
         let column = |expr: &Expr| {
             let raw = self.raw(expr)?;
@@ -285,7 +291,8 @@ impl PrivateRelation {
         }
     }
 
-    /// A condition that is true where a predicate is, and nowhere else: of the file's own columns as far as these say the same.
+    /// A condition that is true where a predicate is, and nowhere else: of the file's own columns
+    /// as far as these say the same.
     ///
     /// # Errors
     /// As [`total`].

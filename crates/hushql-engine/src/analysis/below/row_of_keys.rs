@@ -1,7 +1,7 @@
 //! Which rows the groups of a unit stand for.
 //!
-//! In: the keys of a GROUP BY over the rows of a unit. Out: the table of which each group has one row, if there is one, so
-//! that a unit has no more groups than rows there.
+//! In: the keys of a GROUP BY over the rows of a unit. Out: the table of which each group has one
+//! row, if there is one, so that a unit has no more groups than rows there.
 //!
 //! ```text
 //! SELECT order_id, SUM(quantity) FROM items GROUP BY order_id      a row of orders each: MAX ROWS of orders, not of items
@@ -15,8 +15,8 @@ use crate::analysis::below::walk::Walk;
 use crate::catalog::Unit;
 
 impl Walk<'_> {
-    /// The table whose rows determine the keys, the most rows of a unit in it, and whether the keys name its row: those of
-    /// `GROUP BY order_id` are rows of orders.
+    /// The table whose rows determine the keys, the most rows of a unit in it, and whether the keys
+    /// name its row: those of `GROUP BY order_id` are rows of orders.
     ///
     /// # Guarantee
     /// No bound relies on it, see [`OfUnit`].

@@ -1,9 +1,10 @@
 //! Scans, and the joins along the chain that leads from a table to its unit.
 //!
-//! In: a scan as the planner made it, and the table's declaration. Out: its rows with the declared domain of every column
-//! enforced that the query mentions, and hidden columns that identify the unit or lead to it. If the unit is needed and the
-//! query does not join the tables that lead to it, [`Walk::resolved`] adds the joins. Rows whose chain leads nowhere belong to no
-//! privacy unit and are dropped.
+//! In: a scan as the planner made it, and the table's declaration. Out: its rows with the declared
+//! domain of every column enforced that the query mentions, and hidden columns that identify the
+//! unit or lead to it. If the unit is needed and the query does not join the tables that lead to
+//! it, [`Walk::resolved`] adds the joins. Rows whose chain leads nowhere belong to no privacy unit
+//! and are dropped.
 //!
 //! ```text
 //! lineitem (l_orderkey) ⋈ orders (o_orderkey, o_custkey) ⋉ customer (c_custkey)      unit = o_custkey
@@ -183,12 +184,14 @@ impl Walk<'_> {
     /// The same rows with their unit, joined along the chain if the query has not done so.
     ///
     /// # Guarantee
-    /// Every row that is left has a unit, and it is one that the declared chain leads to. That a key leads to one row
-    /// was verified when the link was declared, and a file is held to it; of other tables nobody knows, and nothing
-    /// relies on it. Where units share a key, a row that refers to it comes once for each of them. Each of these
-    /// rows depends on the shared row and on one unit's rows, and counts among the rows of that unit, which are
-    /// bounded above. So where a unit goes, with the rows that lead to nobody else, exactly its own go from here. (To
-    /// leave shared rows out instead would let one person hide the rows of everybody whose keys she holds too.)
+    /// Every row that is left has a unit, and it is one that the declared chain leads to. That a
+    /// key leads to one row was verified when the link was declared, and a file is held to it; of
+    /// other tables nobody knows, and nothing relies on it. Where units share a key, a row that
+    /// refers to it comes once for each of them. Each of these rows depends on the shared row and
+    /// on one unit's rows, and counts among the rows of that unit, which are bounded above. So
+    /// where a unit goes, with the rows that lead to nobody else, exactly its own go from here. (To
+    /// leave shared rows out instead would let one person hide the rows of everybody whose keys she
+    /// holds too.)
     pub(crate) fn resolved(
         &mut self,
         flow: PrivateRelation,

@@ -1,9 +1,10 @@
 //! IN and EXISTS below a release, as semi, anti and mark joins.
 //!
-//! In: a condition with a subquery, over private rows. Out: the rows that have a match, or those that have none; or all rows,
-//! with a column that tells which of them have one. A subquery over public tables is read while the query is planned. A
-//! subquery over private tables must match rows of the same unit, by the unit itself or along a declared link, so that it
-//! depends only on its own unit whether a row has a match.
+//! In: a condition with a subquery, over private rows. Out: the rows that have a match, or those
+//! that have none; or all rows, with a column that tells which of them have one. A subquery over
+//! public tables is read while the query is planned. A subquery over private tables must match rows
+//! of the same unit, by the unit itself or along a declared link, so that it depends only on its
+//! own unit whether a row has a match.
 //!
 //! ```text
 //! EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey AND …)     orders ⋉ lineitem, along the link
@@ -80,7 +81,8 @@ impl Walk<'_> {
         Ok((apart.rows, Matches::Conditions(apart.conditions)))
     }
 
-    /// The rows of IN where the subquery names outer columns, and the conditions on them: one more is that they have the value.
+    /// The rows of IN where the subquery names outer columns, and the conditions on them: one more
+    /// is that they have the value.
     pub(super) fn compared_with(
         &mut self,
         value: &Expr,
@@ -101,11 +103,12 @@ impl Walk<'_> {
         Ok((apart.rows, Matches::Conditions(conditions)))
     }
 
-    /// The same rows with a column under this name that tells whether a row of a subquery matches; and whether neither side of
-    /// the first condition is ever NULL.
+    /// The same rows with a column under this name that tells whether a row of a subquery matches;
+    /// and whether neither side of the first condition is ever NULL.
     ///
     /// # Guarantee
-    /// Every row comes out exactly once. What its mark is depends on the row, on public rows, and on rows of the same unit.
+    /// Every row comes out exactly once. What its mark is depends on the row, on public rows, and
+    /// on rows of the same unit.
     pub(super) fn marked(
         &mut self,
         flow: PrivateRelation,
@@ -149,7 +152,8 @@ impl Walk<'_> {
     ) -> Result<PrivateRelation, NotAnalyzed> {
         let other =
             if self.is_public(subquery) { self.pinned(subquery)? } else { self.rows(subquery)? };
-        // The same table may occur inside and outside of the subquery, so it gets a name of its own inside.
+        // The same table may occur inside and outside of the subquery, so it gets a name of its own
+        // inside.
         let name = self.fresh("inner");
         let is_in = matches!(matches, Matches::Value(_));
         let (other, conditions) = renamed(other, &name, matches)?;
@@ -170,7 +174,8 @@ impl Walk<'_> {
         if negated && is_in {
             neither_null(&flow, &other, &conditions, subquery, whole)?;
         }
-        // The join must not change the unit of a row, so rows that lead to another table are resolved first.
+        // The join must not change the unit of a row, so rows that lead to another table are
+        // resolved first.
         let keep = if negated { JoinType::LeftAnti } else { JoinType::LeftSemi };
         let (pair, basis) = self.paired(flow, other, basis, keep)?;
         let subject = pair.left.subject.clone().with_tables(pair.right.subject.tables());
@@ -182,8 +187,8 @@ impl Walk<'_> {
 }
 
 impl Walk<'_> {
-    /// The rows of which NOT IN over public rows may be true: those with a value, unless there is no public row. The public rows
-    /// are read now.
+    /// The rows of which NOT IN over public rows may be true: those with a value, unless there is
+    /// no public row. The public rows are read now.
     ///
     /// # Errors
     /// A refusal where one of the public rows is NULL: NOT IN is true of no row then.
@@ -233,8 +238,9 @@ impl Walk<'_> {
 
 /// Refuses NOT IN where either side may be NULL.
 ///
-/// In SQL, `x NOT IN (…)` does not hold if x is NULL, unless there are no rows, and never holds if one of the values
-/// is NULL: both depend on rows of other units. Without NULL it holds if no row matches.
+/// In SQL, `x NOT IN (…)` does not hold if x is NULL, unless there are no rows, and never holds if
+/// one of the values is NULL: both depend on rows of other units. Without NULL it holds if no row
+/// matches.
 fn neither_null(
     flow: &PrivateRelation,
     other: &PrivateRelation,
@@ -318,7 +324,8 @@ pub(super) fn renamed(
     Ok((renamed, conditions))
 }
 
-/// The public tables of a relation, in words; rows that were read while planning have no name of their own.
+/// The public tables of a relation, in words; rows that were read while planning have no name of
+/// their own.
 pub(super) fn public_names(flow: &PrivateRelation) -> String {
     let names = flow.public.iter().filter(|name| !name.starts_with(RESERVED));
     names.cloned().collect::<Vec<_>>().join(", ")

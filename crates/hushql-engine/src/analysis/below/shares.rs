@@ -1,7 +1,8 @@
-//! What says the same as a window function over equal shares of rows, which is not computed below a release.
+//! What says the same as a window function over equal shares of rows, which is not computed below a
+//! release.
 //!
-//! In: NTILE, PERCENT_RANK or CUME_DIST. Out: over one person's rows, a formula of ranks and counts; over the rows of many
-//! people, the quantiles that end the shares.
+//! In: NTILE, PERCENT_RANK or CUME_DIST. Out: over one person's rows, a formula of ranks and
+//! counts; over the rows of many people, the quantiles that end the shares.
 //!
 //! ```text
 //! ntile(4) OVER (PARTITION BY user_id ORDER BY price)  →  (ROW_NUMBER() OVER (…) - 1) * 4 / COUNT(*) OVER (…) + 1

@@ -1,8 +1,9 @@
 //! EXISTS and IN in places where the planner treats them differently from SQL.
 //!
-//! In: a plan that DataFusion runs as it is: one over released or public rows. Out: nothing, or a refusal. DataFusion turns subqueries into joins. A join does not see the row of an
-//! aggregate over no rows, and its result is only whether there is a match: where SQL returns NULL, it reports no
-//! match.
+//! In: a plan that DataFusion runs as it is: one over released or public rows. Out: nothing, or a
+//! refusal. DataFusion turns subqueries into joins. A join does not see the row of an aggregate
+//! over no rows, and its result is only whether there is a match: where SQL returns NULL, it
+//! reports no match.
 
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -22,8 +23,9 @@ pub(crate) fn only_true_joins(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
 
 /// Refuses IN and NOT IN where a NULL result matters.
 ///
-/// A condition that is NULL is as good as one that is false, and NOT IN has a join of its own that knows NULLs, of one key. So
-/// `(x IN (…)) IS NULL` was never true, and `0 NOT IN (…)` was where one of them was NULL.
+/// A condition that is NULL is as good as one that is false, and NOT IN has a join of its own that
+/// knows NULLs, of one key. So `(x IN (…)) IS NULL` was never true, and `0 NOT IN (…)` was where
+/// one of them was NULL.
 fn no_lost_null(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     let mut lost = None;
     let walked = plan.apply_with_subqueries(|node| {
@@ -88,8 +90,9 @@ fn is_without(expr: &Expr) -> DataFusionResult<bool> {
 
 /// Refuses EXISTS and IN with an outer row over an aggregate without GROUP BY.
 ///
-/// Such an aggregate has a row even of nothing. The planner makes a join of its input, where what has no
-/// row has no group either: `EXISTS (SELECT COUNT(*) FROM p y WHERE y.code = x.code)` was false where it is always true.
+/// Such an aggregate has a row even of nothing. The planner makes a join of its input, where what
+/// has no row has no group either: `EXISTS (SELECT COUNT(*) FROM p y WHERE y.code = x.code)` was
+/// false where it is always true.
 fn no_aggregate_of_nothing(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     let mut found = None;
     let walked = plan.apply_with_subqueries(|node| {

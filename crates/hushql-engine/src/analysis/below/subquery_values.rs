@@ -1,8 +1,8 @@
 //! Subqueries as values below a release: columns of the rows around them.
 //!
-//! In: rows, and expressions over them with subqueries. Out: the same rows with a column for each subquery, and the expressions
-//! over these columns. EXISTS and IN become marks. A subquery with an aggregate becomes the aggregate of each unit, joined to the
-//! rows that it matches.
+//! In: rows, and expressions over them with subqueries. Out: the same rows with a column for each
+//! subquery, and the expressions over these columns. EXISTS and IN become marks. A subquery with an
+//! aggregate becomes the aggregate of each unit, joined to the rows that it matches.
 //!
 //! ```text
 //! CASE WHEN EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.id) …       CASE WHEN mark …
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! # Guarantee
-//! Every row comes out exactly once, and what is known of its columns and its unit still holds. Each new value depends on the row,
-//! on public rows, and on rows of the same unit.
+//! Every row comes out exactly once, and what is known of its columns and its unit still holds.
+//! Each new value depends on the row, on public rows, and on rows of the same unit.
 
 use std::sync::Arc;
 
@@ -74,7 +74,8 @@ impl Walk<'_> {
         Ok((flow, made.pop().ok_or_else(lost)?))
     }
 
-    /// An aggregate whose keys and calls have columns in the place of subqueries, and its rows with these columns.
+    /// An aggregate whose keys and calls have columns in the place of subqueries, and its rows with
+    /// these columns.
     pub(crate) fn valued_aggregate(
         &mut self,
         flow: PrivateRelation,
@@ -226,7 +227,8 @@ impl Walk<'_> {
     /// IN as a column.
     ///
     /// # Guarantee
-    /// Where NULL is not the same as FALSE, neither side is ever NULL: then IN holds exactly if a row matches.
+    /// Where NULL is not the same as FALSE, neither side is ever NULL: then IN holds exactly if a
+    /// row matches.
     fn is_in(
         &mut self,
         asked: &InSubquery,
@@ -282,8 +284,9 @@ impl Walk<'_> {
     /// An aggregate of the rows that match, as a value over new columns.
     ///
     /// # Guarantee
-    /// The aggregate has one row for each unit and each value of the columns that are compared, and the join compares all of
-    /// them, and the unit. So each row has at most one match, and comes out exactly once.
+    /// The aggregate has one row for each unit and each value of the columns that are compared, and
+    /// the join compares all of them, and the unit. So each row has at most one match, and comes
+    /// out exactly once.
     fn aggregated(
         &mut self,
         scalar: ScalarAggregate<'_>,
@@ -343,7 +346,8 @@ impl Walk<'_> {
         };
         let mut conditions: Vec<Expr> = having.map(&over).transpose()?.into_iter().collect();
         if groups > 0 {
-            // Without a match there is no group, and so no value. The compared columns are NULL there alone.
+            // Without a match there is no group, and so no value. The compared columns are NULL
+            // there alone.
             let key = after.first().cloned().ok_or_else(lost)?;
             conditions.insert(0, Expr::Column(key).is_not_null());
         }
@@ -391,7 +395,8 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an aggregate of no rows is 0; it is NULL otherwise. `None` for aggregates of which this is not known.
+/// Whether an aggregate of no rows is 0; it is NULL otherwise. `None` for aggregates of which this
+/// is not known.
 fn of_no_rows(call: &Expr) -> Option<bool> {
     let function = CallOf::function(call)?;
     match function.func.name() {

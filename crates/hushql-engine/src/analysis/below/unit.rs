@@ -1,8 +1,9 @@
-//! The privacy units of a plan's rows: the unit domain, the column that identifies a unit, and how many rows one has.
+//! The privacy units of a plan's rows: the unit domain, the column that identifies a unit, and how
+//! many rows one has.
 //!
-//! In: the declarations of the tables that are read. Out: a [`UnitScope`], which joins, unions and per-unit
-//! aggregates combine. If a column identifies the unit, the bounding operator enforces the number of rows. If rows
-//! are units themselves, it is a fact that every operator must preserve.
+//! In: the declarations of the tables that are read. Out: a [`UnitScope`], which joins, unions and
+//! per-unit aggregates combine. If a column identifies the unit, the bounding operator enforces the
+//! number of rows. If rows are units themselves, it is a fact that every operator must preserve.
 //!
 //! ```text
 //! visits, MAX ROWS 20                 patient_id, at most 20 rows/unit
@@ -16,7 +17,8 @@ use std::fmt;
 pub(crate) struct Factor {
     pub(crate) table: String,
     pub(crate) times: u64,
-    /// Whether a join with the table repeats rows; otherwise a unit has that many rows in the table.
+    /// Whether a join with the table repeats rows; otherwise a unit has that many rows in the
+    /// table.
     pub(crate) repeats: bool,
 }
 
@@ -34,7 +36,8 @@ pub struct UnitScope {
     tables: Vec<String>,
     column: Option<String>,
     rows: Option<u64>,
-    /// How many rows of one unit joins can produce before they are bounded, as far as that is known.
+    /// How many rows of one unit joins can produce before they are bounded, as far as that is
+    /// known.
     reach: u64,
     /// The rows of each table, and the factor of each join.
     factors: Vec<Factor>,
@@ -113,7 +116,8 @@ impl UnitScope {
         self
     }
 
-    /// The same units, whose rows are joined with other rows of theirs; `rows` in total, if that is known.
+    /// The same units, whose rows are joined with other rows of theirs; `rows` in total, if that is
+    /// known.
     #[must_use]
     pub(crate) fn joined(self, other: &Self, rows: Option<u64>) -> Self {
         let reach = self.reach.saturating_mul(other.reach);
@@ -123,8 +127,8 @@ impl UnitScope {
         joined
     }
 
-    /// How many rows of a unit there can be before they are bounded, as far as that is known: at least what joins
-    /// with public rows make of one row.
+    /// How many rows of a unit there can be before they are bounded, as far as that is known: at
+    /// least what joins with public rows make of one row.
     pub(crate) fn reach(&self) -> u64 {
         self.reach
     }
@@ -157,8 +161,8 @@ impl UnitScope {
     /// M: the most rows of one unit, if something bounds them.
     ///
     /// # Guarantee
-    /// If rows are units, a row of the table has at most this many rows here. If a column identifies the unit, the
-    /// bound must be enforced.
+    /// If rows are units, a row of the table has at most this many rows here. If a column
+    /// identifies the unit, the bound must be enforced.
     pub fn max_rows(&self) -> Option<u64> {
         self.rows
     }

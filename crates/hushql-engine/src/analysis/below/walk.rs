@@ -1,7 +1,8 @@
-//! The walk over the rows below a release: what it knows about the tables, and the steps that it has taken.
+//! The walk over the rows below a release: what it knows about the tables, and the steps that it
+//! has taken.
 //!
-//! In: the catalog, and the tables as sources of the planner. Out: names that no other column has, and for EXPLAIN a line for
-//! each step. The operators extend [`Walk`], one file each.
+//! In: the catalog, and the tables as sources of the planner. Out: names that no other column has,
+//! and for EXPLAIN a line for each step. The operators extend [`Walk`], one file each.
 
 use std::sync::Arc;
 
@@ -70,5 +71,6 @@ pub trait Tables {
     }
 }
 
-/// How many rows of one unit joins may produce before they are bounded, unless the engine is configured otherwise.
+/// How many rows of one unit joins may produce before they are bounded, unless the engine is
+/// configured otherwise.
 pub const MOST_ROWS_OF_A_UNIT: u64 = 100_000;

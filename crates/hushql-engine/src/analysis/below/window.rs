@@ -1,19 +1,20 @@
 //! Window functions below a release, over each unit's own rows.
 //!
-//! In: window functions that are partitioned by the unit. Out: the same rows with one more column for each. As in
-//! per-unit aggregates, a result must be a function of the unit's multiset of rows. An order that decides which of
-//! two rows comes first is therefore extended by all columns, so that only the order of equal rows is undetermined.
-//! Functions that count peers use the order as written. Functions over one written order may thus need two; each
-//! order has its own operator, because DataFusion sorts rows by the order of an operator's first function. Rows that were
-//! equal are no longer so once one operator has numbered them: the order of every later one that tells rows apart names
-//! the results of the earlier ones too.
+//! In: window functions that are partitioned by the unit. Out: the same rows with one more column
+//! for each. As in per-unit aggregates, a result must be a function of the unit's multiset of rows.
+//! An order that decides which of two rows comes first is therefore extended by all columns, so
+//! that only the order of equal rows is undetermined. Functions that count peers use the order as
+//! written. Functions over one written order may thus need two; each order has its own operator,
+//! because DataFusion sorts rows by the order of an operator's first function. Rows that were equal
+//! are no longer so once one operator has numbered them: the order of every later one that tells
+//! rows apart names the results of the earlier ones too.
 //!
 //! ```text
 //! ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY price DESC)     … ORDER BY price DESC, and every other column
 //! ```
 //!
-//! Upstream: docs/upstream.md, 12 (keep: one order for each operator) and 13. Delete `Computed` when an order by a comparison is planned
-//! without it.
+//! Upstream: docs/upstream.md, 12 (keep: one order for each operator) and 13. Delete `Computed`
+//! when an order by a comparison is planned without it.
 
 use std::sync::Arc;
 
@@ -57,7 +58,8 @@ impl Walk<'_> {
             return Err(operator("a window function", "the public rows read before").into());
         }
         let mut flow = self.resolved(flow)?;
-        // Rows that are equal in every column may differ in the file's own columns, which must not matter.
+        // Rows that are equal in every column may differ in the file's own columns, which must not
+        // matter.
         for trace in &mut flow.traces {
             trace.raw = None;
         }
@@ -179,8 +181,8 @@ impl Ordered {
     /// One operator for each order, over each other.
     ///
     /// # Guarantee
-    /// Where an order tells rows apart, only rows with equal columns and equal results of all earlier operators are left in an
-    /// undetermined order.
+    /// Where an order tells rows apart, only rows with equal columns and equal results of all
+    /// earlier operators are left in an undetermined order.
     fn stacked(orders: Vec<Self>, input: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
         let mut earlier: Vec<Sort> = Vec::new();
         let mut plan = input;
@@ -201,7 +203,8 @@ impl Ordered {
     }
 }
 
-/// Columns that are computed below a window, because the planner loses track of an order by a comparison.
+/// Columns that are computed below a window, because the planner loses track of an order by a
+/// comparison.
 struct Computed {
     prefix: String,
     columns: Vec<Expr>,
@@ -252,9 +255,10 @@ fn of(
 /// A sum or mean of floats: sums of steps of a grid, and for a mean the number of values.
 ///
 /// # Guarantee
-/// A function of the multiset of values in the frame: integers are added, so that neither the order of rows nor how a frame
-/// moves over them matters. Every step has at most 2⁶² in magnitude and a frame at most 2⁶⁰ rows, as in
-/// [`grid_of_sums`], or the sum wraps around at 64 bits; the value is clamped to its range in any case.
+/// A function of the multiset of values in the frame: integers are added, so that neither the order
+/// of rows nor how a frame moves over them matters. Every step has at most 2⁶² in magnitude and a
+/// frame at most 2⁶⁰ rows, as in [`grid_of_sums`], or the sum wraps around at 64 bits; the value is
+/// clamped to its range in any case.
 fn of_floats(
     mean: bool,
     x: &Total,
@@ -385,7 +389,8 @@ fn shift(
 /// The frame of FIRST_VALUE and LAST_VALUE, in which one row is the first or the last one.
 ///
 /// # Errors
-/// A refusal for a frame of peers that ends where the value is picked: in a total order no two rows are peers.
+/// A refusal for a frame of peers that ends where the value is picked: in a total order no two rows
+/// are peers.
 fn frame_of_one(function: &WindowFunction) -> Result<WindowFrame, Refusal> {
     let frame = &function.params.window_frame;
     let name = function.fun.name().to_lowercase();
@@ -406,11 +411,13 @@ fn frame_of_one(function: &WindowFunction) -> Result<WindowFrame, Refusal> {
         let all = changed(function, |params| params.window_frame = all_rows());
         return Err(Refusal::new(Reason::Operator, text, why, all));
     }
-    // The first or the last row of the partition, without comparing rows by the order of all columns.
+    // The first or the last row of the partition, without comparing rows by the order of all
+    // columns.
     Ok(if frame.units == WindowFrameUnits::Range { all_rows() } else { frame.clone() })
 }
 
-/// The order of a window: by the keys as written and, where it matters which row comes first, by all columns behind them.
+/// The order of a window: by the keys as written and, where it matters which row comes first, by
+/// all columns behind them.
 fn ordered_by(
     written: &[Sort],
     order: Order,
@@ -434,7 +441,8 @@ fn ordered_by(
 
 /// What is known of a count of a unit's rows that begins with `lo`.
 ///
-/// The number of rows is declared and bounded above the window, so nothing may fail here if a person has more.
+/// The number of rows is declared and bounded above the window, so nothing may fail here if a
+/// person has more.
 fn counted(lo: i64, rows: Option<u64>) -> Facts {
     let most = rows.and_then(|rows| i64::try_from(rows).ok());
     let end = |n: i64| Rational::from_integer(n.into());
@@ -586,8 +594,8 @@ mod tests {
         orders
     }
 
-    /// ROW_NUMBER tells rows apart that are equal: a later order that tells rows apart has to go by its numbers too, or the
-    /// pairs of results would depend on how the rows were stored.
+    /// ROW_NUMBER tells rows apart that are equal: a later order that tells rows apart has to go by
+    /// its numbers too, or the pairs of results would depend on how the rows were stored.
     #[test]
     fn later_orders_name_earlier_results() {
         let rows = LogicalPlanBuilder::values(vec![vec![lit(1), lit(2)]]).unwrap();

@@ -1,7 +1,9 @@
-//! The input columns of a private aggregate: the unit, the group keys and the arguments of its measures.
+//! The input columns of a private aggregate: the unit, the group keys and the arguments of its
+//! measures.
 //!
-//! In: keys and arguments over private rows, one by one. Out: one projection in which every operator finds its column by
-//! position. `keys` reads the keys of GROUP BY into it, `measure` the arguments.
+//! In: keys and arguments over private rows, one by one. Out: one projection in which every
+//! operator finds its column by position. `keys` reads the keys of GROUP BY into it, `measure` the
+//! arguments.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +26,8 @@ pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) data_type: DataType,
     pub(crate) facts: Facts,
-    /// Whether its keys are computed, so that a release may ask for those that the data have instead.
+    /// Whether its keys are computed, so that a release may ask for those that the data have
+    /// instead.
     pub(crate) computed: bool,
     /// The keys that a row can have which meets the conditions of the query, if they tell.
     pub(crate) passing: Option<Vec<ScalarValue>>,
@@ -60,11 +63,12 @@ impl InputColumns {
         index
     }
 
-    /// Groups by the file's own column, if the key space drops the values that the list would have made NULL.
+    /// Groups by the file's own column, if the key space drops the values that the list would have
+    /// made NULL.
     ///
     /// # Guarantee
-    /// The rows of every key stay the same: all keys are listed, none is NULL, and rows whose value is not a key do
-    /// not count.
+    /// The rows of every key stay the same: all keys are listed, none is NULL, and rows whose value
+    /// is not a key do not count.
     pub(crate) fn drop_strangers_late(&mut self, group: &Group, keys: &[ScalarValue]) {
         let Some((raw, list)) = &group.raw else { return };
         let list: HashSet<&ScalarValue> = list.iter().collect();
@@ -79,8 +83,9 @@ impl InputColumns {
     /// Groups by the file's own column; the key is clamped after the groups have been added up.
     ///
     /// # Guarantee
-    /// The groups of the raw values that clamp to one value contain exactly the rows of that value, so nothing
-    /// changes if rows are only added up. The result states how the key of a group is clamped afterwards.
+    /// The groups of the raw values that clamp to one value contain exactly the rows of that value,
+    /// so nothing changes if rows are only added up. The result states how the key of a group is
+    /// clamped afterwards.
     pub(crate) fn clamp_late(&mut self, group: &Group) -> Option<Clamped> {
         let (raw, ends) = group.clamped.as_ref()?;
         let column = self.expressions.get_mut(group.column)?;
@@ -91,8 +96,9 @@ impl InputColumns {
     /// Reads the file's own column instead of an argument that a fixed sum clamps anyway.
     ///
     /// # Guarantee
-    /// The sum clamps every value to grid integers that enclose the argument's range, and skips NULL and NaN. It
-    /// therefore differs from the sum of the enforced column only in the rounding of ends that are not grid integers.
+    /// The sum clamps every value to grid integers that enclose the argument's range, and skips
+    /// NULL and NaN. It therefore differs from the sum of the enforced column only in the rounding
+    /// of ends that are not grid integers.
     pub(crate) fn sum_raw(&mut self, column: usize, expr: &Expr, flow: &PrivateRelation) {
         if let Some((raw, _)) = flow.raw_of_clamped(expr)
             && let Some(argument) = self.expressions.get_mut(column)

@@ -1,7 +1,7 @@
 //! The public tables that clauses name: `KEYS TABLE states(code)`, `PRIOR census(status, share)`.
 //!
-//! In: the releases of a query. Out: the columns that are needed, and, once they have been read, their values. Only
-//! public tables are read, so nothing here depends on a person.
+//! In: the releases of a query. Out: the columns that are needed, and, once they have been read,
+//! their values. Only public tables are read, so nothing here depends on a person.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +63,8 @@ impl Lookups {
     /// The literals of one column of a lookup, in the order of its rows.
     ///
     /// # Errors
-    /// A refusal for a value that is not a literal of the dialect, or a lookup that has not been read.
+    /// A refusal for a value that is not a literal of the dialect, or a lookup that has not been
+    /// read.
     pub(crate) fn literals(&self, lookup: &Lookup, column: usize) -> Result<Vec<Literal>, Refusal> {
         let unread = || {
             Refusal::new(

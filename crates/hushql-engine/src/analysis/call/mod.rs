@@ -1,7 +1,8 @@
 //! The calls of a query that release something, and what they are given beside the plan.
 //!
-//! In: the clause of a release, and its call as it was bound. Out: a [`Call`]; the public tables that clauses name
-//! ([`lookup`]), and the columns of keys and arguments ([`input_columns`]). Keys, measures and selections read these.
+//! In: the clause of a release, and its call as it was bound. Out: a [`Call`]; the public tables
+//! that clauses name ([`lookup`]), and the columns of keys and arguments ([`input_columns`]). Keys,
+//! measures and selections read these.
 //!
 //! ```text
 //! TOP 3 status, planned for SELECT status … ORDER BY COUNT(*) DESC LIMIT 3      COUNT(*), which chooses a key

@@ -1,6 +1,7 @@
 //! The call inside an aggregate expression, and the release that it is.
 //!
-//! In: an expression of an aggregate, as it was bound. Out: its call, below aliases, and the number of its release.
+//! In: an expression of an aggregate, as it was bound. Out: its call, below aliases, and the number
+//! of its release.
 //!
 //! ```text
 //! LAPLACE(eps=1) SUM(x) AS total, the first release     SUM(x), release 0

@@ -1,7 +1,8 @@
-//! Moments that leave the calendar: exact where they are compared or moved back, and NULL where a text, a part or a key is made.
+//! Moments that leave the calendar: exact where they are compared or moved back, and NULL where a
+//! text, a part or a key is made.
 //!
-//! In: a total expression and its facts, whose ranges tell whether it may leave the years 0001 to 9999. Out: the same within
-//! these years.
+//! In: a total expression and its facts, whose ranges tell whether it may leave the years 0001
+//! to 9999. Out: the same within these years.
 //!
 //! ```text
 //! valid_to + INTERVAL '1 day' > DATE '2024-06-01'        true of 9999-12-31
@@ -59,7 +60,8 @@ pub(crate) fn in_calendar(total: Total, scope: &Scope) -> Result<Total, Refusal>
     Ok(Total { expr, facts: total.facts.in_calendar(&data_type) })
 }
 
-/// Whether a plan of private rows makes NULL of moments that an interval may move out of the calendar.
+/// Whether a plan of private rows makes NULL of moments that an interval may move out of the
+/// calendar.
 pub(crate) fn cuts_moments(plan: &LogicalPlan) -> bool {
     let is_cut = |part: &Expr| {
         let cuts = |call: &ScalarFunction| call.func == in_calendar_function();

@@ -1,8 +1,9 @@
 //! Constants that no row has: `status = 'Femal'`, where the domain of status lists its values.
 //!
-//! In: a comparison of a listed column with texts, wherever it stands: below OR, in CASE, in the condition of a join. Out: a
-//! refusal if one of the texts is not listed, with the value that was probably meant. Domains are public, so this costs
-//! nothing; the answer would be wrong, at the full price. Filters that no row passes are refused before, as a whole.
+//! In: a comparison of a listed column with texts, wherever it stands: below OR, in CASE, in the
+//! condition of a join. Out: a refusal if one of the texts is not listed, with the value that was
+//! probably meant. Domains are public, so this costs nothing; the answer would be wrong, at the
+//! full price. Filters that no row passes are refused before, as a whole.
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use super::shape::{Total, not_allowed, readable};
 use crate::functions::MOST_OF_A_CONSTANT;
 use crate::refusal::{Reason, Refusal, nearest};
 
-/// Refuses `column = 'text'`, `column <> 'text'`, `column [NOT] IN ('text', …)` and `CASE column WHEN 'text' …` with a text that
-/// is not listed.
+/// Refuses `column = 'text'`, `column <> 'text'`, `column [NOT] IN ('text', …)` and
+/// `CASE column WHEN 'text' …` with a text that is not listed.
 ///
 /// # Errors
 /// The refusal.
@@ -49,7 +50,8 @@ pub(crate) fn check_listed(whole: &Expr, scope: &Scope) -> Result<(), Refusal> {
     let among = shown.join(", ") + if is_cut { ", …" } else { "" };
     let hint = match nearest(stranger, listed.iter().map(String::as_str)) {
         Some(meant) => format!("{} in place of {}", quoted(&meant), quoted(stranger)),
-        // Of several texts, one that resembles none of the listed is no slip: lists are written once for several tables.
+        // Of several texts, one that resembles none of the listed is no slip: lists are written
+        // once for several tables.
         None if wanted.len() > 1 => return Ok(()),
         None => format!("one of {among} in place of {}", quoted(stranger)),
     };
@@ -69,7 +71,8 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// The column and the texts of `column = 'text'`, `column IS NOT DISTINCT FROM 'text'` and `column IN ('text', …)`.
+/// The column and the texts of `column = 'text'`, `column IS NOT DISTINCT FROM 'text'` and
+/// `column IN ('text', …)`.
 pub(crate) fn equal_to_texts(conjunct: &Expr) -> Option<(&Column, Vec<String>)> {
     let text = |value: &Expr| constant(value)?.try_as_str()?.map(str::to_owned);
     if let Expr::BinaryExpr(BinaryExpr {

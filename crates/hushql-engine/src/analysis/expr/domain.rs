@@ -1,10 +1,11 @@
 //! The scan of a private table: enforces what the catalog declares about its columns, row by row.
 //!
-//! In: a table's declaration. Out: for each column, an expression whose values lie in the declared domain whatever
-//! the file holds, and the facts that follow. Numbers out of range are clamped, categories that are not listed become
-//! NULL, NaN becomes NULL, and −0.0 becomes 0.0. Values on which kernels fail become NULL: dates beyond the years
-//! that date functions can handle, decimals with too many digits, and texts of more than 64 KiB. WHERE and all other
-//! expressions only see these values.
+//! In: a table's declaration. Out: for each column, an expression whose values lie in the declared
+//! domain whatever the file holds, and the facts that follow. Numbers out of range are clamped,
+//! categories that are not listed become NULL, NaN becomes NULL, and −0.0 becomes 0.0. Values on
+//! which kernels fail become NULL: dates beyond the years that date functions can handle, decimals
+//! with too many digits, and texts of more than 64 KiB. WHERE and all other expressions only see
+//! these values.
 
 use std::sync::Arc;
 
@@ -33,8 +34,8 @@ pub struct DomainError(String);
 /// A column as the scan of its private table returns it.
 ///
 /// # Guarantee
-/// For every value that the column's type can hold, the expression's value is NULL or lies in the domain, and the
-/// facts claim no more than that.
+/// For every value that the column's type can hold, the expression's value is NULL or lies in the
+/// domain, and the facts claim no more than that.
 ///
 /// # Errors
 /// [`DomainError`] when the domain's literals are not values of the column's type.
@@ -44,7 +45,8 @@ pub(crate) fn enforced(
     domain: Option<&Domain>,
 ) -> Result<(Expr, Facts), DomainError> {
     let column = without_nan(column, data_type);
-    // Clamped or listed values are sound, except dates: invalid ones become NULL instead of an end of the range.
+    // Clamped or listed values are sound, except dates: invalid ones become NULL instead of an end
+    // of the range.
     let column = match domain {
         Some(_) if temporal_limits(data_type).is_none() => column,
         Some(_) | None => sound(column, data_type),
@@ -260,8 +262,8 @@ fn stepped(
 /// How an enforced column differs from the file's column.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
-    /// Some values become NULL, and all others stay as they are. For a list of texts or integers, all values but
-    /// these become NULL.
+    /// Some values become NULL, and all others stay as they are. For a list of texts or integers,
+    /// all values but these become NULL.
     Nulls(Option<Arc<Vec<ScalarValue>>>),
     /// Values beyond the ends become the ends.
     Clamp(ScalarValue, ScalarValue),
@@ -272,8 +274,8 @@ pub(crate) enum Change {
 pub(crate) struct SameOfRaw {
     /// The literal, for the same comparison.
     pub(crate) literal: ScalarValue,
-    /// One more comparison, on the side that the first leaves open: beyond that end, values become NULL. Whatever else leaves
-    /// these out may take its place.
+    /// One more comparison, on the side that the first leaves open: beyond that end, values become
+    /// NULL. Whatever else leaves these out may take its place.
     pub(crate) beyond: Option<(Operator, ScalarValue)>,
 }
 
@@ -306,16 +308,19 @@ impl Change {
         }
     }
 
-    /// Whether `column op literal` implies the same comparison for the file's value, by which a file can be pruned.
+    /// Whether `column op literal` implies the same comparison for the file's value, by which a
+    /// file can be pruned.
     ///
     /// # Guarantee
-    /// When true: on every row where the comparison holds for the enforced column, it holds for the raw one.
+    /// When true: on every row where the comparison holds for the enforced column, it holds for the
+    /// raw one.
     pub(crate) fn keeps(&self, op: Operator, literal: &ScalarValue) -> bool {
         // A comparison of other types prunes nothing, so it would only be computed twice.
         prunes(&literal.data_type()) && self.implies(op, literal)
     }
 
-    /// The comparisons of the file's value that are true where `column op literal` is true of the enforced one, and nowhere else.
+    /// The comparisons of the file's value that are true where `column op literal` is true of the
+    /// enforced one, and nowhere else.
     ///
     /// # Guarantee
     /// On every row, the comparison of the enforced value is true if and only if all of these are.
@@ -352,7 +357,8 @@ impl Change {
         Some(SameOfRaw { literal, beyond })
     }
 
-    /// Whether the enforced column is equal to one of these literals where the file's is, and nowhere else.
+    /// Whether the enforced column is equal to one of these literals where the file's is, and
+    /// nowhere else.
     ///
     /// # Guarantee
     /// When true: on every row, both are, or neither is.

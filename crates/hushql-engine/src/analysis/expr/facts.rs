@@ -1,8 +1,9 @@
-//! What is known about a column at one point of a plan: its range, its keys, and whether it is the privacy unit.
+//! What is known about a column at one point of a plan: its range, its keys, and whether it is the
+//! privacy unit.
 //!
-//! In: declared domains, literals, predicates. Out: [`Facts`] about every column of a [`Scope`]. Numbers, dates (in
-//! days) and timestamps (in ticks of their type) have ranges; all other types have the unbounded range. A range
-//! describes values that are neither NULL nor NaN.
+//! In: declared domains, literals, predicates. Out: [`Facts`] about every column of a [`Scope`].
+//! Numbers, dates (in days) and timestamps (in ticks of their type) have ranges; all other types
+//! have the unbounded range. A range describes values that are neither NULL nor NaN.
 
 use std::sync::Arc;
 
@@ -35,18 +36,19 @@ pub(crate) enum KeySource {
 /// What is known about one column or expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Facts {
-    /// The range of its values on the rows that pass the filters so far, by declarations and by the query; the width
-    /// of a numeric type does not count. Releases are scaled to this range.
+    /// The range of its values on the rows that pass the filters so far, by declarations and by the
+    /// query; the width of a numeric type does not count. Releases are scaled to this range.
     pub(crate) range: Interval,
-    /// The range of its values on all rows, including what follows from the type. Proofs that an expression never
-    /// fails use this range, because an optimizer may evaluate the expression before a filter.
+    /// The range of its values on all rows, including what follows from the type. Proofs that an
+    /// expression never fails use this range, because an optimizer may evaluate the expression
+    /// before a filter.
     pub(crate) always: Interval,
     /// Whether it may be NULL.
     pub(crate) nullable: bool,
     /// The keys for grouping by it, if they are public.
     pub(crate) keys: Option<KeySource>,
-    /// Whether NULL is one of its keys: the owner named NULL among the values of a column that it comes from, or the
-    /// query itself makes it NULL. Public, and no bound relies on it.
+    /// Whether NULL is one of its keys: the owner named NULL among the values of a column that it
+    /// comes from, or the query itself makes it NULL. Public, and no bound relies on it.
     pub(crate) null_key: bool,
     /// Whether it is the privacy unit itself, unchanged.
     pub(crate) is_unit: bool,
@@ -58,8 +60,8 @@ impl Facts {
         Self { always: range.clone(), range, nullable, keys: None, null_key: false, is_unit: false }
     }
 
-    /// The widest facts of a type: every value that it can hold. A numeric type gives no range. Dates have the range
-    /// that every scan enforces.
+    /// The widest facts of a type: every value that it can hold. A numeric type gives no range.
+    /// Dates have the range that every scan enforces.
     pub(crate) fn of_type(data_type: &DataType) -> Self {
         let always = type_range(data_type).unwrap_or_else(Interval::everything);
         let range = if data_type.is_numeric() { Interval::everything() } else { always.clone() };
@@ -71,8 +73,8 @@ impl Facts {
         facts
     }
 
-    /// The range of its values on the rows that pass the filters so far, including what follows from the type. It is
-    /// for proofs that these rows do not overflow, never for a release.
+    /// The range of its values on the rows that pass the filters so far, including what follows
+    /// from the type. It is for proofs that these rows do not overflow, never for a release.
     ///
     /// # Guarantee
     /// Every such value lies in this range.
@@ -114,8 +116,8 @@ impl Scope {
     /// Another scope with those conditions of this one that its columns can say.
     ///
     /// # Guarantee
-    /// The caller promises that each row of `to` comes from a row of this scope, and that `place` gives, for a column of
-    /// this scope, a column of `to` that has its value on every row.
+    /// The caller promises that each row of `to` comes from a row of this scope, and that `place`
+    /// gives, for a column of this scope, a column of `to` that has its value on every row.
     pub(crate) fn restated(&self, to: Self, place: impl Fn(&Column) -> Option<usize>) -> Self {
         let columns = to.schema.columns();
         let restate = |condition: &Expr| {
@@ -140,8 +142,9 @@ impl Scope {
     /// This scope on the rows where a predicate holds.
     ///
     /// # Guarantee
-    /// Every row that satisfies `predicate` has its values inside the narrowed ranges and meets the conditions. Only comparisons of a bare
-    /// column, or of a column cast to a wider type, with literals narrow it; all other conditions are ignored.
+    /// Every row that satisfies `predicate` has its values inside the narrowed ranges and meets the
+    /// conditions. Only comparisons of a bare column, or of a column cast to a wider type, with
+    /// literals narrow it; all other conditions are ignored.
     pub(crate) fn narrowed(&self, predicate: &Expr) -> Self {
         let mut narrowed = self.clone();
         for conjunct in split_conjunction(predicate) {
@@ -196,7 +199,8 @@ pub(crate) fn holds_exactly(wider: &DataType, own: &DataType) -> bool {
     }
 }
 
-/// The column that an expression is, or that it is in a wider type; and how many units of that type its own unit is.
+/// The column that an expression is, or that it is in a wider type; and how many units of that type
+/// its own unit is.
 pub(crate) fn same_column<'a>(
     expr: &'a Expr,
     schema: &DFSchemaRef,
@@ -272,7 +276,8 @@ fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
 /// The columns that are not NULL on any row on which a predicate holds.
 ///
 /// # Guarantee
-/// Uses only conditions that are NULL, and so do not hold, if the column is NULL. Other conditions are ignored.
+/// Uses only conditions that are NULL, and so do not hold, if the column is NULL. Other conditions
+/// are ignored.
 pub(crate) fn never_null(predicate: &Expr) -> Vec<&Column> {
     let mut columns = Vec::new();
     for conjunct in split_conjunction(predicate) {
@@ -301,7 +306,8 @@ pub(crate) fn never_null(predicate: &Expr) -> Vec<&Column> {
     columns
 }
 
-/// The value of a literal, of a cast of a literal (`DATE '2025-01-01'`), and of a date plus or minus an interval.
+/// The value of a literal, of a cast of a literal (`DATE '2025-01-01'`), and of a date plus or
+/// minus an interval.
 pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
     match expr {
         Expr::Literal(value, _) => Some(value.clone()),
@@ -323,7 +329,8 @@ fn is_local(data_type: &DataType) -> bool {
     !matches!(data_type, DataType::Timestamp(_, Some(_)))
 }
 
-/// Every value that a numeric or temporal type of ours can hold; temporal values are cut at the scan.
+/// Every value that a numeric or temporal type of ours can hold; temporal values are cut at the
+/// scan.
 pub(crate) fn type_range(data_type: &DataType) -> Option<Interval> {
     let integers = |lo: i128, hi: i128| Some(Interval::integer_range(lo, hi));
     match data_type {
@@ -356,7 +363,8 @@ pub(crate) fn decimal_unit(scale: i8) -> Rational {
     if scale < 0 { Rational::from_integer(power) } else { Rational::new(BigInt::one(), power) }
 }
 
-/// The exact value of a numeric or temporal literal; `None` for NULL, NaN, infinities and other types.
+/// The exact value of a numeric or temporal literal; `None` for NULL, NaN, infinities and other
+/// types.
 pub(crate) fn rational(value: &ScalarValue) -> Option<Rational> {
     let integer = |v: i128| Some(Rational::from_integer(BigInt::from(v)));
     match value {
@@ -405,8 +413,8 @@ mod tests {
 
     use super::*;
 
-    /// A condition on a decimal narrows it where the cast that it is compared in keeps every digit, and nowhere else: a cast to
-    /// fewer places takes 17.014 for 17.01.
+    /// A condition on a decimal narrows it where the cast that it is compared in keeps every digit,
+    /// and nowhere else: a cast to fewer places takes 17.014 for 17.01.
     #[test]
     fn conditions_narrow_decimals_of_which_no_digit_is_lost() {
         let own = DataType::Decimal128(5, 3);

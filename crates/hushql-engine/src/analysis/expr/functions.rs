@@ -1,7 +1,7 @@
 //! Scalar functions below a release: those that never fail, and what is known about their results.
 //!
-//! In: a call whose arguments are total. Out: its [`Facts`], or a refusal. The attack prevented: a function that
-//! fails for one person's value and for no other.
+//! In: a call whose arguments are total. Out: its [`Facts`], or a refusal. The attack prevented: a
+//! function that fails for one person's value and for no other.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ use crate::functions::{
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
-/// Checks a call against the functions that are total; `total` makes its arguments total, and `exact` those of functions that take
-/// moments outside of the calendar.
+/// Checks a call against the functions that are total; `total` makes its arguments total, and
+/// `exact` those of functions that take moments outside of the calendar.
 pub(crate) fn function(
     call: &ScalarFunction,
     whole: &Expr,
@@ -44,7 +44,8 @@ pub(crate) fn function(
     (total, exact): (MakeTotal, MakeTotal),
 ) -> Result<Total, Refusal> {
     if is_late_value(&call.func) {
-        // It is released before the rows are read: it is the same for every row, and nothing else is known about it.
+        // It is released before the rows are read: it is the same for every row, and nothing else
+        // is known about it.
         return Ok(Total { expr: whole.clone(), facts: unknown(whole, scope)? });
     }
     if is_magnitude(&call.func) {
@@ -97,7 +98,8 @@ pub(crate) fn function(
     Ok(with_image(Total { expr, facts }, scope))
 }
 
-/// Whether a function hands its arguments on, compares or counts them, so that moments may lie outside of the calendar.
+/// Whether a function hands its arguments on, compares or counts them, so that moments may lie
+/// outside of the calendar.
 pub(super) fn takes_exact_moments(function: &ScalarUDF) -> bool {
     matches!(function.name(), "coalesce" | "nullif" | "least" | "greatest" | "date_part")
         || is_date_diff(function)
@@ -269,8 +271,8 @@ fn year(moment: &Rational, ticks_a_day: i64) -> Option<i64> {
     year.as_primitive_opt::<Int32Type>()?.iter().next()?.map(i64::from)
 }
 
-/// The start of a period: not after the moment itself, and at most a leap year before it. The periods of a bounded range are
-/// keys.
+/// The start of a period: not after the moment itself, and at most a leap year before it. The
+/// periods of a bounded range are keys.
 fn truncated(
     call: &ScalarFunction,
     x: &Total,
@@ -298,7 +300,8 @@ fn truncated(
     })
 }
 
-/// `date_bin`: total if its operands are. Its bins in a bounded range are keys, where the origin is a constant.
+/// `date_bin`: total if its operands are. Its bins in a bounded range are keys, where the origin is
+/// a constant.
 fn binned(
     call: &ScalarFunction,
     whole: &Expr,
@@ -426,7 +429,8 @@ fn mapped(facts: &Facts, map: fn(&Interval) -> Interval) -> Facts {
     }
 }
 
-/// `LEAST` and `GREATEST` skip NULLs, so if an argument can be NULL, the result can be any value of the others.
+/// `LEAST` and `GREATEST` skip NULLs, so if an argument can be NULL, the result can be any value of
+/// the others.
 fn extreme(args: &[Total], op: fn(&Interval, &Interval) -> Interval) -> Facts {
     let mut parts = args.iter().map(|a| a.facts.clone());
     let Some(mut all) = parts.next() else { return Facts::ranged(Interval::everything(), true) };

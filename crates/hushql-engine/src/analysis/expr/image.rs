@@ -1,8 +1,9 @@
-//! The range of an expression over listed values, found by evaluating it on each of them while the query is planned.
+//! The range of an expression over listed values, found by evaluating it on each of them while the
+//! query is planned.
 //!
-//! In: a total expression over columns that have a listed domain. Out: the smallest and the largest of its results,
-//! computed by the functions that also run on rows. Values that are not listed are NULL after the scan, so there are
-//! no other results.
+//! In: a total expression over columns that have a listed domain. Out: the smallest and the largest
+//! of its results, computed by the functions that also run on rows. Values that are not listed are
+//! NULL after the scan, so there are no other results.
 //!
 //! ```text
 //! length(status)                  status IN ('never', 'widowed'):  5 to 7
@@ -26,7 +27,8 @@ use crate::functions::cast_value;
 /// Expressions with more values are not evaluated.
 const MOST: usize = 4_096;
 
-/// The same expression. If it is a number without a range and its values can be listed, it gets their range.
+/// The same expression. If it is a number without a range and its values can be listed, it gets
+/// their range.
 ///
 /// # Guarantee
 /// On every row, the value of the expression is NULL, NaN or in the new range.
@@ -110,7 +112,8 @@ fn results(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Option<Vec<Sca
     }
     let listed: Option<Vec<_>> = call.args.iter().map(|arg| values(arg, scope)).collect();
     let listed = listed?;
-    // The result is one of the arguments. It has no kernel, because the planner rewrites it as CASE.
+    // The result is one of the arguments. It has no kernel, because the planner rewrites it as
+    // CASE.
     if call.func.name() == "coalesce" {
         return few(listed.concat());
     }
@@ -120,8 +123,8 @@ fn results(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Option<Vec<Sca
     Some(results)
 }
 
-/// The result of a function for every combination of its arguments' values, of which the last changes fastest; `None` if there
-/// are too many, or the function fails.
+/// The result of a function for every combination of its arguments' values, of which the last
+/// changes fastest; `None` if there are too many, or the function fails.
 pub(super) fn evaluated(
     call: &ScalarFunction,
     listed: &[Vec<ScalarValue>],

@@ -1,6 +1,7 @@
 //! Calls of `error_low` and `error_high`: what they are, and what is said of them.
 //!
-//! In: expressions and plans with calls, as they were bound. Out: the calls in them, the same plan without them, refusals.
+//! In: expressions and plans with calls, as they were bound. Out: the calls in them, the same plan
+//! without them, refusals.
 //!
 //! ```text
 //! error_low(n) > 100 AND n < 500     one call, of n; without it: NULL > 100 AND n < 500

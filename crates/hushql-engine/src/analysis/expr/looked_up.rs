@@ -1,7 +1,9 @@
-//! Regular expressions over listed values: evaluated while the query is planned, and looked up on rows.
+//! Regular expressions over listed values: evaluated while the query is planned, and looked up on
+//! rows.
 //!
-//! In: a call over a text whose values can be listed, and literals. Out: the CASE that gives each of them its result. Rows meet
-//! no pattern: neither what a pattern costs nor how it fails depends on them.
+//! In: a call over a text whose values can be listed, and literals. Out: the CASE that gives each
+//! of them its result. Rows meet no pattern: neither what a pattern costs nor how it fails depends
+//! on them.
 //!
 //! ```text
 //! regexp_replace(job, '-.*', '')     CASE job WHEN 'Craft-repair' THEN 'Craft' WHEN 'Sales' THEN 'Sales' … END
@@ -22,12 +24,12 @@ const LOOKED_UP: [&str; 4] = ["regexp_count", "regexp_instr", "regexp_like", "re
 /// The longest result, in bytes.
 const LONGEST: usize = 1_024;
 
-/// The call as a CASE over its text's values, if it is one of a regular expression; `None` for other functions, and where the
-/// values cannot be listed.
+/// The call as a CASE over its text's values, if it is one of a regular expression; `None` for
+/// other functions, and where the values cannot be listed.
 ///
 /// # Guarantee
-/// On every row the CASE has the value of the call: the text has one of the values or is NULL, for which both are NULL. Nothing
-/// but the domains and the statement decides how it is made.
+/// On every row the CASE has the value of the call: the text has one of the values or is NULL, for
+/// which both are NULL. Nothing but the domains and the statement decides how it is made.
 ///
 /// # Errors
 /// A refusal of a pattern that cannot be read, and of results that are too long.

@@ -1,7 +1,8 @@
 //! Buckets of magnitudes as a group key.
 //!
-//! In: a number below a release. Out: the bucket of its type that contains it, with the buckets as public keys. The
-//! attack prevented: buckets that come from the data would reveal the largest value.
+//! In: a number below a release. Out: the bucket of its type that contains it, with the buckets as
+//! public keys. The attack prevented: buckets that come from the data would reveal the largest
+//! value.
 //!
 //! ```text
 //! magnitude(price)  →  place(price), 0 to 196, all of them public

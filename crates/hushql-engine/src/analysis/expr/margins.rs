@@ -1,8 +1,8 @@
-//! Margins in proofs about numbers: which floats are far from infinity, which divisors are harmless, and what
-//! rounding adds to a range.
+//! Margins in proofs about numbers: which floats are far from infinity, which divisors are
+//! harmless, and what rounding adds to a range.
 //!
-//! In: ranges and literals of an expression below a release. Out: whether a kernel can be used unchanged, or a range
-//! that contains the results of the kernel.
+//! In: ranges and literals of an expression below a release. Out: whether a kernel can be used
+//! unchanged, or a range that contains the results of the kernel.
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
@@ -30,7 +30,8 @@ pub(crate) fn is_nonzero_literal(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(value, _) if rational(value).is_some_and(|v| !v.is_zero()))
 }
 
-/// The whole numbers that are nearest to the numbers of a range, whichever of two equally near ones is taken.
+/// The whole numbers that are nearest to the numbers of a range, whichever of two equally near ones
+/// is taken.
 ///
 /// # Guarantee
 /// Every nearest whole number of every number in the range.
@@ -39,8 +40,8 @@ pub(crate) fn nearest(range: &Interval) -> Interval {
     range.sub(&half).ceil().union(&range.add(&half).floor())
 }
 
-/// The widest range after a cast between floats and decimals, which rounds values twice in floats and once to a
-/// decimal's last digit.
+/// The widest range after a cast between floats and decimals, which rounds values twice in floats
+/// and once to a decimal's last digit.
 pub(crate) fn with_slack(range: &Interval, from: &DataType, to: &DataType) -> Interval {
     let Some((lo, hi)) = range.bounds() else { return range.clone() };
     let relative = Rational::new(1.into(), BigInt::from(2).pow(48));

@@ -1,11 +1,11 @@
 //! Expressions below a release: made total, and bounded.
 //!
-//! In: an expression over a [`Scope`]. Out: an expression that never fails on any row, with [`Facts`] about its
-//! values; or a refusal. Casts become TRY_CAST, zero divisors become NULL, integer arithmetic must provably fit, and
-//! functions come from an allow-list. Everything is row-local and deterministic.
+//! In: an expression over a [`Scope`]. Out: an expression that never fails on any row, with
+//! [`Facts`] about its values; or a refusal. Casts become TRY_CAST, zero divisors become NULL,
+//! integer arithmetic must provably fit, and functions come from an allow-list. Everything is
+//! row-local and deterministic.
 //!
-//! The attack prevented: a query that fails for one person but not for another distinguishes them, and a run-time
-//! error quotes the cell.
+//! The attack prevented: a query that fails because of one person, and quotes a cell.
 
 use std::sync::Arc;
 
@@ -56,17 +56,18 @@ pub(crate) mod types;
 /// Makes an expression total. Moments that lie outside of the calendar are NULL.
 ///
 /// # Guarantee
-/// The result is a function of the row alone, never fails on any row, and on every row where it is neither
-/// NULL nor NaN its value lies in `facts.always`, and in `facts.range` on the rows of the narrowed scope.
+/// The result is a function of the row alone, never fails on any row, and on every row where it is
+/// neither NULL nor NaN its value lies in `facts.always`, and in `facts.range` on the rows of the
+/// narrowed scope.
 ///
 /// # Errors
-/// A refusal for every expression and function that is not on the allow-list, and if a failure or an overflow cannot
-/// be ruled out; also for types that have not been reviewed, see [`types`].
+/// A refusal for every expression and function that is not on the allow-list, and if a failure or
+/// an overflow cannot be ruled out; also for types that have not been reviewed, see [`types`].
 pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     calendar::in_calendar(exact(expr, scope)?, scope)
 }
 
-/// As [`total`], but moments are exact beyond the calendar too: for what compares them, subtracts them or hands them on.
+/// As [`total`], but moments beyond the calendar stay exact: for comparisons and differences.
 ///
 /// # Guarantee
 /// As [`total`]. Moments lie within their [reach](crate::functions::reach_of_moments).
@@ -171,8 +172,8 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     }
 }
 
-/// A computed value with −0.0 as 0.0, which comparisons tell apart. A sum of two values that are not −0.0 is not
-/// −0.0; a product, a negative, a rounded value and a cast can be.
+/// A computed value with −0.0 as 0.0, which comparisons tell apart. A sum of two values that are
+/// not −0.0 is not −0.0; a product, a negative, a rounded value and a cast can be.
 fn with_one_zero(computed: Total, scope: &Scope) -> Result<Total, Refusal> {
     if let Expr::Literal(value, _) = &computed.expr {
         let zero = ScalarValue::new_zero(&value.data_type()).ok();
@@ -276,7 +277,8 @@ fn combine(left: Expr, op: Operator, right: Expr) -> Expr {
     Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
 }
 
-/// `left || right` of texts, NULL where the result is longer than a cell may be. The planner casts other values to texts.
+/// `left || right` of texts, NULL where the result is longer than a cell may be. The planner casts
+/// other values to texts.
 fn concatenation(left: Total, right: Total, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     let to = type_of(whole, &scope.schema)?;
     let sides = [type_of(&left.expr, &scope.schema)?, type_of(&right.expr, &scope.schema)?];
@@ -324,8 +326,9 @@ fn arithmetic(
         let Some(fits) = type_range(&result_type) else {
             return Err(not_allowed(whole, "arithmetic of this type is not known"));
         };
-        // Sums and products wrap silently, which is wrong but never fails: they must fit on the rows that count. A
-        // quotient out of range fails, so it must fit on every row. A remainder of decimals is NULL.
+        // Sums and products wrap silently, which is wrong but never fails: they must fit on the
+        // rows that count. A quotient out of range fails, so it must fit on every row. A remainder
+        // of decimals is NULL.
         let proven = if divides { &always } else { &known };
         let may_be_null = divides && decimal;
         if !may_be_null && !proven.is_within(&fits) {
@@ -360,7 +363,7 @@ fn arithmetic(
     let nullable =
         divides || left.facts.nullable || right.facts.nullable || !(integer || decimal || finite);
     let facts = Facts { range, always, nullable, keys: None, null_key: false, is_unit: false };
-    // Even if the ranges rule it out, an operation that could fail at run time returns NULL instead.
+    // An operation that could fail at run time returns NULL instead, even if ranges rule it out.
     let fails = decimal || (divides && integer && !is_moderate_divisor(&divisor));
     let expr = match fails {
         true => checked(left.expr, op, divisor, &result_type)
@@ -378,7 +381,8 @@ fn float_quotient(a: &Interval, b: &Interval, least: Option<&Rational>) -> Inter
     a.div(&b.below(&-least)).union(&a.div(&b.above(least)))
 }
 
-/// The smallest magnitude, but 0, of a divisor that is an integer or a decimal as a float: that of one unit, as the cast rounds it.
+/// The smallest magnitude, but 0, of a divisor that is an integer or a decimal as a float: that of
+/// one unit, as the cast rounds it.
 fn least_divisor(whole: &Expr, scope: &Scope) -> Option<Rational> {
     let Expr::BinaryExpr(BinaryExpr { right, .. }) = whole else { return None };
     let Expr::Cast(Cast { expr, field }) = right.as_ref() else { return None };
@@ -533,8 +537,8 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
                 range.floor().union(&range.ceil()).union(range)
             };
             let cut = type_range(to).map_or(carried.clone(), |fits| carried.intersect(&fits));
-            // A value beyond its type becomes NULL. That narrows an existing range, but does not give a range to a
-            // value without one.
+            // A value beyond its type becomes NULL. That narrows an existing range, but does not
+            // give a range to a value without one.
             (if carried.bounds().is_some() { cut.clone() } else { carried }, cut)
         };
         facts.range = carry(&inner.facts.range).0;

@@ -1,7 +1,8 @@
-//! Whether an expression makes NULL of values that are there: `NULLIF(x, 1) > 0`, `10 / x`, CASE without ELSE.
+//! Whether an expression makes NULL of values that are there: `NULLIF(x, 1) > 0`, `10 / x`, CASE
+//! without ELSE.
 //!
-//! In: an expression, and what is known of its columns. Out: whether the query itself may make it NULL. It decides whether
-//! NULL is a group; no bound relies on it.
+//! In: an expression, and what is known of its columns. Out: whether the query itself may make it
+//! NULL. It decides whether NULL is a group; no bound relies on it.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -129,13 +130,15 @@ fn makes_null_as(expr: &Expr, scope: &Scope, moments: Moments) -> bool {
     walked.is_ok() && found
 }
 
-/// Whether a moment that an interval moves is NULL outside of the calendar: it is, where nanoseconds end with theirs.
+/// Whether a moment that an interval moves is NULL outside of the calendar: it is, where
+/// nanoseconds end with theirs.
 fn is_cut(expr: &Expr, scope: &Scope, moments: Moments) -> bool {
     let ends = |own: DataType| reach_of_moments(&own) == temporal_limits(&own);
     moments == Moments::Null || type_of(expr, &scope.schema).is_ok_and(ends)
 }
 
-/// Whether the intervals of an expression may move a column out of the calendar, where there is NULL.
+/// Whether the intervals of an expression may move a column out of the calendar, where there is
+/// NULL.
 fn leaves_calendar(expr: &Expr, scope: &Scope) -> bool {
     let mut days = 0_i64;
     let added = expr.apply(|part| {
@@ -159,7 +162,8 @@ fn leaves_calendar(expr: &Expr, scope: &Scope) -> bool {
         || days > 0 && expr.column_refs().into_iter().any(|c| near_an_end(c).unwrap_or(false))
 }
 
-/// Whether a divisor may be zero on some row: a literal that is not, and a column whose range is apart from it, are not.
+/// Whether a divisor may be zero on some row: a literal that is not, and a column whose range is
+/// apart from it, are not.
 fn may_be_zero(divisor: &Expr, scope: &Scope) -> bool {
     if let Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) = divisor {
         return may_be_zero(expr, scope);

@@ -1,7 +1,8 @@
-//! The periods of a range of moments: the keys of `date_trunc`, `date_bin` and `strftime`, and the days of a timestamp.
+//! The periods of a range of moments: the keys of `date_trunc`, `date_bin` and `strftime`, and the
+//! days of a timestamp.
 //!
-//! In: a range of dates or timestamps without a time zone. Out: every start or label of a period in it, as the function
-//! itself gives it, in order; periods in which no row lies are among them.
+//! In: a range of dates or timestamps without a time zone. Out: every start or label of a period in
+//! it, as the function itself gives it, in order; periods in which no row lies are among them.
 //!
 //! ```text
 //! date_trunc('month', d)      d BETWEEN 2025-01-15 AND 2025-03-02      2025-01-01, 2025-02-01, 2025-03-01
@@ -31,7 +32,8 @@ const MOST_PERIODS: i64 = 100_000;
 /// The days of 28 years.
 const CYCLE: i64 = 28 * 365 + 7;
 
-/// The starts of the periods of `date_trunc(part, x)`, x of this type and with these facts; `None` for too many.
+/// The starts of the periods of `date_trunc(part, x)`, x of this type and with these facts; `None`
+/// for too many.
 ///
 /// # Guarantee
 /// For every x of the facts' range, the function's result is one of them.
@@ -53,7 +55,8 @@ pub(crate) fn starts(call: &ScalarFunction, x: &Facts, data_type: &DataType) -> 
     call.values(declared(x, data_type)?, step_of(finest, data_type)?, data_type).map(values)
 }
 
-/// The starts of the bins of `date_bin(stride, x, origin)`, x of this type and with these facts; `None` for too many.
+/// The starts of the bins of `date_bin(stride, x, origin)`, x of this type and with these facts;
+/// `None` for too many.
 ///
 /// # Guarantee
 /// As that of [`starts`].
@@ -68,11 +71,13 @@ pub(crate) fn bins(
     call.values(declared(x, data_type)?, stride.least_ticks(data_type)?, data_type).map(values)
 }
 
-/// The starts of the periods of the first and of the last moment of a range, by `date_trunc` or `date_bin` with these arguments;
-/// `None` where one of them is outside of the calendar, and for moments in a zone, whose clocks are turned back.
+/// The starts of the periods of the first and of the last moment of a range, by `date_trunc` or
+/// `date_bin` with these arguments; `None` where one of them is outside of the calendar, and for
+/// moments in a zone, whose clocks are turned back.
 ///
 /// # Guarantee
-/// For every x of the range, the function's result is NULL or between them: it keeps the order of moments.
+/// For every x of the range, the function's result is NULL or between them: it keeps the order of
+/// moments.
 pub(crate) fn first_and_last(
     call: &ScalarFunction,
     args: &[Option<ScalarValue>],
@@ -93,10 +98,12 @@ pub(crate) fn first_and_last(
     }
 }
 
-/// The labels that a call of a function of [`is_date_label`](crate::functions::is_date_label) has for moments of this type
-/// and with these facts, in the order in which they first occur; `None` for too many.
+/// The labels that a call of a function of [`is_date_label`](crate::functions::is_date_label) has
+/// for moments of this type and with these facts, in the order in which they first occur; `None`
+/// for too many.
 ///
-/// Labels without a year, of moments in no narrow range, are those of 28 years: they have every kind of year.
+/// Labels without a year, of moments in no narrow range, are those of 28 years: they have every
+/// kind of year.
 ///
 /// # Guarantee
 /// As that of [`starts`].
@@ -141,7 +148,8 @@ fn values(values: Vec<ScalarValue>) -> KeySource {
     KeySource::Values(Arc::new(values))
 }
 
-/// No period of a kind is shorter than so many ticks, so that none lies between two moments that are tried.
+/// No period of a kind is shorter than so many ticks, so that none lies between two moments that
+/// are tried.
 fn step_of(finest: Finest, data_type: &DataType) -> Option<i64> {
     let day = ticks_a_day(data_type)?;
     let step = match finest {
@@ -158,7 +166,8 @@ fn step_of(finest: Finest, data_type: &DataType) -> Option<i64> {
     Some(if *data_type == DataType::Date32 { step.max(1) } else { step })
 }
 
-/// The days of a range of timestamps, by the cast that runs on rows; those of a date are its own keys.
+/// The days of a range of timestamps, by the cast that runs on rows; those of a date are its own
+/// keys.
 ///
 /// # Guarantee
 /// For every timestamp of the range, its date is one of them: the cast keeps the order.
@@ -182,9 +191,10 @@ pub(crate) fn declared(x: &Facts, data_type: &DataType) -> Option<(i64, i64)> {
     is_asked(x, data_type, asked).then_some(asked)
 }
 
-/// Whether somebody declared or asked for moments from one to another: for some that are within the calendar on both sides, a few
-/// years at one of its ends, or those of a domain that leaves out a thousand years on one side. Of the calendar's own ends, nothing
-/// was declared, and hardly any of its periods has a row.
+/// Whether somebody declared or asked for moments from one to another: for some that are within the
+/// calendar on both sides, a few years at one of its ends, or those of a domain that leaves out a
+/// thousand years on one side. Of the calendar's own ends, nothing was declared, and hardly any of
+/// its periods has a row.
 pub(crate) fn is_asked(x: &Facts, data_type: &DataType, (lo, hi): (i64, i64)) -> bool {
     let Some(((first, last), a_day)) = temporal_limits(data_type).zip(ticks_a_day(data_type))
     else {
@@ -206,11 +216,13 @@ pub(crate) fn is_asked(x: &Facts, data_type: &DataType, (lo, hi): (i64, i64)) ->
     is_narrow || is_short || in_domain
 }
 
-/// What is claimed of numbers of periods between moments of which nothing was declared, in place of the calendar's own.
+/// What is claimed of numbers of periods between moments of which nothing was declared, in place of
+/// the calendar's own.
 ///
 /// # Guarantee
-/// It holds every number of years or quarters of the calendar. It is so wide that no number of it, of a tenth or of a hundredth of
-/// it is listed as a key: the keys would show years in which hardly any row lies.
+/// It holds every number of years or quarters of the calendar. It is so wide that no number of it,
+/// of a tenth or of a hundredth of it is listed as a key: the keys would show years in which hardly
+/// any row lies.
 pub(crate) fn undeclared() -> Interval {
     const WIDE: i64 = 10_000_000;
     Interval::integer_range(-WIDE, WIDE)
@@ -242,8 +254,9 @@ struct OfMoments<'a> {
 }
 
 impl OfMoments<'_> {
-    /// Its values for every moment from one to another, tried at each step and at the end: in order, without NULL, and without
-    /// neighbours that are equal. `None` for too many, and for none.
+    /// Its values for every moment from one to another, tried at each step and at the end: in
+    /// order, without NULL, and without neighbours that are equal. `None` for too many, and for
+    /// none.
     fn values(
         &self,
         (lo, hi): (i64, i64),
@@ -297,7 +310,8 @@ mod tests {
         ScalarFunction { func: date_trunc_function(), args }
     }
 
-    /// Every period of a range is listed once, and none but those: compared with each second, minute, … by itself.
+    /// Every period of a range is listed once, and none but those: compared with each second,
+    /// minute, … by itself.
     #[test]
     fn every_period_is_listed() {
         use arrow::datatypes::TimeUnit;
@@ -329,7 +343,8 @@ mod tests {
         }
     }
 
-    /// The range of the starts is that of each moment's own: no later start is before an earlier one.
+    /// The range of the starts is that of each moment's own: no later start is before an earlier
+    /// one.
     #[test]
     fn starts_are_between_those_of_the_ends() {
         use arrow::datatypes::TimeUnit;
@@ -382,7 +397,8 @@ mod tests {
         assert_eq!(days(&range, &seconds), Some(KeySource::Integers(-1, 1)));
     }
 
-    /// A domain may end with the calendar; a range that only a condition gives may not, and neither may that of a column without one.
+    /// A domain may end with the calendar; a range that only a condition gives may not, and neither
+    /// may that of a column without one.
     #[test]
     fn the_calendars_own_ends_are_not_declared() {
         let date = DataType::Date32;

@@ -1,7 +1,9 @@
-//! Numbers that are rounded to decimal places, and numbers in buckets of equal width: their ranges and keys.
+//! Numbers that are rounded to decimal places, and numbers in buckets of equal width: their ranges
+//! and keys.
 //!
-//! In: a call of ROUND, TRUNC, FLOOR, CEIL or `width_bucket` with total arguments. Out: its range, from the ends of the
-//! argument's range, and every multiple or bucket in that range as a key. No call fails.
+//! In: a call of ROUND, TRUNC, FLOOR, CEIL or `width_bucket` with total arguments. Out: its range,
+//! from the ends of the argument's range, and every multiple or bucket in that range as a key. No
+//! call fails.
 //!
 //! ```text
 //! round(age, -1)                    age BETWEEN (17, 90)        20, 30, …, 90
@@ -29,7 +31,8 @@ use crate::sql_type::sql_type;
 /// The most multiples that are listed.
 const MOST_MULTIPLES: i64 = 100_000;
 
-/// Numbers that are rounded to decimal places, and decimals that are rounded at all; `None` for any other call.
+/// Numbers that are rounded to decimal places, and decimals that are rounded at all; `None` for any
+/// other call.
 ///
 /// # Guarantee
 /// As that of `total`.
@@ -112,7 +115,8 @@ fn image(rounding: &Rounding, range: &Interval, from: &DataType, limits: &Interv
     Interval::new(end(0).or(least.cloned()), end(1).or(most.cloned()))
 }
 
-/// The ends of a range as floats. A float in the range is not beyond the floats that are nearest to its ends.
+/// The ends of a range as floats. A float in the range is not beyond the floats that are nearest to
+/// its ends.
 fn float_ends(range: &Interval) -> Option<ArrayRef> {
     let outward = range.round_outward_f64();
     let (lo, hi) = outward.bounds()?;

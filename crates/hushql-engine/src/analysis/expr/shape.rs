@@ -17,7 +17,8 @@ use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
 
-/// The function that makes an expression total, as a parameter for modules that handle only some expressions.
+/// The function that makes an expression total, as a parameter for modules that handle only some
+/// expressions.
 pub(crate) type MakeTotal = fn(&Expr, &Scope) -> Result<Total, Refusal>;
 
 /// A total expression, and what is known about it.
@@ -51,7 +52,8 @@ pub(crate) fn readable(expr: &Expr) -> String {
     in_values_words(&text)
 }
 
-/// The expression without casts of literal texts between text types, and without functions that read texts, which the planner added.
+/// The expression without casts of literal texts between text types, and without functions that
+/// read texts, which the planner added.
 pub(crate) fn without_casts_of_text(expr: &Expr) -> Expr {
     let written = expr.clone().transform_up(|e| {
         if let Expr::Cast(cast) = &e
@@ -112,7 +114,8 @@ pub(crate) fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<S
     Refusal::new(Reason::Partial, readable(expr), message, hint)
 }
 
-/// How to write arithmetic whose result may not fit: with a range for the operand that has none, else with floats.
+/// How to write arithmetic whose result may not fit: with a range for the operand that has none,
+/// else with floats.
 pub(crate) fn to_fit(whole: &Expr, facts: [&Facts; 2]) -> String {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = whole else {
         return "CLAMP(x, lo, hi) around its operands".to_owned();

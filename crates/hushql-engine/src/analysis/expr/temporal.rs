@@ -1,7 +1,9 @@
-//! Arithmetic of dates and timestamps below a release: days between two dates, and moments moved by an interval.
+//! Arithmetic of dates and timestamps below a release: days between two dates, and moments moved by
+//! an interval.
 //!
-//! In: total operands with their facts. Out: a total expression with its range, or nothing where an operator is not
-//! arithmetic of moments. Moments may leave the calendar, and are exact there; of nanoseconds, they are NULL. No expression fails.
+//! In: total operands with their facts. Out: a total expression with its range, or nothing where an
+//! operator is not arithmetic of moments. Moments may leave the calendar, and are exact there; of
+//! nanoseconds, they are NULL. No expression fails.
 //!
 //! ```text
 //! discharged - admitted                 [0, 730] - [0, 600]       days in [-600, 730]
@@ -115,7 +117,8 @@ fn moved_range(range: &Interval, by: IntervalMonthDayNano, data_type: &DataType)
     let reach = reach(data_type).unwrap_or_else(Interval::everything);
     let moved = ends(range, data_type, |ends| {
         let moved = moved_array(ends, by)?;
-        // An end that leaves what nanoseconds hold is moved to the limit; the moments beyond it are NULL.
+        // An end that leaves what nanoseconds hold is moved to the limit; the moments beyond it are
+        // NULL.
         let ticks = cast_to_ticks(&moved)?;
         Some((ticks.is_valid(0).then(|| ticks.value(0)), ticks.is_valid(1).then(|| ticks.value(1))))
     });
@@ -157,7 +160,8 @@ fn difference(
 /// `date_diff(unit, from, to)`: what is known of it.
 ///
 /// # Guarantee
-/// The numbers of periods never fall with the moment, so that the ends of the operands give those of the difference.
+/// The numbers of periods never fall with the moment, so that the ends of the operands give those
+/// of the difference.
 pub(crate) fn periods(unit: &Expr, from: &Total, to: &Total, scope: &Scope) -> Option<Facts> {
     let Expr::Literal(unit, _) = unit else { return None };
     let period = Period::parse(unit.try_as_str().flatten()?)?;

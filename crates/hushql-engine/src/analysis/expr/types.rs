@@ -1,8 +1,9 @@
 //! The types whose values may be computed with below a release.
 //!
-//! In: a type. Out: whether functions, aggregates, keys and joins have been reviewed for it. A table may have columns
-//! of other types, and rows pass them on, but nothing is computed from them. Some kernels fail on the first value of
-//! a type that they do not support, and a query that fails only if a row exists would reveal that it exists.
+//! In: a type. Out: whether functions, aggregates, keys and joins have been reviewed for it. A
+//! table may have columns of other types, and rows pass them on, but nothing is computed from them.
+//! Some kernels fail on the first value of a type that they do not support, and a query that fails
+//! only if a row exists would reveal that it exists.
 //!
 //! ```text
 //! SELECT LAPLACE(eps=1) COUNT(*)          FROM (SELECT id, a_list FROM t)     answered

@@ -1,7 +1,7 @@
 //! The candidates of selections that are values of a group key.
 //!
-//! In: a selection's clause, what is known about its target, and the public tables that it names. Out: the distinct
-//! candidates. They come from the query or the catalog, never from the data.
+//! In: a selection's clause, what is known about its target, and the public tables that it names.
+//! Out: the distinct candidates. They come from the query or the catalog, never from the data.
 //!
 //! ```text
 //! TOP 3 status IN ('a', 'b', 'c')            the list
@@ -21,8 +21,8 @@ use crate::privacy::{Rational, decimal_text, parse_decimal};
 use crate::refusal::{Reason, Refusal};
 use crate::ticks::Ticks;
 
-/// The candidates of a selection whose target is a group key; `None` if only the data know them and the selection
-/// accepts that (it states a delta).
+/// The candidates of a selection whose target is a group key; `None` if only the data know them and
+/// the selection accepts that (it states a delta).
 pub(crate) fn of_key(
     clause: &SelectionClause,
     group: &Group,

@@ -1,7 +1,8 @@
 //! Which rows have a key that is listed.
 //!
-//! In: a GROUP BY key, what is known of it, and the keys that come out. Out: whether the rows of all groups are all rows: nothing is
-//! outside of the list, and NULL is in it, or on no row. No bound relies on it.
+//! In: a GROUP BY key, what is known of it, and the keys that come out. Out: whether the rows of
+//! all groups are all rows: nothing is outside of the list, and NULL is in it, or on no row. No
+//! bound relies on it.
 //!
 //! ```text
 //! domain IN ('A', 'B')                      all but NULL: other wards are NULL, which is not a key
@@ -36,7 +37,8 @@ pub(crate) enum Coverage {
 /// Which rows below have one of these keys.
 ///
 /// # Guarantee
-/// Depends on the query, on declarations and on public tables alone, never on whether a private row is NULL.
+/// Depends on the query, on declarations and on public tables alone, never on whether a private row
+/// is NULL.
 pub(crate) fn coverage(
     expr: &Expr,
     group: &Group,
@@ -75,7 +77,8 @@ fn may_be_null(expr: &Expr, scope: &Scope) -> bool {
     total(expr, &present).map_or(true, |total| total.facts.nullable)
 }
 
-/// Whether the declaration of a column in an expression, and the conditions of the query, let it be NULL.
+/// Whether the declaration of a column in an expression, and the conditions of the query, let it be
+/// NULL.
 fn admits_null(expr: &Expr, scope: &Scope, traces: &[Trace], catalog: &Catalog) -> bool {
     let is_present = |column| scope.conditions.iter().flat_map(never_null).any(|one| one == column);
     may_be_null(expr, scope)

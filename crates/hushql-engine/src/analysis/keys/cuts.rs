@@ -1,7 +1,8 @@
-//! Where comparisons with constants cut the values of a column: between two cuts, each of them has one result.
+//! Where comparisons with constants cut the values of a column: between two cuts, each of them has
+//! one result.
 //!
-//! In: an expression over a column. Out: what is compared with which constants, where the compared expression never falls, or
-//! never rises, with the column.
+//! In: an expression over a column. Out: what is compared with which constants, where the compared
+//! expression never falls, or never rises, with the column.
 //!
 //! ```text
 //! d BETWEEN DATE '2024-01-01' AND DATE '2024-01-31' OR d = DATE '9999-12-31'      d at three dates
@@ -28,7 +29,8 @@ pub(crate) struct Values<'a> {
 /// An expression that never falls, or never rises, with a column, and a constant.
 ///
 /// # Guarantee
-/// Where the expression is neither less, equal nor greater than the constant but NULL, that is before or after all other values.
+/// Where the expression is neither less, equal nor greater than the constant but NULL, that is
+/// before or after all other values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cut {
     /// The expression.

@@ -1,6 +1,7 @@
 //! The keys of a column that conditions equate with others: only what these can be, too.
 //!
-//! In: the keys of a column, and the conditions of the query. Out: those that the columns have which equal it on every row.
+//! In: the keys of a column, and the conditions of the query. Out: those that the columns have
+//! which equal it on every row.
 //!
 //! ```text
 //! v.ward = w.code GROUP BY v.ward      ward IN ('A', 'B', 'C'), and w has the codes B, C, D: B, C
@@ -19,7 +20,8 @@ use crate::analysis::below::walk::Tables;
 /// The keys that all columns have which equal this one.
 ///
 /// # Guarantee
-/// No row of the relation has a key that is left out. Depends on declarations, on public rows and on the query alone.
+/// No row of the relation has a key that is left out. Depends on declarations, on public rows and
+/// on the query alone.
 pub(crate) fn of_equal_columns(
     keys: Vec<ScalarValue>,
     column: &Column,

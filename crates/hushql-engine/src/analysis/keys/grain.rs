@@ -1,8 +1,9 @@
 //! On what of a moment an expression depends: its day, its hour, its minute or its second.
 //!
-//! In: an expression over a column of dates or timestamps. Out: its [`Grain`], and where comparisons with constants cut the column: in
-//! each piece, the expression has one value on a period. Columns of timestamps have too many values to try each; of their days,
-//! there are few. Of a column of numbers, each is a period of its own.
+//! In: an expression over a column of dates or timestamps. Out: its [`Grain`], and where
+//! comparisons with constants cut the column: in each piece, the expression has one value on a
+//! period. Columns of timestamps have too many values to try each; of their days, there are few. Of
+//! a column of numbers, each is a period of its own.
 //!
 //! ```text
 //! date_trunc('month', ts)                     the day
@@ -29,7 +30,8 @@ use crate::functions::{
 /// On what of a moment an expression depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grain {
-    /// The shortest period such that it is the same on all moments of one. None is longer than a day.
+    /// The shortest period such that it is the same on all moments of one. None is longer than a
+    /// day.
     finest: Finest,
     /// Whether one year is like every other with as many days that begins on the same weekday.
     is_cyclic: bool,
@@ -64,8 +66,8 @@ impl Grain {
         self.is_cyclic
     }
 
-    /// How many units of a type lie between two values that it may tell apart: `Some(None)` for all of them. `None` for a type of
-    /// other values.
+    /// How many units of a type lie between two values that it may tell apart: `Some(None)` for all
+    /// of them. `None` for a type of other values.
     pub(crate) fn step(self, data_type: &DataType) -> Option<Option<i128>> {
         if self == Self::NOTHING {
             return Some(None);
@@ -76,11 +78,12 @@ impl Grain {
         (step > 0).then(|| Some(step.into()))
     }
 
-    /// A part of a piece of moments that has all of its values, where they come again: a day, 28 years, or 400; `None` where they
-    /// do not.
+    /// A part of a piece of moments that has all of its values, where they come again: a day, 28
+    /// years, or 400; `None` where they do not.
     ///
     /// # Guarantee
-    /// Whatever has this grain has the same values on both, if it has one result for each moment of a period in the piece.
+    /// Whatever has this grain has the same values on both, if it has one result for each moment of
+    /// a period in the piece.
     pub(crate) fn cycle(
         self,
         (lo, hi): (i128, i128),
@@ -110,8 +113,8 @@ fn per_day(finest: Finest) -> i64 {
     }
 }
 
-/// The grain of an expression, in the pieces between cuts that are added; `None` if it depends on the moment itself, or in a way that
-/// is not known.
+/// The grain of an expression, in the pieces between cuts that are added; `None` if it depends on
+/// the moment itself, or in a way that is not known.
 ///
 /// # Guarantee
 /// Between two neighbouring cuts, the expression has one value on all moments of a period.

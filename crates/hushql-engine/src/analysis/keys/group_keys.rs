@@ -1,7 +1,8 @@
 //! The keys of GROUP BY: what is known about each, and which keys it has.
 //!
-//! In: GROUP BY expressions over private rows. Out: a [`Group`] for each, as a column of the input; the keys of a group,
-//! by its domain or by the query; the combinations of keys that come from one reading of public rows.
+//! In: GROUP BY expressions over private rows. Out: a [`Group`] for each, as a column of the input;
+//! the keys of a group, by its domain or by the query; the combinations of keys that come from one
+//! reading of public rows.
 //!
 //! ```text
 //! GROUP BY age, age in 18..120, WHERE age < 21      18, 19, 20
@@ -39,8 +40,9 @@ use crate::dialect::KeysClause;
 use crate::functions::{is_magnitude, without_nan};
 use crate::refusal::{Reason, Refusal};
 
-/// The GROUP BY expressions as keys. The unit can be a key only if a roster lists the entries that answer. The keys of an
-/// expression are computed from its columns' domains, unless δ is stated: that asks for the groups that the data have.
+/// The GROUP BY expressions as keys. The unit can be a key only if a roster lists the entries that
+/// answer. The keys of an expression are computed from its columns' domains, unless δ is stated:
+/// that asks for the groups that the data have.
 pub(crate) fn group_keys(
     aggregate: &Aggregate,
     asked: &KeyRequest,
@@ -64,7 +66,8 @@ pub(crate) fn group_keys(
         }
         let data_type = key.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
         facts = facts.in_calendar(&data_type);
-        // An interval of whole numbers or days holds the keys, and perhaps others that no row can have.
+        // An interval of whole numbers or days holds the keys, and perhaps others that no row can
+        // have.
         let listed = matches!(facts.keys, Some(KeySource::Values(_) | KeySource::Ticks(_)));
         let mut passing = None;
         let computed = !facts.is_unit && is_computed(expr, &facts, flow);
@@ -119,7 +122,8 @@ fn no_public_key(key: &str) -> Refusal {
     )
 }
 
-/// What is known of a key on the rows that meet the conditions, and the keys that a column can have there, if they tell.
+/// What is known of a key on the rows that meet the conditions, and the keys that a column can have
+/// there, if they tell.
 fn narrowed(
     expr: &Expr,
     mut facts: Facts,
@@ -164,7 +168,8 @@ fn all_keys(facts: &Facts, data_type: &DataType) -> Option<Vec<ScalarValue>> {
     with_null(keys, facts, data_type, "").ok()
 }
 
-/// The keys of a column, if conditions leave some of them out: those that pass, and that equal columns have.
+/// The keys of a column, if conditions leave some of them out: those that pass, and that equal
+/// columns have.
 fn equated(
     passing: Option<Vec<ScalarValue>>,
     column: &Column,
@@ -188,7 +193,8 @@ fn null_of(expr: &Expr, flow: &PrivateRelation) -> Option<ScalarValue> {
     ScalarValue::try_new_null(&data_type).ok()
 }
 
-/// Whether the keys of an expression were computed: not declared for a column, and not read of public rows.
+/// Whether the keys of an expression were computed: not declared for a column, and not read of
+/// public rows.
 fn is_computed(expr: &Expr, facts: &Facts, flow: &PrivateRelation) -> bool {
     let is_bucket =
         |part: &Expr| Ok(matches!(part, Expr::ScalarFunction(call) if is_magnitude(&call.func)));
@@ -202,7 +208,8 @@ fn is_computed(expr: &Expr, facts: &Facts, flow: &PrivateRelation) -> bool {
     made && !declared && public_source(flow, expr).is_none()
 }
 
-/// Refuses a condition that no value of its columns meets, and conditions on one column that none meets together.
+/// Refuses a condition that no value of its columns meets, and conditions on one column that none
+/// meets together.
 ///
 /// # Errors
 /// The refusal.
@@ -243,7 +250,8 @@ fn no_group(key: &str) -> Refusal {
     )
 }
 
-/// The keys that come from one reading of public rows, with the distinct values that they have there together.
+/// The keys that come from one reading of public rows, with the distinct values that they have
+/// there together.
 ///
 /// # Guarantee
 /// A private row has a combination of them. Only public rows are read.

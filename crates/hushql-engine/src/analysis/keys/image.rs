@@ -1,8 +1,9 @@
 //! The keys of an expression: the values that it can have, where its columns have finitely many.
 //!
-//! In: a total expression over columns with public domains. Out: every value that it has for some row, computed from
-//! the domains alone: each combination of the columns' values is tried while the query is planned, by the functions
-//! that run on rows. Of a column with too many values, the first expression around it that has few is tried instead.
+//! In: a total expression over columns with public domains. Out: every value that it has for some
+//! row, computed from the domains alone: each combination of the columns' values is tried while the
+//! query is planned, by the functions that run on rows. Of a column with too many values, the first
+//! expression around it that has few is tried instead.
 //!
 //! ```text
 //! ms / 500 * 500               ms BETWEEN (0, 2000)                  0, 500, 1000, 1500, 2000
@@ -44,11 +45,12 @@ const FEW: usize = 4_096;
 /// The most values of columns that are tried where no condition says more of them than a range.
 const MOST_UNASKED: usize = 50_000;
 
-/// The keys of an expression, if it has finitely many: those that a row can have which meets the conditions.
+/// The keys of an expression, if it has finitely many: those that a row can have which meets the
+/// conditions.
 ///
 /// # Guarantee
-/// On every row of the scope the expression is NULL, NaN, or one of the keys, be they moments outside of the calendar. They
-/// depend on declarations and on the query alone.
+/// On every row of the scope the expression is NULL, NaN, or one of the keys, be they moments
+/// outside of the calendar. They depend on declarations and on the query alone.
 pub(crate) fn key_image(expr: &Expr, scope: &Scope, tables: &dyn Tables) -> Option<KeySource> {
     if expr.try_as_col().is_some() || parts_of(expr) > MOST_PARTS {
         return None;
@@ -73,8 +75,8 @@ pub(crate) fn key_image(expr: &Expr, scope: &Scope, tables: &dyn Tables) -> Opti
     (keys.len() <= MOST_KEYS).then(|| KeySource::Values(Arc::new(keys)))
 }
 
-/// The keys that are known of an expression over one column, whose values are too many to try, in each of the pieces that meet the
-/// conditions; `None` where the conditions leave all of them.
+/// The keys that are known of an expression over one column, whose values are too many to try, in
+/// each of the pieces that meet the conditions; `None` where the conditions leave all of them.
 fn by_pieces(
     expr: &Expr,
     conditions: &[Expr],
@@ -132,8 +134,8 @@ fn by_atoms(expr: &Expr, conditions: &[Expr], scope: &Scope, tables: &dyn Tables
     tried(expr, &atoms, conditions, tables)
 }
 
-/// The values of an expression for those of its columns, where some have too many to try each. `None` where conditions say too
-/// little of them.
+/// The values of an expression for those of its columns, where some have too many to try each.
+/// `None` where conditions say too little of them.
 fn by_columns(
     expr: &Expr,
     conditions: &[Expr],
@@ -158,8 +160,8 @@ struct Tries {
     says_more: bool,
 }
 
-/// The columns of expressions as atoms: all values of each, or values that tell the expressions apart. `None` where they are too
-/// many.
+/// The columns of expressions as atoms: all values of each, or values that tell the expressions
+/// apart. `None` where they are too many.
 fn columns_of(
     exprs: &[Expr],
     conditions: &[Expr],
@@ -202,7 +204,8 @@ struct Told<'a> {
     left_out: Vec<&'a Expr>,
 }
 
-/// Values of a column among which there is one for each result of some expressions, and of as many conditions as possible.
+/// Values of a column among which there is one for each result of some expressions, and of as many
+/// conditions as possible.
 fn told<'a>(
     column: &Column,
     exprs: &[Expr],
@@ -237,12 +240,13 @@ fn told<'a>(
     Some(Told { atom, left_out: left_out.map(|(condition, _)| *condition).collect() })
 }
 
-/// The combinations of values that expressions can have together on a row that meets the conditions, each once; `None` where they
-/// are too many to try. `null_keys` says of each expression whether NULL is among its own keys.
+/// The combinations of values that expressions can have together on a row that meets the
+/// conditions, each once; `None` where they are too many to try. `null_keys` says of each
+/// expression whether NULL is among its own keys.
 ///
 /// # Guarantee
-/// On every row of the scope the expressions have one of these combinations, or one of them is NULL or NaN and has no such key.
-/// They depend on declarations, on public rows and on the query alone.
+/// On every row of the scope the expressions have one of these combinations, or one of them is NULL
+/// or NaN and has no such key. They depend on declarations, on public rows and on the query alone.
 pub(crate) fn joint_keys(
     exprs: &[Expr],
     null_keys: &[bool],
@@ -324,7 +328,8 @@ fn says_more(condition: &Expr, column: &Column) -> bool {
     between.negated || !is_column(&between.expr)
 }
 
-/// The keys of a column that a row can have which meets the conditions; `None` if no condition is about the column alone.
+/// The keys of a column that a row can have which meets the conditions; `None` if no condition is
+/// about the column alone.
 ///
 /// # Guarantee
 /// As that of [`key_image`].
@@ -361,7 +366,8 @@ pub(crate) fn keys_that_pass(
     Some(keys)
 }
 
-/// Whether no listed text of its columns meets a condition; `None` for other conditions, and where there are too many texts.
+/// Whether no listed text of its columns meets a condition; `None` for other conditions, and where
+/// there are too many texts.
 ///
 /// # Guarantee
 /// Depends on declarations and on the condition alone.
@@ -377,10 +383,11 @@ pub(crate) fn never_holds(condition: &Expr, scope: &Scope, tables: &dyn Tables) 
     Some(values.as_boolean_opt()?.true_count() == 0)
 }
 
-/// The first characters of a timestamp's text, at most its date, as those of its date: `left(CAST(ts AS VARCHAR), 7)`.
+/// The first characters of a timestamp's text, at most its date, as those of its date:
+/// `left(CAST(ts AS VARCHAR), 7)`.
 ///
-/// The text of a timestamp begins with that of its date, in the years that are allowed. No bound relies on it: a row whose key is not
-/// among the keys belongs to no group.
+/// The text of a timestamp begins with that of its date, in the years that are allowed. No bound
+/// relies on it: a row whose key is not among the keys belongs to no group.
 fn by_day(expr: &Expr, scope: &Scope) -> Expr {
     const DATE: i64 = 10;
     let rewritten = expr.clone().transform_up(|part| {
@@ -420,7 +427,8 @@ fn whole(expr: &Expr) -> Option<i64> {
     whole
 }
 
-/// The atoms of an expression; `None` where a column has too many values, and so has everything around it.
+/// The atoms of an expression; `None` where a column has too many values, and so has everything
+/// around it.
 fn atoms_of(expr: &Expr, scope: &Scope) -> Option<Vec<Atom>> {
     if let Expr::Alias(alias) = expr {
         return atoms_of(&alias.expr, scope);

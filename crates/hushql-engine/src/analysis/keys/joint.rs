@@ -1,6 +1,8 @@
-//! Which combinations of keys a row can have, where several keys are computed of one column, or conditions are about several.
+//! Which combinations of keys a row can have, where several keys are computed of one column, or
+//! conditions are about several.
 //!
-//! In: the keys of GROUP BY, and the conditions of the query. Out: the combinations that can occur, computed from the domains.
+//! In: the keys of GROUP BY, and the conditions of the query. Out: the combinations that can occur,
+//! computed from the domains.
 //!
 //! ```text
 //! GROUP BY EXTRACT(YEAR FROM ts), EXTRACT(MONTH FROM ts)   ts from 2024-11 to 2025-02: 4 of 2 × 4
@@ -28,7 +30,8 @@ use crate::analysis::expr::facts::Scope;
 /// The combinations of keys that can occur, for keys of which more is known together than of each.
 ///
 /// # Guarantee
-/// No row of the relation has a combination that is left out. Depends on declarations, on public rows and on the query alone.
+/// No row of the relation has a combination that is left out. Depends on declarations, on public
+/// rows and on the query alone.
 pub(crate) fn keys_that_occur(
     aggregate: &Aggregate,
     groups: &[Group],
@@ -84,7 +87,8 @@ fn jointly(
     jointly.collect()
 }
 
-/// The places of keys that have columns in common, or that a condition is about together; each has several.
+/// The places of keys that have columns in common, or that a condition is about together; each has
+/// several.
 fn components(exprs: &BTreeMap<usize, Expr>, conditions: &[Expr]) -> Vec<Vec<usize>> {
     let all: BTreeSet<&Column> = exprs.values().flat_map(Expr::column_refs).collect();
     let decided = conditions

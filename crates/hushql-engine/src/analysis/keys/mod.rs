@@ -1,8 +1,8 @@
 //! Group keys and candidates that are public: from a domain, from KEYS, from IN.
 //!
-//! In: what is known about the key columns, and the lists in the query. Out: the [`KeySpace`], with every combination
-//! once, in domain order. A release returns all combinations, even those that no row has, so that the set of keys
-//! reveals nothing.
+//! In: what is known about the key columns, and the lists in the query. Out: the [`KeySpace`], with
+//! every combination once, in domain order. A release returns all combinations, even those that no
+//! row has, so that the set of keys reveals nothing.
 
 pub(crate) mod candidate_keys;
 pub(crate) mod complete;
@@ -69,7 +69,8 @@ impl KeySpace {
     /// Every combination of the columns' keys; the last column changes fastest.
     ///
     /// # Guarantee
-    /// Each combination occurs once, whatever the data are, because the keys of each column are distinct.
+    /// Each combination occurs once, whatever the data are, because the keys of each column are
+    /// distinct.
     ///
     /// # Errors
     /// A refusal when there are more than [`MOST_KEYS`] combinations.
@@ -90,11 +91,12 @@ impl KeySpace {
         Ok(Self { columns, len })
     }
 
-    /// Of every combination of the columns' keys, those that occur in public rows where several columns come from these; in
-    /// the order of all combinations.
+    /// Of every combination of the columns' keys, those that occur in public rows where several
+    /// columns come from these; in the order of all combinations.
     ///
     /// # Guarantee
-    /// As that of [`KeySpace::product`]: the combinations depend on public rows, declarations and the query.
+    /// As that of [`KeySpace::product`]: the combinations depend on public rows, declarations and
+    /// the query.
     ///
     /// # Errors
     /// A refusal when there are more than [`MOST_KEYS`] combinations, or none.
@@ -186,8 +188,8 @@ pub(crate) fn known_keys(
     }
 }
 
-/// The keys that a row can have which passes the filters: `WHERE age < 30` leaves no group of older people. All, where none
-/// is left.
+/// The keys that a row can have which passes the filters: `WHERE age < 30` leaves no group of older
+/// people. All, where none is left.
 pub(crate) fn possible(keys: Vec<ScalarValue>, facts: &Facts) -> Vec<ScalarValue> {
     let inside = |key: &ScalarValue| rational(key).is_none_or(|key| facts.range.contains(&key));
     let left: Vec<ScalarValue> = keys.iter().filter(|key| inside(key)).cloned().collect();

@@ -1,7 +1,7 @@
 //! The keys of a column that no table declares: of public rows, or of a subquery's expression.
 //!
-//! In: an expression over private rows, and where its columns come from. Out: its scope, in which these columns have
-//! the keys that a row can have.
+//! In: an expression over private rows, and where its columns come from. Out: its scope, in which
+//! these columns have the keys that a row can have.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -20,11 +20,12 @@ use crate::analysis::expr::exact;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, never_null};
 use crate::analysis::expr::shape::{is_string, type_of};
 
-/// A scope in which the columns of an expression have the keys that their public rows have, or that are computed for them.
+/// A scope in which the columns of an expression have the keys that their public rows have, or that
+/// are computed for them.
 ///
 /// # Guarantee
-/// On every row each such column is NULL, NaN, or one of its keys. They depend on declarations, on public rows and on the
-/// query alone.
+/// On every row each such column is NULL, NaN, or one of its keys. They depend on declarations, on
+/// public rows and on the query alone.
 pub(crate) fn with_known_keys(
     expr: &Expr,
     scope: &Scope,
@@ -65,8 +66,9 @@ pub(crate) fn with_known_keys(
     known
 }
 
-/// The facts of a column with the keys that its public rows have, if it comes from some and they are not too many. NULL is one of
-/// them where a public row has it that the conditions do not rule out.
+/// The facts of a column with the keys that its public rows have, if it comes from some and they
+/// are not too many. NULL is one of them where a public row has it that the conditions do not rule
+/// out.
 ///
 /// # Guarantee
 /// Only public rows are read.
@@ -99,7 +101,8 @@ fn narrowed(definition: &Definition, facts: &Facts, tables: &dyn Tables) -> Opti
     ordered_as(facts, &keys_of(definition, tables)?)
 }
 
-/// The keys of an image in the order of the list that is known of the expression, and NULL behind them.
+/// The keys of an image in the order of the list that is known of the expression, and NULL behind
+/// them.
 pub(crate) fn ordered_as(facts: &Facts, image: &KeySource) -> Option<KeySource> {
     let (Some(KeySource::Values(listed)), KeySource::Values(image)) = (&facts.keys, image) else {
         return None;

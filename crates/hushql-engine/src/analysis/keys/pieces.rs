@@ -1,7 +1,9 @@
-//! The values of a column in pieces: between two neighbouring cuts, comparisons with constants have one result each.
+//! The values of a column in pieces: between two neighbouring cuts, comparisons with constants have
+//! one result each.
 //!
-//! In: a column with many values in order, and what is compared with constants. Out: values of the column, among them one for each
-//! result that an expression has on a row that meets the conditions.
+//! In: a column with many values in order, and what is compared with constants. Out: values of the
+//! column, among them one for each result that an expression has on a row that meets the
+//! conditions.
 //!
 //! ```text
 //! d from 1900 to 9999, WHERE d BETWEEN '2024-01-01' AND '2024-01-31' OR d = '9999-12-31'
@@ -52,8 +54,8 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// The line of a column of whole numbers, decimals, dates or timestamps; `None` for other columns, and those of which a list is
-    /// known.
+    /// The line of a column of whole numbers, decimals, dates or timestamps; `None` for other
+    /// columns, and those of which a list is known.
     pub(super) fn new(
         column: &'a Column,
         scope: &'a Scope,
@@ -159,7 +161,8 @@ impl<'a> Line<'a> {
         Some(found)
     }
 
-    /// How the compared expression stands to the constant, for some values: whether it is NULL, as much, and more.
+    /// How the compared expression stands to the constant, for some values: whether it is NULL, as
+    /// much, and more.
     fn states(&self, cut: &Cut, ticks: &[i128]) -> Option<Vec<(i128, [Option<bool>; 2])>> {
         let atoms = [self.atom(ticks)?];
         let trial = Trial::new(&atoms, self.tables)?;
@@ -219,7 +222,8 @@ impl<'a> Line<'a> {
         self.pieces.len()
     }
 
-    /// Values of the pieces, among them one for each value of whatever has this grain, and NULL; `None` for too many.
+    /// Values of the pieces, among them one for each value of whatever has this grain, and NULL;
+    /// `None` for too many.
     pub(super) fn tried(&self, grain: Grain, most: usize) -> Option<Atom> {
         let mut ticks = Vec::new();
         for piece in &self.pieces {

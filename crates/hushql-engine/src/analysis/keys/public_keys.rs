@@ -1,7 +1,8 @@
 //! The public keys of a private aggregate: those of its groups, and those that are candidates.
 //!
-//! In: the releases of an aggregate and what is known about its GROUP BY. Out: [`Keys`]: every combination once, in
-//! the order of GROUP BY; if one key is the target of selections, also the outer group of each combination.
+//! In: the releases of an aggregate and what is known about its GROUP BY. Out: [`Keys`]: every
+//! combination once, in the order of GROUP BY; if one key is the target of selections, also the
+//! outer group of each combination.
 //!
 //! ```text
 //! SELECT sex, ARGMAX … status … GROUP BY sex, status      outer: sex (2)   candidates: status (7)   keys: 14
@@ -50,7 +51,8 @@ impl Keys {
         &self.all
     }
 
-    /// The combinations of all keys except the target; each has one selection or one row of numbers.
+    /// The combinations of all keys except the target; each has one selection or one row of
+    /// numbers.
     pub fn outer(&self) -> &KeySpace {
         &self.outer
     }
@@ -140,7 +142,8 @@ impl Keys {
         if let Some(position) = target {
             outer.remove(position);
         }
-        // Keys that the query lists are crossed with the others, and so are candidates with their groups.
+        // Keys that the query lists are crossed with the others, and so are candidates with their
+        // groups.
         let is_listed = |i: &usize| clauses.and_then(|k| k.get(*i)).is_some_and(Option::is_some);
         // Behind the groups, each of them has all candidates.
         let is_whole = |one: &Together| {

@@ -1,7 +1,8 @@
-//! The keys that conditions on other columns of a subquery leave: `WHERE y = 2025 GROUP BY d`, where y and d are computed of one row.
+//! The keys that conditions on other columns of a subquery leave: `WHERE y = 2025 GROUP BY d`,
+//! where y and d are computed of one row.
 //!
-//! In: a key over the columns of a subquery, and the conditions above it. Out: the keys of the same expression over the rows below the
-//! subquery, with the same conditions said of these rows.
+//! In: a key over the columns of a subquery, and the conditions above it. Out: the keys of the same
+//! expression over the rows below the subquery, with the same conditions said of these rows.
 //!
 //! ```text
 //! SELECT d, … FROM (SELECT ts::date AS d, EXTRACT(YEAR FROM ts) AS y FROM t) AS s WHERE y = 2025 GROUP BY d
@@ -23,12 +24,12 @@ use crate::analysis::expr::facts::{KeySource, Scope};
 /// How many subqueries are looked into.
 const DEEPEST: usize = 8;
 
-/// The keys that an expression can have on rows that meet the conditions on other columns of their subquery; `None` where these say
-/// nothing of it.
+/// The keys that an expression can have on rows that meet the conditions on other columns of their
+/// subquery; `None` where these say nothing of it.
 ///
 /// # Guarantee
-/// On every row of the scope the expression is NULL, NaN, or one of the keys. They depend on declarations, on public rows and on the
-/// query alone.
+/// On every row of the scope the expression is NULL, NaN, or one of the keys. They depend on
+/// declarations, on public rows and on the query alone.
 pub(crate) fn keys_by_siblings(
     expr: &Expr,
     scope: &Scope,
@@ -75,11 +76,12 @@ pub(crate) struct SiblingRows {
 }
 
 impl SiblingRows {
-    /// The same expressions over the rows below, as far as the columns of all of them are computed of one row there.
+    /// The same expressions over the rows below, as far as the columns of all of them are computed
+    /// of one row there.
     ///
     /// # Guarantee
-    /// On every row of this source, they have the values that those of the result have on one of its rows, which meets the conditions
-    /// of its scope.
+    /// On every row of this source, they have the values that those of the result have on one of
+    /// its rows, which meets the conditions of its scope.
     pub(crate) fn at_the_bottom(mut self) -> Self {
         for _ in 0..DEEPEST {
             match self.below() {

@@ -1,7 +1,7 @@
 //! Keys that come from one public row: only combinations that occur in public rows can be groups.
 //!
-//! In: the keys of each GROUP BY column, and the distinct rows of the columns that come from one reading of a public table.
-//! Out: the combinations that a private row can have.
+//! In: the keys of each GROUP BY column, and the distinct rows of the columns that come from one
+//! reading of a public table. Out: the combinations that a private row can have.
 //!
 //! ```text
 //! GROUP BY p.category, p.name     8 categories, 400 products with one category each: 400 groups, not 3,200
@@ -35,7 +35,8 @@ impl Together {
     }
 }
 
-/// Every combination of the keys whose columns that belong together occur in one row; `None` for more than `most`.
+/// Every combination of the keys whose columns that belong together occur in one row; `None` for
+/// more than `most`.
 ///
 /// # Guarantee
 /// Each combination occurs once, in the order of all combinations: the last column changes fastest.
@@ -88,7 +89,8 @@ mod tests {
         numbers.iter().map(|n| ScalarValue::Int64(Some(*n))).collect()
     }
 
-    /// Columns 0 and 2 come from one row, column 1 from elsewhere: compared with all combinations, one by one.
+    /// Columns 0 and 2 come from one row, column 1 from elsewhere: compared with all combinations,
+    /// one by one.
     #[test]
     fn only_rows_that_occur_are_combined() {
         let keys = [values(&[3, 1, 2]), values(&[7, 8]), values(&[5, 4, 6])];

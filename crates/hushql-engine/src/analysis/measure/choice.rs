@@ -1,8 +1,9 @@
-//! A choice: the candidates of a selection, how their scores are computed, and how much one unit can change them.
+//! A choice: the candidates of a selection, how their scores are computed, and how much one unit
+//! can change them.
 //!
-//! In: results of the analysis. Out: a [`Choice`], with everything that a mechanism and its explanation need: the
-//! candidates, the range of their scores, and the range that the mechanism is calibrated to if several selections are
-//! made at once.
+//! In: results of the analysis. Out: a [`Choice`], with everything that a mechanism and its
+//! explanation need: the candidates, the range of their scores, and the range that the mechanism is
+//! calibrated to if several selections are made at once.
 //!
 //! ```text
 //! TOP 3 status, one list for each of two sexes, a person in both: calibrated to R · 2 groups · 3 rounds
@@ -90,7 +91,8 @@ pub enum Prices {
 /// The origin of candidates and their scores.
 #[derive(Debug, Clone)]
 pub enum CandidateSource {
-    /// Values of a group key, each scored by the sum of its group; given by their positions among the key's values.
+    /// Values of a group key, each scored by the sum of its group; given by their positions among
+    /// the key's values.
     Keys(Vec<usize>),
     /// Named candidates, each with its own sum.
     Each(CandidateAxis),
@@ -115,8 +117,8 @@ pub enum Sharing {
     Alone,
     /// One selection for each outer group; a unit is in at most this many of them.
     Groups(u64),
-    /// One selection for each outer group; the ranges of the changes that a unit's rows make in all of them add up to
-    /// at most this.
+    /// One selection for each outer group; the ranges of the changes that a unit's rows make in all
+    /// of them add up to at most this.
     Rows(u128),
 }
 
@@ -131,7 +133,8 @@ pub enum Prior {
     LogUniform,
 }
 
-/// How much one row changes the score of each candidate by itself, where candidates differ in that, and how many rows a unit has.
+/// How much one row changes the score of each candidate by itself, where candidates differ in that,
+/// and how many rows a unit has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sizes {
     /// The most that a row changes a score by, up or down, in units of the score.
@@ -168,7 +171,8 @@ pub struct Choice {
     pub range: u128,
     /// The largest change Δ∞ of one score.
     pub largest: u128,
-    /// The sensitivity Δ₁ of all scores in all outer groups together, if candidates are group keys and it is bounded.
+    /// The sensitivity Δ₁ of all scores in all outer groups together, if candidates are group keys
+    /// and it is bounded.
     pub l1: Option<u128>,
     /// How much a row changes each score, where that differs.
     pub sizes: Option<Sizes>,
@@ -176,7 +180,8 @@ pub struct Choice {
     pub sharing: Sharing,
     /// The value of one unit of the score.
     pub unit: Rational,
-    /// How many rows were tried to find the range: all that the ranges of the columns allow. `None` where it is that of the score.
+    /// How many rows were tried to find the range: all that the ranges of the columns allow. `None`
+    /// where it is that of the score.
     pub tried: Option<usize>,
 }
 
@@ -198,10 +203,12 @@ impl Choice {
         }
     }
 
-    /// How many of the rounds depend on the data: where all candidates are chosen, the last of them is what is left.
+    /// How many of the rounds depend on the data: where all candidates are chosen, the last of them
+    /// is what is left.
     ///
     /// # Guarantee
-    /// The other rounds choose among a single candidate, if any, whatever the scores are. At least 1.
+    /// The other rounds choose among a single candidate, if any, whatever the scores are. At
+    /// least 1.
     pub fn rounds_drawn(&self) -> u64 {
         let eligible = match &self.prior {
             Prior::Uniform | Prior::LogUniform => self.candidates(),
@@ -218,13 +225,15 @@ impl Choice {
     /// The range that the mechanism of a single draw is calibrated to, at the whole cost ε.
     ///
     /// # Guarantee
-    /// k draws for each outer group, each ε-private for scores of the returned range, are together ε-private for the
-    /// scores of this choice. With k rounds that depend on the data, each has ε/k. If a unit is in C outer groups, each has
-    /// ε/C. If a unit has M rows in total, the ranges of its changes to the selections' scores add up to at most M times that of a
-    /// row, so each selection may use ε with that range. `monotonic=false` uses twice the largest change instead of
-    /// the range; but where the range is the most by which one row changes two scores differently, nothing is assumed of the
-    /// direction of changes: less the middle of what a row adds to the scores, which adds the same to all and changes no choice, twice the
-    /// largest change is that range. Exact; `None` on overflow.
+    /// k draws for each outer group, each ε-private for scores of the returned range, are together
+    /// ε-private for the scores of this choice. With k rounds that depend on the data, each has
+    /// ε/k. If a unit is in C outer groups, each has ε/C. If a unit has M rows in total, the ranges
+    /// of its changes to the selections' scores add up to at most M times that of a row, so each
+    /// selection may use ε with that range. `monotonic=false` uses twice the largest change instead
+    /// of the range; but where the range is the most by which one row changes two scores
+    /// differently, nothing is assumed of the direction of changes: less the middle of what a row
+    /// adds to the scores, which adds the same to all and changes no choice, twice the largest
+    /// change is that range. Exact; `None` on overflow.
     pub fn calibrated(&self, monotonic: bool) -> Option<u128> {
         let monotonic = monotonic || self.tried.is_some();
         let one = if monotonic { Some(self.range) } else { self.largest.checked_mul(2) }?;
@@ -240,7 +249,8 @@ impl Choice {
     /// How many draws depend on one unit; each has an equal share of ε.
     ///
     /// # Guarantee
-    /// [`Choice::calibrated`] divides ε by this number, or, if rows are shared, into parts that add up to ε in each round.
+    /// [`Choice::calibrated`] divides ε by this number, or, if rows are shared, into parts that add
+    /// up to ε in each round.
     pub fn draws_of_unit(&self) -> u64 {
         match self.sharing {
             Sharing::Alone | Sharing::Rows(_) => self.rounds_drawn(),
@@ -248,13 +258,14 @@ impl Choice {
         }
     }
 
-    /// The rows of a unit in all draws together, for a mechanism that measures each score by what a row changes it by; `None` if
-    /// all scores are alike in that, or on overflow.
+    /// The rows of a unit in all draws together, for a mechanism that measures each score by what a
+    /// row changes it by; `None` if all scores are alike in that, or on overflow.
     ///
     /// # Guarantee
-    /// A draw whose scores change, in that measure, by ranges of at most r for r rows of a unit may use ε at the returned number
-    /// of rows; all draws together are then ε-private. As [`Choice::calibrated`]: in each of k rounds a unit has its rows in each
-    /// of C outer groups, or M rows in all of them.
+    /// A draw whose scores change, in that measure, by ranges of at most r for r rows of a unit may
+    /// use ε at the returned number of rows; all draws together are then ε-private. As
+    /// [`Choice::calibrated`]: in each of k rounds a unit has its rows in each of C outer groups,
+    /// or M rows in all of them.
     pub fn rows_in_draws(&self) -> Option<u128> {
         let Sizes { rows, total, .. } = self.sizes.as_ref()?;
         let rows = match self.sharing {
@@ -265,7 +276,8 @@ impl Choice {
         rows.checked_mul(self.rounds_drawn().into())
     }
 
-    /// How much a row changes the score of a candidate at most; `None` if all are alike in that, or there is no such candidate.
+    /// How much a row changes the score of a candidate at most; `None` if all are alike in that, or
+    /// there is no such candidate.
     pub fn size_of(&self, candidate: u64) -> Option<u128> {
         let at = usize::try_from(candidate).ok()?;
         match (&self.sizes.as_ref()?.of_rows, &self.source) {
@@ -291,8 +303,8 @@ impl Choice {
         }
     }
 
-    /// The largest of the sizes, and one in the middle: the median of listed ones; for prices, which are compared by their ratio,
-    /// the geometric mean of the ends.
+    /// The largest of the sizes, and one in the middle: the median of listed ones; for prices,
+    /// which are compared by their ratio, the geometric mean of the ends.
     pub fn sizes_in_short(&self) -> Option<(u128, f64)> {
         let float = |size: u128| size.to_f64();
         match &self.sizes.as_ref()?.of_rows {
@@ -315,10 +327,10 @@ impl Choice {
 /// How the selections of `outer` groups share the cost, if a unit obeys these limits.
 ///
 /// # Guarantee
-/// The cheaper of two rules. Every unit is in at most min(C, M, outer) outer groups, because a limit on groups counts
-/// pairs of outer group and candidate. If scores are sums over rows, a unit with M rows changes the scores of all
-/// selections together by ranges that add up to at most M·b, in whatever groups the rows are. `None` if nothing
-/// bounds it.
+/// The cheaper of two rules. Every unit is in at most min(C, M, outer) outer groups, because a
+/// limit on groups counts pairs of outer group and candidate. If scores are sums over rows, a unit
+/// with M rows changes the scores of all selections together by ranges that add up to at most M·b,
+/// in whatever groups the rows are. `None` if nothing bounds it.
 pub(crate) fn sharing(
     limits: &ContributionBounds,
     outer: u64,

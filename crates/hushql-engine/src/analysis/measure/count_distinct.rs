@@ -1,8 +1,9 @@
 //! `COUNT(DISTINCT x)`: the number of distinct values in a group.
 //!
-//! In: a call and its argument's facts. Out: what is read, namely pairs of a group and a value. A unit contributes
-//! its distinct values in each group, as many as its bounds allow. The count of a group is the number of distinct
-//! values that any unit contributed, so that a unit changes it by at most the number that it contributed itself.
+//! In: a call and its argument's facts. Out: what is read, namely pairs of a group and a value. A
+//! unit contributes its distinct values in each group, as many as its bounds allow. The count of a
+//! group is the number of distinct values that any unit contributed, so that a unit changes it by
+//! at most the number that it contributed itself.
 //!
 //! ```text
 //! groups=2, rows=3, COUNT(DISTINCT product) by city      at most 3 products of a person in each of 2 cities
@@ -18,10 +19,10 @@ use crate::refusal::{Reason, Refusal};
 /// What a count of distinct values reads.
 ///
 /// # Guarantee
-/// If k_j pairs of a unit are sampled in group j, removing the unit lowers the count of group j by 0 to k_j and
-/// changes no other group: the samples of other units do not depend on it, and a value remains as long as another
-/// unit contributes it. So b = 1 for each sampled pair, and Δ₁, Δ₂ and the range of scores are those of a count of
-/// rows with the same bounds.
+/// If k_j pairs of a unit are sampled in group j, removing the unit lowers the count of group j by
+/// 0 to k_j and changes no other group: the samples of other units do not depend on it, and a value
+/// remains as long as another unit contributes it. So b = 1 for each sampled pair, and Δ₁, Δ₂ and
+/// the range of scores are those of a count of rows with the same bounds.
 ///
 /// # Errors
 /// A refusal: bounds per group or row, or values that cannot be compared exactly.

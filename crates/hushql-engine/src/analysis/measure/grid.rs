@@ -1,4 +1,5 @@
-//! The grid of a measure: the public unit in which its values are integers, and the bounds of a row in that unit.
+//! The grid of a measure: the public unit in which its values are integers, and the bounds of a row
+//! in that unit.
 
 use arrow::datatypes::DataType;
 use num_bigint::BigInt;
@@ -65,9 +66,10 @@ pub(crate) fn bad_bounds(text: &str, message: &str) -> Refusal {
 /// Puts a range on the grid of its type.
 ///
 /// # Guarantee
-/// Every value of the type inside `range` has a grid integer in [lo, hi] = [⌊L⌋, ⌈U⌉]. For floats the grid is 2^−k,
-/// where k is the largest number for which the magnitudes stay within 2³⁹; for decimals it has their own places, or as many of
-/// these as keep the magnitudes within 2⁶². It depends on the range and the type alone.
+/// Every value of the type inside `range` has a grid integer in [lo, hi] = [⌊L⌋, ⌈U⌉]. For floats
+/// the grid is 2^−k, where k is the largest number for which the magnitudes stay within 2³⁹; for
+/// decimals it has their own places, or as many of these as keep the magnitudes within 2⁶². It
+/// depends on the range and the type alone.
 pub(crate) fn on_grid(
     argument: &Argument,
     range: &Interval,

@@ -1,7 +1,7 @@
 //! The ladder of `rows=auto`: the bounds of a unit's contribution of which the release chooses one.
 //!
-//! In: the range of one row, the declared bounds and the number of groups. Out: a [`Ladder`]. It follows from the query and the
-//! declarations, never from data.
+//! In: the range of one row, the declared bounds and the number of groups. Out: a [`Ladder`]. It
+//! follows from the query and the declarations, never from data.
 //!
 //! ```text
 //! COUNT(*), MAX ROWS 50                    1, 2, 4, 8, 16, 32, 50 rows of a unit in all groups together
@@ -12,8 +12,9 @@
 /// The doublings of a ladder that no declaration ends: 2⁴⁰ rows.
 const DOUBLINGS: u32 = 40;
 
-/// Below the largest value of one row, a ladder of sums begins so many halvings lower, or with one step of the grid: with less than a
-/// sixteenth of that value. Further bounds would be for units that add next to nothing, and each costs the choice.
+/// Below the largest value of one row, a ladder of sums begins so many halvings lower, or with one
+/// step of the grid: with less than a sixteenth of that value. Further bounds would be for units
+/// that add next to nothing, and each costs the choice.
 const HALVINGS: u32 = 5;
 
 /// The last bound of a ladder of rows that no declaration ends.
@@ -28,11 +29,11 @@ const MOST_COLUMNS: usize = 124;
 /// The bounds of which the release chooses one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ladder {
-    /// τ_0 < τ_1 < …: how much one unit contributes at most, over all groups. In rows for counts and means, in steps of the
-    /// grid for sums.
+    /// τ_0 < τ_1 < …: how much one unit contributes at most, over all groups. In rows for counts
+    /// and means, in steps of the grid for sums.
     pub rungs: Vec<u128>,
-    /// What one of these is worth in the L1 norm of the released integers: 1, or the width of the range of a mean, or the largest value
-    /// of a row in a sum whose bounds are numbers of rows.
+    /// What one of these is worth in the L1 norm of the released integers: 1, or the width of the
+    /// range of a mean, or the largest value of a row in a sum whose bounds are numbers of rows.
     pub weight: u128,
     /// K: the number of groups, which is public.
     pub groups: u64,
@@ -40,14 +41,15 @@ pub struct Ladder {
     pub is_of_rows: bool,
     /// Whether the last bound is declared, or given by the query.
     pub is_declared: bool,
-    /// The measure whose release chooses the bound, if that is another one: numbers of the same rows have one bound.
+    /// The measure whose release chooses the bound, if that is another one: numbers of the same
+    /// rows have one bound.
     pub follows: Option<usize>,
 }
 
 impl Ladder {
-    /// How many integers are computed for each group, where a release without a ladder has `parts`: those under the last
-    /// bound, then for each smaller bound what it cuts of them, then for each bound the units beyond it, then all units that add
-    /// anything.
+    /// How many integers are computed for each group, where a release without a ladder has `parts`:
+    /// those under the last bound, then for each smaller bound what it cuts of them, then for each
+    /// bound the units beyond it, then all units that add anything.
     pub fn columns(&self, parts: usize) -> usize {
         self.rungs.len() * (parts + 1) + 1
     }
@@ -62,15 +64,16 @@ impl Ladder {
         MOST_COLUMNS.checked_mul(groups).is_some_and(|all| all <= MOST_INTEGERS)
     }
 
-    /// A ladder of numbers of rows, for counts, means, and sums beside them, each row with a weight of at most `weight`; a declared bound ends it.
+    /// A ladder of numbers of rows, for counts, means, and sums beside them, each row with a weight
+    /// of at most `weight`; a declared bound ends it.
     pub(crate) fn of_rows(most: Option<u64>, weight: u128, groups: u64) -> Self {
         let rungs = up_to(1, u128::from(most.unwrap_or(MOST_ROWS)));
         let is_declared = most.is_some();
         Self { rungs, weight, groups, is_of_rows: true, is_declared, follows: None }
     }
 
-    /// A ladder for a sum of values of at most `b` steps: from a small part of one row's value to those of all rows. `None`
-    /// where 128 bits do not suffice.
+    /// A ladder for a sum of values of at most `b` steps: from a small part of one row's value to
+    /// those of all rows. `None` where 128 bits do not suffice.
     pub(crate) fn of_sums(most: Option<u64>, b: u128, groups: u64) -> Option<Self> {
         let bits = u128::BITS - b.leading_zeros();
         let first = 1_u128 << bits.saturating_sub(HALVINGS);

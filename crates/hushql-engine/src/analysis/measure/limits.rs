@@ -1,5 +1,5 @@
-//! The contribution bounds of a measure: how many groups and rows a privacy unit contributes, and the refusals if
-//! nothing bounds that.
+//! The contribution bounds of a measure: how many groups and rows a privacy unit contributes, and
+//! the refusals if nothing bounds that.
 
 use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::grid::too_large;
@@ -9,7 +9,8 @@ use crate::analysis::measure::{ReleaseKind, weight};
 use crate::dialect::Parameters;
 use crate::refusal::{Reason, Refusal};
 
-/// The enforced bounds of a unit's contribution, from the unit, the parameters and the number of groups.
+/// The enforced bounds of a unit's contribution, from the unit, the parameters and the number of
+/// groups.
 ///
 /// # Errors
 /// A refusal when the measure needs a bound that is not given.

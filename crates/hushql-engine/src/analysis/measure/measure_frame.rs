@@ -1,6 +1,7 @@
 //! The frame in which the calls of a query are measured, and their arguments.
 //!
-//! In: a [`Call`], and the rows below it. Out: the argument as a column, with its range, and what gives it one.
+//! In: a [`Call`], and the rows below it. Out: the argument as a column, with its range, and what
+//! gives it one.
 
 use arrow::datatypes::DataType;
 use datafusion::common::Column;
@@ -27,9 +28,10 @@ use crate::dialect::{AggregateCall, AggregateName, Operand};
 use crate::functions::{temporal_limits, without_nan};
 use crate::refusal::Refusal;
 
-/// Lets a sum read the file's own column if the sum itself clamps to the column's range. Bounds in the query may be
-/// wider than the domain, so the enforced column is needed then. A count reads it too, except of floats, dates and moments:
-/// their enforced column has NULL for NaN, and for what is outside of the calendar.
+/// Lets a sum read the file's own column if the sum itself clamps to the column's range. Bounds in
+/// the query may be wider than the domain, so the enforced column is needed then. A count reads it
+/// too, except of floats, dates and moments: their enforced column has NULL for NaN, and for what
+/// is outside of the calendar.
 pub(crate) fn sum_raw(
     input: &Input,
     aggregate: &AggregateCall,
@@ -54,7 +56,8 @@ pub(crate) fn sum_raw(
     }
 }
 
-/// Adds the argument of an aggregate call to the columns. The first argument of a selection is its target.
+/// Adds the argument of an aggregate call to the columns. The first argument of a selection is its
+/// target.
 pub(crate) fn argument(
     call: &Call,
     aggregate: &AggregateCall,
@@ -90,7 +93,8 @@ pub(crate) fn argument_of(
     })
 }
 
-/// The ways to give an expression a range: CLAMP, and a domain of a column of a private table that it shows or reads.
+/// The ways to give an expression a range: CLAMP, and a domain of a column of a private table that
+/// it shows or reads.
 pub(crate) fn remedy(expr: &Expr, flow: &PrivateRelation) -> String {
     let declared = |expr: &Expr| {
         let origin = flow.trace(expr)?.origin.as_ref()?;
@@ -122,8 +126,8 @@ pub(crate) fn remedy(expr: &Expr, flow: &PrivateRelation) -> String {
     }
 }
 
-/// The frame in which a release is measured: the rows, the columns being built, the public tables and the outer
-/// groups.
+/// The frame in which a release is measured: the rows, the columns being built, the public tables
+/// and the outer groups.
 pub(crate) struct MeasureFrame<'a> {
     pub(crate) flow: &'a PrivateRelation,
     pub(crate) columns: &'a mut InputColumns,
@@ -154,7 +158,8 @@ impl MeasureFrame<'_> {
         u64::try_from(self.outer).unwrap_or(u64::MAX)
     }
 
-    /// The most outer groups that a unit can be in, by their number and by the keys; the bounding operator enforces it.
+    /// The most outer groups that a unit can be in, by their number and by the keys; the bounding
+    /// operator enforces it.
     pub(crate) fn outer_of_unit(&self) -> usize {
         if self.one_group { 1 } else { self.outer }
     }

@@ -1,7 +1,8 @@
 //! What one release measures: an aggregate of certain rows, on a grid, within bounds.
 //!
-//! In: an aggregate call, its argument's facts, the privacy unit and the parameters. Out: a [`Measure`]: the exact
-//! integers that a mechanism receives, how they are bounded per unit, and how much one unit can change them.
+//! In: an aggregate call, its argument's facts, the privacy unit and the parameters. Out: a
+//! [`Measure`]: the exact integers that a mechanism receives, how they are bounded per unit, and
+//! how much one unit can change them.
 
 use arrow::datatypes::DataType;
 use num_bigint::BigInt;
@@ -74,7 +75,8 @@ pub enum Input {
 /// The columns of one candidate's aggregate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TermColumns {
-    /// The least that a row adds to the sum, in units of the measure's grid; nothing that is added goes below.
+    /// The least that a row adds to the sum, in units of the measure's grid; nothing that is added
+    /// goes below.
     pub lo: i128,
     /// The most that a row adds.
     pub hi: i128,
@@ -125,7 +127,8 @@ pub struct Measure {
     pub limits: ContributionBounds,
     /// How the measure is released.
     pub release_kind: ReleaseKind,
-    /// The bounds of which one is chosen with the release; `limits` and the sensitivity are those of the last one.
+    /// The bounds of which one is chosen with the release; `limits` and the sensitivity are those
+    /// of the last one.
     pub ladder: Option<Ladder>,
 }
 
@@ -254,8 +257,9 @@ impl Measure {
         }
     }
 
-    /// How many integers the measure has per group: 2 for a mean, 3 for a variance, 4 to 9 for a statistic of two columns,
-    /// one for each named candidate. Under a ladder of bounds, see [`Ladder::columns`].
+    /// How many integers the measure has per group: 2 for a mean, 3 for a variance, 4 to 9 for a
+    /// statistic of two columns, one for each named candidate. Under a ladder of bounds, see
+    /// [`Ladder::columns`].
     pub fn width(&self) -> usize {
         self.ladder.as_ref().map_or(self.parts(), |ladder| ladder.columns(self.parts()))
     }
@@ -277,7 +281,8 @@ impl Measure {
         }
     }
 
-    /// The value of one unit of the perturbed integers: a step of the grid, squared for a variance, or a product of steps.
+    /// The value of one unit of the perturbed integers: a step of the grid, squared for a variance,
+    /// or a product of steps.
     pub fn noise_unit(&self) -> Rational {
         match (self.moments(), self.joint()) {
             (Some(moments), _) => moments.unit(&self.grid_unit()),
@@ -306,11 +311,13 @@ impl Measure {
         self.input.once_per_group()
     }
 
-    /// The most that one row (or one unit in a group) changes the measure, in the L1 norm, in grid units.
+    /// The most that one row (or one unit in a group) changes the measure, in the L1 norm, in grid
+    /// units.
     ///
     /// # Guarantee
-    /// max(|lo|, |hi|) for counts and sums; hi − lo for means, whose two parts together change by exactly that; for
-    /// variances see [`VarianceMoments::weight`], for statistics of two columns `Pairs::weight`.
+    /// max(|lo|, |hi|) for counts and sums; hi − lo for means, whose two parts together change by
+    /// exactly that; for variances see [`VarianceMoments::weight`], for statistics of two columns
+    /// `Pairs::weight`.
     pub fn weight(&self) -> Option<u128> {
         weight(&self.input, self.lo, self.hi)
     }
@@ -355,9 +362,10 @@ impl VarianceMoments {
     /// What one row adds to all three sums together, in squared steps.
     ///
     /// # Guarantee
-    /// For every row with a value in [lo, hi] the three entries are ≥ 0 and add up to exactly this w²: (w − X)² +
-    /// 2X(w − X) + X² = w². The change by k such rows is therefore at most k·w² in L1, and in L2 too, because ‖v‖₂ ≤
-    /// ‖v‖₁; rows at an end attain both. `None` when hi < lo or the result does not fit 128 bits.
+    /// For every row with a value in [lo, hi] the three entries are ≥ 0 and add up to exactly this
+    /// w²: (w − X)² + 2X(w − X) + X² = w². The change by k such rows is therefore at most k·w² in
+    /// L1, and in L2 too, because ‖v‖₂ ≤ ‖v‖₁; rows at an end attain both. `None` when hi < lo or
+    /// the result does not fit 128 bits.
     pub fn weight(&self, lo: i128, hi: i128) -> Option<u128> {
         let steps = u128::try_from(coarse_width(lo, hi, self.shift)?).ok()?;
         steps.checked_mul(steps)
@@ -382,7 +390,8 @@ pub struct JointMoments {
 }
 
 impl JointMoments {
-    /// The value of one unit of the sums: the steps of both columns multiplied, those of squared columns twice.
+    /// The value of one unit of the sums: the steps of both columns multiplied, those of squared
+    /// columns twice.
     pub(crate) fn unit(&self) -> Rational {
         let of = |axis: &Axis| step(axis).pow(axis.degree());
         of(self.pairs.x()) * of(self.pairs.y())

@@ -1,7 +1,8 @@
 //! The range of a public column that no table declares: from its least value to its greatest one.
 //!
-//! In: private rows that were joined with public ones, and the arguments of aggregates over them. Out: the same rows, with the
-//! range that their public columns have. Only public rows are read, so nothing here depends on a person.
+//! In: private rows that were joined with public ones, and the arguments of aggregates over them.
+//! Out: the same rows, with the range that their public columns have. Only public rows are read, so
+//! nothing here depends on a person.
 //!
 //! ```text
 //! SUM(o.qty * p.cost), p public      cost between 0.5 and 80, as the rows of p say
@@ -24,11 +25,13 @@ use crate::analysis::expr::total;
 use crate::analysis::recursion::deeper;
 use crate::functions::without_nan;
 
-/// The rows, with the ranges of the public columns that the arguments and filters of some calls read, where these have none.
+/// The rows, with the ranges of the public columns that the arguments and filters of some calls
+/// read, where these have none.
 ///
 /// # Guarantee
-/// On every row each such column is NULL, NaN, or in its range. The ranges depend on declarations, on public rows and on the query
-/// alone. They are for releases, which clamp to them; no proof that an expression never fails uses them.
+/// On every row each such column is NULL, NaN, or in its range. The ranges depend on declarations,
+/// on public rows and on the query alone. They are for releases, which clamp to them; no proof that
+/// an expression never fails uses them.
 pub(crate) fn with_public_ranges(
     mut flow: PrivateRelation,
     calls: &[Call],
@@ -42,7 +45,8 @@ pub(crate) fn with_public_ranges(
     flow
 }
 
-/// Gives the columns of an expression the ranges that follow from public rows, where they have none.
+/// Gives the columns of an expression the ranges that follow from public rows, where they have
+/// none.
 fn narrow(expr: &Expr, scope: &mut Scope, traces: &[Trace], tables: &dyn Tables) {
     for column in expr.column_refs() {
         let Some(index) = scope.schema.maybe_index_of_column(column) else { continue };
@@ -75,7 +79,8 @@ fn of_definition(definition: &Definition, tables: &dyn Tables) -> Option<Interva
     hull.bounds().is_some().then_some(hull)
 }
 
-/// From the least value of a public column to its greatest; `None` where it has no value, or no finite ends.
+/// From the least value of a public column to its greatest; `None` where it has no value, or no
+/// finite ends.
 fn range_of(plan: &Arc<LogicalPlan>, column: &Column, tables: &dyn Tables) -> Option<Interval> {
     let of = Expr::Column(column.clone());
     let data_type = type_of(&of, plan.schema()).ok()?;

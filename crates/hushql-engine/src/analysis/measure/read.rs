@@ -119,8 +119,9 @@ const FEWEST_SUMMED: u64 = 1 << 23;
 /// Decides what an aggregate call reads that is released as a number.
 ///
 /// # Errors
-/// As [`read`]; a refusal of a sum of integers or decimals whose range lets a few million rows exceed the type in which the sum would
-/// be released. It follows from the range, never from the rows.
+/// As [`read`]; a refusal of a sum of integers or decimals whose range lets a few million rows
+/// exceed the type in which the sum would be released. It follows from the range, never from the
+/// rows.
 pub(crate) fn read_number(
     call: &AggregateCall,
     argument: &Argument,

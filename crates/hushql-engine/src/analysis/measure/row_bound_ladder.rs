@@ -1,7 +1,9 @@
-//! `rows=auto`: which releases choose the bound of a unit's contribution, from which ladder, and what to write where none can.
+//! `rows=auto`: which releases choose the bound of a unit's contribution, from which ladder, and
+//! what to write where none can.
 //!
-//! In: the aggregate, its range, the declared bounds and the number of groups. Out: a [`Ladder`] with the sensitivity of its
-//! last bound, or a refusal. Which bound is taken is drawn, and paid for, with the release.
+//! In: the aggregate, its range, the declared bounds and the number of groups. Out: a [`Ladder`]
+//! with the sensitivity of its last bound, or a refusal. Which bound is taken is drawn, and paid
+//! for, with the release.
 //!
 //! ```text
 //! LAPLACE(eps=1, rows=auto) COUNT(*), MAX ROWS 50     Ladder { rungs: [1, 2, 4, 8, 16, 32, 50], … }, Δ₁ ≤ 50
@@ -24,13 +26,14 @@ use crate::dialect::{
 use crate::privacy::Epsilon;
 use crate::refusal::{Reason, Refusal};
 
-/// The bounds of a measure with `rows=auto`, as far as they are known before one is chosen, its sensitivity under the last
-/// one, and the ladder.
+/// The bounds of a measure with `rows=auto`, as far as they are known before one is chosen, its
+/// sensitivity under the last one, and the ladder.
 ///
 /// # Guarantee
-/// For all data, the integers under the bound τ of the ladder change by at most τ·weight in L1 when one unit is added or
-/// removed, and the number of units beyond each bound by 0 or 1, for all bounds in the same direction: the plan enforces
-/// it (`Rungs` in `exec`). The sensitivity that is returned holds for every bound.
+/// For all data, the integers under the bound τ of the ladder change by at most τ·weight in L1 when
+/// one unit is added or removed, and the number of units beyond each bound by 0 or 1, for all
+/// bounds in the same direction: the plan enforces it (`Rungs` in `exec`). The sensitivity that is
+/// returned holds for every bound.
 ///
 /// # Errors
 /// A refusal where no bound can be chosen: see [`refused`]; and of ladders that are too large.
@@ -83,13 +86,16 @@ pub(crate) fn ladder(
     Ok((limits, ReleaseKind::Number(Sensitivity { l1, l2_squared }), Some(ladder)))
 }
 
-/// Lets numbers of the same rows take one bound, which the first of them chooses: that with the largest ε, where all state one.
+/// Lets numbers of the same rows take one bound, which the first of them chooses: that with the
+/// largest ε, where all state one.
 ///
 /// # Guarantee
-/// The rows are the same where the argument and FILTER are: those that hold a value; of a COUNT(*), where the argument is never NULL. One
-/// of them chooses for all, and none follows one that follows. A sum beside others is bounded by rows: with shares of at most τ rows of
-/// values of at most b in magnitude, a unit changes it by at most τ·b in L1. Sums of different values alone share nothing: a bound on
-/// one sum says nothing of how many units exceed it on another. Which ones share follows from the query and the catalog.
+/// The rows are the same where the argument and FILTER are: those that hold a value; of a COUNT(*),
+/// where the argument is never NULL. One of them chooses for all, and none follows one that
+/// follows. A sum beside others is bounded by rows: with shares of at most τ rows of values of at
+/// most b in magnitude, a unit changes it by at most τ·b in L1. Sums of different values alone
+/// share nothing: a bound on one sum says nothing of how many units exceed it on another. Which
+/// ones share follows from the query and the catalog.
 pub(crate) fn share_choices(measures: &mut [Measure], schema: &DFSchema) {
     let rows: Vec<Option<OneSetOfRows>> =
         measures.iter().map(|measure| rows_of(measure, schema)).collect();
@@ -163,7 +169,8 @@ fn rows_of(measure: &Measure, schema: &DFSchema) -> Option<OneSetOfRows> {
     Some(OneSetOfRows { column, filter: measure.filter, most, fresh: measure.clause.fresh })
 }
 
-/// The one of these measures that chooses: with the largest ε; of several, and where a cost is not in ε, a count before a sum before a mean.
+/// The one of these measures that chooses: with the largest ε; of several, and where a cost is not
+/// in ε, a count before a sum before a mean.
 fn leader(measures: &[Measure], members: &[usize]) -> usize {
     let kind = |at: usize| match measures[at].input {
         Input::Rows | Input::Values(_) => 0,
@@ -188,7 +195,8 @@ fn leader(measures: &[Measure], members: &[usize]) -> usize {
     members.iter().min_by(first).copied().unwrap_or(0)
 }
 
-/// The ladder of a measure in numbers of rows, and its sensitivity under the last one; `None` on overflow.
+/// The ladder of a measure in numbers of rows, and its sensitivity under the last one; `None` on
+/// overflow.
 fn by_rows(measure: &Measure) -> Option<(Ladder, ReleaseKind)> {
     let own = measure.ladder.as_ref()?;
     let most = measure.limits.total.filter(|_| own.is_declared);
@@ -236,8 +244,9 @@ pub(crate) fn check(
 /// The refusal of `rows=auto` where no bound is chosen.
 ///
 /// # Errors
-/// A refusal of every release but COUNT, SUM and AVG with Laplace noise, of rows that are units themselves, of groups that
-/// only the data know (their number is private, and the choice weighs by it), and beside other bounds.
+/// A refusal of every release but COUNT, SUM and AVG with Laplace noise, of rows that are units
+/// themselves, of groups that only the data know (their number is private, and the choice weighs by
+/// it), and beside other bounds.
 fn refused(
     clause: &ReleaseClause,
     call: Option<&AggregateCall>,
@@ -345,7 +354,8 @@ pub(crate) fn proposed(
     Some(format!("{name}({parameters}) {}", clause.text))
 }
 
-/// The refusal of a release without a bound, with the release that chooses one before what it says to write.
+/// The refusal of a release without a bound, with the release that chooses one before what it says
+/// to write.
 pub(crate) fn proposing(refusal: Refusal, proposed: Option<String>) -> Refusal {
     let Some(proposed) = proposed else { return refusal };
     let hint = format!("{proposed}, which chooses the bound; or {}", refusal.hint());

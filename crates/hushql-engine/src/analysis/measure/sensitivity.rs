@@ -1,11 +1,12 @@
 //! How much one privacy unit can change the input of a mechanism.
 //!
-//! In: the enforced bounds of a unit's contribution ([`ContributionBounds`]) and of a row's value. Out: the change of
-//! a vector of group aggregates between neighbouring databases, in L1 and squared L2, and the range of scores.
-//! Everything is an exact integer on the grid of the sum, and nothing depends on the data.
+//! In: the enforced bounds of a unit's contribution ([`ContributionBounds`]) and of a row's value.
+//! Out: the change of a vector of group aggregates between neighbouring databases, in L1 and
+//! squared L2, and the range of scores. Everything is an exact integer on the grid of the sum, and
+//! nothing depends on the data.
 //!
-//! A unit has at most M rows, at most m of them in one group, in at most C groups, and each row has a value of at
-//! most b:
+//! A unit has at most M rows, at most m of them in one group, in at most C groups, and each row has
+//! a value of at most b:
 //!
 //! ```text
 //! M = 5, m = 2, C = 3, b = 1     groups of the unit: 2 + 2 + 1     Δ₁ = 5   Δ₂² = 4 + 4 + 1 = 9
@@ -34,10 +35,10 @@ pub struct Sensitivity {
 /// The change of a vector of group sums when one unit is added or removed.
 ///
 /// # Guarantee
-/// For every unit whose rows obey `limits` and have an L1 norm of at most `b` each, the vector over all groups
-/// changes by at most Δ₁ = min(C·m, M)·b and Δ₂² = C·m²·b², or (q·m² + (M − q·m)²)·b² with q = ⌊M/m⌋ if fewer than C
-/// groups use up M. Exact. `None` when C is unbounded or a number overflows. Source: maximise Σk_j and Σk_j² over 0 ≤
-/// k_j ≤ m, Σk_j ≤ M, at most C terms.
+/// For every unit whose rows obey `limits` and have an L1 norm of at most `b` each, the vector over
+/// all groups changes by at most Δ₁ = min(C·m, M)·b and Δ₂² = C·m²·b², or (q·m² + (M − q·m)²)·b²
+/// with q = ⌊M/m⌋ if fewer than C groups use up M. Exact. `None` when C is unbounded or a number
+/// overflows. Source: maximise Σk_j and Σk_j² over 0 ≤ k_j ≤ m, Σk_j ≤ M, at most C terms.
 pub fn of_sums(limits: &ContributionBounds, b: u128) -> Option<Sensitivity> {
     let m = u128::from(limits.per_partition);
     let groups = limits.l0.map(u128::from);
@@ -61,13 +62,14 @@ pub fn of_sums(limits: &ContributionBounds, b: u128) -> Option<Sensitivity> {
     Some(Sensitivity { l1: rows.checked_mul(b)?, l2_squared: squares.checked_mul(square(b)?)? })
 }
 
-/// The range of scores: the largest change minus the smallest, over the candidates of one selection.
+/// The range of scores: the largest change minus the smallest, over the candidates of one
+/// selection.
 ///
 /// # Guarantee
-/// For every unit whose rows obey `limits` and have values between `lo` and `hi`, max over candidates of a score's
-/// change − min over candidates ≤ R, where R = m·b if the unit is in one group, else m·b + min(m, M − m)·min(max(hi,
-/// 0), max(−lo, 0)). Exact; `None` on overflow. Source: the two extreme groups take m and min(m, M − m) rows with
-/// opposite signs.
+/// For every unit whose rows obey `limits` and have values between `lo` and `hi`, max over
+/// candidates of a score's change − min over candidates ≤ R, where R = m·b if the unit is in one
+/// group, else m·b + min(m, M − m)·min(max(hi, 0), max(−lo, 0)). Exact; `None` on overflow. Source:
+/// the two extreme groups take m and min(m, M − m) rows with opposite signs.
 pub fn range_of_scores(limits: &ContributionBounds, lo: i128, hi: i128) -> Option<u128> {
     let m = u128::from(limits.per_partition);
     let up = u128::try_from(hi.max(0)).ok()?;

@@ -1,11 +1,12 @@
-//! Unknown partitions: groups that only the data know, which clause pays for their threshold, and what counts their
-//! people.
+//! Unknown partitions: groups that only the data know, which clause pays for their threshold, and
+//! what counts their people.
 //!
-//! In: the releases of a GROUP BY with a column that has no public keys. Out: [`UnknownPartitions`]: a group is
-//! released only if a noisy number of its units reaches a threshold. For that number a unit is in at most C groups,
-//! with one row in each, chosen by a hash before anything is counted. Where rows are counted anyway, or values above 0 added up,
-//! these noisy numbers can be compared instead. A group exists only if what is compared is at least 1 in it, in steps of its grid; the
-//! other measures do not create groups.
+//! In: the releases of a GROUP BY with a column that has no public keys. Out:
+//! [`UnknownPartitions`]: a group is released only if a noisy number of its units reaches a
+//! threshold. For that number a unit is in at most C groups, with one row in each, chosen by a hash
+//! before anything is counted. Where rows are counted anyway, or values above 0 added up, these
+//! noisy numbers can be compared instead. A group exists only if what is compared is at least 1 in
+//! it, in steps of its grid; the other measures do not create groups.
 //!
 //! ```text
 //! zip, LAPLACE(eps=1, delta=1e-6) COUNT(DISTINCT id)      its own noisy number is compared, nothing is split
@@ -23,12 +24,13 @@ use crate::refusal::{Reason, Refusal};
 /// Groups that only the data know.
 #[derive(Debug, Clone)]
 pub struct UnknownPartitions {
-    /// The enforced bounds of a unit's contribution to the numbers that are compared: one row in each of C groups, if these
-    /// are numbers of units.
+    /// The enforced bounds of a unit's contribution to the numbers that are compared: one row in
+    /// each of C groups, if these are numbers of units.
     pub limits: ContributionBounds,
     /// C: the number of groups in which a unit is counted.
     pub groups: u64,
-    /// The measure whose noisy number is compared; `None` if units are counted for the threshold alone.
+    /// The measure whose noisy number is compared; `None` if units are counted for the threshold
+    /// alone.
     pub counter: Option<usize>,
     /// The clause that states δ.
     pub payer: Payer,
@@ -67,7 +69,8 @@ impl Compares {
         }
     }
 
-    /// The most units of which a group has so large a number without noise, if each adds the least that it can.
+    /// The most units of which a group has so large a number without noise, if each adds the least
+    /// that it can.
     pub fn units(self, number: u64) -> u64 {
         match self {
             Self::Units | Self::Rows => number,
@@ -76,7 +79,8 @@ impl Compares {
     }
 }
 
-/// A measure that counts rows, of which one unit may have several in a group, or adds up values above 0.
+/// A measure that counts rows, of which one unit may have several in a group, or adds up values
+/// above 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Released {
     /// The number of the measure.
@@ -104,12 +108,13 @@ impl UnknownPartitions {
     /// What the threshold compares, and who pays for it.
     ///
     /// # Guarantee
-    /// `limits` allow a unit one row in each group and at most `groups` groups, so that the numbers of units have Δ₁
-    /// = Δ₂² = C, and change by 1 in each group. With a counter, these are the counter's own limits.
+    /// `limits` allow a unit one row in each group and at most `groups` groups, so that the numbers
+    /// of units have Δ₁ = Δ₂² = C, and change by 1 in each group. With a counter, these are the
+    /// counter's own limits.
     ///
     /// # Errors
-    /// A refusal: several releases state δ, a unit can have several rows in a group, or nothing bounds the groups of
-    /// a unit.
+    /// A refusal: several releases state δ, a unit can have several rows in a group, or nothing
+    /// bounds the groups of a unit.
     pub(crate) fn for_measures(measures: &[Measure], subject: &UnitScope) -> Result<Self, Refusal> {
         let payer = payer(measures)?;
         if subject.is_row() && subject.max_rows() != Some(1) {
@@ -166,12 +171,14 @@ impl UnknownPartitions {
         Ok(Self { limits, groups, counter, payer, least, covers, compares, released })
     }
 
-    /// The same groups where a released number is compared, for each of these; `measures` are those of the groups. Sums are left out
-    /// where other measures read the same column: those may be read of one vector with them.
+    /// The same groups where a released number is compared, for each of these; `measures` are those
+    /// of the groups. Sums are left out where other measures read the same column: those may be
+    /// read of one vector with them.
     ///
     /// # Guarantee
-    /// A unit alone in some groups adds at most `limits` say to their numbers of rows, and at most [`Compares::most_of_row`] with each row;
-    /// a group whose number is 0 does not come out: the threshold for these limits hides them as that of units does.
+    /// A unit alone in some groups adds at most `limits` say to their numbers of rows, and at most
+    /// [`Compares::most_of_row`] with each row; a group whose number is 0 does not come out: the
+    /// threshold for these limits hides them as that of units does.
     pub(crate) fn comparing_released(&self, measures: &[Measure]) -> Vec<Self> {
         let is_alone = |one: &&Released| {
             let Some(Measure { input: Input::Sum(column), .. }) = measures.get(one.measure) else {
@@ -187,8 +194,8 @@ impl UnknownPartitions {
     }
 }
 
-/// The first measure that counts all rows of its groups, and those that add up values above 0, with Laplace noise or as the release
-/// that states δ.
+/// The first measure that counts all rows of its groups, and those that add up values above 0, with
+/// Laplace noise or as the release that states δ.
 fn released(
     measures: &[Measure],
     payer: &Payer,
@@ -246,8 +253,8 @@ fn reads(measure: &Measure, own: usize) -> bool {
     }
 }
 
-/// Whether so many groups are all in which a unit can have rows: nothing in the query leaves some of them out, or there are no
-/// more rows than groups.
+/// Whether so many groups are all in which a unit can have rows: nothing in the query leaves some
+/// of them out, or there are no more rows than groups.
 fn covers(measure: &Measure, groups: u64, subject: &UnitScope) -> bool {
     let asked = &measure.clause.parameters;
     let total = measure.limits.total.unwrap_or(u64::MAX);
@@ -255,7 +262,8 @@ fn covers(measure: &Measure, groups: u64, subject: &UnitScope) -> bool {
         || subject.max_rows().is_some_and(|rows| rows <= groups.min(total))
 }
 
-/// Whether a measure's integers are the numbers of units of the groups, with one row per unit in each.
+/// Whether a measure's integers are the numbers of units of the groups, with one row per unit in
+/// each.
 fn counts_units(measure: &Measure) -> bool {
     let alone = measure.input == Input::Rows && measure.limits.per_partition == 1;
     measure.filter.is_none() && (measure.input == Input::Units || alone)

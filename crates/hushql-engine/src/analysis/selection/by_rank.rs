@@ -1,7 +1,7 @@
 //! Candidates on an axis: scored by how many rows lie above or below them, or by revenue.
 //!
-//! In: a comparison of a row's value with the candidate, or a bid. Out: a measure that needs one place per row,
-//! whatever the number of candidates, and the range of their scores.
+//! In: a comparison of a row's value with the candidate, or a bid. Out: a measure that needs one
+//! place per row, whatever the number of candidates, and the range of their scores.
 //!
 //! ```text
 //! prices 1, 1.5, 2      bid 1.7 has place 2: it buys at the first two
@@ -74,7 +74,8 @@ pub(crate) fn threshold(
     Ok((ordered && numeric).then(|| CandidateComparison { x: x.as_ref().clone(), op }))
 }
 
-/// The place of a value of this type among the candidates: how many are at or below it (below it, if strict).
+/// The place of a value of this type among the candidates: how many are at or below it (below it,
+/// if strict).
 fn place_among(axis: &CandidateAxis, data_type: &DataType, strict: bool) -> Option<AxisPlace> {
     match axis {
         CandidateAxis::Ticks(ticks) => Some(AxisPlace::Ticks { ticks: *ticks, strict }),
@@ -96,8 +97,8 @@ fn among(numbers: &[Rational], data_type: &DataType, strict: bool) -> Option<Axi
     let unit = crate::analysis::expr::shape::unit_of(data_type);
     let units = numbers.iter().map(|n| {
         let scaled = n / &unit;
-        // A value of the type is at least 1.5 if it is at least 2, the next value of the type; and above 1.5 if it is
-        // above 1.
+        // A value of the type is at least 1.5 if it is at least 2, the next value of the type; and
+        // above 1.5 if it is above 1.
         let whole = if strict { scaled.floor() } else { scaled.ceil() };
         whole.to_integer().to_i128()
     });
@@ -136,7 +137,8 @@ pub(crate) fn on_line(
     let text = call.clause.text.clone();
     let x = total(&threshold.x, &frame.flow.scope)?;
     let data_type = x.expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
-    // For x >= t and x < t the place counts the candidates at or below x; for x > t and x <= t, those below x.
+    // For x >= t and x < t the place counts the candidates at or below x; for x > t and x <= t,
+    // those below x.
     let strict = matches!(threshold.op, Operator::Gt | Operator::LtEq);
     let Some(of) = place_among(&axis, &data_type, strict) else {
         return each(call, clause, &axis, frame);
@@ -319,8 +321,8 @@ pub(crate) fn revenue(
     let (prices, price_unit) = prices;
     let (least, before_last, most) = ends(&prices);
     let quantity = hi.unsigned_abs();
-    // One bid changes the revenues of the prices up to it: by 0 to p₍ₙ₋₁₎ if a price is above it, otherwise by p₁ to
-    // pₙ.
+    // One bid changes the revenues of the prices up to it: by 0 to p₍ₙ₋₁₎ if a price is above it,
+    // otherwise by p₁ to pₙ.
     let row = before_last.max(most - least).max(u128::from(least == most));
     let row = row.checked_mul(quantity).ok_or_else(|| too_large(&text))?;
     // The revenue of 2⁴⁶ rows must fit the scores, whatever the data are.
@@ -341,7 +343,8 @@ pub(crate) fn revenue(
     )?)
 }
 
-/// The quantity that a row buys, put into the columns: its column, its grid, and the most that it can be.
+/// The quantity that a row buys, put into the columns: its column, its grid, and the most that it
+/// can be.
 fn quantity_column(
     quantity: &Expr,
     text: &str,

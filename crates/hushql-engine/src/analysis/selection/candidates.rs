@@ -1,8 +1,8 @@
 //! The candidates of selections that have a name of their own, and prior weights.
 //!
-//! In: a selection's clause, and the public tables that it names. Out: the distinct candidates as an axis, and integer
-//! weights. Candidates come from the query or the catalog, never from the data. Those that are values of a group key are
-//! in `keys/candidate_keys`.
+//! In: a selection's clause, and the public tables that it names. Out: the distinct candidates as
+//! an axis, and integer weights. Candidates come from the query or the catalog, never from the
+//! data. Those that are values of a group key are in `keys/candidate_keys`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -119,12 +119,13 @@ pub(crate) fn listed_numbers(clause: &SelectionClause) -> Option<Vec<Rational>> 
 /// The base measure over candidates of a type.
 ///
 /// # Guarantee
-/// The weights are exactly the table's numbers, scaled to integers by one factor. A candidate that the table does not
-/// list has weight 0.
+/// The weights are exactly the table's numbers, scaled to integers by one factor. A candidate that
+/// the table does not list has weight 0.
 ///
 /// # Errors
-/// A refusal for a key or weight that is NULL, a repeated key, a negative or infinite weight, NaN, weights that are
-/// all zero for the candidates, or weights that differ by more than the engine's integers can express.
+/// A refusal for a key or weight that is NULL, a repeated key, a negative or infinite weight, NaN,
+/// weights that are all zero for the candidates, or weights that differ by more than the engine's
+/// integers can express.
 pub(crate) fn prior(
     clause: &SelectionClause,
     candidates: &[ScalarValue],
@@ -180,7 +181,8 @@ pub(crate) fn prior(
     })
 }
 
-/// The values of an axis as scalars, if there are at most `most`; otherwise `more` makes the message of the refusal.
+/// The values of an axis as scalars, if there are at most `most`; otherwise `more` makes the
+/// message of the refusal.
 pub(crate) fn axis_values(
     axis: &CandidateAxis,
     data_type: &DataType,

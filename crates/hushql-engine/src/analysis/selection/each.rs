@@ -131,8 +131,9 @@ pub(crate) fn each(
 /// How far apart one row moves two scores at most, where that is known to be less than `row`.
 ///
 /// # Guarantee
-/// Rows are added up one by one where they are units. The rows of a unit that has several are bounded score by score, by the range of each: a
-/// sum that is cut at one bound and another that is not are not those of the same rows, so there the range of the score remains.
+/// Rows are added up one by one where they are units. The rows of a unit that has several are
+/// bounded score by score, by the range of each: a sum that is cut at one bound and another that is
+/// not are not those of the same rows, so there the range of the score remains.
 fn narrower(
     scored: &[Scored],
     read: &AggregateRead,
@@ -150,8 +151,8 @@ fn narrower(
 /// How much a row changes each sum, if they differ in that.
 ///
 /// # Guarantee
-/// The operators clamp each term by its own range, also what they keep of a unit's rows: k rows change its sum by at most k times
-/// its size.
+/// The operators clamp each term by its own range, also what they keep of a unit's rows: k rows
+/// change its sum by at most k times its size.
 fn sizes(own: Vec<u128>, limits: &ContributionBounds) -> Option<Sizes> {
     let differ = own.windows(2).any(|pair| matches!(pair, [a, b] if a != b));
     differ.then_some(Sizes {

@@ -1,4 +1,5 @@
-//! The limits of a selection: its number of rounds, how selections share the cost, and which selections are refused.
+//! The limits of a selection: its number of rounds, how selections share the cost, and which
+//! selections are refused.
 
 use crate::analysis::keys::MOST_KEYS;
 use crate::analysis::measure::choice::{Choice, Prior, Sharing, sharing};
@@ -29,7 +30,8 @@ pub(crate) fn rounds(selector: Selector, candidates: Option<usize>, prior: &Prio
     }
 }
 
-/// How the selections of the outer groups share the cost; a refusal if nothing bounds the groups of a unit.
+/// How the selections of the outer groups share the cost; a refusal if nothing bounds the groups of
+/// a unit.
 pub(crate) fn shared(
     limits: &ContributionBounds,
     frame: &MeasureFrame<'_>,

@@ -1,9 +1,10 @@
 //! Selections: their candidates, their scores, and how much one unit can change the scores.
 //!
-//! In: a release's clause with the plan's version of its call, over private rows. Out: a [`Measure`] that is released
-//! as a [`Choice`]. There are four shapes: candidates that are group keys, each with the sum of its group; named
-//! candidates, each with its own sum; candidates on an axis, scored by the places of the rows, so that their number
-//! does not matter; and keys that only the data know.
+//! In: a release's clause with the plan's version of its call, over private rows. Out: a
+//! [`Measure`] that is released as a [`Choice`]. There are four shapes: candidates that are group
+//! keys, each with the sum of its group; named candidates, each with its own sum; candidates on an
+//! axis, scored by the places of the rows, so that their number does not matter; and keys that only
+//! the data know.
 //!
 //! ```text
 //! status … GROUP BY status               keys: one sum per status

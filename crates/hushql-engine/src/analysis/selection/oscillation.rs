@@ -1,8 +1,10 @@
-//! How far apart one row moves the scores of two candidates, where the columns of the scores have finitely many values.
+//! How far apart one row moves the scores of two candidates, where the columns of the scores have
+//! finitely many values.
 //!
-//! In: the score of each candidate as an expression of the row, and the ranges of its columns. Out: the largest difference, over all
-//! rows that the ranges allow, between the most and the least that the row adds to a score. It may be much smaller than the range of the
-//! expression, since a row is the same for all candidates.
+//! In: the score of each candidate as an expression of the row, and the ranges of its columns. Out:
+//! the largest difference, over all rows that the ranges allow, between the most and the least that
+//! the row adds to a score. It may be much smaller than the range of the expression, since a row is
+//! the same for all candidates.
 //!
 //! ```text
 //! middle IN RANGE(20, 60, 5) BY SUM(ABS(age - middle)), age in 0..120      range 0..100, and one age is
@@ -58,13 +60,15 @@ pub(crate) struct Oscillation {
     pub(crate) rows: usize,
 }
 
-/// The largest difference between two scores that one row makes; `None` where it is not known: for columns with other than few whole
-/// numbers, expressions that are not exact, and too many of both.
+/// The largest difference between two scores that one row makes; `None` where it is not known: for
+/// columns with other than few whole numbers, expressions that are not exact, and too many of both.
 ///
 /// # Guarantee
-/// For every row that reaches the scores, the most and the least that it adds to the score of a candidate, of which it adds 0 where it
-/// does not count, differ by this at most. Every such row has in each column NULL or a whole number of the range that the scan and the
-/// filters enforce, and each of these rows is tried, by the functions that run on rows. It depends on declarations and on the query alone.
+/// For every row that reaches the scores, the most and the least that it adds to the score of a
+/// candidate, of which it adds 0 where it does not count, differ by this at most. Every such row
+/// has in each column NULL or a whole number of the range that the scan and the filters enforce,
+/// and each of these rows is tried, by the functions that run on rows. It depends on declarations
+/// and on the query alone.
 pub(crate) fn oscillation(
     scored: &[Scored],
     kind: &Input,
@@ -201,7 +205,8 @@ fn combined(values: &[Vec<Option<i64>>], types: &[DataType], rows: usize) -> Opt
     Some(columns)
 }
 
-/// Whether an expression is computed exactly on whole numbers and truth values, and from its row alone.
+/// Whether an expression is computed exactly on whole numbers and truth values, and from its row
+/// alone.
 fn is_exact(expr: &Expr, scope: &Scope) -> bool {
     let mut exact = true;
     let walked = expr.apply(|e| {

@@ -1,7 +1,8 @@
 //! MIN, MAX, MEDIAN and QUANTILE: selections among the ticks of a column's range.
 //!
-//! In: the aggregate's column and its range. Out: a measure in which every row has the index of its tick, and the
-//! range of the rank scores. Nothing is perturbed: one person can be the extreme value, and no noise hides that.
+//! In: the aggregate's column and its range. Out: a measure in which every row has the index of its
+//! tick, and the range of the rank scores. Nothing is perturbed: one person can be the extreme
+//! value, and no noise hides that.
 //!
 //! ```text
 //! MEDIAN(age), age in 17..90      74 candidates, scored by how far their rank is from the middle
@@ -92,8 +93,8 @@ pub(crate) fn quantile(
     Ok(line_choice(call, &clause, line, read, limits, frame)?)
 }
 
-/// Removes a cast of integers to floats, which the planner puts around arguments: the integers themselves are better
-/// candidates.
+/// Removes a cast of integers to floats, which the planner puts around arguments: the integers
+/// themselves are better candidates.
 fn whole<'a>(expr: &'a Expr, scope: &Scope) -> &'a Expr {
     match expr {
         Expr::Cast(cast)
@@ -119,7 +120,8 @@ fn rank(aggregate: &AggregateCall, text: &str) -> Result<LineScore, Refusal> {
                 let message = "the fraction lies between 0 and 1, with at most nine digits";
                 Refusal::new(Reason::BadValue, text, message, "QUANTILE(x, 0.9)")
             })?;
-            // The ends are those of the rows: a rank between 0 and n would lie beyond them as often as among them.
+            // The ends are those of the rows: a rank between 0 and n would lie beyond them as often
+            // as among them.
             Ok(match num {
                 0 => LineScore::Smallest,
                 _ if num == den => LineScore::Largest,

@@ -1,8 +1,9 @@
 //! Randomized response: every entry of a public roster answers once, truthfully or not.
 //!
-//! In: a column with a domain, grouped by the privacy unit whose entries are listed. Out: a measure in which each
-//! entry chooses among the domain's values, scored 1 for its own value and 0 for the others. An entry without a row
-//! scores 0 everywhere and answers uniformly, so that the answers do not reveal who has a row.
+//! In: a column with a domain, grouped by the privacy unit whose entries are listed. Out: a measure
+//! in which each entry chooses among the domain's values, scored 1 for its own value and 0 for the
+//! others. An entry without a row scores 0 everywhere and answers uniformly, so that the answers do
+//! not reveal who has a row.
 //!
 //! ```text
 //! SELECT id, RANDOMIZED_RESPONSE(eps=1) smoker FROM survey GROUP BY id KEYS TABLE roster(id)
@@ -35,7 +36,8 @@ pub(crate) fn responds(call: &Call) -> bool {
     matches!(call.clause.operand, Operand::Response)
 }
 
-/// Checks that the responses belong to a roster: they are grouped by the unit alone, and its entries are listed.
+/// Checks that the responses belong to a roster: they are grouped by the unit alone, and its
+/// entries are listed.
 ///
 /// Otherwise the set of rows would be revealed.
 pub(crate) fn check_roster(calls: &[Call], groups: &[Group]) -> Result<(), Refusal> {
@@ -59,7 +61,8 @@ pub(crate) fn check_roster(calls: &[Call], groups: &[Group]) -> Result<(), Refus
 /// The response of each entry.
 ///
 /// # Guarantee
-/// A unit has one row at most, in the one group that it names, and moves one score there by 1: R = 1.
+/// A unit has one row at most, in the one group that it names, and moves one score there by 1:
+/// R = 1.
 pub(crate) fn response(call: &Call, frame: &mut MeasureFrame<'_>) -> Result<Measure, NotAnalyzed> {
     let text = call.clause.text.as_str();
     let Some(column) = call.params.args.first() else { return Err(no_domain(text).into()) };

@@ -1,9 +1,10 @@
 //! Scalar subqueries below a release.
 //!
-//! In: rows whose conditions use a subquery as a value. Out: the same rows with a simpler value instead. A subquery
-//! that is itself a release is drawn first, once, and charged; its result is then public, and only its type is known
-//! in advance. A subquery over public tables is read while the query is planned. Any other subquery would be an exact
-//! value of private rows, and is refused.
+//! In: rows whose conditions use a subquery as a value. Out: the same rows with a simpler value
+//! instead. A subquery that is itself a release is drawn first, once, and charged; its result is
+//! then public, and only its type is known in advance. A subquery over public tables is read while
+//! the query is planned. Any other subquery would be an exact value of private rows, and is
+//! refused.
 //!
 //! ```text
 //! WHERE balance > (SELECT LAPLACE(eps=1) AVG(balance) FROM customer)      balance > released value 0
@@ -89,7 +90,8 @@ impl Splitter<'_> {
         finished(refusal, replaced)
     }
 
-    /// What stands for a scalar subquery; `None` for one that is left to be refused where it stands.
+    /// What stands for a scalar subquery; `None` for one that is left to be refused where it
+    /// stands.
     fn value(&mut self, subquery: &Subquery) -> Result<Option<Expr>, NotAnalyzed> {
         let plan = subquery.subquery.as_ref();
         let [column] = plan.schema().fields().as_ref() else { return Ok(None) };

@@ -1,7 +1,7 @@
 //! Stage 3 of a query: what it releases, and how much one unit can change it.
 //!
-//! In: a [`BoundQuery`]. Out: an [`Analyzed`]. The stage first reads the public tables that the query's clauses name,
-//! and during the analysis the public rows that its joins need.
+//! In: a [`BoundQuery`]. Out: an [`Analyzed`]. The stage first reads the public tables that the
+//! query's clauses name, and during the analysis the public rows that its joins need.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! Stage 8 of a query: the answer.
 //!
-//! In: a query that [`Ran`]. Out: an [`Answer`] with accuracy and receipt: the rows, or the range that is derived from them.
+//! In: a query that [`Ran`]. Out: an [`Answer`] with accuracy and receipt: the rows, or the range
+//! that is derived from them.
 
 use super::run::Ran;
 use crate::answer::{Answer, Head};

@@ -1,7 +1,7 @@
 //! Stage 2 of a query: its names and types.
 //!
-//! In: a statement, and the declarations. Out: a [`BoundQuery`]: the planner's tree over the tables and views that the
-//! statement names, with private tables marked.
+//! In: a statement, and the declarations. Out: a [`BoundQuery`]: the planner's tree over the tables
+//! and views that the statement names, with private tables marked.
 
 use std::sync::Arc;
 

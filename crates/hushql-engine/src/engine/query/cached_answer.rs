@@ -1,7 +1,8 @@
 //! Shows an answer again that was replayed as a whole before, without planning it.
 //!
-//! In: a statement. Out: its answer, if this analyst was shown it before and nothing that it followed from is another one since. To plan
-//! a query and to run its public plan takes milliseconds; a dashboard asks the same each minute.
+//! In: a statement. Out: its answer, if this analyst was shown it before and nothing that it
+//! followed from is another one since. To plan a query and to run its public plan takes
+//! milliseconds; a dashboard asks the same each minute.
 //!
 //! ```text
 //! 1st time   plan → charge → draw → keep        paid
@@ -10,9 +11,10 @@
 //!                                                                              └ no → as the 2nd time
 //! ```
 //!
-//! What is kept was replayed to the same analyst before, so that nothing new is told, whatever happened since. All the rest is for
-//! being right: an answer follows from the statement, the declarations, the draws, public rows, and the moment. A statement that names a
-//! function of the clock, or reads public rows that nothing tells apart, is planned each time.
+//! What is kept was replayed to the same analyst before, so that nothing new is told, whatever
+//! happened since. All the rest is for being right: an answer follows from the statement, the
+//! declarations, the draws, public rows, and the moment. A statement that names a function of the
+//! clock, or reads public rows that nothing tells apart, is planned each time.
 
 use std::sync::Arc;
 
@@ -47,8 +49,9 @@ impl Session {
     /// The answer of before, if all that it followed from is as it was.
     ///
     /// # Guarantee
-    /// `Some` only for a statement all of whose releases were paid for, with the draws that the vault keeps for this analyst under the
-    /// present declarations, whose public rows are the same as well; and only if the ledger says that they were shown again today.
+    /// `Some` only for a statement all of whose releases were paid for, with the draws that the
+    /// vault keeps for this analyst under the present declarations, whose public rows are the same
+    /// as well; and only if the ledger says that they were shown again today.
     pub(super) async fn repeated(
         &self,
         query: &QueryStatement,
@@ -80,7 +83,8 @@ impl Session {
         Some(repeat.answer.clone().with_left(repeat.left.get()))
     }
 
-    /// What the answer to a query follows from, if that is nothing but its statement, declarations and kept draws.
+    /// What the answer to a query follows from, if that is nothing but its statement, declarations
+    /// and kept draws.
     pub(super) fn followed(&self, paid: &Paid, query: &QueryStatement) -> Option<Followed> {
         let planned = paid.planned();
         let charges = planned.release().replayed_charges();
@@ -149,8 +153,9 @@ impl Session {
     }
 }
 
-/// Whether a few looks at properties of files, without a transaction and another thread, say what [`as_before`] would: nothing was
-/// committed since it last did, and the answer reads files of private tables alone, one each.
+/// Whether a few looks at properties of files, without a transaction and another thread, say what
+/// [`as_before`] would: nothing was committed since it last did, and the answer reads files of
+/// private tables alone, one each.
 fn is_unchanged(known: &Repeat, inner: &Inner, analyst: &str) -> bool {
     let is_one_file = |table: &Table| match &table.source {
         Source::File { files, .. } => files.is_none() && !table.is_public(),
@@ -169,7 +174,8 @@ fn is_unchanged(known: &Repeat, inner: &Inner, analyst: &str) -> bool {
         && open.is_unchanged()
 }
 
-/// Whether all that an answer followed from is as it was, and the ledger says that it was shown again.
+/// Whether all that an answer followed from is as it was, and the ledger says that it was shown
+/// again.
 fn as_before(
     known: &Repeat,
     inner: &Inner,
@@ -206,8 +212,9 @@ fn contents(inner: &Inner, tables: &[Table], open: &OpenFiles) -> Option<Vec<(St
     RowsOf::of(inner, tables, open).map(|rows| rows.contents)
 }
 
-/// Whether an answer may be shown again without asking anybody for the rows of a table. Private rows are not read for what was drawn
-/// before; of public ones it must be known, soon, that they are the same.
+/// Whether an answer may be shown again without asking anybody for the rows of a table. Private
+/// rows are not read for what was drawn before; of public ones it must be known, soon, that they
+/// are the same.
 fn is_still(table: &Table) -> bool {
     match (&table.source, table.is_public()) {
         (Source::File { .. } | Source::Registered, false)
@@ -399,7 +406,8 @@ mod tests {
         assert!(!is_replayed(&lab, WITH_PUBLIC[0]).await);
     }
 
-    /// Rows that a program registered are shown again as long as the owner says that they are the same.
+    /// Rows that a program registered are shown again as long as the owner says that they are the
+    /// same.
     #[tokio::test]
     async fn registered_rows_are_shown_again_under_refresh() {
         let (_folder, engine) = engine().await;

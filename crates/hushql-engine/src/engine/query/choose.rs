@@ -1,7 +1,7 @@
 //! Stage 4 of a query: the mechanisms.
 //!
-//! In: an [`Analyzed`] query. Out: a [`Planned`] one: a mechanism for each release, its cost, its predicted error, and,
-//! if the query asks for a range, how the range is derived.
+//! In: an [`Analyzed`] query. Out: a [`Planned`] one: a mechanism for each release, its cost, its
+//! predicted error, and, if the query asks for a range, how the range is derived.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ use crate::error::Error;
 use crate::exec::source::OpenFiles;
 use crate::release::{Release, choose};
 
-/// An analyzed and calibrated query with the state that it was planned in; only [`Session::choose`] makes one.
+/// An analyzed and calibrated query with the state that it was planned in; only [`Session::choose`]
+/// makes one.
 #[derive(Debug)]
 pub(crate) struct Planned {
     release: Release,

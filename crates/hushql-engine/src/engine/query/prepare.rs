@@ -1,7 +1,7 @@
 //! Stage 5 of a query: physical plans.
 //!
-//! In: a [`Due`] query. Out: a [`Ready`] one, whose plans were checked against its release. If a file differs from the
-//! declared one, this stage refuses it before anything is charged.
+//! In: a [`Due`] query. Out: a [`Ready`] one, whose plans were checked against its release. If a
+//! file differs from the declared one, this stage refuses it before anything is charged.
 
 use std::sync::Arc;
 
@@ -47,8 +47,9 @@ impl Ready {
         Quote { schema, cost: self.due.cost(), entries, unit_domains }
     }
 
-    /// Whether it costs what was quoted, and has its columns; what is shown again costs nothing, whatever was quoted. What was to be
-    /// drawn together with it is charged for itself, and not more than both.
+    /// Whether it costs what was quoted, and has its columns; what is shown again costs nothing,
+    /// whatever was quoted. What was to be drawn together with it is charged for itself, and not
+    /// more than both.
     pub(crate) fn keeps(&self, quoted: &Quote) -> bool {
         let own = self.quoted();
         if self.due.planned().release().replayed_charges().is_empty() {

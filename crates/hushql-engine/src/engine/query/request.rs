@@ -1,7 +1,8 @@
 //! Between stages 4 and 5: what a query requests from the ledger, and how the ledger would respond.
 //!
-//! In: a [`Planned`] query. Out: a [`Due`] one: an entry for each release, the cost, and the budgets that the query
-//! touches. What was paid for before is left out, and shown again. A quote charges nothing.
+//! In: a [`Planned`] query. Out: a [`Due`] one: an entry for each release, the cost, and the
+//! budgets that the query touches. What was paid for before is left out, and shown again. A quote
+//! charges nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -127,8 +128,8 @@ impl Session {
 
     /// The query shows again what was drawn before. The result is what of the rest can be kept.
     ///
-    /// Numbers that would be drawn together are looked for once more, each for itself: if one of them was drawn alone, it is shown again, and
-    /// the others are drawn together without it.
+    /// Numbers that would be drawn together are looked for once more, each for itself: if one of
+    /// them was drawn alone, it is shown again, and the others are drawn together without it.
     ///
     /// # Errors
     /// The vault's own.
@@ -157,7 +158,8 @@ impl Session {
         self.show_known(planned, known)
     }
 
-    /// The query shows again what is kept of the draws that it would make, if it does. The result is what of the rest can be kept.
+    /// The query shows again what is kept of the draws that it would make, if it does. The result
+    /// is what of the rest can be kept.
     fn show_known(&self, planned: &mut Planned, becomes: PaidBefore) -> Result<Vec<ToKeep>, Error> {
         let (mut known, mut asked) = (Vec::new(), Vec::new());
         for unit in units(planned.release()) {
@@ -216,7 +218,8 @@ mod tests {
     use super::PaidBefore;
     use crate::{Engine, Session};
 
-    /// `people(id, age, city, job)`, their `visits(person, cost, place)`, the public `places(name, size)`, and the view `grown`.
+    /// `people(id, age, city, job)`, their `visits(person, cost, place)`, the public
+    /// `places(name, size)`, and the view `grown`.
     async fn engine() -> (tempfile::TempDir, Engine) {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
@@ -243,7 +246,8 @@ mod tests {
         (folder, engine)
     }
 
-    /// What is in a private file is no part of a key: it would tell whether somebody joined. What is in a public one is.
+    /// What is in a private file is no part of a key: it would tell whether somebody joined. What
+    /// is in a public one is.
     #[tokio::test]
     async fn keys_follow_from_declarations_and_public_rows() {
         let join = "SELECT LAPLACE(eps=1) SUM(size) AS n FROM (SELECT CLAMP(size, 0, 3) AS size FROM visits JOIN places ON place = name) q";
@@ -450,7 +454,8 @@ mod tests {
         assert_ne!(units(&lab, sum), before);
     }
 
-    /// Releases are recognised one by one; a second occurrence is another draw, and what one draw decides for all is one unit.
+    /// Releases are recognised one by one; a second occurrence is another draw, and what one draw
+    /// decides for all is one unit.
     #[tokio::test]
     async fn releases_are_units() {
         let (_folder, engine) = engine().await;
@@ -484,8 +489,8 @@ mod tests {
         assert!(units(&lab, &inner.replace("(SELECT LAPLACE", "(SELECT FRESH LAPLACE")).is_empty());
     }
 
-    /// What was planned before a REFRESH is neither looked for nor charged after it: it would draw the rows of before, and be kept as
-    /// a draw of those of now.
+    /// What was planned before a REFRESH is neither looked for nor charged after it: it would draw
+    /// the rows of before, and be kept as a draw of those of now.
     #[tokio::test]
     async fn a_refresh_ends_what_was_planned() {
         let (_folder, engine) = engine().await;
@@ -516,7 +521,8 @@ mod tests {
         assert_ne!(units(&lab, now), units(&lab, now));
     }
 
-    /// What is used in many places is written in each: a key grows with the statement, and not with its levels multiplied.
+    /// What is used in many places is written in each: a key grows with the statement, and not with
+    /// its levels multiplied.
     #[tokio::test]
     async fn keys_of_nested_statements_are_short() {
         let (_folder, engine) = engine().await;

@@ -1,7 +1,8 @@
 //! What to write instead of a refused query, as a whole.
 //!
-//! In: the text of a query, and the refusal of it. Out: the refusal with a statement that is accepted, where a δ is all that is
-//! missing. Each statement is planned before it is shown. Nothing of a person is read for that.
+//! In: the text of a query, and the refusal of it. Out: the refusal with a statement that is
+//! accepted, where a δ is all that is missing. Each statement is planned before it is shown.
+//! Nothing of a person is read for that.
 
 use datafusion::execution::SessionState;
 
@@ -12,7 +13,8 @@ use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal};
 
 impl Session {
-    /// The error of a query; where its groups would come from the data, with the statement that shows those of many people.
+    /// The error of a query; where its groups would come from the data, with the statement that
+    /// shows those of many people.
     pub(in crate::engine) fn advised(
         &self,
         error: Error,

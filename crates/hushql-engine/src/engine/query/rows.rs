@@ -1,7 +1,7 @@
 //! What is known of the rows that a query reads, beside the declarations of their tables.
 //!
-//! In: tables, and the files that a statement opened. Out: [`RowsOf`], which is equal where public rows are equal. Draws and answers
-//! are shown again for equal ones only.
+//! In: tables, and the files that a statement opened. Out: [`RowsOf`], which is equal where public
+//! rows are equal. Draws and answers are shown again for equal ones only.
 
 use super::choose::Planned;
 use crate::catalog::{Source, Table};
@@ -15,7 +15,8 @@ use crate::release::draw_set::DrawSet;
 pub(super) struct RowsOf {
     /// What is in the tables that are public or registered, by name.
     pub(super) contents: Vec<(String, String)>,
-    /// The tables whose rows may change without a declaration: they are replayed where the owner states when they do.
+    /// The tables whose rows may change without a declaration: they are replayed where the owner
+    /// states when they do.
     live: Vec<String>,
 }
 
@@ -23,7 +24,8 @@ impl RowsOf {
     /// `None` if a table does not exist, or a public file cannot be read.
     ///
     /// # Guarantee
-    /// Contents of private tables stay out of it: a key that followed from them would tell whether anybody joined.
+    /// Contents of private tables stay out of it: a key that followed from them would tell whether
+    /// anybody joined.
     pub(super) fn unit(inner: &Inner, planned: &Planned, unit: &DrawSet) -> Option<Self> {
         let tables: Option<Vec<&Table>> =
             unit.tables.iter().map(|name| planned.catalog().table(name)).collect();

@@ -1,8 +1,8 @@
 //! Stage 7 of a query: the run.
 //!
-//! In: a [`Paid`] query. Out: a [`Ran`] one, whose private parts have drawn and whose rows come as they are asked for. Every
-//! failure has the same sentence, whatever the rows. Before anything leaves, the tables that were read as public ones are
-//! looked at once more.
+//! In: a [`Paid`] query. Out: a [`Ran`] one, whose private parts have drawn and whose rows come as
+//! they are asked for. Every failure has the same sentence, whatever the rows. Before anything
+//! leaves, the tables that were read as public ones are looked at once more.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ use crate::privacy::{Cost, Spend};
 const NOT_KEPT: &str =
     "the vault could not keep this answer: whoever asks the question again pays again";
 
-/// A query whose private parts have run, and whose rows are still to come; only [`Session::run_plans`] makes one.
+/// A query whose private parts have run, and whose rows are still to come; only
+/// [`Session::run_plans`] makes one.
 pub(crate) struct Ran {
     pub(super) planned: Planned,
     pub(super) drawn: Drawn,
@@ -99,11 +100,13 @@ impl Session {
     /// Runs each private aggregate once, and begins with the public plan over what was released.
     ///
     /// # Errors
-    /// [`Error::Execution`]; a query that reads no private row may say that the ledger it reads is damaged.
+    /// [`Error::Execution`]; a query that reads no private row may say that the ledger it reads is
+    /// damaged.
     pub(crate) async fn run_plans(&self, paid: Paid, state: &SessionState) -> Result<Ran, Error> {
         let (planned, prepared, charge, to_keep, text) = paid.into_parts();
         let is_charged = charge.is_some();
-        // The pace of reading a private file tells its size: analysts see that of public ones alone.
+        // The pace of reading a private file tells its size: analysts see that of public ones
+        // alone.
         let is_seen = self.is_owner() || planned.release().analysis().parts().is_empty();
         let shown = self.watched.show(is_seen.then(|| planned.open().reading()));
         // It holds plans, and would make the futures around it too large for a stack.
@@ -118,7 +121,8 @@ impl Session {
                 return Err(failed(&error, is_charged, is_public));
             }
         };
-        // Where somebody wrote into a file since, the claims are about other rows than these: nothing leaves.
+        // Where somebody wrote into a file since, the claims are about other rows than these:
+        // nothing leaves.
         if !planned.open().is_unchanged() {
             return Err(Error::Execution);
         }
@@ -156,7 +160,8 @@ impl Session {
         Ok(Ran { planned, drawn, receipt, notes, rows, left, collected, _shown: shown })
     }
 
-    /// What is left of budgets by name; nothing where that cannot be read, since what was paid for is shown in any case.
+    /// What is left of budgets by name; nothing where that cannot be read, since what was paid for
+    /// is shown in any case.
     pub(super) async fn left_now(&self, names: BTreeSet<String>) -> Vec<(String, Spend)> {
         let analyst = self.analyst.clone();
         let states = at_vault(&self.inner.vault, move |vault| vault.budgets_for(&analyst)).await;
@@ -165,7 +170,8 @@ impl Session {
         states.filter(|(name, _)| names.contains(name)).collect()
     }
 
-    /// Keeps what a paid query drew. If that fails, it is drawn and paid for once more when it is asked again.
+    /// Keeps what a paid query drew. If that fails, it is drawn and paid for once more when it is
+    /// asked again.
     ///
     /// # Errors
     /// The vault's own.
@@ -195,7 +201,8 @@ impl Session {
         at_vault(&self.inner.vault, keep).await
     }
 
-    /// Withholds what was read of tables as public ones that are not public any more, or not the same.
+    /// Withholds what was read of tables as public ones that are not public any more, or not the
+    /// same.
     pub(crate) fn still_public(&self, read: &ReadAsPublic) -> Result<(), Error> {
         let ReadAsPublic { tables, declared, is_charged } = read;
         if tables.is_empty() {
@@ -273,7 +280,8 @@ fn is_released(table: &Table) -> bool {
     matches!(table.source, Source::Released { .. })
 }
 
-/// The error of a run that failed. Where a statement reads public tables alone, it says what was wrong with a row.
+/// The error of a run that failed. Where a statement reads public tables alone, it says what was
+/// wrong with a row.
 fn failed(error: &DataFusionError, is_charged: bool, is_public: bool) -> Error {
     match exec::vault_error(error) {
         Some(error) if !is_charged => error.into(),

@@ -1,8 +1,8 @@
 //! The life of a synthetic table: the stages of a query, with rows in the place of releases.
 //!
-//! In: a statement. Out: new rows, which are paid for. Each stage takes what only the stage before it makes. Up to the charge
-//! no row of a person is read; after it, private rows are seen by [`exec::read_rows`] alone, and come out of it as counts for
-//! those who add noise to them.
+//! In: a statement. Out: new rows, which are paid for. Each stage takes what only the stage before
+//! it makes. Up to the charge no row of a person is read; after it, private rows are seen by
+//! [`exec::read_rows`] alone, and come out of it as counts for those who add noise to them.
 //!
 //! ```text
 //! bind ─▶ private_rows ─▶ synthetic ─▶ due ─▶ prepare_rows ─▶ charge ─▶ read_rows ─▶ Plan::run ─▶ values
@@ -84,7 +84,8 @@ impl DueRows {
     }
 }
 
-/// A synthetic table is charged to all cells of its people: nothing shows that its rows are of some of them.
+/// A synthetic table is charged to all cells of its people: nothing shows that its rows are of some
+/// of them.
 fn cells_told(release: &SyntheticRelease, declared: &DeclaredState) -> Vec<String> {
     let cells = declared.catalog.cells_of(release.rows().subject().unit_domain());
     let column = cells.map(|cells| cells.column);
@@ -293,7 +294,8 @@ impl Session {
     /// Stage 7: reads the private rows once, and makes new ones of noisy counts of them.
     ///
     /// # Errors
-    /// [`Error::Execution`], whatever fails; or that a table which was read as a public one is public no more.
+    /// [`Error::Execution`], whatever fails; or that a table which was read as a public one is
+    /// public no more.
     pub(crate) async fn made_rows(
         &self,
         paid: PaidRows,
@@ -341,7 +343,8 @@ impl Session {
         let mut rng = QueryRng::from_os().map_err(|_| Error::Execution)?;
         let limits = ReadingLimits { deadline: clock.deadline(), memory };
         let rows = exec::read_rows(prepared, &release, charge, state, limits, &mut rng);
-        // A panic on some row, an overrun and a failed read each depend on the rows: one error for all of them.
+        // A panic on some row, an overrun and a failed read each depend on the rows: one error for
+        // all of them.
         let rows = clock.limit(crate::guard::poll(Box::pin(rows))).await.flatten();
         let rows = rows.and_then(Result::ok).ok_or(Error::Execution)?;
         // Where somebody wrote into a file since, the claims are about other rows than these.

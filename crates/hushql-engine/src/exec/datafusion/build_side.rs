@@ -1,10 +1,11 @@
-//! Chooses the side of a hash join that is kept in memory: the one whose rows take less to keep. A small one is kept once for all
-//! partitions.
+//! Chooses the side of a hash join that is kept in memory: the one whose rows take less to keep. A
+//! small one is kept once for all partitions.
 //!
-//! In: a physical plan before its rows are distributed. Out: the same joins, each with a hash table built from the side that has
-//! fewer rows, or much narrower ones. If building it in one place costs less than moving the rows of both sides between partitions, no row of the
-//! other side is moved. DataFusion chooses by statistics, but private tables report none, and a plan that is shown or
-//! charged must not depend on private rows; [`super::sizes`] says what is known when.
+//! In: a physical plan before its rows are distributed. Out: the same joins, each with a hash table
+//! built from the side that has fewer rows, or much narrower ones. If building it in one place
+//! costs less than moving the rows of both sides between partitions, no row of the other side is
+//! moved. DataFusion chooses by statistics, but private tables report none, and a plan that is
+//! shown or charged must not depend on private rows; [`super::sizes`] says what is known when.
 //!
 //! ```text
 //! lineitem (350 a unit) ⋈ orders (50 a unit)   →   orders is built, lineitem streams by
@@ -27,7 +28,8 @@ use super::sizes::{RowEstimate, Sizes};
 const FEW: f64 = 1e5;
 /// The bytes that are copied in the time in which a row is put into a hash table.
 const HASHED: u32 = 32;
-/// How many rows are moved between partitions in the time in which one row is put into a hash table.
+/// How many rows are moved between partitions in the time in which one row is put into a hash
+/// table.
 const MOVED: f64 = 2.0;
 
 /// The rule. It runs before DataFusion's own choice, which then finds nothing to improve.
@@ -103,8 +105,8 @@ fn can_swap(kind: JoinType) -> bool {
     matches!(kind, JoinType::Inner | JoinType::LeftSemi | JoinType::RightSemi)
 }
 
-/// Whether the built side may serve all partitions. A join that yields rows of the built side waits for all partitions, and
-/// one of them may never be asked for rows.
+/// Whether the built side may serve all partitions. A join that yields rows of the built side waits
+/// for all partitions, and one of them may never be asked for rows.
 fn is_built_once(kind: JoinType) -> bool {
     matches!(
         kind,
@@ -116,7 +118,8 @@ fn is_built_once(kind: JoinType) -> bool {
     )
 }
 
-/// Whether it takes less time to build one hash table of these rows than to distribute both sides and build several.
+/// Whether it takes less time to build one hash table of these rows than to distribute both sides
+/// and build several.
 fn is_worth_it(built: RowEstimate, other: RowEstimate, partitions: usize) -> bool {
     let others = f64::from(u32::try_from(partitions).unwrap_or(u32::MAX)) - 1.0;
     built.rows <= FEW || MOVED * built.rows * others <= built.rows + other.rows
@@ -157,7 +160,8 @@ mod tests {
         }
     }
 
-    /// Joins along links once built their hash tables from the longest table, and took ten times as long.
+    /// Joins along links once built their hash tables from the longest table, and took ten times as
+    /// long.
     #[tokio::test]
     async fn the_table_with_fewer_rows_a_unit_is_built() {
         for (kind, expected) in
@@ -183,7 +187,8 @@ mod tests {
         }
     }
 
-    /// Before the charge, a plan follows from declarations, whatever rows there are. Afterwards it follows from the rows.
+    /// Before the charge, a plan follows from declarations, whatever rows there are. Afterwards it
+    /// follows from the rows.
     #[tokio::test]
     async fn the_numbers_of_private_rows_count_after_the_charge() {
         let few: Vec<i64> = (0..10).collect();
@@ -209,7 +214,8 @@ mod tests {
         assert_eq!(shown[0], shown[1]);
     }
 
-    /// A row of the larger table leads to one of the smaller one: what a condition leaves of the smaller one, it leaves of both.
+    /// A row of the larger table leads to one of the smaller one: what a condition leaves of the
+    /// smaller one, it leaves of both.
     #[tokio::test]
     async fn a_condition_on_one_table_leaves_fewer_rows_of_the_join() {
         let half = |name: &str, rows, below: i64| {

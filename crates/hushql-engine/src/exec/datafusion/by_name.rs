@@ -1,10 +1,11 @@
 //! Moves filters towards the scans only if column names are unique.
 //!
-//! In: DataFusion's rule that moves filters below operators, and a physical plan. Out: the rule's result if no operator
-//! has two columns of the same name; otherwise the unchanged plan, with its filters in place.
+//! In: DataFusion's rule that moves filters below operators, and a physical plan. Out: the rule's
+//! result if no operator has two columns of the same name; otherwise the unchanged plan, with its
+//! filters in place.
 //!
-//! The rule looks columns up by name and takes the last or the first match. After the sides of a join were swapped, `a
-//! RIGHT JOIN b ON a.n = b.n WHERE COALESCE(a.n, 7) = 2` tested `b.n`.
+//! The rule looks columns up by name and takes the last or the first match. After the sides of a
+//! join were swapped, `a RIGHT JOIN b ON a.n = b.n WHERE COALESCE(a.n, 7) = 2` tested `b.n`.
 //!
 //! Upstream: docs/upstream.md, 10. Delete with the release that has apache/datafusion #25259.
 

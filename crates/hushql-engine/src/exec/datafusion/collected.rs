@@ -1,6 +1,7 @@
 //! The bytes of rows that are collected, counted as long as they are held.
 //!
-//! In: batches. Out: the bytes of their rows. A batch that is a part of another one counts its own rows alone.
+//! In: batches. Out: the bytes of their rows. A batch that is a part of another one counts its own
+//! rows alone.
 //!
 //! ```text
 //! 60,000 rows of 64 KiB     3.9 GB: an answer that a server of 500 MB does not collect

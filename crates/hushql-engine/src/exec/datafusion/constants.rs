@@ -1,12 +1,14 @@
-//! Computes expressions without columns while a private plan is made, and turns `coalesce` into a CASE.
+//! Computes expressions without columns while a private plan is made, and turns `coalesce` into a
+//! CASE.
 //!
-//! In: a plan. Out: the same plan, in which an operator of literals is a literal, and a comparison or calculation with
-//! NULL is NULL. DataFusion has one rule that does this and also reasons about values in many other ways; private plans
-//! run without it. They need three of its effects:
+//! In: a plan. Out: the same plan, in which an operator of literals is a literal, and a comparison
+//! or calculation with NULL is NULL. DataFusion has one rule that does this and also reasons about
+//! values in many other ways; private plans run without it. They need three of its effects:
 //!
 //! - `DATE '1998-12-01' - INTERVAL '90 days'` is a date, so that a filter can prune files.
-//! - `x > NULL AND x > 5` is never true. The rule that moves filters keeps the stricter of two comparisons, and treats
-//!   NULL as the least value: it would keep `x > 5`. (docs/upstream.md, 5. Delete that part when it compares with NULL.)
+//! - `x > NULL AND x > 5` is never true. The rule that moves filters keeps the stricter of two
+//!   comparisons, and treats NULL as the least value: it would keep `x > 5`. (docs/upstream.md, 5.
+//!   Delete that part when it compares with NULL.)
 //! - DataFusion cannot run `coalesce`, only rewrite it.
 //!
 //! ```text

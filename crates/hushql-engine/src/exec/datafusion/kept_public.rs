@@ -1,8 +1,9 @@
 //! Rows of public tables that were read to plan a statement, kept for later statements.
 //!
-//! In: a plan over public tables. Out: its rows, if an earlier statement read the same plan over the same files. A file is the same
-//! if the file system says that nobody wrote to it: its device, inode, size and times; it stays open as long as what was read of it is
-//! kept. Only small results are kept: how often a key occurs, which keys there are. Other tables are read each time.
+//! In: a plan over public tables. Out: its rows, if an earlier statement read the same plan over
+//! the same files. A file is the same if the file system says that nobody wrote to it: its device,
+//! inode, size and times; it stays open as long as what was read of it is kept. Only small results
+//! are kept: how often a key occurs, which keys there are. Other tables are read each time.
 //!
 //! ```text
 //! max(count(*)) of partsupp by ps_partkey, ps_suppkey      1, until the file changes or the owner declares something
@@ -42,13 +43,15 @@ impl fmt::Debug for KeptPublic {
 /// If two are equal, they stand for the same expressions over the same columns of the same files.
 #[derive(PartialEq)]
 struct PlanKey {
-    /// The plan, without the sources that it was bound to: they hold the files of a whole statement open.
+    /// The plan, without the sources that it was bound to: they hold the files of a whole statement
+    /// open.
     plan: LogicalPlan,
     files: Vec<Pinned>,
 }
 
 impl PlanKey {
-    /// The key of a plan over public files, none of which was written to since its statement opened it; `None` for another plan.
+    /// The key of a plan over public files, none of which was written to since its statement opened
+    /// it; `None` for another plan.
     fn of(plan: &LogicalPlan) -> Option<Self> {
         if !is_timeless(plan).ok()? {
             return None;
@@ -88,8 +91,8 @@ impl KeptPublic {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rows of a plan over public tables: those that were kept, or otherwise these, which are kept if they are few and if no file
-    /// was written to while they were read.
+    /// The rows of a plan over public tables: those that were kept, or otherwise these, which are
+    /// kept if they are few and if no file was written to while they were read.
     pub(crate) fn or_read(
         &self,
         plan: &LogicalPlan,

@@ -1,21 +1,22 @@
 //! Keeps joins and windows within the limits of their statement.
 //!
-//! In: a plan with joins and windows. Out: the same plan, with an operator above each join that ends it at the statement's deadline
-//! and prevents nested-loop joins from writing files. The same operator above windows divides their rows into batches: a window
-//! may emit all rows at once.
+//! In: a plan with joins and windows. Out: the same plan, with an operator above each join that
+//! ends it at the statement's deadline and prevents nested-loop joins from writing files. The same
+//! operator above windows divides their rows into batches: a window may emit all rows at once.
 //!
-//! A join can make many rows from few without asking its inputs for more. Meanwhile the operators above and below it cannot end
-//! the query. When a nested-loop join runs out of memory and may write files, DataFusion restarts it and processes its left
-//! rows in pieces, separately in each partition. Each partition then knows only its own matches, and outer, semi and anti joins
-//! emit one left row several times. The number of copies would depend on the number of other rows.
+//! A join can make many rows from few without asking its inputs for more. Meanwhile the operators
+//! above and below it cannot end the query. When a nested-loop join runs out of memory and may
+//! write files, DataFusion restarts it and processes its left rows in pieces, separately in each
+//! partition. Each partition then knows only its own matches, and outer, semi and anti joins emit
+//! one left row several times. The number of copies would depend on the number of other rows.
 //!
 //! ```text
 //! NestedLoopJoinExec: Left, t.x < u.y     →     LimitedJoinExec
 //!                                                 NestedLoopJoinExec: Left, t.x < u.y
 //! ```
 //!
-//! Upstream: docs/upstream.md, 24. Delete what keeps joins from writing files with a release that has apache/datafusion #24675; the
-//! deadline stays.
+//! Upstream: docs/upstream.md, 24. Delete what keeps joins from writing files with a release that
+//! has apache/datafusion #24675; the deadline stays.
 
 use std::fmt;
 use std::sync::Arc;
@@ -98,7 +99,8 @@ pub(crate) fn may_spill(plan: &Arc<dyn ExecutionPlan>, parent: &Arc<dyn Executio
     plan.is::<NestedLoopJoinExec>() && !parent.is::<LimitedJoinExec>()
 }
 
-/// Passes on the rows of a join or window until the statement's deadline, in batches of the statement's size.
+/// Passes on the rows of a join or window until the statement's deadline, in batches of the
+/// statement's size.
 #[derive(Debug)]
 pub(crate) struct LimitedJoinExec {
     input: Arc<dyn ExecutionPlan>,
@@ -261,9 +263,9 @@ mod tests {
         counted.unwrap().project([col("n") + lit(0_i64)]).unwrap().build().unwrap()
     }
 
-    /// When a nested-loop join ran out of memory and could write files, each partition emitted all rows that had no
-    /// match in it. The join is built by hand, because the operators that a planner puts below it may prevent it from
-    /// running so short of memory.
+    /// When a nested-loop join ran out of memory and could write files, each partition emitted all
+    /// rows that had no match in it. The join is built by hand, because the operators that a
+    /// planner puts below it may prevent it from running so short of memory.
     #[tokio::test]
     async fn no_row_comes_several_times_for_want_of_memory() {
         let folder = tempfile::tempdir().unwrap();
@@ -291,7 +293,8 @@ mod tests {
         }
     }
 
-    /// Each join is below an operator that enforces its limits; a plan without that operator is refused before it runs.
+    /// Each join is below an operator that enforces its limits; a plan without that operator is
+    /// refused before it runs.
     #[tokio::test]
     async fn every_join_has_its_limits() {
         fn joins(plan: &Arc<dyn ExecutionPlan>, parent: Option<&Arc<dyn ExecutionPlan>>) -> usize {

@@ -1,9 +1,11 @@
-//! Replaces joins that lead along links by look-ups, whose index of the table may be kept for later statements.
+//! Replaces joins that lead along links by look-ups, whose index of the table may be kept for later
+//! statements.
 //!
-//! In: a physical plan before its rows are distributed, for a statement that is charged. Out: the same plan, with a
-//! [`LookUpExec`] in place of each hash join whose one side is nothing but columns of verified files, or such columns joined.
-//! Which rows these are must follow from the plan without reading them, so every operator below is on a list, and every
-//! expression is a column or says that a column is not NULL.
+//! In: a physical plan before its rows are distributed, for a statement that is charged. Out: the
+//! same plan, with a [`LookUpExec`] in place of each hash join whose one side is nothing but
+//! columns of verified files, or such columns joined. Which rows these are must follow from the
+//! plan without reading them, so every operator below is on a list, and every expression is a
+//! column or says that a column is not NULL.
 //!
 //! ```text
 //! HashJoinExec: o_orderkey = l_orderkey            LookUpExec: l_orderkey = o_orderkey
@@ -38,8 +40,8 @@ use hushql_exec::operator::private_scan::PrivateScanExec;
 
 /// Tables with fewer rows are indexed as a whole, even if few rows look for them.
 const FEW: f64 = 4e6;
-/// Those of more rows, up to so many, if it is known what a row takes. A process that asks once then takes about as long as with a
-/// join, or a second longer if the keys are far from each other.
+/// Those of more rows, up to so many, if it is known what a row takes. A process that asks once
+/// then takes about as long as with a join, or a second longer if the keys are far from each other.
 const MANY: f64 = 2e7;
 /// The assumed bytes of a row in a file that does not state how many there are.
 const IN_A_FILE: u64 = 32;
@@ -89,7 +91,8 @@ impl PhysicalOptimizerRule for LookUps {
 /// The look-up that stands for a join.
 ///
 /// # Guarantee
-/// It yields the same rows: the join has one pair of equal columns, where NULL equals nothing, and no other condition.
+/// It yields the same rows: the join has one pair of equal columns, where NULL equals nothing, and
+/// no other condition.
 fn in_place(join: &HashJoinExec, kept: &Arc<KeptLookUps>, sizes: Sizes) -> Option<LookUpExec> {
     let [(left, right)] = join.on() else { return None };
     let (left, right) = (column(left)?, column(right)?);
@@ -143,7 +146,8 @@ fn in_place(join: &HashJoinExec, kept: &Arc<KeptLookUps>, sizes: Sizes) -> Optio
     Some(LookUpExec::new(Arc::clone(rows), Arc::clone(table), by, join.schema()))
 }
 
-/// Whether a table is worth an index: it fits what is kept, and is small, or as small as what is looked up in it.
+/// Whether a table is worth an index: it fits what is kept, and is small, or as small as what is
+/// looked up in it.
 fn is_worth_it(
     table: &Arc<dyn ExecutionPlan>,
     by: &By,
@@ -264,7 +268,8 @@ mod tests {
         (shown, rows.iter().map(RecordBatch::num_rows).sum())
     }
 
-    /// After the charge, rows find their unit in an index of verified files; the index is used again.
+    /// After the charge, rows find their unit in an index of verified files; the index is used
+    /// again.
     #[tokio::test]
     async fn links_are_looked_up_after_the_charge() {
         let kept = Arc::<KeptLookUps>::default();

@@ -1,8 +1,9 @@
 //! Hides casts that lose something, and `||`, from DataFusion.
 //!
-//! In: a plan. Out: the same plan, in which CAST and TRY_CAST are functions if two values can become one, a value can fail to
-//! convert, or the order can change. DataFusion moves a cast from a compared column to the literal, in the optimizer and again
-//! when it reads Parquet files, as if no cast lost anything: `CAST(id AS TINYINT) > 100` became `id > 100`.
+//! In: a plan. Out: the same plan, in which CAST and TRY_CAST are functions if two values can
+//! become one, a value can fail to convert, or the order can change. DataFusion moves a cast from a
+//! compared column to the literal, in the optimizer and again when it reads Parquet files, as if no
+//! cast lost anything: `CAST(id AS TINYINT) > 100` became `id > 100`.
 //!
 //! ```text
 //! CAST(age AS BIGINT) = 5          stays: age = 5 is the same
@@ -11,7 +12,8 @@
 //!
 //! `||` also becomes a function, which makes no text longer than a cell may be.
 //!
-//! Upstream: docs/upstream.md, 6. Delete when a cast is moved only if it loses nothing; the part about `||` stays (18).
+//! Upstream: docs/upstream.md, 6. Delete when a cast is moved only if it loses nothing; the part
+//! about `||` stays (18).
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -113,7 +115,8 @@ fn hidden(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 
 /// Whether each value of one type has a distinct value in the other, in the same order.
 ///
-/// Large whole numbers are only approximate as floats; DataFusion moves no cast between whole numbers and floats.
+/// Large whole numbers are only approximate as floats; DataFusion moves no cast between whole
+/// numbers and floats.
 fn widens(from: &DataType, to: &DataType) -> bool {
     let text = |data_type: &DataType| match data_type {
         DataType::Dictionary(_, value) => value.is_string(),
@@ -238,7 +241,8 @@ mod tests {
         assert!(batches[0].column(0).as_boolean().value(0));
     }
 
-    /// Whole numbers lose digits as floats. Their casts stay as they are, because DataFusion never moves them.
+    /// Whole numbers lose digits as floats. Their casts stay as they are, because DataFusion never
+    /// moves them.
     #[test]
     fn casts_to_floats_are_never_moved() {
         let schema = arrow::datatypes::Schema::new(vec![arrow::datatypes::Field::new(

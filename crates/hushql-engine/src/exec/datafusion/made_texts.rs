@@ -1,11 +1,12 @@
 //! Fewer rows in a batch where expressions make long texts.
 //!
-//! In: a finished plan. Out: how many rows its batches may have, so that the texts that its expressions make fit a few megabytes, and how
-//! many bytes these are. It follows from the expressions alone, never from rows: a batch that is cut or refused for what is in
-//! it would tell what that is.
+//! In: a finished plan. Out: how many rows its batches may have, so that the texts that its
+//! expressions make fit a few megabytes, and how many bytes these are. It follows from the
+//! expressions alone, never from rows: a batch that is cut or refused for what is in it would tell
+//! what that is.
 //!
-//! The attack prevented: 8,192 rows of 65,536 bytes are half a gigabyte in each operator that copies them, which no memory pool
-//! counts. Below a join, a single row can be in all of them.
+//! The attack prevented: 8,192 rows of 65,536 bytes are half a gigabyte in each operator that
+//! copies them, which no memory pool counts. Below a join, a single row can be in all of them.
 //!
 //! ```text
 //! Projection: upper(city)                       8,192 rows: a scan holds no less
@@ -74,7 +75,8 @@ impl MadeTexts {
     }
 }
 
-/// The rule: filters collect no more rows than the batches of their plan have. It runs after all other rules.
+/// The rule: filters collect no more rows than the batches of their plan have. It runs after all
+/// other rules.
 #[derive(Debug)]
 pub(crate) struct SmallBatches;
 
@@ -241,7 +243,8 @@ impl Size {
     }
 }
 
-/// The size of a function's result. All others make no more than their arguments together, or a short text.
+/// The size of a function's result. All others make no more than their arguments together, or a
+/// short text.
 fn of_call(call: &ScalarFunctionExpr, operands: &[Size]) -> Size {
     let operand = |i: usize| operands.get(i).copied().unwrap_or_default();
     let literal = |i: usize| call.args().get(i)?.downcast_ref::<Literal>().map(Literal::value);
@@ -334,7 +337,8 @@ mod tests {
     use super::*;
     use crate::exec::session_state;
 
-    /// The plan of a query over two small tables, whose texts `t` are views and whose texts `s` are not.
+    /// The plan of a query over two small tables, whose texts `t` are views and whose texts `s` are
+    /// not.
     #[expect(clippy::disallowed_methods, reason = "the plan of written SQL is looked at")]
     async fn plan(sql: &str) -> Arc<dyn ExecutionPlan> {
         let context = SessionContext::new_with_state(session_state());

@@ -1,11 +1,14 @@
-//! Sets aside the memory that operators reserve regardless of the number of rows, before the first row is read.
+//! Sets aside the memory that operators reserve regardless of the number of rows, before the first
+//! row is read.
 //!
-//! In: a finished plan. Out: an [`Advance`]: how many operators reserve memory, and how much each of them needs for a
-//! single row. A statement takes its advance from the engine's memory at once, and an operator's first bytes come from
-//! it. A limit that is too small for the advance is refused before the charge.
+//! In: a finished plan. Out: an [`Advance`]: how many operators reserve memory, and how much each
+//! of them needs for a single row. A statement takes its advance from the engine's memory at once,
+//! and an operator's first bytes come from it. A limit that is too small for the advance is refused
+//! before the charge.
 //!
-//! This prevents an attack: operators reserve memory in blocks. With a limit that one more block exceeds, a query over
-//! the rows of one person would fail if and only if there is such a row, at a negligible cost in ε.
+//! This prevents an attack: operators reserve memory in blocks. With a limit that one more block
+//! exceeds, a query over the rows of one person would fail if and only if there is such a row, at a
+//! negligible cost in ε.
 //!
 //! ```text
 //! Sort (2 columns of 8 bytes, 4 partitions)     4 × (128 KiB + 8,192 × 16 bytes) = 1 MiB, with and without rows
@@ -38,7 +41,8 @@ use hushql_exec::operator::sum_by_key::SumByKeyExec;
 /// What an operator reserves in addition to its columns: empty hash tables and buffers.
 const BLOCK: usize = 128 << 10;
 
-/// The bytes of a text or list in a column that are not counted by rows: a view, and a share of its first buffer.
+/// The bytes of a text or list in a column that are not counted by rows: a view, and a share of its
+/// first buffer.
 const VIEW: usize = 20;
 
 /// The memory that the operators of a plan reserve regardless of the number of rows.
@@ -57,12 +61,15 @@ pub(crate) struct Advance {
 }
 
 impl Advance {
-    /// The advance of a finished plan whose batches have at most `batch` rows, where scans are read by `threads` threads.
+    /// The advance of a finished plan whose batches have at most `batch` rows, where scans are read
+    /// by `threads` threads.
     ///
     /// # Guarantee
-    /// Depends on the query and the declarations alone. Every operator that reserves memory in proportion to its rows is counted
-    /// in each of its partitions, with a full batch of its columns. Whether a file is large enough for several partitions, and
-    /// so for operators that distribute its rows, changes nothing: the operators that read distributed rows count for these.
+    /// Depends on the query and the declarations alone. Every operator that reserves memory in
+    /// proportion to its rows is counted in each of its partitions, with a full batch of its
+    /// columns. Whether a file is large enough for several partitions, and so for operators that
+    /// distribute its rows, changes nothing: the operators that read distributed rows count for
+    /// these.
     pub(crate) fn for_plan(plan: &Arc<dyn ExecutionPlan>, batch: usize, threads: usize) -> Self {
         let made = MadeTexts::of_plan(plan);
         let texts = made.of_a_batch(batch).saturating_mul(threads);
@@ -121,7 +128,8 @@ fn totals(plan: &Arc<dyn ExecutionPlan>) -> usize {
     reserved.or_else(|| adding.map(SumByKeyExec::reserved)).unwrap_or(0)
 }
 
-/// The most partitions in which an operator may run: those of its scans, if each is divided among all threads.
+/// The most partitions in which an operator may run: those of its scans, if each is divided among
+/// all threads.
 fn partitions(plan: &Arc<dyn ExecutionPlan>, threads: usize) -> usize {
     let inputs = plan.children();
     let below = inputs.iter().map(|input| partitions(input, threads));
@@ -129,9 +137,9 @@ fn partitions(plan: &Arc<dyn ExecutionPlan>, threads: usize) -> usize {
     below.max(plan.output_partitioning().partition_count())
 }
 
-/// How many operators reserve memory for the rows that this one keeps: itself, and one that distributes the rows of each input,
-/// whether or not there is one. The rows of a group are added up in one place, or also where they are read. `None` if it keeps
-/// none.
+/// How many operators reserve memory for the rows that this one keeps: itself, and one that
+/// distributes the rows of each input, whether or not there is one. The rows of a group are added
+/// up in one place, or also where they are read. `None` if it keeps none.
 fn reserving(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         return Some(match aggregate.mode() {
@@ -189,8 +197,8 @@ fn with_rows(context: TaskContext, made: MadeTexts) -> TaskContext {
     }
 }
 
-/// The context in which a statement runs. Its advance is taken now, and returned when the statement ends. Where its expressions
-/// make long texts, its batches have fewer rows.
+/// The context in which a statement runs. Its advance is taken now, and returned when the statement
+/// ends. Where its expressions make long texts, its batches have fewer rows.
 ///
 /// # Errors
 /// DataFusion's, if other statements leave too little memory for the advance.
@@ -286,7 +294,8 @@ impl MemoryPool for Advanced {
         self.sizes().values().sum()
     }
 
-    /// What the operators can take together: not what other statements have, nor what is set aside for operators to come.
+    /// What the operators can take together: not what other statements have, nor what is set aside
+    /// for operators to come.
     fn memory_limit(&self) -> MemoryLimit {
         let others = self.pool.reserved().saturating_sub(self.taken.size());
         MemoryLimit::Finite(self.limit.saturating_sub(others).saturating_sub(self.advance))
@@ -305,7 +314,8 @@ mod tests {
     use crate::exec::datafusion::private_plans::planned;
     use crate::exec::{PrivateTable, session_state};
 
-    /// A large file is read by several threads and a small one by one, which adds operators that distribute rows.
+    /// A large file is read by several threads and a small one by one, which adds operators that
+    /// distribute rows.
     #[tokio::test]
     async fn the_size_of_a_file_decides_nothing() {
         let threads = 3;
@@ -344,7 +354,8 @@ mod tests {
         assert!(advances.iter().all(|own| *own == advances[0]), "{advances:?}");
     }
 
-    /// Up to its advance, an operator takes no memory from the engine, so that no row decides whether memory is available.
+    /// Up to its advance, an operator takes no memory from the engine, so that no row decides
+    /// whether memory is available.
     #[test]
     fn the_first_bytes_of_an_operator_are_set_aside() {
         let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1_000));

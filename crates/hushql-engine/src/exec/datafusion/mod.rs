@@ -1,8 +1,10 @@
-//! Code that is specific to DataFusion: which of its rules run, its limits, and the workarounds for its defects.
+//! Code that is specific to DataFusion: which of its rules run, its limits, and the workarounds for
+//! its defects.
 //!
-//! In: DataFusion's rules and operators. Out: two fixed lists of rules, one for private rows and one for the rest, in
-//! which no operator relies on a property that an untrusted row could falsify. Each defect has its own file, which
-//! names its entry in docs/upstream.md and says when the file can be deleted.
+//! In: DataFusion's rules and operators. Out: two fixed lists of rules, one for private rows and
+//! one for the rest, in which no operator relies on a property that an untrusted row could falsify.
+//! Each defect has its own file, which names its entry in docs/upstream.md and says when the file
+//! can be deleted.
 //!
 //! ```text
 //! private_plans, constants, build_side,

@@ -1,9 +1,9 @@
 //! Keeps joins with NULL-matching keys separate from other joins, and adds no keys to them.
 //!
-//! In: a plan with joins on `x IS NOT DISTINCT FROM y`, or of INTERSECT and EXCEPT. Out: the same rows, whichever rules
-//! run. DataFusion records for a whole join that NULL matches NULL, and forgets it in later rules. If such a join is
-//! merged with a neighbouring join, either its own NULLs no longer match or those of the other join do. An `=` that is
-//! moved into it matches NULLs.
+//! In: a plan with joins on `x IS NOT DISTINCT FROM y`, or of INTERSECT and EXCEPT. Out: the same
+//! rows, whichever rules run. DataFusion records for a whole join that NULL matches NULL, and
+//! forgets it in later rules. If such a join is merged with a neighbouring join, either its own
+//! NULLs no longer match or those of the other join do. An `=` that is moved into it matches NULLs.
 //!
 //! ```text
 //! Join b.k = c.k                                    Join b.k = c.k
@@ -11,7 +11,8 @@
 //!                                                       Join a.k IS NOT DISTINCT FROM b.k
 //! ```
 //!
-//! Upstream: docs/upstream.md, 7. Delete when joins by `=` and joins that match NULLs are no longer merged.
+//! Upstream: docs/upstream.md, 7. Delete when joins by `=` and joins that match NULLs are no longer
+//! merged.
 
 use std::sync::Arc;
 

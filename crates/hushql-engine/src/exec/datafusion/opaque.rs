@@ -1,21 +1,25 @@
 //! Hides an operator's claims about its rows from the operators above it.
 //!
-//! In: a physical plan before its rows are distributed and ordered. Out: the same plan, with an operator that passes
-//! rows on and makes no claims about them, below each operator that could use such claims: aggregates, windows, joins,
-//! unions and sorts.
+//! In: a physical plan before its rows are distributed and ordered. Out: the same plan, with an
+//! operator that passes rows on and makes no claims about them, below each operator that could use
+//! such claims: aggregates, windows, joins, unions and sorts.
 //!
 //! Some claims of DataFusion's operators are wrong:
 //!
-//! - An outer join pads rows with NULL, and claims that a constant of the padded side is still a constant.
-//! - A filter assumes that `m / 2 = 5` leaves only `m = 10`, and claims that m is a constant; 11 passes too.
-//! - A window that counts in a frame claims that all its rows come in the order of that count, where at best those of one
-//!   partition do; one with a running extreme claims that NULL comes last, where it comes first.
+//! - An outer join pads rows with NULL, and claims that a constant of the padded side is still a
+//!   constant.
+//! - A filter assumes that `m / 2 = 5` leaves only `m = 10`, and claims that m is a constant; 11
+//!   passes too.
+//! - A window that counts in a frame claims that all its rows come in the order of that count,
+//!   where at best those of one partition do; one with a running extreme claims that NULL comes
+//!   last, where it comes first.
 //!
-//! DataFusion then leaves out sorts, and its aggregates and windows assume that rows with equal keys are adjacent. An
-//! aggregate emits a group when another one begins, and a window restarts. The rows of one person were counted
-//! differently if rows of others lay between them, so that one person could change what all others contribute.
-//! Therefore every aggregate keeps its groups until the end, each window sorts its rows just below it, and each join
-//! and aggregate has its rows distributed just below it.
+//! DataFusion then leaves out sorts, and its aggregates and windows assume that rows with equal
+//! keys are adjacent. An aggregate emits a group when another one begins, and a window restarts.
+//! The rows of one person were counted differently if rows of others lay between them, so that one
+//! person could change what all others contribute. Therefore every aggregate keeps its groups until
+//! the end, each window sorts its rows just below it, and each join and aggregate has its rows
+//! distributed just below it.
 //!
 //! ```text
 //! Aggregate by [id, tag]                 Aggregate by [id, tag]
@@ -23,8 +27,8 @@
 //!     Projection: id, 'q' AS tag             RightJoin …
 //! ```
 //!
-//! Upstream: docs/upstream.md, 1 to 4. Delete when no claim is wrong, and only for the public plan: a private plan takes
-//! no claim on trust.
+//! Upstream: docs/upstream.md, 1 to 4. Delete when no claim is wrong, and only for the public plan:
+//! a private plan takes no claim on trust.
 
 use std::fmt;
 use std::sync::Arc;
@@ -85,7 +89,8 @@ impl PhysicalOptimizerRule for HideProperties {
     }
 }
 
-/// Whether an operator could use the claims of its inputs. Others pass them on, to such an operator or to the end of the plan.
+/// Whether an operator could use the claims of its inputs. Others pass them on, to such an operator
+/// or to the end of the plan.
 fn uses_claims(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.is::<AggregateExec>()
         || node.is::<BoundedWindowAggExec>()
@@ -97,7 +102,8 @@ fn uses_claims(node: &Arc<dyn ExecutionPlan>) -> bool {
         || node.downcast_ref::<SortExec>().is_some_and(|sort| !is_read_in_order(sort.input()))
 }
 
-/// Whether the claimed order of these rows is that of their source: a source that is read from its end is not sorted again.
+/// Whether the claimed order of these rows is that of their source: a source that is read from its
+/// end is not sorted again.
 fn is_read_in_order(rows: &Arc<dyn ExecutionPlan>) -> bool {
     let finds_constants =
         rows.is::<FilterExec>() && !rows.equivalence_properties().constants().is_empty();
@@ -138,8 +144,8 @@ fn functions(node: &Arc<dyn ExecutionPlan>) -> &[Arc<dyn WindowExpr>] {
     functions.unwrap_or_default()
 }
 
-/// Whether the rows of a window are moved and sorted only where no claims reach, in the order of all its functions: the
-/// operator requires only that of the first. True for other operators.
+/// Whether the rows of a window are moved and sorted only where no claims reach, in the order of
+/// all its functions: the operator requires only that of the first. True for other operators.
 pub(crate) fn orders_its_rows(node: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(mut input) = input_of_window(node) else { return true };
     let functions = functions(node);
@@ -287,8 +293,9 @@ mod tests {
         }
     }
 
-    /// Two functions over one written order, one of which needs a longer order, once shared an operator. The other
-    /// function's order decided which of a person's rows came first, and among equal keys the storage order did.
+    /// Two functions over one written order, one of which needs a longer order, once shared an
+    /// operator. The other function's order decided which of a person's rows came first, and among
+    /// equal keys the storage order did.
     #[expect(
         clippy::disallowed_methods,
         reason = "a test of the session, over rows without owners"
@@ -333,7 +340,8 @@ mod tests {
         rows
     }
 
-    /// Person 1 once had three groups with 7, of one, two and one rows, because rows of 2 and 3 lie between them.
+    /// Person 1 once had three groups with 7, of one, two and one rows, because rows of 2 and 3 lie
+    /// between them.
     #[tokio::test]
     async fn groups_come_whole_whoever_comes_between() {
         let found = numbers(
@@ -342,8 +350,8 @@ mod tests {
         assert_eq!(found.await, [[1, 4], [2, 2], [3, 1]]);
     }
 
-    /// A filter on a quotient of whole numbers was once assumed to leave one number, and the sort by it was dropped.
-    /// Rows came in storage order, and split where others' rows ended.
+    /// A filter on a quotient of whole numbers was once assumed to leave one number, and the sort
+    /// by it was dropped. Rows came in storage order, and split where others' rows ended.
     #[tokio::test]
     async fn what_passes_a_division_is_no_constant() {
         let found = numbers(
@@ -354,7 +362,8 @@ mod tests {
         assert_eq!(found.await, [[8]]);
     }
 
-    /// The count was claimed to grow over all rows, and the window above it restarted in every batch.
+    /// The count was claimed to grow over all rows, and the window above it restarted in every
+    /// batch.
     #[tokio::test]
     async fn a_count_in_a_frame_orders_nobody_elses_rows() {
         let found = numbers(

@@ -1,7 +1,8 @@
 //! Limits planning: a deadline, and public rows that are read once.
 //!
-//! In: the clock of a statement. Out: an extension of its session's configuration, where all code that reads public
-//! rows during planning finds it. The rows of a plan that was already read are not read again.
+//! In: the clock of a statement. Out: an extension of its session's configuration, where all code
+//! that reads public rows during planning finds it. The rows of a plan that was already read are
+//! not read again.
 //!
 //! ```text
 //! Deadline(3 s) ─▶ Planning ─▶ SessionState ─▶ rows_of_public: read, or stop at the deadline
@@ -50,7 +51,8 @@ impl PlanWithSources {
 }
 
 impl Planning {
-    /// Planning with a deadline, for queries whose joins make at most `rows_of_a_unit` rows of one unit.
+    /// Planning with a deadline, for queries whose joins make at most `rows_of_a_unit` rows of one
+    /// unit.
     pub(crate) fn new(deadline: Deadline, rows_of_a_unit: u64) -> Self {
         Self { deadline, rows_of_a_unit, read: Mutex::default() }
     }

@@ -1,8 +1,9 @@
 //! Plans private rows; there is no other way to plan them.
 //!
-//! In: a plan over enforced rows, whose expressions the analysis has made total. Out: a physical plan made by a few rules: only
-//! rules that pay off and do not reason about values. Such rules have been wrong. If one is wrong about rows of different
-//! people, a bound on one person's contribution fails. Plans above, on released rows, use [`super::public_plans`].
+//! In: a plan over enforced rows, whose expressions the analysis has made total. Out: a physical
+//! plan made by a few rules: only rules that pay off and do not reason about values. Such rules
+//! have been wrong. If one is wrong about rows of different people, a bound on one person's
+//! contribution fails. Plans above, on released rows, use [`super::public_plans`].
 //!
 //! ```text
 //! logical    hide_casts · compute_constants · push_down_filter · extract_equijoin_predicate · common_sub_expression_eliminate
@@ -50,7 +51,8 @@ use super::{PhysicalRule, Rule};
 /// Optimizes and plans private rows, which so many processes read together.
 ///
 /// # Guarantee
-/// No expression changes its type: what the analysis has proved of expressions holds for those that run.
+/// No expression changes its type: what the analysis has proved of expressions holds for those that
+/// run.
 ///
 /// # Errors
 /// DataFusion's planning errors; planning has seen no row.
@@ -79,7 +81,8 @@ fn rules() -> Vec<Rule> {
     vec![
         // Casts that lose something, and unbounded `||`, become functions.
         Arc::new(HideCasts),
-        // A date minus an interval becomes a date that can prune a file; an operand NULL is resolved here.
+        // A date minus an interval becomes a date that can prune a file; an operand NULL is
+        // resolved here.
         Arc::new(ComputeConstants),
         // Rows are dropped where they are read, and conditions reach their join.
         Arc::new(PushDownFilter::new()),
@@ -99,8 +102,8 @@ fn physical_rules(look_ups: LookUps, build_side: BuildSide) -> Vec<PhysicalRule>
         Arc::new(HideProperties),
         // A row finds its unit in an index that may be kept, after the charge only.
         Arc::new(look_ups),
-        // Decides which side of a join is kept in memory, and whether both are distributed: by declarations before the charge, by
-        // numbers of rows afterwards.
+        // Decides which side of a join is kept in memory, and whether both are distributed: by
+        // declarations before the charge, by numbers of rows afterwards.
         Arc::new(build_side),
         Arc::new(JoinSelection::new()),
         // Row groups of Parquet that cannot contribute a row are not read.
@@ -151,8 +154,9 @@ mod tests {
         scan.unwrap().build().unwrap()
     }
 
-    /// Each row comes out once with its mark, which is never NULL: keys that are NULL or occur twice, conditions beside keys and
-    /// without, empty sides, several partitions and small batches.
+    /// Each row comes out once with its mark, which is never NULL: keys that are NULL or occur
+    /// twice, conditions beside keys and without, empty sides, several partitions and small
+    /// batches.
     #[tokio::test]
     async fn a_mark_tells_whether_a_row_matches() {
         let some: Rows = vec![

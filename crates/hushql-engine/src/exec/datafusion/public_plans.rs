@@ -1,7 +1,8 @@
 //! The rules for plans over released and public rows: DataFusion's own, in its order.
 //!
-//! In: the public plan of a statement, or a plan over public tables alone. Out: DataFusion's plan for it. Each rule
-//! that can give wrong rows has a companion that hides the case from it; each companion has a file of its own.
+//! In: the public plan of a statement, or a plan over public tables alone. Out: DataFusion's plan
+//! for it. Each rule that can give wrong rows has a companion that hides the case from it; each
+//! companion has a file of its own.
 //!
 //! ```text
 //! hide_casts · … · forget_dependencies, eliminate_join · … · null_keys_apart, wide_keys_are_conditions, eliminate_cross_join · …

@@ -1,6 +1,7 @@
 //! The DataFusion session in which everything runs; its optimizer rules are a fixed list.
 //!
-//! Upstream: docs/upstream.md, 22 (dynamic filters), 23 (size of spill files) and 25 (schema check). Each switch names its entry.
+//! Upstream: docs/upstream.md, 22 (dynamic filters), 23 (size of spill files) and 25 (schema
+//! check). Each switch names its entry.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ use crate::catalog::{Catalog, RESERVED, Table};
 use hushql_exec::deadline::Deadline;
 use hushql_exec::operator::spill::SpillFolder;
 
-/// The most public rows that are read during planning: one more than the analysis keeps, so that it notices the excess.
+/// The most public rows that are read during planning: one more than the analysis keeps, so that it
+/// notices the excess.
 const MOST_PUBLIC_ROWS: usize = 1_000_001;
 
 /// Estimated public rows for which several threads pay off.
@@ -43,14 +45,15 @@ const MANY_PUBLIC_ROWS: f64 = 1e5;
 /// The session of an engine.
 ///
 /// # Guarantee
-/// No rule answers an aggregate from a file's statistics. A rule that fails makes the query fail and is never skipped.
-/// No filter is derived from rows while a query runs. No SQL statement can change this: the engine runs no SET.
+/// No rule answers an aggregate from a file's statistics. A rule that fails makes the query fail
+/// and is never skipped. No filter is derived from rows while a query runs. No SQL statement can
+/// change this: the engine runs no SET.
 pub fn session_state() -> SessionState {
     in_runtime(Arc::default())
 }
 
-/// The session of an engine whose queries share `memory` bytes, and may write what does not fit into files below this
-/// folder; without a folder they write no files.
+/// The session of an engine whose queries share `memory` bytes, and may write what does not fit
+/// into files below this folder; without a folder they write no files.
 ///
 /// # Errors
 /// DataFusion's, if the folder cannot be used.
@@ -69,11 +72,13 @@ pub(crate) fn session_state_within(
         runtime = runtime.with_memory_limit(bytes, 1.0);
     }
     let mut state = in_runtime(runtime.build_arc()?);
-    // Each batch gets its own file, because RepartitionExec waits forever for a batch in the newer of two files that are
-    // written at the same time. (docs/upstream.md, 23. Delete with the release that has apache/datafusion #24891.)
+    // Each batch gets its own file, because RepartitionExec waits forever for a batch in the newer
+    // of two files that are written at the same time. (docs/upstream.md, 23. Delete with the
+    // release that has apache/datafusion #24891.)
     let options = state.config_mut().options_mut();
     options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
-    // Otherwise, a sort that may write files would reserve ten megabytes at its first row, and nothing without a row.
+    // Otherwise, a sort that may write files would reserve ten megabytes at its first row, and
+    // nothing without a row.
     options.execution.sort_spill_reservation_bytes = 0;
     Ok(state)
 }
@@ -84,22 +89,23 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_collect_statistics(false)
         .with_repartition_file_scans(true);
     config.options_mut().optimizer.skip_failed_rules = false;
-    // Readers evaluate no filter themselves: rows are filtered above them, whatever a file claims about itself.
+    // Readers evaluate no filter themselves: rows are filtered above them, whatever a file claims
+    // about itself.
     config.options_mut().execution.parquet.pushdown_filters = false;
     // docs/upstream.md, 22. Keep in any case: which rows are read would depend on private rows.
-    // These filters come from the rows of one side of a join. Its partitions wait for each other to build them, and if
-    // a join above has no rows in one of them, they wait forever.
+    // These filters come from the rows of one side of a join. Its partitions wait for each other to
+    // build them, and if a join above has no rows in one of them, they wait forever.
     let optimizer = &mut config.options_mut().optimizer;
     optimizer.enable_dynamic_filter_pushdown = false;
     optimizer.enable_join_dynamic_filter_pushdown = false;
     optimizer.enable_topk_dynamic_filter_pushdown = false;
     optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-    // Scans divide their rows themselves. Batches that are dealt out later come back in the order in which threads are done:
-    // released rows would come out in another order each time.
+    // Scans divide their rows themselves. Batches that are dealt out later come back in the order
+    // in which threads are done: released rows would come out in another order each time.
     optimizer.enable_round_robin_repartition = false;
-    // `x IS NOT TRUE` is nullable to the physical planner and not to the logical one; the check that they
-    // agree would refuse the query, and nothing here relies on either. (docs/upstream.md, 25. Delete with the release
-    // that has apache/datafusion #24244.)
+    // `x IS NOT TRUE` is nullable to the physical planner and not to the logical one; the check
+    // that they agree would refuse the query, and nothing here relies on either.
+    // (docs/upstream.md, 25. Delete with the release that has apache/datafusion #24244.)
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
     SessionStateBuilder::new()
         .with_config(config)
@@ -122,7 +128,8 @@ pub(crate) async fn exact_rows(
 
 /// The columns of a public table, read during planning.
 ///
-/// Planning is not asynchronous, and a file may need a runtime: the read has a thread and a runtime of its own.
+/// Planning is not asynchronous, and a file may need a runtime: the read has a thread and a runtime
+/// of its own.
 pub(crate) fn columns_of_public(
     provider: Arc<dyn TableProvider>,
     columns: &[String],
@@ -136,8 +143,8 @@ pub(crate) fn columns_of_public(
     Ok(rows_of_public(&plan, state)?.columns().to_vec())
 }
 
-/// All rows of a plan over public tables, in one batch: at most a million, read before the deadline of planning. Many rows are
-/// read by several threads.
+/// All rows of a plan over public tables, in one batch: at most a million, read before the deadline
+/// of planning. Many rows are read by several threads.
 fn rows_of_public(plan: &LogicalPlan, state: &SessionState) -> Result<RecordBatch> {
     let failed = |_| crate::grid::failed();
     let planning = Planning::for_state(state);
@@ -259,15 +266,17 @@ mod tests {
 
     use super::*;
 
-    /// A query that wrote files for lack of memory once never ended, and used no time either: two partitions each had a
-    /// file open for a third partition, which waited for a row in the older file.
+    /// A query that wrote files for lack of memory once never ended, and used no time either: two
+    /// partitions each had a file open for a third partition, which waited for a row in the older
+    /// file.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn partitions_that_spill_at_once_do_not_wait_for_each_other() {
         let folder = tempfile::tempdir().unwrap();
         let mut state = session_state_within(Some(2 << 20), Some(folder.path())).unwrap();
         let options = state.config_mut().options_mut();
         options.execution.target_partitions = 2;
-        // Small batches give many chances to wait: without the setting, every second round of queries hung.
+        // Small batches give many chances to wait: without the setting, every second round of
+        // queries hung.
         options.execution.batch_size = ConfigNonZeroUsize::try_new(64).unwrap();
         let batch = |from: i64| {
             let names: ArrayRef =
@@ -290,8 +299,8 @@ mod tests {
         assert!(answered > 0, "there is not enough memory, whatever is written");
     }
 
-    /// If one side of a join had no row in a partition, a join below it waited forever for that partition's filter.
-    /// Whether the query ended depended on the presence of one person.
+    /// If one side of a join had no row in a partition, a join below it waited forever for that
+    /// partition's filter. Whether the query ended depended on the presence of one person.
     #[expect(
         clippy::disallowed_methods,
         reason = "DataFusion's own plan of written SQL is looked at"
@@ -300,7 +309,8 @@ mod tests {
     async fn partitions_without_rows_are_waited_for_by_none() {
         let mut state = session_state();
         state.config_mut().options_mut().execution.target_partitions = 2;
-        // What makes partitions wait for each other is switched off; the queries below never made any wait.
+        // What makes partitions wait for each other is switched off; the queries below never made
+        // any wait.
         let optimizer = &state.config_options().optimizer;
         assert!(!optimizer.enable_dynamic_filter_pushdown);
         assert!(!optimizer.enable_join_dynamic_filter_pushdown);

@@ -1,8 +1,9 @@
 //! Estimates how many rows a plan yields, to decide which rows of a join are kept in memory.
 //!
-//! In: a physical plan before its rows are distributed. Out: an [`RowEstimate`]. Public tables tell their numbers of rows at any
-//! time. Private tables tell nothing before the charge: the declared rows of a unit stand for their size. Once a charge is
-//! durable, [`PaidFor`] allows the numbers of rows that files and tables in memory know of themselves.
+//! In: a physical plan before its rows are distributed. Out: an [`RowEstimate`]. Public tables tell
+//! their numbers of rows at any time. Private tables tell nothing before the charge: the declared
+//! rows of a unit stand for their size. Once a charge is durable, [`PaidFor`] allows the numbers of
+//! rows that files and tables in memory know of themselves.
 //!
 //! ```text
 //! before the charge    customer 1 row a unit, orders 50, lineitem 350      1,000,000 · 1, 50 and 350 rows
@@ -36,7 +37,8 @@ use hushql_exec::operator::private_scan::PrivateScanExec;
 const UNITS: f64 = 1e6;
 /// The assumed rows of a public table of unknown size.
 const PUBLIC: f64 = 1e5;
-/// The assumed share of rows for which two values are equal, a text has a pattern, or a value is NULL.
+/// The assumed share of rows for which two values are equal, a text has a pattern, or a value is
+/// NULL.
 const EQUAL: f64 = 0.1;
 /// The assumed share of rows for which a comparison holds.
 const COMPARED: f64 = 0.4;
@@ -61,8 +63,8 @@ impl Sizes {
         if PaidFor::is_given(state.config()) { Self::Read } else { Self::Declared }
     }
 
-    /// The same for one plan. Real numbers are compared with real numbers only: if one private table does not know its own,
-    /// declarations stand for all of them.
+    /// The same for one plan. Real numbers are compared with real numbers only: if one private
+    /// table does not know its own, declarations stand for all of them.
     pub(super) fn for_plan(self, plan: &Arc<dyn ExecutionPlan>) -> Self {
         match self == Self::Read && all_known(plan) {
             true => Self::Read,
@@ -121,7 +123,8 @@ impl RowEstimate {
         if self.all > 0.0 { self.rows / self.all } else { 1.0 }
     }
 
-    /// The rows of a join. A row of the larger table is taken to lead to one row of the smaller one, as along a link.
+    /// The rows of a join. A row of the larger table is taken to lead to one row of the smaller
+    /// one, as along a link.
     fn joined(left: Self, right: Self, kind: JoinType) -> Self {
         let all = left.all.max(right.all);
         let (large, small) = if left.all > right.all { (left, right) } else { (right, left) };
@@ -149,8 +152,8 @@ fn rows_of(source: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     known.num_rows.get_value().copied()
 }
 
-/// A number of rows to the next lower power of two, so that a row seldom decides how much memory a statement needs, and
-/// nobody can choose when it does.
+/// A number of rows to the next lower power of two, so that a row seldom decides how much memory a
+/// statement needs, and nobody can choose when it does.
 fn rounded(rows: usize) -> usize {
     1 << rows.max(SMALL).ilog2()
 }
@@ -173,7 +176,8 @@ pub(super) fn share(condition: &Arc<dyn PhysicalExpr>) -> f64 {
     share_of_all(split_conjunction(condition), &[])
 }
 
-/// The assumed share of rows that pass a filter. A condition may be a column that the operator below computes.
+/// The assumed share of rows that pass a filter. A condition may be a column that the operator
+/// below computes.
 fn share_of_filter(filter: &FilterExec) -> f64 {
     let below = filter.input().downcast_ref::<ProjectionExec>();
     let computed = |condition| match (below, column(condition)) {
@@ -184,9 +188,9 @@ fn share_of_filter(filter: &FilterExec) -> f64 {
     share_of_all(conditions.flat_map(|of| split_conjunction(computed(of))).collect(), &[])
 }
 
-/// The assumed share of the rows with all of `given` for which all conditions hold. A scan filters by the values as they are, and the rows of a
-/// private table once more by what the values count as: such conditions count once, as do those that stand in each branch
-/// of an OR and beside it.
+/// The assumed share of the rows with all of `given` for which all conditions hold. A scan filters
+/// by the values as they are, and the rows of a private table once more by what the values count
+/// as: such conditions count once, as do those that stand in each branch of an OR and beside it.
 fn share_of_all(conditions: Vec<&Arc<dyn PhysicalExpr>>, given: &[&Arc<dyn PhysicalExpr>]) -> f64 {
     let mut counted: Vec<(HashSet<Column>, Option<Operator>, f64)> = Vec::new();
     let mut given = given.to_vec();
@@ -244,7 +248,8 @@ fn share_of_one(condition: &Arc<dyn PhysicalExpr>, given: &[&Arc<dyn PhysicalExp
     if condition.is::<IsNullExpr>() { EQUAL } else { KEPT }
 }
 
-/// Whether a comparison with an end of a type leaves out values that become NULL as a column enters, and no others.
+/// Whether a comparison with an end of a type leaves out values that become NULL as a column
+/// enters, and no others.
 fn bounds_nothing(compared: &BinaryExpr) -> bool {
     let Some(value) = compared.right().downcast_ref::<Literal>().map(Literal::value) else {
         return false;

@@ -1,8 +1,9 @@
 //! Applies conditions that cost little before the others, where they leave few rows.
 //!
-//! In: a physical plan whose scans know their conditions. Out: the same rows. DataFusion evaluates one condition after the other on the rows
-//! that those before leave, and copies these rows with all columns each time. A condition on the values as they are,
-//! which also prunes the file, stands beside one on what the values count as: the first leaves few rows, which are copied once. Where
+//! In: a physical plan whose scans know their conditions. Out: the same rows. DataFusion evaluates
+//! one condition after the other on the rows that those before leave, and copies these rows with
+//! all columns each time. A condition on the values as they are, which also prunes the file, stands
+//! beside one on what the values count as: the first leaves few rows, which are copied once. Where
 //! all conditions cost little, those on the first columns that leave few rows are applied first.
 //!
 //! ```text
@@ -62,7 +63,8 @@ impl PhysicalOptimizerRule for SplitFilters {
 /// The filter in two steps, if the first leaves few rows.
 ///
 /// # Guarantee
-/// It yields the same rows: each condition stands in one of the two, and a row passes if it passes all.
+/// It yields the same rows: each condition stands in one of the two, and a row passes if it passes
+/// all.
 fn split(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let conditions = split_conjunction(filter.predicate()).into_iter().cloned();
     let (mut first, mut rest): (Conditions, Conditions) = conditions.partition(costs_little);
@@ -83,7 +85,8 @@ fn split(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     Ok(Some(Arc::new(above)))
 }
 
-/// The conditions on the first column, and on further ones until they leave few rows; and the other conditions.
+/// The conditions on the first column, and on further ones until they leave few rows; and the other
+/// conditions.
 fn selective(conditions: Conditions) -> (Conditions, Conditions) {
     let (mut first, mut rest) = (Vec::new(), conditions);
     while let Some(columns) = rest.first().map(collect_columns) {

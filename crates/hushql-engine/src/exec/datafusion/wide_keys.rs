@@ -1,8 +1,9 @@
-//! Turns join keys that read several tables on one side into conditions until joins have been reordered.
+//! Turns join keys that read several tables on one side into conditions until joins have been
+//! reordered.
 //!
-//! In: `a.x + b.y = c.z` between a join of a and b and a join with c. Out: the same join with the key as a condition.
-//! DataFusion splits inner joins and recombines them. If a recombined pair of inputs lacks a column of a key, the key
-//! is lost, and with it the condition.
+//! In: `a.x + b.y = c.z` between a join of a and b and a join with c. Out: the same join with the
+//! key as a condition. DataFusion splits inner joins and recombines them. If a recombined pair of
+//! inputs lacks a column of a key, the key is lost, and with it the condition.
 //!
 //! Upstream: docs/upstream.md, 8. Delete when the test below passes without it.
 

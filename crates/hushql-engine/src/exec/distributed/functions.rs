@@ -1,7 +1,7 @@
 //! The aggregate function of private plans as plain values.
 //!
-//! In: a sum on a grid. Out: its grid, its interval and what each value adds, from which another process makes the same function.
-//! Aggregate functions of DataFusion go by their names.
+//! In: a sum on a grid. Out: its grid, its interval and what each value adds, from which another
+//! process makes the same function. Aggregate functions of DataFusion go by their names.
 
 use std::sync::Arc;
 

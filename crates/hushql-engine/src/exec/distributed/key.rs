@@ -1,4 +1,5 @@
-//! The key that decides which groups and rows of a unit stay. It exists after the charge only, and travels apart from plans.
+//! The key that decides which groups and rows of a unit stay. It exists after the charge only, and
+//! travels apart from plans.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +9,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use hushql_exec::operator::bound_contributions::{BoundContributionsExec, HashKey, LateKey};
 use hushql_exec::operator::sample_rows::SampleContributionsExec;
 
-/// The key of the bounds in one query's plans. Neither `Debug` nor a description of a plan shows it.
+/// The key of the bounds in one query's plans. Neither `Debug` nor a description of a plan shows
+/// it.
 #[derive(Clone, Default)]
 pub struct BoundingKey(LateKey);
 

@@ -1,8 +1,9 @@
 //! Bounded inputs that run in other processes: where they run, and what their plans are made of.
 //!
-//! In: the verified plan of a bounded input. Out: for a [`Site`], its operators, functions and files as plain values, from which the
-//! same plan is made elsewhere; and the key of the bounds, which travels apart from the plan and exists after the charge only.
-//! How these values become bytes, and how they travel, is a matter of the package `hushql-cluster`. Seeds, noise and the
+//! In: the verified plan of a bounded input. Out: for a [`Site`], its operators, functions and
+//! files as plain values, from which the same plan is made elsewhere; and the key of the bounds,
+//! which travels apart from the plan and exists after the charge only. How these values become
+//! bytes, and how they travel, is a matter of the package `hushql-cluster`. Seeds, noise and the
 //! privatizing operator have no description: they cannot be sent.
 //!
 //! ```text

@@ -1,8 +1,11 @@
-//! The operators of bounded inputs as plain values, from which another process makes the same operators.
+//! The operators of bounded inputs as plain values, from which another process makes the same
+//! operators.
 //!
-//! In: an operator of the engine below the privatizing one. Out: an [`Operator`], which holds everything that the operator is made
-//! of except its inputs and the key of its bounds. DataFusion's own operators have no description here: DataFusion has one for each.
-//! [`InputOperator`] says of every operator of a bounded input which of the two it is, or that it cannot be sent.
+//! In: an operator of the engine below the privatizing one. Out: an [`Operator`], which holds
+//! everything that the operator is made of except its inputs and the key of its bounds.
+//! DataFusion's own operators have no description here: DataFusion has one for each.
+//! [`InputOperator`] says of every operator of a bounded input which of the two it is, or that it
+//! cannot be sent.
 //!
 //! ```text
 //! BoundContributionsExec   ─▶ Part::Own(Operator)        unit 0, keys [1], the key space, the aggregates and their bounds
@@ -127,14 +130,16 @@ impl Space {
 }
 
 impl InputOperator {
-    /// What an operator of a bounded input is, for a session of this configuration. Before the charge, the files of some tables
-    /// are not known, and none of what is described may be sent.
+    /// What an operator of a bounded input is, for a session of this configuration. Before the
+    /// charge, the files of some tables are not known, and none of what is described may be sent.
     ///
     /// # Guarantee
-    /// [`Operator::made`] of an operator of the engine, with inputs that yield the same rows, yields the same rows.
+    /// [`Operator::made`] of an operator of the engine, with inputs that yield the same rows,
+    /// yields the same rows.
     ///
     /// # Errors
-    /// Why it cannot be sent: it is not on the list, or reads a table that only this process can read.
+    /// Why it cannot be sent: it is not on the list, or reads a table that only this process can
+    /// read.
     pub fn of(
         plan: &Arc<dyn ExecutionPlan>,
         config: &SessionConfig,
@@ -200,7 +205,8 @@ impl InputOperator {
     }
 }
 
-/// The position of the unit in the input of an operator that bounds contributions; `None` for other operators.
+/// The position of the unit in the input of an operator that bounds contributions; `None` for other
+/// operators.
 pub fn bounded_unit(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     let bounded = plan.downcast_ref::<BoundContributionsExec>().map(|bounded| bounded.parts().0);
     bounded.or_else(|| plan.downcast_ref::<SampleContributionsExec>().map(|kept| kept.parts().0))
@@ -295,10 +301,12 @@ fn receive(files: &[ShippedFile], context: &TaskContext) -> Result<()> {
 }
 
 impl Operator {
-    /// The operator over these inputs, in the process that received it. Its bounds have this key; its files are opened.
+    /// The operator over these inputs, in the process that received it. Its bounds have this key;
+    /// its files are opened.
     ///
     /// # Errors
-    /// A planning error for inputs that do not fit; if a file cannot be opened, or is not the one that was described.
+    /// A planning error for inputs that do not fit; if a file cannot be opened, or is not the one
+    /// that was described.
     pub fn made(
         &self,
         inputs: &[Arc<dyn ExecutionPlan>],

@@ -1,7 +1,8 @@
 //! Where the bounded inputs of private aggregates run: in this process, or elsewhere.
 //!
-//! In: the verified plan below the privatizing operator, once the query is paid for. Out: its rows of keys and exact integers, in
-//! any order and any number of parts, which are added up here. Everything else stays: parsing, the charge, the sum and the draw.
+//! In: the verified plan below the privatizing operator, once the query is paid for. Out: its rows
+//! of keys and exact integers, in any order and any number of parts, which are added up here.
+//! Everything else stays: parsing, the charge, the sum and the draw.
 //!
 //! ```text
 //! PrivatizeExec                       always here
@@ -22,8 +23,8 @@ use crate::exec::source::HeldFiles;
 
 /// Runs bounded inputs. The methods that are provided run them in this process.
 pub trait Site: fmt::Debug + Send + Sync {
-    /// Whether rows must be partitioned by their unit below the operator that bounds contributions, because several processes
-    /// bound the contributions of different units.
+    /// Whether rows must be partitioned by their unit below the operator that bounds contributions,
+    /// because several processes bound the contributions of different units.
     fn partitions_by_unit(&self) -> bool {
         false
     }
@@ -33,8 +34,8 @@ pub trait Site: fmt::Debug + Send + Sync {
         1
     }
 
-    /// Whether this plan can run there. It is asked before the charge: the plan has no key yet, and nothing of the result may
-    /// depend on private rows.
+    /// Whether this plan can run there. It is asked before the charge: the plan has no key yet, and
+    /// nothing of the result may depend on private rows.
     ///
     /// # Errors
     /// Why not, and what to do instead.
@@ -46,10 +47,12 @@ pub trait Site: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// The rows of a verified plan of one partition. The query is paid for, and the plan has its key.
+    /// The rows of a verified plan of one partition. The query is paid for, and the plan has its
+    /// key.
     ///
     /// # Guarantee
-    /// Every implementation keeps this: for each key, the integers of the rows add up to those that the plan yields here.
+    /// Every implementation keeps this: for each key, the integers of the rows add up to those that
+    /// the plan yields here.
     ///
     /// # Errors
     /// Whatever fails. The error may quote cells: it must never reach an analyst.
@@ -61,8 +64,9 @@ pub trait Site: fmt::Debug + Send + Sync {
         plan.execute(0, context)
     }
 
-    /// Whether the rows of a plan are asked for once more, which has failed with this error, and was begun again so many times.
-    /// Nothing was drawn yet, and what came of the failed rows is dropped.
+    /// Whether the rows of a plan are asked for once more, which has failed with this error, and
+    /// was begun again so many times. Nothing was drawn yet, and what came of the failed rows is
+    /// dropped.
     fn runs_again(&self, _error: &DataFusionError, _times: usize) -> bool {
         false
     }
@@ -102,10 +106,12 @@ pub(crate) fn refused_by_site(error: &DataFusionError) -> Option<&CannotRunThere
 /// A site as an extension of a session.
 struct Placed(Arc<dyn Site>);
 
-/// Lets the private parts of a session run at a site, which may describe the files that its statements hold.
+/// Lets the private parts of a session run at a site, which may describe the files that its
+/// statements hold.
 pub(crate) fn place(state: &mut SessionState, site: Arc<dyn Site>, files: &Arc<HeldFiles>) {
     if site.partitions_by_unit() {
-        // Rows that no operator has to bring together in one process alone, however small a file is.
+        // Rows that no operator has to bring together in one process alone, however small a file
+        // is.
         let options = state.config_mut().options_mut();
         options.optimizer.repartition_file_min_size = 0;
         let partitions = options.execution.target_partitions.max(2);
@@ -237,7 +243,8 @@ mod tests {
         }
     }
 
-    /// A site is asked before the charge, without a key, and runs after it. Its integers are those of this process.
+    /// A site is asked before the charge, without a key, and runs after it. Its integers are those
+    /// of this process.
     #[tokio::test]
     async fn a_site_is_asked_before_the_charge_and_runs_after_it() {
         let local = asked(&engine(Arc::new(Here)).await).await;
@@ -286,7 +293,8 @@ mod tests {
         assert_ne!(spent(&engine), before);
     }
 
-    /// Rows that ended with a failure are asked for again, a few times: their integers count once, and they are charged once.
+    /// Rows that ended with a failure are asked for again, a few times: their integers count once,
+    /// and they are charged once.
     #[tokio::test]
     async fn rows_that_fail_are_asked_for_again_and_count_once() {
         let local = engine(Arc::new(Here)).await;

@@ -1,7 +1,7 @@
 //! How the bounded inputs of a release are read.
 //!
-//! In: the rows of a bounded input, from one partition, and the shape of its integers. Out: its exact
-//! integers.
+//! In: the rows of a bounded input, from one partition, and the shape of its integers. Out: its
+//! exact integers.
 
 use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
@@ -12,8 +12,8 @@ use hushql_exec::gather::{self, Gathered, KeyColumns};
 /// Reads a bounded input, in the way that its measures need.
 ///
 /// # Guarantee
-/// The result is a function of the multiset of (key, integers) that the input yields: sums are exact, and keys outside
-/// the key space are dropped.
+/// The result is a function of the multiset of (key, integers) that the input yields: sums are
+/// exact, and keys outside the key space are dropped.
 pub(crate) async fn gather(
     rows: SendableRecordBatchStream,
     input_shape: InputShape,

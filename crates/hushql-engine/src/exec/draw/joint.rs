@@ -1,19 +1,23 @@
-//! From the noisy sums of products to a statistic of two columns, and the error that the noise may have caused.
+//! From the noisy sums of products to a statistic of two columns, and the error that the noise may
+//! have caused.
 //!
-//! In: the drawn integers of every group (see [`JointMoments`]), the public ranges, and the size t that no noise exceeds
-//! with 95 %. Out: the released value, and its own ±. Everything here is a function of drawn integers and public numbers.
+//! In: the drawn integers of every group (see [`JointMoments`]), the public ranges, and the size t
+//! that no noise exceeds with 95 %. Out: the released value, and its own ±. Everything here is a
+//! function of drawn integers and public numbers.
 //!
-//! With u = X/W and v = Y/V in [0, 1], entry (i, j) counts i/p of u and j/q of v, p and q being the degrees of the columns.
-//! From the entries N, their sum S = n·W^p·V^q, and hats for what the noise is in:
+//! With u = X/W and v = Y/V in [0, 1], entry (i, j) counts i/p of u and j/q of v, p and q being the
+//! degrees of the columns. From the entries N, their sum S = n·W^p·V^q, and hats for what the noise
+//! is in:
 //!
 //! ```text
 //! r = Σ(i/p)N/S     s = Σ(j/q)N/S     c = Σ(i/p)(j/q)N/S − r·s     σ² = ΣN(p, ·)/S − r²
 //! ```
 //!
 //! # The ±
-//! If every noise e is within t, then S ≥ Ŝ − k·t for k entries; let τ = t/(Ŝ − k·t). A function g of u and v in the span of
-//! the products with coefficients g(i, j) has Σ N̂·g(i, j) = Σ N·g(i, j) + Σ e·g(i, j). For the deviations δu = E[u] − r̂ and δv
-//! = E[v] − ŝ of the means, |δu| ≤ τ·D(u) with D(u) = Σ|i/p − r̂| over all entries. Then
+//! If every noise e is within t, then S ≥ Ŝ − k·t for k entries; let τ = t/(Ŝ − k·t). A function g
+//! of u and v in the span of the products with coefficients g(i, j) has Σ N̂·g(i, j) = Σ N·g(i,
+//! j) + Σ e·g(i, j). For the deviations δu = E[u] − r̂ and δv = E[v] − ŝ of the means, |δu| ≤
+//! τ·D(u) with D(u) = Σ|i/p − r̂| over all entries. Then
 //!
 //! ```text
 //! g = (u − r̂)(v − ŝ) − ĉ            c − ĉ   = E[g] − δu·δv
@@ -21,9 +25,9 @@
 //! g = (u − r̂)((v − ŝ) − β̂(u − r̂))   β − β̂   = (E[g] − δu·δv + β̂·δu²)/σ²
 //! ```
 //!
-//! where E[g] = −Σ e·g(i, j)/S is within τ·Σ|g(i, j)|, because Σ N̂·g(i, j) = 0 by the choice of g. A correlation
-//! is the covariance of a = (u − r̂)/σ̂(u) and b over the root of (1 + α)(1 + α'), the true variances of a and b. With √(xy) =
-//! (x + y)/2 − (√x − √y)²/2,
+//! where E[g] = −Σ e·g(i, j)/S is within τ·Σ|g(i, j)|, because Σ N̂·g(i, j) = 0 by the choice of g.
+//! A correlation is the covariance of a = (u − r̂)/σ̂(u) and b over the root of (1 + α)(1 + α'),
+//! the true variances of a and b. With √(xy) = (x + y)/2 − (√x − √y)²/2,
 //!
 //! ```text
 //! (ρ − ρ̂)(1 + (α + α')/2) = E[g] − δa·δb + ρ̂(δa² + δb²)/2 + ρ(√(1 + α) − √(1 + α'))²/2,   g = ab − ρ̂(a² + b²)/2
@@ -45,7 +49,8 @@ mod tests;
 pub(crate) struct JointEstimate {
     /// The value, in the columns' own units.
     pub(crate) value: f64,
-    /// With 95 %, the bounded statistic is within this distance of the value; infinite if nothing bounds it.
+    /// With 95 %, the bounded statistic is within this distance of the value; infinite if nothing
+    /// bounds it.
     pub(crate) within: f64,
 }
 
@@ -122,10 +127,11 @@ impl JointScale {
     /// The released value of one group, from its drawn integers in the order of the products.
     ///
     /// # Guarantee
-    /// A function of the drawn integers and the public scale. `None` if they say that there are no rows (fewer than half
-    /// a row, or fewer than one and a half when dividing by n − 1), or that a column that is divided by does not vary. A
-    /// correlation lies in [−1, 1], its square in [0, 1], a covariance within a quarter of the product of the ranges (half
-    /// of it over n − 1). With 95 %, the statistic without noise, if it has a value, is within `within` of the value.
+    /// A function of the drawn integers and the public scale. `None` if they say that there are no
+    /// rows (fewer than half a row, or fewer than one and a half when dividing by n − 1), or that a
+    /// column that is divided by does not vary. A correlation lies in [−1, 1], its square in
+    /// [0, 1], a covariance within a quarter of the product of the ranges (half of it over n − 1).
+    /// With 95 %, the statistic without noise, if it has a value, is within `within` of the value.
     /// Source: the argument above.
     pub(crate) fn of(&self, sums: &[i128]) -> Option<JointEstimate> {
         let moments = self.moments(sums)?;
@@ -207,7 +213,8 @@ impl JointScale {
         if rows < least {
             return None;
         }
-        // The arithmetic is exact until here: where values are close to each other, differences are small.
+        // The arithmetic is exact until here: where values are close to each other, differences are
+        // small.
         let part = |over: &BigInt, times: i32| {
             Rational::new(over.clone(), &sum * BigInt::from(times)).to_f64()
         };

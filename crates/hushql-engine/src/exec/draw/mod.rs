@@ -1,8 +1,10 @@
-//! From exact integers to a released column: the draw, and the conversion from the grid to SQL's numbers.
+//! From exact integers to a released column: the draw, and the conversion from the grid to SQL's
+//! numbers.
 //!
-//! In: the sums of every key, and a source of randomness that was paid for. Out: the released batch. Each measure's mechanism
-//! is drawn once for each key (numbers) or once (selections), in the order of the key space. A mechanism sees the exact
-//! integers of this query and nothing else. Everything after the draw is a function of the noisy integers alone.
+//! In: the sums of every key, and a source of randomness that was paid for. Out: the released
+//! batch. Each measure's mechanism is drawn once for each key (numbers) or once (selections), in
+//! the order of the key space. A mechanism sees the exact integers of this query and nothing else.
+//! Everything after the draw is a function of the noisy integers alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,9 +45,10 @@ pub(crate) mod variance;
 /// Draws every measure.
 ///
 /// # Guarantee
-/// Each mechanism receives the exact integers of its measure once, and nothing else; it is calibrated for their
-/// sensitivity. The whole result is computed from the drawn values and public keys. If only the data know the keys, the
-/// result covers the groups whose number of units, also drawn, reaches the threshold.
+/// Each mechanism receives the exact integers of its measure once, and nothing else; it is
+/// calibrated for their sensitivity. The whole result is computed from the drawn values and public
+/// keys. If only the data know the keys, the result covers the groups whose number of units, also
+/// drawn, reaches the threshold.
 pub(super) fn draw(
     specification: &Specification,
     gathered: &[Gathered],
@@ -54,8 +57,8 @@ pub(super) fn draw(
     Ok(only_shown(&drawn(specification, gathered, rng)?)?)
 }
 
-/// Copies the rows into arrays that contain nothing else. A text array keeps the bytes of all rows that it was taken
-/// from, including those of hidden groups.
+/// Copies the rows into arrays that contain nothing else. A text array keeps the bytes of all rows
+/// that it was taken from, including those of hidden groups.
 fn only_shown(batch: &RecordBatch) -> Result<RecordBatch, arrow::error::ArrowError> {
     let schema = batch.schema();
     let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
@@ -183,7 +186,8 @@ fn drawn(
     }
 }
 
-/// A count, sum, mean or variance of a drawn vector, and what stands beside it: the noisy numbers of rows behind means, the ± of variances.
+/// A count, sum, mean or variance of a drawn vector, and what stands beside it: the noisy numbers
+/// of rows behind means, the ± of variances.
 fn of_vector(
     draw_plan: &DrawPlan,
     together: &Together,
@@ -264,11 +268,13 @@ struct Chosen {
 /// The places of the bounds that were chosen, by the number of the measure that chooses.
 type ChosenPlaces = BTreeMap<usize, usize>;
 
-/// Chooses the bound of a measure with a ladder, and gives its integers under that bound; `None` for other measures.
+/// Chooses the bound of a measure with a ladder, and gives its integers under that bound; `None`
+/// for other measures.
 ///
 /// # Guarantee
-/// The choice is drawn from the numbers of units beyond the bounds, once for all measures that share it, by the mechanism of the release
-/// that pays for it; what comes after it takes the noise that was calibrated to the chosen bound.
+/// The choice is drawn from the numbers of units beyond the bounds, once for all measures that
+/// share it, by the mechanism of the release that pays for it; what comes after it takes the noise
+/// that was calibrated to the chosen bound.
 fn bounded(
     draw_plan: &DrawPlan,
     specification: &Specification,
@@ -322,7 +328,8 @@ fn of_ladder<'a>(
     Ok((ladder, mechanism, own))
 }
 
-/// A count, sum or mean from its integers under a bound, and the noisy numbers of rows behind means.
+/// A count, sum or mean from its integers under a bound, and the noisy numbers of rows behind
+/// means.
 fn under_bound(
     chosen: &Chosen,
     rng: &mut QueryRng,
@@ -346,7 +353,8 @@ fn under_bound(
 /// A variance or standard deviation from its three noisy sums, with its own ±.
 ///
 /// # Guarantee
-/// A function of the drawn integers and public numbers; NULL if they say that there are too few rows.
+/// A function of the drawn integers and public numbers; NULL if they say that there are too few
+/// rows.
 fn spreads(
     draw_plan: &DrawPlan,
     moments: &VarianceMoments,
@@ -367,8 +375,8 @@ fn spreads(
 /// A statistic of two columns from its noisy sums, with its own ±.
 ///
 /// # Guarantee
-/// A function of the drawn integers and public numbers; NULL if they say that there are too few rows, or that a column
-/// does not vary.
+/// A function of the drawn integers and public numbers; NULL if they say that there are too few
+/// rows, or that a column does not vary.
 fn joints(
     draw_plan: &DrawPlan,
     moments: &JointMoments,
@@ -393,8 +401,8 @@ fn joints(
     Ok((Arc::new(Float64Array::from(values)), Arc::new(Float64Array::from(within))))
 }
 
-/// The key columns of the released rows: each outer group repeated once for each of its answers, and the chosen
-/// candidates in the target's column.
+/// The key columns of the released rows: each outer group repeated once for each of its answers,
+/// and the chosen candidates in the target's column.
 fn key_columns(
     keys: &Keys,
     rows: Option<&[usize]>,
@@ -514,11 +522,12 @@ fn mean(
     Ok(means(&draw_plan.measure, noisy.into_iter(), 1.0))
 }
 
-/// AVG from its two noisy parts A = Σ(x − lo) and B = Σ(hi − x), or so many times these: lo + w·A/(A + B), within [lo, hi]; and the
-/// noisy numbers of rows.
+/// AVG from its two noisy parts A = Σ(x − lo) and B = Σ(hi − x), or so many times these: lo +
+/// w·A/(A + B), within [lo, hi]; and the noisy numbers of rows.
 ///
 /// # Guarantee
-/// A function of the two drawn integers and the public bounds; NULL if they say that there are no rows.
+/// A function of the two drawn integers and the public bounds; NULL if they say that there are no
+/// rows.
 fn means(
     measure: &Measure,
     noisy: impl Iterator<Item = (i128, i128)>,

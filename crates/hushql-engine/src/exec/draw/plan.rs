@@ -73,6 +73,7 @@ pub(crate) struct Specification {
     pub(crate) released: SchemaRef,
     /// How each bounded input is read, and the number of its columns of integers.
     pub(crate) bounded_inputs: Vec<(InputShape, usize)>,
-    /// The selection that hides groups that only the data know, and the input column with the number of their units.
+    /// The selection that hides groups that only the data know, and the input column with the
+    /// number of their units.
     pub(crate) hidden: Option<(PartitionSelection, usize)>,
 }

@@ -1,7 +1,8 @@
 //! The integers of a measure under a bound that was chosen.
 //!
-//! In: the columns of a measure with a ladder: its integers under the last bound, for each smaller bound what it cuts of them,
-//! for each bound the units beyond it, and the units that add anything. Out: the numbers that the choice weighs, and the integers under one bound.
+//! In: the columns of a measure with a ladder: its integers under the last bound, for each smaller
+//! bound what it cuts of them, for each bound the units beyond it, and the units that add anything.
+//! Out: the numbers that the choice weighs, and the integers under one bound.
 //!
 //! ```text
 //! COUNT(*), bounds 1, 2, 4    columns: under 4 | cut by 1 | cut by 2 | beyond 1 | beyond 2 | beyond 4 | units

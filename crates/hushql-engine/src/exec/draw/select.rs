@@ -1,8 +1,8 @@
 //! Selections: from exact scores to chosen candidates.
 //!
-//! In: a choice, its gathered integers, a calibrated mechanism, and randomness that was paid for. Out: for every outer
-//! group, the numbers of the chosen candidates, best first. In each round the mechanism sees the scores of the
-//! remaining candidates, and nothing else.
+//! In: a choice, its gathered integers, a calibrated mechanism, and randomness that was paid for.
+//! Out: for every outer group, the numbers of the chosen candidates, best first. In each round the
+//! mechanism sees the scores of the remaining candidates, and nothing else.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -25,9 +25,10 @@ use hushql_exec::gather::{Gathered, Histogram};
 /// The candidates chosen in each outer group, best first; `None` means that none stands out.
 ///
 /// # Guarantee
-/// For every group, the mechanism is drawn once for each round, each time with the exact scores of the candidates that
-/// were not chosen before; or once for every score, and the best noisy scores win. Among candidates that only the data
-/// know, the list ends when none stands out, or when no other noisy score reaches the threshold.
+/// For every group, the mechanism is drawn once for each round, each time with the exact scores of
+/// the candidates that were not chosen before; or once for every score, and the best noisy scores
+/// win. Among candidates that only the data know, the list ends when none stands out, or when no
+/// other noisy score reaches the threshold.
 pub(crate) fn choose(
     draw_plan: &DrawPlan,
     choice: &Choice,
@@ -171,8 +172,8 @@ pub(crate) fn exact_scores(
     listed(&scores(choice, gathered, first, keys, group, Some(rank))?)
 }
 
-/// The same for candidate axes that are too long to list: runs of candidates, each with its first candidate, its
-/// length, the score of the first candidate, and the difference between neighbours.
+/// The same for candidate axes that are too long to list: runs of candidates, each with its first
+/// candidate, its length, the score of the first candidate, and the difference between neighbours.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn exact_runs(
     choice: &Choice,
@@ -188,7 +189,8 @@ pub(crate) fn exact_runs(
 /// The scores of one outer group's selection, as runs in the order of the candidates.
 ///
 /// # Guarantee
-/// Exact: the run of a candidate gives its score, in units of the choice; if low scores win, the signs are inverted.
+/// Exact: the run of a candidate gives its score, in units of the choice; if low scores win, the
+/// signs are inverted.
 fn scores(
     choice: &Choice,
     gathered: &Gathered,
@@ -282,7 +284,8 @@ fn on_axis(
     })
 }
 
-/// The rank by which a score counts distances, if it does; `rank` is the one of a minimum and a maximum.
+/// The rank by which a score counts distances, if it does; `rank` is the one of a minimum and a
+/// maximum.
 fn rank_of(score: &LineScore, rank: Option<u64>) -> Result<Option<Rank>, DrawError> {
     Ok(match score {
         LineScore::Quantile { num, den } => Some(Rank::Fraction { num: *num, den: *den }),
@@ -298,7 +301,8 @@ fn even(count: u64, score: i128) -> ScoredRun {
     ScoredRun { count, score, step: 0, weight: 1 }
 }
 
-/// For every candidate, the sum of the integers at places above it; places are ascending, and integers have either sign.
+/// For every candidate, the sum of the integers at places above it; places are ascending, and
+/// integers have either sign.
 fn above(places: &[(u64, i128)], count: u64) -> Result<TickRuns, DrawError> {
     let all = places.iter().try_fold(0_i128, |sum, (_, weight)| sum.checked_add(*weight));
     let mut left = all.ok_or_else(failed)?;
@@ -377,7 +381,8 @@ fn among(
     Ok(chosen)
 }
 
-/// The candidates with the best noisy scores, best first; among equal scores, the first in the public order wins.
+/// The candidates with the best noisy scores, best first; among equal scores, the first in the
+/// public order wins.
 ///
 /// # Guarantee
 /// Every candidate's score takes a separate draw, and the result is a function of the noisy scores.
@@ -424,7 +429,8 @@ fn score_at(run: &ScoredRun, i: u64) -> Result<i128, DrawError> {
     Ok(run.score.checked_add(change).ok_or_else(failed)?)
 }
 
-/// The scores one by one, for the mechanisms that examine every candidate; the release has limited their number.
+/// The scores one by one, for the mechanisms that examine every candidate; the release has limited
+/// their number.
 fn listed(runs: &TickRuns) -> Result<Vec<i128>, DrawError> {
     let count = runs.runs.iter().try_fold(0_u64, |n, run| n.checked_add(run.count));
     let few = count.and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= MOST_KEYS);

@@ -1,7 +1,7 @@
 //! COUNT, SUM, AVG and variances of one column from the vector that they share.
 //!
-//! In: the exact integers of a part, and which measures share a vector. Out: the drawn vectors, and what each measure is of one:
-//! functions of the drawn integers and public numbers alone.
+//! In: the exact integers of a part, and which measures share a vector. Out: the drawn vectors, and
+//! what each measure is of one: functions of the drawn integers and public numbers alone.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -25,7 +25,8 @@ pub(super) type NoisyVector = [i128; 3];
 /// The vector that a measure reads, drawn when the first one reads it.
 ///
 /// # Guarantee
-/// Each vector is drawn once, by the noise that was calibrated to it at the sum of what its readers are charged.
+/// Each vector is drawn once, by the noise that was calibrated to it at the sum of what its readers
+/// are charged.
 pub(super) fn vector<'a>(
     together: &Together,
     draw_plan: &DrawPlan,
@@ -84,7 +85,8 @@ fn exact(
 /// A = SUM − lo·COUNT and B = hi·COUNT − SUM.
 ///
 /// # Guarantee
-/// Exact. A row with x from lo to hi adds x − lo to A and hi − x to B. `None` if a number does not fit.
+/// Exact. A row with x from lo to hi adds x − lo to A and hi − x to B. `None` if a number does not
+/// fit.
 fn pair_of(together: &Together, count: i128, sum: i128) -> Option<(i128, i128)> {
     let hi = together.lo.checked_add(together.width)?;
     let above = sum.checked_sub(together.lo.checked_mul(count)?)?;
@@ -92,8 +94,9 @@ fn pair_of(together: &Together, count: i128, sum: i128) -> Option<(i128, i128)> 
     Some((above, below))
 }
 
-/// COUNT = (A + B)/w, or SUM = lo·COUNT + A in steps of the grid, rounded to a whole number; a half to the even one, which favours
-/// neither side. Of the vector of a variance, COUNT = S/w² and SUM = lo·COUNT + (B + 2C)/2w.
+/// COUNT = (A + B)/w, or SUM = lo·COUNT + A in steps of the grid, rounded to a whole number; a half
+/// to the even one, which favours neither side. Of the vector of a variance, COUNT = S/w² and SUM =
+/// lo·COUNT + (B + 2C)/2w.
 pub(super) fn whole(together: &Together, [a, b, c]: NoisyVector) -> i128 {
     let [a, b, c] = [a, b, c].map(BigInt::from);
     let width = BigInt::from(together.width);
@@ -118,8 +121,8 @@ pub(super) fn whole(together: &Together, [a, b, c]: NoisyVector) -> i128 {
     value.to_i128().unwrap_or(end)
 }
 
-/// What is above and below the mean, and the weight of one row, by which their sum is the number of rows: A, B and w, or of the vector
-/// of a variance B + 2C, 2A + B and 2w.
+/// What is above and below the mean, and the weight of one row, by which their sum is the number of
+/// rows: A, B and w, or of the vector of a variance B + 2C, 2A + B and 2w.
 ///
 /// # Guarantee
 /// The mean is lo + w·above/(above + below). `None` if a number does not fit.
@@ -196,7 +199,8 @@ mod tests {
         );
     }
 
-    /// Of the exact vector of a variance, each row adding (w − X)², 2X(w − X) and X², counts, sums and means are exact, too.
+    /// Of the exact vector of a variance, each row adding (w − X)², 2X(w − X) and X², counts, sums
+    /// and means are exact, too.
     #[test]
     fn numbers_of_the_vector_of_a_variance_are_exact() {
         for (lo, hi) in [(0_i128, 9), (-4, 3), (7, 8), (-9, -2), (0, 1)] {

@@ -13,8 +13,9 @@ use hushql_exec::gather::Gathered;
 /// Hides the groups whose noisy number of units is below the threshold.
 ///
 /// # Guarantee
-/// A row stays exactly if the compared number is at least the threshold. That number is either in `drawn_numbers`, the noisy integers of the
-/// measure that is compared, or a separate draw for every group. Source: the noise of the numbers is that of `hidden`.
+/// A row stays exactly if the compared number is at least the threshold. That number is either in
+/// `drawn_numbers`, the noisy integers of the measure that is compared, or a separate draw for
+/// every group. Source: the noise of the numbers is that of `hidden`.
 ///
 /// # Errors
 /// An internal error for columns that differ from the plan.

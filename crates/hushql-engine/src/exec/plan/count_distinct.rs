@@ -1,10 +1,11 @@
 //! `COUNT(DISTINCT x)`: the plan that counts the distinct values of a group, bounded per unit.
 //!
-//! In: a private aggregate and its measure, or rows of a unit, group keys and a value. Out: a plan that yields the keys
-//! and one integer. A unit's rows become pairs of a group and a value. The unit keeps as many distinct pairs as its
-//! bounds allow, chosen by a keyed hash of its own groups and values alone. Only then are equal pairs of different
-//! units merged, so that no unit's choice depends on the rows of others. A choice that preferred values that no other
-//! unit has would let one person change many counts.
+//! In: a private aggregate and its measure, or rows of a unit, group keys and a value. Out: a plan
+//! that yields the keys and one integer. A unit's rows become pairs of a group and a value. The
+//! unit keeps as many distinct pairs as its bounds allow, chosen by a keyed hash of its own groups
+//! and values alone. Only then are equal pairs of different units merged, so that no unit's choice
+//! depends on the rows of others. A choice that preferred values that no other unit has would let
+//! one person change many counts.
 //!
 //! ```text
 //! CoalescePartitionsExec                            adds the partitions' counts up
@@ -37,8 +38,9 @@ mod tests;
 /// Plans the counts of distinct values of the input's column `value`.
 ///
 /// # Guarantee
-/// For all data, removing one unit lowers the count of a group by at most the number of pairs that the unit keeps there, which
-/// obey the measure's limits, and changes nothing else. If every row is a unit, no choice is necessary: a row has one pair.
+/// For all data, removing one unit lowers the count of a group by at most the number of pairs that
+/// the unit keeps there, which obey the measure's limits, and changes nothing else. If every row is
+/// a unit, no choice is necessary: a row has one pair.
 ///
 /// # Errors
 /// DataFusion's planning errors; planning has seen no data.
@@ -51,8 +53,8 @@ pub(crate) async fn different(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let input = part.input();
     let groups = part.key_names().len();
-    // NULL is not counted, and a row that FILTER drops adds no value. Both go before the bounds, so that they use up
-    // none of them.
+    // NULL is not counted, and a row that FILTER drops adds no value. Both go before the bounds, so
+    // that they use up none of them.
     let mut condition = column(input, value).is_not_null();
     if let Some(filter) = measure.filter {
         condition = condition.and(column(input, filter));
@@ -84,11 +86,13 @@ pub(crate) async fn different(
 
 /// Counts the distinct values of rows that are a unit, group keys and a value, in this order.
 ///
-/// The columns of the result are the keys and an Int64 count. A group may have one row in each partition; their counts add up.
+/// The columns of the result are the keys and an Int64 count. A group may have one row in each
+/// partition; their counts add up.
 ///
 /// # Guarantee
-/// For every group, its counts add up to the number of distinct values that units keep there: of each unit at most m values in
-/// a group, M in all, in at most C groups. The choice depends on the unit, its own groups and values, and the key alone. Exact.
+/// For every group, its counts add up to the number of distinct values that units keep there: of
+/// each unit at most m values in a group, M in all, in at most C groups. The choice depends on the
+/// unit, its own groups and values, and the key alone. Exact.
 ///
 /// # Errors
 /// A planning error for a missing column, or for values that cannot be compared.

@@ -1,8 +1,9 @@
 //! Bounded inputs: the plans that yield the exact integers of a private aggregate.
 //!
-//! In: a private aggregate. Out: one physical plan for all measures that are sums of public keys, and one for each
-//! measure that needs more of its rows: their places on a candidate axis, distinct values, or keys that only the data
-//! know. Every plan bounds what a unit contributes before anything is added up.
+//! In: a private aggregate. Out: one physical plan for all measures that are sums of public keys,
+//! and one for each measure that needs more of its rows: their places on a candidate axis, distinct
+//! values, or keys that only the data know. Every plan bounds what a unit contributes before
+//! anything is added up.
 //!
 //! ```text
 //! sums      keys, integers of every measure          SumByKeyExec, or BoundContributionsExec
@@ -49,8 +50,8 @@ pub(super) struct BoundedInput {
 /// Plans the bounded inputs of a private aggregate.
 ///
 /// # Guarantee
-/// For all data, removing one unit changes the output of a plan by no more than the limits and ranges of its measures
-/// say: the plan itself bounds the unit's rows and partial results.
+/// For all data, removing one unit changes the output of a plan by no more than the limits and
+/// ranges of its measures say: the plan itself bounds the unit's rows and partial results.
 ///
 /// # Errors
 /// DataFusion's planning errors; planning has seen no data.

@@ -30,8 +30,9 @@ pub(super) async fn planned(
     private_plans::planned(plan, state, site_of(state.config()).processes()).await
 }
 
-/// The enforced rows, in as many partitions as there are threads, also if they come from a union of many tables; the unit is the
-/// first column. A unit may have rows in each, unless the site of the session wants them together.
+/// The enforced rows, in as many partitions as there are threads, also if they come from a union of
+/// many tables; the unit is the first column. A unit may have rows in each, unless the site of the
+/// session wants them together.
 pub(crate) async fn in_partitions(
     plan: &LogicalPlan,
     state: &SessionState,

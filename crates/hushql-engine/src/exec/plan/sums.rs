@@ -1,6 +1,7 @@
 //! The terms of a measure: the columns of exact integers that are added up for it.
 //!
-//! In: a measure over rows that count one by one. Out: its terms, in the order of the measure's outputs.
+//! In: a measure over rows that count one by one. Out: its terms, in the order of the measure's
+//! outputs.
 //!
 //! ```text
 //! AVG(x), x between lo and hi     Σ(x − lo), Σ(hi − x)

@@ -1,7 +1,8 @@
 //! Stored answers as bytes, and as tables that queries read.
 //!
-//! In: the rows of an answer, and how far each number is off where that is known row by row. Out: Arrow's stream format, in
-//! which the errors are further columns; and back. A release table reads its answer from the vault when it is scanned.
+//! In: the rows of an answer, and how far each number is off where that is known row by row. Out:
+//! Arrow's stream format, in which the errors are further columns; and back. A release table reads
+//! its answer from the vault when it is scanned.
 //!
 //! ```text
 //! status, n | errors of n   →   status, n, __hushql_error_1   →   bytes in the vault

@@ -1,7 +1,8 @@
 //! Checks whether a file is still the declared one.
 //!
-//! In: the files that a statement names, each opened once. Out: a refusal, before anything is charged, if a file
-//! differs from the declared one; and after its rows were read, whether the file stayed the same.
+//! In: the files that a statement names, each opened once. Out: a refusal, before anything is
+//! charged, if a file differs from the declared one; and after its rows were read, whether the file
+//! stayed the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -31,8 +32,8 @@ use crate::catalog::{FileFormat, Files, Fingerprint, Source, Table};
 use crate::error::Error;
 use hushql_exec::pinned::Pinned;
 
-/// The files of one statement. Each file is opened at its first use, checked and read through the same handle, and
-/// closed with the statement.
+/// The files of one statement. Each file is opened at its first use, checked and read through the
+/// same handle, and closed with the statement.
 pub(crate) struct OpenFiles {
     store: Arc<HeldFiles>,
     open: Mutex<Open>,
@@ -52,7 +53,8 @@ struct Open {
     drifted: BTreeSet<String>,
 }
 
-/// A set, the hash of its names and bytes when constraints were verified on it, and whether only the hash counts.
+/// A set, the hash of its names and bytes when constraints were verified on it, and whether only
+/// the hash counts.
 struct VerifiedSet {
     set: Arc<FileSet>,
     sha256: String,
@@ -71,8 +73,9 @@ struct VerifiedFile {
 pub(crate) struct Reading(Vec<(Arc<OpenFile>, u64)>);
 
 impl Reading {
-    /// The percentage, at most 99, because there is work after the last byte; `None` where there are no bytes to read. A file
-    /// that is read twice counts as read after the first time, and one that is read in part never counts as read.
+    /// The percentage, at most 99, because there is work after the last byte; `None` where there
+    /// are no bytes to read. A file that is read twice counts as read after the first time, and one
+    /// that is read in part never counts as read.
     pub(crate) fn percent(&self) -> Option<u8> {
         let size = |held: &OpenFile| u128::from(held.stamp().size);
         let all: u128 = self.0.iter().map(|(held, _)| size(held)).sum();
@@ -129,7 +132,8 @@ impl OpenFiles {
     /// What is read of these files from now on.
     ///
     /// # Guarantee
-    /// None: it counts the bytes of private tables, too. Who may see it is decided where it is shown.
+    /// None: it counts the bytes of private tables, too. Who may see it is decided where it is
+    /// shown.
     pub(crate) fn reading(&self) -> Reading {
         // How much a server still has to send is not known.
         if self.servers.are_used() {
@@ -155,8 +159,8 @@ impl OpenFiles {
         Ok(set)
     }
 
-    /// The SHA-256 of what is in a table's files; `None` if they cannot be read, or were changed since they were opened. It is
-    /// computed once for each state of a file.
+    /// The SHA-256 of what is in a table's files; `None` if they cannot be read, or were changed
+    /// since they were opened. It is computed once for each state of a file.
     pub(crate) fn content(&self, source: &Source) -> Option<String> {
         let Source::File { location, files, .. } = source else { return None };
         if files.is_some() {
@@ -164,7 +168,8 @@ impl OpenFiles {
         }
         let held = self.held(location).ok()?;
         let stamp = held.stamp();
-        // An object has a version instead, and a file that was changed just now may change again without another stamp.
+        // An object has a version instead, and a file that was changed just now may change again
+        // without another stamp.
         let is_known = held.version().is_empty() && stamp.is_settled();
         if let (true, true, Some(sha256)) =
             (is_known, held.is_untouched(), self.store.sha256_of(stamp))
@@ -214,18 +219,22 @@ impl OpenFiles {
         Ok(Fingerprint { device, inode, size, modified_nanos, changed_nanos, sha256, files })
     }
 
-    /// Checks that the file of a table is still the declared one; costs nothing. The checked file is the one that is read.
+    /// Checks that the file of a table is still the declared one; costs nothing. The checked file
+    /// is the one that is read.
     ///
     /// # Guarantee
-    /// If a file has no fingerprint, only its header or footer is read, never a row. A refusal is free, so a refusal that a
-    /// person's row can cause would reveal that row for nothing. If it has one, the bytes are those that its privacy unit
-    /// was declared on: a refusal tells that the file was changed, and nothing of either content. The properties from the
-    /// file system decide that; if they differ, or the owner wants it so, the SHA-256 of the bytes decides. Of a private table with
-    /// several files, only the folder is looked for, which is there without a file, too: which files there are is as private as the
-    /// rows in them, and [`OpenFiles::checked`] looks after the charge.
+    /// If a file has no fingerprint, only its header or footer is read, never a row. A refusal is
+    /// free, so a refusal that a person's row can cause would reveal that row for nothing. If it
+    /// has one, the bytes are those that its privacy unit was declared on: a refusal tells that the
+    /// file was changed, and nothing of either content. The properties from the file system decide
+    /// that; if they differ, or the owner wants it so, the SHA-256 of the bytes decides. Of a
+    /// private table with several files, only the folder is looked for, which is there without a
+    /// file, too: which files there are is as private as the rows in them, and
+    /// [`OpenFiles::checked`] looks after the charge.
     ///
     /// # Errors
-    /// A refusal if the file is missing, was changed since its privacy unit was declared, or has other columns.
+    /// A refusal if the file is missing, was changed since its privacy unit was declared, or has
+    /// other columns.
     pub(crate) fn check(&self, table: &Table) -> Result<(), Error> {
         let (format, location, options, fingerprint, files) = match &table.source {
             Source::File { format, location, options, fingerprint, files } => {
@@ -285,8 +294,9 @@ impl OpenFiles {
         if named { Ok(()) } else { Err(remade("has other columns than were declared")) }
     }
 
-    /// The file of a table, if the file system says that it is the one that was verified, and would say so if it were written
-    /// to from now on: a file that was changed just now could be changed again at the same moment of a coarse clock.
+    /// The file of a table, if the file system says that it is the one that was verified, and would
+    /// say so if it were written to from now on: a file that was changed just now could be changed
+    /// again at the same moment of a coarse clock.
     pub(super) fn pinned(&self, table: &Table) -> Option<Pinned> {
         let Source::File { format, location, options, fingerprint: Some(fingerprint), files: None } =
             &table.source
@@ -297,7 +307,8 @@ impl OpenFiles {
         is_same(fingerprint, held.stamp()).then(|| read_as(table, *format, options, held))?
     }
 
-    /// The file of a public table, if the file system says that nobody wrote to it since it was opened, and would say so from now on.
+    /// The file of a public table, if the file system says that nobody wrote to it since it was
+    /// opened, and would say so from now on.
     pub(super) fn pinned_public(&self, table: &Table) -> Option<Pinned> {
         let Source::File { format, location, options, fingerprint: _, files: None } = &table.source
         else {
@@ -308,7 +319,8 @@ impl OpenFiles {
         is_known.then(|| read_as(table, *format, options, held))?
     }
 
-    /// Checks that the files of a table are still the declared ones, for its owner, who may learn which files there are.
+    /// Checks that the files of a table are still the declared ones, for its owner, who may learn
+    /// which files there are.
     ///
     /// # Errors
     /// As [`OpenFiles::check`], and as [`OpenFiles::checked`].
@@ -326,8 +338,9 @@ impl OpenFiles {
         }
     }
 
-    /// Checks that each file of a table that has several has the declared columns, for its owner, who may learn which one has
-    /// not. Whether the files are those that constraints were verified on is not looked at: they are about to be verified.
+    /// Checks that each file of a table that has several has the declared columns, for its owner,
+    /// who may learn which one has not. Whether the files are those that constraints were verified
+    /// on is not looked at: they are about to be verified.
     ///
     /// # Errors
     /// A refusal that names the first file that has other columns, or is not of its format.
@@ -342,11 +355,13 @@ impl OpenFiles {
     /// The files of a table that has several, each with the declared columns.
     ///
     /// # Guarantee
-    /// That of [`OpenFiles::check`] for the files together. For a private table, the caller has a charge or is its owner.
+    /// That of [`OpenFiles::check`] for the files together. For a private table, the caller has a
+    /// charge or is its owner.
     ///
     /// # Errors
-    /// A refusal that names no file if one of them cannot be read or has other columns, or if the files differ from those that
-    /// constraints were verified on. For a private table, it depends on its rows, and must not reach an analyst.
+    /// A refusal that names no file if one of them cannot be read or has other columns, or if the
+    /// files differ from those that constraints were verified on. For a private table, it depends
+    /// on its rows, and must not reach an analyst.
     pub(super) fn checked(&self, table: &Table) -> Result<Arc<FileSet>, Error> {
         let set = self.unchanged(table)?;
         match differing(&set, table)? {
@@ -358,7 +373,8 @@ impl OpenFiles {
         }
     }
 
-    /// Keeps in mind that the files of a private table, whole and not written to since, do not fit its declaration.
+    /// Keeps in mind that the files of a private table, whole and not written to since, do not fit
+    /// its declaration.
     fn found_unfit(&self, table: &Table, set: &FileSet) {
         if !table.is_public() && set.is_untouched() {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -366,8 +382,8 @@ impl OpenFiles {
         }
     }
 
-    /// Keeps in mind that the rows of a private table could not be made of what its files hold, if these could be read and nobody
-    /// wrote to them: what is in them is damaged.
+    /// Keeps in mind that the rows of a private table could not be made of what its files hold, if
+    /// these could be read and nobody wrote to them: what is in them is damaged.
     pub(crate) fn found_damaged(&self, table: &Table) {
         let Source::File { location, files, .. } = &table.source else { return };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -384,12 +400,14 @@ impl OpenFiles {
         }
     }
 
-    /// The private tables whose files were found, whole and not written to since, to be others than their declaration was verified
-    /// on, to have other columns, or to be damaged; and those with a link, or a file that may not be read, among their files. A file
-    /// that could not be read for another reason is none.
+    /// The private tables whose files were found, whole and not written to since, to be others than
+    /// their declaration was verified on, to have other columns, or to be damaged; and those with a
+    /// link, or a file that may not be read, among their files. A file that could not be read for
+    /// another reason is none.
     ///
     /// # Guarantee
-    /// None: it depends on which files there are. Whoever asks has a charge, and has told that its statement failed.
+    /// None: it depends on which files there are. Whoever asks has a charge, and has told that its
+    /// statement failed.
     pub(crate) fn drifted(&self) -> Vec<String> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.drifted.iter().cloned().collect()
@@ -442,12 +460,13 @@ impl OpenFiles {
         }
     }
 
-    /// Whether everything that was verified holds for the rows that were read. The caller asks after reading them and
-    /// before answering.
+    /// Whether everything that was verified holds for the rows that were read. The caller asks
+    /// after reading them and before answering.
     ///
     /// # Guarantee
-    /// If true, no verified file, and no file of a set, was written to between its check and now, according to the file
-    /// system; or it was, and its bytes are still those that were verified. The result depends on files alone, never on a row.
+    /// If true, no verified file, and no file of a set, was written to between its check and now,
+    /// according to the file system; or it was, and its bytes are still those that were verified.
+    /// The result depends on files alone, never on a row.
     pub(crate) fn is_unchanged(&self) -> bool {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let is_verified = |set: &Arc<FileSet>| {
@@ -472,7 +491,8 @@ impl OpenFiles {
     }
 }
 
-/// An open file, and how it is read as this table; `None` if its properties do not tell whether it is written to.
+/// An open file, and how it is read as this table; `None` if its properties do not tell whether it
+/// is written to.
 fn read_as(
     table: &Table,
     format: FileFormat,
@@ -490,7 +510,8 @@ fn read_as(
     is_told.then(|| Pinned::new(read, stamp.size, held))
 }
 
-/// Whether there is a folder, or the environment has what it takes to ask a store. Which files or objects there are is not looked at.
+/// Whether there is a folder, or the environment has what it takes to ask a store. Which files or
+/// objects there are is not looked at.
 fn is_there(location: &str) -> bool {
     match StoreLocation::new(location) {
         Some(place) => has_client(&place),
@@ -498,8 +519,9 @@ fn is_there(location: &str) -> bool {
     }
 }
 
-/// Whether files that could not be opened cannot be opened later either, unless somebody changes the folder: there is a link among
-/// them, or a file that may not be read. What is missing was removed just now.
+/// Whether files that could not be opened cannot be opened later either, unless somebody changes
+/// the folder: there is a link among them, or a file that may not be read. What is missing was
+/// removed just now.
 fn lasts(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied)
 }
@@ -513,7 +535,8 @@ fn is_same(verified: &Fingerprint, stamp: Stamp) -> bool {
         && verified.changed_nanos == Some(stamp.changed_nanos)
 }
 
-/// The first file of a set that has other columns than its table, and what it has instead; both are for the owner alone.
+/// The first file of a set that has other columns than its table, and what it has instead; both are
+/// for the owner alone.
 ///
 /// # Errors
 /// A refusal that names no file, if one of them cannot be read.
@@ -570,7 +593,8 @@ fn has_header(header: &csv::ByteRecord, table: &Table) -> bool {
 mod tests {
     use super::*;
 
-    /// The checked file and the file that is read are one open file, even if another file replaces it at its path.
+    /// The checked file and the file that is read are one open file, even if another file replaces
+    /// it at its path.
     #[test]
     fn a_file_is_opened_once() {
         let folder = tempfile::tempdir().unwrap();
@@ -584,7 +608,8 @@ mod tests {
         assert!(Arc::ptr_eq(&checked, &files.held(location).unwrap()));
     }
 
-    /// Two scans of one statement see the files that the first one found, and a file that is written meanwhile is noticed.
+    /// Two scans of one statement see the files that the first one found, and a file that is
+    /// written meanwhile is noticed.
     #[test]
     fn files_are_listed_once() {
         let folder = tempfile::tempdir().unwrap();
@@ -617,7 +642,8 @@ mod tests {
         std::fs::rename(folder.path().join("c.csv"), folder.path().join("b.csv")).unwrap();
         let again = files.checked(&table).unwrap();
         assert!(Arc::ptr_eq(&first, &again) && again.members.len() == 2);
-        // Before the charge, a private table's files are not looked at; another statement finds what there is now.
+        // Before the charge, a private table's files are not looked at; another statement finds
+        // what there is now.
         let next = OpenFiles::new(&Arc::default());
         assert!(next.check(&table).is_ok());
         assert!(next.checked(&table).is_err() && next.check_as_owner(&table).is_err());
@@ -631,7 +657,8 @@ mod tests {
         assert!(!last.is_unchanged());
     }
 
-    /// Size and time of modification can be reset, so a vault that stores only these stores too little.
+    /// Size and time of modification can be reset, so a vault that stores only these stores too
+    /// little.
     #[test]
     fn properties_that_can_be_reset_are_not_enough() {
         let stamp = Stamp { device: 1, inode: 2, size: 3, modified_nanos: 4, changed_nanos: 5 };

@@ -1,7 +1,9 @@
-//! The columns of data files: what their options say, and what their footers, headers or first rows do.
+//! The columns of data files: what their options say, and what their footers, headers or first rows
+//! do.
 //!
-//! In: open files and the options of their table. Out: a schema with types that the engine reads. The types of text files
-//! are inferred from the first rows, of several files together; several files have the same columns, or are no table.
+//! In: open files and the options of their table. Out: a schema with types that the engine reads.
+//! The types of text files are inferred from the first rows, of several files together; several
+//! files have the same columns, or are no table.
 //!
 //! ```text
 //! a.csv: id,fee ⏎ 1,2      b.csv: id,fee ⏎ 2,0.5     →   id BIGINT, fee DOUBLE
@@ -24,8 +26,9 @@ use crate::catalog::{Column, FileFormat, Table};
 use crate::error::Error;
 use crate::functions::{computed_type, has_offset};
 
-/// The option of a table that says how its file is identified: by its bytes at each statement (`'true'`), or not at all (`'false'`).
-/// Without it, the bytes count where the file system shows a change.
+/// The option of a table that says how its file is identified: by its bytes at each statement
+/// (`'true'`), or not at all (`'false'`). Without it, the bytes count where the file system shows a
+/// change.
 pub(super) const CONTENT_HASH: &str = "content_hash";
 
 /// Whether the owner wants the file to be identified by its bytes at each statement.
@@ -133,7 +136,8 @@ fn schema_of(
             if let Ok(rows) = usize::try_from(reader.metadata().file_metadata().num_rows()) {
                 held.rows.get_or_init(|| rows);
             }
-            // Timestamps of 96 bits, as Spark, Impala and Hive write them, would wrap beyond the years of nanoseconds.
+            // Timestamps of 96 bits, as Spark, Impala and Hive write them, would wrap beyond the
+            // years of nanoseconds.
             Int96Coercer::new(reader.parquet_schema(), reader.schema(), &TimeUnit::Microsecond)
                 .coerce()
                 .map_or_else(|| Arc::clone(reader.schema()), Arc::new)
@@ -174,7 +178,8 @@ fn inferred(text: &[u8], shape: &TextFormat) -> Result<SchemaRef, arrow::error::
 /// What is said of a text file whose cells name offsets, in place of a zone.
 const OFFSETS: &str = "offsets";
 
-/// The columns of a text file as texts, but for those in which the first rows have moments with an offset: these have a zone.
+/// The columns of a text file as texts, but for those in which the first rows have moments with an
+/// offset: these have a zone.
 fn with_offsets(found: &SchemaRef, text: &[u8], shape: &TextFormat) -> SchemaRef {
     let mut moved = vec![false; found.fields().len()];
     let mut record = csv::ByteRecord::new();
@@ -217,7 +222,8 @@ fn checked(schema: &SchemaRef, format: FileFormat, shown: &str) -> Result<Schema
 /// The columns of several files, which must be the same.
 ///
 /// # Errors
-/// [`Error::Catalog`] for a file that cannot be read, is not in its format, or has other columns than the one before it.
+/// [`Error::Catalog`] for a file that cannot be read, is not in its format, or has other columns
+/// than the one before it.
 pub(super) fn common_columns(
     files: &[(Arc<OpenFile>, TextFormat)],
     format: FileFormat,
@@ -280,8 +286,8 @@ pub(super) fn first_cells(
     Ok(Some(record))
 }
 
-/// The complete first lines of text files; other lines are rows of NULLs and have no types. Only the first file's header is
-/// among them.
+/// The complete first lines of text files; other lines are rows of NULLs and have no types. Only
+/// the first file's header is among them.
 #[derive(Default)]
 struct Sample {
     text: Vec<u8>,
@@ -322,7 +328,8 @@ impl Sample {
 /// A column with the type that its cells are read as.
 fn plain(field: &Field, format: FileFormat) -> Field {
     let data_type = match field.data_type() {
-        // Dates in days and moments in microseconds, whatever a file holds: its rows would decide the type.
+        // Dates in days and moments in microseconds, whatever a file holds: its rows would decide
+        // the type.
         moment if computed_type(moment).is_some() => {
             computed_type(moment).unwrap_or(DataType::Null)
         }
@@ -355,8 +362,8 @@ fn wider(one: &SchemaRef, other: &SchemaRef, format: FileFormat) -> Option<Schem
     Some(Arc::new(Schema::new(fields.collect::<Option<Vec<_>>>()?)))
 }
 
-/// Whether a column of a file is read as a column of this type: of its own, or whole numbers among floats, as writers make them
-/// where a file happens to have no fractions.
+/// Whether a column of a file is read as a column of this type: of its own, or whole numbers among
+/// floats, as writers make them where a file happens to have no fractions.
 fn is_read_as(from: &DataType, to: &DataType, format: FileFormat) -> bool {
     let whole = matches!(from, DataType::Int32 | DataType::Int64);
     from == to || (format == FileFormat::Parquet && whole && *to == DataType::Float64)

@@ -1,8 +1,8 @@
 //! Text files that are compressed: what their options say, and their bytes as they were before.
 //!
-//! In: the options of a table and where its file lies. Out: how it is compressed, and a reader of the text. The text is read as it
-//! is expanded, so its length does not matter. A stream that is cut short or damaged fails as a disk does: it is the file that is
-//! broken, not a row.
+//! In: the options of a table and where its file lies. Out: how it is compressed, and a reader of
+//! the text. The text is read as it is expanded, so its length does not matter. A stream that is
+//! cut short or damaged fails as a disk does: it is the file that is broken, not a row.
 //!
 //! ```text
 //! LOCATION 'visits.csv.gz'                                   gzip

@@ -1,8 +1,9 @@
 //! CREATE EXTERNAL TABLE: from a location and options to a table whose columns are fixed.
 //!
-//! In: what the owner wrote. Out: a [`Table`], whose columns were read from its files or given. A location is a file, a folder
-//! with files, or a pattern of paths; what is found below a folder is looked at now, and not stored: neither names nor how many
-//! there are. Messages name columns and the location as the owner wrote it, and no file below it.
+//! In: what the owner wrote. Out: a [`Table`], whose columns were read from its files or given. A
+//! location is a file, a folder with files, or a pattern of paths; what is found below a folder is
+//! looked at now, and not stored: neither names nor how many there are. Messages name columns and
+//! the location as the owner wrote it, and no file below it.
 //!
 //! ```text
 //! LOCATION 'visits.csv'                                         one file
@@ -33,7 +34,8 @@ use super::server_location::is_server;
 use crate::catalog::{Column, FileFormat, Files, Privacy, RESERVED, Source, Table, quoted};
 use crate::error::Error;
 
-/// A column whose values are in the names of folders, and its type, if it is not text or listed among the columns.
+/// A column whose values are in the names of folders, and its type, if it is not text or listed
+/// among the columns.
 pub(crate) type Partition = (String, Option<sql::DataType>);
 
 /// What the owner wrote of a table.
@@ -50,7 +52,8 @@ pub(crate) struct WrittenTable<'a> {
 /// A file, or files, declared as a table; its columns are read now and do not change.
 ///
 /// # Errors
-/// [`Error::Catalog`] when a file is missing, empty or not in its format, or files differ in their columns.
+/// [`Error::Catalog`] when a file is missing, empty or not in its format, or files differ in their
+/// columns.
 pub(crate) fn declared(written: &WrittenTable<'_>) -> Result<Table, Error> {
     let WrittenTable { name, format, location, options, .. } = *written;
     let mut known = BTreeMap::new();
@@ -152,7 +155,8 @@ fn of_several(
     let own: Vec<_> = columns.iter().filter(|(name, _)| !is_partition(name)).cloned().collect();
     let members = members(&set, shape, options);
     let found = match (own.as_slice(), format) {
-        // A key that a line of JSON lacks is NULL there, so its columns are those that the owner says.
+        // A key that a line of JSON lacks is NULL there, so its columns are those that the owner
+        // says.
         (own @ [_, ..], FileFormat::Json) => own.iter().map(column).collect::<Result<_, _>>()?,
         (own, _) => match (common_columns(&members, format, location)?, own) {
             (Some(inferred), []) => columns_of(&inferred),
@@ -184,7 +188,8 @@ fn of_several(
     Ok((files, found))
 }
 
-/// The files of a set, and how each is read: an option says how they are compressed, or else the end of each name.
+/// The files of a set, and how each is read: an option says how they are compressed, or else the
+/// end of each name.
 pub(super) fn members(
     set: &FileSet,
     shape: TextFormat,
@@ -203,8 +208,8 @@ pub(super) fn members(
     set.members.iter().map(member).collect()
 }
 
-/// Refuses folders whose names hold other keys than PARTITIONED BY names: a key becomes a column, and the names of columns are
-/// public, so the owner says them.
+/// Refuses folders whose names hold other keys than PARTITIONED BY names: a key becomes a column,
+/// and the names of columns are public, so the owner says them.
 fn has_these_keys(set: &FileSet, declared: &[String]) -> Result<(), Error> {
     let mut found = BTreeSet::new();
     for member in &set.members {

@@ -1,8 +1,11 @@
-//! Detects that two tables hold the same rows: one file under two paths, or two files with the same bytes.
+//! Detects that two tables hold the same rows: one file under two paths, or two files with the same
+//! bytes.
 //!
-//! In: where the rows of two tables are. Out: what they have in common; of a table with several files, one in common is enough. A file that is declared twice has two budgets for the same people, so
-//! owners are warned when they declare the unit of a table. The comparison uses the present contents of the files; it
-//! does not detect the same rows in another order, format or compression.
+//! In: where the rows of two tables are. Out: what they have in common; of a table with several
+//! files, one in common is enough. A file that is declared twice has two budgets for the same
+//! people, so owners are warned when they declare the unit of a table. The comparison uses the
+//! present contents of the files; it does not detect the same rows in another order, format or
+//! compression.
 //!
 //! ```text
 //! /data/visits.csv, /data/link-to-visits.csv   one file
@@ -48,7 +51,8 @@ pub(crate) fn same_rows(one: &Source, other: &Source) -> io::Result<Option<Same>
     }
 }
 
-/// What the objects of two tables have in common. Objects are not compared with files, whose bytes would have to be read.
+/// What the objects of two tables have in common. Objects are not compared with files, whose bytes
+/// would have to be read.
 fn objects_in_common(one: &Source, other: &Source) -> io::Result<Option<Same>> {
     let (some, others) = (objects(one)?, objects(other)?);
     let (names, tags): (BTreeSet<&String>, BTreeSet<&String>) =

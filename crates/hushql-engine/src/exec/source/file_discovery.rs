@@ -1,9 +1,10 @@
 //! Finds the files of a table below a folder, and opens each of them where it was found.
 //!
-//! In: a folder, and a pattern or none. Out: the files with their names below the folder, sorted by the bytes of these
-//! names. Folders are looked up in each other and never by a path, and no link is followed: a link where a file or folder
-//! is looked for makes the walk fail, because it may lead out of the folder. What a writer hides until it is done, as Spark
-//! and DataFusion see it, is left out.
+//! In: a folder, and a pattern or none. Out: the files with their names below the folder, sorted by
+//! the bytes of these names. Folders are looked up in each other and never by a path, and no link
+//! is followed: a link where a file or folder is looked for makes the walk fail, because it may
+//! lead out of the folder. What a writer hides until it is done, as Spark and DataFusion see it, is
+//! left out.
 //!
 //! ```text
 //! /data/visits                   year=2025/a.parquet   year=2026/b.parquet        and not _SUCCESS, .a.crc, b.parquet.tmp
@@ -75,12 +76,12 @@ impl Selected {
     }
 }
 
-/// The files that a pattern selects below a folder; without one, all of them. A pattern that selects a folder selects
-/// what is in it.
+/// The files that a pattern selects below a folder; without one, all of them. A pattern that
+/// selects a folder selects what is in it.
 ///
 /// # Errors
-/// If the folder is missing, the pattern is none, or something that it selects is a link, cannot be opened, or is neither
-/// file nor folder.
+/// If the folder is missing, the pattern is none, or something that it selects is a link, cannot be
+/// opened, or is neither file nor folder.
 pub(super) fn walk(folder: &str, pattern: Option<&str>) -> io::Result<Vec<FoundFile>> {
     let steps = steps(pattern)?;
     let root = File::open(folder)?;
@@ -185,8 +186,9 @@ fn after(steps: &[Step], at: &[usize], name: &[u8]) -> Vec<usize> {
     closed(steps, next.collect())
 }
 
-/// Opens a file or folder in a folder, without waiting for the writer of a pipe. All files of a table are open at once, so
-/// the limit of open files is raised where it is reached and may be raised.
+/// Opens a file or folder in a folder, without waiting for the writer of a pipe. All files of a
+/// table are open at once, so the limit of open files is raised where it is reached and may be
+/// raised.
 fn opened(folder: &Dir, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let open = || openat(folder.as_fd(), OsStr::from_bytes(name), flags, Mode::empty());

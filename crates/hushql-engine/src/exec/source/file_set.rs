@@ -1,8 +1,9 @@
 //! The files of a table that has several: opened together, and identified together.
 //!
-//! In: a folder and what is selected below it. Out: a [`FileSet`], whose files stay open, with the values that the names of their
-//! folders give to columns. Names are as private as rows: no text that leaves this file contains one, and what identifies a
-//! set is a hash over the sorted list of names, sizes and versions.
+//! In: a folder and what is selected below it. Out: a [`FileSet`], whose files stay open, with the
+//! values that the names of their folders give to columns. Names are as private as rows: no text
+//! that leaves this file contains one, and what identifies a set is a hash over the sorted list of
+//! names, sizes and versions.
 //!
 //! ```text
 //! year=2025/who=Ann%20Lee/a.parquet, partitioned by year and who   →   the values 2025 and Ann Lee, for all of its rows
@@ -175,8 +176,8 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// The values that the names of folders give to columns. A folder that is missing, or whose name is not text, gives NULL: no
-/// person's folder can make a query fail.
+/// The values that the names of folders give to columns. A folder that is missing, or whose name is
+/// not text, gives NULL: no person's folder can make a query fail.
 fn values(name: &[u8], columns: &[String]) -> Vec<Option<String>> {
     let pairs = pairs(name);
     let value = |column: &String| {

@@ -1,10 +1,12 @@
 //! The ledger as a public table, which reads only the entries that a query needs.
 //!
-//! In: a vault, and the length of its ledger when the query was planned. Out: batches of the requested columns, a page
-//! of entries at a time, in ascending or descending order of their numbers. Filters on `sequence`, LIMIT and ORDER BY
-//! `sequence` decide which pages are read. A query that needs only the numbers reads no page, because the numbers have
-//! no gaps. The vault verifies each page; if it refuses one, the query ends with that error. An analyst who is kept apart sees
-//! the own entries alone, with the numbers that they have among themselves; all pages are read for them.
+//! In: a vault, and the length of its ledger when the query was planned. Out: batches of the
+//! requested columns, a page of entries at a time, in ascending or descending order of their
+//! numbers. Filters on `sequence`, LIMIT and ORDER BY `sequence` decide which pages are read. A
+//! query that needs only the numbers reads no page, because the numbers have no gaps. The vault
+//! verifies each page; if it refuses one, the query ends with that error. An analyst who is kept
+//! apart sees the own entries alone, with the numbers that they have among themselves; all pages
+//! are read for them.
 //!
 //! ```text
 //! SELECT mechanism FROM hushql.ledger WHERE sequence > 900000 ORDER BY sequence DESC LIMIT 5
@@ -128,8 +130,9 @@ pub(crate) struct LedgerTable {
 }
 
 impl LedgerTable {
-    /// The present ledger; later charges are not in the table. An analyst sees the texts of their own statements, and
-    /// the owner sees all texts. A reader who is kept `apart` sees the own entries alone.
+    /// The present ledger; later charges are not in the table. An analyst sees the texts of their
+    /// own statements, and the owner sees all texts. A reader who is kept `apart` sees the own
+    /// entries alone.
     ///
     /// # Errors
     /// [`VaultError`] when the vault cannot be read.
@@ -217,7 +220,8 @@ impl Range {
     const ALL: Self = Self { first: i64::MIN, last: i64::MAX };
     const NONE: Self = Self { first: i64::MAX, last: i64::MIN };
 
-    /// The numbers that satisfy a comparison of `sequence` with a literal; `None` for any other filter.
+    /// The numbers that satisfy a comparison of `sequence` with a literal; `None` for any other
+    /// filter.
     fn from_filter(filter: &Expr) -> Option<Self> {
         let Expr::BinaryExpr(comparison) = filter else { return None };
         let (operator, literal) = match (&*comparison.left, &*comparison.right) {
@@ -391,7 +395,8 @@ pub(crate) struct LedgerExec {
 }
 
 impl LedgerExec {
-    /// A scan that yields rows in `order`, which must agree with its direction; without `order`, that of the numbers.
+    /// A scan that yields rows in `order`, which must agree with its direction; without `order`,
+    /// that of the numbers.
     fn new(scan: Scan, order: Option<&[PhysicalSortExpr]>) -> Self {
         let schema = &scan.schema;
         let by_number = scan.sequence().map(|at| {
@@ -671,7 +676,8 @@ mod tests {
         other.execute_batch(sql).unwrap();
     }
 
-    /// Entries before the newest checkpoint are verified when they are read, not when a vault is opened.
+    /// Entries before the newest checkpoint are verified when they are read, not when a vault is
+    /// opened.
     #[tokio::test]
     async fn damaged_entries_are_not_shown() {
         let (folder, vault) = vault();

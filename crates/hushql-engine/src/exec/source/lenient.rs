@@ -1,10 +1,12 @@
 //! Reads CSV and newline-delimited JSON so that no row can make the reading fail.
 //!
-//! In: a text file and the declared columns. Out: batches of those columns. A cell that is not a value of its column's
-//! type is NULL. A line with another number of cells, or with an open quotation, or that is not a JSON object, is no row: it
-//! belongs to nobody. As a row of NULLs it would be a person of its own where each row is a privacy unit, and one person's
-//! text with a line break would be two. Bytes that are not UTF-8 are NULL, and so is a cell of more than 16 MiB. Only a disk error, and damage to a compressed file, makes the
-//! reading fail. Each line is one row at most, so that one person's text never affects how another person's line is read.
+//! In: a text file and the declared columns. Out: batches of those columns. A cell that is not a
+//! value of its column's type is NULL. A line with another number of cells, or with an open
+//! quotation, or that is not a JSON object, is no row: it belongs to nobody. As a row of NULLs it
+//! would be a person of its own where each row is a privacy unit, and one person's text with a line
+//! break would be two. Bytes that are not UTF-8 are NULL, and so is a cell of more than 16 MiB.
+//! Only a disk error, and damage to a compressed file, makes the reading fail. Each line is one row
+//! at most, so that one person's text never affects how another person's line is read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -73,7 +75,8 @@ impl TextFormat {
     }
 }
 
-/// One text file, and the cells that each of its rows has behind its own: those of the last columns.
+/// One text file, and the cells that each of its rows has behind its own: those of the last
+/// columns.
 pub(super) struct TextFile {
     pub(super) held: Arc<OpenFile>,
     pub(super) shape: TextFormat,
@@ -142,7 +145,8 @@ enum CellKind {
     Text,
     /// Without blanks around them.
     Plain,
-    /// The same, and a whole number may be written with a fraction of zeros: writers make `5.0` of 5 where others are missing.
+    /// The same, and a whole number may be written with a fraction of zeros: writers make `5.0` of
+    /// 5 where others are missing.
     Whole,
     /// The same, and a moment that ends with its minutes has seconds.
     Moment,
@@ -248,7 +252,8 @@ impl TextRows {
     }
 }
 
-/// How many cells of each column of a file are texts that are no values of the column's type: each of them is NULL.
+/// How many cells of each column of a file are texts that are no values of the column's type: each
+/// of them is NULL.
 ///
 /// # Errors
 /// If the disk fails, or a compressed file is damaged.
@@ -331,8 +336,8 @@ impl LineReader {
 
 /// Splits a line of a CSV file into cells; false if it is not one record.
 ///
-/// A quotation ends with its line at the latest. Otherwise it would swallow the lines of others: one person's open
-/// quotation mark once hid all people after it.
+/// A quotation ends with its line at the latest. Otherwise it would swallow the lines of others:
+/// one person's open quotation mark once hid all people after it.
 pub(super) fn read_cells(line: &[u8], delimiter: u8, record: &mut csv::ByteRecord) -> bool {
     record.clear();
     if !line.contains(&b'"') {
@@ -408,7 +413,8 @@ mod tests {
         batch.column(0).as_primitive::<Int64Type>().iter().collect()
     }
 
-    /// A cell is read as a text is that is cast: with blanks around it, and where a moment ends with its minutes.
+    /// A cell is read as a text is that is cast: with blanks around it, and where a moment ends
+    /// with its minutes.
     #[test]
     fn moments_are_read_without_seconds_and_with_blanks() {
         let micros = DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, None);
@@ -454,7 +460,8 @@ mod tests {
         assert_eq!(first_cells(shape, text), expected);
     }
 
-    /// Where each row is a unit, a record over two lines was two people: each half was a row of NULLs.
+    /// Where each row is a unit, a record over two lines was two people: each half was a row of
+    /// NULLs.
     #[test]
     fn a_line_that_cannot_be_read_is_no_row() {
         let csv = TextFormat::Csv {

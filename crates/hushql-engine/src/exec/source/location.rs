@@ -1,7 +1,8 @@
 //! Locations that are no paths: object stores, and files over HTTP.
 //!
-//! In: a location as it is written. Out: its store, and the path in it. What a location holds is stored in the vault and shown to
-//! owners, so one with a password or a signature in it is refused; credentials come from the environment.
+//! In: a location as it is written. Out: its store, and the path in it. What a location holds is
+//! stored in the vault and shown to owners, so one with a password or a signature in it is refused;
+//! credentials come from the environment.
 //!
 //! ```text
 //! s3://clinic/visits/2025     →   S3, s3://clinic, visits/2025
@@ -12,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// A version of an object as plain values, from which another process asks the store for the same bytes.
+/// A version of an object as plain values, from which another process asks the store for the same
+/// bytes.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ObjectVersion {
     /// `s3://bucket`.
@@ -74,7 +76,8 @@ impl StoreLocation {
     /// Refuses what must not be stored, or cannot be read.
     ///
     /// # Errors
-    /// [`Error::Catalog`] for a location that holds credentials or names no store, and for a folder over HTTP.
+    /// [`Error::Catalog`] for a location that holds credentials or names no store, and for a folder
+    /// over HTTP.
     pub(super) fn checked(&self, location: &str) -> Result<(), Error> {
         let authority = self.root.split_once("://").map_or("", |(_, authority)| authority);
         // In Azure's own form, the container is where others have a password.

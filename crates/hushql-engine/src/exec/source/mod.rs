@@ -1,9 +1,12 @@
-//! Data files, and tables of servers, as tables: an owner declares them, and queries that are paid for open them.
+//! Data files, and tables of servers, as tables: an owner declares them, and queries that are paid
+//! for open them.
 //!
-//! In: a declared file, or the files below a folder. Out: a [`TableProvider`] with the declared columns. CSV and JSON are read
-//! leniently: a cell that does not parse is NULL and a malformed line is a row of NULLs, so that no person's row can make a query
-//! fail. The columns are fixed when the table is created. A statement opens each file once, and reads the file that it checked:
-//! see [`open_files`]. Which files a private table has is found out behind the charge: see [`multi_file_scan`].
+//! In: a declared file, or the files below a folder. Out: a [`TableProvider`] with the declared
+//! columns. CSV and JSON are read leniently: a cell that does not parse is NULL and a malformed
+//! line is a row of NULLs, so that no person's row can make a query fail. The columns are fixed
+//! when the table is created. A statement opens each file once, and reads the file that it checked:
+//! see [`open_files`]. Which files a private table has is found out behind the charge: see
+//! [`multi_file_scan`].
 
 pub(crate) mod ledger;
 
@@ -78,8 +81,8 @@ use crate::catalog::{FileFormat, Source, Table};
 use crate::error::Error;
 use crate::exec::paid::PaidFor;
 
-/// The same columns with texts as views, which Parquet reads without copying each text. Texts of other formats get the
-/// same type, so that tables of either format can link to each other.
+/// The same columns with texts as views, which Parquet reads without copying each text. Texts of
+/// other formats get the same type, so that tables of either format can link to each other.
 fn viewed(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => {
@@ -118,16 +121,16 @@ pub(crate) fn provider(
     Ok(Arc::new(FileTable { table: Arc::clone(table), schema, shape, open }))
 }
 
-/// The file of a table as a statement has opened and verified it; `None` for a table whose file is not verified by its
-/// properties.
+/// The file of a table as a statement has opened and verified it; `None` for a table whose file is
+/// not verified by its properties.
 pub(crate) fn pinned(table: &Arc<Table>, open: &Arc<OpenFiles>) -> Option<PinnedFile> {
     let Source::File { fingerprint: Some(_), .. } = &table.source else { return None };
     let (table, open) = (Arc::clone(table), Arc::clone(open));
     Some(Arc::new(move || open.pinned(&table)))
 }
 
-/// The file of a public table, if nobody wrote to it since its statement opened it; `None` for another table, and for a file whose
-/// properties do not tell.
+/// The file of a public table, if nobody wrote to it since its statement opened it; `None` for
+/// another table, and for a file whose properties do not tell.
 pub(crate) fn pinned_public(provider: &dyn TableProvider) -> Option<Pinned> {
     let FileTable { table, open, .. } = provider.downcast_ref::<FileTable>()?;
     open.pinned_public(table)
@@ -174,8 +177,8 @@ impl FileTable {
     }
 }
 
-/// A scan of a file that claims to have about so many rows. Nothing but the choice between equivalent plans follows from it;
-/// the scan of a private table hides it.
+/// A scan of a file that claims to have about so many rows. Nothing but the choice between
+/// equivalent plans follows from it; the scan of a private table hides it.
 fn with_rows(scan: Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn ExecutionPlan> {
     let source = scan.downcast_ref::<DataSourceExec>();
     let files = source.and_then(|s| s.data_source().downcast_ref::<FileScanConfig>());
@@ -266,7 +269,8 @@ impl TableProvider for FilesTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
-        // Which files a private table has is not looked at before the charge: nothing of a plan may depend on it.
+        // Which files a private table has is not looked at before the charge: nothing of a plan may
+        // depend on it.
         match self.0.are_public() || PaidFor::is_given(state.config()) {
             true => self.0.listed(projection, state.config().target_partitions()),
             false => self.0.unlisted(projection),

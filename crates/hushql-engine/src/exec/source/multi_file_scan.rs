@@ -1,8 +1,9 @@
 //! The scan of a table that has several files.
 //!
-//! In: a table, and the open files of a statement. Out: a plan over the files, or one that finds them when it is run. The second
-//! one is the plan of a private table before the charge: it is the same whether there are a thousand files or none. Behind the
-//! charge, files are listed, distributed, and skipped by what the names of their folders say.
+//! In: a table, and the open files of a statement. Out: a plan over the files, or one that finds
+//! them when it is run. The second one is the plan of a private table before the charge: it is the
+//! same whether there are a thousand files or none. Behind the charge, files are listed,
+//! distributed, and skipped by what the names of their folders say.
 //!
 //! ```text
 //! before the charge      StreamingTableExec: partition_sizes=1
@@ -95,7 +96,8 @@ impl ManyFiles {
     /// A plan over the files, which are listed, opened and checked now.
     ///
     /// # Errors
-    /// The refusal of a file that is not as declared; of a private table, it must not reach an analyst.
+    /// The refusal of a file that is not as declared; of a private table, it must not reach an
+    /// analyst.
     pub(super) fn listed(
         &self,
         projection: Option<&Vec<usize>>,
@@ -135,7 +137,8 @@ impl ManyFiles {
         }
     }
 
-    /// The rows of files that store their columns: one scan for all of those that have the same units of dates and moments.
+    /// The rows of files that store their columns: one scan for all of those that have the same
+    /// units of dates and moments.
     fn stored(
         &self,
         set: &FileSet,
@@ -216,7 +219,8 @@ fn split(columns: &SchemaRef, own: usize) -> TableSchema {
         .build()
 }
 
-/// The value of a column for all rows of a file; what is not of its type is NULL, as it is for a cell.
+/// The value of a column for all rows of a file; what is not of its type is NULL, as it is for a
+/// cell.
 fn typed(value: Option<&str>, data_type: &DataType) -> Result<ScalarValue> {
     let lenient = CastOptions { safe: true, ..CastOptions::default() };
     let text: Arc<dyn Array> = Arc::new(StringArray::from(vec![value]));
@@ -246,10 +250,11 @@ impl PartitionStream for ManyFiles {
     }
 }
 
-/// The reader's options for Parquet. For a private table, it uses the statistics of row groups at most.
+/// The reader's options for Parquet. For a private table, it uses the statistics of row groups at
+/// most.
 ///
-/// Bloom filters and page statistics would be further parts that must be correct, for the same answers. Filters that
-/// the reader evaluates itself would replace the filters above it.
+/// Bloom filters and page statistics would be further parts that must be correct, for the same
+/// answers. Filters that the reader evaluates itself would replace the filters above it.
 pub(super) fn options_of(table: &Table) -> TableParquetOptions {
     let mut options = TableParquetOptions::default();
     options.global.pushdown_filters = false;

@@ -1,6 +1,7 @@
 //! PostgreSQL servers where the program was built without them: nothing is read.
 //!
-//! In: a declaration, or a declared table. Out: an error. The feature `postgres` of the crate builds `postgres` in its place.
+//! In: a declaration, or a declared table. Out: an error. The feature `postgres` of the crate
+//! builds `postgres` in its place.
 
 use arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;

@@ -1,6 +1,7 @@
 //! Object stores where the program was built without them: there are no objects.
 //!
-//! In: a location in a store. Out: an error. The feature `objects` of the crate builds `remote` in its place.
+//! In: a location in a store. Out: an error. The feature `objects` of the crate builds `remote` in
+//! its place.
 
 #![allow(dead_code, reason = "it has the shape of what is built in its place")]
 

@@ -1,8 +1,10 @@
-//! Keeps files open, and reads them through the handle that was checked; objects of a store are kept by their version.
+//! Keeps files open, and reads them through the handle that was checked; objects of a store are
+//! kept by their version.
 //!
-//! In: a path, an open file or an object, once. Out: a [`OpenFile`] file, in which every reader has its own position, and [`HeldFiles`], where
-//! DataFusion finds it by a random number instead of its path. If another file is put in its place afterwards, the bytes still
-//! come from the opened file. Its [`Stamp`] reveals whether it was written to.
+//! In: a path, an open file or an object, once. Out: a [`OpenFile`] file, in which every reader has
+//! its own position, and [`HeldFiles`], where DataFusion finds it by a random number instead of its
+//! path. If another file is put in its place afterwards, the bytes still come from the opened file.
+//! Its [`Stamp`] reveals whether it was written to.
 //!
 //! ```text
 //! /data/visits.parquet ── opened ──▶ Held ◀── held://files/5263… ── ParquetSource
@@ -46,7 +48,8 @@ pub(super) const STORE: &str = "held://files";
 /// The number of bytes read at once.
 const BLOCK: usize = 4 << 20;
 
-/// Properties of a file from the file system. Writing to the file changes them, even if its size and time are reset.
+/// Properties of a file from the file system. Writing to the file changes them, even if its size
+/// and time are reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Stamp {
     pub(super) device: u64,
@@ -57,12 +60,13 @@ pub(super) struct Stamp {
     pub(super) changed_nanos: i64,
 }
 
-/// How long ago a file was last changed when no further change can go unnoticed. The clocks of file systems advance every ten
-/// milliseconds or oftener.
+/// How long ago a file was last changed when no further change can go unnoticed. The clocks of file
+/// systems advance every ten milliseconds or oftener.
 const SETTLED: Duration = Duration::from_secs(1);
 
 impl Stamp {
-    /// Whether the file was last changed so long ago that another change would give it another stamp.
+    /// Whether the file was last changed so long ago that another change would give it another
+    /// stamp.
     pub(super) fn is_settled(self) -> bool {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let changed = u64::try_from(self.changed_nanos).map_or(Duration::MAX, Duration::from_nanos);
@@ -91,7 +95,8 @@ enum ByteSource {
 /// An open file, or a version of an object.
 pub(super) struct OpenFile {
     number: u64,
-    /// Where it was opened, for processes that open it once more; `None` for an object and for a name that is not text.
+    /// Where it was opened, for processes that open it once more; `None` for an object and for a
+    /// name that is not text.
     path: Option<String>,
     kept: ByteSource,
     stamp: Stamp,
@@ -199,7 +204,8 @@ impl OpenFile {
         read.inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
     }
 
-    /// What a store calls the version of an object; empty for a file, which its properties identify.
+    /// What a store calls the version of an object; empty for a file, which its properties
+    /// identify.
     pub(super) fn version(&self) -> String {
         match &self.kept {
             ByteSource::File(..) => String::new(),
@@ -207,8 +213,8 @@ impl OpenFile {
         }
     }
 
-    /// Whether its properties are unchanged since it was opened. Every read of an object asks for its version, so what was
-    /// read of it is unchanged.
+    /// Whether its properties are unchanged since it was opened. Every read of an object asks for
+    /// its version, so what was read of it is unchanged.
     pub(super) fn is_untouched(&self) -> bool {
         match &self.kept {
             ByteSource::File(file, _) => {
@@ -419,7 +425,8 @@ impl HeldFiles {
         self.keep(|number| OpenFile::of_file(file, path, number))
     }
 
-    /// Opens a file under the number that another process gave it, and keeps it until its last user drops it.
+    /// Opens a file under the number that another process gave it, and keeps it until its last user
+    /// drops it.
     ///
     /// # Errors
     /// As [`OpenFile::open`].
@@ -427,7 +434,8 @@ impl HeldFiles {
         Ok(self.keep_as(OpenFile::open(location, number)?))
     }
 
-    /// Keeps a version of an object under the number that another process gave it, until its last user drops it.
+    /// Keeps a version of an object under the number that another process gave it, until its last
+    /// user drops it.
     pub(super) fn hold_object_as(&self, object: Object, number: u64) -> Arc<OpenFile> {
         self.keep_as(OpenFile::of_object(object, number))
     }
@@ -455,8 +463,8 @@ impl HeldFiles {
     /// Keeps a file under a new number.
     ///
     /// # Guarantee
-    /// The number is random. A number that counts files would tell whoever sees it how many files other statements opened,
-    /// and so how many files a private folder has.
+    /// The number is random. A number that counts files would tell whoever sees it how many files
+    /// other statements opened, and so how many files a private folder has.
     fn keep(&self, open: impl FnOnce(u64) -> io::Result<OpenFile>) -> io::Result<Arc<OpenFile>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // Looking at all of them at every file would take long where a table has many.
@@ -586,8 +594,8 @@ impl ObjectStore for HeldFiles {
 mod tests {
     use super::*;
 
-    /// Files had the numbers 1, 2, 3 …, and `input_file_name()` showed them: a private folder had as many files as lay between the
-    /// numbers before and after a question.
+    /// Files had the numbers 1, 2, 3 …, and `input_file_name()` showed them: a private folder had
+    /// as many files as lay between the numbers before and after a question.
     #[test]
     fn the_name_of_a_file_does_not_tell_how_many_were_opened() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,11 @@
-//! The objects of a table in an object store: S3, Google Cloud Storage, Azure, and single files over HTTP.
+//! The objects of a table in an object store: S3, Google Cloud Storage, Azure, and single files
+//! over HTTP.
 //!
-//! In: a location such as `s3://bucket/visits`, and what is selected below it. Out: the objects with their names, each pinned to
-//! one version by its ETag. Every read asks the store for that very version, so two scans see the same bytes, or none.
-//! Credentials come from the environment alone, under the names that the stores' own tools use. No error keeps what the store
-//! or the client said: that may quote keys, addresses and names of objects.
+//! In: a location such as `s3://bucket/visits`, and what is selected below it. Out: the objects
+//! with their names, each pinned to one version by its ETag. Every read asks the store for that
+//! very version, so two scans see the same bytes, or none. Credentials come from the environment
+//! alone, under the names that the stores' own tools use. No error keeps what the store or the
+//! client said: that may quote keys, addresses and names of objects.
 //!
 //! ```text
 //! s3://clinic/visits, year=2025/*.parquet    →    year=2025/a.parquet, ETag "9b2c…"    GET … If-Match: "9b2c…"
@@ -100,7 +102,8 @@ impl Object {
         format!("{} {}", e_tag.as_deref().unwrap_or(""), version.as_deref().unwrap_or(""))
     }
 
-    /// What the store calls its bytes: objects of equal bytes have equal tags, if they were written in one piece.
+    /// What the store calls its bytes: objects of equal bytes have equal tags, if they were written
+    /// in one piece.
     pub(super) fn tag(&self) -> String {
         self.meta.e_tag.clone().unwrap_or_default()
     }
@@ -145,10 +148,12 @@ impl Object {
 pub(super) struct Stores(Mutex<BTreeMap<String, Store>>);
 
 impl Stores {
-    /// A version that another process has found. Nothing is asked yet: each read asks for this version.
+    /// A version that another process has found. Nothing is asked yet: each read asks for this
+    /// version.
     ///
     /// # Errors
-    /// If the environment has no credentials for its store, or the description lacks a strong ETag or a valid path.
+    /// If the environment has no credentials for its store, or the description lacks a strong ETag
+    /// or a valid path.
     pub(super) fn object(&self, version: &ObjectVersion) -> io::Result<Object> {
         let ObjectVersion { root, path, size, modified_nanos, e_tag, version } = version;
         let place = StoreLocation::new(root).ok_or(io::ErrorKind::InvalidInput)?;
@@ -176,7 +181,8 @@ impl Stores {
 /// The objects that are selected below a location, sorted by the bytes of their names.
 ///
 /// # Errors
-/// If the environment has no credentials, or the store cannot be read, or does not tell versions of an object apart.
+/// If the environment has no credentials, or the store cannot be read, or does not tell versions of
+/// an object apart.
 pub(super) fn list(location: &str, selected: &Selected) -> io::Result<Vec<FoundObject>> {
     let place = StoreLocation::new(location).ok_or(io::ErrorKind::InvalidInput)?;
     let store = store(&place)?;
@@ -313,7 +319,8 @@ fn said(error: Error) -> io::Error {
     .into()
 }
 
-/// Waits for a request, which runs on a runtime of its own: whoever waits may be inside of another one.
+/// Waits for a request, which runs on a runtime of its own: whoever waits may be inside of another
+/// one.
 fn wait<T: Send + 'static>(
     request: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> io::Result<T> {

@@ -1,9 +1,11 @@
 //! Files and objects of tables that other processes open once more.
 //!
-//! In: the scan of a table over held files. Out: for each file its number, its path and what the file system says of it.
-//! The other process opens the same path, and refuses it unless the file system says the same: it reads the bytes that were
-//! checked here, or none. That the file stays the same until the end is noticed here, as it is for every file. An object is named
-//! by its store, its path and its version, for which the other process asks with the credentials of its own environment.
+//! In: the scan of a table over held files. Out: for each file its number, its path and what the
+//! file system says of it. The other process opens the same path, and refuses it unless the file
+//! system says the same: it reads the bytes that were checked here, or none. That the file stays
+//! the same until the end is noticed here, as it is for every file. An object is named by its
+//! store, its path and its version, for which the other process asks with the credentials of its
+//! own environment.
 //!
 //! ```text
 //! held://files/17 ─▶ ShippedFile { number: 17, path: "/data/visits.parquet", size: 81920, … } ─▶ held://files/17, over there
@@ -26,7 +28,8 @@ use super::open_files::{HeldFiles, OpenFile, STORE};
 use super::remote::{IS_BUILT_IN, Stores};
 use crate::catalog::{FileFormat, Source, Table};
 
-/// Whether the library was built with object stores, so that [`ReceivedFiles::receive`] takes their objects.
+/// Whether the library was built with object stores, so that [`ReceivedFiles::receive`] takes their
+/// objects.
 pub const READS_OBJECTS: bool = IS_BUILT_IN;
 
 /// A file that another process is to open: where it is, and what it must be.
@@ -50,7 +53,8 @@ enum Shipped {
     Object(ObjectVersion),
 }
 
-/// Whether another process that sees the same folders and stores can read a table: Parquet and Arrow.
+/// Whether another process that sees the same folders and stores can read a table: Parquet and
+/// Arrow.
 pub(crate) fn is_read_elsewhere(table: &Table) -> bool {
     match &table.source {
         Source::File { format, .. } => match format {
@@ -62,7 +66,8 @@ pub(crate) fn is_read_elsewhere(table: &Table) -> bool {
 }
 
 impl HeldFiles {
-    /// The files that a scan reads; `None` if it reads anything else, or a file whose path is not known.
+    /// The files that a scan reads; `None` if it reads anything else, or a file whose path is not
+    /// known.
     pub(crate) fn shipped(&self, scan: &Arc<dyn ExecutionPlan>) -> Option<Vec<ShippedFile>> {
         let source = scan.downcast_ref::<DataSourceExec>()?;
         let files = source.data_source().downcast_ref::<FileScanConfig>()?;
@@ -98,7 +103,8 @@ fn described(held: &OpenFile) -> Option<ShippedFile> {
     Some(ShippedFile { number: held.number(), kept })
 }
 
-/// The files that a process opened for the plan of another process. They are closed with this value.
+/// The files that a process opened for the plan of another process. They are closed with this
+/// value.
 pub struct ReceivedFiles {
     store: Arc<HeldFiles>,
     objects: Stores,
@@ -123,11 +129,12 @@ impl ReceivedFiles {
         Ok(Self { store, objects: Stores::default(), open: Mutex::default() })
     }
 
-    /// Opens a file. Nothing is asked of the store of an object yet: each read asks for the version that was described.
+    /// Opens a file. Nothing is asked of the store of an object yet: each read asks for the version
+    /// that was described.
     ///
     /// # Errors
-    /// If it cannot be opened, or is not the file that was described; for an object, if this process was built without object
-    /// stores, or its environment has no credentials.
+    /// If it cannot be opened, or is not the file that was described; for an object, if this
+    /// process was built without object stores, or its environment has no credentials.
     pub fn receive(&self, file: &ShippedFile) -> Result<()> {
         let held = match &file.kept {
             Shipped::File { path, .. } => {

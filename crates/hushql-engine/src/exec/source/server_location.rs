@@ -1,7 +1,8 @@
 //! Where a table of a PostgreSQL server is: the location and the name as they are written.
 //!
-//! In: `LOCATION` and `OPTIONS (table …)`. Out: an [`Address`] and a [`Relation`]. The location is kept in the vault, so one with a
-//! password is refused, and no message repeats a location before it is known to hold none.
+//! In: `LOCATION` and `OPTIONS (table …)`. Out: an [`Address`] and a [`Relation`]. The location is
+//! kept in the vault, so one with a password is refused, and no message repeats a location before
+//! it is known to hold none.
 //!
 //! ```text
 //! postgresql://reader@db.clinic.example:5433/clinic             host db.clinic.example, TLS
@@ -68,7 +69,8 @@ impl Address {
     /// Reads a location.
     ///
     /// # Errors
-    /// [`Error::Catalog`] for one that holds a password, and for one that is not understood; neither repeats it.
+    /// [`Error::Catalog`] for one that holds a password, and for one that is not understood;
+    /// neither repeats it.
     pub(super) fn parse(location: &str) -> Result<Self, Error> {
         let form = "postgresql://user@host:5432/database";
         let wrong = |what: &str| Error::catalog(format!("{what}: write LOCATION '{form}'"));
@@ -248,7 +250,8 @@ fn first_name(text: &str) -> Option<(String, &str)> {
 /// The address and the name of a table on a server.
 ///
 /// # Errors
-/// [`Error::Internal`] for a table that is elsewhere, and [`Error::Catalog`] for a damaged declaration.
+/// [`Error::Internal`] for a table that is elsewhere, and [`Error::Catalog`] for a damaged
+/// declaration.
 pub(super) fn place(source: &Source) -> Result<(Address, Relation), Error> {
     match source {
         Source::Postgres { location, schema, table } => {
@@ -259,7 +262,8 @@ pub(super) fn place(source: &Source) -> Result<(Address, Relation), Error> {
     }
 }
 
-/// Whether two sources are one table of a server. Two names of another machine are not recognized as the same.
+/// Whether two sources are one table of a server. Two names of another machine are not recognized
+/// as the same.
 pub(crate) fn is_same_table(one: &Source, other: &Source) -> bool {
     match (place(one), place(other)) {
         (Ok((one, of_one)), Ok((other, of_other))) => {

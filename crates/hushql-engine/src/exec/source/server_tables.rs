@@ -1,7 +1,7 @@
 //! Tables of a server as declarations, and as tables of the planner.
 //!
-//! In: CREATE EXTERNAL TABLE … STORED AS POSTGRES. Out: a [`Table`] with its columns; and later a [`TableProvider`] that asks the server
-//! for nothing before it is run.
+//! In: CREATE EXTERNAL TABLE … STORED AS POSTGRES. Out: a [`Table`] with its columns; and later a
+//! [`TableProvider`] that asks the server for nothing before it is run.
 //!
 //! ```text
 //! LOCATION 'postgresql://reader@db/clinic' OPTIONS (table 'ward.visits')     →  Source::Postgres
@@ -36,10 +36,12 @@ pub(crate) struct Served<'a> {
     pub(crate) options: &'a [(String, String)],
 }
 
-/// A table of a server, declared as a table; its columns are taken from the server's catalog now, and do not change.
+/// A table of a server, declared as a table; its columns are taken from the server's catalog now,
+/// and do not change.
 ///
 /// # Errors
-/// [`Error::Catalog`] for a location with a password, a table that cannot be read, and columns of types that are not read.
+/// [`Error::Catalog`] for a location with a password, a table that cannot be read, and columns of
+/// types that are not read.
 pub(crate) async fn served(written: &Served<'_>) -> Result<Table, Error> {
     let Served { name, columns, partitioned_by, location, options } = *written;
     let address = Address::parse(location)?;

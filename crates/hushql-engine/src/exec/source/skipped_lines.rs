@@ -1,7 +1,8 @@
 //! Counts the lines of text files that are no rows, for the owner.
 //!
-//! In: a table of CSV or JSON files. Out: how many of its lines are no rows, how many have cells that are not UTF-8, and how many
-//! cells of each column are no values of its type. The counts follow from rows: nobody but their owner may learn them.
+//! In: a table of CSV or JSON files. Out: how many of its lines are no rows, how many have cells
+//! that are not UTF-8, and how many cells of each column are no values of its type. The counts
+//! follow from rows: nobody but their owner may learn them.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ use crate::sql_type::sql_type;
 /// Lines that are not read as their author meant them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Unread {
-    /// Lines with another number of cells than the table has columns, or that are not a JSON object.
+    /// Lines with another number of cells than the table has columns, or that are not a JSON
+    /// object.
     pub(crate) lines: u64,
     /// Lines with a cell that is not UTF-8.
     pub(crate) not_utf8: u64,
@@ -29,7 +31,8 @@ pub(crate) struct Unread {
 }
 
 impl Unread {
-    /// The lines of a table's files; none for other formats, and if a file cannot be read. This may block.
+    /// The lines of a table's files; none for other formats, and if a file cannot be read. This may
+    /// block.
     pub(crate) fn of(table: &Table, open: &OpenFiles) -> Self {
         Self::counted(table, open).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
 //! Scans of files whose dates and moments have other units than the engine computes in.
 //!
-//! In: the declared columns, and those of a file. Out: the columns as the file's reader gives them, and above its scan a projection
-//! to the declared ones. Parquet readers would cast by themselves, and fail for a moment that microseconds cannot hold; Arrow's
-//! would not cast.
+//! In: the declared columns, and those of a file. Out: the columns as the file's reader gives them,
+//! and above its scan a projection to the declared ones. Parquet readers would cast by themselves,
+//! and fail for a moment that microseconds cannot hold; Arrow's would not cast.
 //!
 //! ```text
 //! ProjectionExec: id, in_microseconds(ts)       ts in microseconds, without a zone
@@ -21,7 +21,8 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use super::open_files::OpenFile;
 use crate::functions::{computed_type, in_microseconds_function};
 
-/// The first of the declared columns as a file stores them: with its own types of dates and moments.
+/// The first of the declared columns as a file stores them: with its own types of dates and
+/// moments.
 pub(super) fn as_stored(declared: &SchemaRef, held: &OpenFile) -> SchemaRef {
     let Some(stored) = held.stored.get() else { return Arc::clone(declared) };
     let types = stored.fields().iter().map(|field| Some(field.data_type()));
@@ -42,7 +43,8 @@ fn computes_as(stored: &DataType, declared: &DataType) -> bool {
 /// The rows of a scan of stored columns, as the declared ones.
 ///
 /// # Errors
-/// DataFusion's, for columns that do not correspond; this does not happen to those of [`as_stored`].
+/// DataFusion's, for columns that do not correspond; this does not happen to those of
+/// [`as_stored`].
 pub(super) fn as_declared(
     scan: Arc<dyn ExecutionPlan>,
     declared: &Schema,
@@ -91,7 +93,8 @@ mod tests {
     /// The last second of year 9999, and the first of year 1.
     const ENDS: [i64; 2] = [253_402_300_799, -62_135_596_800];
 
-    /// Seconds since 1970 as Spark, Impala and Hive write them: the day of the Julian calendar, and nanoseconds of the day.
+    /// Seconds since 1970 as Spark, Impala and Hive write them: the day of the Julian calendar, and
+    /// nanoseconds of the day.
     fn of_96_bits(seconds: i64) -> Int96 {
         let day = u32::try_from(seconds.div_euclid(86_400) + 2_440_588).unwrap();
         let nanoseconds = (seconds.rem_euclid(86_400) * 1_000_000_000).cast_unsigned();
@@ -166,7 +169,8 @@ mod tests {
         assert_eq!(days, [Some(-719_162), Some(2_932_896)]);
     }
 
-    /// Files of one table may have different units; what one of them cannot hold is NULL, and fails nothing.
+    /// Files of one table may have different units; what one of them cannot hold is NULL, and fails
+    /// nothing.
     #[tokio::test]
     async fn every_unit_and_zone_is_read_in_microseconds() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
 //! An open folder: names in it are looked up in the folder itself, whatever its path names by then.
 //!
-//! In: an absolute path without links. Out: a handle in which files are created and removed. Whoever exchanges a folder on the
-//! way, or puts a link into the place of a folder or a file, makes the operation fail, and reaches nothing elsewhere.
+//! In: an absolute path without links. Out: a handle in which files are created and removed.
+//! Whoever exchanges a folder on the way, or puts a link into the place of a folder or a file,
+//! makes the operation fail, and reaches nothing elsewhere.
 //!
 //! ```text
 //! /srv/out, and the name a.csv   →   openat(openat(open("/"), "srv"), "out"), each no link; then a.csv, which must be new
@@ -25,7 +26,8 @@ use nix::sys::stat::Mode;
 #[cfg(unix)]
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// How a folder is opened to look names up in it: where the system lets one, without the right to list it.
+/// How a folder is opened to look names up in it: where the system lets one, without the right to
+/// list it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const LOOK_UP: OFlag = OFlag::O_PATH;
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
@@ -71,8 +73,8 @@ impl TargetFolder {
     /// Creates a file that must be new.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] where the name is taken, also by a link; [`io::ErrorKind::InvalidInput`] for a name
-    /// that leads elsewhere.
+    /// [`io::ErrorKind::AlreadyExists`] where the name is taken, also by a link;
+    /// [`io::ErrorKind::InvalidInput`] for a name that leads elsewhere.
     pub(crate) fn create(&self, name: &str) -> io::Result<File> {
         if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
             return Err(io::ErrorKind::InvalidInput.into());

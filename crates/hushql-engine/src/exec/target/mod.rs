@@ -1,7 +1,8 @@
 //! Files that answers are written into.
 //!
-//! In: a folder, a name and the batches of an answer, or texts. Out: a new file with them. It is made before the query is charged,
-//! so that what cannot be written is not paid for, and removed if nothing was written. A file that exists is never touched.
+//! In: a folder, a name and the batches of an answer, or texts. Out: a new file with them. It is
+//! made before the query is charged, so that what cannot be written is not paid for, and removed if
+//! nothing was written. A file that exists is never touched.
 //!
 //! ```text
 //! open the folder, link by link ─▶ create the file, which must be new ─▶ (charge, run) ─▶ write ─▶ keep
@@ -24,7 +25,8 @@ use crate::dialect::CopyFormat;
 use crate::exec::target::folder::TargetFolder;
 use crate::exec::target::text::{csv, json};
 
-/// A new file for an answer, or for texts one after another; it is removed unless something was written.
+/// A new file for an answer, or for texts one after another; it is removed unless something was
+/// written.
 #[derive(Debug)]
 pub(crate) struct TargetFile {
     folder: TargetFolder,
@@ -38,7 +40,8 @@ impl TargetFile {
     /// Creates the file.
     ///
     /// # Guarantee
-    /// `Ok` only if nothing had the name, not even a link: what is written goes into a file that is new, in the open folder.
+    /// `Ok` only if nothing had the name, not even a link: what is written goes into a file that is
+    /// new, in the open folder.
     ///
     /// # Errors
     /// Those of the file system; [`io::ErrorKind::AlreadyExists`] if the name is taken.
@@ -85,7 +88,8 @@ impl TargetFile {
                 Ok(())
             }
             Err(error) => {
-                // A half of a text is worse than none; where not even this works, the error says enough.
+                // A half of a text is worse than none; where not even this works, the error says
+                // enough.
                 let _ = file.set_len(self.length);
                 let _ = file.seek(SeekFrom::Start(self.length));
                 Err(error)
@@ -97,7 +101,8 @@ impl TargetFile {
 impl Drop for TargetFile {
     fn drop(&mut self) {
         if self.file.take().is_some() && self.length == 0 {
-            // Nothing more can be done about a file that cannot be removed; it is empty or a part of an answer.
+            // Nothing more can be done about a file that cannot be removed; it is empty or a part
+            // of an answer.
             let _ = self.folder.remove(&self.name);
         }
     }

@@ -1,8 +1,9 @@
 //! Answers as CSV and as lines of JSON, in which every value can be told from every other.
 //!
-//! In: the batches of an answer. Out: bytes. The writers of Arrow write an empty text as they write NULL, and an infinite number as null.
-//! In CSV, NULL is empty and an empty text is `""`, as PostgreSQL and DuckDB write them. In JSON, NULL is left out, and a number that JSON
-//! does not have is a text, as PostgreSQL's `to_json` writes it.
+//! In: the batches of an answer. Out: bytes. The writers of Arrow write an empty text as they write
+//! NULL, and an infinite number as null. In CSV, NULL is empty and an empty text is `""`, as
+//! PostgreSQL and DuckDB write them. In JSON, NULL is left out, and a number that JSON does not
+//! have is a text, as PostgreSQL's `to_json` writes it.
 //!
 //! ```text
 //! (7, '', NULL)          →   7,"",

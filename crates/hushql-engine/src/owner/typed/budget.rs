@@ -143,8 +143,8 @@ impl PrivacyBudget {
         Self { zcdp: true, ..self }
     }
 
-    /// As [`zcdp`](Self::zcdp), but releases that need a δ of their own have none, so that all of it serves the others:
-    /// `ACCOUNTANT ZCDP (thresholds=0)`.
+    /// As [`zcdp`](Self::zcdp), but releases that need a δ of their own have none, so that all of
+    /// it serves the others: `ACCOUNTANT ZCDP (thresholds=0)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -161,8 +161,8 @@ impl PrivacyBudget {
         Self { zcdp: true, thresholds: false, ..self }
     }
 
-    /// Each release uses one coupon and costs at most this ε; there are as many coupons as together keep the ε and δ of the limit:
-    /// `ACCOUNTANT COUPONS (epsilon=…)`.
+    /// Each release uses one coupon and costs at most this ε; there are as many coupons as together
+    /// keep the ε and δ of the limit: `ACCOUNTANT COUPONS (epsilon=…)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -179,8 +179,8 @@ impl PrivacyBudget {
         Self { coupon: Some(epsilon), ..self }
     }
 
-    /// As [`coupons`](Self::coupons), but releases that need a δ of their own have none, so that all of it serves the others:
-    /// `ACCOUNTANT COUPONS (epsilon=…, thresholds=0)`.
+    /// As [`coupons`](Self::coupons), but releases that need a δ of their own have none, so that
+    /// all of it serves the others: `ACCOUNTANT COUPONS (epsilon=…, thresholds=0)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -250,7 +250,8 @@ impl PrivacyBudget {
 
     /// The least ε that one query has to cost: `PER QUERY (min=…)`.
     ///
-    /// It is at least [`Resources::least_epsilon`](crate::Resources::least_epsilon), which holds without it.
+    /// It is at least [`Resources::least_epsilon`](crate::Resources::least_epsilon), which holds
+    /// without it.
     ///
     /// ```
     /// # use hushql_engine as hushql;

@@ -1,6 +1,7 @@
 //! Privacy domains.
 //!
-//! In: the values of a column, as a program describes them. Out: what the parser makes of SET PRIVACY DOMAIN.
+//! In: the values of a column, as a program describes them. Out: what the parser makes of SET
+//! PRIVACY DOMAIN.
 //!
 //! ```text
 //! PrivacyDomain::between("visits", "minutes", 0, 120)
@@ -132,7 +133,8 @@ impl PrivacyDomain {
         Self { table: table.into(), column: column.into(), values, or_null: false }
     }
 
-    /// These values, and NULL as well: `BETWEEN (lo, hi) OR NULL`. Rows without a value are then a group of their own.
+    /// These values, and NULL as well: `BETWEEN (lo, hi) OR NULL`. Rows without a value are then a
+    /// group of their own.
     ///
     /// ```
     /// # use hushql_engine as hushql;

@@ -1,6 +1,7 @@
 //! Slices of privacy budgets.
 //!
-//! In: a slice as a program describes it. Out: what the parser makes of ALTER PRIVACY BUDGET, or of SLICE in CREATE.
+//! In: a slice as a program describes it. Out: what the parser makes of ALTER PRIVACY BUDGET, or of
+//! SLICE in CREATE.
 //!
 //! ```text
 //! BudgetSlice::epsilon("research", "lab", 3.0)
@@ -14,7 +15,8 @@ use crate::dialect::{
 };
 use crate::error::Error;
 
-/// How much one analyst may spend of a privacy budget, whatever others spend: `ALTER PRIVACY BUDGET … ADD SLICE`.
+/// How much one analyst may spend of a privacy budget, whatever others spend:
+/// `ALTER PRIVACY BUDGET … ADD SLICE`.
 ///
 /// A slice counts as its budget does. Amounts are taken as the shortest decimals that read as them.
 ///

@@ -18,8 +18,9 @@ use crate::error::Error;
 
 /// A file that is declared as a table: `CREATE EXTERNAL TABLE`.
 ///
-/// Its columns are fixed when it is declared. Those of a CSV or JSON file that are not given are inferred then, from the
-/// first 10,000 lines; no later change of the file changes them. The path is looked up from the working folder.
+/// Its columns are fixed when it is declared. Those of a CSV or JSON file that are not given are
+/// inferred then, from the first 10,000 lines; no later change of the file changes them. The path
+/// is looked up from the working folder.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -161,8 +162,8 @@ impl ExternalTable {
         self
     }
 
-    /// The next column whose values are in the names of folders, as in `year=2025`. The path is then that of a folder, or a
-    /// pattern as SQL takes it.
+    /// The next column whose values are in the names of folders, as in `year=2025`. The path is
+    /// then that of a folder, or a pattern as SQL takes it.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -228,9 +229,10 @@ impl ExternalTable {
         self.option("delimiter", delimiter.to_string())
     }
 
-    /// With `true`, each query reads the whole file and compares its bytes with those that its privacy unit was declared on;
-    /// otherwise it does so where the file system shows a change. With `false`, the file may change without a declaration, unless
-    /// `UNIQUE`, `MAX ROWS` or a link was verified on it.
+    /// With `true`, each query reads the whole file and compares its bytes with those that its
+    /// privacy unit was declared on; otherwise it does so where the file system shows a change.
+    /// With `false`, the file may change without a declaration, unless `UNIQUE`, `MAX ROWS` or a
+    /// link was verified on it.
     ///
     /// ```
     /// # use hushql_engine as hushql;

@@ -1,6 +1,7 @@
 //! Privacy units.
 //!
-//! In: whom the rows of a table are about, as a program describes it. Out: what the parser makes of SET PRIVACY UNIT.
+//! In: whom the rows of a table are about, as a program describes it. Out: what the parser makes of
+//! SET PRIVACY UNIT.
 //!
 //! ```text
 //! PrivacyUnit::column("visits", "patient").max_rows(4)
@@ -97,7 +98,8 @@ impl PrivacyUnit {
         Self::new(table.into(), UnitKey::Column(column.into()))
     }
 
-    /// Columns lead to a row of another table, and that row to the person: `VIA (columns) REFERENCES target(references)`.
+    /// Columns lead to a row of another table, and that row to the person:
+    /// `VIA (columns) REFERENCES target(references)`.
     ///
     /// ```
     /// # use hushql_engine as hushql;

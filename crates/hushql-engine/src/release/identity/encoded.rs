@@ -1,7 +1,7 @@
 //! Bytes that are equal only for equal values.
 //!
-//! In: values, names and lists. Out: an [`EncodedFields`], in which every field has its length before it, so that two lists of fields
-//! are equal only field by field.
+//! In: values, names and lists. Out: an [`EncodedFields`], in which every field has its length
+//! before it, so that two lists of fields are equal only field by field.
 
 use std::fmt::Debug;
 
@@ -27,8 +27,8 @@ impl EncodedFields {
         self
     }
 
-    /// The same, or its digest if it is long: what is used in many places is written in each, and would grow with every level of a
-    /// statement otherwise.
+    /// The same, or its digest if it is long: what is used in many places is written in each, and
+    /// would grow with every level of a statement otherwise.
     pub(super) fn short(self) -> Self {
         const LONG: usize = 64;
         if self.0.len() <= LONG {
@@ -92,7 +92,8 @@ impl EncodedFields {
         Some(())
     }
 
-    /// Every bit of a value. `None` for types whose values have no writing here: what is drawn from them is never the same.
+    /// Every bit of a value. `None` for types whose values have no writing here: what is drawn from
+    /// them is never the same.
     ///
     /// The text of a value does not do: that of binary values ends after ten bytes.
     pub(super) fn scalar(&mut self, value: &ScalarValue) -> Option<()> {

@@ -1,7 +1,9 @@
-//! Expressions as bytes: over columns that are written out themselves, without names that a query gives.
+//! Expressions as bytes: over columns that are written out themselves, without names that a query
+//! gives.
 //!
-//! In: an expression, and how the columns that it reads are written. Out: bytes that are equal only for expressions with equal
-//! values on equal rows; `None` for what is not understood, and for what is not a function of its row.
+//! In: an expression, and how the columns that it reads are written. Out: bytes that are equal only
+//! for expressions with equal values on equal rows; `None` for what is not understood, and for what
+//! is not a function of its row.
 //!
 //! ```text
 //! x.a > 1 AND b = 2   and   2 = b AND 1 < a      one writing
@@ -23,7 +25,8 @@ use datafusion::logical_expr::{
 use super::encoded::EncodedFields;
 use crate::functions::{is_late_value, members_of};
 
-/// The columns that an expression reads, and the values that are released before its rows are read, by their names.
+/// The columns that an expression reads, and the values that are released before its rows are read,
+/// by their names.
 #[derive(Clone, Copy)]
 pub(super) struct ReadColumns<'a> {
     pub(super) inputs: &'a [(&'a DFSchema, &'a [EncodedFields])],

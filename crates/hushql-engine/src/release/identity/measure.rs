@@ -1,7 +1,8 @@
 //! One measure as bytes: what is added up or chosen, and how it is drawn.
 //!
-//! In: a measure, its mechanism, and how the columns of its rows are written. Out: bytes that are equal only for equal draws of
-//! equal rows. The text of the release and the name of its column are no part of them.
+//! In: a measure, its mechanism, and how the columns of its rows are written. Out: bytes that are
+//! equal only for equal draws of equal rows. The text of the release and the name of its column are
+//! no part of them.
 
 use super::encoded::EncodedFields;
 use crate::analysis::{
@@ -39,7 +40,8 @@ pub(super) fn of_measure(
     all.debug(grid);
     all.debug(&(lo, hi));
     all.debug(limits);
-    // Which of the measures chooses the bound is no part of it: all that share it are recognised together.
+    // Which of the measures chooses the bound is no part of it: all that share it are recognised
+    // together.
     all.debug(&ladder.as_ref().map(|ladder| Ladder { follows: None, ..ladder.clone() }));
     match release_kind {
         ReleaseKind::Number(sensitivity) => {
@@ -172,7 +174,8 @@ fn of_axis(axis: &CandidateAxis) -> Option<EncodedFields> {
     Some(all)
 }
 
-/// How a number is read of a vector, without the places and texts of the others: they are recognised together.
+/// How a number is read of a vector, without the places and texts of the others: they are
+/// recognised together.
 fn of_together(together: Option<&Together>) -> EncodedFields {
     let mut all = EncodedFields::default();
     let Some(Together { vector, part, lo, width, unit, others: _, in_rho }) = together else {

@@ -1,8 +1,9 @@
 //! What a release draws, so that the same release can be recognised when it is asked again.
 //!
-//! In: a calibrated [`Release`]. Out: its [`DrawSet`]s: draws that are replayed together or not at all, each with bytes that are equal
-//! only for equal draws, whatever aliases, views and orders of conditions they are written with; and the tables whose versions
-//! belong to them. What is not understood has none, and is drawn each time. Nothing here was measured on private rows.
+//! In: a calibrated [`Release`]. Out: its [`DrawSet`]s: draws that are replayed together or not at
+//! all, each with bytes that are equal only for equal draws, whatever aliases, views and orders of
+//! conditions they are written with; and the tables whose versions belong to them. What is not
+//! understood has none, and is drawn each time. Nothing here was measured on private rows.
 //!
 //! ```text
 //! SELECT LAPLACE(eps=1) COUNT(*) AS n FROM t WHERE a > 1 AND b = 2           one unit
@@ -11,11 +12,12 @@
 //! SELECT LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) COUNT(*) FROM t …           two: the first one, and its second occurrence
 //! ```
 //!
-//! Each release is a unit of its own, but for these: all releases of a GROUP BY with a threshold, since one draw decides which groups
-//! come out; releases that are read of one vector, or under one chosen bound; and whatever reads a released value, with the releases that it is computed of.
+//! Each release is a unit of its own, but for these: all releases of a GROUP BY with a threshold,
+//! since one draw decides which groups come out; releases that are read of one vector, or under one
+//! chosen bound; and whatever reads a released value, with the releases that it is computed of.
 //!
-//! A wrong hit would tell nothing about anybody, since what is stored is public; but it would lie. So the encoding lists what it
-//! understands, and everything else has no identity.
+//! A wrong hit would tell nothing about anybody, since what is stored is public; but it would lie.
+//! So the encoding lists what it understands, and everything else has no identity.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,11 +41,12 @@ mod expr;
 mod measure;
 mod rows;
 
-/// The version of the rules by which releases are drawn: a change of them makes other draws of the same statement.
+/// The version of the rules by which releases are drawn: a change of them makes other draws of the
+/// same statement.
 const RULES: &str = concat!("hushql ", env!("CARGO_PKG_VERSION"), " rules 4");
 
-/// The units of a release. A release in none of them is drawn each time; so is one that is asked for with FRESH, and what is
-/// recognised with it.
+/// The units of a release. A release in none of them is drawn each time; so is one that is asked
+/// for with FRESH, and what is recognised with it.
 pub(crate) fn units(release: &Release) -> Vec<DrawSet> {
     let mut occurrences: BTreeMap<EncodedFields, u64> = BTreeMap::new();
     let mut units = Vec::new();
@@ -134,7 +137,8 @@ fn groups(release: &Release) -> Vec<Vec<Draws>> {
     groups
 }
 
-/// Whether all draws of a private aggregate are recognised together: where a draw decides which rows come out.
+/// Whether all draws of a private aggregate are recognised together: where a draw decides which
+/// rows come out.
 fn is_whole(release: &Release, at: usize, part: &PrivateAggregate) -> bool {
     let is_unknown = |measure: &crate::analysis::Measure| match &measure.release_kind {
         ReleaseKind::Number(_) => false,
@@ -150,7 +154,8 @@ fn is_whole(release: &Release, at: usize, part: &PrivateAggregate) -> bool {
         || part.measures().iter().any(is_unknown)
 }
 
-/// The measures of a private aggregate: those that are read of one vector or under one chosen bound together, all others alone.
+/// The measures of a private aggregate: those that are read of one vector or under one chosen bound
+/// together, all others alone.
 fn vectors(release: &Release, at: usize, part: &PrivateAggregate) -> Vec<Vec<usize>> {
     let mut known: BTreeMap<Vector, usize> = BTreeMap::new();
     let mut under_one_bound: BTreeMap<usize, usize> = BTreeMap::new();
@@ -202,7 +207,8 @@ fn late_values(plan: &LogicalPlan) -> BTreeSet<String> {
     names
 }
 
-/// The bytes of draws that are recognised together, the tables that they read, and the draws in the order in which they are kept.
+/// The bytes of draws that are recognised together, the tables that they read, and the draws in the
+/// order in which they are kept.
 fn written(
     release: &Release,
     group: Vec<Draws>,

@@ -1,8 +1,10 @@
-//! The rows of a plan as bytes: what is read, under which conditions, and each column as a function of what is read.
+//! The rows of a plan as bytes: what is read, under which conditions, and each column as a function
+//! of what is read.
 //!
-//! In: a plan over private and public tables, or over released ones. Out: [`SourceRows`]. Names that a query gives are gone, and so is
-//! the order of conditions. Each reading of a table and each operator that makes rows of its own has a number, so that the columns
-//! of two of them are never taken for each other.
+//! In: a plan over private and public tables, or over released ones. Out: [`SourceRows`]. Names
+//! that a query gives are gone, and so is the order of conditions. Each reading of a table and each
+//! operator that makes rows of its own has a number, so that the columns of two of them are never
+//! taken for each other.
 //!
 //! ```text
 //! SELECT x.a FROM t x JOIN s ON x.id = s.id WHERE s.b = 2
@@ -56,7 +58,8 @@ impl SourceRows {
     /// The rows without their columns.
     ///
     /// # Guarantee
-    /// Two plans of equal bytes have equal rows, in any order, and columns of equal writing have equal values there.
+    /// Two plans of equal bytes have equal rows, in any order, and columns of equal writing have
+    /// equal values there.
     pub(super) fn body(&self) -> EncodedFields {
         let mut all = EncodedFields::of("rows");
         let mut sources: Vec<&EncodedFields> = self.sources.iter().collect();
@@ -72,7 +75,8 @@ impl SourceRows {
 pub(super) struct IdentityWalk<'a> {
     /// The values that are released before, by the names of their functions.
     pub(super) late: &'a BTreeMap<String, EncodedFields>,
-    /// The place of a private aggregate among those that are recognised together, if its released table may be read.
+    /// The place of a private aggregate among those that are recognised together, if its released
+    /// table may be read.
     pub(super) released: &'a dyn Fn(usize) -> Option<usize>,
     /// The tables that were read.
     pub(super) tables: BTreeSet<String>,

@@ -110,7 +110,8 @@ fn different_intervals_are_different_functions() {
     assert_eq!(one, FixedSum::new(Grid::Integer, 0, 1, Measured::Value).unwrap());
 }
 
-/// Runs three sums over one column through DataFusion's optimizer, in several partitions and batches.
+/// Runs three sums over one column through DataFusion's optimizer, in several partitions and
+/// batches.
 async fn run(
     partitions: usize,
     batch_rows: usize,

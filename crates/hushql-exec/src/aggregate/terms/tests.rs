@@ -40,7 +40,8 @@ fn rows() -> RecordBatch {
         .unwrap()
 }
 
-/// Every kind of term with and without a filter, over columns x, y and flag, which begin at `first`.
+/// Every kind of term with and without a filter, over columns x, y and flag, which begin at
+/// `first`.
 fn terms(first: usize) -> Vec<Term> {
     let [x, y, flag] = [first, first + 1, first + 2];
     let sum = |column, grid, measured| TermKind::Sum { column, grid, lo: -40, hi: 900, measured };

@@ -1,14 +1,16 @@
 //! `BoundContributionsExec`: bounds what each unit contributes, and aggregates, in one operator.
 //!
-//! In: rows with a unit, key columns and arguments. Out: one row for every key of a known key space, with the raw
-//! integer of every aggregate (zero for keys without rows), or for every key in the rows, in no particular order. It reads
-//! all partitions of its input itself, and assumes nothing about which rows are in which of them. It guarantees that
-//! removing one unit changes each aggregate by no more than its bounds and [`EnforcedBounds`] allow, exactly, in integers,
-//! for every order, batching and partitioning of the rows.
+//! In: rows with a unit, key columns and arguments. Out: one row for every key of a known key
+//! space, with the raw integer of every aggregate (zero for keys without rows), or for every key in
+//! the rows, in no particular order. It reads all partitions of its input itself, and assumes
+//! nothing about which rows are in which of them. It guarantees that removing one unit changes each
+//! aggregate by no more than its bounds and [`EnforcedBounds`] allow, exactly, in integers, for
+//! every order, batching and partitioning of the rows.
 //!
-//! A unit's groups are served in the order of a keyed hash: group j keeps k_j = min(rows_j, m, rest of M) rows, and at
-//! most C groups keep any. Rows without a unit and rows with other keys are dropped before that. Nearly all units are
-//! within their bounds; all rows are added up column by column, and those of units that may not be are taken away again.
+//! A unit's groups are served in the order of a keyed hash: group j keeps k_j = min(rows_j, m, rest
+//! of M) rows, and at most C groups keep any. Rows without a unit and rows with other keys are
+//! dropped before that. Nearly all units are within their bounds; all rows are added up column by
+//! column, and those of units that may not be are taken away again.
 //!
 //! ```text
 //! PrivatizeExec
@@ -82,12 +84,14 @@ pub struct BoundContributionsExec {
 impl BoundContributionsExec {
     /// Checks the columns and builds the operator.
     ///
-    /// `unit` and `self::keys::key_space` are positions in the input; `self::keys::key_space` correspond to the columns of `space` one by one.
+    /// `unit` and `self::keys::key_space` are positions in the input; `self::keys::key_space`
+    /// correspond to the columns of `space` one by one.
     ///
     /// # Guarantee
-    /// With b the largest magnitude of a value (1 for counts), the outputs of an aggregate with limits M, m and C change by at
-    /// most min(C·m, M)·b in sum when one unit is removed. For AVG, b is hi − lo and covers both outputs together; for
-    /// variances, b is w² of its steps and covers all three. For an aggregate that counts a unit once per group, m is 1.
+    /// With b the largest magnitude of a value (1 for counts), the outputs of an aggregate with
+    /// limits M, m and C change by at most min(C·m, M)·b in sum when one unit is removed. For AVG,
+    /// b is hi − lo and covers both outputs together; for variances, b is w² of its steps and
+    /// covers all three. For an aggregate that counts a unit once per group, m is 1.
     ///
     /// # Errors
     /// A planning error when a column is missing or of the wrong type, or an interval is empty.
@@ -121,7 +125,8 @@ impl BoundContributionsExec {
         &self.plan.hash
     }
 
-    /// The bytes that each reader of the input reserves for the totals of known keys, whatever rows there are.
+    /// The bytes that each reader of the input reserves for the totals of known keys, whatever rows
+    /// there are.
     pub fn reserved(&self) -> usize {
         reserved(&self.plan.inputs, &self.space)
     }
@@ -217,8 +222,9 @@ impl DisplayAs for BoundContributionsExec {
     }
 }
 
-/// Methods that are not overridden keep DataFusion's defaults, and tests check these: no fetch, no limit, no filter
-/// passed down, no projection swapped, no statistics. Each would change what is counted or reveal it.
+/// Methods that are not overridden keep DataFusion's defaults, and tests check these: no fetch, no
+/// limit, no filter passed down, no projection swapped, no statistics. Each would change what is
+/// counted or reveal it.
 impl ExecutionPlan for BoundContributionsExec {
     fn name(&self) -> &'static str {
         "BoundContributionsExec"

@@ -1,10 +1,12 @@
 //! The passes of the operator, each over all partitions at once.
 //!
-//! In: the input, and the key space. Out: one row for every key. Each pass waits for the one before: a unit may have rows in
-//! every partition, so its rows are counted when all have arrived, and bounded when all were collected. Rows stay with the
-//! task that read them; of those that are bounded, each bucket goes to one task. Where memory is short, rows wait in files, and
-//! are bounded in several turns, each of which has all rows of its units. A query that is dropped stops between two batches, and between two buckets; what partitions
-//! numbered for themselves is put together in one go.
+//! In: the input, and the key space. Out: one row for every key. Each pass waits for the one
+//! before: a unit may have rows in every partition, so its rows are counted when all have arrived,
+//! and bounded when all were collected. Rows stay with the task that read them; of those that are
+//! bounded, each bucket goes to one task. Where memory is short, rows wait in files, and are
+//! bounded in several turns, each of which has all rows of its units. A query that is dropped stops
+//! between two batches, and between two buckets; what partitions numbered for themselves is put
+//! together in one go.
 //!
 //! ```text
 //! partition 0 ─ hold ─┐          ┌─ count ─┐           ┌─ split ─┐         ┌─ buckets 0, 2, … ─┐
@@ -163,7 +165,8 @@ async fn suspects(
             let counted;
             (parts, counted) = counted_by(by, names, parts, counts.emptied()).await?;
             let mut found = (by, counted.finish());
-            // Runs of units that are far apart share many counters or none, as the key has it. Then each unit is scattered by itself.
+            // Runs of units that are far apart share many counters or none, as the key has it. Then
+            // each unit is scattered by itself.
             if found.1.rows() > Some(few(rows)) {
                 let by = By::ScatteredUnit(hash);
                 let counted;
@@ -228,8 +231,8 @@ async fn counted_by(
     Ok((parts, all.unwrap_or_else(|| empty.emptied())))
 }
 
-/// In how many turns rows are collected. If they do not fit into memory at once, and there is a folder for files, those of each
-/// turn are brought into files of their own.
+/// In how many turns rows are collected. If they do not fit into memory at once, and there is a
+/// folder for files, those of each turn are brought into files of their own.
 async fn dealt(
     context: &TaskContext,
     names: &Arc<PartitionNames>,

@@ -78,7 +78,8 @@ const NUMBERS: [Option<f64>; 3] = [Some(0.0), Some(2.5), None];
 fn random_rows(dice: &mut Dice, units: usize, rows: usize) -> Vec<Row> {
     let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.125, 0.375, -2.625, 1e300, 3.0];
     let keys = 1 + dice.roll(6);
-    // Around zero, codes are far from each other; elsewhere, they are close, and in steps some are left out.
+    // Around zero, codes are far from each other; elsewhere, they are close, and in steps some are
+    // left out.
     let (first, step) = (dice.pick(&[-3, 7, -9_000]), dice.pick(&[1, 16]));
     let mut out = Vec::new();
     for _ in 0..rows {
@@ -255,7 +256,8 @@ fn naive(
                 .map(|column| pass.iter().filter_map(|row| on_grid(row, column)).collect())
                 .unwrap_or_default();
             let count = i128::try_from(values.len()).unwrap();
-            // Each row with a value counts as the same share, rounded by the hash of the unit and the group.
+            // Each row with a value counts as the same share, rounded by the hash of the unit and
+            // the group.
             let rank = hash.rank(unit_hash(unit), u32::try_from(key).unwrap());
             let share = |sum: i128| shared(sum, k, count, hash.point(rank));
             let clamped = |lo: i128, hi: i128| values.iter().map(move |x| (*x).clamp(lo, hi));
@@ -276,7 +278,8 @@ fn naive(
                 InputKind::Moments { lo, hi, shift, .. } => {
                     let step = 1 << shift;
                     let width = (hi - lo + step - 1) / step;
-                    // Rounds half up, then down again if the value was halfway and the result is odd.
+                    // Rounds half up, then down again if the value was halfway and the result is
+                    // odd.
                     let above = clamped(lo, hi).map(|x| {
                         let (up, rest) = (
                             (2 * (x - lo) + step) / (2 * step),
@@ -378,7 +381,8 @@ async fn outputs(plan: Arc<dyn ExecutionPlan>, keys: usize, columns: usize) -> V
 
 const HASH: [u64; 4] = [11, 22, 33, 44];
 
-/// The outputs of aggregates over batches, by the columns of the keys and the space of so many keys.
+/// The outputs of aggregates over batches, by the columns of the keys and the space of so many
+/// keys.
 async fn bounded(
     plan: Arc<dyn ExecutionPlan>,
     (columns, space, keys): (&[usize], &KeySpace, usize),
@@ -407,7 +411,8 @@ async fn random_tables_agree_with_the_rules_in_any_order_and_partitioning() {
             dice.pick(&[DataType::Int64, DataType::Int16, DataType::Utf8, DataType::Utf8View]);
         let unit_hash = |unit: i64| match unit_type {
             DataType::Int64 | DataType::Int16 => hash.integer_unit(unit.cast_unsigned()),
-            // Arrow's row encoding of a short string: a mark, blocks of 8 bytes, each with its length.
+            // Arrow's row encoding of a short string: a mark, blocks of 8 bytes, each with its
+            // length.
             _ => hash.bytes_unit(&encoded(&unit.to_string())),
         };
         let mut expected = Vec::new();
@@ -444,7 +449,8 @@ fn pieces(dice: &mut Dice, whole: &RecordBatch, most: usize) -> Vec<RecordBatch>
     pieces
 }
 
-/// Many units, of which none, a few or all exceed the bounds: the way that a unit's rows take changes nothing.
+/// Many units, of which none, a few or all exceed the bounds: the way that a unit's rows take
+/// changes nothing.
 #[tokio::test]
 async fn units_within_and_beyond_their_bounds_agree_with_the_rules() {
     let mut dice = Dice(4);
@@ -533,7 +539,8 @@ fn with_views(batch: &RecordBatch) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
-/// Keys that only the rows know, and units that are texts, are numbered in each partition by itself.
+/// Keys that only the rows know, and units that are texts, are numbered in each partition by
+/// itself.
 #[tokio::test]
 async fn what_partitions_number_for_themselves_is_put_together() {
     let mut dice = Dice(8);
@@ -615,7 +622,8 @@ fn encoded(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// What the analysis claims for one aggregate: Δ₁ and, if it has one output, the range R; `None` if unbounded.
+/// What the analysis claims for one aggregate: Δ₁ and, if it has one output, the range R; `None` if
+/// unbounded.
 fn claimed(input: &AggregateInput) -> (Option<i128>, Option<i128>) {
     let limits = input.limits;
     let (lo, hi) = match input.kind {

@@ -1,7 +1,8 @@
 //! Sorts numbers of 32 bits by their bytes, the lowest first.
 //!
-//! In: a list, and room for as many numbers. Out: the list in ascending order. It takes a pass to count the bytes, and one for
-//! each byte in which the numbers differ, where a sort by comparisons takes a pass for each doubling of the list.
+//! In: a list, and room for as many numbers. Out: the list in ascending order. It takes a pass to
+//! count the bytes, and one for each byte in which the numbers differ, where a sort by comparisons
+//! takes a pass for each doubling of the list.
 
 /// Fewer numbers are sorted by comparisons: for them, counting bytes takes longer.
 const FEW: usize = 512;

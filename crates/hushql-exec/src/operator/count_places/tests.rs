@@ -61,7 +61,8 @@ fn source(parts: &[Vec<RecordBatch>]) -> Arc<dyn ExecutionPlan> {
     MemorySourceConfig::try_new_exec(parts, schema, None).unwrap()
 }
 
-/// Without the row of places that are NULL, which no reader counts, and with one place for all beyond the axis.
+/// Without the row of places that are NULL, which no reader counts, and with one place for all
+/// beyond the axis.
 async fn counts(plan: Arc<dyn ExecutionPlan>, groups: usize, beyond: i64) -> Counts {
     let mut counts = Counts::new();
     let partitions = collect_partitioned(plan, Arc::new(TaskContext::default())).await.unwrap();
@@ -161,7 +162,8 @@ async fn without_groups_all_rows_are_in_one() {
     }
 }
 
-/// With too little memory for the numbers of all rows, counts come out in several parts, which add up to the same.
+/// With too little memory for the numbers of all rows, counts come out in several parts, which add
+/// up to the same.
 #[tokio::test]
 async fn with_little_memory_counts_come_out_in_parts() {
     let mut rng = QueryRng::seeded_for_tests(74);
@@ -231,8 +233,8 @@ async fn groups_end_where_batches_do() {
     }
 }
 
-/// Numbers that are written down, in one list or in a list for each group, are counted where there are as many of them, and the rows
-/// behind them are.
+/// Numbers that are written down, in one list or in a list for each group, are counted where there
+/// are as many of them, and the rows behind them are.
 #[tokio::test]
 async fn many_rows_are_counted_at_last() {
     let rows = 2_500_000;

@@ -1,7 +1,8 @@
 //! Keys that are close to each other: a bit for each number says whether it is a key.
 //!
-//! In: the keys of all rows. Out: the last row of each key. How many keys are less than a key follows from the bits before its own. If
-//! keys ascend from row to row, as they do where rows were numbered when they were written, that is the place of the row.
+//! In: the keys of all rows. Out: the last row of each key. How many keys are less than a key
+//! follows from the bits before its own. If keys ascend from row to row, as they do where rows were
+//! numbered when they were written, that is the place of the row.
 //!
 //! ```text
 //! keys of rows 0 1 2 3    9 11 12 70    words from 9 on    1011 0000 …    01 0000 …
@@ -39,8 +40,8 @@ enum Last {
 }
 
 impl CloseKeys {
-    /// The last row of each key, and for all rows the row before with the same key; `None` if the keys are too far from each
-    /// other.
+    /// The last row of each key, and for all rows the row before with the same key; `None` if the
+    /// keys are too far from each other.
     ///
     /// # Errors
     /// A constant text for keys of another type.

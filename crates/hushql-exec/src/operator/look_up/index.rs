@@ -1,7 +1,8 @@
 //! An index of the rows of a table by one integer column.
 //!
-//! In: all rows of a table. Out: for each key that is looked up, the places of the rows that have it, mostly one. Keys that are
-//! close to each other have a bit for each number; others have a hash table. Rows without a key are found by none.
+//! In: all rows of a table. Out: for each key that is looked up, the places of the rows that have
+//! it, mostly one. Keys that are close to each other have a bit for each number; others have a hash
+//! table. Rows without a key are found by none.
 //!
 //! ```text
 //! o_orderkey 1 2 3 · · · 7 32          →  bits 1 1 1 0 0 0 1 … 1, places 0 1 2 3 4
@@ -21,8 +22,8 @@ use super::keys::{Before, Keys, NONE};
 use crate::grid::failed;
 use crate::operator::bound_contributions::ordered;
 
-/// The most bytes that an index takes for a row, beside its columns: its entry in a hash table that is less than half full, and
-/// the row before.
+/// The most bytes that an index takes for a row, beside its columns: its entry in a hash table that
+/// is less than half full, and the row before.
 pub const OF_A_ROW: usize = 44;
 
 /// The rows of a table by their keys.
@@ -190,7 +191,8 @@ mod tests {
         }
     }
 
-    /// In whatever order keys come, how far they are from each other, and how many there are in a word.
+    /// In whatever order keys come, how far they are from each other, and how many there are in a
+    /// word.
     #[test]
     fn random_keys_have_the_places_of_a_map() {
         let mut dice = ChaCha20Rng::seed_from_u64(77);

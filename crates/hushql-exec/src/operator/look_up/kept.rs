@@ -1,8 +1,9 @@
 //! Look-ups that are kept from one statement to the next.
 //!
-//! In: look-ups over files that stay open. Out: the same look-up, for a later statement that reads the same columns of the same
-//! files in the same way. A file is the same if the file system says that nobody wrote to it since it was verified: its device,
-//! inode, size and times. It stays open as long as a look-up of it is kept, so that no other file can take its inode.
+//! In: look-ups over files that stay open. Out: the same look-up, for a later statement that reads
+//! the same columns of the same files in the same way. A file is the same if the file system says
+//! that nobody wrote to it since it was verified: its device, inode, size and times. It stays open
+//! as long as a look-up of it is kept, so that no other file can take its inode.
 //!
 //! ```text
 //! Identity    orders 42.17.81920.… [o_orderkey, o_custkey] WHERE both IS NOT NULL, joined with customer 42.18.… [c_custkey]
@@ -75,7 +76,8 @@ pub(super) type InUse = OnceCell<Arc<LookUp>>;
 /// The look-ups that an engine keeps, the most recently used one last.
 pub struct KeptLookUps {
     kept: Mutex<Vec<(RowsIdentity, Arc<LookUp>)>>,
-    /// Those that running statements use or make, by name. Their files are held open by the plans of these statements.
+    /// Those that running statements use or make, by name. Their files are held open by the plans
+    /// of these statements.
     in_use: Mutex<Vec<(String, Weak<InUse>)>>,
     /// The bytes of all of them, at most.
     most: usize,
@@ -100,7 +102,8 @@ impl KeptLookUps {
     /// The look-ups of an engine with this memory; `None` if it is too little to keep any.
     ///
     /// # Guarantee
-    /// The memory of all that may be kept is reserved now: what is kept at some time takes nothing from a statement.
+    /// The memory of all that may be kept is reserved now: what is kept at some time takes nothing
+    /// from a statement.
     pub fn within(memory: &Arc<dyn MemoryPool>) -> Option<Self> {
         match memory.memory_limit() {
             MemoryLimit::Infinite => Some(Self::default()),
@@ -131,8 +134,8 @@ impl KeptLookUps {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where statements that run at the same time find the look-up of these rows: the first one makes it. If that one fails or
-    /// ends before, the next one does.
+    /// Where statements that run at the same time find the look-up of these rows: the first one
+    /// makes it. If that one fails or ends before, the next one does.
     pub(super) fn in_use(&self, wanted: &RowsIdentity) -> Arc<InUse> {
         let mut all = self.all_in_use();
         // What no plan holds any more may stand for other files of the same name.
@@ -156,8 +159,8 @@ impl KeptLookUps {
         Some(look_up)
     }
 
-    /// Keeps a look-up, and forgets those that were not used for longest if they are too large together. One that is too large
-    /// alone is not kept.
+    /// Keeps a look-up, and forgets those that were not used for longest if they are too large
+    /// together. One that is too large alone is not kept.
     pub(super) fn keep(&self, identity: RowsIdentity, look_up: &Arc<LookUp>) {
         if look_up.size() > self.most {
             return;
@@ -171,7 +174,8 @@ impl KeptLookUps {
         }
     }
 
-    /// Forgets all of them, and closes their files. Statements that run go on with theirs, and share them with no later one.
+    /// Forgets all of them, and closes their files. Statements that run go on with theirs, and
+    /// share them with no later one.
     pub fn clear(&self) {
         self.all().clear();
         self.all_in_use().clear();

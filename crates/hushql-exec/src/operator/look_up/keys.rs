@@ -1,6 +1,7 @@
 //! The keys of the rows of a table, as numbers.
 //!
-//! In: a column of integers or dates, in batches. Out: the place and the number of each row that has a key; numbers ascend as the keys do.
+//! In: a column of integers or dates, in batches. Out: the place and the number of each row that
+//! has a key; numbers ascend as the keys do.
 //!
 //! ```text
 //! −2, NULL │ 3      →  (0, 2⁶³ − 2), (2, 2⁶³ + 3)

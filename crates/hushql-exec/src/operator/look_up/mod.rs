@@ -1,9 +1,11 @@
-//! `LookUpExec`: joins rows with a table by an index of the table, which may be kept for later statements.
+//! `LookUpExec`: joins rows with a table by an index of the table, which may be kept for later
+//! statements.
 //!
-//! In: rows, and the plan of a table. Out: the rows whose key is in the table, each with the columns of the table's rows that have
-//! it, or without. It yields exactly the rows of the hash join in whose place it stands. The table is read once for all
-//! partitions, and not at all if its index was kept. An index is kept only if the table comes from files that were verified and
-//! stay open. The engine sets memory for all of them aside when it begins.
+//! In: rows, and the plan of a table. Out: the rows whose key is in the table, each with the
+//! columns of the table's rows that have it, or without. It yields exactly the rows of the hash
+//! join in whose place it stands. The table is read once for all partitions, and not at all if its
+//! index was kept. An index is kept only if the table comes from files that were verified and stay
+//! open. The engine sets memory for all of them aside when it begins.
 //!
 //! ```text
 //! LookUpExec: l_orderkey = o_orderkey
@@ -78,7 +80,8 @@ pub struct By {
     pub columns: LookUpColumns,
     /// Where the index is kept.
     pub kept: Arc<KeptLookUps>,
-    /// What tells the index from others: the rows of the table, and which of their columns is the key.
+    /// What tells the index from others: the rows of the table, and which of their columns is the
+    /// key.
     pub identity: RowsIdentity,
 }
 
@@ -99,7 +102,8 @@ impl fmt::Debug for LookUpExec {
 }
 
 impl LookUpExec {
-    /// Joins `rows` with `table`, which has the rows of the identity of `by`; the columns that come out have this schema.
+    /// Joins `rows` with `table`, which has the rows of the identity of `by`; the columns that come
+    /// out have this schema.
     pub fn new(
         rows: Arc<dyn ExecutionPlan>,
         table: Arc<dyn ExecutionPlan>,
@@ -207,7 +211,8 @@ impl ExecutionPlan for LookUpExec {
 /// An index, and the memory that it takes of the statement.
 struct ReservedIndex {
     look_up: Arc<LookUp>,
-    /// Where statements that begin meanwhile find it, and the memory; nothing if the engine set memory aside.
+    /// Where statements that begin meanwhile find it, and the memory; nothing if the engine set
+    /// memory aside.
     _in_use: Option<(Arc<InUse>, Arc<MemoryReservation>)>,
 }
 
@@ -222,7 +227,8 @@ async fn indexed(
     Ok(Arc::clone(&index.look_up))
 }
 
-/// The index of a table: the one that was kept, the one that another statement makes now, or a new one.
+/// The index of a table: the one that was kept, the one that another statement makes now, or a new
+/// one.
 async fn index(
     table: &Arc<dyn ExecutionPlan>,
     by: &By,
@@ -261,8 +267,8 @@ async fn shared(
             return shared.await.map(Arc::clone);
         }
     }
-    // Another statement may stand still with what it began. This one stands in nobody's way while it makes its own, and whoever comes
-    // later finds it.
+    // Another statement may stand still with what it began. This one stands in nobody's way while
+    // it makes its own, and whoever comes later finds it.
     let own = made(table, by, context, memory).await?;
     let _ = in_use.set(Arc::clone(&own));
     Ok(own)
@@ -284,8 +290,9 @@ async fn made(
     for partition in reading {
         batches.append(&mut partition.join().await.map_err(|_| failed())??);
     }
-    // The rows are copied. Of the index, the most that it may take is reserved, now and later: one key far from all others
-    // decides how it is made, and must not decide whether there is memory for it.
+    // The rows are copied. Of the index, the most that it may take is reserved, now and later: one
+    // key far from all others decides how it is made, and must not decide whether there is memory
+    // for it.
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     memory.try_grow(memory.size().saturating_add(rows.saturating_mul(OF_A_ROW)))?;
     let look_up = Arc::new(LookUp::new(&table.schema(), &batches, by.of_table)?);
@@ -319,7 +326,8 @@ struct Matches {
 }
 
 impl Matches {
-    /// The next rows, at most `most`, each with a place; all rows of the batch at once if each has one.
+    /// The next rows, at most `most`, each with a place; all rows of the batch at once if each has
+    /// one.
     fn pairs(&mut self, most: usize) -> Result<(FoundRows, Vec<u32>)> {
         if self.row == 0 && self.each_has_one() {
             return Ok((FoundRows::Every, std::mem::take(&mut self.last)));

@@ -32,7 +32,8 @@ fn session(batch_size: usize) -> SessionState {
     SessionContext::new_with_config(config).state()
 }
 
-/// Rows with a key, which is often NULL or occurs again, and a text of their own, in some partitions and batches.
+/// Rows with a key, which is often NULL or occurs again, and a text of their own, in some
+/// partitions and batches.
 fn random(dice: &mut ChaCha20Rng, name: &str, keys: i64, rows: usize) -> Vec<Vec<RecordBatch>> {
     let batch = |dice: &mut ChaCha20Rng, rows: usize| {
         let key =
@@ -75,7 +76,8 @@ fn identity() -> RowsIdentity {
     RowsIdentity::of_file(Pinned::new("a file".to_owned(), 100, Arc::new(())), "a table")
 }
 
-/// Each kind of join that is replaced yields the rows of the hash join, with a new index and with the one that was kept.
+/// Each kind of join that is replaced yields the rows of the hash join, with a new index and with
+/// the one that was kept.
 #[tokio::test]
 async fn a_look_up_yields_the_rows_of_a_join() {
     let mut dice = ChaCha20Rng::seed_from_u64(31);
@@ -250,7 +252,8 @@ fn by_keys_of(
     Arc::new(LookUpExec::new(Arc::clone(rows), Arc::new(table), by, rows.schema()))
 }
 
-/// Statements that need an index at the same time make it once. If the one that makes it fails or is given up, the next one does.
+/// Statements that need an index at the same time make it once. If the one that makes it fails or
+/// is given up, the next one does.
 #[tokio::test]
 async fn statements_at_the_same_time_share_an_index() {
     let state = session(8_192);
@@ -281,7 +284,8 @@ async fn statements_at_the_same_time_share_an_index() {
     }
 }
 
-/// A statement that stands still with an index that it began holds up no other one for long, nor does one that lost patience.
+/// A statement that stands still with an index that it began holds up no other one for long, nor
+/// does one that lost patience.
 #[tokio::test]
 async fn a_statement_that_stands_still_is_not_waited_for() {
     let state = session(8_192);
@@ -335,7 +339,8 @@ fn what_is_kept_is_reserved() {
     assert_eq!(within((4 << 30) - 1), (None, 0));
 }
 
-/// A filter that reached the table would leave rows out of an index that is kept for statements without it.
+/// A filter that reached the table would leave rows out of an index that is kept for statements
+/// without it.
 #[tokio::test]
 async fn no_filter_passes_through_the_operator() {
     let state = session(8_192);

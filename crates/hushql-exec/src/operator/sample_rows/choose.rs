@@ -1,8 +1,9 @@
 //! Chooses which rows of each unit stay.
 //!
-//! In: the collected rows of all partitions, and some of their buckets. Out: the kept rows of these buckets, one by one. It assumes
-//! that all rows of a unit are in one bucket. It guarantees that the choice is a function of the unit's value, its multiset of rows and the key:
-//! if two hashes are equal, rows are compared by their values, encoded as bytes, never by their positions.
+//! In: the collected rows of all partitions, and some of their buckets. Out: the kept rows of these
+//! buckets, one by one. It assumes that all rows of a unit are in one bucket. It guarantees that
+//! the choice is a function of the unit's value, its multiset of rows and the key: if two hashes
+//! are equal, rows are compared by their values, encoded as bytes, never by their positions.
 //!
 //! ```text
 //! bucket ─▶ rows by unit ─▶ by rank and bytes of the group ─▶ k_j ─▶ the k_j least ranks of rows
@@ -156,9 +157,9 @@ impl RowChoice {
     /// Marks the rows that one unit keeps.
     ///
     /// # Guarantee
-    /// For all rows of a unit: at most M are marked, at most m of them in one group, and they lie in at most C groups.
-    /// The marked rows are as a multiset a function of the unit, its multiset of rows and the key. Source: the rule of
-    /// contribution bounding by hash order.
+    /// For all rows of a unit: at most M are marked, at most m of them in one group, and they lie
+    /// in at most C groups. The marked rows are as a multiset a function of the unit, its multiset
+    /// of rows and the key. Source: the rule of contribution bounding by hash order.
     fn choose(&mut self, task: &SamplingTask, unit: u64, rows: &[u64]) -> Result<()> {
         let mut by_group = std::mem::take(&mut self.by_group);
         by_group.clear();
@@ -186,11 +187,12 @@ impl RowChoice {
         Ok(())
     }
 
-    /// Marks the distinct rows that one unit keeps. It marks one of several equal rows, and it does not matter which.
+    /// Marks the distinct rows that one unit keeps. It marks one of several equal rows, and it does
+    /// not matter which.
     ///
     /// # Guarantee
-    /// As [`RowChoice::choose`], with rows_j the number of distinct rows of group j; which of them stay is a function of
-    /// the unit, the set of its rows and the key.
+    /// As [`RowChoice::choose`], with rows_j the number of distinct rows of group j; which of them
+    /// stay is a function of the unit, the set of its rows and the key.
     fn choose_distinct(&mut self, task: &SamplingTask, groups: &[&[Ranked]]) {
         let others = &self.others;
         let mut different: Vec<Vec<usize>> = Vec::with_capacity(groups.len());
@@ -272,8 +274,8 @@ impl EncodedBucket {
         if self.columns.is_empty() { &[] } else { self.rows.row(place).data() }
     }
 
-    /// Sorts in the order of [`EncodedBucket::compare`]. If ranks are equal, values nearly always are equal too; this is
-    /// checked once for each row instead of in every comparison.
+    /// Sorts in the order of [`EncodedBucket::compare`]. If ranks are equal, values nearly always
+    /// are equal too; this is checked once for each row instead of in every comparison.
     fn sort(&self, ranked: &mut [Ranked]) {
         ranked.sort_unstable_by_key(|(rank, _)| *rank);
         for same in ranked.chunk_by_mut(|(a, _), (b, _)| a == b) {

@@ -1,8 +1,9 @@
 //! Collects the rows of units that may exceed a bound, and records their units.
 //!
-//! In: rows without the unit column, and the code of each row's unit. Out: the same rows in batches of one size, and the
-//! codes, distributed over buckets by the keyed hash of the unit. Two rows share a code exactly if they share a unit, so
-//! all rows of a unit are in one bucket, whichever partitions they come from.
+//! In: rows without the unit column, and the code of each row's unit. Out: the same rows in batches
+//! of one size, and the codes, distributed over buckets by the keyed hash of the unit. Two rows
+//! share a code exactly if they share a unit, so all rows of a unit are in one bucket, whichever
+//! partitions they come from.
 //!
 //! ```text
 //! units ─▶ bucket 0..256 of (unit, batch, row)
@@ -119,7 +120,8 @@ impl Collector {
             self.buckets[usize::from(bucket)].push(UnitRow { unit: *unit, key, place });
             self.rows += 1;
         }
-        // Batches on their way may share their memory with others, which they would count as their own.
+        // Batches on their way may share their memory with others, which they would count as their
+        // own.
         self.bytes += bytes_of(rows.columns())?;
         self.coalescer.push_batch(rows)?;
         self.take_batches();

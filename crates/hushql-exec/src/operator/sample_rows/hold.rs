@@ -1,10 +1,12 @@
 //! Holds the batches of one partition, and passes on the rows of units that keep all of them.
 //!
-//! In: the batches of each partition. Out: the same rows without the unit column and without rows that have no unit. Rows are
-//! counted by unit when those of all partitions have arrived. Nearly all units are within the bounds; their rows come out as they
-//! were; until then they are [packed](Packed). All rows of a unit that may exceed a bound go to the [`Collector`]. It
-//! guarantees that every row takes one of the two ways, and that all rows of a unit take the same one, in whichever partitions
-//! they are. What exceeds the memory waits in files; if even the rows to choose from do, they are dealt to one file for each turn.
+//! In: the batches of each partition. Out: the same rows without the unit column and without rows
+//! that have no unit. Rows are counted by unit when those of all partitions have arrived. Nearly
+//! all units are within the bounds; their rows come out as they were; until then they are
+//! [packed](Packed). All rows of a unit that may exceed a bound go to the [`Collector`]. It
+//! guarantees that every row takes one of the two ways, and that all rows of a unit take the same
+//! one, in whichever partitions they are. What exceeds the memory waits in files; if even the rows
+//! to choose from do, they are dealt to one file for each turn.
 //!
 //! ```text
 //! held ─ together ─ count ─┬ within the bounds ─▶ out, as it is
@@ -56,7 +58,8 @@ impl HeldRows {
     }
 }
 
-/// Rows and the codes of their units, without what the texts of a column share with those of other batches.
+/// Rows and the codes of their units, without what the texts of a column share with those of other
+/// batches.
 fn with_units(rows: &RecordBatch, units: Vec<u64>) -> Result<RecordBatch> {
     let own = |column: &ArrayRef| -> ArrayRef {
         match column.data_type() {
@@ -136,7 +139,8 @@ impl Holder {
         let mut columns = batch.columns().to_vec();
         columns.remove(self.task.unit);
         for group in &self.task.group {
-            // GROUP BY treats 0.0 and −0.0 as one group; if they were two groups here, that group could keep twice its rows.
+            // GROUP BY treats 0.0 and −0.0 as one group; if they were two groups here, that group
+            // could keep twice its rows.
             columns[*group] = canonical(&columns[*group]);
         }
         if self.task.distinct {
@@ -295,10 +299,12 @@ impl SampledPartition {
         HeldFile { batches, units: self.units.clone() }
     }
 
-    /// Separates the rows of units that may exceed a bound; where they are collected in several turns, they go to files.
+    /// Separates the rows of units that may exceed a bound; where they are collected in several
+    /// turns, they go to files.
     ///
     /// # Errors
-    /// A constant text if there is not enough memory, for too many rows, or if a file cannot be written or read.
+    /// A constant text if there is not enough memory, for too many rows, or if a file cannot be
+    /// written or read.
     pub(super) async fn split(
         mut self,
         task: Arc<SamplingTask>,

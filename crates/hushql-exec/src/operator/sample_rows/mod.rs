@@ -1,16 +1,19 @@
-//! `SampleContributionsExec`: keeps a bounded number of each unit's rows, for releases that need the rows themselves.
+//! `SampleContributionsExec`: keeps a bounded number of each unit's rows, for releases that need
+//! the rows themselves.
 //!
-//! In: rows with a unit, group columns and any other columns. Out: some of these rows, without the unit. It reads all partitions
-//! of its input itself, and assumes nothing about which rows are in which of them; it has as many of its own, which are to be read at
-//! the same time or one after the other, each once. It guarantees that removing one unit removes at most the rows that
-//! [`EnforcedBounds`] allow it and adds none, and that every other unit keeps the same rows, for every order, batching and
-//! partitioning.
+//! In: rows with a unit, group columns and any other columns. Out: some of these rows, without the
+//! unit. It reads all partitions of its input itself, and assumes nothing about which rows are in
+//! which of them; it has as many of its own, which are to be read at the same time or one after the
+//! other, each once. It guarantees that removing one unit removes at most the rows that
+//! [`EnforcedBounds`] allow it and adds none, and that every other unit keeps the same rows, for
+//! every order, batching and partitioning.
 //!
-//! A unit's groups are served in the order of a keyed hash of their values: group j keeps k_j = min(rows_j, m, rest of
-//! M) rows, and at most C groups keep any. A keyed hash of the other columns decides which k_j rows these are. Equal
-//! rows are numbered and hashed one by one, so that a row's chance does not depend on how many rows equal it. If
-//! distinct rows are required, equal rows count as one row instead. Rows without a unit are dropped before that. Rows are
-//! counted first, and those of units within the bounds come out as they are.
+//! A unit's groups are served in the order of a keyed hash of their values: group j keeps k_j =
+//! min(rows_j, m, rest of M) rows, and at most C groups keep any. A keyed hash of the other columns
+//! decides which k_j rows these are. Equal rows are numbered and hashed one by one, so that a row's
+//! chance does not depend on how many rows equal it. If distinct rows are required, equal rows
+//! count as one row instead. Rows without a unit are dropped before that. Rows are counted first,
+//! and those of units within the bounds come out as they are.
 //!
 //! ```text
 //! PrivatizeExec                                     adds the partitions' rows up
@@ -64,15 +67,18 @@ pub struct SampleContributionsExec {
 }
 
 impl SampleContributionsExec {
-    /// The operator that keeps distinct rows: the bounds count a unit's equal rows in a group as one.
+    /// The operator that keeps distinct rows: the bounds count a unit's equal rows in a group as
+    /// one.
     ///
-    /// As [`SampleContributionsExec::new`], but floats of all columns come out with −0.0 as 0.0 and NaN as NULL. A unit
-    /// that the bounds cannot affect keeps its equal rows; the reader of the output must merge them.
+    /// As [`SampleContributionsExec::new`], but floats of all columns come out with −0.0 as 0.0 and
+    /// NaN as NULL. A unit that the bounds cannot affect keeps its equal rows; the reader of the
+    /// output must merge them.
     ///
     /// # Guarantee
-    /// For all inputs, with the limits M, m and C: one unit has at most M output rows, at most m of them in one group,
-    /// and they lie in at most C groups. As a set they are a function of that unit's set of rows and the key alone. The
-    /// bounds leave out no row while there is room for a distinct one. Exact.
+    /// For all inputs, with the limits M, m and C: one unit has at most M output rows, at most m of
+    /// them in one group, and they lie in at most C groups. As a set they are a function of that
+    /// unit's set of rows and the key alone. The bounds leave out no row while there is room for a
+    /// distinct one. Exact.
     ///
     /// # Errors
     /// As [`SampleContributionsExec::new`].
@@ -88,16 +94,18 @@ impl SampleContributionsExec {
 
     /// Checks the columns and builds the operator; `unit` and `group` are positions in the input.
     ///
-    /// The output has the columns of the input in their order, without the unit. Group columns of floats come out with
-    /// −0.0 as 0.0 and NaN as NULL, as they were compared.
+    /// The output has the columns of the input in their order, without the unit. Group columns of
+    /// floats come out with −0.0 as 0.0 and NaN as NULL, as they were compared.
     ///
     /// # Guarantee
-    /// For all inputs, with the limits M, m and C: one unit has at most M output rows, at most m of them in one group,
-    /// and they lie in at most C groups. They depend on that unit's multiset of rows and the key alone. Removing a unit
-    /// therefore removes at most min(C·m, M) rows, and changes nothing else. Exact.
+    /// For all inputs, with the limits M, m and C: one unit has at most M output rows, at most m of
+    /// them in one group, and they lie in at most C groups. They depend on that unit's multiset of
+    /// rows and the key alone. Removing a unit therefore removes at most min(C·m, M) rows, and
+    /// changes nothing else. Exact.
     ///
     /// # Errors
-    /// A planning error when a column is missing, the unit is a group column, or a type cannot be encoded.
+    /// A planning error when a column is missing, the unit is a group column, or a type cannot be
+    /// encoded.
     pub fn new(
         input: Arc<dyn ExecutionPlan>,
         unit: usize,
@@ -152,7 +160,8 @@ impl SampleContributionsExec {
         &self.hash
     }
 
-    /// The run of which this partition is read now: a partition that is read once more begins another one.
+    /// The run of which this partition is read now: a partition that is read once more begins
+    /// another one.
     fn begin(&self, partition: usize) -> Arc<Run> {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         if !run.begin(partition) {
@@ -203,8 +212,9 @@ impl DisplayAs for SampleContributionsExec {
     }
 }
 
-/// Methods that are not overridden keep DataFusion's defaults, and tests check these: no fetch, no limit, no filter passed
-/// down, no projection swapped, no statistics. Each would change the rows to choose from, or reveal their number.
+/// Methods that are not overridden keep DataFusion's defaults, and tests check these: no fetch, no
+/// limit, no filter passed down, no projection swapped, no statistics. Each would change the rows
+/// to choose from, or reveal their number.
 impl ExecutionPlan for SampleContributionsExec {
     fn name(&self) -> &'static str {
         "SampleContributionsExec"

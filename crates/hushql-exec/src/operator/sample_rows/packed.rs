@@ -1,7 +1,8 @@
 //! Held columns in fewer bytes: small numbers in four, and texts of which few are distinct in two.
 //!
-//! In: the columns of a batch. Out: a batch of the same values, or of those rows that pass a filter. It guarantees the values and the
-//! types that went in. What is left of a file's memory is let go: texts that repeat are copied once for each batch.
+//! In: the columns of a batch. Out: a batch of the same values, or of those rows that pass a
+//! filter. It guarantees the values and the types that went in. What is left of a file's memory is
+//! let go: texts that repeat are copied once for each batch.
 //!
 //! ```text
 //! city  'Graz', 'Linz', 'Graz', …  16 bytes a row     codes 0, 1, 0, …  2 bytes, and Graz, Linz
@@ -28,7 +29,8 @@ const ROWS_OF_A_TEXT: usize = 4;
 /// Packs the batches of one partition.
 pub(super) struct Packer {
     schema: SchemaRef,
-    /// What is remembered of the texts of each column; `None` for a column whose texts are not coded.
+    /// What is remembered of the texts of each column; `None` for a column whose texts are not
+    /// coded.
     seen: Vec<Option<ViewCache<u16>>>,
 }
 
@@ -197,8 +199,8 @@ mod tests {
         RecordBatch::try_from_iter_with_nullable(columns).unwrap()
     }
 
-    /// Short and long texts, also with views that were other texts before, missing values, numbers that are small in some batches
-    /// only, and texts that differ more and more.
+    /// Short and long texts, also with views that were other texts before, missing values, numbers
+    /// that are small in some batches only, and texts that differ more and more.
     #[test]
     fn rows_come_out_as_they_went_in() {
         let mut rng = QueryRng::seeded_for_tests(5);
@@ -243,7 +245,8 @@ mod tests {
         assert!((15..40).contains(&coded), "{coded}");
     }
 
-    /// A row takes fourteen bytes instead of 32 and its text, and none of the memory that its texts were read into.
+    /// A row takes fourteen bytes instead of 32 and its text, and none of the memory that its texts
+    /// were read into.
     #[test]
     fn rows_take_few_bytes() {
         let texts = StringViewArray::from(vec!["Graz", "a city whose name is too long for a view"]);

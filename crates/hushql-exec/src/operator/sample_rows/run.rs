@@ -1,8 +1,10 @@
-//! The passes of the operator, each over all partitions at once, and what each partition then yields.
+//! The passes of the operator, each over all partitions at once, and what each partition then
+//! yields.
 //!
-//! In: the input. Out: for each partition its own rows of units within the bounds, and the chosen rows of some buckets. The first
-//! partition that is read makes the passes for all of them. Each pass waits for the one before: a unit may have rows in every
-//! partition, so its rows are counted when all have arrived, and chosen when all were collected.
+//! In: the input. Out: for each partition its own rows of units within the bounds, and the chosen
+//! rows of some buckets. The first partition that is read makes the passes for all of them. Each
+//! pass waits for the one before: a unit may have rows in every partition, so its rows are counted
+//! when all have arrived, and chosen when all were collected.
 //!
 //! ```text
 //! partition 0 ─ hold ─┐          ┌─ count ─┐           ┌─ split ─┐         ┌─ whole rows of 0, buckets 0, 2, …
@@ -67,7 +69,8 @@ impl Run {
     }
 }
 
-/// The rows that a partition yields: those of units within the bounds first, then those that are chosen.
+/// The rows that a partition yields: those of units within the bounds first, then those that are
+/// chosen.
 pub(super) struct KeptRows {
     whole: Vec<Whole>,
     /// The memory of these batches.
@@ -156,15 +159,16 @@ async fn parts(
     kept.collect()
 }
 
-/// In how many turns rows are chosen. If the rows to choose from do not fit into memory at once, and there is a folder for files,
-/// all rows are brought into files first.
+/// In how many turns rows are chosen. If the rows to choose from do not fit into memory at once,
+/// and there is a folder for files, all rows are brought into files first.
 fn in_turns(
     context: &TaskContext,
     parts: &mut [SampledPartition],
     crowded: Option<&Crowded>,
 ) -> Result<usize> {
     let Some(crowded) = crowded else { return Ok(1) };
-    // Each partition reads a turn of its own at the same time, and what was chosen before may wait above, in as much memory.
+    // Each partition reads a turn of its own at the same time, and what was chosen before may wait
+    // above, in as much memory.
     let readers = parts.len();
     let wanted = collected(parts, crowded).saturating_mul(readers).saturating_mul(2);
     if turns(context, wanted, readers) == 1 || !parts.iter().all(|part| part.shelf.has_folder()) {

@@ -284,7 +284,8 @@ async fn large_units_agree_with_the_rules() {
     }
 }
 
-/// Many units, of which none, a few or all exceed the bounds: the way that a unit's rows take changes nothing.
+/// Many units, of which none, a few or all exceed the bounds: the way that a unit's rows take
+/// changes nothing.
 #[tokio::test]
 async fn units_within_and_beyond_their_bounds_agree_with_the_rules() {
     let mut dice = Dice::new(7);
@@ -475,8 +476,9 @@ async fn rows_in_files_and_several_turns_change_nothing() {
     assert!(in_files > 20 && in_turns > 10 && failed < 32, "{in_files} {in_turns} {failed}");
 }
 
-/// The key is fixed, so the test always gives the same result. If choices are even, chi-square with 5 degrees of
-/// freedom exceeds 40 with probability 1.5e-7, and with 1 degree 28 with probability 1.2e-7.
+/// The key is fixed, so the test always gives the same result. If choices are even, chi-square with
+/// 5 degrees of freedom exceeds 40 with probability 1.5e-7, and with 1 degree 28 with probability
+/// 1.2e-7.
 #[tokio::test]
 async fn groups_and_rows_are_chosen_evenly() {
     for group in [&[][..], &[3]] {
@@ -540,7 +542,8 @@ fn table(seed: u64, rows: usize) -> RecordBatch {
 
 const TWO: EnforcedBounds = EnforcedBounds { total: Some(2), per_partition: None, l0: None };
 
-/// Nothing moves rows below the operator, and its partitions may be read one after the other, and again.
+/// Nothing moves rows below the operator, and its partitions may be read one after the other, and
+/// again.
 #[tokio::test]
 async fn the_rows_of_a_unit_may_be_in_several_partitions() {
     let parts = [vec![table(1, 50)], vec![table(2, 50)], vec![table(3, 20)]];
@@ -584,7 +587,8 @@ async fn running_twice_gives_the_same_and_running_uncharged_nothing() {
     assert!(early.execute(0, Arc::new(TaskContext::default())).is_err());
 }
 
-/// The operator requests memory for the rows from the pool, and the error reveals nothing about them.
+/// The operator requests memory for the rows from the pool, and the error reveals nothing about
+/// them.
 #[tokio::test]
 async fn memory_is_limited() {
     let plan = keep(source(&[vec![table(5, 50_000)]]), &[KEY], TWO);

@@ -21,7 +21,8 @@ use hushql_privacy::sampler::{QueryRng, Uniform};
 /// The columns behind the keys.
 const ARGUMENTS: usize = 3;
 
-/// How a key column looks, of whose values the first are keys: close integers and those that are far apart are found in different ways.
+/// How a key column looks, of whose values the first are keys: close integers and those that are
+/// far apart are found in different ways.
 #[derive(Debug, Clone, Copy)]
 enum Key {
     Text,
@@ -213,12 +214,14 @@ async fn removing_a_row_changes_each_aggregate_by_no_more_than_claimed() {
             *largest = changed.into_iter().fold(*largest, i128::max);
         }
     }
-    // Counts: 1. Sums: the largest magnitude. Means: hi − lo. Variances: the square of the coarse width.
+    // Counts: 1. Sums: the largest magnitude. Means: hi − lo. Variances: the square of the coarse
+    // width.
     let steps = i128::from((900 + 40) / 2);
     assert_eq!(largest, [1, 1, 900, 9, 40, 1 << 70, 940, 11, steps * steps]);
 }
 
-/// What is reserved follows from keys and aggregates. The first partition reserves it for all, before it reads a row.
+/// What is reserved follows from keys and aggregates. The first partition reserves it for all,
+/// before it reads a row.
 #[tokio::test]
 async fn memory_follows_from_the_keys_alone() {
     let mut rng = QueryRng::seeded_for_tests(83);

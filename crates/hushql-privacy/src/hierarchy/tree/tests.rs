@@ -181,8 +181,8 @@ fn every_group_is_the_sum_of_those_below_it() {
     }
 }
 
-/// The nearest numbers that are not negative, by the conditions that characterize them: what is above 0 was moved by one θ, what is
-/// 0 was at most θ.
+/// The nearest numbers that are not negative, by the conditions that characterize them: what is
+/// above 0 was moved by one θ, what is 0 was at most θ.
 #[test]
 fn numbers_below_a_group_are_the_nearest_that_are_not_negative() {
     let mut rng = Dice(4);
@@ -241,8 +241,8 @@ fn nothing_fails_at_the_ends() {
     assert_eq!(Tree::new(0, vec![]), None);
 }
 
-/// The share of errors that are larger than the distance is at most β. With 4,000 trees and the true share at most 5 %, a count
-/// above 300 has a probability below 10⁻¹².
+/// The share of errors that are larger than the distance is at most β. With 4,000 trees and the
+/// true share at most 5 %, a count above 300 has a probability below 10⁻¹².
 #[test]
 fn distances_hold() {
     let mut rng = Dice(6);
@@ -274,7 +274,8 @@ fn distances_hold() {
             }
             assert!(beyond.iter().flatten().all(|n| *n <= 300), "{scale}: {beyond:?}");
         }
-        // They are worth having: the top of a tree of three levels is within less than its own number was.
+        // They are worth having: the top of a tree of three levels is within less than its own
+        // number was.
         let own = Deviation::of(&Tree::new(1, vec![]).unwrap(), &laws[..1], None);
         let fitted = Deviation::of(&tree, &laws, None);
         assert!(scale < 1.0 || fitted[0].within(0.05) < own[0].within(0.05));
@@ -309,7 +310,8 @@ fn the_tail_of_one_noise_is_known() {
         let sum = tail::NoiseSum::new(&[vec![1.0]], &[variance]).unwrap();
         for beta in [0.05, 0.001, 1e-6] {
             let within = sum.within(beta).unwrap();
-            // The exact tail on the grid, and what the noise on top adds at most: 4.5 · 0.005 deviations.
+            // The exact tail on the grid, and what the noise on top adds at most: 4.5 · 0.005
+            // deviations.
             let alpha = (-1.0 / scale).exp();
             let exceeds = 2.0 * alpha.powf(within.floor() + 1.0) / (1.0 + alpha);
             assert!(exceeds <= beta, "{scale} {beta}: {within} is exceeded with {exceeds}");

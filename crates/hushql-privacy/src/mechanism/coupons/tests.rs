@@ -22,8 +22,8 @@ fn exponential(x: &Rational) -> Rational {
     Rational::new(sum, BigInt::one() << bits)
 }
 
-/// The hockey-stick divergence of k randomized responses, from the laws of the number of true answers: binomials of Pascal's
-/// triangle, and powers of e^ε₀ as fixed numbers of 400 bits.
+/// The hockey-stick divergence of k randomized responses, from the laws of the number of true
+/// answers: binomials of Pascal's triangle, and powers of e^ε₀ as fixed numbers of 400 bits.
 fn divergence(k: usize, epsilon: &Rational, each: &Rational) -> f64 {
     let bits = 400_u32;
     let scaled = |x: Rational| (x * Rational::from_integer(BigInt::one() << bits)).to_integer();
@@ -92,8 +92,9 @@ fn the_number_is_bounded() {
     assert_eq!(most("1", "1e-18", "0.5"), 2);
 }
 
-/// How well somebody tells two neighbours apart who has `left` coupons, and has seen answers of these probabilities: every test
-/// with two outcomes is tried in which each is likelier by at most e^`each(left)` on one of both, at the corners and between them.
+/// How well somebody tells two neighbours apart who has `left` coupons, and has seen answers of
+/// these probabilities: every test with two outcomes is tried in which each is likelier by at most
+/// e^`each(left)` on one of both, at the corners and between them.
 fn best(p: f64, q: f64, left: u32, epsilon: f64, each: &dyn Fn(u32) -> Vec<(u32, f64)>) -> f64 {
     let stop = (p - epsilon.exp() * q).max(0.0);
     let tests = each(left).into_iter().flat_map(|(price, each)| {
@@ -114,8 +115,8 @@ fn best(p: f64, q: f64, left: u32, epsilon: f64, each: &dyn Fn(u32) -> Vec<(u32,
         .fold(stop, f64::max)
 }
 
-/// Nobody who chooses each question by the answers before it does better than as many randomized responses; whoever could pay
-/// for twice the ε with two coupons would.
+/// Nobody who chooses each question by the answers before it does better than as many randomized
+/// responses; whoever could pay for twice the ε with two coupons would.
 #[test]
 fn choices_on_the_way_gain_nothing_and_double_coupons_would() {
     for (each, epsilon) in [(0.5, 0.3), (0.5, 0.8), (1.0, 1.0), (0.2, 0.25)] {

@@ -125,7 +125,8 @@ fn rows_move_levels_within_their_range() {
     assert!(widest > 80, "the search is too weak to see a wrong range: {widest} %");
 }
 
-/// P(i) ∝ exp(ε·level/(2·K·rows)), for 95 % of the error too; false-alarm rate 10⁻⁹, see `statistics`; the seed is fixed.
+/// P(i) ∝ exp(ε·level/(2·K·rows)), for 95 % of the error too; false-alarm rate 10⁻⁹, see
+/// `statistics`; the seed is fixed.
 #[test]
 fn winners_follow_their_law() {
     let runs = [run(4, 90, -7, 3, 1), run(3, 40, 25, 8, 2), run(2, 0, 0, 0, 0)];
@@ -145,7 +146,8 @@ fn winners_follow_their_law() {
     assert_frequencies("levels", &counts, &law);
 }
 
-/// The exact probability of a winner that some candidate beats by more than the bound, over many scores.
+/// The exact probability of a winner that some candidate beats by more than the bound, over many
+/// scores.
 #[test]
 fn errors_hold_for_every_candidate() {
     let mut numbers = Numbers(3);
@@ -209,8 +211,9 @@ fn the_work_follows_the_levels() {
     assert!(Generalized::calibrate(7, 1, 1, u128::MAX, &epsilon("1")).is_err());
 }
 
-/// Prices from 0.01 to 100 at ε = 0.05, where most would pay about 1: what the choice brings less than the best price, on average,
-/// exactly. The exponential mechanism measures all by the 100, and brings next to nothing.
+/// Prices from 0.01 to 100 at ε = 0.05, where most would pay about 1: what the choice brings less
+/// than the best price, on average, exactly. The exponential mechanism measures all by the 100, and
+/// brings next to nothing.
 #[test]
 fn the_loss_is_that_of_the_best_price() {
     let bids: Vec<u64> = (0..5_000_u64).map(|i| 40 + i * i / 100_000).collect();

@@ -35,7 +35,8 @@ fn noise_law(noise: &ScoreNoise, reach: i64) -> Vec<f64> {
     (-reach..=reach).map(|x| weight(x) / all).collect()
 }
 
-/// The law of the lists of at most two candidates: by noisy score, then by the candidate; those below the threshold left out.
+/// The law of the lists of at most two candidates: by noisy score, then by the candidate; those
+/// below the threshold left out.
 fn lists(table: &Table, noise: &[f64], threshold: i64, most: usize) -> Law {
     let reach = (noise.len() as i64 - 1) / 2;
     let at = |key: u32, value: i64| -> f64 {
@@ -57,7 +58,8 @@ fn lists(table: &Table, noise: &[f64], threshold: i64, most: usize) -> Law {
             (*key, row.collect())
         })
         .collect();
-    // Whether a candidate comes after another one with this value: of the same value, it has to be a later one.
+    // Whether a candidate comes after another one with this value: of the same value, it has to be
+    // a later one.
     let after = |key: u32, (first, value): (u32, i64)| {
         let i = (value - threshold) as usize;
         below[&key][if key > first { i + 1 } else { i }]
@@ -98,7 +100,8 @@ fn least_delta(p: &Law, other: &Law, epsilon: f64) -> f64 {
     p.iter().map(excess).sum()
 }
 
-/// Every table that one unit more can make of `table`, with its rows in candidates of others or of its own.
+/// Every table that one unit more can make of `table`, with its rows in candidates of others or of
+/// its own.
 fn neighbours(table: &Table, alone: &Alone, adds: &[i64]) -> Vec<Table> {
     let mut found: Vec<(Table, u64, Vec<u32>)> = vec![(table.clone(), 0, Vec::new())];
     let mut from = 0;
@@ -133,7 +136,8 @@ fn tables(threshold: i64) -> Vec<Table> {
 const BOUNDS: [(u64, u64, Option<u64>, u64); 4] =
     [(1, 1, None, 1), (2, 1, None, 1), (2, 2, Some(3), 1), (2, 1, None, 3)];
 
-/// All lists of one and of two, for all tables and all neighbours: never above δ, and at least this share of it somewhere.
+/// All lists of one and of two, for all tables and all neighbours: never above δ, and at least this
+/// share of it somewhere.
 fn are_private(case: &str, least: f64, of: Calibrating<'_>) {
     for (groups, rows, total, of_row) in BOUNDS {
         let alone = Alone { groups, rows, total, of_row };
@@ -189,8 +193,8 @@ fn lists_are_private_with_gaussian_noise() {
     }
 }
 
-/// Rényi: unless a candidate of one unit alone comes out, which has probability δ at most, the laws are those of the other
-/// candidates, whose divergence of order α is at most α·ρ.
+/// Rényi: unless a candidate of one unit alone comes out, which has probability δ at most, the laws
+/// are those of the other candidates, whose divergence of order α is at most α·ρ.
 #[test]
 fn lists_are_concentrated_but_for_delta() {
     let alone = Alone { groups: 2, rows: 1, total: None, of_row: 1 };

@@ -1,8 +1,10 @@
-//! Draws a quantile by the ticks near the wanted rank: with a million rows, few of all ticks can win.
+//! Draws a quantile by the ticks near the wanted rank: with a million rows, few of all ticks can
+//! win.
 //!
-//! A histogram in order, the wanted rank and a rate go in. The winner's tick comes out, by the same law as among the runs of
-//! [`quantile_runs`]. Scores fall on both sides of the rank, so that the ticks within a distance of the best score are neighbours.
-//! All others are two runs of a score that is at least as high as theirs; a winner among them is accepted by what its own score is
+//! A histogram in order, the wanted rank and a rate go in. The winner's tick comes out, by the same
+//! law as among the runs of [`quantile_runs`]. Scores fall on both sides of the rank, so that the
+//! ticks within a distance of the best score are neighbours. All others are two runs of a score
+//! that is at least as high as theirs; a winner among them is accepted by what its own score is
 //! lower. It assumes, as the mechanism does, that the rows of a unit are bounded.
 //!
 //! ```text
@@ -41,12 +43,12 @@ struct Near {
 }
 
 impl Near {
-    /// The runs of the ticks 0..=`last`: those that score at most `reach` less than the best, each with its own score, and all others.
-    /// `None` where nothing is that far, and beyond 128 bits.
+    /// The runs of the ticks 0..=`last`: those that score at most `reach` less than the best, each
+    /// with its own score, and all others. `None` where nothing is that far, and beyond 128 bits.
     ///
     /// # Guarantee
-    /// Every tick is in exactly one run, in order. Those from `from` on and before `to` have the score of [`quantile_runs`], all others
-    /// the score `far`, which is at least that.
+    /// Every tick is in exactly one run, in order. Those from `from` on and before `to` have the
+    /// score of [`quantile_runs`], all others the score `far`, which is at least that.
     ///
     /// # Errors
     /// As [`quantile_runs`].
@@ -112,8 +114,9 @@ impl Near {
     }
 }
 
-/// The rows of a histogram; `None` if there are none. Also `None` for what [`Near`] does not take: ticks that are not in order, or
-/// twice, or beyond the last one, and weights that are not positive.
+/// The rows of a histogram; `None` if there are none. Also `None` for what [`Near`] does not take:
+/// ticks that are not in order, or twice, or beyond the last one, and weights that are not
+/// positive.
 fn total(mut points: impl Iterator<Item = (u64, i128)>, last: u64) -> Option<i128> {
     let (mut total, mut free) = (0_i128, 0_u64);
     points.try_for_each(|(tick, weight)| {
@@ -125,8 +128,8 @@ fn total(mut points: impl Iterator<Item = (u64, i128)>, last: u64) -> Option<i12
     (total > 0).then_some(total)
 }
 
-/// The score of what is further than `reach` from the best score, and how many rows are at or below a tick at least, and below it at
-/// most, if it is nearer. `None` beyond 128 bits.
+/// The score of what is further than `reach` from the best score, and how many rows are at or below
+/// a tick at least, and below it at most, if it is nearer. `None` beyond 128 bits.
 ///
 /// # Guarantee
 /// A tick with fewer rows at or below it, or with more below it, scores at most the first number.
@@ -155,12 +158,14 @@ fn counts_within(rank: Rank, total: i128, reach: i128) -> Option<(i128, [i128; 2
 }
 
 impl Exponential {
-    /// The winner among the ticks 0..=`last`, by their distance from a rank. `points` lists ticks and the number of rows there.
+    /// The winner among the ticks 0..=`last`, by their distance from a rank. `points` lists ticks
+    /// and the number of rows there.
     ///
     /// # Guarantee
-    /// P(t) ∝ exp(exponent·score(t)) exactly, with the scores of [`quantile_runs`]: a tick that is far wins as one of the score of its
-    /// run, and is accepted with the remaining factor, which is at most 1. This is ε-DP as [`Exponential::choose_runs`] is, for any
-    /// distance at which ticks begin to be far.
+    /// P(t) ∝ exp(exponent·score(t)) exactly, with the scores of [`quantile_runs`]: a tick that is
+    /// far wins as one of the score of its run, and is accepted with the remaining factor, which is
+    /// at most 1. This is ε-DP as [`Exponential::choose_runs`] is, for any distance at which ticks
+    /// begin to be far.
     ///
     /// # Errors
     /// As [`quantile_runs`].
@@ -178,12 +183,14 @@ impl Exponential {
         self.choose_within(points, axis, self.reaches(axis), rng)
     }
 
-    /// At which distances from the best score ticks begin to be far, at the first attempt and at all others.
+    /// At which distances from the best score ticks begin to be far, at the first attempt and at
+    /// all others.
     ///
-    /// With the first one, ticks that are far are seldom drawn if the data points are as far from each other near the rank as
-    /// elsewhere, and with the second one wherever they are.
+    /// With the first one, ticks that are far are seldom drawn if the data points are as far from
+    /// each other near the rank as elsewhere, and with the second one wherever they are.
     fn reaches(&self, Axis { last, rank, total }: Axis) -> [i128; 2] {
-        // Of R rows, those that score at most 1/rate less than the best are one in R·rate; so are the ticks near them.
+        // Of R rows, those that score at most 1/rate less than the best are one in R·rate; so are
+        // the ticks near them.
         let points_of_a_row = match rank {
             Rank::Fraction { den, .. } => u128::from(den),
             Rank::FromLow(_) | Rank::FromHigh(_) => 1,
@@ -194,7 +201,8 @@ impl Exponential {
         [self.reach(parts.min(last)), self.reach(last)]
     }
 
-    /// The distance from the best score at which as many ticks or parts as these together are hardly ever drawn.
+    /// The distance from the best score at which as many ticks or parts as these together are
+    /// hardly ever drawn.
     fn reach(&self, ticks: u64) -> i128 {
         // That is (ln n + 4)/rate, where ln n < 0.7·(bits of n).
         let levels = u128::from(u64::BITS - ticks.leading_zeros()) * 7 / 10 + 5;
@@ -203,8 +211,8 @@ impl Exponential {
         reach.and_then(|reach| i128::try_from(reach).ok()).unwrap_or(i128::MAX)
     }
 
-    /// The same for any distances, at the first attempt and at all others. Each attempt is accepted with a tick of the law, so that they
-    /// do not change it.
+    /// The same for any distances, at the first attempt and at all others. Each attempt is accepted
+    /// with a tick of the law, so that they do not change it.
     fn choose_within(
         &self,
         points: impl Iterator<Item = (u64, i128)> + Clone,
@@ -256,7 +264,8 @@ mod tests {
         rows.chunk_by(u64::eq).map(|equal| (equal[0], equal.len() as i128)).collect()
     }
 
-    /// Whatever is far: ticks that are near have their own scores, and no other scores more than its run.
+    /// Whatever is far: ticks that are near have their own scores, and no other scores more than
+    /// its run.
     #[test]
     fn what_is_near_has_its_score() {
         let (mut near_ones, mut far_ones) = (0, 0);
@@ -290,7 +299,8 @@ mod tests {
         assert!(near_ones > 10_000 && far_ones > 10_000, "{near_ones} {far_ones}");
     }
 
-    /// False-alarm rate 10⁻⁹ each, see `statistics`; seeds are fixed. Wherever ticks begin to be far, the law is that of the scores.
+    /// False-alarm rate 10⁻⁹ each, see `statistics`; seeds are fixed. Wherever ticks begin to be
+    /// far, the law is that of the scores.
     #[test]
     fn draws_follow_the_law() {
         let points = [(1, 2), (2, 5), (4, 1), (5, 7), (9, 3), (11, 2)];

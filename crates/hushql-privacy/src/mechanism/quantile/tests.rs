@@ -1,4 +1,5 @@
-//! Scores and ranges of small histograms by their definitions, and what the literature says of ties.
+//! Scores and ranges of small histograms by their definitions, and what the literature says of
+//! ties.
 
 use super::*;
 use crate::mechanism::Exponential;

@@ -1,4 +1,5 @@
-//! The choice of a bound, and what choice and noise tell together: in exact probabilities, over all small databases.
+//! The choice of a bound, and what choice and noise tell together: in exact probabilities, over all
+//! small databases.
 
 use super::{assert_draws, epsilon};
 use crate::mechanism::{Beyond, ChosenBound, Laplace};
@@ -40,8 +41,9 @@ fn rows_lost(units: &[u128]) -> Beyond {
     }
 }
 
-/// The largest |ln| of the ratio of the probabilities that a bound and a value under it come out, over all neighbours: that of
-/// the bound, and what noise of its scale tells of the change of the sum under it. `around` adds units that all databases have.
+/// The largest |ln| of the ratio of the probabilities that a bound and a value under it come out,
+/// over all neighbours: that of the bound, and what noise of its scale tells of the change of the
+/// sum under it. `around` adds units that all databases have.
 fn loss(
     mechanism: &ChosenBound,
     scores: impl Fn(&[u128]) -> Beyond,
@@ -83,7 +85,8 @@ fn a_bound_and_the_value_under_it_are_private_and_tight() {
         let mechanism =
             ChosenBound::calibrate(&LADDER, 1, values, is_declared, &epsilon("1")).unwrap();
         let mut tightest = 0.0_f64;
-        // With few people around, and with so many that the scores stop growing, at each of the bounds in turn.
+        // With few people around, and with so many that the scores stop growing, at each of the
+        // bounds in turn.
         let (few, step) = (mechanism.few().unwrap_or(0), mechanism.penalty());
         for many in
             [0, few - 2, few, few + step - 2, few + 2 * step - 1, few + 3 * step - 2, 9 * few]
@@ -121,7 +124,8 @@ fn the_shares_add_up_and_the_steps_are_those_of_the_rule() {
             assert!(*rung.noise.scale() >= least / chosen.releasing().value());
         }
     }
-    // Bounds whose noise cannot be drawn are left out, and then none of the others is the declared one.
+    // Bounds whose noise cannot be drawn are left out, and then none of the others is the declared
+    // one.
     let wide = ChosenBound::calibrate(&[1 << 40, 1 << 70], 1, 1, true, &epsilon("1")).unwrap();
     assert_eq!((wide.rungs().len(), wide.few()), (1, None));
     assert!(ChosenBound::calibrate(&[1 << 70], 1, 1, true, &epsilon("1")).is_err());
@@ -144,7 +148,8 @@ fn bounds_are_drawn_by_their_law() {
     }
 }
 
-/// What shares a choice has noise for every bound that may be chosen, at its own ε; or there is none.
+/// What shares a choice has noise for every bound that may be chosen, at its own ε; or there is
+/// none.
 #[test]
 fn what_follows_a_choice_has_noise_for_each_of_its_bounds() {
     let first = ChosenBound::calibrate(&LADDER, 1, 1, true, &epsilon("1")).unwrap();
@@ -167,7 +172,8 @@ fn no_more_units_are_beyond_a_bound_than_is_said() {
         let mut worst = 0.0_f64;
         for at_most in [1, 2, 4, 8] {
             for (few, many) in (0..60).flat_map(|i| (0..60).map(move |n| (i * 7, n * 9))) {
-                // So many contribute one row, and so many `at_most`, which is within the declared bound.
+                // So many contribute one row, and so many `at_most`, which is within the declared
+                // bound.
                 let beyond = |bound: u128| if at_most > bound { many } else { 0 };
                 let numbers = Beyond { units: few + many, bounds: LADDER.map(beyond).to_vec() };
                 let law = mechanism.probabilities(&numbers).unwrap();

@@ -23,7 +23,8 @@ fn integral(from: f64, to: f64, f: impl Fn(f64) -> f64) -> f64 {
     sum * width / 3.0
 }
 
-/// P(score_i + noise_i is the largest), for noise of this density and distribution that starts at `from`.
+/// P(score_i + noise_i is the largest), for noise of this density and distribution that starts at
+/// `from`.
 fn noisy_max(
     scores: &[i128],
     exponent: f64,
@@ -36,7 +37,8 @@ fn noisy_max(
     (0..scores.len())
         .map(|i| {
             let others = || scaled.iter().enumerate().filter(move |(j, _)| *j != i);
-            // Where another one's noise starts the integrand has a corner: the highest start is where it leaves 0.
+            // Where another one's noise starts the integrand has a corner: the highest start is
+            // where it leaves 0.
             let start = (from + highest).max(from + scaled[i]);
             let start = if from.is_finite() { start } else { highest - 10.0 };
             integral(start, highest + 45.0, |x| {
@@ -85,8 +87,9 @@ fn permute_and_flip_is_the_largest_of_exponential_noises() {
     }
 }
 
-/// Candidates are the integers, the score of r is −|f − r|: it moves by Δ either way, so R = 2Δ, and the noise is
-/// twice as wide as the Laplace mechanism's at the same ε. False-alarm rate 10⁻⁹, see `statistics`; seed fixed.
+/// Candidates are the integers, the score of r is −|f − r|: it moves by Δ either way, so R = 2Δ,
+/// and the noise is twice as wide as the Laplace mechanism's at the same ε. False-alarm rate 10⁻⁹,
+/// see `statistics`; seed fixed.
 #[test]
 fn laplace_noise_is_a_selection_among_the_integers() {
     let (truth, reach, sensitivity) = (1_000_000_i128, 400_i128, 3_u128);
@@ -133,7 +136,8 @@ fn randomized_response_is_a_selection_of_one_person() {
         let absent = mechanism.probabilities(&vec![0; values]);
         assert_close("absent", &absent, &vec![1.0 / values as f64; values], 1e-12);
     }
-    // Permute-and-flip lies with probability e^−ε/2 between two values, less often than 1/(e^ε + 1).
+    // Permute-and-flip lies with probability e^−ε/2 between two values, less often than 1/(e^ε +
+    // 1).
     let flip = PermuteAndFlip::calibrate(1, &epsilon("1.1")).unwrap();
     let wrong = flip.probabilities(&[1, 0])[1];
     assert!((wrong - 0.5 / factor).abs() < 1e-12, "{wrong}");

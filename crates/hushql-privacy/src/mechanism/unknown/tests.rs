@@ -56,7 +56,8 @@ fn worse_delta<T: Ord>(p: &BTreeMap<T, f64>, q: &BTreeMap<T, f64>, epsilon: f64)
     least_delta(p, q, epsilon).max(least_delta(q, p, epsilon))
 }
 
-/// Every table that one unit more can make of `table`: at most `keys` candidates changed or created, by one of `changes`.
+/// Every table that one unit more can make of `table`: at most `keys` candidates changed or
+/// created, by one of `changes`.
 fn neighbours(table: &Table, keys: usize, changes: &[i128]) -> Vec<Table> {
     let mut found = vec![table.clone()];
     for _ in 0..keys {
@@ -98,7 +99,8 @@ fn nobody_scores_what_the_formula_says() {
     let nobody = |range, e: &str, d: &str, keys, rounds| {
         Unknown::calibrate(range, &epsilon(e), &delta(d), keys, rounds).unwrap().nobody()
     };
-    // 1 + ln 10⁶ = 14.8155; ·1000; + ln 3; two rounds: 1 + 2·(ln 6 + ln 10⁶); ε = 2: 1 + (ln 10⁶)/2.
+    // 1 + ln 10⁶ = 14.8155; ·1000; + ln 3; two rounds: 1 + 2·(ln 6 + ln 10⁶); ε = 2: 1 + (ln
+    // 10⁶)/2.
     assert_eq!(nobody(1, "1", "1e-6", 1, 1), 15);
     assert_eq!(nobody(1000, "1", "1e-6", 1, 1), 14_816);
     assert_eq!(nobody(1000, "1", "1e-6", 3, 1), 15_915);
@@ -129,7 +131,8 @@ fn delta_beyond_the_growth_of_epsilon_is_refused() {
     assert!(Unknown::calibrate(1, &epsilon("0.1"), &delta("0.1026"), 1, 2).is_err());
 }
 
-/// Counts (0 or +1 per key: range 1 and a key of score 0), signed sums (−1 … +2: range 3), and a finer grid.
+/// Counts (0 or +1 per key: range 1 and a key of score 0), signed sums (−1 … +2: range 3), and a
+/// finer grid.
 #[test]
 fn small_selections_are_private_and_tight() {
     let cases: [(u128, &[i128]); 3] = [(1, &[0, 1]), (3, &[-1, 0, 2]), (40, &[0, 1, 40])];

@@ -1,11 +1,12 @@
-//! Finds the level of a draw: compares a lazily drawn uniform number with bounds of cumulative weights.
+//! Finds the level of a draw: compares a lazily drawn uniform number with bounds of cumulative
+//! weights.
 //!
-//! The weight on each level and a precision go in. For the first bits of a uniform number, the level comes out, or
-//! `None` if these bits do not decide it. Bounds are integers rounded outward, so a level that comes out is the level
-//! of every number with these first bits.
+//! The weight on each level and a precision go in. For the first bits of a uniform number, the
+//! level comes out, or `None` if these bits do not decide it. Bounds are integers rounded outward,
+//! so a level that comes out is the level of every number with these first bits.
 //!
-//! Weights 1 and 1 on levels 0 and 1: numbers below 1/(1 + 1/e) = 0.731… give level 0; `0.10111…` needs a few more
-//! bits.
+//! Weights 1 and 1 on levels 0 and 1: numbers below 1/(1 + 1/e) = 0.731… give level 0; `0.10111…`
+//! needs a few more bits.
 
 use std::sync::LazyLock;
 
@@ -28,8 +29,8 @@ impl Levels {
     /// Bounds for levels of the given weights, and a `rest` of weight on higher levels.
     ///
     /// # Guarantee
-    /// `lower[l]` ≤ 2^point·Σ_{i<l} N_i·e^−i ≤ `upper[l]` for every l; the sum over all levels lies between
-    /// `lower[L]` (the rest infinitely high) and `most` (the rest on level L).
+    /// `lower[l]` ≤ 2^point·Σ_{i<l} N_i·e^−i ≤ `upper[l]` for every l; the sum over all levels lies
+    /// between `lower[L]` (the rest infinitely high) and `most` (the rest on level L).
     #[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
     pub(super) fn new(weights: &[BigUint], rest: &BigUint, point: u64) -> Self {
         let one = power_of_two(point);
@@ -54,13 +55,14 @@ impl Levels {
     /// The level of all numbers that start with these bits, if they share one.
     ///
     /// # Guarantee
-    /// `Some(l)` only if Σ_{i<l} ≤ u·Z < Σ_{i≤l} for every u that starts with these bits, where Z is the true sum
-    /// over all levels.
+    /// `Some(l)` only if Σ_{i<l} ≤ u·Z < Σ_{i≤l} for every u that starts with these bits, where Z
+    /// is the true sum over all levels.
     #[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
     pub(super) fn decide(&self, leading: &Leading) -> Option<usize> {
         let (least, most) = (self.lower.last()?, &self.most);
         let (from, to) = (&leading.digits * least, (&leading.digits + 1_u8) * most);
-        // The first level whose end certainly lies beyond the number. The number must then certainly reach its start.
+        // The first level whose end certainly lies beyond the number. The number must then
+        // certainly reach its start.
         let ends = self.lower.partition_point(|sum| (sum << leading.bits) < to);
         let level = ends.checked_sub(1)?;
         let start = self.upper.get(level)?;
@@ -123,8 +125,8 @@ static KEPT_BOUNDS: LazyLock<(BigUint, BigUint)> = LazyLock::new(|| one_over_e_a
 /// 2^point/e, rounded down and up.
 ///
 /// # Guarantee
-/// The first is at most 2^point/e, the second at least that. They are the cached bounds, rounded outward once more,
-/// or new ones.
+/// The first is at most 2^point/e, the second at least that. They are the cached bounds, rounded
+/// outward once more, or new ones.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "naturals of any length; the shorter is not negative"
@@ -142,8 +144,8 @@ fn one_over_e(point: u64) -> (BigUint, BigUint) {
 /// 2^point/e, rounded down and up, from the series of e.
 ///
 /// # Guarantee
-/// The first is at most 2^point/e, the second at least that, for every `point` ≥ 1: every term of Σ 1/k! is rounded
-/// outward, and the omitted terms add up to at most the last term included.
+/// The first is at most 2^point/e, the second at least that, for every `point` ≥ 1: every term of Σ
+/// 1/k! is rounded outward, and the omitted terms add up to at most the last term included.
 #[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
 fn one_over_e_anew(point: u64) -> (BigUint, BigUint) {
     let one = power_of_two(point);

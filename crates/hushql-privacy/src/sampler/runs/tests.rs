@@ -1,4 +1,5 @@
-//! Every branch followed exactly on tiny runs at a coarse first look; frequencies on hostile ones; counts by force.
+//! Every branch followed exactly on tiny runs at a coarse first look; frequencies on hostile ones;
+//! counts by force.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -52,7 +53,8 @@ fn whole(level: usize) -> Rational {
     Rational::from_integer(level.into())
 }
 
-/// Whether enumerated probabilities agree with `law`, as far as they were followed; `slack` is what may be left.
+/// Whether enumerated probabilities agree with `law`, as far as they were followed; `slack` is what
+/// may be left.
 fn assert_exact<T: Ord + std::fmt::Debug>(
     what: &str,
     seen: &Enumerated<T>,
@@ -144,7 +146,8 @@ fn tiny_runs_are_exact() {
         let total: Rational = on.keys().map(|level| level_weight(*level)).sum();
         let law = on.keys().map(|level| (*level, level_weight(*level) / &total)).collect();
 
-        // Levels, also from a first look so coarse that it decides next to nothing and all is refined on the way.
+        // Levels, also from a first look so coarse that it decides next to nothing and all is
+        // refined on the way.
         for (levels, point, bits) in [(2, 4, 3), (3, 9, 6), (4, 3, 3), (40, 64, 12)] {
             let what = format!("levels of {runs:?} from {levels}, {point}, {bits}");
             let start = RunChoice::with_precision(&runs, num, den, levels, point, bits).unwrap();
@@ -317,7 +320,8 @@ fn levels_are_counted() {
         let counted = choice.weights.len();
         assert_eq!(choice.weights, weights[..counted], "{runs:?} at {num}/{den}");
         assert!(weights[counted..].iter().all(BigUint::is_zero) && choice.rest == rest);
-        // Every unit of a level's weight belongs to one candidate, in order: the first and the last of each.
+        // Every unit of a level's weight belongs to one candidate, in order: the first and the last
+        // of each.
         for (level, members) in members.iter().enumerate().take(counted) {
             let mut before = BigUint::ZERO;
             for (index, place) in members {

@@ -15,7 +15,8 @@ pub(crate) struct Enumerated<T> {
     pub(crate) unexplored: Rational,
 }
 
-/// One decision on the current path: which branch, of how many, and the path's probability after it.
+/// One decision on the current path: which branch, of how many, and the path's probability after
+/// it.
 struct Decision {
     branch: u64,
     branches: u64,
@@ -138,7 +139,8 @@ pub(crate) fn rational(num: i64, den: i64) -> Rational {
     Rational::new(num.into(), den.into())
 }
 
-/// exp(−x) for 0 ≤ x, within a relative 10⁻²⁰: the series of exp(x/2ᵏ) with x/2ᵏ < 1, squared k times, inverted.
+/// exp(−x) for 0 ≤ x, within a relative 10⁻²⁰: the series of exp(x/2ᵏ) with x/2ᵏ < 1, squared k
+/// times, inverted.
 pub(crate) fn exp_neg(x: &Rational) -> Rational {
     let halvings = x.to_integer().bits();
     let small = x / Rational::from_integer(BigInt::one() << halvings);

@@ -7,14 +7,15 @@ const T: f64 = 20.73;
 
 /// The value a chi-square variable of `freedom` degrees exceeds with probability at most 10⁻⁹.
 ///
-/// Laurent, Massart 2000, lemma 1: P(χ²_d ≥ d + 2√(d·t) + 2t) ≤ e^(−t). Pearson's statistic follows χ² closely
-/// where every cell expects at least 50 draws, which the callers see to.
+/// Laurent, Massart 2000, lemma 1: P(χ²_d ≥ d + 2√(d·t) + 2t) ≤ e^(−t). Pearson's statistic follows
+/// χ² closely where every cell expects at least 50 draws, which the callers see to.
 pub(crate) fn threshold(freedom: usize) -> f64 {
     let d = freedom as f64;
     d + 2.0 * (d * T).sqrt() + 2.0 * T
 }
 
-/// Pearson's test of observed counts against probabilities; cells that expect fewer than 50 are pooled.
+/// Pearson's test of observed counts against probabilities; cells that expect fewer than 50 are
+/// pooled.
 pub(crate) fn assert_frequencies(what: &str, observed: &[u64], law: &[f64]) {
     assert_eq!(observed.len(), law.len());
     let draws: f64 = observed.iter().map(|n| *n as f64).sum();

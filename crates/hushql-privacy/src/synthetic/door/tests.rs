@@ -51,7 +51,8 @@ fn candidates(weights: [u64; 3], far: u32, grid: u32) -> Offered {
     biased(weights, [1; 3], far, grid)
 }
 
-/// Three candidates; bits say which models are far above all counts, where one row more is an improvement.
+/// Three candidates; bits say which models are far above all counts, where one row more is an
+/// improvement.
 fn biased(weights: [u64; 3], biases: [i64; 3], far: u32, grid: u32) -> Offered {
     let sets = [ColumnSet::new([0]), ColumnSet::new([1]), ColumnSet::new([0, 1])];
     let offered = |(at, columns): (usize, ColumnSet)| {
@@ -76,7 +77,8 @@ fn scored(rows: &Rows, task: &SyntheticTask, offered: &Offered) -> (Vec<i128>, u
     (scored.scores, scored.range)
 }
 
-/// What the range promises is attained, and never more: 5 for the weights 3, 1, 2, and 2 for equal ones.
+/// What the range promises is attained, and never more: 5 for the weights 3, 1, 2, and 2 for equal
+/// ones.
 #[test]
 fn ranges_are_those_of_all_scores() {
     for (sensitivity, tables, units) in worlds() {
@@ -122,7 +124,8 @@ fn moved(alpha: f64, sigma: f64, by: i64) -> f64 {
     (top + sum.ln() - all.ln()) / (alpha - 1.0)
 }
 
-/// A whole round under ρ: which marginal is chosen, and its noisy counts. ε_s = 0.8 and σ² = 4 Δ² cost 0.08 and 0.125.
+/// A whole round under ρ: which marginal is chosen, and its noisy counts. ε_s = 0.8 and σ² = 4 Δ²
+/// cost 0.08 and 0.125.
 #[test]
 fn a_round_costs_what_it_says_under_rho() {
     let (select, measure) = (80_000_000, 125_000_000);
@@ -139,7 +142,8 @@ fn a_round_costs_what_it_says_under_rho() {
         let noise = Noise::calibrate(Mode::Concentrated, sensitivity, measure).unwrap();
         let sigma = noise.variance().sqrt();
         let mut most: f64 = 0.0;
-        // The last ones: two candidates that are as good as each other, before and after, and a third that is far off.
+        // The last ones: two candidates that are as good as each other, before and after, and a
+        // third that is far off.
         let cases = [([3, 1, 2], [1; 3], 0), ([3, 1, 2], [1; 3], 4), ([2, 1, 2], [1; 3], 1)];
         for (weights, biases, far) in cases.into_iter().chain([([1, 1, 1], [0, 60, 33], 4)]) {
             let candidates = biased(weights, biases, far, sensitivity.grid());
@@ -223,7 +227,8 @@ fn a_round_costs_what_it_says_under_epsilon() {
     }
 }
 
-/// Small databases: ε = 1 and ρ = 1/8 is what the choice loses, for units of one row, of three, and for persons.
+/// Small databases: ε = 1 and ρ = 1/8 is what the choice loses, for units of one row, of three, and
+/// for persons.
 #[test]
 fn small_databases_cost_what_they_say() {
     let (share, mut largest) = (1_000_000_000, 0.0_f64);
@@ -276,7 +281,8 @@ fn small_databases_cost_what_they_say() {
     assert!(largest > 0.1, "{largest}");
 }
 
-/// Candidates are counted in as many passes as fit, and looked at one by one; the scores are the same.
+/// Candidates are counted in as many passes as fit, and looked at one by one; the scores are the
+/// same.
 #[test]
 fn scores_do_not_depend_on_memory() {
     let budget = SyntheticBudget::Concentrated { rho_nano: 1_000 };
@@ -349,8 +355,9 @@ fn the_door_keeps_the_account() {
     assert!(Door::exact(&task, &table).measure(&[first], 0).is_err());
 }
 
-/// The account is one of whole billionths: shares that use up a budget are all paid, each is counted to the last billionth, and
-/// nothing is left afterwards. Sums of floats are off by then, in either direction.
+/// The account is one of whole billionths: shares that use up a budget are all paid, each is
+/// counted to the last billionth, and nothing is left afterwards. Sums of floats are off by then,
+/// in either direction.
 #[test]
 fn the_account_is_exact() {
     let mut rng = QueryRng::seeded_for_tests(13);

@@ -1,7 +1,7 @@
 //! The exponential function of many numbers at once.
 //!
-//! In: logarithms that are not positive. Out: their exponentials, with a relative error below 10⁻¹¹, in a loop that the compiler
-//! makes of vector instructions. It is for models alone.
+//! In: logarithms that are not positive. Out: their exponentials, with a relative error below
+//! 10⁻¹¹, in a loop that the compiler makes of vector instructions. It is for models alone.
 
 /// 1.5·2⁵²: adding it rounds to a whole number, which is then in the low bits.
 const MAGIC: f64 = 6_755_399_441_055_744.0;

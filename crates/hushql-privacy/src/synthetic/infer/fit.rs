@@ -1,11 +1,14 @@
-//! The model: potentials on the measured sets, made by mirror descent so that their marginals are near the measured ones.
+//! The model: potentials on the measured sets, made by mirror descent so that their marginals are
+//! near the measured ones.
 //!
-//! In: released marginals, each with its noise. Out: for each clique of the junction tree the expected counts of its cells.
-//! Floats: everything is computed from what was released, so no privacy rests on it. A fit ends after a number of steps that is
-//! known, when it gains less than 10⁻⁵ of its loss, or when it is told so.
+//! In: released marginals, each with its noise. Out: for each clique of the junction tree the
+//! expected counts of its cells. Floats: everything is computed from what was released, so no
+//! privacy rests on it. A fit ends after a number of steps that is known, when it gains less than
+//! 10⁻⁵ of its loss, or when it is told so.
 //!
-//! With potentials θ_c, the expected counts are μ ∝ exp(Σθ_c), in all N̂. A step moves each potential against the gradient of
-//! L = ½Σw_c‖μ_c − ȳ_c‖², where w_c is the sum of 1/σ² over the measurements of c, and ȳ_c is their weighted mean.
+//! With potentials θ_c, the expected counts are μ ∝ exp(Σθ_c), in all N̂. A step moves each
+//! potential against the gradient of L = ½Σw_c‖μ_c − ȳ_c‖², where w_c is the sum of 1/σ² over the
+//! measurements of c, and ȳ_c is their weighted mean.
 
 #[cfg(test)]
 mod tests;
@@ -37,7 +40,8 @@ struct Node {
     columns: ColumnSet,
     cells: usize,
     parent: Option<usize>,
-    /// For each cell the one of what it shares with its parent, and for each cell of the parent the same.
+    /// For each cell the one of what it shares with its parent, and for each cell of the parent the
+    /// same.
     to_shared: Vec<u32>,
     from_parent: Vec<u32>,
     shared: usize,
@@ -197,7 +201,8 @@ impl Model {
         self.counts = state.counts;
     }
 
-    /// One step: the first rate that lowers the loss by what the gradient promises, from the given one downwards.
+    /// One step: the first rate that lowers the loss by what the gradient promises, from the given
+    /// one downwards.
     fn step(
         &self,
         potentials: &[Vec<f64>],
@@ -237,7 +242,8 @@ impl Model {
                 spread(belief, &target.index, potential);
             }
         }
-        // Collect: from the leaves to the root, each clique tells its parent the logarithm of its sums. What it told stays.
+        // Collect: from the leaves to the root, each clique tells its parent the logarithm of its
+        // sums. What it told stays.
         let mut told: Vec<Vec<f64>> = vec![Vec::new(); self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate().rev() {
             let Some(mut belief) = beliefs.get_mut(at).map(std::mem::take) else { continue };
@@ -280,7 +286,8 @@ impl Model {
     }
 }
 
-/// Makes logarithms exponentials, relative to the largest of those that share a cell; returns that and the sum for each cell.
+/// Makes logarithms exponentials, relative to the largest of those that share a cell; returns that
+/// and the sum for each cell.
 fn exponentials(logs: &mut [f64], index: &[u32], cells: usize) -> Vec<(f64, f64)> {
     let mut sums = vec![(f64::NEG_INFINITY, 0.0); cells];
     for (log, cell) in logs.iter().zip(index) {

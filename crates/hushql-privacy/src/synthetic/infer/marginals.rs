@@ -1,8 +1,9 @@
 //! Marginals of a model over columns that are in no clique together.
 //!
-//! In: calibrated tables of a junction tree. Out: the model's counts for any set of columns. What a clique knows of the columns
-//! behind it is passed along the tree as a table of those columns and of what it shares with the next one; it is never the
-//! product of the cliques on the way. Floats: of the model alone.
+//! In: calibrated tables of a junction tree. Out: the model's counts for any set of columns. What a
+//! clique knows of the columns behind it is passed along the tree as a table of those columns and
+//! of what it shares with the next one; it is never the product of the cliques on the way. Floats:
+//! of the model alone.
 //!
 //! ```text
 //! {0,1} — {1} — {1,2}, asked for {0, 2}:  Σ over 1 of μ(0,1)·μ(1,2)/μ(1)
@@ -19,7 +20,8 @@ use crate::synthetic::columns::{ColumnSet, index};
 /// The most numbers of a table on the way: sets that need more are not answered.
 const MOST_NUMBERS: usize = 1 << 24;
 
-/// A table of what a clique and those behind it know: for each cell of `rows` the cells of `behind`.
+/// A table of what a clique and those behind it know: for each cell of `rows` the cells of
+/// `behind`.
 #[derive(Debug, Clone)]
 struct CliqueIndex {
     rows: Vec<usize>,
@@ -60,7 +62,8 @@ pub(in crate::synthetic) struct Paths<'m> {
     next: Vec<Vec<usize>>,
     /// What a clique tells a neighbour about these columns.
     told: HashMap<(usize, usize, ColumnSet), CliqueIndex>,
-    /// The numbers in `told`, and how many there may be; a table on the way has no more than these, either.
+    /// The numbers in `told`, and how many there may be; a table on the way has no more than these,
+    /// either.
     held: usize,
     most: usize,
 }
@@ -98,7 +101,8 @@ impl<'m> Paths<'m> {
         if let Some(at) = self.tree.holding(set, self.sizes) {
             return Some(self.tables.get(at)?.onto(set, self.sizes));
         }
-        // From the clique that holds the last column: sets that share the others then share what is told.
+        // From the clique that holds the last column: sets that share the others then share what is
+        // told.
         let last = ColumnSet::new(set.as_slice().last().copied());
         let root = self.tree.holding(&last, self.sizes)?;
         let known = self.known(root, None, set)?;
@@ -110,7 +114,8 @@ impl<'m> Paths<'m> {
         Some(values)
     }
 
-    /// What this clique and those behind it know of the columns of a set, for each cell of what it shares with `to`.
+    /// What this clique and those behind it know of the columns of a set, for each cell of what it
+    /// shares with `to`.
     fn known(&mut self, at: usize, to: Option<usize>, set: &ColumnSet) -> Option<CliqueIndex> {
         let own = self.tables.get(at)?.columns.clone();
         let shared = to.map_or_else(|| ColumnSet::new([]), |to| self.shared(at, to));

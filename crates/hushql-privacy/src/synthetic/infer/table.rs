@@ -1,7 +1,7 @@
 //! Tables of numbers over sets of columns.
 //!
-//! In: numbers for all cells, row-major with the last column fastest. Out: their sums in the cells of fewer columns. Floats: of models
-//! alone.
+//! In: numbers for all cells, row-major with the last column fastest. Out: their sums in the cells
+//! of fewer columns. Floats: of models alone.
 //!
 //! ```text
 //! {0, 1} (2 × 3): 1 2 3 4 5 6   →  {1}: 5 7 9

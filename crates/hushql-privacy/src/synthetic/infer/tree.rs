@@ -1,7 +1,9 @@
-//! The junction tree of sets of columns: cliques that hold each set, joined so that each column's cliques hang together.
+//! The junction tree of sets of columns: cliques that hold each set, joined so that each column's
+//! cliques hang together.
 //!
-//! In: sets of columns and sizes. Out: the tree, in an order in which each clique comes after its parent. It is a function of
-//! public values, so how large it becomes may decide which sets compete.
+//! In: sets of columns and sizes. Out: the tree, in an order in which each clique comes after its
+//! parent. It is a function of public values, so how large it becomes may decide which sets
+//! compete.
 //!
 //! ```text
 //! {0,1}, {1,2}, {0,2}, {2,3}   →   {0,1,2} — {2} — {2,3}
@@ -57,7 +59,8 @@ fn join(neighbours: &mut [u128], set: u128) {
     }
 }
 
-/// The cliques of a triangulation: columns are struck out one after the other, that with the smallest clique first.
+/// The cliques of a triangulation: columns are struck out one after the other, that with the
+/// smallest clique first.
 fn cliques(mut neighbours: Vec<u128>, sizes: &[usize]) -> Vec<u128> {
     let cells = |set: u128| -> usize {
         let size = |column: usize| sizes.get(column).copied().unwrap_or(1);

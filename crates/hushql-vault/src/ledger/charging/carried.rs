@@ -1,8 +1,8 @@
 //! Amounts that were spent elsewhere, in another vault about the same people.
 //!
-//! In: a name, the least cost that counts as spent on its people, and names whose people they are too. Out: an entry of the
-//! ledger for what was missing, and every budget with it. Amounts are raised, never lowered: the larger of the two counts,
-//! so that the same statement may be repeated.
+//! In: a name, the least cost that counts as spent on its people, and names whose people they are
+//! too. Out: an entry of the ledger for what was missing, and every budget with it. Amounts are
+//! raised, never lowered: the larger of the two counts, so that the same statement may be repeated.
 //!
 //! ```text
 //! visits: ε = 1 charged     SPENT (epsilon=3)   →   an entry of ε = 2
@@ -29,7 +29,8 @@ use crate::ledger::records::sums::EntrySum;
 pub struct Elsewhere {
     /// What its releases cost together.
     pub cost: Cost,
-    /// How many releases they were, and the largest ε of one of them; without it, they count as one release.
+    /// How many releases they were, and the largest ε of one of them; without it, they count as one
+    /// release.
     pub tally: Option<Tally>,
 }
 
@@ -43,18 +44,20 @@ impl From<Cost> for Elsewhere {
 /// The most entries that SPENT may add at once.
 const MOST: i64 = 100_000;
 
-/// Raises what counts as spent on the people of a table, by everyone or by one analyst, to at least this cost. The caller has
-/// followed the chain, and checked the analyst's name.
+/// Raises what counts as spent on the people of a table, by everyone or by one analyst, to at least
+/// this cost. The caller has followed the chain, and checked the analyst's name.
 ///
 /// # Guarantee
-/// After `Ok`, charges on the table and on each of the other names count for the people of all of them, for good. What is
-/// spent on them, by the analyst if one is named, is at least `least`, and is returned; every budget shows what is spent. No amount has fallen. Where `least` has
-/// a tally, at least as many releases count, the dearest has at least that ε, and none that this adds has a larger one.
+/// After `Ok`, charges on the table and on each of the other names count for the people of all of
+/// them, for good. What is spent on them, by the analyst if one is named, is at least `least`, and
+/// is returned; every budget shows what is spent. No amount has fallen. Where `least` has a tally,
+/// at least as many releases count, the dearest has at least that ε, and none that this adds has a
+/// larger one.
 ///
 /// # Errors
 /// [`CatalogError::Name`](crate::catalog::CatalogError::Name) for an unusable name, and
-/// [`CatalogError::Uncarried`](crate::catalog::CatalogError::Uncarried) if a budget in ε could not count an amount without
-/// one. The caller rolls back.
+/// [`CatalogError::Uncarried`](crate::catalog::CatalogError::Uncarried) if a budget in ε could not
+/// count an amount without one. The caller rolls back.
 pub(crate) fn raise(
     connection: &Connection,
     witness: &mut Witness,
@@ -117,9 +120,10 @@ fn ceil_share(amount: i64, number: i64) -> i64 {
 /// The entries that have to be added to a present cost and tally; none if both suffice.
 ///
 /// # Guarantee
-/// The present cost with that of the entries is at least `least`. With a tally, so is the number of entries, the largest ε is at
-/// least its own, and no entry has a larger ε. An entry that stands for several releases elsewhere is one release of its ε: what
-/// is composed of them is as private as that.
+/// The present cost with that of the entries is at least `least`. With a tally, so is the number of
+/// entries, the largest ε is at least its own, and no entry has a larger ε. An entry that stands
+/// for several releases elsewhere is one release of its ε: what is composed of them is as private
+/// as that.
 fn missing(least: Elsewhere, cost: Cost, present: Tally) -> Result<Vec<Cost>, ParameterError> {
     let beyond = least.cost.beyond(cost);
     let Some(tally) = least.tally else { return Ok(beyond.into_iter().collect()) };

@@ -1,7 +1,8 @@
 //! Charges to single cells of people, and when their cells begin anew.
 //!
-//! In: the entries of a request, with the cells that the analysis proves. Out: for each cell that is touched, what it is asked for,
-//! and what was spent there. A charge passes where it lands only: a cell that has nothing left does not stop the others.
+//! In: the entries of a request, with the cells that the analysis proves. Out: for each cell that
+//! is touched, what it is asked for, and what was spent there. A charge passes where it lands only:
+//! a cell that has nothing left does not stop the others.
 //!
 //! ```text
 //! limit ε = 2      all: ½     Oslo: 1     Rome: 0
@@ -10,9 +11,10 @@
 //! asked 1 of all       as of the dearest cell: refused
 //! ```
 //!
-//! Every declaration that touches a table of these people, or what partitions them, lets their cells begin anew behind the newest
-//! entry of the ledger: somebody may be in another cell from then on. Entries have the beginning of their cells in their hash, so
-//! that what was folded follows from the chain.
+//! Every declaration that touches a table of these people, or what partitions them, lets their
+//! cells begin anew behind the newest entry of the ledger: somebody may be in another cell from
+//! then on. Entries have the beginning of their cells in their hash, so that what was folded
+//! follows from the chain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,10 +38,12 @@ pub(crate) struct Landing {
     pub(crate) asked: EntrySum,
 }
 
-/// The cells that the entries of a request are charged to alone, as far as they are those of the present declarations.
+/// The cells that the entries of a request are charged to alone, as far as they are those of the
+/// present declarations.
 ///
 /// # Guarantee
-/// `Some` only for known cells of the present beginning, of the only unit domain that the statement reads.
+/// `Some` only for known cells of the present beginning, of the only unit domain that the statement
+/// reads.
 pub(crate) fn narrowed(
     catalog: &Catalog,
     unit_domains: &BTreeSet<&String>,
@@ -56,8 +60,8 @@ pub(crate) fn narrowed(
     is_known.then(|| touched.clone())
 }
 
-/// Where entries of these costs land: each touched cell, with what all of them ask for there, and all cells, if one of them asks
-/// for all.
+/// Where entries of these costs land: each touched cell, with what all of them ask for there, and
+/// all cells, if one of them asks for all.
 ///
 /// # Errors
 /// [`ParameterError::Overflow`].
@@ -107,7 +111,8 @@ pub(crate) fn place<'a>(cells: &Cells<'a>, cell: &'a Cell) -> CellOfPeople<'a> {
     CellOfPeople { unit_domain: &cells.table.name, since: cells.since, cell }
 }
 
-/// Refuses cells that begin before charges that were made to later ones: what was folded would be spent once more.
+/// Refuses cells that begin before charges that were made to later ones: what was folded would be
+/// spent once more.
 ///
 /// # Errors
 /// [`Fault::Damage`].
@@ -156,11 +161,12 @@ pub(crate) fn decided(catalog: &Catalog) -> Decided {
     decided
 }
 
-/// Lets the cells begin anew whose people may be in others than before; the caller holds the write lock and is about to commit.
+/// Lets the cells begin anew whose people may be in others than before; the caller holds the write
+/// lock and is about to commit.
 ///
 /// # Guarantee
-/// After `Ok`, every partition whose tables, column, domain or people a declaration has touched begins behind the newest entry of
-/// the ledger.
+/// After `Ok`, every partition whose tables, column, domain or people a declaration has touched
+/// begins behind the newest entry of the ledger.
 pub(crate) fn begin_anew(
     connection: &Connection,
     witness: &mut Witness,

@@ -1,17 +1,21 @@
-//! Compares the cost of a statement with every affected budget, and adds it to all of them or to none.
+//! Compares the cost of a statement with every affected budget, and adds it to all of them or to
+//! none.
 //!
-//! In: a [`ChargeRequest`]. Out: a [`Charge`], or a preview of it. The caller of [`pay`] holds the write lock of the
-//! file, so nothing can change between the comparison and the addition. All decisions depend on the request and the
-//! ledger, never on data: a charge is the same on neighbouring databases.
+//! In: a [`ChargeRequest`]. Out: a [`Charge`], or a preview of it. The caller of [`pay`] holds the
+//! write lock of the file, so nothing can change between the comparison and the addition. All
+//! decisions depend on the request and the ledger, never on data: a charge is the same on
+//! neighbouring databases.
 //!
 //! ```text
 //! losses of a statement, exact      each rounded up once      added up          every budget of every unit domain
 //! ⅓ and ⅓                       →   0.333333334, twice    →   0.666666668   →   spent + 0.666666668 ≤ limit ?
 //! ```
 //!
-//! Budgets in ρ do the same with ρ. Budgets of coupons count entries, each with an ε of at most that of a coupon. The comparison is a *privacy filter*: analysts may choose each query after seeing
-//! earlier answers, and all charged releases together are still (ε, δ)-private, or δ-approximately ρ-zCDP, for the ε or
-//! ρ and the δ of the limit (Dwork, Rothblum, Vadhan 2010; Whitehouse, Ramdas, Rogers, Wu 2023).
+//! Budgets in ρ do the same with ρ. Budgets of coupons count entries, each with an ε of at most
+//! that of a coupon. The comparison is a *privacy filter*: analysts may choose each query after
+//! seeing earlier answers, and all charged releases together are still (ε, δ)-private, or
+//! δ-approximately ρ-zCDP, for the ε or ρ and the δ of the limit (Dwork, Rothblum, Vadhan 2010;
+//! Whitehouse, Ramdas, Rogers, Wu 2023).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -42,13 +46,16 @@ pub struct ChargeRequest {
     pub statement: String,
     /// The releases; each becomes an entry of the ledger.
     pub entries: Vec<ChargeEntry>,
-    /// Whether the statement also shows again what was paid for before. That is no part of the charge, and a refusal says so.
+    /// Whether the statement also shows again what was paid for before. That is no part of the
+    /// charge, and a refusal says so.
     pub shows_again: bool,
     /// The unit domains of all private tables that the releases read.
     pub unit_domains: Vec<String>,
-    /// The private tables whose rows the releases read. One on which a charged statement failed is refused.
+    /// The private tables whose rows the releases read. One on which a charged statement failed is
+    /// refused.
     pub tables: BTreeSet<String>,
-    /// The declarations with which the statement was planned. The charge compares them with the present ones.
+    /// The declarations with which the statement was planned. The charge compares them with the
+    /// present ones.
     pub catalog: Arc<Catalog>,
 }
 
@@ -60,7 +67,8 @@ impl ChargeRequest {
     }
 }
 
-/// The debt of a statement. A charge pays only for an equal debt, so that nobody pays for one release and runs another.
+/// The debt of a statement. A charge pays only for an equal debt, so that nobody pays for one
+/// release and runs another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// The hash of the plan.
@@ -84,13 +92,15 @@ pub struct ChargeEntry {
     pub loss: Loss,
     /// Whether it is read of the draw of an entry before it, which bears the loss of both.
     pub shared: bool,
-    /// The cells to which it is charged alone: all rows that it reads are of units in them. `None` for all cells.
+    /// The cells to which it is charged alone: all rows that it reads are of units in them. `None`
+    /// for all cells.
     pub cells: Option<Touched>,
 }
 
 /// The proof of a durable payment for a statement.
 ///
-/// Only [`Vault::charge`](crate::ledger::Vault::charge) makes one, and it cannot be copied: one payment allows one execution.
+/// Only [`Vault::charge`](crate::ledger::Vault::charge) makes one, and it cannot be copied: one
+/// payment allows one execution.
 ///
 /// ```compile_fail
 /// fn twice(charge: &hushql_vault::ledger::Charge) -> hushql_vault::ledger::Charge {
@@ -118,7 +128,8 @@ impl Charge {
     /// The amount charged to each budget, in the notions in which the budgets count.
     ///
     /// # Guarantee
-    /// At least the exact sum of the losses in the request; exactly the sum of the entries in the ledger.
+    /// At least the exact sum of the losses in the request; exactly the sum of the entries in the
+    /// ledger.
     pub fn spend(&self) -> Cost {
         self.spend
     }
@@ -141,7 +152,8 @@ pub struct BudgetQuote {
     pub budget: String,
     /// Whose slice of it pays, if it has slices: the amounts are those of the slice.
     pub slice: Option<SliceOf>,
-    /// The cell with the least left of those that are charged, with its column, if not all are: the amounts are those of this cell.
+    /// The cell with the least left of those that are charged, with its column, if not all are: the
+    /// amounts are those of this cell.
     pub cell: Option<String>,
     /// Its limit.
     pub limit: Spend,
@@ -158,8 +170,9 @@ pub struct BudgetQuote {
 /// All budgets, with spent amounts that agree with the ledger.
 ///
 /// # Guarantee
-/// `Ok` only if the spent amount of every budget is the sum of the ledger's entries that count for the unit domain of
-/// its table. The catalog must be current, and the witness must have advanced in the same transaction.
+/// `Ok` only if the spent amount of every budget is the sum of the ledger's entries that count for
+/// the unit domain of its table. The catalog must be current, and the witness must have advanced in
+/// the same transaction.
 pub(crate) fn accounts(
     connection: &Connection,
     witness: &Witness,
@@ -179,10 +192,11 @@ pub(crate) fn accounts(
 /// Checks a request against every affected budget, and changes nothing.
 ///
 /// # Guarantee
-/// `Ok` only if the declarations are those with which the request was planned, none of its tables has a note of a charged statement
-/// that failed on its files, every unit domain of the request has a
-/// budget, the cost is neither below a budget's minimum per query nor above its maximum, and every budget, and the share that
-/// the analyst has of it, can pay the whole cost in the notion in which it counts, in every cell that is charged.
+/// `Ok` only if the declarations are those with which the request was planned, none of its tables
+/// has a note of a charged statement that failed on its files, every unit domain of the request has
+/// a budget, the cost is neither below a budget's minimum per query nor above its maximum, and
+/// every budget, and the share that the analyst has of it, can pay the whole cost in the notion in
+/// which it counts, in every cell that is charged.
 pub(crate) fn quote(
     connection: &Connection,
     witness: &Witness,
@@ -239,7 +253,8 @@ fn price(
         .iter()
         .filter(|account| unit_domains.iter().any(|unit_domain| binds(account, unit_domain)))
         .collect();
-    // A release without an (ε, δ) cannot be charged to a budget in ε, and one that is dearer than a coupon to no coupons.
+    // A release without an (ε, δ) cannot be charged to a budget in ε, and one that is dearer than a
+    // coupon to no coupons.
     let tally = rounded.iter().map(Tally::of).try_fold(Tally::default(), Tally::plus)?;
     let within = |budget: &Budget| {
         let name = || budget.name.clone();
@@ -252,7 +267,8 @@ fn price(
             Some(_) | None => VaultError::NoEpsilon { budget: name() },
         })
     };
-    // Both bounds hold for what is charged now: a release that costs next to nothing stays one beside any that is shown again.
+    // Both bounds hold for what is charged now: a release that costs next to nothing stays one
+    // beside any that is shown again.
     check_minimum(&touched, request.shows_again, within)?;
     for Account { budget, .. } in &touched {
         let asked = within(budget)?;
@@ -381,7 +397,8 @@ impl Site<'_> {
     }
 }
 
-/// Refuses a cost below the minimum per query of one of these budgets, and names the one with the highest minimum.
+/// Refuses a cost below the minimum per query of one of these budgets, and names the one with the
+/// highest minimum.
 fn check_minimum(
     touched: &[&Account],
     shows_again: bool,
@@ -408,8 +425,9 @@ fn check_minimum(
 /// Charges a request. The result is valid only after the caller's commit succeeds.
 ///
 /// # Guarantee
-/// `Ok` only if [`quote`] would be `Ok`. Then the spent amount of every affected budget has grown by the whole cost, and
-/// the ledger by the request's entries. On an error the caller rolls back, and nothing changes.
+/// `Ok` only if [`quote`] would be `Ok`. Then the spent amount of every affected budget has grown
+/// by the whole cost, and the ledger by the request's entries. On an error the caller rolls back,
+/// and nothing changes.
 pub(crate) fn pay(
     connection: &Connection,
     witness: &mut Witness,

@@ -1,4 +1,5 @@
-//! Charges: their comparison with the budgets, the queue for the vault, and their moves with tables.
+//! Charges: their comparison with the budgets, the queue for the vault, and their moves with
+//! tables.
 
 pub(crate) mod carried;
 pub(crate) mod cells;

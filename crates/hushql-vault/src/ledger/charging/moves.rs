@@ -1,9 +1,9 @@
 //! Updates budgets and charges when the declared tables change, in the same transaction.
 //!
-//! In: a change of the declared tables, and the ledger, followed to its end. Out: the change, the unit domains that are
-//! joined from then on, and every budget with everything ever spent on the people of its table. A table that leaves a
-//! unit domain after a charge takes the charge along under its own name. The spent amount of a budget never falls, and
-//! no charge is forgotten.
+//! In: a change of the declared tables, and the ledger, followed to its end. Out: the change, the
+//! unit domains that are joined from then on, and every budget with everything ever spent on the
+//! people of its table. A table that leaves a unit domain after a charge takes the charge along
+//! under its own name. The spent amount of a budget never falls, and no charge is forgotten.
 //!
 //! ```text
 //! visits: 1 charged       people: 3 charged      visits VIA (patient) REFERENCES people(id)
@@ -20,11 +20,13 @@ use crate::catalog::{Budget, Catalog, CatalogError, store};
 use crate::ledger::error::Fault;
 use crate::ledger::records::chain::Witness;
 
-/// Changes declared tables and carries their charges over. `change` takes the declarations before the change.
+/// Changes declared tables and carries their charges over. `change` takes the declarations before
+/// the change.
 ///
 /// # Guarantee
-/// After `Ok`, every charge that was made while a table was in some unit domain counts for the table's present unit
-/// domain; every budget shows the sum of the charges that count for its table's unit domain; no such sum has fallen.
+/// After `Ok`, every charge that was made while a table was in some unit domain counts for the
+/// table's present unit domain; every budget shows the sum of the charges that count for its
+/// table's unit domain; no such sum has fallen.
 ///
 /// # Errors
 /// Errors of the change itself; [`CatalogError::Declaration`] if a link would lead to no unit;
@@ -60,7 +62,8 @@ fn join(
         if left == entered {
             continue;
         }
-        // The table's own name keeps its history: first, the name takes in the unit domain that the table leaves, …
+        // The table's own name keeps its history: first, the name takes in the unit domain that the
+        // table leaves, …
         if let Some(left) = left.filter(|left| *left != table)
             && witness.is_charged(&before.people(left))
         {

@@ -1,9 +1,10 @@
 //! A queue of charges: one transaction and one sync pay for all requests that wait for the vault.
 //!
-//! Threads of one process that charge at the same time join the queue. The first thread leads: it takes all waiting
-//! requests, pays for each in turn within one transaction, commits, gives each its [`Charge`] or its refusal, and passes
-//! the lead to the first thread that joined in the meantime. A refused request leaves no trace in the transaction.
-//! If the commit fails, it fails for all requests, and none of them gets a [`Charge`].
+//! Threads of one process that charge at the same time join the queue. The first thread leads: it
+//! takes all waiting requests, pays for each in turn within one transaction, commits, gives each
+//! its [`Charge`] or its refusal, and passes the lead to the first thread that joined in the
+//! meantime. A refused request leaves no trace in the transaction. If the commit fails, it fails
+//! for all requests, and none of them gets a [`Charge`].
 //!
 //! ```text
 //! lab ──▶ ┐                     ┌ savepoint: lab  ✓ ┐            ┌▶ lab: Charge 17
@@ -138,14 +139,15 @@ impl<'a> Group<'a> {
         Self { queue, path, tickets: queue.take(), outcomes: Vec::new() }
     }
 
-    /// Pays for all requests in the group and for those that joined the queue in the meantime. The caller holds the write
-    /// lock and rolls back on an error.
+    /// Pays for all requests in the group and for those that joined the queue in the meantime. The
+    /// caller holds the write lock and rolls back on an error.
     ///
     /// # Guarantee
     /// `Ok` only if at least one request was paid; refused requests changed nothing.
     ///
     /// # Errors
-    /// [`VaultError::EmptyCharge`] if there is nothing to commit, and errors of the whole transaction.
+    /// [`VaultError::EmptyCharge`] if there is nothing to commit, and errors of the whole
+    /// transaction.
     pub(crate) fn pay(
         &mut self,
         connection: &Connection,

@@ -1,7 +1,8 @@
 //! What each analyst may still spend of a budget with slices.
 //!
-//! In: a budget, its slices, and the ledger. Out: a share for each slice, and one for everyone else. A share never depends on what
-//! the analysts of other shares spend: what a slice has is set aside for its analyst from its declaration on, spent or not.
+//! In: a budget, its slices, and the ledger. Out: a share for each slice, and one for everyone
+//! else. A share never depends on what the analysts of other shares spend: what a slice has is set
+//! aside for its analyst from its declaration on, spent or not.
 //!
 //! ```text
 //! research ε = 10, lab ε = 3, eve ε = 2      lab spent 1, eve 2, ann ½, bob ½
@@ -9,10 +10,12 @@
 //! ```
 //!
 //! # Guarantee
-//! A charge passes the share of its analyst and the whole budget. Where what the budget's limit leaves beside its slices covers what
-//! everyone else has spent, as every declaration of a slice or limit requires, no share can be refused by the whole budget: what it
-//! says of an analyst follows from the declarations and from the charges on that share alone. If an owner later declares
-//! more as spent (SPENT, or tables whose people are joined), this may fail, and the whole budget refuses.
+//! A charge passes the share of its analyst and the whole budget. Where what the budget's limit
+//! leaves beside its slices covers what everyone else has spent, as every declaration of a slice or
+//! limit requires, no share can be refused by the whole budget: what it says of an analyst follows
+//! from the declarations and from the charges on that share alone. If an owner later declares more
+//! as spent (SPENT, or tables whose people are joined), this may fail, and the whole budget
+//! refuses.
 
 use std::collections::BTreeSet;
 
@@ -68,7 +71,8 @@ pub struct SliceState {
     pub left: Spend,
 }
 
-/// The shares of a budget: of each slice, by analyst, and of everyone else, in one cell or in the dearest one. None without slices.
+/// The shares of a budget: of each slice, by analyst, and of everyone else, in one cell or in the
+/// dearest one. None without slices.
 ///
 /// # Errors
 /// [`Fault::Damage`] if the budget cannot count what was charged.

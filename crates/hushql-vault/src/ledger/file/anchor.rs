@@ -1,13 +1,15 @@
 //! The anchor: a record of a ledger's newest entry, in another place than the vault.
 //!
-//! A vault cannot detect that an older copy of itself has replaced its whole file. Its owner may therefore keep an
-//! anchor: a small text file with the number and the chain hash of the last entry, in a place that a restore of the
-//! vault's folder does not reach. In: a verified ledger. Out: a moved anchor, or a refusal. If the anchor itself is
-//! never replaced with an older copy, a vault that is opened with it never forgets a charge that was made with it.
+//! A vault cannot detect that an older copy of itself has replaced its whole file. Its owner may
+//! therefore keep an anchor: a small text file with the number and the chain hash of the last
+//! entry, in a place that a restore of the vault's folder does not reach. In: a verified ledger.
+//! Out: a moved anchor, or a refusal. If the anchor itself is never replaced with an older copy, a
+//! vault that is opened with it never forgets a charge that was made with it.
 //!
-//! The vault commits first and the anchor follows, both under the vault's write lock and before the vault returns the
-//! charge. A program that dies between the two leaves a vault that is ahead of its anchor. This does no harm: the charge
-//! counts, no answer was given, and the next charge moves the anchor.
+//! The vault commits first and the anchor follows, both under the vault's write lock and before the
+//! vault returns the charge. A program that dies between the two leaves a vault that is ahead of
+//! its anchor. This does no harm: the charge counts, no answer was given, and the next charge moves
+//! the anchor.
 //!
 //! ```text
 //! hushql anchor 1
@@ -69,8 +71,8 @@ impl Anchor {
     /// Creates an anchor at this place in the chain; it is durable once the vault has moved it.
     ///
     /// # Errors
-    /// [`VaultError::AnchorExists`] when the path is taken, [`VaultError::AnchorBeside`] in the vault's own folder,
-    /// [`VaultError::AnchorUnmade`] if the file cannot be created.
+    /// [`VaultError::AnchorExists`] when the path is taken, [`VaultError::AnchorBeside`] in the
+    /// vault's own folder, [`VaultError::AnchorUnmade`] if the file cannot be created.
     pub(crate) fn create(path: &Path, vault: &Path, mark: Mark) -> Result<Self, VaultError> {
         let shown = path.display().to_string();
         let failed = |source| VaultError::AnchorUnmade { anchor: shown.clone(), source };
@@ -102,9 +104,10 @@ impl Anchor {
     /// Refuses a vault that does not contain the anchor's entry; the caller holds a transaction.
     ///
     /// # Guarantee
-    /// `Ok` only if the ledger has an entry with this number and this hash, and so, as far as its chain is intact, every
-    /// entry that existed when the anchor was last moved. Opening a vault verifies the chain from the newest checkpoint on,
-    /// and `hushql check` verifies it from the first entry on.
+    /// `Ok` only if the ledger has an entry with this number and this hash, and so, as far as its
+    /// chain is intact, every entry that existed when the anchor was last moved. Opening a vault
+    /// verifies the chain from the newest checkpoint on, and `hushql check` verifies it from the
+    /// first entry on.
     pub(crate) fn check(&self, connection: &Connection, vault: &str) -> Result<(), Fault> {
         let known = self.read()?;
         if known.sequence > 0 {
@@ -118,12 +121,12 @@ impl Anchor {
         Ok(())
     }
 
-    /// Moves the anchor durably to the end of a ledger. The caller holds the vault's write lock and has followed the chain
-    /// to its end; nobody else moves the anchor at the same time.
+    /// Moves the anchor durably to the end of a ledger. The caller holds the vault's write lock and
+    /// has followed the chain to its end; nobody else moves the anchor at the same time.
     ///
     /// # Guarantee
-    /// `Ok` only if the anchor on the disk is at least as far as the ledger. At every moment the path names the complete
-    /// old anchor or the complete new one.
+    /// `Ok` only if the anchor on the disk is at least as far as the ledger. At every moment the
+    /// path names the complete old anchor or the complete new one.
     pub(crate) fn follow(
         &self,
         connection: &Connection,
@@ -131,7 +134,8 @@ impl Anchor {
         vault: &str,
     ) -> Result<(), Fault> {
         self.check(connection, vault)?;
-        // Write it even if it is there already: the program that moved it may have died before the sync.
+        // Write it even if it is there already: the program that moved it may have died before the
+        // sync.
         let moved = self.write(witness.mark()).and_then(|()| self.noted(self.folder.sync()));
         Ok(moved.map_err(|source| VaultError::Anchor { anchor: self.shown.clone(), source })?)
     }
@@ -191,7 +195,8 @@ fn parse(bytes: &[u8]) -> Option<Mark> {
     let sequence = lines.next()?.strip_prefix("sequence ")?.parse().ok()?;
     let hash = unhex(lines.next()?.strip_prefix("chain ")?)?;
     let mark = Mark { sequence, hash };
-    // This compares the check and the first line, and rejects any other notation of the same values.
+    // This compares the check and the first line, and rejects any other notation of the same
+    // values.
     (text(mark) == found).then_some(mark)
 }
 

@@ -1,6 +1,8 @@
-//! What was read from a vault, with the seal that it was checked against and the state of the file in which it was seen.
+//! What was read from a vault, with the seal that it was checked against and the state of the file
+//! in which it was seen.
 //!
-//! In: rows. Out: the same rows, as long as their seal or the state of the file is the one that they were seen under.
+//! In: rows. Out: the same rows, as long as their seal or the state of the file is the one that
+//! they were seen under.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

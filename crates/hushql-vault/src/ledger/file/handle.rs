@@ -1,8 +1,9 @@
 //! One connection to a vault with its state, and the work after a commit.
 //!
-//! In: a file. Out: a [`Handle`]: the connection, how far it has followed the ledger, the place of the file, and its
-//! anchor. The vault keeps the handle behind a lock. After each commit the handle makes sure that the written data
-//! survives a power cut, in the file that the path names, before the vault reports success.
+//! In: a file. Out: a [`Handle`]: the connection, how far it has followed the ledger, the place of
+//! the file, and its anchor. The vault keeps the handle behind a lock. After each commit the handle
+//! makes sure that the written data survives a power cut, in the file that the path names, before
+//! the vault reports success.
 //!
 //! ```text
 //! BEGIN IMMEDIATE … sync the folder, COMMIT ─▶ settle: sync the folder, same file?, move the anchor ─▶ done
@@ -26,8 +27,9 @@ pub(crate) struct Handle {
     pub(crate) connection: Connection,
     pub(crate) witness: Witness,
     pub(crate) poisoned: bool,
-    /// A sync has failed: the system may have forgotten pages that it could not write, and says so once. What the file shows then may be
-    /// in memory alone, so that opening it again proves nothing.
+    /// A sync has failed: the system may have forgotten pages that it could not write, and says so
+    /// once. What the file shows then may be in memory alone, so that opening it again proves
+    /// nothing.
     pub(crate) unsynced: bool,
     /// The place of the file; `None` for a vault in memory.
     pub(crate) place: Option<Arc<VaultPlace>>,
@@ -46,12 +48,14 @@ impl Handle {
         self.place.as_ref().map_or(Ok(()), |place| place.check(path))
     }
 
-    /// Refuses if SQLite would roll back transactions that were committed elsewhere; call it before each transaction.
+    /// Refuses if SQLite would roll back transactions that were committed elsewhere; call it before
+    /// each transaction.
     pub(crate) fn may_begin(&self, path: &str) -> Result<(), VaultError> {
         self.place.as_ref().map_or(Ok(()), |place| place.check_journal(path))
     }
 
-    /// Refuses if the vault's home is elsewhere, or if the vault has an anchor that this handle lacks.
+    /// Refuses if the vault's home is elsewhere, or if the vault has an anchor that this handle
+    /// lacks.
     pub(crate) fn at_home(&self, connection: &Connection, path: &str) -> Result<(), Fault> {
         let home = self.place.as_deref().map(VaultPlace::home);
         home::check(connection, home, self.anchor.is_some(), path)
@@ -60,8 +64,9 @@ impl Handle {
     /// Completes a commit before the vault reports success.
     ///
     /// # Guarantee
-    /// `Ok` only if the committed data survives a power cut, in the file that the path names, and the anchor is as far as
-    /// the ledger. On an error the handle is poisoned: the next handle reads the state from the disk, unless a sync failed.
+    /// `Ok` only if the committed data survives a power cut, in the file that the path names, and
+    /// the anchor is as far as the ledger. On an error the handle is poisoned: the next handle
+    /// reads the state from the disk, unless a sync failed.
     pub(crate) fn settle(&mut self, charged: bool, path: &str) -> Result<(), VaultError> {
         let settle = |handle: &mut Self| {
             let synced = handle.place.as_ref().map_or(Ok(()), |place| place.sync(path));
@@ -118,7 +123,8 @@ fn connect_for(
     shown: &str,
     busy: Duration,
 ) -> Result<Connection, VaultError> {
-    // No CREATE: a missing vault is an error. No URI: a name such as `file:x?immutable=1` must not turn locks off.
+    // No CREATE: a missing vault is an error. No URI: a name such as `file:x?immutable=1` must not
+    // turn locks off.
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
         let mut connection = Connection::open_with_flags(path, flags)?;
@@ -135,7 +141,8 @@ pub(crate) fn in_snapshot<T>(
 ) -> Result<T, Fault> {
     connection.execute_batch("BEGIN")?;
     let result = work(connection);
-    // Nothing was written, so a rollback ends the transaction like a commit, and cannot fail on a lock.
+    // Nothing was written, so a rollback ends the transaction like a commit, and cannot fail on a
+    // lock.
     let end =
         if connection.is_autocommit() { Ok(()) } else { connection.execute_batch("ROLLBACK") };
     let value = result?;

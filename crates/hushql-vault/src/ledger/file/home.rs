@@ -1,16 +1,19 @@
-//! The home of a vault: the name, the file and the folder under which it may be written, stored in the vault.
+//! The home of a vault: the name, the file and the folder under which it may be written, stored in
+//! the vault.
 //!
-//! SQLite finds the journal of a file by the path with which it was opened. One file with two names (by a hard link, a
-//! bind mount of the file, or a rename between a crash and the next opening) has two journals, and one of them may undo charges
-//! that were made under the other name. A bind mount of the folder shows the same folder, with the same journal in it. A vault therefore stores its home and is refused elsewhere until its owner adopts it
-//! there. A copy is another file and is refused too: two copies would be two budgets.
+//! SQLite finds the journal of a file by the path with which it was opened. One file with two names
+//! (by a hard link, a bind mount of the file, or a rename between a crash and the next opening) has
+//! two journals, and one of them may undo charges that were made under the other name. A bind mount
+//! of the folder shows the same folder, with the same journal in it. A vault therefore stores its
+//! home and is refused elsewhere until its owner adopts it there. A copy is another file and is
+//! refused too: two copies would be two budgets.
 //!
 //! ```text
 //! home(name, file, folder, anchored)          seal('home') = SHA-256 of them
 //! ```
 //!
-//! The home does not include the number of the *device*, because a system may renumber its devices when it starts.
-//! Within one running program, [`place`](crate::ledger::file::place) compares it.
+//! The home does not include the number of the *device*, because a system may renumber its devices
+//! when it starts. Within one running program, [`place`](crate::ledger::file::place) compares it.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -75,8 +78,8 @@ pub(crate) fn set(connection: &Connection, home: &Home, anchored: bool) -> Resul
 /// Refuses a vault whose home is elsewhere, and a vault with an anchor that is opened without it.
 ///
 /// # Guarantee
-/// `Ok` only if the vault was created or adopted under this very name, file and folder, and, if it has an
-/// anchor, `anchored` says that the caller uses one.
+/// `Ok` only if the vault was created or adopted under this very name, file and folder, and, if it
+/// has an anchor, `anchored` says that the caller uses one.
 pub(crate) fn check(
     connection: &Connection,
     home: Option<&Home>,

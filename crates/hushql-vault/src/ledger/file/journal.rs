@@ -1,17 +1,19 @@
 //! Decides whether SQLite may roll back the journal beside a vault.
 //!
-//! A journal that a killed program left behind is *hot*: the next program that opens the file copies the old pages
-//! back. SQLite finds the journal by its name alone. If the file was charged in the meantime under another name or in
-//! another folder, the rollback would silently undo those charges. Before each transaction the vault therefore compares
-//! the change counter in the journal with the one in the file.
+//! A journal that a killed program left behind is *hot*: the next program that opens the file
+//! copies the old pages back. SQLite finds the journal by its name alone. If the file was charged
+//! in the meantime under another name or in another folder, the rollback would silently undo those
+//! charges. Before each transaction the vault therefore compares the change counter in the journal
+//! with the one in the file.
 //!
 //! ```text
 //! study.db-journal: page 1 with counter 17        study.db: counter 17 or 18   its own crash: roll back
 //!                                                 study.db: counter 20         another state: refuse
 //! ```
 //!
-//! One transaction raises the counter by one. A vault can be charged elsewhere only after it is adopted there (see
-//! [`home`](crate::ledger::file::home)). Adoption is a transaction too, so the counter rises by at least two, and the two cases differ.
+//! One transaction raises the counter by one. A vault can be charged elsewhere only after it is
+//! adopted there (see [`home`](crate::ledger::file::home)). Adoption is a transaction too, so the
+//! counter rises by at least two, and the two cases differ.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -39,7 +41,8 @@ pub(crate) struct DatabaseState {
     pages: u32,
     /// The first page that is free, and how many are.
     free: [u32; 2],
-    /// Whether commits change this header. They leave it as it is where another program has had them written to a log.
+    /// Whether commits change this header. They leave it as it is where another program has had
+    /// them written to a log.
     is_journaled: bool,
 }
 

@@ -1,9 +1,11 @@
-//! The place of a vault's file: the file that the path names, its folder, and the journal beside it.
+//! The place of a vault's file: the file that the path names, its folder, and the journal beside
+//! it.
 //!
-//! In: the path of a vault, when it is opened. Out: checks, before and after each write, that the path still names the
-//! same file and that the file has no other name, and a sync of the folder after each commit. If nobody replaces the
-//! file at the moment of opening, the vault never returns a charge that went into a removed, renamed or replaced file
-//! while another vault is at the path, and never rolls back a journal that was begun before other charges.
+//! In: the path of a vault, when it is opened. Out: checks, before and after each write, that the
+//! path still names the same file and that the file has no other name, and a sync of the folder
+//! after each commit. If nobody replaces the file at the moment of opening, the vault never returns
+//! a charge that went into a removed, renamed or replaced file while another vault is at the path,
+//! and never rolls back a journal that was begun before other charges.
 //!
 //! ```text
 //! study.db → device 8, inode 17     mv study.db old.db; cp backup.db study.db     study.db → device 8, inode 23
@@ -67,9 +69,9 @@ fn links(_: &fs::Metadata) -> u64 {
 impl VaultPlace {
     /// The place of the file that a path names now.
     ///
-    /// This does not open the file, because closing it would drop the locks that this process holds on it through SQLite.
-    /// It opens the folder once: a program without free file descriptors could not open it later, and SQLite would then
-    /// silently leave out the sync.
+    /// This does not open the file, because closing it would drop the locks that this process holds
+    /// on it through SQLite. It opens the folder once: a program without free file descriptors
+    /// could not open it later, and SQLite would then silently leave out the sync.
     ///
     /// # Errors
     /// If the file does not exist, or its folder cannot be read.
@@ -100,8 +102,8 @@ impl VaultPlace {
         &self.home
     }
 
-    /// Refuses if the path no longer names the file, or is not its only name. A file without readable metadata counts as
-    /// removed.
+    /// Refuses if the path no longer names the file, or is not its only name. A file without
+    /// readable metadata counts as removed.
     ///
     /// # Errors
     /// [`VaultError::Moved`], [`VaultError::Linked`].
@@ -119,11 +121,12 @@ impl VaultPlace {
         }
     }
 
-    /// Refuses if the journal beside the file was begun on another state of the file. Call it before any use of SQLite,
-    /// whose first read rolls the journal back.
+    /// Refuses if the journal beside the file was begun on another state of the file. Call it
+    /// before any use of SQLite, whose first read rolls the journal back.
     ///
     /// # Errors
-    /// [`VaultError::ForeignJournal`], and [`VaultError::CannotOpen`] if the journal or the file cannot be read.
+    /// [`VaultError::ForeignJournal`], and [`VaultError::CannotOpen`] if the journal or the file
+    /// cannot be read.
     pub(crate) fn check_journal(&self, shown: &str) -> Result<(), VaultError> {
         let unread = |e| VaultError::CannotOpen { path: shown.to_owned(), source: Box::new(e) };
         for _ in 0..LOOKS {
@@ -149,8 +152,8 @@ impl VaultPlace {
         }
     }
 
-    /// The state of the file, read beside SQLite. Each vault's file stays open until the program ends, because closing it
-    /// would drop the locks that this process holds on it through SQLite.
+    /// The state of the file, read beside SQLite. Each vault's file stays open until the program
+    /// ends, because closing it would drop the locks that this process holds on it through SQLite.
     ///
     /// # Errors
     /// The error of the system.
@@ -163,7 +166,8 @@ impl VaultPlace {
         let file = fs::File::open(&self.path)?;
         let found = FileIdentity::from_metadata(&file.metadata()?);
         if found != self.file {
-            // The file was replaced just now, and a write will report it. Keep this file open too: it may be another open vault.
+            // The file was replaced just now, and a write will report it. Keep this file open too:
+            // it may be another open vault.
             kept.entry(found).or_insert(file);
             return Ok(None);
         }
@@ -173,8 +177,9 @@ impl VaultPlace {
     /// Makes the names in the folder durable.
     ///
     /// # Guarantee
-    /// `Ok` only if the creation or removal of a journal before this call has reached the disk: after a power cut, the
-    /// journal exists to undo half of a transaction, and does not reappear to undo a committed one.
+    /// `Ok` only if the creation or removal of a journal before this call has reached the disk:
+    /// after a power cut, the journal exists to undo half of a transaction, and does not reappear
+    /// to undo a committed one.
     ///
     /// # Errors
     /// [`VaultError::Unsynced`].
@@ -186,7 +191,8 @@ impl VaultPlace {
 
 /// A folder whose names can be made durable.
 ///
-/// On systems other than Unix, a folder cannot be opened as a file, and the system itself makes its names durable.
+/// On systems other than Unix, a folder cannot be opened as a file, and the system itself makes its
+/// names durable.
 #[derive(Debug)]
 pub(crate) struct SyncedFolder {
     #[cfg(unix)]

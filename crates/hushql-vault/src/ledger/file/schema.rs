@@ -1,8 +1,8 @@
 //! The tables of a vault, the settings of a connection, and the check of a file before use.
 //!
-//! In: a connection. Out: a connection on which every write is durable when it returns, or a refusal. Under these
-//! settings, injected kills and write errors lost no charge. The file must declare itself a vault, have exactly the
-//! tables and triggers below, and be sound.
+//! In: a connection. Out: a connection on which every write is durable when it returns, or a
+//! refusal. Under these settings, injected kills and write errors lost no charge. The file must
+//! declare itself a vault, have exactly the tables and triggers below, and be sound.
 //!
 //! ```text
 //! ledger(sequence, charge, analyst, spaces, budgets, mechanism, parameters, sensitivity,
@@ -32,7 +32,8 @@ use crate::ledger::version::VERSION;
 /// "Hush" in ASCII, which marks a SQLite file as a vault.
 const APPLICATION_ID: i64 = 0x4875_7368;
 
-/// The tables of a vault that do not grow with the ledger. The check of the schema's own table covers the free pages too.
+/// The tables of a vault that do not grow with the ledger. The check of the schema's own table
+/// covers the free pages too.
 const CHECKED: [&str; 13] = [
     "sqlite_schema",
     "seal",
@@ -51,9 +52,9 @@ const CHECKED: [&str; 13] = [
 
 /// The ledger's own tables.
 ///
-/// Each release has a ρ with a δ; a release that was calibrated to ρ alone has no (ε, δ).
-/// Entries are numbered without gaps. This also prevents `INSERT OR REPLACE` of an old entry, which runs no trigger on
-/// DELETE.
+/// Each release has a ρ with a δ; a release that was calibrated to ρ alone has no (ε, δ). Entries
+/// are numbered without gaps. This also prevents `INSERT OR REPLACE` of an old entry, which runs no
+/// trigger on DELETE.
 const SCHEMA: &str = "
 CREATE TABLE analyst (
     name TEXT PRIMARY KEY NOT NULL CHECK (length(name) BETWEEN 1 AND 64)
@@ -97,13 +98,14 @@ BEGIN SELECT RAISE(ABORT, 'the ledger is never deleted'); END;
 /// Sets a connection up.
 ///
 /// # Guarantee
-/// When a `COMMIT` on this connection returns without an error, it has been synced to the disk, with the removal of
-/// the journal (`synchronous = EXTRA`).
+/// When a `COMMIT` on this connection returns without an error, it has been synced to the disk,
+/// with the removal of the journal (`synchronous = EXTRA`).
 pub(crate) fn configure(connection: &mut Connection, busy: Duration) -> Result<(), Fault> {
     wait::set(connection, busy)?;
     // The file must not make SQLite run dangerous code, and no write may bypass the tables.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    // Plans do not depend on bound values: otherwise a cached statement with LIMIT is planned anew for each value.
+    // Plans do not depend on bound values: otherwise a cached statement with LIMIT is planned anew
+    // for each value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.execute_batch(
         "PRAGMA trusted_schema = OFF;
@@ -173,9 +175,9 @@ pub(crate) fn format(connection: &Connection, path: &str) -> Result<i64, Fault> 
 /// Checks that a file is a vault, of this format, with exactly our tables.
 ///
 /// # Guarantee
-/// `Ok` only if SQLite finds the list of free pages and the pages of the declarations sound. The pages of the ledger and
-/// of its checkpoints, whose number grows with the charges, are not checked here: their hashes detect damage when they
-/// are read, and so does [`check_whole`].
+/// `Ok` only if SQLite finds the list of free pages and the pages of the declarations sound. The
+/// pages of the ledger and of its checkpoints, whose number grows with the charges, are not checked
+/// here: their hashes detect damage when they are read, and so does [`check_whole`].
 pub(crate) fn check(connection: &Connection, path: &str) -> Result<(), Fault> {
     let expected = Connection::open_in_memory()?;
     create(&expected)?;
@@ -201,7 +203,8 @@ fn check_tables(connection: &Connection, path: &str, expected: &Connection) -> R
 /// Checks every page and every row of the file.
 ///
 /// # Guarantee
-/// `Ok` only if SQLite's full check finds no page that is damaged, lost or used twice, and no row that breaks a constraint.
+/// `Ok` only if SQLite's full check finds no page that is damaged, lost or used twice, and no row
+/// that breaks a constraint.
 pub(crate) fn check_whole(connection: &Connection) -> Result<(), Fault> {
     check_sound(connection, "PRAGMA integrity_check(1)")?;
     let mut references = connection.prepare("PRAGMA foreign_key_check")?;

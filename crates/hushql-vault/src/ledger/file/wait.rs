@@ -1,8 +1,9 @@
 //! Waits for a lock of the vault that another program holds.
 //!
-//! SQLite's own time-out sleeps longer the longer it has waited, up to a tenth of a second. If a vault is always busy,
-//! the program that has waited longest tries least often, and may give up without a turn. Here every program tries every
-//! few milliseconds, at random moments, so that all have the same chance when the lock is free.
+//! SQLite's own time-out sleeps longer the longer it has waited, up to a tenth of a second. If a
+//! vault is always busy, the program that has waited longest tries least often, and may give up
+//! without a turn. Here every program tries every few milliseconds, at random moments, so that all
+//! have the same chance when the lock is free.
 //!
 //! ```text
 //! held ▓▓▓▓▓▓▓▓░▓▓▓▓▓▓▓░▓▓▓▓▓▓▓░      free until one of the waiting programs tries again
@@ -19,10 +20,12 @@ use crate::ledger::error::Fault;
 /// The time to wait for other programs before the vault is refused as locked.
 pub(crate) const BUSY: Duration = Duration::from_secs(10);
 
-/// The longest pause before each of the first attempts, in microseconds; the last one applies to all later attempts.
+/// The longest pause before each of the first attempts, in microseconds; the last one applies to
+/// all later attempts.
 const PAUSES: [u64; 6] = [250, 500, 1_000, 2_000, 4_000, 8_000];
 
-/// Makes a connection wait for locks: for [`BUSY`] with random pauses, for any other time as SQLite does.
+/// Makes a connection wait for locks: for [`BUSY`] with random pauses, for any other time as SQLite
+/// does.
 pub(crate) fn set(connection: &mut Connection, busy: Duration) -> Result<(), Fault> {
     if busy == BUSY {
         connection.busy_handler(Some(look_again))?;
@@ -67,8 +70,8 @@ fn pause(looks: i32, random: u32) -> Duration {
 mod tests {
     use super::*;
 
-    /// With SQLite's own pauses of up to 100 ms, one of 8 programs that charged at once tried 50 times within 5 seconds,
-    /// found the vault locked each time, and was refused.
+    /// With SQLite's own pauses of up to 100 ms, one of 8 programs that charged at once tried 50
+    /// times within 5 seconds, found the vault locked each time, and was refused.
     #[test]
     fn nobody_pauses_for_long() {
         for looks in [0, 1, 5, 6, 1_000, i32::MAX] {

@@ -1,7 +1,7 @@
 //! The admitted analysts: the names under which the ledger records charges.
 //!
-//! In: a name. Out: a sealed row. The caller holds the transaction. The list only grows, and the seal detects a row
-//! that was altered, removed or added.
+//! In: a name. Out: a sealed row. The caller holds the transaction. The list only grows, and the
+//! seal detects a row that was altered, removed or added.
 //!
 //! ```text
 //! analyst(name)                              seal('analysts') = SHA-256 of every name
@@ -12,7 +12,8 @@ use rusqlite::{Connection, params};
 use crate::catalog::store::{self, Fields, SealedRows};
 use crate::ledger::error::{Fault, VaultError};
 
-/// Refuses a name that no analyst may have: one with other characters, or one that looks like the owner's name.
+/// Refuses a name that no analyst may have: one with other characters, or one that looks like the
+/// owner's name.
 ///
 /// People read the names beside the charges.
 pub(crate) fn admit(name: &str) -> Result<(), VaultError> {
@@ -23,7 +24,8 @@ pub(crate) fn admit(name: &str) -> Result<(), VaultError> {
     Ok(())
 }
 
-/// A name as it looks at a glance: without case and separators, with look-alike letters replaced by one of them.
+/// A name as it looks at a glance: without case and separators, with look-alike letters replaced by
+/// one of them.
 fn skeleton(name: &str) -> String {
     let plain = name.to_ascii_lowercase().replace(['_', '-'], "");
     plain.replace('0', "o").replace('3', "e").replace("vv", "w").replace("uu", "w")

@@ -1,9 +1,10 @@
 //! Release tables: stored answers that later queries read for nothing.
 //!
-//! In: an answer that was charged and drawn, as bytes, and a name for it. Out: the same bytes. Each stored answer has an
-//! entry of its own in the ledger, of no cost, whose `plan_hash` is the digest of the answer: an answer and its charge are
-//! in one chain. A random salt is part of the digest, so that nobody finds an answer out by guessing. The row of a
-//! release table is never changed; dropping it appends an entry, and gives nothing back.
+//! In: an answer that was charged and drawn, as bytes, and a name for it. Out: the same bytes. Each
+//! stored answer has an entry of its own in the ledger, of no cost, whose `plan_hash` is the digest
+//! of the answer: an answer and its charge are in one chain. A random salt is part of the digest,
+//! so that nobody finds an answer out by guessing. The row of a release table is never changed;
+//! dropping it appends an entry, and gives nothing back.
 //!
 //! ```text
 //! entry 17  LAPLACE  eps=1       the charge, durable before anything is drawn
@@ -50,20 +51,23 @@ CREATE TABLE release_grant (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// What the name of a grant begins with that is none: what an analyst has of the vault begins behind the entry of this number, since
-/// a role of this name was dropped then. No table has a name with a dot.
+/// What the name of a grant begins with that is none: what an analyst has of the vault begins
+/// behind the entry of this number, since a role of this name was dropped then. No table has a name
+/// with a dot.
 const SINCE: &str = ".since ";
 
 /// The most release tables of one creator.
 pub(crate) const MOST_TABLES: usize = 200;
 
-/// The bytes of answers, and of what is kept beside them, with which one creator may store no further one.
+/// The bytes of answers, and of what is kept beside them, with which one creator may store no
+/// further one.
 pub(crate) const MOST_BYTES: i64 = 64 << 20;
 
 /// The most bytes of one stored answer.
 pub const MOST_BYTES_OF_ONE: usize = 8 << 20;
 
-/// The most answers that one creator may store on one day (UTC) and has not paid for: each leaves entries in the ledger for ever.
+/// The most answers that one creator may store on one day (UTC) and has not paid for: each leaves
+/// entries in the ledger for ever.
 const MOST_FREE_A_DAY: usize = 200;
 
 /// The most analysts to whom one table is granted.
@@ -92,7 +96,8 @@ pub struct ReleaseTable {
     pub bytes: i64,
     /// The analysts who may read it beside its creator and the owner.
     pub grants: BTreeSet<String>,
-    /// Whether the role of its creator was dropped since: another one of that name did not create it.
+    /// Whether the role of its creator was dropped since: another one of that name did not create
+    /// it.
     pub is_left: bool,
     digest: [u8; 32],
 }
@@ -148,8 +153,8 @@ pub(crate) fn all(connection: &Connection) -> Result<Vec<ReleaseTable>, Fault> {
     Ok(tables)
 }
 
-/// Refuses a name that a table, a view or another release table has. To somebody who does not see that release table, the
-/// refusal says no more than that the name is taken.
+/// Refuses a name that a table, a view or another release table has. To somebody who does not see
+/// that release table, the refusal says no more than that the name is taken.
 ///
 /// # Errors
 /// [`VaultError::Catalog`].
@@ -221,8 +226,9 @@ fn check_free_quota(connection: &Connection, creator: &str) -> Result<(), Fault>
     Ok(())
 }
 
-/// What an analyst has of the vault begins behind this entry of the ledger: their role was dropped, and another one of the name gets
-/// none of their tables, draws and texts, and nothing that was granted to them. The caller holds the write lock.
+/// What an analyst has of the vault begins behind this entry of the ledger: their role was dropped,
+/// and another one of the name gets none of their tables, draws and texts, and nothing that was
+/// granted to them. The caller holds the write lock.
 pub(crate) fn leave(connection: &Connection, analyst: &str, last: i64) -> Result<(), Fault> {
     all(connection)?;
     connection.execute("DELETE FROM release_grant WHERE analyst = ?1", [analyst])?;
@@ -233,7 +239,8 @@ pub(crate) fn leave(connection: &Connection, analyst: &str, last: i64) -> Result
     reseal(connection)
 }
 
-/// The number of the entry behind which what an analyst has begins; 0 for one whose role was never dropped.
+/// The number of the entry behind which what an analyst has begins; 0 for one whose role was never
+/// dropped.
 pub(crate) fn since(connection: &Connection, analyst: &str) -> Result<i64, Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT name FROM release_grant WHERE name >= '.since ' AND name < '.since!' AND analyst = ?1",
@@ -249,11 +256,13 @@ fn began(name: &str) -> Option<i64> {
 /// Stores an answer; the caller holds the write lock and has followed the chain.
 ///
 /// # Guarantee
-/// `Ok` only with an entry of the ledger, behind that of the charge, that contains the digest of everything that is stored.
-/// The cost of the entry is nothing, and it names no unit domain: no budget changes.
+/// `Ok` only with an entry of the ledger, behind that of the charge, that contains the digest of
+/// everything that is stored. The cost of the entry is nothing, and it names no unit domain: no
+/// budget changes.
 ///
 /// # Errors
-/// Those of [`check_free`] and [`check_quota`], and [`Fault::Damage`] for a charge that the ledger does not have.
+/// Those of [`check_free`] and [`check_quota`], and [`Fault::Damage`] for a charge that the ledger
+/// does not have.
 pub(crate) fn put(
     connection: &Connection,
     witness: &mut Witness,
@@ -322,7 +331,8 @@ fn managed(connection: &Connection, name: &str, by: &str) -> Result<ReleaseTable
 /// Drops a release table; the caller holds the write lock and has followed the chain.
 ///
 /// # Errors
-/// [`VaultError::Catalog`] for a table that this analyst does not see, or sees without having created it.
+/// [`VaultError::Catalog`] for a table that this analyst does not see, or sees without having
+/// created it.
 pub(crate) fn drop(
     connection: &Connection,
     witness: &mut Witness,
@@ -404,7 +414,8 @@ fn digested(connection: &Connection, sequence: i64) -> Result<Option<Digested>, 
     Ok(row.optional()?)
 }
 
-/// Checks that exactly the answers are stored that the ledger says were stored and not dropped, each as it was.
+/// Checks that exactly the answers are stored that the ledger says were stored and not dropped,
+/// each as it was.
 ///
 /// # Errors
 /// [`Fault::Damage`].

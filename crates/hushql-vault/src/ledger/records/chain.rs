@@ -1,13 +1,15 @@
 //! The hash chain through the ledger, and its only reader.
 //!
-//! In: stored entries. Out: the sum of each analyst for each set of unit domains, over entries whose hashes connect them without a gap
-//! to a sealed checkpoint or to the first entry. A [`Witness`] remembers how far one handle has followed the chain: it
-//! verifies entries of other processes before it counts them, and detects that an older file has replaced the open one.
-//! Opening a vault follows the chain from the newest checkpoint on; earlier entries are verified when they are read, and
-//! by `hushql check`. The chain detects damage but not forgery, because it has no key.
+//! In: stored entries. Out: the sum of each analyst for each set of unit domains, over entries
+//! whose hashes connect them without a gap to a sealed checkpoint or to the first entry. A
+//! [`Witness`] remembers how far one handle has followed the chain: it verifies entries of other
+//! processes before it counts them, and detects that an older file has replaced the open one.
+//! Opening a vault follows the chain from the newest checkpoint on; earlier entries are verified
+//! when they are read, and by `hushql check`. The chain detects damage but not forgery, because it
+//! has no key.
 //!
-//! Each entry has a nonce. Without it, the same statement on two copies of a vault would make the same entry in both,
-//! and the hashes could not tell the copies apart.
+//! Each entry has a nonce. Without it, the same statement on two copies of a vault would make the
+//! same entry in both, and the hashes could not tell the copies apart.
 //!
 //! ```text
 //! chain(n) = SHA-256(chain(n − 1), n, charge, analyst, spaces, budgets, mechanism, …, plan hash, nonce)
@@ -68,7 +70,8 @@ pub fn plan_hash(plan: &str) -> [u8; 32] {
     fields.digest()
 }
 
-/// A place in the chain: an entry's number and hash; the default is the place before the first entry.
+/// A place in the chain: an entry's number and hash; the default is the place before the first
+/// entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) sequence: i64,
@@ -87,12 +90,14 @@ pub(crate) fn hash_of(connection: &Connection, sequence: i64) -> Result<Option<[
 pub(crate) struct Witness {
     sequence: i64,
     chain: [u8; 32],
-    /// The sum of the entries of each analyst for each set of unit domains that an entry names, and for single cells.
+    /// The sum of the entries of each analyst for each set of unit domains that an entry names, and
+    /// for single cells.
     spent: Sums,
 }
 
 impl Witness {
-    /// Everything ever charged to these unit domains, in the measure of a budget; `None` where it has no amount there.
+    /// Everything ever charged to these unit domains, in the measure of a budget; `None` where it
+    /// has no amount there.
     ///
     /// # Guarantee
     /// As [`Witness::sum_by`], of all analysts.
@@ -116,10 +121,10 @@ impl Witness {
     /// What these analysts were ever charged for these unit domains: the cost, and the tally.
     ///
     /// # Guarantee
-    /// The exact sum of the entries that name at least one of the domains, each counted once, as far as the chain was
-    /// followed: the entries up to the first checkpoint as they were when it was sealed, and later entries as they are
-    /// stored. Of entries for single cells, those of the dearest cell of each beginning, part by part. Without an ε if one of
-    /// the entries has none.
+    /// The exact sum of the entries that name at least one of the domains, each counted once, as
+    /// far as the chain was followed: the entries up to the first checkpoint as they were when it
+    /// was sealed, and later entries as they are stored. Of entries for single cells, those of the
+    /// dearest cell of each beginning, part by part. Without an ε if one of the entries has none.
     ///
     /// # Errors
     /// [`VaultError::Amount`] for a sum that is out of range.
@@ -171,9 +176,10 @@ impl Witness {
     /// A new witness begins at the newest checkpoint.
     ///
     /// # Guarantee
-    /// `Ok` only if the last entry that this handle saw (or that of the newest checkpoint) still exists, every later entry
-    /// is linked to it, the last entry is the sealed one, and every later checkpoint equals the sums of these entries: none
-    /// of them was altered, removed, inserted or cut off.
+    /// `Ok` only if the last entry that this handle saw (or that of the newest checkpoint) still
+    /// exists, every later entry is linked to it, the last entry is the sealed one, and every later
+    /// checkpoint equals the sums of these entries: none of them was altered, removed, inserted or
+    /// cut off.
     pub(crate) fn advance(&mut self, connection: &Connection) -> Result<(), Fault> {
         let damage = |detail: &str| Fault::Damage(detail.to_owned());
         if self.sequence > 0 && hash_of(connection, self.sequence)? != Some(self.chain) {
@@ -189,8 +195,8 @@ impl Witness {
     /// Begins at the newest checkpoint, or before the first entry if no checkpoint exists.
     ///
     /// # Guarantee
-    /// `Ok` only at the last number that requires a checkpoint in a ledger of this length, with a checkpoint that agrees
-    /// with its digest and has the hash of its entry.
+    /// `Ok` only at the last number that requires a checkpoint in a ledger of this length, with a
+    /// checkpoint that agrees with its digest and has the hash of its entry.
     fn at_newest_checkpoint(connection: &Connection) -> Result<Self, Fault> {
         let mut statement =
             connection.prepare_cached("SELECT coalesce(max(sequence), 0) FROM ledger")?;
@@ -208,7 +214,8 @@ impl Witness {
     /// Follows the chain by this number of entries, or to its end; the caller holds a transaction.
     ///
     /// # Guarantee
-    /// `Ok` only if each entry is linked to the one before it, and every checkpoint on the way equals their sums.
+    /// `Ok` only if each entry is linked to the one before it, and every checkpoint on the way
+    /// equals their sums.
     pub(crate) fn follow(&mut self, connection: &Connection, most: i64) -> Result<(), Fault> {
         let mut statement = connection.prepare_cached(
             "SELECT * FROM ledger WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
@@ -237,8 +244,9 @@ impl Witness {
         Checkpoint { sequence, chain, spent }
     }
 
-    /// Appends the entries of one charge to the end of the chain, and seals it. The caller holds a transaction and rolls it
-    /// back on an error. This function sets `entry.sequence`, `entry.charge`, `entry.nonce`, `entry.chain` and `entry.at`.
+    /// Appends the entries of one charge to the end of the chain, and seals it. The caller holds a
+    /// transaction and rolls it back on an error. This function sets `entry.sequence`,
+    /// `entry.charge`, `entry.nonce`, `entry.chain` and `entry.at`.
     pub(crate) fn append(
         &mut self,
         connection: &Connection,
@@ -256,7 +264,8 @@ impl Witness {
         Ok(first)
     }
 
-    /// Links an entry to the end of the chain and stores it, with its checkpoint if one is due; does not seal the end.
+    /// Links an entry to the end of the chain and stores it, with its checkpoint if one is due;
+    /// does not seal the end.
     fn push(&mut self, connection: &Connection, mut entry: LedgerEntry) -> Result<(), Fault> {
         entry.sequence = self.sequence.checked_add(1).ok_or(ParameterError::Overflow)?;
         entry.chain = link(&self.chain, &entry);
@@ -399,7 +408,8 @@ fn read(row: &Row<'_>) -> Result<LedgerEntry, Fault> {
         epsilon.0.zip(epsilon.1),
         (row.get("rho_nano")?, row.get("rho_delta_atto")?),
     );
-    // A negative amount would be a refund; the table forbids it, but a failing disk could produce it.
+    // A negative amount would be a refund; the table forbids it, but a failing disk could produce
+    // it.
     if cost.amounts().into_iter().flatten().any(|amount| amount < 0) {
         return Err(Fault::Damage("the ledger has a negative amount".to_owned()));
     }

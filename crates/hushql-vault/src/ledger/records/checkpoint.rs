@@ -1,10 +1,12 @@
-//! Checkpoints: the sums of the ledger at every 256th entry, so that a vault opens without reading all entries.
+//! Checkpoints: the sums of the ledger at every 256th entry, so that a vault opens without reading
+//! all entries.
 //!
-//! In: the sum and the number of entries of each analyst for each set of unit domains and each cell, and the chain's hash, after every 256 entries. Out: the
-//! same, when the vault is opened. A checkpoint is written in the transaction of its entry and never changed. Its digest covers all of its
-//! content, so that reading it detects damage. If a checkpoint is missing or damaged, the vault refuses to open; there is
-//! no fallback. Following the chain past a checkpoint compares it with the sums of the entries.
-//! Like the chain, a checkpoint detects damage but not forgery.
+//! In: the sum and the number of entries of each analyst for each set of unit domains and each
+//! cell, and the chain's hash, after every 256 entries. Out: the same, when the vault is opened. A
+//! checkpoint is written in the transaction of its entry and never changed. Its digest covers all
+//! of its content, so that reading it detects damage. If a checkpoint is missing or damaged, the
+//! vault refuses to open; there is no fallback. Following the chain past a checkpoint compares it
+//! with the sums of the entries. Like the chain, a checkpoint detects damage but not forgery.
 //!
 //! ```text
 //! entries 1 … 256 │ 257 … 512 │ 513 … 600
@@ -160,7 +162,8 @@ fn damage() -> Fault {
     Fault::Damage("a checkpoint of its ledger is missing or damaged".to_owned())
 }
 
-/// The numbers of a sum: four amounts, how many entries they are of, and the largest ε of one of them.
+/// The numbers of a sum: four amounts, how many entries they are of, and the largest ε of one of
+/// them.
 fn all(sum: &EntrySum) -> [Option<i64>; 6] {
     let [epsilon, delta, rho, rho_delta] = sum.cost.amounts();
     let Tally { releases, dearest } = sum.tally;

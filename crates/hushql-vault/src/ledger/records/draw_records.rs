@@ -1,12 +1,13 @@
 //! Kept draws: what a release drew, so that the same release asked again costs nothing.
 //!
-//! In: the key of a release, and what it drew, as bytes. Out: the same bytes for an equal key. As for a release table, an entry
-//! of the ledger of no cost has the digest of what is kept (`KEEP`). The first replay of a day to an analyst is an entry of no cost,
-//! too (`REPLAY`), with the number of the charge that paid; further ones of that day are not written down. Nothing is kept before it
-//! is paid for. A row that is lost costs a new draw, and nothing else.
+//! In: the key of a release, and what it drew, as bytes. Out: the same bytes for an equal key. As
+//! for a release table, an entry of the ledger of no cost has the digest of what is kept (`KEEP`).
+//! The first replay of a day to an analyst is an entry of no cost, too (`REPLAY`), with the number
+//! of the charge that paid; further ones of that day are not written down. Nothing is kept before
+//! it is paid for. A row that is lost costs a new draw, and nothing else.
 //!
-//! A key has the version of each private table: the number, in the whole vault, of the last declaration that touched it (see
-//! `catalog::numbers`).
+//! A key has the version of each private table: the number, in the whole vault, of the last
+//! declaration that touched it (see `catalog::numbers`).
 //!
 //! ```text
 //! entry 17  LAPLACE  eps=1       the charge
@@ -50,7 +51,8 @@ BEGIN SELECT RAISE(ABORT, 'a kept draw is never changed'); END;
 /// The most bytes of one kept draw; a larger one is drawn each time.
 pub(crate) const MOST_BYTES_OF_ONE: usize = 1 << 20;
 
-/// The bytes of an analyst's kept draws beyond which the oldest of them are forgotten: nobody's draws make room for those of others.
+/// The bytes of an analyst's kept draws beyond which the oldest of them are forgotten: nobody's
+/// draws make room for those of others.
 const MOST_BYTES: i64 = 64 << 20;
 
 /// The mechanism of an entry that keeps a draw.
@@ -87,7 +89,8 @@ impl WaitingDraws {
     }
 }
 
-/// The kept draw of this key: anybody's, the first one first, or that of one analyst, whose role was not dropped since.
+/// The kept draw of this key: anybody's, the first one first, or that of one analyst, whose role
+/// was not dropped since.
 ///
 /// # Guarantee
 /// `Ok(Some)` only with what an entry of the ledger has the digest of.
@@ -131,8 +134,8 @@ fn stored(
     }
 }
 
-/// Keeps what was drawn, unless something is kept for this key already; the caller holds the write lock and has followed the
-/// chain. The first draw that is kept serves all that ask later.
+/// Keeps what was drawn, unless something is kept for this key already; the caller holds the write
+/// lock and has followed the chain. The first draw that is kept serves all that ask later.
 ///
 /// # Errors
 /// [`Fault::Damage`] for a charge that the ledger does not have.
@@ -163,8 +166,8 @@ pub(crate) fn keep(
     forget_oldest(connection, analyst, MOST_BYTES)
 }
 
-/// Forgets an analyst's oldest draws while there is too much of them. Nothing of others is looked at: under OWN, what is replayed to
-/// somebody follows from what that person did.
+/// Forgets an analyst's oldest draws while there is too much of them. Nothing of others is looked
+/// at: under OWN, what is replayed to somebody follows from what that person did.
 fn forget_oldest(connection: &Connection, analyst: &str, most: i64) -> Result<(), Fault> {
     let bytes = "SELECT coalesce(sum(length(drawn)), 0) FROM kept_draw WHERE analyst = ?1";
     while connection.query_row(bytes, [analyst], |row| row.get::<_, i64>(0))? > most {
@@ -177,10 +180,12 @@ fn forget_oldest(connection: &Connection, analyst: &str, most: i64) -> Result<()
     Ok(())
 }
 
-/// Whether the ledger says already that an analyst was shown again on this day what a charge paid for.
+/// Whether the ledger says already that an analyst was shown again on this day what a charge paid
+/// for.
 ///
-/// One entry for each analyst, charge and day says whose question something of that charge answered first on that day, so that the
-/// ledger grows by what is paid, and not by how often a dashboard is refreshed.
+/// One entry for each analyst, charge and day says whose question something of that charge answered
+/// first on that day, so that the ledger grows by what is paid, and not by how often a dashboard is
+/// refreshed.
 pub(crate) fn is_noted(connection: &Connection, analyst: &str, charge: i64) -> Result<bool, Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT 1 FROM ledger
@@ -189,7 +194,8 @@ pub(crate) fn is_noted(connection: &Connection, analyst: &str, charge: i64) -> R
     Ok(statement.exists(params![analyst, format!("charge={charge}"), time::today()?])?)
 }
 
-/// Appends the entry of a replay, unless there is one of today; the caller holds the write lock and has followed the chain.
+/// Appends the entry of a replay, unless there is one of today; the caller holds the write lock and
+/// has followed the chain.
 pub(crate) fn replayed(
     connection: &Connection,
     witness: &mut Witness,
@@ -227,8 +233,8 @@ pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The key of an identity under these numbers of the last declarations of its tables, and these contents of the public ones
-/// among them.
+/// The key of an identity under these numbers of the last declarations of its tables, and these
+/// contents of the public ones among them.
 pub(crate) fn key(
     identity: &[u8],
     numbers: &[(&str, i64)],

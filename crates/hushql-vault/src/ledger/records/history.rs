@@ -1,7 +1,8 @@
 //! The history of declarations: who changed what and when, in a hash chain like that of the ledger.
 //!
-//! In: the declarations before and after a transaction. Out: one entry for each change, appended in the same transaction,
-//! so that every declaration has its entry. Entries are never changed or deleted.
+//! In: the declarations before and after a transaction. Out: one entry for each change, appended in
+//! the same transaction, so that every declaration has its entry. Entries are never changed or
+//! deleted.
 //!
 //! ```text
 //! sequence  at                    analyst  change
@@ -47,7 +48,8 @@ pub struct Declared {
     pub at: i64,
     /// The analyst whose session declared it.
     pub analyst: String,
-    /// The declaration from then on, such as `budget study: for visits, limit ε = 5, …` or `view v: dropped`.
+    /// The declaration from then on, such as `budget study: for visits, limit ε = 5, …` or
+    /// `view v: dropped`.
     pub change: String,
 }
 

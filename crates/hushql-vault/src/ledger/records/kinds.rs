@@ -1,6 +1,7 @@
 //! What the entries of the ledger are, and how analysts who are kept apart number their own.
 //!
-//! In: entries, as the vault numbers them. Out: a word for each, and the numbers that only the entries of one analyst have.
+//! In: entries, as the vault numbers them. Out: a word for each, and the numbers that only the
+//! entries of one analyst have.
 //!
 //! ```text
 //! 17  lab    LAPLACE  paid                       lab sees   1  LAPLACE  paid
@@ -21,8 +22,9 @@ use crate::ledger::records::drift::DRIFT;
 /// The mechanism of an entry that says what was spent elsewhere.
 pub(crate) const SPENT: &str = "SPENT";
 
-/// What an entry is: a release that was `paid`, one that was `replayed`, the note of a draw that is `kept` or of a table that was
-/// `stored` or `dropped`, or whose files have `drifted` from its declaration, or an amount that was `declared` as spent.
+/// What an entry is: a release that was `paid`, one that was `replayed`, the note of a draw that is
+/// `kept` or of a table that was `stored` or `dropped`, or whose files have `drifted` from its
+/// declaration, or an amount that was `declared` as spent.
 pub fn kind(entry: &LedgerEntry) -> &'static str {
     if entry.mechanism == SPENT {
         return "declared";
@@ -65,7 +67,8 @@ impl OwnEntries {
         Self { analyst: analyst.to_owned(), entries: 0, named: BTreeMap::new() }
     }
 
-    /// The own ones among the next entries of the ledger, with the numbers that they have among themselves.
+    /// The own ones among the next entries of the ledger, with the numbers that they have among
+    /// themselves.
     ///
     /// # Guarantee
     /// Nothing in them depends on the entries of others.

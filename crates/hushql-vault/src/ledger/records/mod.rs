@@ -1,4 +1,5 @@
-//! The tables of the vault: the entries of the ledger with their hash chain, and the records beside them.
+//! The tables of the vault: the entries of the ledger with their hash chain, and the records beside
+//! them.
 
 pub(crate) mod analyst;
 pub(crate) mod answers;

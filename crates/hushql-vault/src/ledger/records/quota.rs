@@ -1,7 +1,8 @@
 //! What one analyst may add to the ledger on one day.
 //!
-//! In: the ledger. Out: a refusal for whoever has added enough today. Entries are never deleted, and a release may cost a billionth: without
-//! a limit, a small part of a budget would pay for a full disk, on which nobody is answered any more.
+//! In: the ledger. Out: a refusal for whoever has added enough today. Entries are never deleted,
+//! and a release may cost a billionth: without a limit, a small part of a budget would pay for a
+//! full disk, on which nobody is answered any more.
 
 use rusqlite::{Connection, OptionalExtension, params};
 

@@ -1,8 +1,9 @@
 //! The roles of a vault: who may log in to its server, and what is kept of their passwords.
 //!
-//! In: names and verifiers. Out: the same. The seal detects a row that was altered, removed or added. A role is an analyst of the
-//! same name: dropping it gives nothing back, and its charges remain. Verifiers are in this table alone: no entry of the ledger,
-//! of the history or of a statement has one.
+//! In: names and verifiers. Out: the same. The seal detects a row that was altered, removed or
+//! added. A role is an analyst of the same name: dropping it gives nothing back, and its charges
+//! remain. Verifiers are in this table alone: no entry of the ledger, of the history or of a
+//! statement has one.
 //!
 //! ```text
 //! role(name, verifier, may_log_in, valid_until, takes_defaults)    log_in_secret     seal('roles') = SHA-256 of all of them

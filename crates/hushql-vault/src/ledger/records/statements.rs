@@ -1,8 +1,8 @@
 //! The texts of the charged statements, each stored once under its hash.
 //!
-//! An entry of the ledger contains the hash, which the chain covers; only the analyst who asked and the owner see the
-//! text. A text that does not match its hash is damage. Texts are never deleted, so they are kept short: of a longer one, its beginning
-//! and the hash of the whole.
+//! An entry of the ledger contains the hash, which the chain covers; only the analyst who asked and
+//! the owner see the text. A text that does not match its hash is damage. Texts are never deleted,
+//! so they are kept short: of a longer one, its beginning and the hash of the whole.
 
 use std::borrow::Cow;
 
@@ -70,7 +70,8 @@ fn shortened(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{beginning}\n… (shortened: {length} bytes in all, {whole})"))
 }
 
-/// Stores a text, or what is kept of a longer one, and returns its hash; the caller holds the write lock.
+/// Stores a text, or what is kept of a longer one, and returns its hash; the caller holds the write
+/// lock.
 pub(crate) fn keep(connection: &Connection, text: &str) -> Result<[u8; 32], Fault> {
     let text = shortened(text);
     let hash = hash(&text);

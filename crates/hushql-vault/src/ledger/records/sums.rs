@@ -1,9 +1,10 @@
 //! Sums of what was charged: for all cells of people, and for single cells.
 //!
-//! In: entries of the ledger, one after the other. Out: what each unit lost at most. An entry that names cells was released of
-//! the units in these cells alone. An entry that names none counts for everyone. What was charged to single cells of one
-//! beginning counts, for a unit that is in one of them, as much as was charged to this one; for units that may be in any of
-//! them, as much as the dearest, part by part.
+//! In: entries of the ledger, one after the other. Out: what each unit lost at most. An entry that
+//! names cells was released of the units in these cells alone. An entry that names none counts for
+//! everyone. What was charged to single cells of one beginning counts, for a unit that is in one of
+//! them, as much as was charged to this one; for units that may be in any of them, as much as the
+//! dearest, part by part.
 //!
 //! ```text
 //! entries            all: ε = 1     since 7: Oslo ε = 2, Rome ε = ½
@@ -12,9 +13,10 @@
 //! ```
 //!
 //! # Guarantee
-//! Let each unit be in one cell from one beginning to the next. Then what [`Sums::at`] returns for the cell of a unit is at least
-//! what all entries together reveal of it, also where analysts choose each query after seeing earlier answers: the entries that
-//! read the unit are those for everyone and those of its cells, and of each earlier beginning the dearest cell bounds its own.
+//! Let each unit be in one cell from one beginning to the next. Then what [`Sums::at`] returns for
+//! the cell of a unit is at least what all entries together reveal of it, also where analysts
+//! choose each query after seeing earlier answers: the entries that read the unit are those for
+//! everyone and those of its cells, and of each earlier beginning the dearest cell bounds its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +62,8 @@ impl EntrySum {
     /// The larger of both, part by part.
     ///
     /// # Guarantee
-    /// At least either of them in ε, ρ, each δ, the number of entries and the largest ε; without an ε if one of them has none.
+    /// At least either of them in ε, ρ, each δ, the number of entries and the largest ε; without an
+    /// ε if one of them has none.
     pub(crate) fn most(self, other: Self) -> Self {
         let [e, d, r, s] = self.cost.amounts();
         let [f, g, t, u] = other.cost.amounts();
@@ -91,7 +94,8 @@ pub(crate) struct CellOfPeople<'a> {
 pub(crate) struct Sums {
     /// The entries for all cells.
     pub(crate) wide: BTreeMap<SumOwner, EntrySum>,
-    /// The entries for single cells, by beginning and cell. An entry for several cells is in the sum of each.
+    /// The entries for single cells, by beginning and cell. An entry for several cells is in the
+    /// sum of each.
     pub(crate) narrow: BTreeMap<(SumOwner, i64), BTreeMap<Cell, EntrySum>>,
 }
 
@@ -121,7 +125,8 @@ impl Sums {
         Ok(())
     }
 
-    /// What the entries of these analysts for these unit domains reveal of a unit at most: of any unit, or of one in this place.
+    /// What the entries of these analysts for these unit domains reveal of a unit at most: of any
+    /// unit, or of one in this place.
     ///
     /// # Errors
     /// [`ParameterError::Overflow`].

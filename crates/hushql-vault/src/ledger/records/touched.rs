@@ -1,6 +1,7 @@
 //! The cells of an entry, as the ledger stores them.
 //!
-//! In: the cells to which a release was charged alone. Out: a text that is part of the entry's hash, and the same cells again.
+//! In: the cells to which a release was charged alone. Out: a text that is part of the entry's
+//! hash, and the same cells again.
 //!
 //! ```text
 //! region 'Oslo' and other, which began behind entry 17   ↔   ["region",17,["Oslo",null]]
@@ -11,7 +12,8 @@ use rusqlite::Row;
 use crate::catalog::{Cell, Touched};
 use crate::ledger::error::Fault;
 
-/// The cells as a JSON array: the column, when they began, and the values, of which `null` is *other*.
+/// The cells as a JSON array: the column, when they began, and the values, of which `null` is
+/// *other*.
 pub(super) fn text(touched: &Touched) -> String {
     let Touched { column, since, cells } = touched;
     let cells: Vec<Option<&str>> = cells.iter().map(Cell::stored).collect();

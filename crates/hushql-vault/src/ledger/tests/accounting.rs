@@ -1,7 +1,9 @@
-//! Compares the accounts with another accountant on 1,000 random sequences of mechanisms; see tests/data/README.md.
+//! Compares the accounts with another accountant on 1,000 random sequences of mechanisms; see
+//! tests/data/README.md.
 //!
-//! The tests compare the sum of ρ with the exact sum, its conversion with the best one over all orders, both with the true
-//! ε of the sequence (of concrete instances, so never above the claim), and the filter with all of them.
+//! The tests compare the sum of ρ with the exact sum, its conversion with the best one over all
+//! orders, both with the true ε of the sequence (of concrete instances, so never above the claim),
+//! and the filter with all of them.
 
 #![allow(clippy::float_arithmetic, reason = "the figures are floats")]
 
@@ -73,7 +75,8 @@ fn sequences() -> Vec<Sequence> {
     rows
 }
 
-/// Sums in ledger units exceed the exact ones by at most one unit for each release; conversions agree to one part in 10⁷.
+/// Sums in ledger units exceed the exact ones by at most one unit for each release; conversions
+/// agree to one part in 10⁷.
 #[test]
 fn sums_and_conversions_agree_with_another_accountant() {
     for (n, row) in sequences().iter().enumerate() {
@@ -91,7 +94,8 @@ fn sums_and_conversions_agree_with_another_accountant() {
         let epsilon = |rho: &Rational| epsilon_of_rho(rho, &delta).unwrap().to_f64().unwrap();
         let converted = epsilon(sum.rho());
         assert!((converted / row.zcdp - 1.0).abs() < 1e-7, "{n}: {converted} {}", row.zcdp);
-        // Never below a known smaller value, both for the exact sum and for the larger sum of the ledger.
+        // Never below a known smaller value, both for the exact sum and for the larger sum of the
+        // ledger.
         assert!(converted >= row.rdp * (1.0 - 1e-7), "{n}: {converted} {}", row.rdp);
         assert!(converted >= row.truth, "{n}: {converted} {}", row.truth);
         assert!(epsilon(&spent.loss()) >= converted, "{n}");
@@ -128,7 +132,8 @@ fn atto(row: &Sequence) -> i64 {
     units.to_integer().to_i64().unwrap()
 }
 
-/// A budget of (ε, 2δ) never pays for a whole sequence with more than ε at 2δ, and it pays for smaller ones.
+/// A budget of (ε, 2δ) never pays for a whole sequence with more than ε at 2δ, and it pays for
+/// smaller ones.
 #[test]
 fn the_filter_passes_what_the_promise_allows_and_no_more() {
     for (n, row) in sequences().iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Release tables in a vault: paid for before they are stored, in the ledger's chain, seen by those who may.
+//! Release tables in a vault: paid for before they are stored, in the ledger's chain, seen by those
+//! who may.
 
 use rusqlite::Connection;
 
@@ -122,7 +123,8 @@ fn grants_are_the_creators_and_the_owners() {
     vault.verify().unwrap();
 }
 
-/// A name is a table's, a view's or a release table's; who does not see a release table learns no more than that.
+/// A name is a table's, a view's or a release table's; who does not see a release table learns no
+/// more than that.
 #[test]
 fn names_are_not_hidden() {
     let (_folder, path) = stored();
@@ -236,7 +238,8 @@ fn of_two_answers_of_one_name_the_first_is_stored() {
     one.verify().unwrap();
 }
 
-/// Of what was paid for before, a creator stores so much a day: each table leaves two entries, dropped or not.
+/// Of what was paid for before, a creator stores so much a day: each table leaves two entries,
+/// dropped or not.
 #[test]
 fn a_creator_stores_so_much_for_nothing_a_day() {
     let (_folder, path) = stored();

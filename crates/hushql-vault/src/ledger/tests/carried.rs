@@ -1,4 +1,5 @@
-//! What was spent elsewhere, and what takes the place of a declaration: nothing spent is ever given back.
+//! What was spent elsewhere, and what takes the place of a declaration: nothing spent is ever given
+//! back.
 
 use super::*;
 use crate::catalog::CatalogError;
@@ -63,7 +64,8 @@ fn a_rho_alone_is_refused_where_a_budget_counts_in_epsilon() {
     assert_eq!(vault.create_budget(&rho).unwrap().spent, Spend::of_rho(NANO, 7));
 }
 
-/// Names of tables that are gone, or that never were here, count for the people with whom they are joined.
+/// Names of tables that are gone, or that never were here, count for the people with whom they are
+/// joined.
 #[test]
 fn joined_names_are_joined_for_good() {
     let (_folder, path) = file(spend(9 * NANO, 0));
@@ -87,7 +89,8 @@ fn joined_names_are_joined_for_good() {
     }
 }
 
-/// In whatever order tables are replaced, budgets recreated and amounts raised, no amount falls, in any notion.
+/// In whatever order tables are replaced, budgets recreated and amounts raised, no amount falls, in
+/// any notion.
 #[test]
 fn no_amount_falls_whatever_is_declared() {
     let names = ["a", "b", "c"];

@@ -1,4 +1,5 @@
-//! Cells: what passes, what is folded, and that no unit loses more than the limit, whatever is asked and declared.
+//! Cells: what passes, what is folded, and that no unit loses more than the limit, whatever is
+//! asked and declared.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -432,8 +433,9 @@ struct Person {
     lost: (i64, i64, i64),
 }
 
-/// Random statements, slices, coupons and declarations. Always: what each unit lost, summed up over the entries that read it,
-/// is within what the budget says was spent in its cell, and within every limit.
+/// Random statements, slices, coupons and declarations. Always: what each unit lost, summed up over
+/// the entries that read it, is within what the budget says was spent in its cell, and within every
+/// limit.
 #[test]
 fn no_unit_loses_more_than_the_limit() {
     const CELLS: [&str; 4] = ["Oslo", "Rome", "Pisa", "other"];
@@ -559,7 +561,8 @@ fn slices_of_cells_do_not_depend_on_others() {
 
 const CHILD: &str = "HUSHQL_TEST_CELLS";
 
-/// One of the processes below: spends what its analyst has in each cell and in all of them, in turn, until nothing is left.
+/// One of the processes below: spends what its analyst has in each cell and in all of them, in
+/// turn, until nothing is left.
 #[test]
 fn child_with_cells() {
     let Some(of_child) = std::env::var_os(CHILD) else { return };
@@ -586,7 +589,8 @@ fn child_with_cells() {
     }
 }
 
-/// Σ at this moment: each cell within the limit, and the shares of each cell at least the whole of it.
+/// Σ at this moment: each cell within the limit, and the shares of each cell at least the whole of
+/// it.
 fn check_cells(vault: &Vault) {
     for state in vault.cells_for("research", OWNER).unwrap() {
         assert!(state.spent.nano <= 60, "{state:?}");
@@ -608,8 +612,9 @@ fn start(path: &Path, analyst: &str) -> Child {
         .unwrap()
 }
 
-/// Eight processes, two of each of two slices and four of everyone else, while the owner declares the table anew: at every moment
-/// that anybody looks, each cell is within the limit; in the end nobody can spend a unit more, and the ledger agrees.
+/// Eight processes, two of each of two slices and four of everyone else, while the owner declares
+/// the table anew: at every moment that anybody looks, each cell is within the limit; in the end
+/// nobody can spend a unit more, and the ledger agrees.
 #[test]
 fn racing_processes_spend_slices_and_cells() {
     let folder = tempfile::tempdir().unwrap();

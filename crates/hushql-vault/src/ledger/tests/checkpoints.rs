@@ -1,6 +1,7 @@
 //! Checkpoints agree with the sums of all entries, and every disagreement is detected.
 //!
-//! The specimen has 2,500 entries, from few charges: nine checkpoints, the newest at entry 2304, and two pages.
+//! The specimen has 2,500 entries, from few charges: nine checkpoints, the newest at entry 2304,
+//! and two pages.
 
 use std::path::{Path, PathBuf};
 
@@ -134,8 +135,8 @@ fn damage_from_the_newest_checkpoint_on_is_refused() {
     }
 }
 
-/// Opening a vault does not read the entries before the newest checkpoint: their sums are sealed, and nothing is given
-/// back. Reading them is refused, and so is the check of the whole vault.
+/// Opening a vault does not read the entries before the newest checkpoint: their sums are sealed,
+/// and nothing is given back. Reading them is refused, and so is the check of the whole vault.
 #[test]
 fn damage_before_the_newest_checkpoint_is_found_by_reads_and_by_the_check() {
     let (_folder, damaged) = specimen();
@@ -186,7 +187,8 @@ fn alter_anything(path: &Path, sql: &str) {
     alter(path, &format!("PRAGMA ignore_check_constraints = ON; {sql}"));
 }
 
-/// Anyone who can write a checkpoint with its digest can open a vault by it, as with every seal; the entries reveal it.
+/// Anyone who can write a checkpoint with its digest can open a vault by it, as with every seal;
+/// the entries reveal it.
 #[test]
 fn a_wrong_sum_that_was_sealed_is_found_by_the_check() {
     let (_folder, path) = specimen();

@@ -143,7 +143,8 @@ fn per_query_amounts_are_those_of_the_notion() {
     assert!(vault.charge(&asks(vec![Loss::pure(&"0.2004".parse().unwrap())])).is_ok());
 }
 
-/// Compares random losses with a table of sums: both notions in one history, with the file read again at the end.
+/// Compares random losses with a table of sums: both notions in one history, with the file read
+/// again at the end.
 #[test]
 fn random_charges_agree_with_their_sums() {
     let folder = tempfile::tempdir().unwrap();

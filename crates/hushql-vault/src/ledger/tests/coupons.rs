@@ -41,7 +41,8 @@ fn each_release_uses_one_coupon_and_no_two_pay_for_twice_as_much() {
     let charge = vault.charge(&asks(&[(EACH, 0), (1, 0)])).unwrap();
     assert_eq!(charge.spend().to_string(), "2 coupons");
     assert_eq!(charge.left(), [("few".to_owned(), Spend::of_coupons(2, 10))]);
-    // Twice the ε of a coupon, and one unit more than a coupon: two coupons are left, and pay for neither.
+    // Twice the ε of a coupon, and one unit more than a coupon: two coupons are left, and pay for
+    // neither.
     for dear in [2 * EACH, EACH + 1] {
         let refused = vault.charge(&asks(&[(dear, 0)])).unwrap_err();
         assert!(matches!(&refused, VaultError::OverCoupon { .. }), "{refused:?}");
@@ -190,7 +191,8 @@ fn how_coupons_count_never_changes() {
     }
 }
 
-/// What was spent elsewhere uses at least as many coupons here, and no release appears smaller than it was.
+/// What was spent elsewhere uses at least as many coupons here, and no release appears smaller than
+/// it was.
 #[test]
 fn coupons_spent_elsewhere_are_raised_and_never_lowered() {
     let elsewhere = |nano, releases, dearest| Elsewhere {
@@ -222,7 +224,8 @@ fn coupons_spent_elsewhere_are_raised_and_never_lowered() {
     vault.verify().unwrap();
 }
 
-/// Whatever is spent here and raised from elsewhere: sums, numbers and the dearest release are at least those of both.
+/// Whatever is spent here and raised from elsewhere: sums, numbers and the dearest release are at
+/// least those of both.
 #[test]
 fn nothing_falls_behind_what_was_raised() {
     let mut rng = ChaCha20Rng::seed_from_u64(31);
@@ -248,7 +251,8 @@ fn nothing_falls_behind_what_was_raised() {
     }
 }
 
-/// Random releases of one or several handles against a count of their own, across checkpoints, with the file opened again.
+/// Random releases of one or several handles against a count of their own, across checkpoints, with
+/// the file opened again.
 #[test]
 fn random_charges_agree_with_their_number() {
     let folder = tempfile::tempdir().unwrap();

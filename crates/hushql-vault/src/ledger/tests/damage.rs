@@ -71,7 +71,8 @@ fn flipped_bits_of_a_long_ledger_give_nothing_back() {
     assert!(found > 40, "{found}: no damage was left to be found by the check");
 }
 
-/// This number of flips, three quarters of them in used bytes: most of a small file is the unused ends of pages.
+/// This number of flips, three quarters of them in used bytes: most of a small file is the unused
+/// ends of pages.
 fn random(rng: &mut ChaCha20Rng, flips: usize) -> impl FnOnce(&[u8]) -> Vec<(usize, u8)> {
     move |bytes| {
         let used: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
@@ -93,8 +94,9 @@ fn every_flipped_byte_is_refused_or_changes_nothing() {
     });
 }
 
-/// Opens a vault with each of these bytes changed by this mask. It either refuses, or has given nothing back and shows only
-/// original data, and the check detects the damage. Returns how often it refused, and how often only the check detected it.
+/// Opens a vault with each of these bytes changed by this mask. It either refuses, or has given
+/// nothing back and shows only original data, and the check detects the damage. Returns how often
+/// it refused, and how often only the check detected it.
 fn flip(
     (folder, damaged, whole): (TempDir, PathBuf, Dump),
     flips: impl FnOnce(&[u8]) -> Vec<(usize, u8)>,
@@ -251,7 +253,8 @@ fn altered_rows_are_refused() {
 fn a_file_that_sqlite_finds_unsound_is_refused() {
     let (_folder, path, _) = specimen();
     let mut bytes = fs::read(&path).unwrap();
-    // The header's count of free pages: no row depends on it, but pages could be lost or used twice.
+    // The header's count of free pages: no row depends on it, but pages could be lost or used
+    // twice.
     bytes[39] = 5;
     fs::write(&path, &bytes).unwrap();
     assert_eq!(
@@ -386,7 +389,8 @@ fn a_vault_is_its_makers_alone() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// A backup on a medium that cannot be written is checked there, wherever it is, and nothing is charged to it.
+/// A backup on a medium that cannot be written is checked there, wherever it is, and nothing is
+/// charged to it.
 #[test]
 fn a_vault_is_looked_at_without_being_written() {
     let none = None::<&Path>;

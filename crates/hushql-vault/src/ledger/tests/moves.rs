@@ -1,7 +1,9 @@
-//! Budgets and charges while declarations change: which budgets a charge counts against, and the least spent amounts.
+//! Budgets and charges while declarations change: which budgets a charge counts against, and the
+//! least spent amounts.
 //!
-//! The reference stores only the history of each table: the charges to its people, wherever its unit led. The vault must
-//! count and show all of them in every budget that now covers the table's people.
+//! The reference stores only the history of each table: the charges to its people, wherever its
+//! unit led. The vault must count and show all of them in every budget that now covers the table's
+//! people.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +43,8 @@ struct Reference {
     charges: Vec<i64>,
     /// The charges to a table's people, by its name, even after it is dropped.
     seen: BTreeMap<&'static str, BTreeSet<usize>>,
-    /// The names that share charges: those of tables that separated after a charge to common people.
+    /// The names that share charges: those of tables that separated after a charge to common
+    /// people.
     classes: Vec<BTreeSet<&'static str>>,
     /// The unit domains that were ever charged.
     charged: BTreeSet<&'static str>,
@@ -350,7 +353,8 @@ fn unit_domains_that_are_joined_add_up_once() {
     assert!(fails("UPDATE joined_space SET other = 'z'").contains("never parted"));
 }
 
-/// A budget that moves to people with more charges than its limit has nothing left, and nothing fails.
+/// A budget that moves to people with more charges than its limit has nothing left, and nothing
+/// fails.
 #[test]
 fn a_budget_may_arrive_exhausted() {
     let vault = Vault::in_memory().unwrap();

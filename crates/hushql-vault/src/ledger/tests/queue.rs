@@ -1,4 +1,5 @@
-//! Charges of one process that are paid together have the same effect as single ones, with fewer commits.
+//! Charges of one process that are paid together have the same effect as single ones, with fewer
+//! commits.
 
 use std::path::Path;
 use std::sync::Barrier;

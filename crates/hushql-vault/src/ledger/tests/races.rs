@@ -1,6 +1,7 @@
 //! The vault under racing threads and processes, and under processes that are killed.
 //!
-//! The other process is this test program; an environment variable makes it run [`child`] on a file.
+//! The other process is this test program; an environment variable makes it run [`child`] on a
+//! file.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -85,7 +86,8 @@ fn racing_threads_use_each_coupon_once() {
 
 const CHILD: &str = "HUSHQL_TEST_VAULT";
 
-/// The other process of the tests below: spends the budget, and acknowledges each charge afterwards.
+/// The other process of the tests below: spends the budget, and acknowledges each charge
+/// afterwards.
 #[test]
 fn child() {
     let Some(path) = std::env::var_os(CHILD) else { return };
@@ -170,7 +172,8 @@ fn kill_often(path: &Path, rounds: i64) {
         let vault = Vault::open(path).unwrap();
         let spent = vault.budget("research").unwrap().spent;
         assert_eq!(spent.nano, total(&vault, "adult").nano, "round {round}");
-        // A kill between the sync and the acknowledgement leaves one charge without an acknowledgement.
+        // A kill between the sync and the acknowledgement leaves one charge without an
+        // acknowledgement.
         let unheard = spent.nano - acknowledged_in_all;
         assert!((0..=round + 1).contains(&unheard), "round {round}: {unheard}");
         assert!(spent.nano > before);

@@ -12,7 +12,8 @@ use crate::ledger::Vault;
 
 const CHILD: &str = "HUSHQL_TEST_QUEUE";
 
-/// A process of the crowd: opens the vault and makes this number of charges, none of which may be refused.
+/// A process of the crowd: opens the vault and makes this number of charges, none of which may be
+/// refused.
 #[test]
 fn child() {
     let Some(told) = std::env::var(CHILD).ok() else { return };
@@ -37,7 +38,8 @@ fn start(path: &Path, questions: usize) -> Child {
         .unwrap()
 }
 
-/// Eight processes charge at once; with SQLite's own time-out, some of them were refused because of the lock.
+/// Eight processes charge at once; with SQLite's own time-out, some of them were refused because of
+/// the lock.
 fn crowd(questions: usize) {
     let (_folder, path) = file(spend(1_000_000, 0));
     let began = Instant::now();
@@ -63,7 +65,8 @@ fn nobody_is_refused_for_being_one_of_eight_processes_for_long() {
     crowd(200);
 }
 
-/// Durable charges per second, with one thread and with many, in memory and on the disk of temporary files.
+/// Durable charges per second, with one thread and with many, in memory and on the disk of
+/// temporary files.
 #[test]
 #[ignore = "prints rates"]
 fn charges_a_second() {

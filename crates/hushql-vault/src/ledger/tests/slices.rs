@@ -1,4 +1,5 @@
-//! Slices: what passes slice and budget, what may be declared, and what one analyst learns of the others.
+//! Slices: what passes slice and budget, what may be declared, and what one analyst learns of the
+//! others.
 
 use std::io::Write;
 use std::path::Path;
@@ -131,7 +132,8 @@ fn slices_are_refused_unless_the_rest_covers_what_everyone_else_spent() {
     vault.verify().unwrap();
 }
 
-/// A slice counts as its budget does, and every budget of the people has the analyst's slice, or what is left to everyone else.
+/// A slice counts as its budget does, and every budget of the people has the analyst's slice, or
+/// what is left to everyone else.
 #[test]
 fn slices_count_as_their_budgets_do() {
     let vault = with(spend(NANO, 0));
@@ -165,7 +167,8 @@ fn slices_count_as_their_budgets_do() {
     vault.verify().unwrap();
 }
 
-/// Amounts of other vaults are one analyst's; a rebuilt budget may have more spent than its slices cover.
+/// Amounts of other vaults are one analyst's; a rebuilt budget may have more spent than its slices
+/// cover.
 #[test]
 fn what_was_spent_elsewhere_is_an_analysts() {
     let vault = with(spend(10, 0));
@@ -288,8 +291,9 @@ fn seen(vault: &Vault, analyst: &str, outcome: &Result<Charge, VaultError>) -> S
     format!("{outcome}; {:?}", vault.budgets_for(analyst).unwrap())
 }
 
-/// Random charges and changes of slices. Always: the slices and what is set aside stay within the limit, no share has spent more
-/// than it was given, and an analyst with a slice sees the same whatever others do.
+/// Random charges and changes of slices. Always: the slices and what is set aside stay within the
+/// limit, no share has spent more than it was given, and an analyst with a slice sees the same
+/// whatever others do.
 #[test]
 fn an_analyst_with_a_slice_learns_nothing_of_what_others_spend() {
     let mut rng = ChaCha20Rng::seed_from_u64(41);
@@ -374,7 +378,8 @@ fn check_shares(vault: &Vault) {
 
 const CHILD: &str = "HUSHQL_TEST_SLICES";
 
-/// One of the processes below: spends what `analyst` has, two units at a time, and then one, and says when.
+/// One of the processes below: spends what `analyst` has, two units at a time, and then one, and
+/// says when.
 #[test]
 fn child_with_a_slice() {
     let Some(of) = std::env::var_os(CHILD) else { return };
@@ -410,8 +415,9 @@ fn start(path: &Path, analyst: &str) -> Child {
         .unwrap()
 }
 
-/// Eight processes, two of each of three slices and two of everyone else, while the owner changes slices: at every moment that
-/// anybody looks, the sums are within the limits; in the end each share is spent to the last unit.
+/// Eight processes, two of each of three slices and two of everyone else, while the owner changes
+/// slices: at every moment that anybody looks, the sums are within the limits; in the end each
+/// share is spent to the last unit.
 #[test]
 fn racing_processes_spend_their_slices_exactly() {
     let (_folder, path) = file(spend(150, 0));

@@ -1,7 +1,9 @@
-//! Budgets of a vault: their state, as their owner and as each analyst sees it, and the changes of their limits and slices.
+//! Budgets of a vault: their state, as their owner and as each analyst sees it, and the changes of
+//! their limits and slices.
 //!
-//! In: the name of a budget, a new limit or a slice. Out: the change in the vault, refused where what slices leave to everyone
-//! else does not cover what everyone else has spent. Nothing here gives back what was spent.
+//! In: the name of a budget, a new limit or a slice. Out: the change in the vault, refused where
+//! what slices leave to everyone else does not cover what everyone else has spent. Nothing here
+//! gives back what was spent.
 //!
 //! ```text
 //! ALTER PRIVACY BUDGET b ADD SLICE lab LIMIT (epsilon=3)      limit 5, everyone else spent 2   →   declared
@@ -32,12 +34,13 @@ pub enum SliceChange {
 }
 
 impl Vault {
-    /// Sets the limit of a budget, and the (ε, δ) from which it was derived (`ACCOUNTANT ZCDP`). A limit below the spent
-    /// amount leaves nothing, and gives nothing back.
+    /// Sets the limit of a budget, and the (ε, δ) from which it was derived (`ACCOUNTANT ZCDP`). A
+    /// limit below the spent amount leaves nothing, and gives nothing back.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] if the budget does not exist, the limit is out of range or counts in another notion, or what it
-    /// leaves beside the slices of the budget does not cover what everyone else has spent.
+    /// [`VaultError::Catalog`] if the budget does not exist, the limit is out of range or counts in
+    /// another notion, or what it leaves beside the slices of the budget does not cover what
+    /// everyone else has spent.
     pub fn set_budget_limit(
         &self,
         budget: &str,
@@ -53,13 +56,15 @@ impl Vault {
     /// Adds, changes or drops a slice of a budget.
     ///
     /// # Guarantee
-    /// After `Ok`, unless the slice was dropped, the limit of the budget less its slices covers what everyone without a slice has
-    /// spent, so that no slice can be refused, now or later, for what others spend. Where that was so before, a dropped slice leaves it
-    /// so: what is set aside for its analyst covers what they spent.
+    /// After `Ok`, unless the slice was dropped, the limit of the budget less its slices covers
+    /// what everyone without a slice has spent, so that no slice can be refused, now or later, for
+    /// what others spend. Where that was so before, a dropped slice leaves it so: what is set aside
+    /// for its analyst covers what they spent.
     ///
     /// # Errors
-    /// [`VaultError::AnalystName`] for a name that no analyst can have; [`VaultError::Catalog`] if the budget or the slice does
-    /// not exist, exists already, counts in another notion, or there is not as much to give.
+    /// [`VaultError::AnalystName`] for a name that no analyst can have; [`VaultError::Catalog`] if
+    /// the budget or the slice does not exist, exists already, counts in another notion, or there
+    /// is not as much to give.
     pub fn change_slice(
         &self,
         budget: &str,
@@ -89,7 +94,8 @@ impl Vault {
         })
     }
 
-    /// Removes a budget and its slices. Its charges remain: a later budget of the same tables starts with them.
+    /// Removes a budget and its slices. Its charges remain: a later budget of the same tables
+    /// starts with them.
     ///
     /// # Errors
     /// [`VaultError::Catalog`] if the budget does not exist.
@@ -105,11 +111,12 @@ impl Vault {
         self.budgets_for(OWNER)
     }
 
-    /// All budgets with their state, by name, as this analyst sees them: of a budget with slices, the own share.
+    /// All budgets with their state, by name, as this analyst sees them: of a budget with slices,
+    /// the own share.
     ///
     /// # Guarantee
-    /// For an analyst with a share of a budget, its state does not depend on what analysts of other shares spent, as long as the
-    /// limit covers the slices and what everyone else has spent.
+    /// For an analyst with a share of a budget, its state does not depend on what analysts of other
+    /// shares spent, as long as the limit covers the slices and what everyone else has spent.
     ///
     /// # Errors
     /// As [`Vault::budgets`].

@@ -1,8 +1,9 @@
 //! What was read from a vault, kept until it is another one.
 //!
-//! In: a kind of rows with a seal, such as the declarations. Out: the rows of now. They were checked against their seal when they were
-//! read; as long as the seal is the same, so are they. As long as nothing at all was committed, even the seal need not be read: the
-//! first bytes of the file say so, without a transaction.
+//! In: a kind of rows with a seal, such as the declarations. Out: the rows of now. They were
+//! checked against their seal when they were read; as long as the seal is the same, so are they. As
+//! long as nothing at all was committed, even the seal need not be read: the first bytes of the
+//! file say so, without a transaction.
 //!
 //! ```text
 //! the same first bytes?  ─ yes → the rows that are known
@@ -22,16 +23,18 @@ use crate::ledger::records::time;
 use crate::ledger::vault::Vault;
 
 impl Vault {
-    /// What was committed until now. `None` for a vault in memory, if it cannot be read, and if the file has to be opened again.
+    /// What was committed until now. `None` for a vault in memory, if it cannot be read, and if the
+    /// file has to be opened again.
     pub fn moment(&self) -> Option<Moment> {
         Some(Moment { state: self.state()?, day: time::today().ok()? })
     }
 
-    /// The state of the file, read beside SQLite, without a transaction. `None` as for [`Vault::moment`], and where another program has
-    /// had commits written to a log.
+    /// The state of the file, read beside SQLite, without a transaction. `None` as for
+    /// [`Vault::moment`], and where another program has had commits written to a log.
     ///
-    /// A commit writes it before it counts, and removes its journal afterwards. So whoever finds it as it was knows that nothing was
-    /// committed since. In a transaction that has read something it is that of the transaction, as nobody commits meanwhile.
+    /// A commit writes it before it counts, and removes its journal afterwards. So whoever finds it
+    /// as it was knows that nothing was committed since. In a transaction that has read something
+    /// it is that of the transaction, as nobody commits meanwhile.
     fn state(&self) -> Option<DatabaseState> {
         let is_poisoned = match self.handle.try_lock() {
             Ok(handle) => handle.poisoned,
@@ -109,7 +112,8 @@ mod tests {
         assert_eq!(vault.moment(), other.moment());
     }
 
-    /// While another program holds its changes back, what was committed is as it was; it is another one as soon as the commit counts.
+    /// While another program holds its changes back, what was committed is as it was; it is another
+    /// one as soon as the commit counts.
     #[test]
     fn a_commit_under_way_is_none() {
         let (folder, vault) = on_disk();
@@ -123,7 +127,8 @@ mod tests {
         assert_ne!(vault.moment(), before);
     }
 
-    /// Another program may have commits written to a log, and leave the header of the file as it is.
+    /// Another program may have commits written to a log, and leave the header of the file as it
+    /// is.
     #[test]
     fn a_write_ahead_log_has_no_moments() {
         let (folder, vault) = on_disk();

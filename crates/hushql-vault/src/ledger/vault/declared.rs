@@ -1,8 +1,10 @@
-//! Declarations of a vault that touch what is spent: budgets, replaced tables, and amounts that were spent elsewhere.
+//! Declarations of a vault that touch what is spent: budgets, replaced tables, and amounts that
+//! were spent elsewhere.
 //!
-//! In: what an owner declares. Out: the declaration in the vault, with every budget at the sum of its charges. Nothing here
-//! gives back what was spent: a replaced table keeps its name, and with it its budgets and its charges; an amount that was
-//! spent elsewhere is an entry of the ledger like any charge.
+//! In: what an owner declares. Out: the declaration in the vault, with every budget at the sum of
+//! its charges. Nothing here gives back what was spent: a replaced table keeps its name, and with
+//! it its budgets and its charges; an amount that was spent elsewhere is an entry of the ledger
+//! like any charge.
 //!
 //! ```text
 //! CREATE PRIVACY BUDGET b FOR visits LIMIT (epsilon=5) SPENT (epsilon=3)      charged so far: ε = 1
@@ -33,7 +35,8 @@ pub struct Inventory {
     pub catalog: Catalog,
     /// The budgets by name, each with everything spent on the people of its table.
     pub budgets: Vec<(BudgetState, Spending)>,
-    /// The names whose charges count for the same people, with what was spent on them; each has a charge or several names.
+    /// The names whose charges count for the same people, with what was spent on them; each has a
+    /// charge or several names.
     pub people: Vec<(BTreeSet<String>, Spending)>,
     /// The roles by name.
     pub roles: Vec<Role>,
@@ -49,28 +52,31 @@ pub struct Spending {
 }
 
 impl Vault {
-    /// Declares a budget for the unit domain of a private table; it follows the table into another unit domain.
+    /// Declares a budget for the unit domain of a private table; it follows the table into another
+    /// unit domain.
     ///
     /// # Guarantee
     /// It starts with everything that was ever charged to that unit domain, under any budget.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] if the name is taken, the table is missing or not private, an amount is out of range, or the
-    /// budget counts in ε or coupons but releases without an ε, or of more than a coupon, were charged.
+    /// [`VaultError::Catalog`] if the name is taken, the table is missing or not private, an amount
+    /// is out of range, or the budget counts in ε or coupons but releases without an ε, or of more
+    /// than a coupon, were charged.
     pub fn create_budget(&self, budget: &Budget) -> Result<BudgetState, VaultError> {
         self.put_budget(budget, None, &[], false)
     }
 
-    /// As [`Vault::create_budget`], with at least `spent` on the people of its table, with these slices, each with what its
-    /// analyst spent at least, or in the place of a budget of this name for the same table and its slices.
+    /// As [`Vault::create_budget`], with at least `spent` on the people of its table, with these
+    /// slices, each with what its analyst spent at least, or in the place of a budget of this name
+    /// for the same table and its slices.
     ///
     /// # Guarantee
     /// What is spent of no budget falls.
     ///
     /// # Errors
-    /// As [`Vault::create_budget`]; [`CatalogError::OtherTable`] if the budget of this name is for another table; for slices,
-    /// as [`Vault::change_slice`](Self::change_slice), but where amounts are declared as spent, they need not leave everyone else
-    /// what they spent.
+    /// As [`Vault::create_budget`]; [`CatalogError::OtherTable`] if the budget of this name is for
+    /// another table; for slices, as [`Vault::change_slice`](Self::change_slice), but where amounts
+    /// are declared as spent, they need not leave everyone else what they spent.
     pub fn put_budget(
         &self,
         budget: &Budget,
@@ -130,20 +136,22 @@ impl Vault {
     /// Sets what a query spends of a budget by default, at least and at most.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] if the budget does not exist, or an amount contradicts another or the limit.
+    /// [`VaultError::Catalog`] if the budget does not exist, or an amount contradicts another or
+    /// the limit.
     pub fn set_per_query(&self, budget: &str, per_query: PerQuery) -> Result<(), VaultError> {
         self.declare(|connection, _| Ok(alter::set_per_query(connection, budget, per_query)?))
     }
 
-    /// Raises what counts as spent on the people of a table, by everyone or by one analyst, to at least this cost, and joins these
-    /// names with the table's for good. The tables need not exist any more.
+    /// Raises what counts as spent on the people of a table, by everyone or by one analyst, to at
+    /// least this cost, and joins these names with the table's for good. The tables need not exist
+    /// any more.
     ///
     /// # Guarantee
     /// What is spent of no budget falls, and no charge counts for fewer people than before.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] if a name is unusable, or a budget in ε could not count an amount without an ε;
-    /// [`VaultError::AnalystName`] for a name that no analyst can have.
+    /// [`VaultError::Catalog`] if a name is unusable, or a budget in ε could not count an amount
+    /// without an ε; [`VaultError::AnalystName`] for a name that no analyst can have.
     pub fn set_spent(
         &self,
         table: &str,
@@ -165,11 +173,12 @@ impl Vault {
         })
     }
 
-    /// Puts a table in the place of one of the same name, after a decision that was based on this snapshot. Its budgets and its
-    /// charges remain.
+    /// Puts a table in the place of one of the same name, after a decision that was based on this
+    /// snapshot. Its budgets and its charges remain.
     ///
     /// # Guarantee
-    /// As [`Vault::alter_tables`]. The history has an entry for it, even if the new declaration is the old one.
+    /// As [`Vault::alter_tables`]. The history has an entry for it, even if the new declaration is
+    /// the old one.
     ///
     /// # Errors
     /// As [`Vault::alter_tables`].
@@ -186,7 +195,8 @@ impl Vault {
         })
     }
 
-    /// Declares the folder into which the answers of an analyst may be written, or that there is none.
+    /// Declares the folder into which the answers of an analyst may be written, or that there is
+    /// none.
     ///
     /// # Errors
     /// [`VaultError::AnalystName`] for a name that no analyst can have.

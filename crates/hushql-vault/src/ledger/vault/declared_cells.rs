@@ -1,6 +1,7 @@
 //! The cells of a budget's people: declared, dropped, and shown with what is spent.
 //!
-//! In: a budget and a column. Out: the partition in the vault, from the newest entry of the ledger on, or what each cell has left.
+//! In: a budget and a column. Out: the partition in the vault, from the newest entry of the ledger
+//! on, or what each cell has left.
 //!
 //! ```text
 //! ALTER PRIVACY BUDGET b PARTITION BY region     everything charged before counts for all cells
@@ -33,15 +34,15 @@ pub struct CellState {
 }
 
 impl Vault {
-    /// Partitions the people of a budget by the values of a column, from now on. `pinned` is the table with its files fixed, if
-    /// they were not; both were decided on this snapshot.
+    /// Partitions the people of a budget by the values of a column, from now on. `pinned` is the
+    /// table with its files fixed, if they were not; both were decided on this snapshot.
     ///
     /// # Guarantee
     /// What was charged before counts for all cells, as much as for the dearest of earlier ones.
     ///
     /// # Errors
-    /// [`CatalogError::Cells`] if the column makes no cells, or the people are partitioned by another one;
-    /// [`VaultError::Redeclared`] if anything was declared since.
+    /// [`CatalogError::Cells`] if the column makes no cells, or the people are partitioned by
+    /// another one; [`VaultError::Redeclared`] if anything was declared since.
     pub fn partition_budget(
         &self,
         planned: &Catalog,
@@ -67,10 +68,12 @@ impl Vault {
         })
     }
 
-    /// Removes the partition of a budget: its people have one cell, with what was charged to the dearest.
+    /// Removes the partition of a budget: its people have one cell, with what was charged to the
+    /// dearest.
     ///
     /// # Errors
-    /// [`CatalogError::Cells`] if it has none, [`CatalogError::UnknownBudget`] if it does not exist.
+    /// [`CatalogError::Cells`] if it has none, [`CatalogError::UnknownBudget`] if it does not
+    /// exist.
     pub fn drop_partition(&self, budget: &str) -> Result<(), VaultError> {
         self.declare(|connection, _| match delete(connection, budget)? {
             true => Ok(()),
@@ -81,10 +84,12 @@ impl Vault {
         })
     }
 
-    /// What is spent and left of a budget in each cell, as this reader sees it; nothing without cells that are in effect.
+    /// What is spent and left of a budget in each cell, as this reader sees it; nothing without
+    /// cells that are in effect.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] if the budget does not exist; [`VaultError::Corrupt`] if it disagrees with the ledger.
+    /// [`VaultError::Catalog`] if the budget does not exist; [`VaultError::Corrupt`] if it
+    /// disagrees with the ledger.
     pub fn cells_for(&self, budget: &str, reader: &str) -> Result<Vec<CellState>, VaultError> {
         self.read(|connection, witness| {
             let catalog = store::load(connection)?;

@@ -1,6 +1,7 @@
 //! The kept draws of a vault: found, kept, and replayed.
 //!
-//! In: identities of releases. Out: what [`draw_records`](crate::ledger::records::draw_records) keeps. Each method is one transaction.
+//! In: identities of releases. Out: what [`draw_records`](crate::ledger::records::draw_records)
+//! keeps. Each method is one transaction.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -56,7 +57,8 @@ impl Vault {
         self.declare(|connection, _| Ok(alter::set_replay(connection, budget, to)?))
     }
 
-    /// Notes that the rows of a table are those of now until its next declaration, as its owner says.
+    /// Notes that the rows of a table are those of now until its next declaration, as its owner
+    /// says.
     ///
     /// # Errors
     /// [`VaultError::Catalog`] if the table does not exist.
@@ -79,11 +81,12 @@ impl Vault {
         }
     }
 
-    /// The keys of draws that were planned with this catalog, and what is kept for them; `None` where the budgets of their unit
-    /// domains replay nothing.
+    /// The keys of draws that were planned with this catalog, and what is kept for them; `None`
+    /// where the budgets of their unit domains replay nothing.
     ///
     /// # Errors
-    /// [`VaultError::Redeclared`] if the declarations are no longer those; [`VaultError::Corrupt`] if what is kept was altered.
+    /// [`VaultError::Redeclared`] if the declarations are no longer those; [`VaultError::Corrupt`]
+    /// if what is kept was altered.
     pub fn kept(
         &self,
         asked: &[AskedDraw],
@@ -93,8 +96,8 @@ impl Vault {
         self.read(|connection, _| kept_for(connection, asked, analyst, planned))
     }
 
-    /// As [`Vault::kept`], and whether the ledger says already that this analyst was shown again today what these charges paid for; if
-    /// so, with the moment at which all of this is true.
+    /// As [`Vault::kept`], and whether the ledger says already that this analyst was shown again
+    /// today what these charges paid for; if so, with the moment at which all of this is true.
     ///
     /// # Errors
     /// As [`Vault::kept`].
@@ -107,7 +110,8 @@ impl Vault {
     ) -> Result<(Vec<Option<DrawLookUp>>, Noted), VaultError> {
         self.read(|connection, _| {
             let found = kept_for(connection, asked, analyst, planned)?;
-            // Nobody commits while this transaction reads. The day is that of before, so that a note of yesterday is none.
+            // Nobody commits while this transaction reads. The day is that of before, so that a
+            // note of yesterday is none.
             let moment = self.moment();
             let noted = match are_noted(connection, analyst, charges)? {
                 true => Noted::At(moment),
@@ -117,8 +121,8 @@ impl Vault {
         })
     }
 
-    /// Keeps what a paid statement drew, each draw under its key. Statements that wait for the vault at the same time are kept with
-    /// one commit.
+    /// Keeps what a paid statement drew, each draw under its key. Statements that wait for the
+    /// vault at the same time are kept with one commit.
     ///
     /// # Guarantee
     /// `Ok` only once its draws are committed, by whichever statement's thread.
@@ -175,7 +179,8 @@ impl Vault {
         Ok(())
     }
 
-    /// Writes down that what these charges paid for is shown again, under the declarations that it was planned with.
+    /// Writes down that what these charges paid for is shown again, under the declarations that it
+    /// was planned with.
     ///
     /// # Errors
     /// [`VaultError::Redeclared`] if the declarations are no longer those.

@@ -1,10 +1,12 @@
-//! The vault's interface: declarations, queries and charges. [`open`](crate::ledger::vault::open) creates and opens vaults.
+//! The vault's interface: declarations, queries and charges. [`open`](crate::ledger::vault::open)
+//! creates and opens vaults.
 //!
-//! In: requests. Out: declarations, budgets and charges. A [`Vault`] is a connection behind a lock, so that threads can
-//! share it, and several processes can open the same file. Each method is one SQLite transaction: it sees one state of
-//! the file, and its writes are either durable when it returns, or absent. If a failed write leaves this unknown, the
-//! handle is poisoned, and the next use opens the file again to find out. An owner can give a vault an *anchor*,
-//! a file elsewhere that detects when an older copy replaces the vault.
+//! In: requests. Out: declarations, budgets and charges. A [`Vault`] is a connection behind a lock,
+//! so that threads can share it, and several processes can open the same file. Each method is one
+//! SQLite transaction: it sees one state of the file, and its writes are either durable when it
+//! returns, or absent. If a failed write leaves this unknown, the handle is poisoned, and the next
+//! use opens the file again to find out. An owner can give a vault an *anchor*, a file elsewhere
+//! that detects when an older copy replaces the vault.
 //!
 //! ```
 //! # use hushql_vault::ledger::{OWNER, Vault};
@@ -60,7 +62,8 @@ pub struct Vault {
     pub(super) path: String,
     /// The place of the file, as the handle has it, for looks that need no transaction.
     pub(super) place: Option<Arc<VaultPlace>>,
-    /// What was read of it, each with the seal that it was checked against: declarations, release tables and roles.
+    /// What was read of it, each with the seal that it was checked against: declarations, release
+    /// tables and roles.
     declared: CachedRead<CatalogVersion, Catalog>,
     released: CachedRead<[u8; 32], Vec<ReleaseTable>>,
     roles: CachedRead<[u8; 32], Roles>,
@@ -117,8 +120,8 @@ pub struct BudgetState {
     pub spent: Spend,
     /// The remaining amount; nothing if the limit was lowered below the spent amount.
     pub left: Spend,
-    /// Its slices, by analyst, and the share of everyone else behind them; none if the budget has no slices. An analyst sees
-    /// the own share alone, and `spent` and `left` are those of it.
+    /// Its slices, by analyst, and the share of everyone else behind them; none if the budget has
+    /// no slices. An analyst sees the own share alone, and `spent` and `left` are those of it.
     pub slices: Vec<SliceState>,
 }
 
@@ -157,17 +160,19 @@ impl Vault {
         })
     }
 
-    /// Changes the declarations of tables, all or none, after a decision that was based on this snapshot.
+    /// Changes the declarations of tables, all or none, after a decision that was based on this
+    /// snapshot.
     ///
     /// A table whose unit now leads to other people takes its budgets and its charges along.
     ///
     /// # Guarantee
-    /// `Ok` only if the declarations before the change are those of the snapshot, so that no decision rests on outdated
-    /// declarations. The spent amount of a budget never falls.
+    /// `Ok` only if the declarations before the change are those of the snapshot, so that no
+    /// decision rests on outdated declarations. The spent amount of a budget never falls.
     ///
     /// # Errors
-    /// [`VaultError::Redeclared`] if anything was declared since; [`VaultError::Catalog`] if a table does not exist, a
-    /// declaration contradicts itself, a link leads to no unit, or a budget cannot count earlier charges.
+    /// [`VaultError::Redeclared`] if anything was declared since; [`VaultError::Catalog`] if a
+    /// table does not exist, a declaration contradicts itself, a link leads to no unit, or a budget
+    /// cannot count earlier charges.
     pub fn alter_tables(&self, planned: &Catalog, changed: &[Table]) -> Result<(), VaultError> {
         self.declare(|connection, witness| {
             moves::redeclared(connection, witness, |before| {
@@ -186,7 +191,8 @@ impl Vault {
     /// Removes the declaration of a table. Its charges remain under its name.
     ///
     /// # Errors
-    /// [`VaultError::Catalog`] if the table does not exist, still has budgets, or is part of another table's link.
+    /// [`VaultError::Catalog`] if the table does not exist, still has budgets, or is part of
+    /// another table's link.
     pub fn drop_table(&self, name: &str) -> Result<(), VaultError> {
         self.declare(|connection, witness| {
             numbers::touch(connection, [name])?;
@@ -224,7 +230,8 @@ impl Vault {
     /// Admits an analyst, who may be known already.
     ///
     /// # Errors
-    /// [`VaultError::AnalystName`] if the name is not 1 to 64 ASCII letters, digits, `_` and `-`, or looks like [`OWNER`].
+    /// [`VaultError::AnalystName`] if the name is not 1 to 64 ASCII letters, digits, `_` and `-`,
+    /// or looks like [`OWNER`].
     pub fn ensure_analyst(&self, name: &str) -> Result<(), VaultError> {
         analyst::admit(name)?;
         if self.analysts()?.iter().any(|known| known == name) {
@@ -245,16 +252,16 @@ impl Vault {
     /// Charges a statement to every budget of every affected unit domain, all or nothing.
     ///
     /// # Guarantee
-    /// `Ok` only if the declarations are those with which the statement was planned, and only after the whole cost, rounded
-    /// up, is on the disk in the ledger and in every budget, none of which exceeds its limit. On an error no [`Charge`]
-    /// exists. The cost may then be charged all the same (after a failed sync), but a [`Charge`] never exists without its
-    /// cost.
+    /// `Ok` only if the declarations are those with which the statement was planned, and only after
+    /// the whole cost, rounded up, is on the disk in the ledger and in every budget, none of which
+    /// exceeds its limit. On an error no [`Charge`] exists. The cost may then be charged all the
+    /// same (after a failed sync), but a [`Charge`] never exists without its cost.
     ///
     /// # Errors
-    /// [`VaultError::Redeclared`] if the declarations are no longer those of the request; [`VaultError::NoBudget`],
-    /// [`VaultError::UnderMin`], [`VaultError::OverMax`], [`VaultError::Exhausted`], [`VaultError::EmptyCharge`],
-    /// [`VaultError::AnalystName`] or [`VaultError::Amount`] for the request; the other variants if the file cannot be
-    /// written.
+    /// [`VaultError::Redeclared`] if the declarations are no longer those of the request;
+    /// [`VaultError::NoBudget`], [`VaultError::UnderMin`], [`VaultError::OverMax`],
+    /// [`VaultError::Exhausted`], [`VaultError::EmptyCharge`], [`VaultError::AnalystName`] or
+    /// [`VaultError::Amount`] for the request; the other variants if the file cannot be written.
     pub fn charge(&self, request: &ChargeRequest) -> Result<Charge, VaultError> {
         analyst::check(&request.analyst)?;
         let ticket = self.queue.join(request);
@@ -267,7 +274,8 @@ impl Vault {
         ticket.outcome().unwrap_or_else(|| Err(self.poisoned()))
     }
 
-    /// Pays for all requests in the queue with one commit, and gives each its outcome; the caller leads.
+    /// Pays for all requests in the queue with one commit, and gives each its outcome; the caller
+    /// leads.
     fn pay_for_all(&self) {
         let handle = self.lock();
         let mut group = Group::in_queue(&self.queue, &self.path);
@@ -288,7 +296,8 @@ impl Vault {
         self.read(|connection, _| history::all(connection))
     }
 
-    /// The text of a charged statement, by the hash in its entries; `None` if no text has this hash.
+    /// The text of a charged statement, by the hash in its entries; `None` if no text has this
+    /// hash.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if the text was altered, or the file cannot be read.
@@ -296,7 +305,8 @@ impl Vault {
         self.read(|connection, _| statements::text(connection, hash))
     }
 
-    /// The text of each entry's statement if `reader` asked it (and not one whose role of this name was dropped) or is the owner, otherwise `sha256:` and its hash.
+    /// The text of each entry's statement if `reader` asked it (and not one whose role of this name
+    /// was dropped) or is the owner, otherwise `sha256:` and its hash.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if a text was altered, or the file cannot be read.
@@ -346,7 +356,8 @@ impl Vault {
         })
     }
 
-    /// Runs `work` on one state of the file, after verifying the ledger from its newest checkpoint on.
+    /// Runs `work` on one state of the file, after verifying the ledger from its newest checkpoint
+    /// on.
     pub(super) fn read<T>(
         &self,
         work: impl FnOnce(&Connection, &Witness) -> Result<T, Fault>,
@@ -367,11 +378,12 @@ impl Vault {
     /// Runs `work` with the write lock of the file, and commits its writes or rolls them back.
     ///
     /// # Guarantee
-    /// `Ok` only if the path still names the file, the file is at home there and has no other name, no journal of another
-    /// state is beside it, the vault contains its anchor's entry, the commit succeeded, the folder was synced before and
-    /// after it, and the anchor has followed. The file is opened again before the next use after an I/O error, a failed rollback, a
-    /// failure after the commit, or a commit that failed for another reason than a reader's lock. After a failed sync, the
-    /// vault is not used again by this program.
+    /// `Ok` only if the path still names the file, the file is at home there and has no other name,
+    /// no journal of another state is beside it, the vault contains its anchor's entry, the commit
+    /// succeeded, the folder was synced before and after it, and the anchor has followed. The file
+    /// is opened again before the next use after an I/O error, a failed rollback, a failure after
+    /// the commit, or a commit that failed for another reason than a reader's lock. After a failed
+    /// sync, the vault is not used again by this program.
     pub(super) fn write<T>(
         &self,
         work: impl FnOnce(&Connection, &mut Witness) -> Result<T, Fault>,
@@ -423,8 +435,8 @@ impl Vault {
             }
         };
         let result = held().and_then(|()| work(connection, &mut staged)).and_then(|value| {
-            // The journal's name must be on the disk before the first page is overwritten; SQLite syncs the folder too, but
-            // continues if that fails.
+            // The journal's name must be on the disk before the first page is overwritten; SQLite
+            // syncs the folder too, but continues if that fails.
             if let Some(place) = place {
                 place.sync(&self.path).inspect_err(|_| lasting = true)?;
             }

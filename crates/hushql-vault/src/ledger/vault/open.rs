@@ -1,7 +1,7 @@
 //! Creates and opens a vault: identifies its file, checks it, its home and its anchor.
 //!
-//! In: a path. Out: a [`Vault`] that can be queried and charged, or a refusal. The owner's own operations are here too:
-//! to adopt a vault in a new place, and to create or remove its anchor.
+//! In: a path. Out: a [`Vault`] that can be queried and charged, or a refusal. The owner's own
+//! operations are here too: to adopt a vault in a new place, and to create or remove its anchor.
 //!
 //! ```text
 //! path ─▶ one file, one name, no journal of another state ─▶ tables, newest checkpoint, tail ─▶ at home? ─▶ anchor? ─▶ Vault
@@ -32,13 +32,13 @@ impl Vault {
     /// Creates a vault in a new file that only its creator can read and write.
     ///
     /// # Errors
-    /// [`VaultError::Exists`] if the path is taken, [`VaultError::CannotOpen`] or another variant if the file cannot be
-    /// created or written; it then leaves no file behind.
+    /// [`VaultError::Exists`] if the path is taken, [`VaultError::CannotOpen`] or another variant
+    /// if the file cannot be created or written; it then leaves no file behind.
     pub fn init(path: impl AsRef<Path>) -> Result<Self, VaultError> {
         let path = path.as_ref();
         let shown = path.display().to_string();
-        // Closing a file drops this process's locks on it, so nothing but SQLite may open a vault; this file is new and
-        // cannot be locked yet.
+        // Closing a file drops this process's locks on it, so nothing but SQLite may open a vault;
+        // this file is new and cannot be locked yet.
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -55,19 +55,22 @@ impl Vault {
             Self::make(connection, Some(place), &shown)
         });
         if made.is_err() {
-            // Best effort: a file that cannot be removed is later refused because it is not a vault.
+            // Best effort: a file that cannot be removed is later refused because it is not a
+            // vault.
             let _ = fs::remove_file(path);
         }
         made
     }
 
-    /// Opens an existing vault and verifies its current state, in a time that does not grow with the ledger.
+    /// Opens an existing vault and verifies its current state, in a time that does not grow with
+    /// the ledger.
     ///
     /// # Guarantee
-    /// `Ok` only if the file is a vault, SQLite finds its free pages and the pages of the declarations sound, the newest
-    /// checkpoint of the ledger exists and is as written, the chain is intact from it to the sealed end, every budget agrees
-    /// with the sums of that checkpoint and the entries after it, and the catalog is as declared. Reading an earlier entry
-    /// or checkpoint detects damage to it, and so does [`Vault::verify`].
+    /// `Ok` only if the file is a vault, SQLite finds its free pages and the pages of the
+    /// declarations sound, the newest checkpoint of the ledger exists and is as written, the chain
+    /// is intact from it to the sealed end, every budget agrees with the sums of that checkpoint
+    /// and the entries after it, and the catalog is as declared. Reading an earlier entry or
+    /// checkpoint detects damage to it, and so does [`Vault::verify`].
     ///
     /// # Errors
     /// A variant of [`VaultError`] for each of these conditions. This never creates a file.
@@ -82,7 +85,8 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Opens a vault that a handle could not go on with, with its anchor if it has one; as [`Vault::open`].
+    /// Opens a vault that a handle could not go on with, with its anchor if it has one; as
+    /// [`Vault::open`].
     pub(super) fn opened_anew(path: &Path, anchor: Option<Anchor>) -> Result<Self, VaultError> {
         let vault = Self::verified(path, BUSY)?;
         let vault = match anchor {
@@ -93,16 +97,18 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Opens an existing vault for looking at it, such as one on a medium that cannot be written. Nothing is written through it, so
-    /// it need not be at home, and its anchor, if it has one, stays where it is.
+    /// Opens an existing vault for looking at it, such as one on a medium that cannot be written.
+    /// Nothing is written through it, so it need not be at home, and its anchor, if it has one,
+    /// stays where it is.
     ///
     /// # Guarantee
-    /// As [`Vault::open`], except that the vault may be anywhere. With an anchor, `Ok` only if the ledger contains the anchor's entry.
-    /// Every charge and every other write through it fails.
+    /// As [`Vault::open`], except that the vault may be anywhere. With an anchor, `Ok` only if the
+    /// ledger contains the anchor's entry. Every charge and every other write through it fails.
     ///
     /// # Errors
-    /// [`VaultError::Unanchored`] if the vault has an anchor and none is given, [`VaultError::PutBack`] or
-    /// [`VaultError::OtherHistory`] if it does not contain the anchor's entry, and those of [`Vault::open`].
+    /// [`VaultError::Unanchored`] if the vault has an anchor and none is given,
+    /// [`VaultError::PutBack`] or [`VaultError::OtherHistory`] if it does not contain the anchor's
+    /// entry, and those of [`Vault::open`].
     pub fn open_to_read(
         path: impl AsRef<Path>,
         anchor: Option<impl AsRef<Path>>,
@@ -173,17 +179,19 @@ impl Vault {
 
     /// Opens an existing vault with its anchor, which each charge then moves.
     ///
-    /// An anchor is a small file in another place with the number and the hash of the ledger's newest entry. A vault may be
-    /// ahead of its anchor: a program died between the two writes, or charged without the anchor.
+    /// An anchor is a small file in another place with the number and the hash of the ledger's
+    /// newest entry. A vault may be ahead of its anchor: a program died between the two writes, or
+    /// charged without the anchor.
     ///
     /// # Guarantee
-    /// `Ok` only if [`Vault::open`] would be `Ok`, and the ledger is the one along which the anchor last moved, or extends
-    /// it. The vault returns no charge before the anchor on the disk has reached that charge.
+    /// `Ok` only if [`Vault::open`] would be `Ok`, and the ledger is the one along which the anchor
+    /// last moved, or extends it. The vault returns no charge before the anchor on the disk has
+    /// reached that charge.
     ///
     /// # Errors
-    /// [`VaultError::PutBack`] or [`VaultError::OtherHistory`] for a vault without the anchor's entry,
-    /// [`VaultError::NoAnchor`], [`VaultError::AnchorDamaged`] or [`VaultError::Anchor`] for the anchor itself,
-    /// and the errors of [`Vault::open`].
+    /// [`VaultError::PutBack`] or [`VaultError::OtherHistory`] for a vault without the anchor's
+    /// entry, [`VaultError::NoAnchor`], [`VaultError::AnchorDamaged`] or [`VaultError::Anchor`] for
+    /// the anchor itself, and the errors of [`Vault::open`].
     pub fn open_anchored(
         path: impl AsRef<Path>,
         anchor: impl AsRef<Path>,
@@ -194,14 +202,15 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Adopts a vault that was copied, restored, renamed or moved: its present place becomes its home. Then opens it.
+    /// Adopts a vault that was copied, restored, renamed or moved: its present place becomes its
+    /// home. Then opens it.
     ///
-    /// Only its owner can know that no other copy is in use: two copies are two budgets. This verifies the whole vault and
-    /// its anchor, if there is one, first.
+    /// Only its owner can know that no other copy is in use: two copies are two budgets. This
+    /// verifies the whole vault and its anchor, if there is one, first.
     ///
     /// # Errors
-    /// [`VaultError::Unanchored`] if the vault has an anchor and none is given, and the errors of [`Vault::open_anchored`]
-    /// except [`VaultError::NotAtHome`].
+    /// [`VaultError::Unanchored`] if the vault has an anchor and none is given, and the errors of
+    /// [`Vault::open_anchored`] except [`VaultError::NotAtHome`].
     pub fn adopt(
         path: impl AsRef<Path>,
         anchor: Option<impl AsRef<Path>>,
@@ -223,8 +232,8 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Removes the anchor from a vault, which from then on opens without it. An owner does this to replace a lost anchor or
-    /// to move it. The anchor's file remains.
+    /// Removes the anchor from a vault, which from then on opens without it. An owner does this to
+    /// replace a lost anchor or to move it. The anchor's file remains.
     ///
     /// # Errors
     /// Those of [`Vault::open`] except [`VaultError::Unanchored`].
@@ -255,11 +264,12 @@ impl Vault {
 
     /// Creates an anchor for the present state of a vault, and opens the vault with it.
     ///
-    /// Only its owner can know that the vault is not an older copy. From then on [`Vault::open_anchored`] detects one.
+    /// Only its owner can know that the vault is not an older copy. From then on
+    /// [`Vault::open_anchored`] detects one.
     ///
     /// # Errors
-    /// [`VaultError::AnchorExists`] if the path is taken, [`VaultError::AnchorBeside`] if it is in the vault's own folder,
-    /// and the errors of [`Vault::open_anchored`].
+    /// [`VaultError::AnchorExists`] if the path is taken, [`VaultError::AnchorBeside`] if it is in
+    /// the vault's own folder, and the errors of [`Vault::open_anchored`].
     pub fn make_anchor(
         path: impl AsRef<Path>,
         anchor: impl AsRef<Path>,

@@ -1,14 +1,16 @@
 //! A vault whose state became unknown is opened again.
 //!
-//! In: a handle that a failed write or a panic left in an unknown state. Out: the same file, opened as at the start of a program, or
-//! the reason why it cannot be. A disk that was full for a moment stops nobody for longer than that moment.
+//! In: a handle that a failed write or a panic left in an unknown state. Out: the same file, opened
+//! as at the start of a program, or the reason why it cannot be. A disk that was full for a moment
+//! stops nobody for longer than that moment.
 //!
 //! ```text
 //! COMMIT fails ─▶ poisoned ─▶ next use: the old connection ends, the same file is opened and verified ─▶ goes on from what the disk has
 //! ```
 //!
-//! A sync that failed is another matter: Linux may drop the pages that it could not write and still show them, so that a charge
-//! would be found, answered, and lost with the power. Such a vault ends with its program: a server ends, and is started again.
+//! A sync that failed is another matter: Linux may drop the pages that it could not write and still
+//! show them, so that a charge would be found, answered, and lost with the power. Such a vault ends
+//! with its program: a server ends, and is started again.
 
 use std::sync::{MutexGuard, TryLockError};
 
@@ -21,15 +23,18 @@ use crate::ledger::records::chain::Witness;
 use crate::ledger::vault::Vault;
 
 impl Vault {
-    /// The handle. If an earlier failure or a panic left its state unknown, the file is opened again first.
+    /// The handle. If an earlier failure or a panic left its state unknown, the file is opened
+    /// again first.
     ///
     /// # Guarantee
-    /// Whoever gets it continues from what the disk has, as a program would that starts now: a commit of unknown outcome is there as a
-    /// whole or not at all, and what it charged counts if it is there. No charge of it was ever given out.
+    /// Whoever gets it continues from what the disk has, as a program would that starts now: a
+    /// commit of unknown outcome is there as a whole or not at all, and what it charged counts if
+    /// it is there. No charge of it was ever given out.
     ///
     /// # Errors
-    /// [`VaultError::Poisoned`] for a vault in memory and after a failed sync, [`VaultError::Moved`] if the path names another file, and those of
-    /// [`Vault::open`] as long as the file cannot be opened.
+    /// [`VaultError::Poisoned`] for a vault in memory and after a failed sync,
+    /// [`VaultError::Moved`] if the path names another file, and those of [`Vault::open`] as long
+    /// as the file cannot be opened.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, Handle>, VaultError> {
         let mut handle = self.handle.lock().unwrap_or_else(|panicked| {
             self.handle.clear_poison();
@@ -53,8 +58,8 @@ impl Vault {
         }
     }
 
-    /// Whether a sync has failed, so that this program must not use the vault any more. It waits for nobody: a handle that is in use
-    /// is looked at the next time.
+    /// Whether a sync has failed, so that this program must not use the vault any more. It waits
+    /// for nobody: a handle that is in use is looked at the next time.
     pub fn is_lost(&self) -> bool {
         match self.handle.try_lock() {
             Ok(handle) => handle.poisoned && handle.unsynced,
@@ -70,7 +75,8 @@ impl Vault {
             return Err(self.poisoned());
         }
         place.check(&self.path)?;
-        // The old connection may hold locks, and a transaction that is half done. SQLite keeps both until it is closed.
+        // The old connection may hold locks, and a transaction that is half done. SQLite keeps both
+        // until it is closed.
         let none =
             Connection::open_in_memory().map_err(|error| Fault::from(error).at(&self.path))?;
         drop(std::mem::replace(&mut handle.connection, none));

@@ -1,9 +1,10 @@
 //! Reads one state of the ledger in pages.
 //!
-//! In: the extent of the ledger when a statement was planned. Out: its entries, one page at a time, each page verified
-//! between two checkpoints (or from the first entry, or to the end of the extent). Each page is read in a transaction of
-//! its own and verified after it, so that no charge waits for a long reading. Later entries are not shown and earlier
-//! ones cannot change, so all pages show one state of the vault.
+//! In: the extent of the ledger when a statement was planned. Out: its entries, one page at a time,
+//! each page verified between two checkpoints (or from the first entry, or to the end of the
+//! extent). Each page is read in a transaction of its own and verified after it, so that no charge
+//! waits for a long reading. Later entries are not shown and earlier ones cannot change, so all
+//! pages show one state of the vault.
 //!
 //! ```text
 //! checkpoint 0   entries 1 … 2048   checkpoint 2048   entries 2049 … 4096   …   the end: entry 5000, its hash
@@ -37,16 +38,19 @@ impl Vault {
     /// The present extent of the ledger.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] if it is damaged after its newest checkpoint, or the file cannot be read.
+    /// [`VaultError::Corrupt`] if it is damaged after its newest checkpoint, or the file cannot be
+    /// read.
     pub fn extent(&self) -> Result<Extent, VaultError> {
         self.read(|_, witness| Ok(Extent { end: witness.mark() }))
     }
 
-    /// The entries of the page that contains this number, oldest first; none for a number outside the extent.
+    /// The entries of the page that contains this number, oldest first; none for a number outside
+    /// the extent.
     ///
     /// # Guarantee
-    /// Exactly the entries that were charged under these numbers: they are linked to each other, to the checkpoint before
-    /// them (unless they are the first), and to the checkpoint after them or to the end of the extent.
+    /// Exactly the entries that were charged under these numbers: they are linked to each other, to
+    /// the checkpoint before them (unless they are the first), and to the checkpoint after them or
+    /// to the end of the extent.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if they are not, or if the file cannot be read.

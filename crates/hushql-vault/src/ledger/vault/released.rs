@@ -1,6 +1,7 @@
 //! The release tables of a vault: stored, read, granted and dropped.
 //!
-//! In: requests of analysts and owners. Out: what [`answers`] keeps. Each method is one transaction.
+//! In: requests of analysts and owners. Out: what [`answers`] keeps. Each method is one
+//! transaction.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::ledger::records::answers::{self, NewAnswer, ReleaseTable};
 use crate::ledger::vault::Vault;
 
 impl Vault {
-    /// All release tables, by name, whoever may see them. Cheap if nothing has changed since the last call.
+    /// All release tables, by name, whoever may see them. Cheap if nothing has changed since the
+    /// last call.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if one of them was altered, or the file cannot be read.
@@ -35,7 +37,8 @@ impl Vault {
     /// Stores an answer that was charged and drawn; the number of its entry.
     ///
     /// # Guarantee
-    /// `Ok` only once the answer is on the disk, with an entry of the ledger that contains its digest.
+    /// `Ok` only once the answer is on the disk, with an entry of the ledger that contains its
+    /// digest.
     ///
     /// # Errors
     /// As [`Vault::may_store`], and if the file cannot be written.

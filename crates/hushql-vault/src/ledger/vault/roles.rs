@@ -1,7 +1,8 @@
 //! The roles of a vault: created, changed, dropped, and looked up when somebody logs in.
 //!
-//! In: requests of the owner, and names of those who log in. Out: what [`roles`] keeps. Each method is one transaction. The
-//! history says which roles were created, changed and dropped, and nothing of their passwords.
+//! In: requests of the owner, and names of those who log in. Out: what [`roles`] keeps. Each method
+//! is one transaction. The history says which roles were created, changed and dropped, and nothing
+//! of their passwords.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::ledger::records::roles::{self, Role, Roles};
 use crate::ledger::records::{analyst, answers, history, time};
 use crate::ledger::vault::Vault;
 
-/// How often whoever is logged in may change their password on one day: the history keeps each change for ever.
+/// How often whoever is logged in may change their password on one day: the history keeps each
+/// change for ever.
 const MOST_CHANGES_A_DAY: i64 = 20;
 
 /// A change of a role; what is `None` stays as it is.
@@ -49,7 +51,8 @@ impl Vault {
     /// Creates a role, and admits its name as that of an analyst.
     ///
     /// # Errors
-    /// [`VaultError::AnalystName`] for a name that no analyst can have; [`VaultError::Catalog`] if there is such a role.
+    /// [`VaultError::AnalystName`] for a name that no analyst can have; [`VaultError::Catalog`] if
+    /// there is such a role.
     pub fn create_role(&self, role: &Role) -> Result<(), VaultError> {
         analyst::admit(&role.name)?;
         let words = format!("role {}: created", role.name);
@@ -86,8 +89,8 @@ impl Vault {
         })
     }
 
-    /// Gives a role another password, for whoever is logged in as it: only if the role may log in now, and is the one that they mean.
-    /// `false` if it is not; then nothing is written.
+    /// Gives a role another password, for whoever is logged in as it: only if the role may log in
+    /// now, and is the one that they mean. `false` if it is not; then nothing is written.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if a role was altered, or the file cannot be written.
@@ -112,11 +115,13 @@ impl Vault {
         })
     }
 
-    /// Drops a role. The analyst of this name and their charges remain, in budgets and slices; their release tables remain to the owner
-    /// and to those whom they were granted to. What was granted to them ends.
+    /// Drops a role. The analyst of this name and their charges remain, in budgets and slices;
+    /// their release tables remain to the owner and to those whom they were granted to. What was
+    /// granted to them ends.
     ///
     /// # Guarantee
-    /// Another role of this name sees none of the tables, kept draws and texts of before, and no export folder is its own.
+    /// Another role of this name sees none of the tables, kept draws and texts of before, and no
+    /// export folder is its own.
     ///
     /// # Errors
     /// [`VaultError::Catalog`] if there is no such role.
@@ -138,7 +143,8 @@ impl Vault {
         self.read(|connection, _| roles::all(connection))
     }
 
-    /// Whether queries of this analyst may leave their cost to the PER QUERY default of a budget. Who has no role may.
+    /// Whether queries of this analyst may leave their cost to the PER QUERY default of a budget.
+    /// Who has no role may.
     ///
     /// # Errors
     /// As [`Vault::roles`].
@@ -151,7 +157,8 @@ impl Vault {
             .is_none_or(|role| role.takes_defaults))
     }
 
-    /// What a log-in under this name is compared with. All of it is looked at whether or not there is the role.
+    /// What a log-in under this name is compared with. All of it is looked at whether or not there
+    /// is the role.
     ///
     /// # Errors
     /// As [`Vault::roles`].
@@ -163,7 +170,8 @@ impl Vault {
         Ok(ToLogIn { role, may_log_in, secret: known.secret })
     }
 
-    /// All roles as they are now. Cheap if nothing has changed since the last call, as the server asks before each statement.
+    /// All roles as they are now. Cheap if nothing has changed since the last call, as the server
+    /// asks before each statement.
     fn known_roles(&self) -> Result<Arc<Roles>, VaultError> {
         let seal = |connection: &Connection| Ok(store::seal(connection, SealedRows::Roles)?);
         self.known(&self.roles, seal, |connection| {

@@ -1,7 +1,8 @@
 //! Who spent what of each budget, and when.
 //!
-//! In: the ledger, a reader, and how far back. Out: for each budget, day and analyst, the amount and the number of charges. Of a budget
-//! with slices, an analyst sees the charges on the own share alone.
+//! In: the ledger, a reader, and how far back. Out: for each budget, day and analyst, the amount
+//! and the number of charges. Of a budget with slices, an analyst sees the charges on the own share
+//! alone.
 //!
 //! ```text
 //! entries 17 lab ε = 1, 18 lab ε = ½, 19 eve ε = 2   →   research  2026-03-01  lab  ε = 1.5  2 charges
@@ -68,7 +69,8 @@ impl<'a> Account<'a> {
         Self { state, people: catalog.people(catalog.unit_domain_of(budget)), seen }
     }
 
-    /// What an entry is of this budget for the reader; `None` if it is not charged to it, or not shown.
+    /// What an entry is of this budget for the reader; `None` if it is not charged to it, or not
+    /// shown.
     fn share(&self, entry: &LedgerEntry) -> Option<Spend> {
         let is_shown = match &self.seen {
             ShownAnalysts::All => true,
@@ -84,7 +86,8 @@ impl<'a> Account<'a> {
 }
 
 impl Vault {
-    /// What each analyst spent of each of these budgets on each day, as this reader sees it; by budget, day and analyst.
+    /// What each analyst spent of each of these budgets on each day, as this reader sees it; by
+    /// budget, day and analyst.
     ///
     /// # Errors
     /// [`VaultError::Corrupt`] if the ledger was altered, or the file cannot be read.
@@ -120,7 +123,8 @@ impl Vault {
         Ok(spent.collect())
     }
 
-    /// What was spent of each of these budgets in the last days, as this reader sees it, in the order of the budgets.
+    /// What was spent of each of these budgets in the last days, as this reader sees it, in the
+    /// order of the budgets.
     ///
     /// # Errors
     /// As [`Vault::spent_by_day`].
@@ -148,7 +152,8 @@ impl Vault {
         Ok(states.iter().map(of).collect())
     }
 
-    /// Visits the entries that count for these budgets, the newest page first, up to the first page without an entry that is wanted.
+    /// Visits the entries that count for these budgets, the newest page first, up to the first page
+    /// without an entry that is wanted.
     fn walk(
         &self,
         states: &[BudgetState],

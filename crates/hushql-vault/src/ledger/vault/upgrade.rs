@@ -1,9 +1,11 @@
 //! Upgrades a vault to the present format.
 //!
-//! In: a vault of this or another format. Out: the vault, opened, in the present format. Format 1 is the first: there is no
-//! older format to carry over, and a vault of any other number is refused and stays as it is.
+//! In: a vault of this or another format. Out: the vault, opened, in the present format. Format 1
+//! is the first: there is no older format to carry over, and a vault of any other number is refused
+//! and stays as it is.
 //!
-//! A change of the tables raises [`VERSION`](crate::ledger::version::VERSION), and reads the tables of the format before it here.
+//! A change of the tables raises [`VERSION`](crate::ledger::version::VERSION), and reads the tables
+//! of the format before it here.
 
 use std::path::Path;
 
@@ -11,10 +13,12 @@ use crate::ledger::error::VaultError;
 use crate::ledger::vault::Vault;
 
 impl Vault {
-    /// Upgrades a vault to the format of this program, unless it has this format already, and opens it.
+    /// Upgrades a vault to the format of this program, unless it has this format already, and opens
+    /// it.
     ///
     /// # Errors
-    /// [`VaultError::Version`] for a format that this program does not know, and the errors of [`Vault::open_anchored`].
+    /// [`VaultError::Version`] for a format that this program does not know, and the errors of
+    /// [`Vault::open_anchored`].
     pub fn upgrade(
         path: impl AsRef<Path>,
         anchor: Option<impl AsRef<Path>>,

@@ -1,7 +1,7 @@
 //! Verifies a whole vault, from its first entry to its last.
 //!
-//! In: an open vault. Out: its size, or the first damage that is found. Opening a vault reads only the declarations, the
-//! newest checkpoint and the entries after it. This reads everything.
+//! In: an open vault. Out: its size, or the first damage that is found. Opening a vault reads only
+//! the declarations, the newest checkpoint and the entries after it. This reads everything.
 //!
 //! ```text
 //! SQLite's own check ─▶ entries 1 … n, each checkpoint on the way ─▶ seals, budgets, declarations
@@ -39,16 +39,18 @@ impl fmt::Display for Verified {
 }
 
 impl Vault {
-    /// Verifies the whole vault, in a time that grows with the ledger. Charges continue in the meantime, except while SQLite
-    /// checks the file.
+    /// Verifies the whole vault, in a time that grows with the ledger. Charges continue in the
+    /// meantime, except while SQLite checks the file.
     ///
     /// # Guarantee
-    /// `Ok` only if SQLite finds the file sound, the chain of the ledger is intact from the first entry to the last, every
-    /// checkpoint equals the sums of the entries up to it, every budget agrees with the sum of all entries, the text of
-    /// every statement matches its hash, the stored answers are those of the ledger, and all present and past declarations match their seals.
+    /// `Ok` only if SQLite finds the file sound, the chain of the ledger is intact from the first
+    /// entry to the last, every checkpoint equals the sums of the entries up to it, every budget
+    /// agrees with the sum of all entries, the text of every statement matches its hash, the stored
+    /// answers are those of the ledger, and all present and past declarations match their seals.
     ///
     /// # Errors
-    /// [`VaultError::Corrupt`] for the first of these conditions that does not hold, or as [`Vault::open`].
+    /// [`VaultError::Corrupt`] for the first of these conditions that does not hold, or as
+    /// [`Vault::open`].
     pub fn verify(&self) -> Result<Verified, VaultError> {
         self.read(|connection, _| schema::check_whole(connection))?;
         let mut witness = Witness::default();

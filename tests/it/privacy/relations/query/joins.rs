@@ -1,4 +1,5 @@
-//! What random queries join: public and private rows, along links and beside them, in FROM and in conditions.
+//! What random queries join: public and private rows, along links and beside them, in FROM and in
+//! conditions.
 
 use super::super::release::{number, predicate};
 use super::super::world::{Kind, Relation};
@@ -112,7 +113,8 @@ impl Gen<'_> {
             return;
         }
         let on = if on.is_empty() { "TRUE".to_owned() } else { on.join(" AND ") };
-        // Columns of rows without a match are NULL; others still lead along links, in a chain of outer joins.
+        // Columns of rows without a match are NULL; others still lead along links, in a chain of
+        // outer joins.
         let chained = self.dice.one_in(2);
         let lost = |cols: &mut Vec<Col>| {
             for col in cols {
@@ -231,7 +233,8 @@ impl Gen<'_> {
         joins.conditions.extend(self.with_subquery(&cols, depth));
     }
 
-    /// A condition with IN, EXISTS or an aggregate of the rows that match: as a whole, or somewhere inside.
+    /// A condition with IN, EXISTS or an aggregate of the rows that match: as a whole, or somewhere
+    /// inside.
     pub fn with_subquery(&mut self, cols: &[Col], depth: usize) -> Option<String> {
         let condition = match self.dice.below(4) {
             0 => {

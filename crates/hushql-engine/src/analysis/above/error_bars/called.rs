@@ -1,7 +1,7 @@
 //! `error_low` and `error_high`: the ends of the intervals that a query asks for.
 //!
-//! In: the public plan with calls. Out: the same plan, in which each call is an end of the interval of its argument, computed
-//! from released numbers and from the ± behind them, row by row.
+//! In: the public plan with calls. Out: the same plan, in which each call is an end of the interval
+//! of its argument, computed from released numbers and from the ± behind them, row by row.
 //!
 //! ```text
 //! Filter error_low(n) > 100        Projection k, n
@@ -9,9 +9,10 @@
 //!                                      Projection k, n, off        Scan released 0, with the ± of n behind it
 //! ```
 //!
-//! An end is that of the number as it was drawn. It is NULL where the number itself decides which rows come out, through
-//! a threshold, a condition or a LIMIT: such a number has no ±. A condition on its ends does not decide in this way: where n is outside
-//! of its interval with at most 5 %, a group comes out by a wrong end with at most 5 %, too.
+//! An end is that of the number as it was drawn. It is NULL where the number itself decides which
+//! rows come out, through a threshold, a condition or a LIMIT: such a number has no ±. A condition
+//! on its ends does not decide in this way: where n is outside of its interval with at most 5 %, a
+//! group comes out by a wrong end with at most 5 %, too.
 
 use std::sync::Arc;
 
@@ -38,11 +39,13 @@ use crate::functions::IntervalEnd;
 /// The plan in which each call is replaced; `None` where there are none.
 ///
 /// # Guarantee
-/// The plan reads what it read before, and the ± behind released tables: released numbers and public scales. Its columns have the same
-/// names and types. Each end of an argument that depends on m released numbers takes them at confidence 1 − 0.05/m.
+/// The plan reads what it read before, and the ± behind released tables: released numbers and
+/// public scales. Its columns have the same names and types. Each end of an argument that depends
+/// on m released numbers takes them at confidence 1 − 0.05/m.
 ///
 /// # Errors
-/// A refusal of a call whose argument is not a released number, whose error is not followed, or which is in ON.
+/// A refusal of a call whose argument is not a released number, whose error is not followed, or
+/// which is in ON.
 pub(crate) fn with_called_ends(
     plan: &LogicalPlan,
     parts: &[PrivateAggregate],
@@ -83,11 +86,12 @@ pub(crate) fn with_called_ends(
 struct Replacing<'a> {
     parts: &'a [PrivateAggregate],
     carrier: Carrier<'a>,
-    /// The released values that decide which rows come out, not counting those that only the calls read; `None` if that
-    /// is not known.
+    /// The released values that decide which rows come out, not counting those that only the calls
+    /// read; `None` if that is not known.
     decides: Option<Vec<Field>>,
     decides_by_ends: Option<Vec<Field>>,
-    /// For each replaced call, in the order of the walk, how many numbers it depends on, if that is known by now.
+    /// For each replaced call, in the order of the walk, how many numbers it depends on, if that is
+    /// known by now.
     levels: Option<&'a [u64]>,
     /// The same as it is found.
     numbers: Vec<u64>,

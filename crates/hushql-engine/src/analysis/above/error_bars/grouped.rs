@@ -1,7 +1,7 @@
 //! The ends of window functions and of aggregates over released numbers.
 //!
-//! In: calls whose arguments have ends. Out: the same calls, and behind them those of the ends of their arguments: what never falls
-//! where an argument grows lies between them.
+//! In: calls whose arguments have ends. Out: the same calls, and behind them those of the ends of
+//! their arguments: what never falls where an argument grows lies between them.
 //!
 //! ```text
 //! SUM(n) OVER (ORDER BY day)      SUM(n − off) OVER (ORDER BY day) to SUM(n + off) OVER (ORDER BY day)
@@ -16,7 +16,8 @@ use super::interval::{IntervalEnds, Span, as_float};
 use super::node::{Carried, Carrier, ColumnError, Want, ends_over, in_order, shifted};
 
 impl Carrier<'_> {
-    /// Window functions over public partitions and orders, of which the result never falls where an argument grows.
+    /// Window functions over public partitions and orders, of which the result never falls where an
+    /// argument grows.
     pub(super) fn windowed(&self, window: &Window, wants: &[Want]) -> Option<Carried> {
         let inputs = window.input.schema().fields().len();
         let rows = self.rows(&window.input);

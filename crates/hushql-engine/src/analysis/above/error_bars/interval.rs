@@ -46,7 +46,8 @@ impl IntervalEnds {
     }
 }
 
-/// The most parts of the two ends of an expression: ABS, for example, repeats both ends of its operand in each of its own.
+/// The most parts of the two ends of an expression: ABS, for example, repeats both ends of its
+/// operand in each of its own.
 const MOST_PARTS: usize = 2_000;
 
 /// A number as DOUBLE.
@@ -71,8 +72,8 @@ pub(super) trait Reads {
 /// The ends of an expression, from what is known of its columns; `None` where they cannot be told.
 ///
 /// # Guarantee
-/// Wherever each column is within its ends, so is the expression, up to the rounding of floats. An end is NULL where it is not
-/// known. Ends of more than [`MOST_PARTS`] parts are not told.
+/// Wherever each column is within its ends, so is the expression, up to the rounding of floats. An
+/// end is NULL where it is not known. Ends of more than [`MOST_PARTS`] parts are not told.
 pub(super) fn ends(expr: &Expr, schema: &DFSchema, known: &dyn Reads) -> Option<IntervalEnds> {
     let told = ends_of(expr, schema, known)?;
     let is_short = match &told {
@@ -174,8 +175,8 @@ fn sum_or_corner(op: Operator, [a, b]: [Expr; 2], [c, d]: [Expr; 2]) -> Option<[
     }
 }
 
-/// CASE: the ends of the branch that is taken; those of all branches together where noise decides which one it is. A branch that is
-/// NULL has no value to be off from.
+/// CASE: the ends of the branch that is taken; those of all branches together where noise decides
+/// which one it is. A branch that is NULL has no value to be off from.
 fn branches(
     case: &Case,
     of: &dyn Fn(&Expr) -> Option<IntervalEnds>,
@@ -311,7 +312,8 @@ fn called(
     }
 }
 
-/// The lower ends of some expressions, their upper ends, and how many numbers these depend on together.
+/// The lower ends of some expressions, their upper ends, and how many numbers these depend on
+/// together.
 fn ends_of_all(
     args: &[Expr],
     both: &dyn Fn(&Expr) -> Option<Span>,

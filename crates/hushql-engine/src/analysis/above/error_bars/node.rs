@@ -111,7 +111,8 @@ impl<'a> Carrier<'a> {
         })
     }
 
-    /// The plan with the ends of the wanted columns behind its own; `None` where no plan can be made.
+    /// The plan with the ends of the wanted columns behind its own; `None` where no plan can be
+    /// made.
     pub(super) fn carry(&self, plan: &LogicalPlan, wants: &[Want]) -> Option<Carried> {
         if wants.is_empty() {
             return Some(Carried { plan: plan.clone(), known: Vec::new() });
@@ -170,7 +171,8 @@ impl<'a> Carrier<'a> {
         Carried { plan: plan.clone(), known: vec![Some(ColumnError::Exact); wants.len()] }
     }
 
-    /// A released table of which the plan reads the first columns: each number within its ± at the wanted confidence.
+    /// A released table of which the plan reads the first columns: each number within its ± at the
+    /// wanted confidence.
     fn released(&self, part: usize, read: usize, wants: &[Want]) -> Option<Carried> {
         let own = self.parts.get(part)?;
         let (keys, measures) = (own.key_names().len(), own.measures().len());
@@ -306,7 +308,8 @@ impl<'a> Carrier<'a> {
         Some(Carried { plan, known })
     }
 
-    /// Branches that give the ends of the same columns; a branch without noise gives the numbers themselves.
+    /// Branches that give the ends of the same columns; a branch without noise gives the numbers
+    /// themselves.
     fn united(&self, union: &Union, wants: &[Want]) -> Option<Carried> {
         let carried: Option<Vec<Carried>> =
             union.inputs.iter().map(|input| self.carry(input, wants)).collect();

@@ -1,8 +1,8 @@
 //! Rounding to binary floats, in exact arithmetic.
 //!
-//! A rational and a format go in; the nearest float of that format comes out, as a rational. The number may be any
-//! rational. The rounding is that of IEEE 754, so that an interval with rounded ends contains the results of float
-//! arithmetic.
+//! A rational and a format go in; the nearest float of that format comes out, as a rational. The
+//! number may be any rational. The rounding is that of IEEE 754, so that an interval with rounded
+//! ends contains the results of float arithmetic.
 //!
 //! ```text
 //! nearest_float(1/10, SINGLE) = 13421773 / 2^27       0.100000001490116…
@@ -15,7 +15,8 @@ use num_traits::{One, Signed, Zero};
 
 use crate::privacy::Rational;
 
-/// A binary float format: its precision, and the exponents of its smallest step and of its overflow.
+/// A binary float format: its precision, and the exponents of its smallest step and of its
+/// overflow.
 #[derive(Debug)]
 pub(super) struct Format {
     digits: i64,

@@ -1,13 +1,13 @@
 //! Exact closed intervals: the range of an expression.
 //!
-//! Intervals of the operands go in; the interval of the result comes out. Ends are exact rationals or unbounded.
-//! Floats occur only as inputs ([`Interval::from_f64_bounds`]) and where float arithmetic rounds
-//! ([`Interval::round_outward_f64`]).
+//! Intervals of the operands go in; the interval of the result comes out. Ends are exact rationals
+//! or unbounded. Floats occur only as inputs ([`Interval::from_f64_bounds`]) and where float
+//! arithmetic rounds ([`Interval::round_outward_f64`]).
 //!
-//! The result of an operation that is computed exactly on non-NULL operands lies in the returned interval. NULL and
-//! NaN are tracked elsewhere. Overflow is not modelled: after every step the caller checks with
-//! [`Interval::is_within`] whether integers fit their type, and rounds outward for floats, which also keeps the ends
-//! from growing without limit.
+//! The result of an operation that is computed exactly on non-NULL operands lies in the returned
+//! interval. NULL and NaN are tracked elsewhere. Overflow is not modelled: after every step the
+//! caller checks with [`Interval::is_within`] whether integers fit their type, and rounds outward
+//! for floats, which also keeps the ends from growing without limit.
 //!
 //! ```text
 //! CLAMP(price, 0, 100) * qty - 5      price: everything    qty: [0, 10]
@@ -29,9 +29,9 @@ use float::{DOUBLE, SINGLE, nearest_float};
 
 /// A set of numbers without gaps: all numbers between two ends that belong to it, or the empty set.
 ///
-/// An absent end is unbounded: it admits every number on that side, including a float's infinity. The empty interval
-/// means that there is no value, such as the quotient by a divisor that is always 0. Every operation on an empty
-/// operand is empty, as every SQL operator on a NULL is NULL.
+/// An absent end is unbounded: it admits every number on that side, including a float's infinity.
+/// The empty interval means that there is no value, such as the quotient by a divisor that is
+/// always 0. Every operation on an empty operand is empty, as every SQL operator on a NULL is NULL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Interval {
     lo: Option<Rational>,
@@ -129,8 +129,8 @@ impl Interval {
     /// The smallest integers around the interval.
     ///
     /// # Guarantee
-    /// The lower end is rounded down and the upper end up. `None` when an end is unbounded or outside
-    /// `i128`, and when the interval is empty.
+    /// The lower end is rounded down and the upper end up. `None` when an end is unbounded or
+    /// outside `i128`, and when the interval is empty.
     pub(crate) fn to_i128(&self) -> Option<(i128, i128)> {
         let (lo, hi) = self.bounds()?;
         Some((lo.floor().to_integer().to_i128()?, hi.ceil().to_integer().to_i128()?))
@@ -178,8 +178,9 @@ impl Interval {
     /// x · y.
     ///
     /// # Guarantee
-    /// The exact range of the product. A product is monotone in each factor, so its extremes are at the corners. 0
-    /// times an unbounded end is 0, because the other factor is always a finite number.
+    /// The exact range of the product. A product is monotone in each factor, so its extremes are at
+    /// the corners. 0 times an unbounded end is 0, because the other factor is always a finite
+    /// number.
     #[must_use]
     pub(crate) fn mul(&self, other: &Self) -> Self {
         let Some(((a, b), (c, d))) = self.ends().zip(other.ends()) else {
@@ -228,8 +229,8 @@ impl Interval {
     /// The integer quotient of x and y, truncated toward zero, for y ≠ 0 (a quotient by 0 is NULL).
     ///
     /// # Guarantee
-    /// The exact range of the quotients of the integers in both intervals. `i64::MIN / −1` is 2⁶³ here, which does
-    /// not fit the type.
+    /// The exact range of the quotients of the integers in both intervals. `i64::MIN / −1` is 2⁶³
+    /// here, which does not fit the type.
     #[must_use]
     pub(crate) fn div_trunc(&self, other: &Self) -> Self {
         let dividends = self.integers();
@@ -242,7 +243,8 @@ impl Interval {
     /// The remainder x − y·trunc(x / y), which has the sign of x, for y ≠ 0.
     ///
     /// # Guarantee
-    /// Holds every remainder: its magnitude is at most |x| and at most |y|; it is x itself where |x| < |y|.
+    /// Holds every remainder: its magnitude is at most |x| and at most |y|; it is x itself where
+    /// |x| < |y|.
     #[must_use]
     pub(crate) fn rem(&self, other: &Self) -> Self {
         let (below, above) = other.split_at_zero();
@@ -328,8 +330,8 @@ impl Interval {
     /// The part that remains when `x ≤ bound` is known.
     ///
     /// # Guarantee
-    /// Exactly the numbers up to `bound`. A strict `x < bound` leaves the same closed interval, and for
-    /// integers that of `⌈bound⌉ − 1`.
+    /// Exactly the numbers up to `bound`. A strict `x < bound` leaves the same closed interval, and
+    /// for integers that of `⌈bound⌉ − 1`.
     #[must_use]
     pub(crate) fn below(&self, bound: &Rational) -> Self {
         self.intersect(&Self::new(None, Some(bound.clone())))
@@ -338,8 +340,8 @@ impl Interval {
     /// The part that remains when `x ≥ bound` is known.
     ///
     /// # Guarantee
-    /// Exactly the numbers from `bound` on. A strict `x > bound` leaves the same closed interval, and for
-    /// integers that of `⌊bound⌋ + 1`.
+    /// Exactly the numbers from `bound` on. A strict `x > bound` leaves the same closed interval,
+    /// and for integers that of `⌊bound⌋ + 1`.
     #[must_use]
     pub(crate) fn above(&self, bound: &Rational) -> Self {
         self.intersect(&Self::new(Some(bound.clone()), None))
@@ -395,9 +397,10 @@ impl Interval {
     /// The range of a float result whose exact value is in this interval.
     ///
     /// # Guarantee
-    /// Contains the result of any IEEE 754 operation, in `f64` or `f32`, that rounds to nearest and whose exact
-    /// result is inside: such rounding is monotone, so the rounded ends bound the rounded values. An end that may
-    /// overflow to ±∞ becomes unbounded. Ends that both types represent are unchanged.
+    /// Contains the result of any IEEE 754 operation, in `f64` or `f32`, that rounds to nearest and
+    /// whose exact result is inside: such rounding is monotone, so the rounded ends bound the
+    /// rounded values. An end that may overflow to ±∞ becomes unbounded. Ends that both types
+    /// represent are unchanged.
     #[must_use]
     pub(crate) fn round_outward_f64(&self) -> Self {
         let rounded = |end: &Rational| {

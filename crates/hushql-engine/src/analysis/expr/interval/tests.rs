@@ -1,4 +1,5 @@
-//! Intervals against brute force: small boxes point by point, hostile ends, and the machine's floats.
+//! Intervals against brute force: small boxes point by point, hostile ends, and the machine's
+//! floats.
 
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::{prop_assert, prop_assert_eq};
@@ -65,7 +66,8 @@ fn box_of_integers() -> impl Strategy<Value = Interval> {
     (-7_i64..=7, 0_i64..=6).prop_map(|(lo, width)| Interval::between(int(lo), int(lo + width)))
 }
 
-/// Numbers of an interval: every quarter and integer near 0, its ends and their surroundings, and far ones.
+/// Numbers of an interval: every quarter and integer near 0, its ends and their surroundings, and
+/// far ones.
 fn members(interval: &Interval) -> Vec<Rational> {
     let near = (-24_i64..=24).map(|n| Rational::new(n.into(), 4.into()));
     let whole = (-14_i64..=14).map(int);

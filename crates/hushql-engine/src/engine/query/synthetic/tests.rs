@@ -17,7 +17,8 @@ type Visit = (i64, Option<&'static str>, Option<i64>);
 
 const WARDS: [&str; 3] = ["A", "B", "C"];
 
-/// Random visits of up to `patients` patients; wards and stays may be missing, or beyond what is declared.
+/// Random visits of up to `patients` patients; wards and stays may be missing, or beyond what is
+/// declared.
 fn visits(rng: &mut QueryRng, patients: u64, most: u64) -> Vec<Visit> {
     let mut all = Vec::new();
     for patient in 0..patients {
@@ -276,7 +277,8 @@ fn spent(engine: &Engine) -> i64 {
     engine.owner().budgets().unwrap()[0].spent.nano
 }
 
-/// Codes count as memory: few rows fit beside what is set aside before, and many do not, which is the constant error.
+/// Codes count as memory: few rows fit beside what is set aside before, and many do not, which is
+/// the constant error.
 #[tokio::test]
 async fn codes_of_rows_count_as_memory() {
     let sql = "CREATE SYNTHETIC TABLE s WITH (rows=100) AS AIM(eps=1, delta=1e-9) SELECT a, b, c, d FROM t";
@@ -328,8 +330,8 @@ async fn parts_of_needed(sql: &str) -> (usize, usize) {
     (ready.prepared.memory(&state), ready.due.memory())
 }
 
-/// Rounds and the share of the budget show while rows are made; a statement that is dropped then frees its memory soon, its
-/// charge stands, and there is no table.
+/// Rounds and the share of the budget show while rows are made; a statement that is dropped then
+/// frees its memory soon, its charge stands, and there is no table.
 #[tokio::test]
 async fn dropped_statements_end() {
     let engine = numbers(2_000, Resources::default()).await;
@@ -360,7 +362,8 @@ async fn dropped_statements_end() {
     assert!(lab.execute("SHOW SYNTHETIC s").await.is_err());
 }
 
-/// Whatever becomes of a statement, the memory that it set aside is free afterwards: where only one fits at a time, the next one runs.
+/// Whatever becomes of a statement, the memory that it set aside is free afterwards: where only one
+/// fits at a time, the next one runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_is_given_back() {
     let sql = |name: &str| {

@@ -64,7 +64,8 @@ fn too_few_rows_are_null_and_values_stay_in_their_range() {
     }
 }
 
-/// For every noise up to t, on every small table: the ± always holds, and some noise nearly reaches it.
+/// For every noise up to t, on every small table: the ± always holds, and some noise nearly reaches
+/// it.
 #[test]
 fn the_bound_holds_for_every_noise_within_t() {
     let (lo, hi) = (0, 4);
@@ -107,7 +108,8 @@ fn the_bound_holds_for_every_noise_within_t() {
     assert!(tightest.iter().all(|t| *t > 0.7), "{tightest:?}");
 }
 
-/// The bound also holds for vectors that no rows yield, such as those of a unit that was scaled down and rounded.
+/// The bound also holds for vectors that no rows yield, such as those of a unit that was scaled
+/// down and rounded.
 #[test]
 fn the_bound_holds_for_vectors_that_are_no_rows() {
     for a in 0..7_i128 {
@@ -130,7 +132,8 @@ fn the_bound_holds_for_vectors_that_are_no_rows() {
     }
 }
 
-/// Steps of 4 grid units: the result is that of the rounded values, clamped to the range before rounding.
+/// Steps of 4 grid units: the result is that of the rounded values, clamped to the range before
+/// rounding.
 #[test]
 fn coarse_steps_are_worth_their_width() {
     let moments = VarianceMoments { column: 0, shift: 2, spread: Spread::VarPop };

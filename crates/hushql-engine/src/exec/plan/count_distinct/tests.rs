@@ -1,4 +1,5 @@
-//! Compares the plan with a plain restatement of its rules on small random tables, and one unit with all others.
+//! Compares the plan with a plain restatement of its rules on small random tables, and one unit
+//! with all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -211,7 +212,8 @@ async fn random_tables_agree_with_the_rules_in_any_order_and_partitioning() {
     assert!(cut > 50, "{cut}");
 }
 
-/// Without bounds, the counts of large tables equal those of plain sets, even if a unit has more rows than a batch.
+/// Without bounds, the counts of large tables equal those of plain sets, even if a unit has more
+/// rows than a batch.
 #[tokio::test]
 async fn without_bounds_every_value_counts_once() {
     let mut dice = Dice(QueryRng::seeded_for_tests(32));
@@ -228,12 +230,14 @@ async fn without_bounds_every_value_counts_once() {
         run(shuffled(&mut dice, &batch, 4_000), 2, EnforcedBounds::default()).await,
         expected
     );
-    // Bounds that no unit reaches change nothing, although every unit has more rows than they allow.
+    // Bounds that no unit reaches change nothing, although every unit has more rows than they
+    // allow.
     let wide = EnforcedBounds { total: Some(40), per_partition: Some(7), l0: Some(4) };
     assert_eq!(run(shuffled(&mut dice, &batch, 4_000), 2, wide).await, expected);
 }
 
-/// One unit lowers each count by at most what its bounds allow and raises none; the bounds are reached.
+/// One unit lowers each count by at most what its bounds allow and raises none; the bounds are
+/// reached.
 #[tokio::test]
 async fn removing_a_unit_changes_the_counts_by_no_more_than_claimed() {
     let mut dice = Dice(QueryRng::seeded_for_tests(33));

@@ -1,8 +1,9 @@
 //! Connections to a server: who asks, with which password, and what went wrong.
 //!
-//! In: an [`Address`], and the environment. Out: a connection that ends when it is dropped, or a [`Trouble`]. What a server or the client says
-//! goes nowhere: it may quote values, names and addresses. Connections run on a runtime of their own, because whoever waits for one
-//! may be inside of another, or block one.
+//! In: an [`Address`], and the environment. Out: a connection that ends when it is dropped, or a
+//! [`Trouble`]. What a server or the client says goes nowhere: it may quote values, names and
+//! addresses. Connections run on a runtime of their own, because whoever waits for one may be
+//! inside of another, or block one.
 //!
 //! ```text
 //! PGPASSWORD, else PGPASSFILE, else ~/.pgpass:   db.clinic.example:5432:clinic:reader:…
@@ -161,7 +162,8 @@ impl Connected {
     }
 }
 
-/// Takes leave, which takes a moment, so that the server does not log a lost connection; what is unfinished is cut off.
+/// Takes leave, which takes a moment, so that the server does not log a lost connection; what is
+/// unfinished is cut off.
 impl Drop for Connected {
     fn drop(&mut self) {
         self.client = None;

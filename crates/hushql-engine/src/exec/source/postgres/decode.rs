@@ -1,8 +1,9 @@
 //! Binary COPY as batches of columns.
 //!
-//! In: the bytes that a server sends, in pieces of any length, and how each column is read. Out: batches. A value that its column here
-//! cannot hold (a date of infinity, a number that is too large, bytes that are not UTF-8) is NULL: no person's row makes the
-//! reading fail. Bytes that are not of this format do.
+//! In: the bytes that a server sends, in pieces of any length, and how each column is read. Out:
+//! batches. A value that its column here cannot hold (a date of infinity, a number that is too
+//! large, bytes that are not UTF-8) is NULL: no person's row makes the reading fail. Bytes that are
+//! not of this format do.
 //!
 //! ```text
 //! PGCOPY\n\xff\r\n\0, flags, length of more    2 fields: 4 bytes 00 00 00 07, -1 (NULL)    …    -1: the end
@@ -304,10 +305,12 @@ fn uuid(bytes: &[u8; 16]) -> String {
     text
 }
 
-/// A `numeric`, rounded to the scale as the server rounds, away from zero at a half; `Some(None)` if it is not a number or has
-/// more digits than the column. `None` if these bytes are no `numeric`.
+/// A `numeric`, rounded to the scale as the server rounds, away from zero at a half; `Some(None)`
+/// if it is not a number or has more digits than the column. `None` if these bytes are no
+/// `numeric`.
 ///
-/// It is digits in base 10,000: their number, the power of the first, the sign, and the digits behind the point that are shown.
+/// It is digits in base 10,000: their number, the power of the first, the sign, and the digits
+/// behind the point that are shown.
 #[allow(
     clippy::option_option,
     reason = "bytes of another format, and a value that does not fit, end differently"

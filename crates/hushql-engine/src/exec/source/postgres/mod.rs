@@ -1,8 +1,9 @@
 //! Tables of a PostgreSQL server.
 //!
-//! In: an address and a name, as the owner declares them. Out: a table whose columns were taken from the server's catalog, and the rows
-//! that it has when a statement reads them. All scans of a statement see one snapshot. No row is read before the charge, and what
-//! went wrong behind it is in no message.
+//! In: an address and a name, as the owner declares them. Out: a table whose columns were taken
+//! from the server's catalog, and the rows that it has when a statement reads them. All scans of a
+//! statement see one snapshot. No row is read before the charge, and what went wrong behind it is
+//! in no message.
 //!
 //! ```text
 //! declared     id BIGINT, fee DECIMAL(9, 2)             from the catalog, or as they are written
@@ -56,7 +57,8 @@ impl Servers {
         !self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Checks that a table has the declared columns, and locks it until the statement ends. Reads no row.
+    /// Checks that a table has the declared columns, and locks it until the statement ends. Reads
+    /// no row.
     ///
     /// # Errors
     /// A refusal that says what is wrong, and nothing of where the table is.
@@ -344,7 +346,8 @@ fn refusal(table: &Table, what: &str, write: &str) -> Error {
     Refusal::new(Reason::ChangedFile, &table.name, message, write).into()
 }
 
-/// What is wrong with a declared table, for everyone: nothing of where it is, and nothing that the server said.
+/// What is wrong with a declared table, for everyone: nothing of where it is, and nothing that the
+/// server said.
 fn refused(table: &Table, trouble: Trouble) -> Error {
     let (what, write) = match trouble {
         Trouble::Unreachable | Trouble::Busy => (

@@ -1,8 +1,9 @@
 //! One state of a database for all scans of a statement.
 //!
-//! In: an address. Out: the columns of its tables as the server's catalog has them, and the rows of all of them as they were at one
-//! moment. The first connection locks each table against changes of its columns, and exports its snapshot; where two scans run
-//! at once, the others read that snapshot through connections of their own.
+//! In: an address. Out: the columns of its tables as the server's catalog has them, and the rows of
+//! all of them as they were at one moment. The first connection locks each table against changes of
+//! its columns, and exports its snapshot; where two scans run at once, the others read that
+//! snapshot through connections of their own.
 //!
 //! ```text
 //! first     BEGIN; LOCK t; export 00000003-0000001B-1 ── COPY t …  ────────────────▶ end of the statement
@@ -28,16 +29,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes that are handed on at once.
 const BLOCK: usize = 256 << 10;
 
-/// What every transaction begins with. The engine's own clock ends a statement; a lock that others hold is not waited for longer
-/// than this.
+/// What every transaction begins with. The engine's own clock ends a statement; a lock that others
+/// hold is not waited for longer than this.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const SETTINGS: &str = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = '10s'";
 
-/// The clock of a transaction, which servers have from version 17 on. It is set before the transaction begins.
+/// The clock of a transaction, which servers have from version 17 on. It is set before the
+/// transaction begins.
 const UNTIMED: &str = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'";
 
-/// What the catalog says of a table before anything of it is used. A table is foreign if any part of it is: a partition, or
-/// what a view reads.
+/// What the catalog says of a table before anything of it is used. A table is foreign if any part
+/// of it is: a partition, or what a view reads.
 const KIND: &str = "
 WITH RECURSIVE below(id) AS (
     SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -59,7 +61,8 @@ SELECT c.relkind::text,
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname::text = $1 AND c.relname::text = $2";
 
-/// Whether a column is computed whenever it is read is not known to servers before version 12, which have none.
+/// Whether a column is computed whenever it is read is not known to servers before version 12,
+/// which have none.
 const COLUMNS: &str = "
 SELECT a.attname::text, a.atttypid, a.atttypmod, pg_catalog.format_type(a.atttypid, a.atttypmod),
     coalesce(pg_catalog.to_jsonb(a) OPERATOR(pg_catalog.->>) 'attgenerated' = 'v', false)
@@ -114,7 +117,8 @@ impl Snapshot {
         known.columns.get(relation).cloned()
     }
 
-    /// The columns of a table, which stay as they are until this is dropped: the table is locked against changes.
+    /// The columns of a table, which stay as they are until this is dropped: the table is locked
+    /// against changes.
     ///
     /// # Guarantee
     /// No row of the table is read.
@@ -190,7 +194,8 @@ impl Snapshot {
             client.batch_execute(UNTIMED).await?;
             client.batch_execute(&format!("{BEGIN}; {SETTINGS}")).await?;
         }
-        // Before the snapshot: whoever empties a table or writes it anew leaves older snapshots an empty one.
+        // Before the snapshot: whoever empties a table or writes it anew leaves older snapshots an
+        // empty one.
         match kind.as_str() {
             "r" | "p" | "v" => {
                 client

@@ -1,6 +1,7 @@
 //! TLS to a server: its certificate has to be one for its name.
 //!
-//! In: the roots of trust of the system, or those of `PGSSLROOTCERT`. Out: what the client needs to begin a connection.
+//! In: the roots of trust of the system, or those of `PGSSLROOTCERT`. Out: what the client needs to
+//! begin a connection.
 
 use std::future::Future;
 use std::io;

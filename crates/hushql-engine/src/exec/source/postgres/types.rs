@@ -1,7 +1,8 @@
 //! The types of a server's columns: which of them can be read, and as what.
 //!
-//! In: the number of a type and its modifier, from the server's catalog. Out: a [`WireEncoding`], with the type of its column here and the
-//! expression that reads it. Others are refused at declaration.
+//! In: the number of a type and its modifier, from the server's catalog. Out: a [`WireEncoding`],
+//! with the type of its column here and the expression that reads it. Others are refused at
+//! declaration.
 //!
 //! ```text
 //! integer            INT                      numeric(9,2)    DECIMAL(9, 2)
@@ -13,8 +14,8 @@ use arrow::datatypes::{DataType, TimeUnit};
 
 use crate::functions::MOST_OF_A_CELL;
 
-/// The longest text that is read: a longer one is NULL, as it is in files. The server holds a row in one piece of at most 2³⁰ bytes,
-/// so that a row of 1,600 such texts still fits.
+/// The longest text that is read: a longer one is NULL, as it is in files. The server holds a row
+/// in one piece of at most 2³⁰ bytes, so that a row of 1,600 such texts still fits.
 const LONGEST: usize = MOST_OF_A_CELL;
 
 /// How the bytes of a column are read.
@@ -71,7 +72,8 @@ pub(super) fn found(oid: u32, modifier: i32) -> ServerColumnType {
     })
 }
 
-/// The modifier of `numeric(p, s)` holds both behind four bytes of length; a scale has eleven bits with a sign.
+/// The modifier of `numeric(p, s)` holds both behind four bytes of length; a scale has eleven bits
+/// with a sign.
 fn numeric(modifier: i32) -> ServerColumnType {
     if modifier < 4 {
         return ServerColumnType::Unconstrained;
@@ -121,7 +123,8 @@ impl WireEncoding {
     /// The expression of the server that reads the column of this quoted name.
     ///
     /// # Guarantee
-    /// It fails for no value: only a text is converted, `char(n)` to what it is without its padding.
+    /// It fails for no value: only a text is converted, `char(n)` to what it is without its
+    /// padding.
     pub(super) fn expression(self, column: &str) -> String {
         match self {
             Self::Text => format!(

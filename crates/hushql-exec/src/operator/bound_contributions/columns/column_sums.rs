@@ -1,9 +1,9 @@
 //! Adds rows up, column by column, as they arrive.
 //!
-//! In: lanes, with the place of each row's key. Out: for every output and key, the sum over these rows. What a unit adds
-//! that keeps all its rows is the sum of what its rows add, whichever unit they belong to. The rows of units that may not
-//! keep all are taken away again. It guarantees, for the units that are left, the integers that [`InputKind::partial`]
-//! yields unit by unit.
+//! In: lanes, with the place of each row's key. Out: for every output and key, the sum over these
+//! rows. What a unit adds that keeps all its rows is the sum of what its rows add, whichever unit
+//! they belong to. The rows of units that may not keep all are taken away again. It guarantees, for
+//! the units that are left, the integers that [`InputKind::partial`] yields unit by unit.
 //!
 //! ```text
 //! let mut columns = Columns::new(&inputs, &sources, keys);
@@ -25,8 +25,8 @@ use crate::operator::bound_contributions::exact::unit_contribution::{AggregateIn
 /// So many 32-bit numbers fit a sum of 64 bits.
 const SETTLE: u64 = 1 << 31;
 
-/// The totals of the aggregates that are sums of rows. Each list has an entry for the rows outside of the keys, and then
-/// one for each key.
+/// The totals of the aggregates that are sums of rows. Each list has an entry for the rows outside
+/// of the keys, and then one for each key.
 pub(crate) struct ColumnSums {
     /// All rows, if a source counts them.
     rows: Option<Vec<u64>>,
@@ -59,8 +59,8 @@ struct Sums {
     long: Vec<i128>,
 }
 
-/// Whether what a unit adds is the sum of what its rows add, as long as it keeps all of them. Under a ladder it is not: few
-/// units keep all rows under its least bounds.
+/// Whether what a unit adds is the sum of what its rows add, as long as it keeps all of them. Under
+/// a ladder it is not: few units keep all rows under its least bounds.
 pub(crate) fn is_sum_of_rows(input: &AggregateInput) -> bool {
     if input.ladder.is_some() {
         return false;
@@ -83,7 +83,9 @@ fn is_counted(kind: &InputKind) -> bool {
     kind.pairs().is_none() && !matches!(kind, InputKind::Sum { .. })
 }
 
-/// The entry of a place: the first one for [`OUTSIDE`](crate::operator::bound_contributions::keys::key_space::OUTSIDE), which is the largest number.
+/// The entry of a place: the first one for
+/// [`OUTSIDE`](crate::operator::bound_contributions::keys::key_space::OUTSIDE), which is the
+/// largest number.
 fn slot(place: u32) -> usize {
     place.wrapping_add(1) as usize
 }
@@ -114,8 +116,8 @@ fn renumber<T: Copy + Default>(list: &mut Vec<T>, places: &[u32], keys: usize) -
 }
 
 impl ColumnSums {
-    /// Totals of the aggregates that are sums of rows; `None` if there are none. Those of the first `keys` keys take their memory
-    /// now, whether or not rows come.
+    /// Totals of the aggregates that are sums of rows; `None` if there are none. Those of the first
+    /// `keys` keys take their memory now, whether or not rows come.
     pub(crate) fn new(
         inputs: &[AggregateInput],
         sources: &ValueSources,
@@ -133,8 +135,8 @@ impl ColumnSums {
         streams.iter().any(Option::is_some).then_some(Self { rows, all: 0, streams })
     }
 
-    /// Adds the rows of a batch, each to the key at its place; rows outside of the `keys` keys add nothing. Without places,
-    /// all rows belong to the first key.
+    /// Adds the rows of a batch, each to the key at its place; rows outside of the `keys` keys add
+    /// nothing. Without places, all rows belong to the first key.
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows.
@@ -213,9 +215,9 @@ impl ColumnSums {
     /// Adds the totals to those of each output.
     ///
     /// # Guarantee
-    /// For units that keep all their rows, the outputs of [`InputKind::partial`] are linear in count, sum and squares: the
-    /// outputs of all units together are those of their totals. Nothing is clamped or scaled, because as many rows are
-    /// kept as there are.
+    /// For units that keep all their rows, the outputs of [`InputKind::partial`] are linear in
+    /// count, sum and squares: the outputs of all units together are those of their totals. Nothing
+    /// is clamped or scaled, because as many rows are kept as there are.
     ///
     /// # Errors
     /// As [`ColumnSums::add`].
@@ -279,7 +281,8 @@ impl Stream {
         wide.sum::<usize>() * size_of::<i128>() + narrow * size_of::<u64>()
     }
 
-    /// What rows of one entry are, with the number of all of them; `None` if fewer than those that do not pass.
+    /// What rows of one entry are, with the number of all of them; `None` if fewer than those that
+    /// do not pass.
     fn tally(&self, rows: &[u64], at: usize) -> Option<UnitTally> {
         let rows = rows.get(at).copied().unwrap_or(0);
         let missing = self.missing.get(at).copied().unwrap_or(0);

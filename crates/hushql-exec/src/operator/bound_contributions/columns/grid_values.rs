@@ -1,9 +1,10 @@
-//! The numbers that aggregates read of a batch: on the grid, clamped, and as narrow as their interval allows.
+//! The numbers that aggregates read of a batch: on the grid, clamped, and as narrow as their
+//! interval allows.
 //!
-//! In: the batches of one partition. Out: for each batch and each source one lane with a number for every row. It assumes
-//! that columns were checked against the grid. It guarantees that NULL, NaN and filtered rows hold 0 and do not pass.
-//! Aggregates that read the same values share a source. The batch itself is not needed any more: a price of 16 bytes
-//! becomes a number of 4.
+//! In: the batches of one partition. Out: for each batch and each source one lane with a number for
+//! every row. It assumes that columns were checked against the grid. It guarantees that NULL, NaN
+//! and filtered rows hold 0 and do not pass. Aggregates that read the same values share a source.
+//! The batch itself is not needed any more: a price of 16 bytes becomes a number of 4.
 //!
 //! ```text
 //! price DECIMAL(12, 2) IN 0..9999.99: 12.50, NULL, 20000.00  ─▶  [1250, 0, 999999] (32 bits), passing 1 0 1

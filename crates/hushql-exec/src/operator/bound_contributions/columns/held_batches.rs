@@ -1,9 +1,10 @@
 //! Holds what the aggregates read of each batch, until all rows have arrived.
 //!
-//! In: the batches of one partition. Out: for each of them the units, the places of the keys, and the lanes of numbers. A
-//! row without a unit, or with a key that is not asked for, is [`OUTSIDE`]. Meanwhile [`ColumnSums`] adds all rows up. What exceeds
-//! the memory is [packed](super::spill_format) into a file. It assumes nothing about the order of rows, nor about what other partitions
-//! have.
+//! In: the batches of one partition. Out: for each of them the units, the places of the keys, and
+//! the lanes of numbers. A row without a unit, or with a key that is not asked for, is [`OUTSIDE`].
+//! Meanwhile [`ColumnSums`] adds all rows up. What exceeds the memory is
+//! [packed](super::spill_format) into a file. It assumes nothing about the order of rows, nor about
+//! what other partitions have.
 //!
 //! ```text
 //! batch ─ locate keys ─▶ places: 3, 0, OUTSIDE, …
@@ -97,8 +98,8 @@ pub(in crate::operator::bound_contributions) struct Holder {
     /// The totals of all rows, for the aggregates that are sums of rows.
     pub(in crate::operator::bound_contributions) columns: Option<ColumnSums>,
     bytes: usize,
-    /// The bytes of the totals of known keys, which rows that are bounded need later. They are reserved from the start, so that no
-    /// row decides whether there is memory for them.
+    /// The bytes of the totals of known keys, which rows that are bounded need later. They are
+    /// reserved from the start, so that no row decides whether there is memory for them.
     totals: usize,
     places: Vec<u32>,
 }
@@ -118,7 +119,8 @@ impl Holder {
         Ok(Self { task, index, codes, shelf, rows, columns, bytes: 0, totals, places })
     }
 
-    /// Holds one batch. Rows without a unit, and rows whose key is not in the key space, are marked.
+    /// Holds one batch. Rows without a unit, and rows whose key is not in the key space, are
+    /// marked.
     pub(in crate::operator::bound_contributions) fn push(
         &mut self,
         batch: &RecordBatch,
@@ -185,7 +187,8 @@ impl Holder {
     }
 }
 
-/// The places of a batch, in as few bytes as all keys so far need. The largest number stands for [`OUTSIDE`].
+/// The places of a batch, in as few bytes as all keys so far need. The largest number stands for
+/// [`OUTSIDE`].
 pub(in crate::operator::bound_contributions) enum KeyPlaces {
     Byte(Vec<u8>),
     Short(Vec<u16>),

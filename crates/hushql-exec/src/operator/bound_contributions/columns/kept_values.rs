@@ -1,7 +1,7 @@
 //! The numbers of one source, kept row by row for the units that are bounded.
 //!
-//! In: lanes, and the rows of them that are kept. Out: for any set of these rows, how many of them pass, and their sum. It
-//! guarantees that rows that do not pass add nothing.
+//! In: lanes, and the rows of them that are kept. Out: for any set of these rows, how many of them
+//! pass, and their sum. It guarantees that rows that do not pass add nothing.
 //!
 //! ```text
 //! payload.push(&lane, &rows_that_count_and_their_buckets);
@@ -20,7 +20,8 @@ use crate::operator::bound_contributions::exact::kept_share::UnitTally;
 use crate::operator::bound_contributions::exact::radix_lists::{Expected, Lists};
 use crate::operator::bound_contributions::exact::rows_by_unit::{BUCKETS, Inside, place_of};
 
-/// The values of one source, one entry for each row that counts, distributed over buckets like the rows themselves.
+/// The values of one source, one entry for each row that counts, distributed over buckets like the
+/// rows themselves.
 pub(in crate::operator::bound_contributions) struct Payload {
     flags: Option<Lists<bool>>,
     /// Whether values are squared, which are distances of at most 2⁴⁰ then.

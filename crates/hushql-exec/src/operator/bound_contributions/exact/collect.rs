@@ -1,8 +1,8 @@
 //! Collects rows by unit.
 //!
-//! In: rows, with their units, keys and values, those of one part. Out: those that are wanted, in [`BUCKETS`]. It guarantees that all
-//! parts have a unit in the same bucket, so that the last pass works on pieces that fit the processor's cache; the rows are never
-//! sorted as a whole.
+//! In: rows, with their units, keys and values, those of one part. Out: those that are wanted, in
+//! [`BUCKETS`]. It guarantees that all parts have a unit in the same bucket, so that the last pass
+//! works on pieces that fit the processor's cache; the rows are never sorted as a whole.
 //!
 //! ```text
 //! rows ─▶ bucket 0..256, each with the rows of its units and their values
@@ -23,7 +23,8 @@ use crate::operator::bound_contributions::task::BoundingTask;
 pub(in crate::operator::bound_contributions) struct Collector {
     /// The payload of each source that one of them reads.
     payloads: Vec<Option<Payload>>,
-    /// The source of which all that is kept is inside of the rows, and what is inside of those of a batch.
+    /// The source of which all that is kept is inside of the rows, and what is inside of those of a
+    /// batch.
     inside: Option<usize>,
     numbers: Vec<Inside>,
     buckets: UnitBuckets,
@@ -83,7 +84,8 @@ impl Collector {
     /// Adds those rows of a batch that are wanted, given the number of each, its unit and its key.
     ///
     /// # Errors
-    /// A constant text for the lanes of other sources, and for a unit that is not close to the others, as was said.
+    /// A constant text for the lanes of other sources, and for a unit that is not close to the
+    /// others, as was said.
     pub(in crate::operator::bound_contributions) fn add(
         &mut self,
         held: &HeldBatch,
@@ -180,8 +182,8 @@ mod tests {
         HeldBatch { units, places, lanes: vec![lane], rows, bytes: 0 }
     }
 
-    /// One unit far from the others, or a key more than words have room for, decides how rows are kept, and not what memory is
-    /// reserved for them.
+    /// One unit far from the others, or a key more than words have room for, decides how rows are
+    /// kept, and not what memory is reserved for them.
     #[test]
     fn what_is_inside_takes_no_other_memory() {
         let task = task(300);

@@ -1,7 +1,8 @@
 //! What few kept rows of a group have of its sums.
 //!
-//! In: the count and sums of a unit's rows in one group, how many rows these are, and how many of them are kept. Out: the share of
-//! the sums that so many rows have. Everything is integer arithmetic: shares are rounded by a hash, and means to the nearest integer.
+//! In: the count and sums of a unit's rows in one group, how many rows these are, and how many of
+//! them are kept. Out: the share of the sums that so many rows have. Everything is integer
+//! arithmetic: shares are rounded by a hash, and means to the nearest integer.
 //!
 //! ```text
 //! Share::Part { kept: 3, count: 7, … }.of(70)   30: three of seven rows
@@ -23,20 +24,24 @@ pub(in crate::operator::bound_contributions) struct UnitTally {
     pub(in crate::operator::bound_contributions) squares: i128,
 }
 
-/// The share of a group that counts: so many rows' worth of the rows that hold a value, each row alike.
+/// The share of a group that counts: so many rows' worth of the rows that hold a value, each row
+/// alike.
 ///
-/// It is what a uniform sample of so many rows has on average, without the sample's own error. What is no whole number is
-/// rounded up with a chance of its fraction, by a hash of the unit and the group.
+/// It is what a uniform sample of so many rows has on average, without the sample's own error. What
+/// is no whole number is rounded up with a chance of its fraction, by a hash of the unit and the
+/// group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator::bound_contributions) enum Share {
     /// All rows count.
     Whole,
-    /// `kept` of `count` rows' worth, 0 < kept < count; a fraction f is rounded up if 1 − f is at most point/2⁶⁴.
+    /// `kept` of `count` rows' worth, 0 < kept < count; a fraction f is rounded up if 1 − f is at
+    /// most point/2⁶⁴.
     Part { kept: u64, count: u64, point: u64 },
 }
 
 impl Share {
-    /// Of `rows` rows of a group, of which `count` hold a value, `kept` may count; `point` is asked for a part only.
+    /// Of `rows` rows of a group, of which `count` hold a value, `kept` may count; `point` is asked
+    /// for a part only.
     ///
     /// # Errors
     /// Those of `point`.
@@ -54,9 +59,10 @@ impl Share {
     /// The share of a sum over the rows that hold a value: sum·kept/count, rounded.
     ///
     /// # Guarantee
-    /// If each value is in [lo, hi], the result is in [n·lo, n·hi], with n the smaller of kept and count: these ends are integers,
-    /// the exact share lies between them, and it is rounded to one of its two neighbours. For one point, the share of a larger sum
-    /// is not smaller, and the share of sum + count·c is that of the sum, plus kept·c, for all integers c.
+    /// If each value is in [lo, hi], the result is in [n·lo, n·hi], with n the smaller of kept and
+    /// count: these ends are integers, the exact share lies between them, and it is rounded to one
+    /// of its two neighbours. For one point, the share of a larger sum is not smaller, and the
+    /// share of sum + count·c is that of the sum, plus kept·c, for all integers c.
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice.
@@ -74,11 +80,12 @@ impl Share {
         whole.checked_add(more).ok_or_else(failed)
     }
 
-    /// The shares of sums that are ≥ 0, one after the other, so that the shares of the first ones add up to the share of their sum.
+    /// The shares of sums that are ≥ 0, one after the other, so that the shares of the first ones
+    /// add up to the share of their sum.
     ///
     /// # Guarantee
-    /// All results are ≥ 0. If the sums add up to at most count·w, the results add up to at most n·w, with n the smaller of
-    /// kept and count; exactly so if exactly so.
+    /// All results are ≥ 0. If the sums add up to at most count·w, the results add up to at most
+    /// n·w, with n the smaller of kept and count; exactly so if exactly so.
     ///
     /// # Errors
     /// As [`Share::of`].
@@ -97,7 +104,8 @@ impl Share {
     }
 }
 
-/// How far the values of a group's rows are above the lower end of their interval, and below the upper one.
+/// How far the values of a group's rows are above the lower end of their interval, and below the
+/// upper one.
 ///
 /// # Guarantee
 /// Both are ≥ 0, and together count·(hi − lo), if each value is in the interval.
@@ -132,7 +140,8 @@ fn gap(sum: i128, end: i128, count: u64) -> Option<i128> {
     sum.checked_sub(times(end, count)?)
 }
 
-/// end·count; `None` if 128 bits do not suffice. Most factors have at most 64, whose product needs no check.
+/// end·count; `None` if 128 bits do not suffice. Most factors have at most 64, whose product needs
+/// no check.
 fn times(end: i128, count: u64) -> Option<i128> {
     match i64::try_from(end) {
         Ok(end) => Some(i128::from(end) * i128::from(count)),

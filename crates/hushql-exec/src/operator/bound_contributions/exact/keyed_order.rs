@@ -1,9 +1,10 @@
 //! The keyed hash that decides which groups of a unit come first, and which rows of a group.
 //!
-//! In: a unit's value and the position of a key, or the values of a group and of a row. Out: a rank for this unit. It assumes a
-//! key drawn freshly for each query from the engine's random source. It guarantees that a rank depends only on the key, the
-//! unit's own value and the ranked values: never on other units, on the order of rows, on batches or on partitions. Privacy
-//! needs only that. Because the hash is hard to guess, an analyst cannot choose which groups and rows survive.
+//! In: a unit's value and the position of a key, or the values of a group and of a row. Out: a rank
+//! for this unit. It assumes a key drawn freshly for each query from the engine's random source. It
+//! guarantees that a rank depends only on the key, the unit's own value and the ranked values:
+//! never on other units, on the order of rows, on batches or on partitions. Privacy needs only
+//! that. Because the hash is hard to guess, an analyst cannot choose which groups and rows survive.
 //!
 //! ```text
 //! let hash = HashKey::new(random_words);
@@ -17,7 +18,8 @@ use std::sync::{Arc, OnceLock};
 /// The golden ratio in 64 bits: the step of SplitMix64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The first hashed word for a group and for a row differ, so that a group is never hashed like a row.
+/// The first hashed word for a group and for a row differ, so that a group is never hashed like a
+/// row.
 const GROUP: u64 = 1;
 const ROW: u64 = 2;
 
@@ -70,9 +72,11 @@ impl HashKey {
         Spread { hash: self, bits, block: 0, of_block: self.scatter(0) }
     }
 
-    /// A scattering of pairs of a unit's code and the place of a key: equal pairs have equal results.
+    /// A scattering of pairs of a unit's code and the place of a key: equal pairs have equal
+    /// results.
     ///
-    /// Places may depend on the order of arrival, so this may decide how a sum is computed, never what it is.
+    /// Places may depend on the order of arrival, so this may decide how a sum is computed, never
+    /// what it is.
     pub(in crate::operator::bound_contributions) fn scatter_pair(
         &self,
         code: u64,
@@ -86,13 +90,15 @@ impl HashKey {
         mix(mix(value ^ self.0[0]).wrapping_add(self.0[1]))
     }
 
-    /// The hash of a unit whose value is any other text or number, given as canonical bytes: SipHash-1-3.
+    /// The hash of a unit whose value is any other text or number, given as canonical bytes:
+    /// SipHash-1-3.
     pub fn bytes_unit(&self, bytes: &[u8]) -> u64 {
         let [k0, k1, ..] = self.0;
         sip([k0, k1], &[], bytes)
     }
 
-    /// The rank of a group, given as canonical bytes, among the groups of its unit: smaller ranks first.
+    /// The rank of a group, given as canonical bytes, among the groups of its unit: smaller ranks
+    /// first.
     pub fn group_rank(&self, unit: u64, group: &[u8]) -> u64 {
         let [.., k2, k3] = self.0;
         sip([k2, k3], &[GROUP, unit], group)
@@ -115,8 +121,8 @@ impl HashKey {
 
     /// The rank of a row, given as canonical bytes, among the rows of the group of that rank.
     ///
-    /// The hash includes the group's rank: units and groups choose among equal values independently, so that no value
-    /// is dropped everywhere.
+    /// The hash includes the group's rank: units and groups choose among equal values
+    /// independently, so that no value is dropped everywhere.
     pub fn row_rank(&self, group: u64, row: &[u8]) -> u64 {
         let [.., k2, k3] = self.0;
         sip([k2, k3], &[ROW, group], row)
@@ -127,9 +133,11 @@ impl HashKey {
         mix(mix(row.wrapping_add(STEP.wrapping_mul(copy)) ^ self.0[2]).wrapping_add(self.0[3]))
     }
 
-    /// The point at which shares of a unit or of one of its groups are rounded up, from the unit's hash or the group's rank.
+    /// The point at which shares of a unit or of one of its groups are rounded up, from the unit's
+    /// hash or the group's rank.
     ///
-    /// Groups are served by their ranks, so that a point that grew with the rank would round most groups that are served alike.
+    /// Groups are served by their ranks, so that a point that grew with the rank would round most
+    /// groups that are served alike.
     pub(in crate::operator::bound_contributions) fn point(&self, rank: u64) -> u64 {
         mix(mix(rank ^ self.0[3]).wrapping_add(self.0[2]))
     }
@@ -156,9 +164,9 @@ impl Spread {
     /// The number of a code, whatever others were asked for before.
     ///
     /// # Guarantee
-    /// Two codes that agree in all bits before the last `bits` ones never share a counter; any other two do as often as if
-    /// counters were drawn for them. So units that are numbered one after the other share few, and none decides where
-    /// another one is counted.
+    /// Two codes that agree in all bits before the last `bits` ones never share a counter; any
+    /// other two do as often as if counters were drawn for them. So units that are numbered one
+    /// after the other share few, and none decides where another one is counted.
     pub(in crate::operator::bound_contributions) fn of(&mut self, code: u64) -> u64 {
         let block = code >> self.bits;
         if block != self.block {
@@ -167,7 +175,8 @@ impl Spread {
         code.wrapping_add(self.of_block)
     }
 
-    /// What is added to each of the codes from `least` to `most`, if that is the same for all of them.
+    /// What is added to each of the codes from `least` to `most`, if that is the same for all of
+    /// them.
     pub(in crate::operator::bound_contributions) fn added(
         &mut self,
         least: u64,
@@ -207,7 +216,8 @@ fn mix(mut bits: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// The state of SipHash (Aumasson, Bernstein 2012) with one round for each word and three at the end.
+/// The state of SipHash (Aumasson, Bernstein 2012) with one round for each word and three at the
+/// end.
 struct Sip([u64; 4]);
 
 impl Sip {
@@ -289,8 +299,9 @@ mod tests {
         for other in [[1, 2, 3, 4], [9, 2, 3, 4], [1, 9, 3, 4], [1, 2, 9, 4], [1, 2, 3, 9]] {
             assert!(seen.insert(HashKey::new(other).rank(HashKey::new(other).integer_unit(5), 6)));
         }
-        // 60,000 units choose the first of 6 keys. If the choices are even, chi-square with 5 degrees of freedom
-        // exceeds 40 with probability 1.5e-7. The key is fixed, so the test always gives the same result.
+        // 60,000 units choose the first of 6 keys. If the choices are even, chi-square with 5
+        // degrees of freedom exceeds 40 with probability 1.5e-7. The key is fixed, so the test
+        // always gives the same result.
         let by_place = |unit: u64, key: u32| hash.rank(unit, key);
         let names: Vec<u64> = (0..6_u8).map(|key| hash.group_name(&[key])).collect();
         let by_name = |unit: u64, key: u32| hash.named_rank(unit, names[key as usize]);
@@ -306,8 +317,9 @@ mod tests {
         }
     }
 
-    /// Also the groups that are served first are rounded up as often as down: of 20,000 units with six groups each, the first one's
-    /// point is in each quarter 5,000 times; chi-square with 3 degrees of freedom exceeds 35 with a probability of 1.2e-7.
+    /// Also the groups that are served first are rounded up as often as down: of 20,000 units with
+    /// six groups each, the first one's point is in each quarter 5,000 times; chi-square with 3
+    /// degrees of freedom exceeds 35 with a probability of 1.2e-7.
     #[test]
     fn points_do_not_follow_ranks() {
         let hash = HashKey::new([1, 2, 3, 4]);
@@ -320,9 +332,10 @@ mod tests {
         assert!(squares < 35 * 5_000, "{quarters:?}");
     }
 
-    /// Codes that follow each other have counters of their own; those that are far from each other share them as if they were
-    /// drawn: of 20,000 that are drawn for a million, 191 pairs are expected to share one, and more than 280 with a
-    /// probability of 6e-10. The keys are fixed, so the test always gives the same result.
+    /// Codes that follow each other have counters of their own; those that are far from each other
+    /// share them as if they were drawn: of 20,000 that are drawn for a million, 191 pairs are
+    /// expected to share one, and more than 280 with a probability of 6e-10. The keys are fixed, so
+    /// the test always gives the same result.
     #[test]
     fn close_codes_do_not_share_a_counter() {
         let (bits, codes) = (20, 20_000_u64);

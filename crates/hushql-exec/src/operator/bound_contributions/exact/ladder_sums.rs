@@ -1,7 +1,8 @@
 //! What one unit adds under every bound of a ladder.
 //!
-//! In: what a unit's rows add to each of its groups, unbounded, in the order of the keyed hash. Out: the same under each bound.
-//! It guarantees that a unit adds at most τ under the bound τ, over all groups together; see [`Rungs::under`].
+//! In: what a unit's rows add to each of its groups, unbounded, in the order of the keyed hash.
+//! Out: the same under each bound. It guarantees that a unit adds at most τ under the bound τ, over
+//! all groups together; see [`Rungs::under`].
 //!
 //! ```text
 //! Counts of 5, 1 and 4 rows, in the order of the hash     under 8: 5, 1, 2     under 4: 4, 0, 0     beyond: 4 and 8
@@ -27,7 +28,8 @@ pub(in crate::operator::bound_contributions) struct Own {
 }
 
 impl Own {
-    /// For rows with these outputs, of which `count` pass the filter and hold a value; a sum uses up rows too if it is bounded by them.
+    /// For rows with these outputs, of which `count` pass the filter and hold a value; a sum uses
+    /// up rows too if it is bounded by them.
     ///
     /// # Errors
     /// A constant text for an aggregate without a ladder.
@@ -88,11 +90,14 @@ impl Rungs {
     /// Calls `add(key, outputs)` for each group with what the unit adds under a bound.
     ///
     /// # Guarantee
-    /// For all units and bounds τ, with w the width of a mean's range: the magnitudes of all outputs over all groups add up to
-    /// at most τ for counts and sums, to at most τ·w for means, and to at most τ·b for sums that are bounded by rows of at most b. A unit that is not beyond the bound adds all that it has. The
-    /// result depends on the unit's own rows, the order and the points of the unit and its groups alone. Counts and means serve the
-    /// groups in their order until τ rows are used up, and of the rows of the last one each counts as the same share; sums are scaled
-    /// by τ/(what the unit has), one after the other, so that their magnitudes add up to τ.
+    /// For all units and bounds τ, with w the width of a mean's range: the magnitudes of all
+    /// outputs over all groups add up to at most τ for counts and sums, to at most τ·w for means,
+    /// and to at most τ·b for sums that are bounded by rows of at most b. A unit that is not beyond
+    /// the bound adds all that it has. The result depends on the unit's own rows, the order and the
+    /// points of the unit and its groups alone. Counts and means serve the groups in their order
+    /// until τ rows are used up, and of the rows of the last one each counts as the same share;
+    /// sums are scaled by τ/(what the unit has), one after the other, so that their magnitudes add
+    /// up to τ.
     ///
     /// # Errors
     /// A constant text for an aggregate without a ladder, and where 128 bits do not suffice.
@@ -141,7 +146,8 @@ fn share(kept: u128, rows: u128, point: impl FnOnce() -> Result<u64>) -> Result<
     Share::new(kept, [rows, rows], point)
 }
 
-/// The shares of several values, bound/used of each, for bound < used, where the magnitudes of all values add up to `used`.
+/// The shares of several values, bound/used of each, for bound < used, where the magnitudes of all
+/// values add up to `used`.
 struct Shares {
     bound: u128,
     used: u128,
@@ -154,8 +160,9 @@ impl Shares {
     /// The share of the next value.
     ///
     /// # Guarantee
-    /// The magnitudes of the shares of the first values add up to ⌊(those of the values)·bound/used + point/2⁶⁴⌋, and of all to
-    /// `bound`. A share has the sign of its value, and no larger magnitude: it is at most ⌈|value|·bound/used⌉.
+    /// The magnitudes of the shares of the first values add up to ⌊(those of the
+    /// values)·bound/used + point/2⁶⁴⌋, and of all to `bound`. A share has the sign of its value,
+    /// and no larger magnitude: it is at most ⌈|value|·bound/used⌉.
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice, and those of `point`.
@@ -187,8 +194,8 @@ mod tests {
         ]
     }
 
-    /// All ways in which up to three groups have up to three rows of values: no bound is exceeded, and whoever is within it
-    /// loses nothing.
+    /// All ways in which up to three groups have up to three rows of values: no bound is exceeded,
+    /// and whoever is within it loses nothing.
     #[test]
     fn no_unit_adds_more_than_the_bound() {
         let groups: Vec<Vec<i128>> = vec![

@@ -1,8 +1,9 @@
 //! Brings together what the readers of several partitions numbered each for itself.
 //!
-//! In: what was held of each partition. Out: the names of all units and keys, and the parts. Integers are units by their own
-//! value, and listed keys have their places from the start. Other units, and keys of the data, were numbered in order of
-//! arrival: each part but the first gets the numbers of all.
+//! In: what was held of each partition. Out: the names of all units and keys, and the parts.
+//! Integers are units by their own value, and listed keys have their places from the start. Other
+//! units, and keys of the data, were numbered in order of arrival: each part but the first gets the
+//! numbers of all.
 //!
 //! ```text
 //! part 0: a → 0, b → 1        all: a → 0, b → 1, c → 2
@@ -54,7 +55,8 @@ pub(in crate::operator::bound_contributions) struct HeldPartition {
     /// The new number of each unit and of each key, where they have one.
     units: Option<Vec<u64>>,
     keys: Option<Vec<u32>>,
-    /// The rows that are bounded one by one, where they do not fit into memory together: each file has all rows of its units.
+    /// The rows that are bounded one by one, where they do not fit into memory together: each file
+    /// has all rows of its units.
     pub(in crate::operator::bound_contributions) dealt: Option<Vec<Arc<dyn SpillFile>>>,
 }
 
@@ -116,7 +118,8 @@ pub(in crate::operator::bound_contributions) fn close_units(
     Some(Close { least, span })
 }
 
-/// Moves batches in memory from parts with many rows to parts with few, so that all are done at about the same time.
+/// Moves batches in memory from parts with many rows to parts with few, so that all are done at
+/// about the same time.
 ///
 /// Only the rows move, and not what was added up of them.
 pub(in crate::operator::bound_contributions) fn balance(parts: &mut [HeldPartition]) {

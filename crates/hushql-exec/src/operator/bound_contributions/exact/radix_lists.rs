@@ -1,8 +1,9 @@
 //! Lists of which each entry goes to one of 256.
 //!
-//! In: entries, each with its bucket. Out: for each bucket a list of its entries, in the order in which they came. A processor
-//! writes to few lists at a time as fast as to one, and to 256 far more slowly: their ends do not fit its nearest cache. Entries
-//! of long lists therefore wait side by side, and reach their list eight at a time. Each list takes about the memory that it is
+//! In: entries, each with its bucket. Out: for each bucket a list of its entries, in the order in
+//! which they came. A processor writes to few lists at a time as fast as to one, and to 256 far
+//! more slowly: their ends do not fit its nearest cache. Entries of long lists therefore wait side
+//! by side, and reach their list eight at a time. Each list takes about the memory that it is
 //! expected to need.
 //!
 //! ```text
@@ -17,7 +18,8 @@ use super::rows_by_unit::BUCKETS;
 /// So many entries of a bucket wait.
 const TOGETHER: usize = 8;
 
-/// Entries wait if each list is expected to get so many: the places to wait take little beside longer lists.
+/// Entries wait if each list is expected to get so many: the places to wait take little beside
+/// longer lists.
 const MANY: usize = 64;
 
 /// What a list is expected to get.
@@ -97,8 +99,8 @@ impl<T: Copy + Default> Lists<T> {
     }
 }
 
-/// Adds entries to a list that is expected to get so many. One that doubles touches up to three times as much memory as it needs,
-/// which the system clears first.
+/// Adds entries to a list that is expected to get so many. One that doubles touches up to three
+/// times as much memory as it needs, which the system clears first.
 fn append<T: Copy>(list: &mut Vec<T>, entries: &[T], expected: usize) {
     if list.capacity() - list.len() < entries.len() {
         let more = if list.is_empty() { expected } else { list.len() / 4 };

@@ -1,7 +1,8 @@
 //! The rows of a bucket, unit by unit.
 //!
-//! In: rows, each with its unit, its key and the place of its values. Out: the units, and each one's rows side by side. It
-//! guarantees that all rows of a unit are together, and that no two units are mixed up, whatever their numbers are.
+//! In: rows, each with its unit, its key and the place of its values. Out: the units, and each
+//! one's rows side by side. It guarantees that all rows of a unit are together, and that no two
+//! units are mixed up, whatever their numbers are.
 //!
 //! ```text
 //! rows (9, Bonn, 0), (7, Rome, 1), (9, Bonn, 2)
@@ -19,8 +20,8 @@ pub(crate) const BUCKETS: usize = 256;
 /// The marker of an unused slot in the table of [`Units`].
 const EMPTY: u32 = u32::MAX;
 
-/// What is kept of a row where it is so little that the row itself has room for it: a number of at most 16 bits, and before it whether
-/// the row passes.
+/// What is kept of a row where it is so little that the row itself has room for it: a number of at
+/// most 16 bits, and before it whether the row passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::operator::bound_contributions) struct Inside(
     pub(in crate::operator::bound_contributions) u32,
@@ -50,7 +51,8 @@ impl Inside {
     }
 }
 
-/// One row that counts: its unit, its key, and the position of its values in the bucket, or what is [inside](Inside).
+/// One row that counts: its unit, its key, and the position of its values in the bucket, or what is
+/// [inside](Inside).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UnitRow {
     pub(crate) unit: u64,
@@ -58,8 +60,8 @@ pub(crate) struct UnitRow {
     pub(crate) place: u32,
 }
 
-/// Units that are close to each other: each is at most `span` above the least one. A unit is found by its bucket and its number in
-/// it.
+/// Units that are close to each other: each is at most `span` above the least one. A unit is found
+/// by its bucket and its number in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator::bound_contributions) struct Close {
     pub(in crate::operator::bound_contributions) least: u64,
@@ -70,8 +72,8 @@ impl Close {
     /// The bucket of a unit, and its number there; `None` for one that is not among these.
     ///
     /// # Guarantee
-    /// No two units have the same bucket and number: the number is what is above their last byte, and units with one number are
-    /// in the bucket of that byte, each shifted alike.
+    /// No two units have the same bucket and number: the number is what is above their last byte,
+    /// and units with one number are in the bucket of that byte, each shifted alike.
     pub(in crate::operator::bound_contributions) fn place(self, unit: u64) -> Option<(u8, u32)> {
         let above = u32::try_from(unit.checked_sub(self.least)?).ok()?;
         let [.., last] = above.to_be_bytes();
@@ -95,7 +97,8 @@ impl Close {
     }
 }
 
-/// By what the buckets of units with this number are shifted, so that units at even distances are in all buckets.
+/// By what the buckets of units with this number are shifted, so that units at even distances are
+/// in all buckets.
 fn shifted(number: u32) -> u8 {
     let [first, ..] = number.wrapping_mul(0x9e37_79b1).to_be_bytes();
     first
@@ -150,8 +153,9 @@ impl Units {
         Ok(())
     }
 
-    /// Groups the rows of a bucket of close units. Each is a word, whose parts are the number of its unit, its key, and perhaps what is
-    /// inside; otherwise, the values of all rows are side by side, in the order of the rows. There are fewer than 2³².
+    /// Groups the rows of a bucket of close units. Each is a word, whose parts are the number of
+    /// its unit, its key, and perhaps what is inside; otherwise, the values of all rows are side by
+    /// side, in the order of the rows. There are fewer than 2³².
     pub(in crate::operator::bound_contributions) fn group_close(
         &mut self,
         of_parts: &[&[u64]],

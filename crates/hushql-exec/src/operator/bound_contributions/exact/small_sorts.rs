@@ -1,8 +1,9 @@
 //! Sorts the rows of a unit, which are mostly few.
 //!
-//! In: rows, in any order, and a rank for each key. Out: the same rows in the order of the ranks, those of a key side by side. A
-//! person has about ten rows, and comparing each with all others costs less than the branches of another sort, half of which no
-//! processor foresees. Only the first bits of ranks are compared, where these tell all keys apart. Nearly all rows may be of one
+//! In: rows, in any order, and a rank for each key. Out: the same rows in the order of the ranks,
+//! those of a key side by side. A person has about ten rows, and comparing each with all others
+//! costs less than the branches of another sort, half of which no processor foresees. Only the
+//! first bits of ranks are compared, where these tell all keys apart. Nearly all rows may be of one
 //! unit, and are sorted in place.
 //!
 //! ```text
@@ -13,7 +14,8 @@ use std::cmp::Ordering;
 
 use super::rows_by_unit::key_of;
 
-/// The most rows that are sorted by comparing all pairs. Fewer are filled up, so that a processor compares four at a time.
+/// The most rows that are sorted by comparing all pairs. Fewer are filled up, so that a processor
+/// compares four at a time.
 const FEW: usize = 16;
 
 /// The most rows that are sorted by their numbers behind the first bits of their ranks.
@@ -22,7 +24,8 @@ const SOME: usize = 1 << 16;
 /// The bits of a rank that are not compared at first, if rows are few.
 const LAST: u32 = 38;
 
-/// What fills up the ranks: each is larger than the first bits of any rank, and has other ones than the next.
+/// What fills up the ranks: each is larger than the first bits of any rank, and has other ones than
+/// the next.
 const FILLED: [i32; FEW] = {
     let (mut filled, mut i) = ([i32::MAX; FEW], 0);
     while i + 1 < FEW {
@@ -32,7 +35,8 @@ const FILLED: [i32; FEW] = {
     filled
 };
 
-/// Sorts rows by the ranks of their keys. Keys of equal rank are ordered by `otherwise`, a total order that should tell any two apart.
+/// Sorts rows by the ranks of their keys. Keys of equal rank are ordered by `otherwise`, a total
+/// order that should tell any two apart.
 ///
 /// # Guarantee
 /// The rows of a key are side by side, even where neither tells keys apart.
@@ -144,8 +148,8 @@ fn first_keys(key: u32) -> u64 {
 mod tests {
     use super::*;
 
-    /// As the sort of the standard library does, for all lengths around the limit, whether or not ranks tell keys apart, and the first
-    /// bits tell ranks apart.
+    /// As the sort of the standard library does, for all lengths around the limit, whether or not
+    /// ranks tell keys apart, and the first bits tell ranks apart.
     #[test]
     fn rows_are_sorted() {
         let mut state = 11_u64;
@@ -205,7 +209,8 @@ mod tests {
         rows
     }
 
-    /// A key's rows are side by side, and in the order of the keys, even where nothing tells keys apart.
+    /// A key's rows are side by side, and in the order of the keys, even where nothing tells keys
+    /// apart.
     #[test]
     fn rows_of_a_key_are_side_by_side() {
         for length in [2, 5, FEW as u64, 40] {

@@ -1,9 +1,10 @@
 //! Adds up what each unit may contribute.
 //!
-//! In: the rows of each bucket, with their values. Out: the totals of every output for every key. It assumes that all rows of a
-//! unit that are collected for an aggregate are in one bucket when it is bounded: all rows of that unit, or of that unit in
-//! groups that bound each other in nothing. It guarantees that each unit's contribution is bounded as a whole, in whatever
-//! order the rows arrive. What several partitions collected in one bucket is put together.
+//! In: the rows of each bucket, with their values. Out: the totals of every output for every key.
+//! It assumes that all rows of a unit that are collected for an aggregate are in one bucket when it
+//! is bounded: all rows of that unit, or of that unit in groups that bound each other in nothing.
+//! It guarantees that each unit's contribution is bounded as a whole, in whatever order the rows
+//! arrive. What several partitions collected in one bucket is put together.
 //!
 //! ```text
 //! bucket ─▶ rows by unit ─▶ groups, in the order in which they are served if that matters ─▶ k_j ─▶ totals
@@ -29,7 +30,8 @@ use crate::operator::bound_contributions::task::BoundingTask;
 pub(in crate::operator::bound_contributions) struct CollectedShape {
     /// The aggregates, each with the number of its first output.
     inputs: Vec<(usize, usize)>,
-    /// The order of a unit's groups does not matter if it has at most so many rows; `None` if it never does.
+    /// The order of a unit's groups does not matter if it has at most so many rows; `None` if it
+    /// never does.
     in_any_order: Option<u64>,
 }
 
@@ -126,12 +128,12 @@ fn count(group: &[u64]) -> u64 {
     u64::try_from(group.len()).unwrap_or(u64::MAX)
 }
 
-/// Adds what the rows that each unit keeps of a group add to its key. The groups of a unit are in the order in which they are served,
-/// if that matters.
+/// Adds what the rows that each unit keeps of a group add to its key. The groups of a unit are in
+/// the order in which they are served, if that matters.
 ///
 /// # Guarantee
-/// A unit adds to those groups alone that keep rows under [`EnforcedBounds::keep`], and to each what [`InputKind::partial`] says of
-/// so many rows.
+/// A unit adds to those groups alone that keep rows under [`EnforcedBounds::keep`], and to each
+/// what [`InputKind::partial`] says of so many rows.
 fn add_kept(
     sums: &mut [Vec<i128>],
     input: &AggregateInput,
@@ -195,12 +197,13 @@ fn add_kept(
     }
 }
 
-/// Adds what one unit adds under each bound of a ladder. Its groups are in the order in which they are served.
+/// Adds what one unit adds under each bound of a ladder. Its groups are in the order in which they
+/// are served.
 ///
 /// # Guarantee
-/// The columns of the last bound change by what [`Rungs::under`] says of it, those of a smaller bound by what is cut of that;
-/// the column of units beyond a bound changes by 1 at one key if the unit is beyond it, that of all units if it adds anything, and both
-/// by 0 otherwise.
+/// The columns of the last bound change by what [`Rungs::under`] says of it, those of a smaller
+/// bound by what is cut of that; the column of units beyond a bound changes by 1 at one key if the
+/// unit is beyond it, that of all units if it adds anything, and both by 0 otherwise.
 fn add_rungs(
     sums: &mut [Vec<i128>],
     (input, ladder): (&AggregateInput, &[u128]),
@@ -241,7 +244,8 @@ impl PartitionNames {
     /// The point at which shares of a unit, or of its group of a key, are rounded up.
     ///
     /// # Guarantee
-    /// It depends on the key of the query's hash, the unit's own value and the group's own key, and on nothing else.
+    /// It depends on the key of the query's hash, the unit's own value and the group's own key, and
+    /// on nothing else.
     fn point(&self, code: u64, key: Option<usize>) -> Result<u64> {
         let hash = self.task.hash;
         let unit = self.units.hash(code, hash)?;
@@ -255,17 +259,20 @@ impl PartitionNames {
         Ok(hash.point(rank))
     }
 
-    /// Brings the rows of each group of a unit together, and the groups into the order in which they are served.
+    /// Brings the rows of each group of a unit together, and the groups into the order in which
+    /// they are served.
     ///
     /// # Guarantee
-    /// The order depends on the key of the query's hash, the unit's own value and the groups' own keys, and on nothing else.
+    /// The order depends on the key of the query's hash, the unit's own value and the groups' own
+    /// keys, and on nothing else.
     fn order(&self, code: u64, rows: &mut [u64]) -> Result<()> {
         let hash = self.task.hash;
         let unit = self.units.hash(code, hash)?;
         match &self.of_keys {
             None => sort(rows, |key| hash.rank(unit, key), |key, other| key.cmp(&other)),
             Some(KeyNames { bytes, hashes }) => {
-                // A place depends on which rows of other units came before; the key itself does not.
+                // A place depends on which rows of other units came before; the key itself does
+                // not.
                 let rank = |key: u32| hash.named_rank(unit, hashes[key as usize]);
                 let name = |key: u32| bytes.row(key as usize);
                 sort(rows, rank, |key, other| name(key).data().cmp(name(other).data()));

@@ -1,9 +1,10 @@
 //! The rows of some units, as they wait to be bounded, and unit by unit once all have arrived.
 //!
-//! In: the unit and the key of each row, in any order, and its values. Out: all rows of a bucket, which fit the processor's cache,
-//! those of a unit side by side. Many more rows wait than are bounded at a time: where all units are
-//! numbers that are close to each other, a row takes 8 bytes, and its unit is found without a hash table. Where one small number is
-//! kept of each row, these have room for it.
+//! In: the unit and the key of each row, in any order, and its values. Out: all rows of a bucket,
+//! which fit the processor's cache, those of a unit side by side. Many more rows wait than are
+//! bounded at a time: where all units are numbers that are close to each other, a row takes 8
+//! bytes, and its unit is found without a hash table. Where one small number is kept of each row,
+//! these have room for it.
 //!
 //! ```text
 //! waiting   part 0: (7, Rome), (9, Bonn)   part 1: (7, Bonn)
@@ -74,7 +75,8 @@ impl Words {
 }
 
 impl UnitBuckets {
-    /// Without rows; `close` if it has all units. What is kept of a row can be inside then, of at most [`Words::MOST_KEYS`] keys.
+    /// Without rows; `close` if it has all units. What is kept of a row can be inside then, of at
+    /// most [`Words::MOST_KEYS`] keys.
     pub(in crate::operator::bound_contributions) fn new(
         close: Option<Close>,
         has_inside: bool,
@@ -87,8 +89,9 @@ impl UnitBuckets {
         }
     }
 
-    /// Adds those rows of a batch that are wanted, each with what is inside of it, to the bucket of its unit, and notes in `added` which
-    /// bucket it is. False if one of their units is not among those that are close to each other.
+    /// Adds those rows of a batch that are wanted, each with what is inside of it, to the bucket of
+    /// its unit, and notes in `added` which bucket it is. False if one of their units is not among
+    /// those that are close to each other.
     pub(in crate::operator::bound_contributions) fn push(
         &mut self,
         held: &HeldBatch,
@@ -128,8 +131,9 @@ impl UnitBuckets {
         are_close
     }
 
-    /// The bytes in use, or more, if what is inside of a row took so many by itself: one unit far from all others decides what a row
-    /// takes, and must not decide whether there is memory for all of them.
+    /// The bytes in use, or more, if what is inside of a row took so many by itself: one unit far
+    /// from all others decides what a row takes, and must not decide whether there is memory for
+    /// all of them.
     pub(in crate::operator::bound_contributions) fn size(&self, of_inside: usize) -> usize {
         match self {
             Self::Close(_, lists) => lists.bytes(OF_A_ROW + of_inside),
@@ -205,10 +209,12 @@ pub(in crate::operator::bound_contributions) struct Bucket {
 }
 
 impl Bucket {
-    /// Replaces its rows by what several parts collected in the same bucket. The memory of its rows is used again.
+    /// Replaces its rows by what several parts collected in the same bucket. The memory of its rows
+    /// is used again.
     ///
     /// # Errors
-    /// A constant text for 2³² rows, and for the rows of another bucket or the values of other sources.
+    /// A constant text for 2³² rows, and for the rows of another bucket or the values of other
+    /// sources.
     pub(in crate::operator::bound_contributions) fn fill(
         &mut self,
         parts: Vec<Waited>,
@@ -307,7 +313,8 @@ mod tests {
         (buckets.into_waiting().into_iter().map(waited).collect(), into)
     }
 
-    /// Rows of several parts are there once each, unit by unit, with the places of their values, however units are kept.
+    /// Rows of several parts are there once each, unit by unit, with the places of their values,
+    /// however units are kept.
     #[test]
     fn rows_of_all_parts_are_unit_by_unit() {
         let far = [0, 1 << 32, (1 << 32) + 7, 7, u64::MAX, 1 << 63];
@@ -375,7 +382,8 @@ mod tests {
         }
     }
 
-    /// What is inside of a row comes out where the place of its values would be, whether or not units have counters.
+    /// What is inside of a row comes out where the place of its values would be, whether or not
+    /// units have counters.
     #[test]
     fn what_is_inside_comes_out() {
         for span in [900, u32::MAX] {

@@ -1,8 +1,9 @@
 //! What one unit adds to one group, after its bounds.
 //!
-//! In: the unit's rows per group, with their counts and sums. Out: the number of rows that each group may keep, and the
-//! bounded partial results. Everything is integer arithmetic on the unit's own rows. It guarantees the sensitivities
-//! that the analysis claims: see [`EnforcedBounds::keep`] and [`InputKind::partial`].
+//! In: the unit's rows per group, with their counts and sums. Out: the number of rows that each
+//! group may keep, and the bounded partial results. Everything is integer arithmetic on the unit's
+//! own rows. It guarantees the sensitivities that the analysis claims: see [`EnforcedBounds::keep`]
+//! and [`InputKind::partial`].
 //!
 //! ```text
 //! // Three groups with 5, 1 and 4 rows, in hash order; 4 rows a unit, 3 a group:
@@ -33,7 +34,8 @@ pub struct EnforcedBounds {
 }
 
 impl EnforcedBounds {
-    /// So many rows of a unit, or fewer, are kept alike in any order of its groups, whatever these are; `None` if all are.
+    /// So many rows of a unit, or fewer, are kept alike in any order of its groups, whatever these
+    /// are; `None` if all are.
     pub(in crate::operator::bound_contributions) fn in_any_order(self) -> Option<u64> {
         [self.total, self.l0].into_iter().flatten().min()
     }
@@ -44,18 +46,20 @@ impl EnforcedBounds {
         most.into_iter().flatten().all(|most| rows <= most)
     }
 
-    /// The most rows with which a unit keeps them all, whatever its groups are; `None` if nothing is bounded. Without
-    /// groups, all rows are in one.
+    /// The most rows with which a unit keeps them all, whatever its groups are; `None` if nothing
+    /// is bounded. Without groups, all rows are in one.
     pub(crate) fn spared(self, grouped: bool) -> Option<u64> {
         let groups = self.l0.filter(|most| grouped || *most == 0);
         [self.total, self.per_partition, groups].into_iter().flatten().min()
     }
 
-    /// Distributes a unit's rows: those groups, in their order, that keep any, each with k = min(rows, m, rest of M).
+    /// Distributes a unit's rows: those groups, in their order, that keep any, each with k =
+    /// min(rows, m, rest of M).
     ///
     /// # Guarantee
-    /// For all groups in any order, Σk ≤ M, every k ≤ m, and at most C groups keep any. Each k depends on the numbers of rows
-    /// alone. Source: the rule of contribution bounding by hash order.
+    /// For all groups in any order, Σk ≤ M, every k ≤ m, and at most C groups keep any. Each k
+    /// depends on the numbers of rows alone. Source: the rule of contribution bounding by hash
+    /// order.
     pub fn keep<G>(
         self,
         groups: impl Iterator<Item = G>,
@@ -97,8 +101,9 @@ impl AggregateInput {
         Self { kind, limits, ladder: None, by_rows: false }
     }
 
-    /// The number of output columns. Under a ladder: those under its last bound, for each smaller bound what it cuts of them,
-    /// for each bound the units beyond it, and the units that add anything.
+    /// The number of output columns. Under a ladder: those under its last bound, for each smaller
+    /// bound what it cuts of them, for each bound the units beyond it, and the units that add
+    /// anything.
     pub fn outputs(&self) -> usize {
         let parts = self.kind.outputs();
         self.ladder.as_ref().map_or(parts, |rungs| rungs.len() * (parts + 1) + 1)
@@ -109,13 +114,15 @@ impl AggregateInput {
         self.ladder.is_some() || self.limits != EnforcedBounds::default()
     }
 
-    /// Whether what a unit adds needs the number of rows that pass, and some may not: a sum needs it for the share of few rows.
+    /// Whether what a unit adds needs the number of rows that pass, and some may not: a sum needs
+    /// it for the share of few rows.
     pub(in crate::operator::bound_contributions) fn reads_flags(&self) -> bool {
         let is_shared = matches!(self.kind, InputKind::Sum { .. }) && self.is_bounded();
         is_shared || self.kind.reads_flags()
     }
 
-    /// The bounds as enforced: an aggregate that counts a unit once per group uses one row of each group.
+    /// The bounds as enforced: an aggregate that counts a unit once per group uses one row of each
+    /// group.
     pub(in crate::operator::bound_contributions) fn effective_limits(&self) -> EnforcedBounds {
         if self.ladder.is_some() {
             return EnforcedBounds::default();
@@ -136,7 +143,8 @@ impl AggregateInput {
     }
 }
 
-/// The aggregates. Columns are positions in the operator's input; filters are Boolean, NULL is false.
+/// The aggregates. Columns are positions in the operator's input; filters are Boolean, NULL is
+/// false.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum InputKind {
     /// COUNT(*).
@@ -182,8 +190,8 @@ pub enum InputKind {
         /// Upper bound of a value, in grid steps.
         hi: i128,
     },
-    /// A variance as three outputs: A = Σ(w − X)², B = Σ2X(w − X), C = ΣX², with X = x − lo and w = hi − lo in steps
-    /// of 2^shift grid units.
+    /// A variance as three outputs: A = Σ(w − X)², B = Σ2X(w − X), C = ΣX², with X = x − lo and w =
+    /// hi − lo in steps of 2^shift grid units.
     Moments {
         /// The column.
         column: usize,
@@ -207,7 +215,8 @@ pub enum InputKind {
         /// The pairs.
         pairs: Pairs,
     },
-    /// AVG over units: each unit's own mean, clamped to [lo, hi], counts once per group; A and B as above.
+    /// AVG over units: each unit's own mean, clamped to [lo, hi], counts once per group; A and B as
+    /// above.
     MeanPerUnit {
         /// The averaged column.
         column: usize,
@@ -240,8 +249,8 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// The number of output columns of this aggregate: 2 for the means, 3 for variances, one for each product of a pair,
-    /// otherwise 1.
+    /// The number of output columns of this aggregate: 2 for the means, 3 for variances, one for
+    /// each product of a pair, otherwise 1.
     pub fn outputs(&self) -> usize {
         match self {
             Self::Products { pairs, .. } => pairs.products(),
@@ -345,7 +354,8 @@ impl InputKind {
     /// Checks the columns that this aggregate reads against the types of the input.
     ///
     /// # Errors
-    /// A planning error for a missing column, a filter that is not Boolean, or a column that does not fit the grid.
+    /// A planning error for a missing column, a filter that is not Boolean, or a column that does
+    /// not fit the grid.
     pub(in crate::operator::bound_contributions) fn check(
         &self,
         types: &[&DataType],
@@ -381,19 +391,23 @@ impl InputKind {
         }
     }
 
-    /// What one unit adds to one group (0 for outputs that do not exist); for products see [`Share::of_parts`].
+    /// What one unit adds to one group (0 for outputs that do not exist); for products see
+    /// [`Share::of_parts`].
     ///
-    /// Of more rows with a value than may count, each counts as the same share, for all aggregates of these values: with one point,
-    /// SUM(x) is lo·COUNT(x) + A and COUNT(x) is (A + B)/(hi − lo), for the parts A and B of AVG(x).
+    /// Of more rows with a value than may count, each counts as the same share, for all aggregates
+    /// of these values: with one point, SUM(x) is lo·COUNT(x) + A and COUNT(x) is (A + B)/(hi −
+    /// lo), for the parts A and B of AVG(x).
     ///
     /// # Guarantee
-    /// For all tallies of `rows` rows and 1 ≤ k ≤ `rows`, with n the smaller of k and the rows that hold a value: counts are n; SUM
-    /// is in [n·lo, n·hi], or 0 if n is 0; the two parts of AVG are ≥ 0 and together n·(hi − lo); the three
-    /// parts of a variance likewise, together n·w²; per-unit SUM in [per_group_lo, per_group_hi] or 0; the parts of
-    /// per-unit AVG are ≥ 0 and together hi − lo or 0. The point follows from the unit and the group alone.
+    /// For all tallies of `rows` rows and 1 ≤ k ≤ `rows`, with n the smaller of k and the rows that
+    /// hold a value: counts are n; SUM is in [n·lo, n·hi], or 0 if n is 0; the two parts of AVG are
+    /// ≥ 0 and together n·(hi − lo); the three parts of a variance likewise, together n·w²;
+    /// per-unit SUM in [per_group_lo, per_group_hi] or 0; the parts of per-unit AVG are ≥ 0 and
+    /// together hi − lo or 0. The point follows from the unit and the group alone.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows, and for products; those of `point`.
+    /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows, and for
+    /// products; those of `point`.
     pub(in crate::operator::bound_contributions) fn partial(
         &self,
         tally: UnitTally,

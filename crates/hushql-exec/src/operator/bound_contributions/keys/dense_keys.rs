@@ -1,8 +1,9 @@
 //! The places of listed keys, column by column.
 //!
-//! In: the columns of a key space. Out: for each row the place of its key, or [`OUTSIDE`]. Each value has a number in its column: a
-//! text by a hash table, an integer by how far it is above the least one. What the numbers of a row make together leads to its place. It
-//! guarantees that a row has the place of a key exactly if all of their values are equal, where NULL equals NULL.
+//! In: the columns of a key space. Out: for each row the place of its key, or [`OUTSIDE`]. Each
+//! value has a number in its column: a text by a hash table, an integer by how far it is above the
+//! least one. What the numbers of a row make together leads to its place. It guarantees that a row
+//! has the place of a key exactly if all of their values are equal, where NULL equals NULL.
 //!
 //! ```text
 //! flag: A, N, R ─▶ 0, 1, 2 ┐
@@ -68,7 +69,8 @@ fn entries(keys: usize) -> usize {
 }
 
 impl Listed {
-    /// `None` for columns of other types, integers that are far from each other, and few of all combinations of values.
+    /// `None` for columns of other types, integers that are far from each other, and few of all
+    /// combinations of values.
     ///
     /// # Errors
     /// A planning error if a key occurs twice.
@@ -356,7 +358,8 @@ mod tests {
         assert_eq!(places, [0, OUTSIDE, OUTSIDE, 1]);
     }
 
-    /// Every type has its own values, and rows of another type are an error. Without keys, no row has a place.
+    /// Every type has its own values, and rows of another type are an error. Without keys, no row
+    /// has a place.
     #[test]
     fn types_are_told_apart() {
         let values: ArrayRef = Arc::new(Int64Array::from(vec![Some(7), None, Some(3)]));

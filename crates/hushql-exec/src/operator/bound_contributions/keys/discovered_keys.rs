@@ -1,9 +1,10 @@
 //! Numbers the keys that only the rows know, column by column.
 //!
-//! In: columns of keys, of which at least one holds texts. Out: for each row the number of its key, in order of arrival. Columns
-//! have few values where their combinations are many: each value is looked up in a small table of its column, and what is looked
-//! up in a large one are two numbers, not texts. It guarantees that two rows have the same number exactly if all of their values
-//! are equal, where NULL equals NULL.
+//! In: columns of keys, of which at least one holds texts. Out: for each row the number of its key,
+//! in order of arrival. Columns have few values where their combinations are many: each value is
+//! looked up in a small table of its column, and what is looked up in a large one are two numbers,
+//! not texts. It guarantees that two rows have the same number exactly if all of their values are
+//! equal, where NULL equals NULL.
 //!
 //! ```text
 //! city: a, b, a, b     ─▶ 0, 1, 0, 1 ┐
@@ -296,7 +297,8 @@ mod tests {
         (0..columns[0].len()).map(row).collect()
     }
 
-    /// Two rows have the same number exactly if they are equal, whatever came before, and the keys come out as they came in.
+    /// Two rows have the same number exactly if they are equal, whatever came before, and the keys
+    /// come out as they came in.
     #[test]
     fn equal_rows_have_one_number() {
         let mut rng = QueryRng::seeded_for_tests(91);

@@ -1,9 +1,10 @@
 //! The keys of a private aggregate: known before any row is read, or taken from the rows.
 //!
-//! In: the key columns of a domain or of KEYS. Out: for every row of a batch, the position of its key or [`OUTSIDE`].
-//! It assumes that the keys are public. It guarantees that the keys in the answer and their order do not depend on the
-//! data: a key without rows keeps its place, and a row without a place is dropped. Keys of the data get their places in
-//! order of arrival. Their reader hides those with few units, and no order depends on their places.
+//! In: the key columns of a domain or of KEYS. Out: for every row of a batch, the position of its
+//! key or [`OUTSIDE`]. It assumes that the keys are public. It guarantees that the keys in the
+//! answer and their order do not depend on the data: a key without rows keeps its place, and a row
+//! without a place is dropped. Keys of the data get their places in order of arrival. Their reader
+//! hides those with few units, and no order depends on their places.
 //!
 //! ```text
 //! let space = KeySpace::new(&[Arc::new(StringArray::from(vec!["a", "b"]))])?;
@@ -25,10 +26,12 @@ use super::dense_keys::{Listed, Scratch};
 use super::discovered_keys::{Arrived, OUTSIDE, interner};
 use crate::grid::failed;
 
-/// How many unknown keys are remembered before the index is rebuilt, so that memory depends on the key space alone.
+/// How many unknown keys are remembered before the index is rebuilt, so that memory depends on the
+/// key space alone.
 const MOST_UNKNOWN: usize = 1 << 16;
 
-/// The key columns, in the order of the answer, without duplicates; no columns at all means one global group.
+/// The key columns, in the order of the answer, without duplicates; no columns at all means one
+/// global group.
 #[derive(Debug, Clone)]
 pub struct KeySpace {
     columns: Vec<ArrayRef>,
@@ -53,7 +56,8 @@ impl KeySpace {
     /// Key tuples given as columns of equal length. NaN becomes NULL and −0.0 becomes 0.0.
     ///
     /// # Errors
-    /// A planning error when columns differ in length, a tuple occurs twice, or there are 2³² or more.
+    /// A planning error when columns differ in length, a tuple occurs twice, or there are 2³² or
+    /// more.
     pub fn new(columns: &[ArrayRef]) -> Result<Self> {
         let Some(first) = columns.first() else { return Ok(Self::global()) };
         let len = first.len();
@@ -146,7 +150,8 @@ impl KeyIndex {
         Ok(())
     }
 
-    /// Replaces `places` by the positions of `rows` key tuples, or [`OUTSIDE`] for tuples that are not keys.
+    /// Replaces `places` by the positions of `rows` key tuples, or [`OUTSIDE`] for tuples that are
+    /// not keys.
     pub(crate) fn locate(
         &mut self,
         columns: &[ArrayRef],
@@ -205,8 +210,8 @@ impl KeyIndex {
         known.map_or(0, |known| known.values.size())
     }
 
-    /// Takes the keys of another partition's index in. The result has its own place for each place of that index; `None` if
-    /// these are the same.
+    /// Takes the keys of another partition's index in. The result has its own place for each place
+    /// of that index; `None` if these are the same.
     pub(in crate::operator::bound_contributions) fn absorb(
         &mut self,
         other: Self,
@@ -258,7 +263,8 @@ pub(crate) struct Located {
 }
 
 impl Located {
-    /// The keys as bytes, if their places were assigned in order of arrival: an order of such keys may use only these bytes.
+    /// The keys as bytes, if their places were assigned in order of arrival: an order of such keys
+    /// may use only these bytes.
     pub(in crate::operator::bound_contributions) fn names(&self) -> Result<Option<Rows>> {
         if !self.of_the_data {
             return Ok(None);
@@ -330,7 +336,8 @@ mod tests {
         assert_eq!(places(&null, &[rows]), [0, 0, 1]);
     }
 
-    /// Short texts are in their views, long ones behind them; the same view of another column is another text.
+    /// Short texts are in their views, long ones behind them; the same view of another column is
+    /// another text.
     #[test]
     fn texts_are_found_whatever_their_views() {
         let names =
@@ -405,7 +412,8 @@ mod tests {
         }
     }
 
-    /// Places are assigned in order of arrival; the bytes of a key do not depend on when it arrives.
+    /// Places are assigned in order of arrival; the bytes of a key do not depend on when it
+    /// arrives.
     #[test]
     fn keys_of_the_data_are_the_same_bytes_in_any_order() {
         let rows = [Some(0.0), None, Some(2.5), Some(-0.0), Some(f64::NAN), Some(2.5)];

@@ -1,8 +1,9 @@
 //! Units: their 64-bit codes, and their hashes.
 //!
-//! In: unit values of any type that can be a unit. Out: codes that are equal exactly if the values are equal. It guarantees
-//! that no two units share a code (with a shared code, a person could count twice), and that a unit's hash depends on its
-//! value, never on the number that it got on arrival.
+//! In: unit values of any type that can be a unit. Out: codes that are equal exactly if the values
+//! are equal. It guarantees that no two units share a code (with a shared code, a person could
+//! count twice), and that a unit's hash depends on its value, never on the number that it got on
+//! arrival.
 //!
 //! ```text
 //! codes.hold(&column)?.codes(&mut scratch);
@@ -25,7 +26,8 @@ use super::discovered_keys::interner;
 use crate::grid::failed;
 use crate::operator::bound_contributions::exact::keyed_order::HashKey;
 
-/// Does something with the codes of integers and dates, which are their own value; a constant text for other types.
+/// Does something with the codes of integers and dates, which are their own value; a constant text
+/// for other types.
 macro_rules! integers {
     ($units:expr, $codes:ident => $then:expr) => {
         match $units.data_type() {
@@ -80,8 +82,8 @@ impl UnitCodes {
         Ok(HeldUnits::new(codes.iter().copied()))
     }
 
-    /// Takes the values of another partition in. The result has its own code for each code of that partition; `None` if these
-    /// are the same.
+    /// Takes the values of another partition in. The result has its own code for each code of that
+    /// partition; `None` if these are the same.
     pub(crate) fn absorb(&mut self, other: Self) -> Result<Option<Vec<u64>>> {
         let (Self::Interned { values, ids }, Self::Interned { values: mut others, .. }) =
             (self, other)
@@ -106,8 +108,8 @@ impl UnitCodes {
 
     pub(crate) fn finish(self, bounded: bool) -> Result<UnitNames> {
         match self {
-            // Some interners panic if no row arrives, and the result must not reveal whether one did. If there is no
-            // unit, none is hashed.
+            // Some interners panic if no row arrives, and the result must not reveal whether one
+            // did. If there is no unit, none is hashed.
             Self::Interned { mut values, .. } if bounded && !values.is_empty() => {
                 let units = values.emit(EmitTo::All)?;
                 let fields = units.iter().map(|unit| SortField::new(unit.data_type().clone()));

@@ -1,12 +1,14 @@
 //! Parts the rows of units that may exceed a bound from those of units that keep all their rows.
 //!
-//! In: the held batches of all partitions, whose rows are added up. Out: the rows of some units, to be bounded exactly, and
-//! the totals of the others. Rows are counted by unit over all partitions: nearly all units are within their bounds. All rows
-//! of a unit that may exceed one are taken away from the totals and collected. It guarantees that every row is added exactly
-//! once, and that a unit that exceeds its bounds is never among those that are added column by column.
+//! In: the held batches of all partitions, whose rows are added up. Out: the rows of some units, to
+//! be bounded exactly, and the totals of the others. Rows are counted by unit over all partitions:
+//! nearly all units are within their bounds. All rows of a unit that may exceed one are taken away
+//! from the totals and collected. It guarantees that every row is added exactly once, and that a
+//! unit that exceeds its bounds is never among those that are added column by column.
 //!
-//! A unit's order of groups matters only if it has more rows than M, or is in more than C groups. Otherwise m bounds each
-//! of its groups by itself, so that a group within m is added by column even if another group of the unit is not.
+//! A unit's order of groups matters only if it has more rows than M, or is in more than C groups.
+//! Otherwise m bounds each of its groups by itself, so that a group within m is added by column
+//! even if another group of the unit is not.
 //!
 //! ```text
 //! held ─ count ─▶ maybe beyond a bound ─┬ away from ▶ Columns ───┐
@@ -44,7 +46,8 @@ pub(in crate::operator::bound_contributions) struct Least {
 }
 
 impl Least {
-    /// The least bounds of the aggregates that are sums of rows, as far as `rows` rows of `keys` keys can exceed them.
+    /// The least bounds of the aggregates that are sums of rows, as far as `rows` rows of `keys`
+    /// keys can exceed them.
     pub(in crate::operator::bound_contributions) fn new(
         task: &BoundingTask,
         keys: usize,
@@ -118,7 +121,8 @@ impl By {
     }
 }
 
-/// Counts the rows of a share, whose numbers are so far above the first one. Few are of the share, so many are looked at together.
+/// Counts the rows of a share, whose numbers are so far above the first one. Few are of the share,
+/// so many are looked at together.
 fn count_share(first: u64, above: &[u32], held: &HeldBatch, counts: &mut Counting) {
     #[expect(clippy::cast_possible_truncation, reason = "the last bits tell what is of the share")]
     let last_bits = first as u32;
@@ -207,7 +211,8 @@ pub(in crate::operator::bound_contributions) struct Ways {
     pub(in crate::operator::bound_contributions) by_column: bool,
     /// The number of outputs of all aggregates.
     pub(in crate::operator::bound_contributions) outputs: usize,
-    /// See [`close_units`](crate::operator::bound_contributions::exact::merge_partitions::close_units).
+    /// See
+    /// [`close_units`](crate::operator::bound_contributions::exact::merge_partitions::close_units).
     close: Option<Close>,
 }
 
@@ -257,7 +262,8 @@ pub(in crate::operator::bound_contributions) struct Split {
     names: Arc<PartitionNames>,
     ways: Arc<Ways>,
     part: HeldPartition,
-    /// Rows of units that may exceed a bound, for the aggregates that are added by column otherwise.
+    /// Rows of units that may exceed a bound, for the aggregates that are added by column
+    /// otherwise.
     beyond: Option<Collector>,
     /// All rows, for all other aggregates.
     bounded: Option<Collector>,
@@ -278,7 +284,8 @@ impl Split {
         ways: Arc<Ways>,
         mut part: HeldPartition,
     ) -> Self {
-        // Files were dealt by the hash of the unit: in a turn, few buckets have rows if these follow from it, too.
+        // Files were dealt by the hash of the unit: in a turn, few buckets have rows if these
+        // follow from it, too.
         let in_turns = part.dealt.is_some();
         let close = ways.close.filter(|_| !in_turns);
         let collector = |shape: &Option<Arc<CollectedShape>>, rows: usize| {
@@ -296,7 +303,8 @@ impl Split {
         }
     }
 
-    /// Deals the rows that are bounded one by one to files, of which each is collected in a turn of its own.
+    /// Deals the rows that are bounded one by one to files, of which each is collected in a turn of
+    /// its own.
     ///
     /// # Errors
     /// A constant text without a folder for files, or if one cannot be written or read.
@@ -340,7 +348,8 @@ impl Split {
         Ok(held)
     }
 
-    /// Collects the rows of the part, or those of one turn. A query that is dropped stops between two batches.
+    /// Collects the rows of the part, or those of one turn. A query that is dropped stops between
+    /// two batches.
     ///
     /// # Errors
     /// A constant text if there is too little memory, or a file cannot be read.
@@ -414,7 +423,8 @@ mod tests {
     use crate::operator::bound_contributions::keys::discovered_keys::OUTSIDE;
     use crate::operator::bound_contributions::screen::row_count_filter::RowCounts;
 
-    /// The rows of a share are counted as if each were looked at by itself; those without a key are not.
+    /// The rows of a share are counted as if each were looked at by itself; those without a key are
+    /// not.
     #[test]
     fn a_share_is_counted_together() {
         let hash = HashKey::new([3, 5, 7, 11]);

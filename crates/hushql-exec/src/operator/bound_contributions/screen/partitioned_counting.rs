@@ -1,9 +1,12 @@
-//! Counts the rows of each unit, where counters are many: those of the same part of the counters wait, and are counted together.
+//! Counts the rows of each unit, where counters are many: those of the same part of the counters
+//! wait, and are counted together.
 //!
-//! In: a number for each row. Out: the same [`RowCounts`] as if each had been counted at once. A counter that is chosen at random
-//! among 16 million is seldom in the processor's cache: a row waits for memory three times as long as it takes to write its
-//! counter down, in a list of the counters that are close to it. A full list is counted in one go, by counters that fit the cache. It
-//! guarantees that every row has been counted once [`Counting::finish`] gives the counters away, and nothing else does.
+//! In: a number for each row. Out: the same [`RowCounts`] as if each had been counted at once. A
+//! counter that is chosen at random among 16 million is seldom in the processor's cache: a row
+//! waits for memory three times as long as it takes to write its counter down, in a list of the
+//! counters that are close to it. A full list is counted in one go, by counters that fit the cache.
+//! It guarantees that every row has been counted once [`Counting::finish`] gives the counters away,
+//! and nothing else does.
 //!
 //! ```text
 //! let mut counting = Counting::new(counts, |bytes| reserve(bytes))?;
@@ -17,7 +20,8 @@ use datafusion::common::Result;
 
 use super::row_count_filter::RowCounts;
 
-/// More counters than these do not fit the processor's cache. Fewer in unit tests, so that small tables take this way too.
+/// More counters than these do not fit the processor's cache. Fewer in unit tests, so that small
+/// tables take this way too.
 const MANY: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
 /// So many last bits of a counter's number are written down, the others choose the list.
@@ -26,8 +30,8 @@ const BITS: u32 = if cfg!(test) { 8 } else { 16 };
 /// The rows of a full list: enough that most lines of its counters are met several times.
 const LENGTH: usize = if cfg!(test) { 20 } else { 1 << 14 };
 
-/// So far apart lists begin. Lists grow alike: if they began at multiples of a power of two, their ends would compete for the same
-/// few lines of the processor's nearest cache.
+/// So far apart lists begin. Lists grow alike: if they began at multiples of a power of two, their
+/// ends would compete for the same few lines of the processor's nearest cache.
 const STRIDE: usize = LENGTH + 32;
 
 /// So many numbers are looked at together, in a loop of its own for each kind of counter.
@@ -41,7 +45,8 @@ pub(crate) struct Counting {
     numbers: Vec<u64>,
 }
 
-/// The rows that are not counted yet: for each part of the counters, the last bits of the numbers of those that count them.
+/// The rows that are not counted yet: for each part of the counters, the last bits of the numbers
+/// of those that count them.
 struct UncountedRows {
     /// All lists, one behind the other.
     rows: Vec<u16>,
@@ -64,7 +69,8 @@ impl UncountedRows {
         Self { rows: vec![0; lists * STRIDE], lengths: vec![0; lists] }
     }
 
-    /// Lets a row wait for the counter that counts it; if its list is full, all rows of the list are counted.
+    /// Lets a row wait for the counter that counts it; if its list is full, all rows of the list
+    /// are counted.
     #[expect(clippy::cast_possible_truncation, reason = "the bits that are cut choose the list")]
     fn push(&mut self, at: usize, counts: &mut RowCounts) {
         let list = at >> BITS;
@@ -87,8 +93,8 @@ impl UncountedRows {
 }
 
 impl Counting {
-    /// Counts rows in addition to those of `counts`. Memory is reserved by `reserve`, for the counters and, where there is enough,
-    /// for rows that wait.
+    /// Counts rows in addition to those of `counts`. Memory is reserved by `reserve`, for the
+    /// counters and, where there is enough, for rows that wait.
     ///
     /// # Errors
     /// That of `reserve`, if there is too little for the counters.

@@ -1,10 +1,11 @@
 //! Which units may exceed a bound: nearly always few, and often none.
 //!
-//! In: a number for each row that counts, made from its unit or from its unit and group, whose last bits are spread
-//! evenly. Out: a set of numbers that contains that of every unit with more than `most` rows, and few others. It assumes that
-//! all rows of a unit have the same number. It guarantees that no unit above the bound is missed: units that share a counter
-//! add up in it, so a counter is never below the number of rows of one of them. A unit that the set contains by mistake takes
-//! the exact path and gets the same integers, so that a mistake costs time only.
+//! In: a number for each row that counts, made from its unit or from its unit and group, whose last
+//! bits are spread evenly. Out: a set of numbers that contains that of every unit with more than
+//! `most` rows, and few others. It assumes that all rows of a unit have the same number. It
+//! guarantees that no unit above the bound is missed: units that share a counter add up in it, so a
+//! counter is never below the number of rows of one of them. A unit that the set contains by
+//! mistake takes the exact path and gets the same integers, so that a mistake costs time only.
 //!
 //! ```text
 //! let mut counts = RowCounts::new(50, rows, room);
@@ -14,18 +15,20 @@
 
 use num_traits::{Bounded, One, SaturatingAdd, Zero};
 
-/// Counters for each unit that has as many rows as the bound allows: more of them let fewer units share one.
+/// Counters for each unit that has as many rows as the bound allows: more of them let fewer units
+/// share one.
 const SPREAD: usize = 8;
 
 /// The least and the largest number of counters.
 const FEWEST: usize = 1 << 10;
 const MOST: usize = 1 << 24;
 
-/// With more counters than these, nearly every row waits for memory: a share of the units is counted first. Fewer in unit tests, so
-/// that small tables take this way too.
+/// With more counters than these, nearly every row waits for memory: a share of the units is
+/// counted first. Fewer in unit tests, so that small tables take this way too.
 const MANY: usize = if cfg!(test) { FEWEST } else { 1 << 21 };
 
-/// The units in a share: those whose counter, among those for all, has a number that ends with so many zeros.
+/// The units in a share: those whose counter, among those for all, has a number that ends with so
+/// many zeros.
 const SHARE_BITS: u32 = 8;
 
 /// Counts rows by the number of their unit.
@@ -41,8 +44,8 @@ pub(crate) struct RowCounts {
     of_a_share: bool,
 }
 
-/// Counters that stop at their largest number, which exceeds the bound: as small as that allows, since they are met at random
-/// and seldom wait in the processor's cache.
+/// Counters that stop at their largest number, which exceeds the bound: as small as that allows,
+/// since they are met at random and seldom wait in the processor's cache.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 enum Counters {
     Bytes(Vec<u8>),
@@ -72,8 +75,8 @@ pub(crate) struct Crowded {
 }
 
 impl RowCounts {
-    /// For units that keep all their rows if they have at most `most`, of `rows` rows in all; in at most `room` bytes, unless even
-    /// the fewest counters take more.
+    /// For units that keep all their rows if they have at most `most`, of `rows` rows in all; in at
+    /// most `room` bytes, unless even the fewest counters take more.
     pub(crate) fn new(most: u64, rows: usize, room: usize) -> Self {
         let most = u16::try_from(most).unwrap_or(u16::MAX).min(u16::MAX - 1);
         let wanted = (rows / usize::from(most).max(1)).saturating_mul(SPREAD);
@@ -90,7 +93,8 @@ impl RowCounts {
         Self { counters: Counters::new(self.counters.len(), self.most), more: 0, ..*self }
     }
 
-    /// Counters for a share of the units, without a row; `None` where counting all units costs little.
+    /// Counters for a share of the units, without a row; `None` where counting all units costs
+    /// little.
     pub(crate) fn of_a_share(&self) -> Option<Self> {
         let counters = (self.counters.len() >> SHARE_BITS).max(FEWEST);
         let is_smaller = self.counters.len() > MANY;
@@ -138,10 +142,12 @@ impl RowCounts {
         self.more += either!(&mut self.counters, counts => count(&mut counts[first..], all));
     }
 
-    /// Adds the counts of other rows, which were made for the same bound and the same number of rows in all.
+    /// Adds the counts of other rows, which were made for the same bound and the same number of
+    /// rows in all.
     ///
     /// # Guarantee
-    /// No counter is then below the number of rows that both counted in it, unless it is at its largest number.
+    /// No counter is then below the number of rows that both counted in it, unless it is at its
+    /// largest number.
     pub(crate) fn absorb(&mut self, other: &Self) {
         self.more += other.more;
         self.more += match (&mut self.counters, &other.counters) {
@@ -167,7 +173,8 @@ impl RowCounts {
     /// The counters above the bound.
     ///
     /// # Guarantee
-    /// For all sequences of numbers: a number that was added more than `most` times is in the set. Exact in this direction.
+    /// For all sequences of numbers: a number that was added more than `most` times is in the set.
+    /// Exact in this direction.
     pub(crate) fn finish(self) -> Crowded {
         let (words, rows, used) = either!(&self.counters, counts => above(counts, self.most));
         let crowded: usize = words.iter().map(|word| word.count_ones() as usize).sum();
@@ -178,7 +185,8 @@ impl RowCounts {
     /// All numbers, if most of those that were counted are above the bound.
     ///
     /// # Guarantee
-    /// The set contains every number, so that no unit above the bound is missed, whatever was counted.
+    /// The set contains every number, so that no unit above the bound is missed, whatever was
+    /// counted.
     pub(crate) fn all_if_usual(self) -> Option<Crowded> {
         let words = vec![u64::MAX];
         let all = Crowded { words, bits: 0, any: true, usual: true, rows: None };
@@ -208,7 +216,8 @@ impl Counters {
     }
 }
 
-/// Counts a row with each of these counters, unless that is at its largest number already: the result is how many rows met one that is.
+/// Counts a row with each of these counters, unless that is at its largest number already: the
+/// result is how many rows met one that is.
 fn count<T>(counters: &mut [T], all: impl Iterator<Item = usize>) -> u64
 where
     T: Copy + One + SaturatingAdd + PartialEq,
@@ -248,7 +257,8 @@ where
     more
 }
 
-/// A bit for each counter above the bound, what these counters count, and the number of counters that have counted at all.
+/// A bit for each counter above the bound, what these counters count, and the number of counters
+/// that have counted at all.
 fn above<T: Copy + Ord + Into<u64> + Zero>(counts: &[T], most: u16) -> (Vec<u64>, u64, usize) {
     let (most, mut rows, mut used) = (u64::from(most), 0, 0);
     let words = counts.chunks(64).map(|counts| {
@@ -306,7 +316,8 @@ pub(in crate::operator::bound_contributions) fn ends_as_share(last_bits: u32) ->
     last_bits & ((1 << SHARE_BITS) - 1) == 0
 }
 
-/// The counter of a share that counts what this one of all counts; `None` if its units do not belong to the share.
+/// The counter of a share that counts what this one of all counts; `None` if its units do not
+/// belong to the share.
 fn in_share(at: usize) -> Option<usize> {
     (at.trailing_zeros() >= SHARE_BITS).then_some(at >> SHARE_BITS)
 }
@@ -320,7 +331,8 @@ fn position(number: u64, bits: u32) -> usize {
 mod tests {
     use super::{Counters, RowCounts, position};
 
-    /// Every number that was added more often than the bound is found, also where numbers share counters.
+    /// Every number that was added more often than the bound is found, also where numbers share
+    /// counters.
     #[test]
     fn no_number_above_the_bound_is_missed() {
         let mut state = 5_u64;

@@ -1,4 +1,5 @@
-//! Aggregates under every bound of a ladder, compared with a plain restatement of the rules, and their changes with the bounds.
+//! Aggregates under every bound of a ladder, compared with a plain restatement of the rules, and
+//! their changes with the bounds.
 
 use super::*;
 

@@ -1,10 +1,12 @@
-//! With little memory, rows wait in files and are bounded in several turns: the integers stay the same.
+//! With little memory, rows wait in files and are bounded in several turns: the integers stay the
+//! same.
 
 use super::*;
 use crate::operator::shelf::tests::LittleMemory;
 
-/// Every kind of aggregate, units as integers and as texts, listed keys and keys of the data, bounds that none, a few or all units
-/// exceed. Where the memory does not suffice even for files, the query fails, and never answers otherwise.
+/// Every kind of aggregate, units as integers and as texts, listed keys and keys of the data,
+/// bounds that none, a few or all units exceed. Where the memory does not suffice even for files,
+/// the query fails, and never answers otherwise.
 #[tokio::test]
 async fn rows_in_files_and_several_turns_change_nothing() {
     let mut dice = Dice(9);

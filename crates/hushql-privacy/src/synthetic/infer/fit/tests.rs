@@ -37,7 +37,8 @@ fn all(model: &Model) -> FactorTable {
     FactorTable { columns, values: values.iter().map(|value| value * model.total / sum).collect() }
 }
 
-/// All marginals of five columns, also of those that are in no clique together, are those of the product of all factors.
+/// All marginals of five columns, also of those that are in no clique together, are those of the
+/// product of all factors.
 #[test]
 fn marginals_are_those_of_all_combinations() {
     let sizes = [2, 3, 2, 4, 3];
@@ -111,7 +112,8 @@ fn fits_meet_what_agrees() {
     assert!((far[0] - (40.0 * 50.0 / 60.0 + 10.0 * 5.0 / 40.0)).abs() < 0.1, "{far:?}");
 }
 
-/// Two measurements of one set count as their weighted mean, and the total is that of all, at least 1.
+/// Two measurements of one set count as their weighted mean, and the total is that of all, at
+/// least 1.
 #[test]
 fn measurements_are_put_together() {
     let mut model = Model::new(&[2]);
