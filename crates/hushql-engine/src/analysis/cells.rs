@@ -1,23 +1,23 @@
-//! Which cells of people a private aggregate reads, as far as its query shows it.
+//! Finds the cells that a private aggregate reads, where its query shows them.
 //!
-//! In: a private aggregate as it was written, and the declared cells of its people. Out: the cells
-//! to which it is charged alone, or why it is charged to all. Everything follows from the statement
-//! and the declarations.
+//! In: a private aggregate as it was written, and the declared cells of its unit domain. Out: the
+//! cells to which it is charged alone, or why it is charged to all. The result follows from the
+//! statement and the declarations.
 //!
 //! ```text
 //! FROM customers WHERE region = 'Oslo' AND age > 30                     'Oslo'
 //! FROM orders o JOIN customers c ON o.customer = c.id WHERE c.region IN ('Oslo', 'Rome')      'Oslo' and 'Rome'
-//! FROM customers WHERE region = 'Oslo' OR age > 30                      all: a row may be of anybody
+//! FROM customers WHERE region = 'Oslo' OR age > 30                      all: the OR admits rows of every cell
 //! FROM orders WHERE customer NOT IN (SELECT id FROM customers WHERE region = 'Oslo')          all
 //! ```
 //!
 //! # Guarantee
-//! Where cells are named, every row that enters the aggregate belongs to a unit of these cells. The
-//! walk below a release refuses whatever mixes the rows of units, so that every row of a relation
-//! belongs to one unit, depends on the rows of this unit alone, and is joined with rows of the same
-//! unit alone. A row belongs to a unit of a cell if the unit's own row has the value of this cell,
-//! which is compared with literals here: of the enforced column, as the scan returns it. Where a
-//! shape is not known to keep that, all cells are read.
+//! If cells are named, every row that enters the aggregate belongs to a unit of these cells. The
+//! walk below a release refuses operators that mix the rows of units. So every row of a relation
+//! belongs to one unit, depends on the rows of this unit alone, and is joined only with rows of the
+//! same unit. A row belongs to a unit of a cell if the unit's own row has the value of this cell.
+//! That value is compared here with literals, in the enforced column that the scan returns. For a
+//! plan whose shape is not known to keep these properties, the result is all cells.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -39,29 +39,29 @@ use crate::catalog::cells::Cells;
 use crate::catalog::{Catalog, Cell, Touched};
 use crate::dialect::marked;
 
-/// Which cells a private aggregate reads.
+/// The cells that a private aggregate reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CellsRead {
-    /// Its people have no cells.
+    /// Its unit domain has no cells.
     Undivided,
-    /// All of them, by this column, and why.
+    /// All of them: the column that names cells, and the reason.
     All(String, &'static str),
-    /// These alone.
+    /// Only these.
     Only(Touched),
 }
 
-/// Nothing shows the cells.
+/// The query shows no cells.
 const NOT_SHOWN: &str = "nothing shows that all rows it reads are of some of them: write WHERE column = value, or IN (…), next to the other conditions";
-/// There are groups of every cell.
+/// The query reads every listed cell.
 const EVERY: &str = "it reads every one of them";
-/// Whether a group comes out depends on how many are in it.
+/// Whether a group is shown depends on how many units are in it.
 const HIDDEN: &str = "groups of few people are hidden";
 
 impl PrivateAggregate {
-    /// Which cells of its people it reads.
+    /// The cells of its unit domain that it reads.
     ///
     /// # Guarantee
-    /// That of [this module](self). What is drawn depends on no row of a unit outside of the named
+    /// The guarantee of [this module](self): the draws depend on no row of a unit outside the named
     /// cells.
     pub(crate) fn cells(&self, catalog: &Catalog) -> CellsRead {
         let unit_domain = self.subject().unit_domain();
@@ -86,8 +86,8 @@ impl PrivateAggregate {
         CellsRead::Only(Touched { column: column.to_owned(), since, cells: read })
     }
 
-    /// The cells of its groups, if they are groups of cells: rows of other keys are dropped before
-    /// anything is added up.
+    /// The cells that its group keys name. Rows with other keys are dropped before the sums are
+    /// computed.
     fn by_keys(&self, reader: &CellReader<'_>) -> Option<BTreeSet<Cell>> {
         let only_adds = self.measures().iter().all(|measure| match &measure.release_kind {
             ReleaseKind::Number(_) => {
@@ -105,7 +105,7 @@ impl PrivateAggregate {
     }
 }
 
-/// The smaller of two sets, each of which holds all that is read.
+/// The smaller of two sets. Each of them holds all cells that are read.
 fn smaller(one: Option<BTreeSet<Cell>>, other: Option<BTreeSet<Cell>>) -> Option<BTreeSet<Cell>> {
     match (one, other) {
         (Some(one), Some(other)) => Some(if other.len() < one.len() { other } else { one }),
@@ -113,7 +113,7 @@ fn smaller(one: Option<BTreeSet<Cell>>, other: Option<BTreeSet<Cell>>) -> Option
     }
 }
 
-/// Reads plans of rows of people who have cells.
+/// Reads plans over rows of units that have cells.
 struct CellReader<'a> {
     cells: Cells<'a>,
     data_type: DataType,
@@ -121,7 +121,7 @@ struct CellReader<'a> {
 }
 
 impl CellReader<'_> {
-    /// The cells whose units have rows in a plan; `None` for all, and for rows of no unit.
+    /// The cells whose units have rows in a plan. `None` means all cells, or rows of no unit.
     fn rows(&self, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
         match plan {
             LogicalPlan::TableScan(_) => None,
@@ -165,8 +165,8 @@ impl CellReader<'_> {
         }
     }
 
-    /// The cells of joined rows. Both sides of an inner join are of one unit, where both are of
-    /// units. The rows of an outer join are those of its preserved side.
+    /// The cells of joined rows. In an inner join of two private sides, both rows belong to one
+    /// unit. The rows of an outer join belong to the units of its preserved side.
     fn joined(&self, join: &Join, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
         match join.join_type {
             JoinType::Inner => {
@@ -193,7 +193,7 @@ impl CellReader<'_> {
     /// The cells to which `column = literal`, `column IN (literal, …)` or `column IS NULL`
     /// restricts the rows of a plan.
     fn compared(&self, conjunct: &Expr, plan: &LogicalPlan) -> Option<BTreeSet<Cell>> {
-        // A literal that is cast is the value that it is compared as.
+        // A cast literal is compared as the value that it is cast to.
         let literal = |value: &Expr| self.cell(&constant(value)?);
         if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = conjunct {
             let (column, value) = match (left.try_as_col(), right.try_as_col()) {
@@ -217,7 +217,7 @@ impl CellReader<'_> {
         None
     }
 
-    /// The cell of a value of the column's type. What is not listed is in none of the listed ones.
+    /// The cell of a value of the column's type. A value that is not listed is in [`Cell::Other`].
     fn cell(&self, value: &ScalarValue) -> Option<Cell> {
         let is_text = |data_type: &DataType| data_type.is_string();
         let of = value.data_type();
@@ -235,7 +235,7 @@ impl CellReader<'_> {
         Some(known.map_or(Cell::Other, |text| Cell::Value(text.to_owned())))
     }
 
-    /// Whether a column of a plan is the column that names cells, unchanged, of a row of the unit.
+    /// True if a column of a plan is the column that names cells, unchanged, in a row of the unit.
     fn is_cell(&self, column: &Column, plan: &LogicalPlan) -> bool {
         plan.schema().maybe_index_of_column(column).is_some_and(|at| self.traced(plan, at))
     }
@@ -274,7 +274,7 @@ impl CellReader<'_> {
                         | JoinType::LeftMark,
                         None,
                     ) => self.traced(&join.left, at),
-                    // The padded side is NULL where nobody is.
+                    // The padded side is NULL on rows without a match.
                     (JoinType::Right | JoinType::Full, None)
                     | (
                         JoinType::Left
@@ -317,7 +317,7 @@ impl CellReader<'_> {
     }
 }
 
-/// Whether an aggregate is one across units, whose rows are of nobody.
+/// True if an aggregate is a release across units: its rows belong to no privacy unit.
 fn is_release(aggregate: &Aggregate) -> bool {
     let is_one =
         |e: &Expr| matches!(e, Expr::AggregateFunction(call) if marked(call.func.name()).is_some());

@@ -1,11 +1,11 @@
-//! What a query is analyzed in.
+//! What the analysis of a query reads besides the plan.
 
 use crate::analysis::below::walk::Tables;
 use crate::analysis::call::lookup::Lookups;
 use crate::bind::Bound;
 use crate::catalog::Catalog;
 
-/// What an analysis may look at beside the plan.
+/// What an analysis may read besides the plan.
 pub(crate) struct Context<'a> {
     pub(crate) bound: &'a Bound,
     pub(crate) catalog: &'a Catalog,

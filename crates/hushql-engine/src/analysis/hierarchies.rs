@@ -1,15 +1,15 @@
-//! `ROLLUP (…) CONSISTENT`: which releases belong to one tree.
+//! `ROLLUP (…) CONSISTENT`: finds the releases that belong to one tree.
 //!
 //! In: the private aggregates of a query. Out: for each release that is written with CONSISTENT,
-//! the releases of its sets as levels of a tree of groups; or the refusal of sets whose numbers are
-//! not sums of one another. Everything follows from the query, the declarations and public keys.
+//! its sets as the levels of a tree of groups. Sets whose numbers are not sums of one another are
+//! refused. The result follows from the query, the declarations and public keys.
 //!
 //! ```text
 //! ROLLUP (region, state) CONSISTENT      levels: (), (region), (region, state)
 //! ```
 //!
-//! A group has to consist of the groups below it: every row has a listed key, and no bound leaves
-//! out rows in one set that it keeps in another.
+//! A group must consist of the groups below it: every row has a listed key, and each bound leaves
+//! out the same rows in every set.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -30,19 +30,21 @@ use crate::refusal::{Reason, Refusal};
 #[derive(Debug)]
 pub struct Hierarchy {
     pub(crate) shape: Consistent,
-    /// The private aggregate and the measure of each level, the largest groups first.
+    /// The private aggregate and the measure of each level. The level with the largest groups is
+    /// first.
     pub(crate) levels: Vec<(usize, usize)>,
     /// The groups, in the order of the released rows.
     pub(crate) tree: Tree,
 }
 
 impl Hierarchy {
-    /// The last of its private aggregates to run; the numbers of all come out after it.
+    /// The last of its private aggregates to run. All its numbers are known only after it.
     pub(crate) fn last(&self) -> usize {
         self.levels.iter().map(|level| level.0).max().unwrap_or(0)
     }
 
-    /// Whether something that reads these private aggregates is needed before its numbers come out.
+    /// True if a value that reads these private aggregates is needed before their numbers are
+    /// known.
     pub(crate) fn is_needed_early(&self, before: usize, read: &[usize]) -> bool {
         before <= self.last() && self.levels.iter().any(|(part, _)| read.contains(part))
     }
@@ -51,7 +53,7 @@ impl Hierarchy {
 /// The hierarchies of a query.
 ///
 /// # Errors
-/// A refusal of sets whose numbers are not sums of one another.
+/// Refuses sets whose numbers are not sums of one another.
 pub(crate) fn hierarchies(parts: &[PrivateAggregate]) -> Result<Vec<Hierarchy>, NotAnalyzed> {
     let mut together: BTreeMap<usize, (Consistent, Vec<(usize, usize)>)> = BTreeMap::new();
     for (p, part) in parts.iter().enumerate() {
@@ -72,10 +74,10 @@ pub(crate) fn hierarchies(parts: &[PrivateAggregate]) -> Result<Vec<Hierarchy>, 
     Ok(found)
 }
 
-/// Refuses a release whose numbers in one set are not the sums of those in a finer one.
+/// Refuses a release whose numbers in one set are not the sums of the numbers in a finer set.
 fn adds_up(part: &PrivateAggregate, measure: &Measure) -> Result<(), Refusal> {
     let text = measure.clause.text.as_str();
-    // Where its bound is found, the text says so.
+    // If the engine found the bound, the text says so behind the written clause.
     let text = text.split_once(", released at ").map_or(text, |(written, _)| written);
     let keys = part.key_names().join(", ");
     let refused = |reason, clause: &str, message: String, hint: String| {
@@ -120,7 +122,7 @@ fn adds_up(part: &PrivateAggregate, measure: &Measure) -> Result<(), Refusal> {
     same_rows(part, measure)
 }
 
-/// Refuses bounds that leave out rows of a unit in one set and keep them in another.
+/// Refuses bounds that leave out a unit's rows in one set and keep them in another.
 fn same_rows(part: &PrivateAggregate, measure: &Measure) -> Result<(), Refusal> {
     let limits = &measure.limits;
     let groups = u64::try_from(part.keys().outer().len()).unwrap_or(u64::MAX);
@@ -192,8 +194,8 @@ fn incomplete(key: &str) -> Refusal {
     )
 }
 
-/// For each lower group, the place of the upper one with its keys, which are at these places among
-/// its own; `None` if one has none.
+/// For each lower group, the index of the upper group with its keys; `None` if a lower group has no
+/// upper one. `places` are the positions of the upper keys among the lower group's keys.
 fn places_above(
     upper: &KeySpace,
     lower: &KeySpace,

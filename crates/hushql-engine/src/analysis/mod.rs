@@ -1,13 +1,13 @@
 //! Stage 3: [`Bound`] → [`Analysis`].
 //!
-//! In: the planned query and the catalog. Out: its private parts, each a sub-plan that ends in one
-//! aggregate across privacy units together with everything a mechanism must know (unit, ranges,
-//! contribution bounds, sensitivity, public keys), and the public remainder in which every part is
-//! a scan of its released table.
+//! In: the planned query and the catalog. Out: its private aggregates and the public plan. Each
+//! private aggregate is a sub-plan that ends in one aggregate across privacy units, with everything
+//! that a mechanism must know (unit, ranges, contribution bounds, sensitivity, public keys). In the
+//! public plan, a scan of its released table stands in place of each private aggregate.
 //!
-//! Nothing is assumed: what the sensitivity relies on is enforced by the rewritten plan (domains at
-//! the scan, total expressions, bounded contributions, clamped integer sums). What nobody thought
-//! about is refused.
+//! The rewritten plan enforces everything that a sensitivity relies on: domains at the scan, total
+//! expressions, bounded contributions, clamped integer sums. A plan node or expression that no rule
+//! covers is refused.
 //!
 //! ```text
 //! Projection n > 3                       Projection n > 3
@@ -82,12 +82,12 @@ pub(crate) use measure::{approximate, ends_text, step};
 /// Analyzes a bound query against the catalog.
 ///
 /// # Guarantee
-/// For every pair of neighbouring databases, and every measure of every part of the result, the
-/// integers that the part's enforced plan yields differ by at most the measure's sensitivity (by at
-/// most its range, for scores); the remainder reads released and public tables only.
+/// For every pair of neighbouring databases, and every measure of every private aggregate of the
+/// result, the integers that the enforced plan yields differ by at most the measure's sensitivity
+/// (by at most its range, for scores). The public plan reads released and public tables only.
 ///
 /// # Errors
-/// [`NotAnalyzed`]; a refusal has the steps that had succeeded.
+/// [`NotAnalyzed`]. A refusal lists the steps that had succeeded.
 pub fn analyze(
     bound: &Bound,
     catalog: &Catalog,
@@ -101,7 +101,7 @@ pub fn analyze(
     }
 }
 
-/// Analyzes a query without finding bounds for it.
+/// Analyzes a query as it is written, without finding bounds for it.
 fn analyze_as_written(
     bound: &Bound,
     catalog: &Catalog,
@@ -139,7 +139,7 @@ fn analyze_as_written(
         no_failing_call(&value.plan)?;
         no_impossible_condition(&value.plan, &cutter.parts, tables)
             .map_err(|error| hidden(error, &cutter.steps))?;
-        // It is computed after the charge, too.
+        // This plan, too, runs after the charge.
         value.plan = null_on_failure(value.plan.clone())?;
     }
     let called_ends = with_called_ends(&public_plan, &cutter.parts, bound.releases());
@@ -152,7 +152,8 @@ fn analyze_as_written(
     };
     let Splitter { mut parts, values, steps, context: _, sets: _ } = cutter;
     if called_ends.is_some() {
-        // What decides which groups come out has no interval, and ends of intervals are asked for.
+        // A number that decides which groups are shown has no interval. This query asks for the
+        // ends of intervals, so no released number decides.
         let unknown = parts.iter_mut().filter_map(PrivateAggregate::unknown_partitions_mut);
         unknown.for_each(|groups| groups.released.clear());
     }

@@ -1,14 +1,13 @@
-//! Why a query is not analyzed.
+//! The reasons why a query is not analyzed.
 //!
-//! In: what the analysis meets. Out: one of four reasons. A refusal is for people: it says what to
-//! write instead. A missing range is a refusal too, unless the range can be found first; so is an
-//! inner aggregate over many people, unless it can be released. A fault is the engine's own: a plan
-//! that it built does not hold.
-//!
+//! In: what the analysis meets. Out: one of four reasons. A refusal tells the user what to write
+//! instead. A missing range is a refusal, too, unless the engine can find the range first. An inner
+//! aggregate over many units is a refusal unless it can be released. A fault is a bug of the
+//! engine: a plan that it built does not hold.
 //! ```text
 //! SUM(price), price without a range   →  NoRange: the caller finds bounds, or refuses with HQ007
 //! SELECT price FROM orders            →  Refused: HQ001
-//! a column that was carried is lost   →  Fault: a bug, whose cause is not shown
+//! a column that was carried is lost   →  Fault: a bug; the user does not see its cause
 //! ```
 
 use std::fmt;
@@ -24,8 +23,8 @@ pub enum NotAnalyzed {
     Refused(Refusal),
     /// A release adds up values that have no range.
     NoRange(NoRange),
-    /// An aggregate below a release mixes the rows of many units. Where nothing above it names a
-    /// mechanism, it can be the release itself.
+    /// An aggregate below a release mixes the rows of many units. If nothing above it names a
+    /// mechanism, it can itself be the release.
     ManyUnits(Refusal),
     /// A check of the engine itself failed.
     Fault(Fault),
@@ -34,19 +33,19 @@ pub enum NotAnalyzed {
 /// A release without a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoRange {
-    /// The number of the release, where the query writes it as one.
+    /// The number of the release, if the query writes it as a release.
     pub(crate) release: Option<usize>,
-    /// What is said where its bounds are not found either.
+    /// The refusal for the case that no bounds are found.
     pub(crate) refusal: Refusal,
 }
 
-/// What failed in the engine itself. It speaks of plans and schemas, and not of rows; people
-/// outside see that something failed.
+/// A check that failed in the engine itself. The text speaks of plans and schemas, never of rows.
+/// Users see only that something failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault(String);
 
 impl NotAnalyzed {
-    /// The same reason with what is said to people changed.
+    /// The same reason, with its refusal changed.
     #[must_use]
     pub(crate) fn said(self, change: impl FnOnce(Refusal) -> Refusal) -> Self {
         match self {
@@ -59,7 +58,7 @@ impl NotAnalyzed {
         }
     }
 
-    /// The same reason, where it was met in a release of this number.
+    /// The same reason, with the number of the release in which it was met.
     #[must_use]
     pub(crate) fn in_release(self, release: Option<usize>) -> Self {
         match self {
@@ -88,12 +87,12 @@ impl fmt::Display for NotAnalyzed {
 
 impl std::error::Error for NotAnalyzed {}
 
-/// What the planner says about a plan that the analysis built: it should have built another one.
+/// A planner error about a plan that the analysis built: a fault of the analysis.
 pub(crate) fn internal(error: &DataFusionError) -> NotAnalyzed {
     NotAnalyzed::Fault(Fault(error.strip_backtrace()))
 }
 
-/// A hidden column that an operator should have carried along is not there.
+/// The fault that an operator dropped a hidden column that it should have carried along.
 pub(crate) fn lost() -> NotAnalyzed {
     NotAnalyzed::Fault(Fault("a hidden column of some rows was lost on the way".to_owned()))
 }

@@ -1,8 +1,8 @@
-//! Rows that are in no group, because their key is NULL and NULL is no key.
+//! Rows in no group, because their key is NULL and the group keys do not include NULL.
 //!
-//! In: the private aggregates of a query. Out: the keys of which the declarations do not rule out
-//! NULL, with what to write so that such rows are a group of their own. Everything follows from the
-//! query and the declarations, so a key is named whether or not any row has NULL.
+//! In: the private aggregates of a query. Out: the keys for which the declarations do not rule out
+//! NULL, with what to write so that such rows form a group of their own. The result follows from
+//! the query and the declarations. A key is named whether or not any row has NULL.
 //!
 //! ```text
 //! ward IN ('A', 'B')                         GROUP BY ward      rows where ward is NULL are in no group
@@ -14,9 +14,9 @@ use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::dialect::Finding;
 
 impl PrivateAggregate {
-    /// The keys whose NULL is no key, and whether they are texts.
+    /// The keys that can be NULL without a group for NULL, and whether they are texts.
     pub(crate) fn keys_without_null(&self) -> impl Iterator<Item = (&str, bool)> {
-        // What the engine counts to find a bound has no group for NULL, and needs none.
+        // The histogram that finds a bound has no group for NULL, and needs none.
         let counts = self
             .measures()
             .iter()
@@ -32,7 +32,7 @@ impl PrivateAggregate {
         })
     }
 
-    /// The keys whose NULL is no key, in a sentence.
+    /// The same keys, in a sentence.
     pub(crate) fn without_null_text(&self) -> Option<String> {
         let names: Vec<&str> = self.keys_without_null().map(|(name, _)| name).collect();
         let is_none = names.is_empty();
@@ -40,7 +40,8 @@ impl PrivateAggregate {
     }
 }
 
-/// One sentence on the keys of all parts of a query whose NULL is no key.
+/// One sentence about the keys of all private aggregates of a query that can be NULL without a
+/// group for NULL.
 pub(crate) fn null_key_note(parts: &[PrivateAggregate]) -> Option<String> {
     let mut named: Vec<(&str, bool)> = Vec::new();
     for key in parts.iter().flat_map(PrivateAggregate::keys_without_null) {

@@ -1,4 +1,4 @@
-//! What an analysis finds: the private aggregates of a query, and the public plan above them.
+//! The result of an analysis: the private aggregates of a query, and the public plan above them.
 
 use arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -12,12 +12,12 @@ use crate::analysis::private_aggregate::PrivateAggregate;
 use crate::catalog::RESERVED;
 use crate::functions::LateValue;
 
-/// What a query releases, and how much one unit can change it.
+/// What a query releases, and how far one unit can change it.
 #[derive(Debug)]
 pub struct Analysis {
     pub(crate) parts: Vec<PrivateAggregate>,
     pub(crate) public_plan: LogicalPlan,
-    /// The public plan with arithmetic as it was written, which may fail.
+    /// The public plan with the arithmetic of the query, which can fail.
     pub(crate) as_written: LogicalPlan,
     /// The ends of intervals that the query asks for.
     pub(crate) called_ends: Option<CalledEnds>,
@@ -28,12 +28,12 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// The private parts, in the order in which they run.
+    /// The private aggregates, in the order in which they run.
     pub fn parts(&self) -> &[PrivateAggregate] {
         &self.parts
     }
 
-    /// Decides which number a part compares with its threshold.
+    /// Sets the number that a private aggregate compares with its threshold.
     pub(crate) fn compare(&mut self, part: usize, groups: UnknownPartitions) {
         let own = self.parts.get_mut(part).and_then(PrivateAggregate::unknown_partitions_mut);
         if let Some(own) = own {
@@ -41,44 +41,44 @@ impl Analysis {
         }
     }
 
-    /// The public remainder, over one released table per part.
+    /// The public plan. It scans one released table per private aggregate.
     pub fn public_plan(&self) -> &LogicalPlan {
         &self.public_plan
     }
 
-    /// The ends of intervals that the query asks for, if it does.
+    /// The ends of intervals that the query asks for, if any.
     pub(crate) fn called_ends(&self) -> Option<&CalledEnds> {
         self.called_ends.as_ref()
     }
 
-    /// Whether an output is an end of an interval, or computed from one.
+    /// True if an output is an end of an interval, or is computed from one.
     pub(crate) fn is_end(&self, output: usize) -> bool {
         self.called_ends.as_ref().is_some_and(|ends| ends.outputs.get(output) == Some(&true))
     }
 
-    /// The released values that later parts use.
+    /// The released values that later private aggregates use.
     pub fn values(&self) -> &[Value] {
         &self.values
     }
 
-    /// The releases whose numbers are made consistent, each with those of the other sets of its
-    /// ROLLUP.
+    /// The releases whose numbers are made consistent. Each hierarchy holds one release in all sets
+    /// of its ROLLUP.
     pub fn hierarchies(&self) -> &[Hierarchy] {
         &self.hierarchies
     }
 
-    /// How the analysis went, step by step, for the explanation.
+    /// The steps of the analysis, for EXPLAIN.
     pub fn steps(&self) -> &[String] {
         &self.steps
     }
 }
 
-/// The name under which the remainder scans the released table of part `i`.
+/// The name under which the public plan scans the released table of a private aggregate.
 pub fn released_name(part: usize) -> String {
     format!("{RESERVED}_released_{part}")
 }
 
-/// The part whose released table this is the name of.
+/// The private aggregate whose released table has this name.
 pub fn released_part(name: &str) -> Option<usize> {
     name.strip_prefix(RESERVED)?.strip_prefix("_released_")?.parse().ok()
 }
@@ -92,11 +92,11 @@ pub(crate) fn released_parts(plan: &LogicalPlan) -> Vec<usize> {
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    // If the plan cannot be walked, nothing is known.
+    // If the plan cannot be walked, the result is empty.
     walked.map(|_| found).unwrap_or_default()
 }
 
-/// A released value that later parts use.
+/// A released value that later private aggregates use.
 #[derive(Debug, Clone)]
 pub struct Value {
     pub(crate) plan: LogicalPlan,
@@ -105,21 +105,21 @@ pub struct Value {
 }
 
 impl Value {
-    /// The public plan over released tables that gives it, in one row and one column.
+    /// The public plan over released tables that computes the value, as one row with one column.
     pub fn plan(&self) -> &LogicalPlan {
         &self.plan
     }
 
-    /// The first part that needs it.
+    /// The index of the first private aggregate that may use it.
     pub fn before(&self) -> usize {
         self.before
     }
 
-    /// Hands it to the rows that use it, out of what its plan gave: NULL for no row. Returns the
-    /// number that it is.
+    /// Passes the value to the rows that use it: the one row that its plan returned, or NULL if
+    /// there is no row. Returns the value if it is a floating-point number.
     ///
     /// # Errors
-    /// When there are several rows, or it was handed on before.
+    /// If there are several rows, or the value was passed before.
     pub fn give(&self, rows: &[RecordBatch]) -> datafusion::common::Result<Option<f64>> {
         let mut rows = rows.iter().filter(|batch| batch.num_rows() > 0);
         let one = match (rows.next(), rows.next()) {

@@ -1,4 +1,4 @@
-//! One private part: an aggregate across privacy units, cut out of its query.
+//! One private aggregate: an aggregate across privacy units, cut out of its query.
 //!
 //! In: an aggregate node over private rows. Out: a [`PrivateAggregate`]: the enforced plan that
 //! yields the unit, the group keys and the arguments of every measure; the public key space; the
@@ -50,7 +50,7 @@ use crate::dialect::{
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::in_literals;
 
-/// An aggregate across privacy units: what it reads, the keys that come out, what it measures.
+/// An aggregate across privacy units: its input, the keys that are shown, and its measures.
 #[derive(Debug)]
 pub struct PrivateAggregate {
     subject: UnitScope,
@@ -65,7 +65,7 @@ pub struct PrivateAggregate {
     late: Vec<Option<Clamped>>,
     unknown_partitions: Option<UnknownPartitions>,
     pub(super) aggregate: Aggregate,
-    /// For each key, which rows have a listed value of it.
+    /// For each key, the rows that have a listed value of it.
     pub(super) coverage: Vec<Coverage>,
     plain: Option<Selector>,
     steps: Vec<String>,
@@ -74,23 +74,24 @@ pub struct PrivateAggregate {
 }
 
 impl PrivateAggregate {
-    /// How the analysis came to this part, step by step.
+    /// The steps of the analysis that led to this aggregate.
     pub fn steps(&self) -> &[String] {
         &self.steps
     }
 
-    /// The aggregates that are computed from what this part releases, where the query wrote them as
-    /// if they were private.
+    /// The aggregates that the query writes as if they were private, and that are computed from
+    /// what this one releases.
     pub fn aggregated_above(&self) -> Option<&str> {
         self.aggregated_above.as_deref()
     }
 
-    /// How many sets of ROLLUP, CUBE or GROUPING SETS share the cost, if this part is one of them.
+    /// The number of sets of ROLLUP, CUBE or GROUPING SETS that share the cost, if this is one of
+    /// them.
     pub fn sets(&self) -> Option<u64> {
         self.sets
     }
 
-    /// Whether there are keys that were computed, so that a δ asks for those that the data have.
+    /// True if some keys were computed. A δ then asks for the keys in the data instead.
     pub(crate) fn has_computed_keys(&self) -> bool {
         self.computed_keys
     }
@@ -107,7 +108,7 @@ impl PrivateAggregate {
         self.aggregated_above = Some(aggregates);
     }
 
-    /// Who is protected, and in which tables.
+    /// The privacy unit, and the tables that it is protected in.
     pub fn subject(&self) -> &UnitScope {
         &self.subject
     }
@@ -117,17 +118,18 @@ impl PrivateAggregate {
         &self.public
     }
 
-    /// The enforced rows: the unit first (unless it is the row), then the keys, then the arguments.
+    /// The enforced rows: the unit first (unless each row is a unit), then the keys, then the
+    /// arguments.
     pub fn input(&self) -> &LogicalPlan {
         &self.input
     }
 
-    /// Whether the input's first column is the unit.
+    /// True if the input's first column is the unit.
     pub fn has_unit(&self) -> bool {
         self.has_unit
     }
 
-    /// For each key column, the ends to which its groups are clamped after they were added up.
+    /// For each key column, the ends to which its keys are clamped after the groups are added up.
     pub(crate) fn late_clamps(&self) -> &[Option<Clamped>] {
         &self.late
     }
@@ -142,12 +144,12 @@ impl PrivateAggregate {
         &self.keys
     }
 
-    /// What hides the groups of few people, where only the data know the groups.
+    /// How groups of few units are hidden, if the keys are unknown.
     pub fn unknown_partitions(&self) -> Option<&UnknownPartitions> {
         self.unknown_partitions.as_ref()
     }
 
-    /// The same, to decide which number is compared with the threshold.
+    /// The same, so that the caller can set the number that is compared with the threshold.
     pub(crate) fn unknown_partitions_mut(&mut self) -> Option<&mut UnknownPartitions> {
         self.unknown_partitions.as_mut()
     }
@@ -162,7 +164,7 @@ impl PrivateAggregate {
         Arc::clone(&self.released)
     }
 
-    /// How many rows come out; `None` where the mechanism decides that.
+    /// How many rows are released; `None` if the mechanism decides.
     pub(crate) fn rows(&self) -> Option<u64> {
         if self.unknown_partitions.is_some() {
             return None;
@@ -184,12 +186,12 @@ impl PrivateAggregate {
         usize::from(self.has_unit) + self.key_names.len()
     }
 
-    /// This part, known by the aggregate as it was written.
+    /// The same private aggregate, identified by the aggregate as it was written.
     pub(crate) fn cut_from(self, aggregate: &Aggregate) -> Self {
         Self { aggregate: aggregate.clone(), ..self }
     }
 
-    /// Whether this part was cut from an equal aggregate, in the same way.
+    /// True if this was cut from an equal aggregate, in the same way.
     pub(crate) fn is_of(&self, aggregate: &Aggregate, plain: Option<Selector>) -> bool {
         self.aggregate == *aggregate && self.plain == plain
     }
@@ -197,9 +199,8 @@ impl PrivateAggregate {
 
 /// Cuts an aggregate over private rows out of its query.
 ///
-/// # Guarantee
-/// The part's input carries the unit of every row; its keys are public; each measure's sensitivity
-/// holds for the bounds that the part's operators enforce.
+/// The input carries the unit of every row. The keys are public. Each measure's sensitivity holds
+/// for the bounds that the plan's operators enforce.
 ///
 /// # Errors
 /// A refusal, see [`Reason`].
@@ -267,7 +268,7 @@ pub(crate) fn cut(
         measures.collect::<Result<Vec<_>, _>>()?
     };
     if sets.is_some() && !keys.are_unknown() {
-        // Other sets have the unknown groups that this δ is for.
+        // This δ is for unknown groups, which only other sets have.
         measures.iter_mut().for_each(Measure::without_idle_delta);
     }
     same_rows(&measures)?;
@@ -275,8 +276,7 @@ pub(crate) fn cut(
         true => Some(UnknownPartitions::for_measures(&measures, &flow.subject)?),
         false => None,
     };
-    // Beside keys of the data, those that are known are compared with rows before anything is added
-    // up.
+    // Beside keys from the data, the known keys are compared with rows before anything is added up.
     let only_adds = flow.subject.is_row()
         && unknown_partitions.is_none()
         && measures.iter().all(|m| m.input_shape() == InputShape::Sums);
@@ -293,7 +293,7 @@ pub(crate) fn cut(
         if unknown_partitions.is_some() { " (keys of the data)" } else { "" },
         measures.iter().map(Measure::described).collect::<Vec<_>>().join(", "),
     ));
-    // In plain SQL the aggregate has its own type; what is released is the key.
+    // In plain SQL the aggregate has its own type, but the release is the key.
     let chosen = plain.and_then(|_| calls.first()).map(|call| &call.data_type);
     let released = Arc::new(released_columns(aggregate, chosen));
     Ok(PrivateAggregate {
@@ -317,8 +317,8 @@ pub(crate) fn cut(
     })
 }
 
-/// Gives the calls the arguments in which columns replace subqueries; in plain SQL that shows keys
-/// only, they choose a key.
+/// Gives each call its arguments with columns in place of subqueries. In plain SQL that shows keys
+/// only, the calls choose a key.
 fn over_columns(
     calls: &mut [Call],
     valued: &Aggregate,
@@ -340,7 +340,8 @@ fn over_columns(
     Ok(())
 }
 
-/// The columns of the released table: those of the aggregate, of one type if a key is chosen.
+/// The columns of the released table: the aggregate's columns. If a key is chosen, all have its
+/// type.
 fn released_columns(aggregate: &Aggregate, chosen: Option<&DataType>) -> Schema {
     let columns = aggregate.schema.fields().iter().enumerate().map(|(i, field)| {
         let data_type = chosen.unwrap_or_else(|| field.data_type());
@@ -349,7 +350,7 @@ fn released_columns(aggregate: &Aggregate, chosen: Option<&DataType>) -> Schema 
     Schema::new(columns.collect::<Vec<_>>())
 }
 
-/// The aggregate's expressions as releases; bare ones become releases of the default.
+/// The aggregate's expressions as releases. Bare aggregates use the default mechanism.
 fn releases(aggregate: &Aggregate, bound: &Bound) -> Result<Vec<Call>, Refusal> {
     if aggregate.aggr_expr.is_empty() {
         return Err(Refusal::new(
@@ -363,7 +364,7 @@ fn releases(aggregate: &Aggregate, bound: &Bound) -> Result<Vec<Call>, Refusal> 
     if let (Some(expr), true) =
         (aggregate.aggr_expr.last(), fields.len() != aggregate.aggr_expr.len())
     {
-        // One of them would have no column, and be neither shown nor paid for.
+        // An aggregate without a column would be neither shown nor paid for.
         return Err(no_call(expr));
     }
     let mut calls = Vec::new();
@@ -400,8 +401,8 @@ fn no_call(expr: &Expr) -> Refusal {
     )
 }
 
-/// What to write instead of an aggregate that is not released. Some regression aggregates are
-/// counts, means and variances of the rows with both values.
+/// What to write instead of an aggregate that cannot be released. Some regression aggregates are
+/// counts, means and variances of the rows where both values are known.
 fn instead(function: &AggregateFunction) -> Option<String> {
     let name = function.func.name();
     if let (Some(instead), false) = (instead_of(name), name == "regr_count") {
@@ -431,7 +432,7 @@ fn instead(function: &AggregateFunction) -> Option<String> {
     })
 }
 
-/// A bare aggregate, which the budget's default may release.
+/// A bare aggregate, which the budget's default mechanism may release.
 fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refusal> {
     let name = AggregateName::parse(function.func.name()).ok_or_else(|| no_call(expr))?;
     let star = name == AggregateName::Count
@@ -473,7 +474,7 @@ fn bare(function: &AggregateFunction, expr: &Expr) -> Result<ReleaseClause, Refu
     })
 }
 
-/// What a release measures, with its argument and FILTER put into the input's columns.
+/// The measure of a release. Its argument and FILTER become columns of the input.
 fn measure(call: &Call, frame: &mut MeasureFrame<'_>, keys: &Keys) -> Result<Measure, NotAnalyzed> {
     check_unit_column(&call.clause, &frame.flow.subject)?;
     row_bound_ladder::check(&call.clause, &frame.flow.subject, keys.are_unknown())?;
@@ -500,7 +501,7 @@ fn measure(call: &Call, frame: &mut MeasureFrame<'_>, keys: &Keys) -> Result<Mea
     }
 }
 
-/// A number that is perturbed.
+/// A number that a mechanism perturbs.
 fn numeric(
     call: &Call,
     aggregate: &AggregateCall,
@@ -560,8 +561,8 @@ fn numeric(
     })
 }
 
-/// The argument of a count of distinct values where it is the unit, or NULL on rows that an outer
-/// join padded: one unit has one value at most.
+/// The argument of COUNT(DISTINCT …) if it is the unit, or the unit padded with NULL by an outer
+/// join. One unit then has at most one value.
 fn padded_unit<'a>(
     call: &'a Call,
     aggregate: &AggregateCall,
@@ -572,7 +573,7 @@ fn padded_unit<'a>(
     flow.trace(argument)?.unit_or_null.then_some(argument)
 }
 
-/// An analyst never chooses whom to protect: `privacy_unit_column` may only repeat the declaration.
+/// Analysts cannot choose the privacy unit: `privacy_unit_column` may only repeat the declared one.
 fn check_unit_column(clause: &ReleaseClause, subject: &UnitScope) -> Result<(), Refusal> {
     let Some(named) = &clause.unit_column else { return Ok(()) };
     if subject.column() == Some(named.as_str()) {

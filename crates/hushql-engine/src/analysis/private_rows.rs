@@ -1,8 +1,8 @@
-//! Rows that a synthetic table is made from: private rows with public codes for every column.
+//! The rows from which a synthetic table is made: private rows with public codes for every column.
 //!
 //! In: a query without releases. Out: a [`PrivateRows`]: the enforced plan that yields the unit and
-//! the columns, and for each column the codes that its values have, whatever rows there are.
-//! Filters, projections, joins, unions and aggregates of single units are those below any release.
+//! the columns, and for each column its codes, which do not depend on the rows. Filters,
+//! projections, joins, unions and aggregates of single units follow the rules below any release.
 //!
 //! ```text
 //! SELECT age, city FROM people WHERE age >= 18      plan: unit, age, city; codes: 18 … 99 and NULL, Oslo, Rome and NULL
@@ -41,7 +41,7 @@ use crate::sql_type::sql_type;
 use crate::synthetic::MOST_CODES;
 use crate::ticks::Ticks;
 
-/// Private rows whose every column has public codes.
+/// Private rows with public codes for every column.
 #[derive(Debug)]
 pub(crate) struct PrivateRows {
     subject: UnitScope,
@@ -62,28 +62,28 @@ pub(crate) struct CodedColumn {
 }
 
 impl PrivateRows {
-    /// Who is protected, and in which tables.
+    /// The privacy unit, and the tables that it is protected in.
     pub(crate) fn subject(&self) -> &UnitScope {
         &self.subject
     }
 
-    /// The public tables that are read.
+    /// The public tables that the query reads.
     pub(crate) fn public(&self) -> &BTreeSet<String> {
         &self.public
     }
 
-    /// The enforced rows: the unit first (unless it is the row); where rows are weighed, the unit
-    /// once more; then the columns.
+    /// The enforced rows: the unit first (unless each row is a unit), then the columns. If rows are
+    /// weighed, the unit stands once more before the columns.
     pub(crate) fn input(&self) -> &LogicalPlan {
         &self.input
     }
 
-    /// Whether the input's first column is the unit.
+    /// True if the input's first column is the unit.
     pub(crate) fn has_unit(&self) -> bool {
         !self.subject.is_row()
     }
 
-    /// Whether the unit stands before the columns once more, so that the rows of each unit can be
+    /// True if the unit stands once more before the columns, so that the rows of each unit can be
     /// weighed.
     pub(crate) fn is_weighed(&self) -> bool {
         self.weighed
@@ -94,21 +94,21 @@ impl PrivateRows {
         &self.columns
     }
 
-    /// How the analysis came to these rows, step by step.
+    /// The steps of the analysis that led to these rows.
     pub(crate) fn steps(&self) -> &[String] {
         &self.steps
     }
 }
 
-/// Analyzes a query without releases as rows of which a synthetic table is made.
+/// Analyzes a query without releases as the rows from which a synthetic table is made.
 ///
 /// # Guarantee
-/// The plan of the result carries the unit of every row. Codes depend on declarations, on public
-/// rows and on the query alone.
+/// The plan of the result carries the unit of every row. The codes depend only on the query, the
+/// declarations and public rows.
 ///
 /// # Errors
-/// A refusal: of what is not allowed below a release, of rows that are public, of a column without
-/// public codes.
+/// Refuses what is not allowed below a release, rows that are public, and a column without public
+/// codes.
 pub(crate) fn private_rows(
     bound: &Bound,
     catalog: &Catalog,
@@ -243,12 +243,12 @@ fn codes_of(
     }
 }
 
-/// The values of a number, a date or a moment, as far as declarations and the query bound them.
+/// The values of a number, a date or a moment, if declarations and the query bound them.
 fn ticks_of(facts: &Facts, data_type: &DataType) -> Option<Ticks> {
     if let Some(KeySource::Ticks(ticks)) = &facts.keys {
         return Some(*ticks);
     }
-    // A date has the range of its type: nobody has said that it is a useful one.
+    // Here the range is only that of the type, and no owner declared it as a useful one.
     if !data_type.is_numeric() && Some(&facts.range) == type_range(data_type).as_ref() {
         return None;
     }
@@ -262,7 +262,7 @@ fn ticks_of(facts: &Facts, data_type: &DataType) -> Option<Ticks> {
     units(data_type, first, last)
 }
 
-/// The codes of a column whose buckets the statement names.
+/// The codes of a column whose buckets the statement lists.
 fn bucketed(
     name: &str,
     data_type: &DataType,
@@ -330,7 +330,7 @@ fn of_another_type(name: &str, data_type: &DataType) -> Refusal {
     )
 }
 
-/// The refusal of a column whose codes only the data know.
+/// The refusal of a column without public codes.
 fn without_codes(name: &str, data_type: &DataType, origin: Option<(&str, &str)>) -> Refusal {
     let (table, column) = origin.unwrap_or(("…", name));
     let (table, column) = match origin {

@@ -1,4 +1,4 @@
-//! Splits a query: private aggregates are cut out of it, and the public plan above them remains.
+//! Splits a query: cuts private aggregates out of it, and keeps the public plan above them.
 
 use std::sync::Arc;
 
@@ -33,12 +33,12 @@ pub(crate) struct Splitter<'a> {
     pub(crate) parts: Vec<PrivateAggregate>,
     pub(crate) values: Vec<Value>,
     pub(crate) steps: Vec<String>,
-    /// How many sets of keys share the cost of the aggregate below, if it is that of one of them.
+    /// The number of sets that share the cost of the aggregate below, if it belongs to one of them.
     pub(crate) sets: Option<u64>,
 }
 
 impl Splitter<'_> {
-    /// Rewrites what stands above the releases; the first private scan without one is refused.
+    /// Rewrites the plan above the releases. Refuses the first private scan without a release.
     pub(crate) fn public(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, NotAnalyzed> {
         deeper(|| self.public_node(plan))
     }
@@ -127,9 +127,9 @@ impl Splitter<'_> {
         }
     }
 
-    /// An aggregate that names no mechanism, over an inner one that mixes the rows of many units:
-    /// the inner one is released at the default cost, and this one is computed from what was
-    /// released.
+    /// Handles an aggregate without a mechanism over an inner aggregate that mixes the rows of many
+    /// units. The inner one is released at the default cost, and the outer one is computed from the
+    /// released numbers.
     fn above_release(
         &mut self,
         plan: &LogicalPlan,
@@ -154,19 +154,20 @@ impl Splitter<'_> {
         }
     }
 
-    /// How many parts, values and steps there are.
+    /// The numbers of private aggregates, values and steps so far.
     fn so_far(&self) -> [usize; 3] {
         [self.parts.len(), self.values.len(), self.steps.len()]
     }
 
-    /// Forgets what was added since: nothing that failed is released or charged.
+    /// Removes what was added since then, so that nothing that failed is released or charged.
     fn undo(&mut self, [parts, values, steps]: [usize; 3]) {
         self.parts.truncate(parts);
         self.values.truncate(values);
         self.steps.truncate(steps);
     }
 
-    /// The target of a selection is its answer; beside it, it would be the key of every candidate.
+    /// Refuses the target of a selection beside it. The target's value is the answer of the
+    /// selection; a second copy would be the key of every candidate.
     fn refuse_target_beside_selection(&self, plan: &LogicalPlan) -> Result<(), Refusal> {
         let mut below = plan;
         let aggregate = loop {
@@ -226,8 +227,8 @@ impl Splitter<'_> {
         }
     }
 
-    /// Refuses a scalar subquery that is known to have several rows, which would fail only when it
-    /// is paid for.
+    /// Refuses a scalar subquery that is known to have several rows. Otherwise it would fail only
+    /// after the charge.
     fn refuse_long_scalars(&self, plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
         let mut long = None;
         let outcome = plan.apply_expressions(|expr| {
@@ -253,7 +254,7 @@ impl Splitter<'_> {
         .into())
     }
 
-    /// How many rows a rewritten plan has at least, where it shows released tables whole.
+    /// The least number of rows of a rewritten plan that shows whole released tables.
     fn rows(&self, plan: &LogicalPlan) -> Option<u64> {
         match plan {
             LogicalPlan::Projection(projection) => self.rows(&projection.input),
@@ -274,14 +275,15 @@ impl Splitter<'_> {
         }
     }
 
-    /// The part of an aggregate: the one that was cut from it, or a new one.
+    /// The private aggregate for an aggregate: the one already cut from an equal aggregate, or a
+    /// new one.
     fn part(
         &mut self,
         aggregate: &Aggregate,
         plain: Option<Selector>,
         sets: Option<u64>,
     ) -> Result<usize, NotAnalyzed> {
-        // A CTE that is used twice is planned twice; copies of one release are one draw.
+        // A CTE that is used twice is planned twice, but copies of one release are one draw.
         if let Some(index) = self.parts.iter().position(|part| part.is_of(aggregate, plain)) {
             return Ok(index);
         }
@@ -292,8 +294,8 @@ impl Splitter<'_> {
         Ok(self.parts.len() - 1)
     }
 
-    /// Whether the aggregate by which keys are ordered leaves the mechanism to the engine, and can
-    /// be a score. What cannot is released for each key, and sorted as released.
+    /// True if the aggregate that orders the keys leaves the mechanism to the engine and can be a
+    /// score. Any other aggregate is released for each key, and the released numbers are sorted.
     fn names_no_mechanism(&self, plain: &PlainSelection<'_>) -> bool {
         let scores = |name| matches!(name, Some(AggregateName::Count | AggregateName::Sum));
         plain.aggregate.aggr_expr.iter().all(|e| match CallOf::marker(e) {
@@ -312,7 +314,7 @@ impl Splitter<'_> {
         })
     }
 
-    /// Replaces keys ordered by an aggregate that is not shown by a selection among them.
+    /// Replaces keys that are ordered by a hidden aggregate with a selection among these keys.
     fn chosen(
         &mut self,
         plain: &PlainSelection<'_>,
@@ -321,7 +323,7 @@ impl Splitter<'_> {
         let index = self.part(plain.aggregate, Some(plain.selector), None)?;
         let schema = self.parts[index].released_schema();
         let name = released_name(index);
-        // The release's own column, which stands behind the key's: its accuracy is known by it.
+        // The release's own column stands behind the key's column, and carries its accuracy.
         let released = schema.fields().last().map(|field| field.name().clone());
         let key = Expr::Column(Column::new(
             Some(TableReference::bare(name.clone())),
@@ -345,7 +347,7 @@ impl Splitter<'_> {
             .map_err(|e| internal(&e))
     }
 
-    /// Replaces an aggregate over private rows by a scan of its released table.
+    /// Replaces an aggregate over private rows with a scan of its released table.
     fn released(
         &mut self,
         aggregate: &Aggregate,
@@ -378,7 +380,7 @@ impl Splitter<'_> {
             .map_err(|e| internal(&e))
     }
 
-    /// Whether a plan reads a private or undeclared table anywhere, also in subqueries.
+    /// True if a plan reads a private or undeclared table, also in a subquery.
     fn is_private(&self, plan: &LogicalPlan) -> bool {
         let mut found = false;
         let outcome = plan.apply_with_subqueries(|node| {
@@ -389,7 +391,7 @@ impl Splitter<'_> {
                 found = true;
                 return Ok(TreeNodeRecursion::Stop);
             }
-            // What an inner release lets out is public.
+            // The output of an inner release is public.
             if let LogicalPlan::Aggregate(inner) = node
                 && inner.aggr_expr.iter().any(|e| CallOf::marker(e).is_some())
             {
@@ -401,12 +403,12 @@ impl Splitter<'_> {
     }
 }
 
-/// Whether no aggregate of these is written with a mechanism.
+/// True if no aggregate of the node is written with a mechanism.
 fn names_no_release(aggregate: &Aggregate) -> bool {
     aggregate.aggr_expr.iter().all(|e| CallOf::marker(e).is_none())
 }
 
-/// The refusal of distinct values, with the query that counts each of them.
+/// The refusal of distinct values, with a query that counts the rows of each value.
 fn counted_values(refusal: Refusal, values: &LogicalPlan) -> Refusal {
     const MOST: usize = 3;
     let LogicalPlan::Projection(Projection { expr, .. }) = values else { return refusal };

@@ -2,7 +2,7 @@
 //! measures.
 //!
 //! In: keys and arguments over private rows, one by one. Out: one projection in which every
-//! operator finds its column by position. `keys` reads the keys of GROUP BY into it, `measure` the
+//! operator finds its column by position. `keys` adds the keys of GROUP BY, and `measure` adds the
 //! arguments.
 
 use std::collections::HashMap;
@@ -26,16 +26,17 @@ pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) data_type: DataType,
     pub(crate) facts: Facts,
-    /// Whether its keys are computed, so that a release may ask for those that the data have
-    /// instead.
+    /// True if its keys are computed. A release may then ask for the keys in the data instead.
     pub(crate) computed: bool,
-    /// The keys that a row can have which meets the conditions of the query, if they tell.
+    /// The keys that rows can have if they meet the conditions of the query, where the conditions
+    /// tell.
     pub(crate) passing: Option<Vec<ScalarValue>>,
-    /// Its place among the columns.
+    /// Its index among the columns.
     pub(crate) column: usize,
-    /// The file's own column of the key, and the list that it is restricted to.
+    /// The unchecked column of the key in the file, and the list to which it is restricted.
     pub(crate) raw: Option<(Column, Arc<Vec<ScalarValue>>)>,
-    /// The file's own column of the key, and the ends that it is clamped to, if it holds integers.
+    /// The unchecked column of the key in the file, and the ends to which it is clamped, if it
+    /// holds integers.
     pub(crate) clamped: Option<(Column, Clamped)>,
 }
 
@@ -63,12 +64,12 @@ impl InputColumns {
         index
     }
 
-    /// Groups by the file's own column, if the key space drops the values that the list would have
-    /// made NULL.
+    /// Groups by the unchecked column of the file, if the key space drops the values that the list
+    /// would turn into NULL.
     ///
     /// # Guarantee
-    /// The rows of every key stay the same: all keys are listed, none is NULL, and rows whose value
-    /// is not a key do not count.
+    /// The rows of every key stay the same. All keys are listed, and no key is NULL. Rows whose
+    /// value is not a key do not count.
     pub(crate) fn drop_strangers_late(&mut self, group: &Group, keys: &[ScalarValue]) {
         let Some((raw, list)) = &group.raw else { return };
         let list: HashSet<&ScalarValue> = list.iter().collect();
@@ -80,12 +81,13 @@ impl InputColumns {
         }
     }
 
-    /// Groups by the file's own column; the key is clamped after the groups have been added up.
+    /// Groups by the unchecked column of the file. The keys are clamped after the groups are added
+    /// up.
     ///
     /// # Guarantee
-    /// The groups of the raw values that clamp to one value contain exactly the rows of that value,
-    /// so nothing changes if rows are only added up. The result states how the key of a group is
-    /// clamped afterwards.
+    /// The groups of the raw values that clamp to one value together contain exactly the rows of
+    /// that value. So nothing changes if rows are only added up. The result states how to clamp the
+    /// keys afterwards.
     pub(crate) fn clamp_late(&mut self, group: &Group) -> Option<Clamped> {
         let (raw, ends) = group.clamped.as_ref()?;
         let column = self.expressions.get_mut(group.column)?;
@@ -93,7 +95,8 @@ impl InputColumns {
         Some(ends.clone())
     }
 
-    /// Reads the file's own column instead of an argument that a fixed sum clamps anyway.
+    /// Reads the unchecked column of the file in place of an argument that a fixed sum clamps
+    /// anyway.
     ///
     /// # Guarantee
     /// The sum clamps every value to grid integers that enclose the argument's range, and skips
@@ -117,7 +120,8 @@ impl InputColumns {
     /// Keeps each argument once, and returns the new index of every column.
     ///
     /// # Guarantee
-    /// What stood at an index stands at its new index; the unit and the keys stay where they are.
+    /// The expression at an old index stands at its new index. The unit and the keys keep their
+    /// indices.
     pub(crate) fn dedup(&mut self) -> Vec<usize> {
         let mut known: HashMap<Expr, usize> = HashMap::new();
         let (mut kept, mut moved) = (Vec::new(), Vec::new());
@@ -157,20 +161,20 @@ fn key_name(column: usize) -> String {
     format!("{RESERVED}_key_{column}")
 }
 
-/// What is asked of the keys.
+/// What the calls ask of the keys.
 #[derive(Debug)]
 pub(crate) struct KeyRequest {
-    /// Whether a roster lists the entries that answer.
+    /// True if a roster lists the units that respond.
     pub(crate) roster: bool,
-    /// Whether δ is stated.
+    /// True if a δ is stated.
     pub(crate) states_delta: bool,
-    /// Whether it is stated for Laplace noise, which has no other use for it.
+    /// True if a δ is stated for Laplace noise, which uses it only for unknown keys.
     pub(crate) of_the_data: bool,
     /// The keys as written.
     pub(crate) names: Vec<String>,
 }
 
-/// A key as the heading of a column, which is no part of a statement.
+/// A key as the heading of a column. It need not parse as part of a statement.
 pub(crate) fn key_heading(expr: &Expr) -> String {
     match expr {
         Expr::Column(column) => column.name.clone(),

@@ -1,7 +1,7 @@
 //! The public tables that clauses name: `KEYS TABLE states(code)`, `PRIOR census(status, share)`.
 //!
-//! In: the releases of a query. Out: the columns that are needed, and, once they have been read,
-//! their values. Only public tables are read, so nothing here depends on a person.
+//! In: the releases of a query. Out: the columns that they need, and the values of these columns
+//! once they are read. Only public tables are read, so the values depend on no privacy unit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ impl Lookups {
     /// The columns that the clauses of a query name.
     ///
     /// # Errors
-    /// A refusal for a table that is not public: its keys would belong to people.
+    /// Refuses a table that is not public: its values would reveal who is in it.
     pub fn needed(
         releases: &[ReleaseClause],
         catalog: &Catalog,
@@ -63,8 +63,7 @@ impl Lookups {
     /// The literals of one column of a lookup, in the order of its rows.
     ///
     /// # Errors
-    /// A refusal for a value that is not a literal of the dialect, or a lookup that has not been
-    /// read.
+    /// Refuses a value that is not a literal of the dialect, and a lookup that has not been read.
     pub(crate) fn literals(&self, lookup: &Lookup, column: usize) -> Result<Vec<Literal>, Refusal> {
         let unread = || {
             Refusal::new(

@@ -1,8 +1,8 @@
-//! The calls of a query that release something, and what they are given beside the plan.
+//! The calls of a query that release something, and what they read besides the plan.
 //!
 //! In: the clause of a release, and its call as it was bound. Out: a [`Call`]; the public tables
-//! that clauses name ([`lookup`]), and the columns of keys and arguments ([`input_columns`]). Keys,
-//! measures and selections read these.
+//! that clauses name ([`lookup`]); the columns of keys and arguments ([`input_columns`]). Keys,
+//! measures and selections read them.
 //!
 //! ```text
 //! TOP 3 status, planned for SELECT status … ORDER BY COUNT(*) DESC LIMIT 3      COUNT(*), which chooses a key
@@ -20,7 +20,7 @@ use crate::dialect::{
 pub(crate) mod input_columns;
 pub(crate) mod lookup;
 
-/// A release's clause with the plan's version of its call.
+/// A release's clause with its call in the plan.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     /// The number of the release; `None` for a bare aggregate.
@@ -58,7 +58,7 @@ impl Call {
         self.data_type = data_type.clone();
     }
 
-    /// Drops what OPTIONS say about unknown groups: the whole table is one group, which is known.
+    /// Drops the options for unknown groups: the whole table is one group, which is known.
     pub(crate) fn without_threshold(&mut self) {
         let Some(grouping) = self.clause.grouping.as_mut() else { return };
         grouping.min_units = None;

@@ -1,10 +1,10 @@
 //! Scalar subqueries below a release.
 //!
-//! In: rows whose conditions use a subquery as a value. Out: the same rows with a simpler value
-//! instead. A subquery that is itself a release is drawn first, once, and charged; its result is
-//! then public, and only its type is known in advance. A subquery over public tables is read while
-//! the query is planned. Any other subquery would be an exact value of private rows, and is
-//! refused.
+//! In: rows whose conditions use a subquery as a value. Out: the same rows with a simpler value in
+//! its place. A subquery that is itself a release is charged and drawn first, once. Its result is
+//! then public, and only its type is known while the query is planned. A subquery over public
+//! tables is read while the query is planned. Any other subquery is refused, because it would be an
+//! exact value of private rows.
 //!
 //! ```text
 //! WHERE balance > (SELECT LAPLACE(eps=1) AVG(balance) FROM customer)      balance > released value 0
@@ -39,7 +39,7 @@ impl Splitter<'_> {
             .map_err(|e| internal(&e))
     }
 
-    /// Whether a plan over released tables has at most one row, whatever is drawn.
+    /// True if a plan over released tables has at most one row for every possible draw.
     fn has_one_row(&self, plan: &LogicalPlan) -> bool {
         match plan {
             LogicalPlan::Projection(projection) => self.has_one_row(&projection.input),
@@ -73,7 +73,7 @@ impl Splitter<'_> {
         finished(refusal, replaced)
     }
 
-    /// An expression with a value in the place of each scalar subquery.
+    /// An expression in which values replace scalar subqueries.
     fn valued(&mut self, expr: Expr) -> Result<Expr, NotAnalyzed> {
         let mut refusal = None;
         let replaced = expr.transform_down(|e| {
@@ -90,8 +90,8 @@ impl Splitter<'_> {
         finished(refusal, replaced)
     }
 
-    /// What stands for a scalar subquery; `None` for one that is left to be refused where it
-    /// stands.
+    /// The value that replaces a scalar subquery; `None` leaves the subquery in place, where a
+    /// later rule refuses it.
     fn value(&mut self, subquery: &Subquery) -> Result<Option<Expr>, NotAnalyzed> {
         let plan = subquery.subquery.as_ref();
         let [column] = plan.schema().fields().as_ref() else { return Ok(None) };
