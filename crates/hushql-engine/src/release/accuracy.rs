@@ -1,4 +1,4 @@
-//! How accurate the numbers of an answer are, also of those that are computed from released ones.
+//! How accurate the numbers of an answer are, including numbers computed from released ones.
 
 use super::mechanism::{Mechanism, Mechanized, Predicted};
 use super::number::{Noise, within};
@@ -6,8 +6,8 @@ use super::partition_selection::PartitionSelection;
 use crate::analysis::{Analysis, ErrorBars, Measure, ReleaseKind};
 use crate::mechanism::Rung;
 
-/// Why an output that is computed from released numbers has no error; `None` if it has one, or
-/// shows no such number.
+/// Why an output that is computed from released numbers has no error. `None` if it has an error, or
+/// does not depend on a released number.
 pub(super) fn without_error(
     analysis: &Analysis,
     selections: &[Option<PartitionSelection>],
@@ -15,7 +15,7 @@ pub(super) fn without_error(
     output: usize,
 ) -> Option<&'static str> {
     let is_told = error_bars.places().get(output)?.is_some();
-    // An end of an interval has none of its own.
+    // The end of an interval has no error of its own.
     let is_end = analysis.is_end(output);
     if is_told || is_end || analysis.origin(output).is_some() || !analysis.is_noisy(output) {
         return None;
@@ -28,7 +28,7 @@ pub(super) fn without_error(
     })
 }
 
-/// Why an output has no error on any row, where the answer carries errors of it.
+/// Why an output has no error on any row, although the answer carries errors for it.
 pub(super) fn without_bound(analysis: &Analysis, output: usize) -> &'static str {
     if analysis.origin(output).is_some() {
         "the noise may be all that there is: a larger eps gives one"
@@ -41,7 +41,7 @@ pub(super) fn without_bound(analysis: &Analysis, output: usize) -> &'static str 
     }
 }
 
-/// The accuracy of a measure where `among` numbers are within theirs together with 95 %.
+/// The accuracy of a measure: with 95 % confidence, `among` such numbers are all within it.
 ///
 /// # Guarantee
 /// The number is off by more with probability at most 0.05/`among`.
@@ -58,7 +58,7 @@ pub(super) fn accuracy_among(measure: &Measure, one: &Mechanized, among: u64) ->
             within(measure, Noise::Vector(&error_at, &mean_error_at), among)
         }
         Mechanism::Gaussian(noise) => within(measure, Noise::Gaussian(noise), among),
-        // Whichever bound is chosen.
+        // The bound holds whichever contribution bound is chosen.
         Mechanism::ChosenBound(_) => {
             let all = accuracies_under_bounds(measure, mechanism, among);
             all.last().copied().unwrap_or(Predicted::Nothing)
@@ -74,9 +74,9 @@ pub(super) fn accuracy_among(measure: &Measure, one: &Mechanized, among: u64) ->
 
 /// The accuracy of a measure under each bound of its ladder, if it has one, as [`accuracy_among`].
 ///
-/// # Guarantee
-/// Under that bound the number is off by more, from what it is under that bound without noise, with
-/// probability at most 0.05/`among`. The noise is drawn after the bound is chosen, and whatever
+/// Under a given bound, the distance between the drawn number and the number under that bound
+/// without noise exceeds the accuracy with probability at most 0.05/`among`. The noise is drawn
+/// after the bound is chosen, so this holds for every bound.
 /// that is.
 pub(crate) fn accuracies_under_bounds(
     measure: &Measure,
@@ -88,8 +88,8 @@ pub(crate) fn accuracies_under_bounds(
     chosen.rungs().iter().map(of).collect()
 }
 
-/// The public plan with the errors of those outputs that do not simply show a number whose ± is the
-/// same on all rows, and on which it does not depend which rows come out.
+/// The public plan with error columns for some outputs. An output needs no column if it shows a
+/// number whose ± is the same on all rows, and if that number does not decide which rows come out.
 pub(super) fn error_bars(
     analysis: &Analysis,
     selections: &[Option<PartitionSelection>],
@@ -112,7 +112,8 @@ pub(super) fn error_bars(
     ErrorBars::for_analysis(analysis, &wanted)
 }
 
-/// The measure whose noisy counts decide which groups of a part are shown, by the part's number.
+/// By the number of a private aggregate: the measure whose noisy counts decide which of its groups
+/// are shown.
 fn counter(selections: &[Option<PartitionSelection>]) -> impl Fn(usize) -> Option<usize> {
     |part| selections.get(part)?.as_ref()?.counter()
 }

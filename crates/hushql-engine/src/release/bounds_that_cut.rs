@@ -1,22 +1,23 @@
-//! Which bounds of a query cut rows that the declarations allow: the ± of a number does not count
-//! them.
+//! Which bounds of a query cut rows that the declarations allow. The ± of a number does not cover
+//! the rows that are cut.
 //!
 //! In: a private aggregate and one of its measures. Out: the bounds in words. They follow from the
-//! query and the declarations alone; whether anybody has more is not told.
+//! query and the declarations alone, so they do not tell whether any unit has more rows.
 
 use super::mechanism::Predicted;
 use crate::analysis::{Input, InputShape, Measure, PrivateAggregate};
 
-/// Whether the query writes bounds on a unit's rows, and the declarations allow more.
+/// True if the query writes bounds on a unit's rows and the declarations allow more rows.
 pub(crate) fn may_cut(part: &PrivateAggregate, measure: &Measure) -> bool {
     part.subject().max_rows() != Some(1)
         && measure.ladder.is_none()
         && beyond(part, measure).is_some()
 }
 
-/// Whether the values of rows are added up, so that those of few rows are a share of all.
+/// True if the measure adds up the values of rows. The rows of a unit above its bound are then
+/// scaled down, not dropped.
 pub(crate) fn is_of_values(measure: &Measure) -> bool {
-    // Of other rows a choice takes so many, one by one.
+    // Any other shape takes single rows up to the bound.
     let is_added_up = measure.input_shape() == InputShape::Sums;
     match measure.input {
         Input::Sum(_) | Input::Mean(_) | Input::Moments(_) | Input::Joint(_) => is_added_up,
@@ -31,8 +32,8 @@ pub(crate) fn is_of_values(measure: &Measure) -> bool {
     }
 }
 
-/// The bounds that the query writes, if a unit may have more by the declarations and the number has
-/// a ±: `1 row of a unit in a group, and 2 groups`.
+/// The bounds that the query writes, such as `1 row of a unit in a group, and 2 groups`. `None` if
+/// the declarations allow a unit no more than that, or if the number has no ±.
 pub(crate) fn cut_text(
     part: &PrivateAggregate,
     measure: &Measure,
@@ -45,7 +46,7 @@ pub(crate) fn cut_text(
     beyond(part, measure).map(|most| format!("{most}{share}"))
 }
 
-/// The bounds that the query writes, if a unit may have more by the declarations.
+/// The bounds that the query writes, if the declarations allow a unit more.
 fn beyond(part: &PrivateAggregate, measure: &Measure) -> Option<String> {
     let (limits, written) = (&measure.limits, &measure.clause.parameters);
     if written.rows.is_none() && written.groups.is_none() && written.total_rows.is_none() {
@@ -73,7 +74,7 @@ fn beyond(part: &PrivateAggregate, measure: &Measure) -> Option<String> {
     })
 }
 
-/// Whether a number is off by a distance that noise alone decides.
+/// True if noise alone decides by how much a number is off.
 fn is_distance(accuracy: Predicted) -> bool {
     match accuracy {
         Predicted::Within(_) | Predicted::WithinOverCount(_) | Predicted::Spread { .. } => true,

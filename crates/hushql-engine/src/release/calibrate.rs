@@ -80,8 +80,8 @@ pub(crate) fn mechanize(
     }
 }
 
-/// Rounds of a selection or noise on all scores, whichever errs less at 95 %; a mechanism that was
-/// requested by name stays.
+/// Either rounds of a selection or noise on all scores, whichever has the smaller error at 95 %. A
+/// mechanism that was requested by name stays.
 ///
 /// # Guarantee
 /// Both have the ε of the choice, and the result is one of them. The comparison uses the bounds
@@ -95,7 +95,7 @@ pub(crate) fn erring_less(
         return chosen;
     };
     match measure.clause.mechanism {
-        // The analyst compares mechanisms by the calibration of the literature.
+        // An analyst who sets `monotonic` compares mechanisms by the calibration of the literature.
         _ if measure.clause.parameters.monotonic.is_some() => chosen,
         MechanismName::Auto | MechanismName::Default => noisy,
         MechanismName::Exponential
@@ -113,9 +113,8 @@ pub(crate) fn erring_less(
 
 /// The mechanism of a choice.
 ///
-/// # Guarantee
-/// All rounds in all outer groups together are ε-private, or (ε, δ)-private among candidates that
-/// only the data contain: the mechanism of one draw is calibrated to the choice's own range times
+/// All rounds in all outer groups together are ε-private, or (ε, δ)-private if only the data
+/// contain the candidates. The mechanism of one draw is calibrated to the choice's own range times
 /// rounds and groups.
 pub(crate) fn selection(
     measure: &Measure,
@@ -195,15 +194,15 @@ pub(crate) fn selection(
     };
     let loss = Loss::choice(epsilon, None, choice.draws_of_unit(), rule);
     let chosen = Mechanized { mechanism, loss, accuracy, rank, instead: None, together: None };
-    // What is asked for in the unit of the score is bounded by the largest size. An analyst who
-    // sets `monotonic` compares mechanisms by the calibration of the literature.
+    // `within` is in the unit of the score, so only the largest size bounds it. An analyst who sets
+    // `monotonic` compares mechanisms by the calibration of the literature.
     if parameters.within.is_some() || parameters.monotonic.is_some() {
         return Ok(chosen);
     }
     Ok(or_by_own_sizes(choice, epsilon, is_auto, chosen))
 }
 
-/// The generalised exponential mechanism, by name.
+/// The generalised exponential mechanism, requested by name.
 fn generalized(
     measure: &Measure,
     choice: &Choice,
@@ -234,7 +233,7 @@ fn generalized(
     by_own_sizes(choice, epsilon).ok_or_else(alike)?.map_err(|error| too_noisy(text, &error))
 }
 
-/// Refuses a mechanism that cannot release a choice, and a parameter that says nothing about it.
+/// Refuses a mechanism that cannot release a choice, and a parameter that has no effect on one.
 fn may_choose(measure: &Measure, name: MechanismName, epsilon: &Epsilon) -> Result<(), Refusal> {
     let text = measure.clause.text.as_str();
     let parameters = &measure.clause.parameters;

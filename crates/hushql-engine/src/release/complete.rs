@@ -1,10 +1,10 @@
-//! Groups that come out: the least cost at which those with enough units are not hidden.
+//! `complete_above`: the least cost at which groups with enough units are shown.
 //!
-//! In: the release that states the δ of a threshold, with `complete_above`, and how it is
-//! calibrated at a cost. Out: the same at the least cost at which a group of so many units comes
-//! out with the confidence that is asked for. It is a function of the query and the catalog. It
-//! assumes that a unit is counted in all of its groups, and refuses where bounds may leave some
-//! out: units that are not counted are in no confidence.
+//! In: a release that states `complete_above` and the δ of its threshold, and a function that
+//! calibrates it at a given cost. Out: the release at the least cost at which a group of that many
+//! units comes out with the requested confidence. The cost is a function of the query and the
+//! catalog. It assumes that a unit is counted in all of its groups. If bounds may leave out some of
+//! them, the release is refused, because no confidence covers units that are not counted.
 //!
 //! ```text
 //! LAPLACE(complete_above=17, delta=1e-6) COUNT(DISTINCT id), one group a unit     ε = 1: τ = 15, and noise is below −2 with 4 %
@@ -17,19 +17,19 @@ use crate::analysis::{Measure, UnknownPartitions};
 use crate::privacy::{Epsilon, Rational};
 use crate::refusal::{Reason, Refusal};
 
-/// The release at the least cost on the ledger's grid at which groups come out that have as many
-/// units as `complete_above` says; as it is stated, if it does not ask for that. `paid` calibrates
-/// it at a cost, and `shows` tells whether a group of so many units is proved to come out then,
-/// except with a probability.
+/// The release at the least cost on the ledger's grid at which every group of `complete_above`
+/// units comes out. A release without `complete_above` is returned at the cost that it states.
+/// `paid` calibrates the release at a cost. `shows` tells whether it is proved that a group of that
+/// many units comes out, except with a given probability.
 ///
 /// # Guarantee
 /// At the cost that comes out, a group of N units is hidden with a probability of at most β = 1 −
-/// `confidence`, where `shows` proves that. A cost that `within` needs is not undercut. Nothing but
-/// the query and the catalog decides.
+/// `confidence`, if `shows` proves that. The cost is never below the cost that `within` needs. It
+/// depends on the query and the catalog alone.
 ///
 /// # Errors
-/// A refusal where a unit may not be counted in all of its groups, or where no cost suffices; the
-/// refusal of a release that cannot be calibrated.
+/// A refusal if a unit may not be counted in all of its groups, or if no cost suffices. A release
+/// that cannot be calibrated returns its own refusal.
 pub(super) fn complete<T>(
     measure: &Measure,
     groups: &UnknownPartitions,
@@ -60,8 +60,8 @@ pub(super) fn complete<T>(
             return Ok(at_its_cost);
         }
     } else {
-        // A release that is refused at an ordinary cost, for more than its noise, is refused at
-        // any.
+        // If a release is refused at an ordinary cost for a reason other than noise, it is refused
+        // at every cost.
         measure.clause.parameters.epsilon = Epsilon::new(Rational::one()).ok();
         paid(&measure).map_or_else(
             |refusal| if refusal.reason() == Reason::TooNoisy { Ok(()) } else { Err(refusal) },

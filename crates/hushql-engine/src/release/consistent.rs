@@ -1,8 +1,8 @@
-//! Numbers that are made consistent: how accurate they are.
+//! The accuracy of numbers that are made consistent.
 //!
-//! In: the hierarchies of a query, and the mechanisms of their levels. Out: for each level the
-//! variance of its noise, by which numbers are weighed, and how far its numbers are off after they
-//! were made to add up. Everything is known before anything is read.
+//! In: the hierarchies of a query, and the mechanisms of their levels. Out: for each level, the
+//! variance of its noise, which is the weight of its numbers, and their error after they are made
+//! to add up. Nothing of this depends on the data.
 //!
 //! ```text
 //! ROLLUP (city) CONSISTENT, ten cities, scale 40 each     as drawn: within 120     the total: 113, a city: 114
@@ -15,7 +15,7 @@ use crate::hierarchy::{Deviation, Law, WholeNumbers};
 /// How the numbers of one hierarchy are made consistent.
 #[derive(Debug, Clone)]
 pub(crate) struct Fit {
-    /// What becomes of the numbers.
+    /// What is done to the numbers.
     pub(crate) shape: WholeNumbers,
     /// Its levels, the largest groups first.
     pub(crate) levels: Vec<FittedLevel>,
@@ -28,9 +28,9 @@ pub(crate) struct FittedLevel {
     pub(crate) measure: usize,
     /// The variance of its noise.
     pub(crate) variance: f64,
-    /// How accurate its numbers are as they are drawn.
+    /// The accuracy of its numbers as drawn, before they are made consistent.
     pub(crate) drawn: Predicted,
-    /// How many levels there are.
+    /// The number of levels.
     pub(crate) of: usize,
     pub(crate) shape: WholeNumbers,
     /// The value of a step.
@@ -39,13 +39,13 @@ pub(crate) struct FittedLevel {
 }
 
 impl FittedLevel {
-    /// Whether it is the level of this measure.
+    /// True if this is the level of the given measure.
     pub(crate) fn is_of(&self, part: usize, measure: usize) -> bool {
         (self.part, self.measure) == (part, measure)
     }
 
-    /// How accurate its numbers are, where `among` numbers are within it together with 95 %;
-    /// nothing is known of what is kept from falling below 0.
+    /// The accuracy of its numbers: with 95 % confidence, `among` of them are all within it.
+    /// Numbers that are kept from falling below 0 have no known accuracy.
     ///
     /// # Guarantee
     /// A number is off by more with probability at most 0.05/`among`: see [`Deviation::within`].
@@ -58,8 +58,8 @@ impl FittedLevel {
     }
 }
 
-/// How the numbers of all hierarchies are made consistent; the mechanisms of their levels have the
-/// accuracy of that from now on.
+/// How the numbers of all hierarchies are made consistent. Also replaces the accuracy of each
+/// level's mechanism by the accuracy of consistent numbers.
 pub(super) fn fits(analysis: &Analysis, mechanized: &mut [Vec<Mechanized>]) -> Vec<Fit> {
     let fits: Vec<Fit> = analysis
         .hierarchies()

@@ -24,7 +24,7 @@ pub(super) enum StatedCost {
 }
 
 impl StatedCost {
-    /// The cost as written; the parser accepts only one of both.
+    /// The cost as written. The parser accepts either ε or ρ.
     pub(super) fn from_parameters(parameters: &Parameters) -> Option<Self> {
         let epsilon = parameters.epsilon.clone().map(Self::Epsilon);
         epsilon.or_else(|| parameters.rho.clone().map(Self::Rho))
@@ -33,7 +33,7 @@ impl StatedCost {
     /// The ε that a number of draws share; see [`Selecting::rho`].
     ///
     /// # Guarantee
-    /// Their ρ is at most the stated cost, if it is in ρ.
+    /// Together, the draws have at most the stated ρ, if the cost is stated in ρ.
     pub(super) fn epsilon(
         &self,
         text: &str,
@@ -57,7 +57,7 @@ impl StatedCost {
         }
     }
 
-    /// The same release, charged the stated cost if that is in ρ.
+    /// The same release; if the cost is stated in ρ, it is charged exactly that.
     pub(super) fn charged(&self, mut one: Mechanized) -> Mechanized {
         if let Self::Rho(rho) = self {
             one.loss = one.loss.costing(rho);
@@ -66,8 +66,7 @@ impl StatedCost {
     }
 }
 
-/// The default cost of a query that states none, shared by its bare aggregates; it comes from the
-/// budgets of a table.
+/// The default cost of the bare aggregates of a query, from the budgets of a table. They share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fallback {
     pub(super) cost: Option<StatedCost>,
@@ -95,12 +94,12 @@ pub(super) fn default_cost(analysis: &Analysis, unit_domain: &str, catalog: &Cat
     Fallback { cost, delta }
 }
 
-/// What one draw may cost from which several releases are read, each of which is charged.
+/// The limits on one draw that answers several releases, each of which is charged.
 #[derive(Debug, Clone)]
 pub(super) struct OneDraw {
-    /// Whether a budget counts ρ, so that the draw has at most the sum of their ρ.
+    /// True if a budget counts ρ. The draw then costs at most the sum of the releases' ρ.
     pub(super) in_rho: bool,
-    /// The ε of a coupon: however many coupons they use, they do not pay for a draw of a larger ε.
+    /// The ε of a coupon. No number of coupons pays for a draw with a larger ε.
     pub(super) most: Option<Rational>,
 }
 
@@ -110,9 +109,9 @@ pub(super) struct OneDraw {
 /// decides for all of its releases.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    /// The name of a budget that counts in ε or in coupons, and which of both.
+    /// The name of a budget that counts in ε or in coupons, with its notion.
     in_epsilon: Option<(String, Notion)>,
-    /// Whether there is a budget that counts in ρ.
+    /// True if a budget counts in ρ.
     in_rho: bool,
     /// The least ε of a coupon, in 10⁻⁹, if a budget counts coupons.
     coupon: Option<i64>,
@@ -134,7 +133,7 @@ impl Accounts {
         }
     }
 
-    /// What one draw may cost for all that are read of it.
+    /// The limits on one draw that answers several releases.
     pub(super) fn for_one_draw(&self) -> OneDraw {
         let coupon = self.coupon.map(|nano| Spend::of_epsilon(nano, 0).loss());
         OneDraw { in_rho: self.in_rho, most: coupon }
@@ -174,13 +173,13 @@ impl Accounts {
         }
     }
 
-    /// Whether noise on all scores costs no more than rounds of a selection at the same ε, for
-    /// every budget. Under ρ, k rounds cost at most a k-th of it.
+    /// True if noise on all scores costs no more than rounds of a selection with the same ε, under
+    /// every budget. Under ρ it may cost more: k rounds cost at most a k-th of the ρ of noise.
     pub(super) fn noisy_scores(&self, cost: &StatedCost) -> bool {
         !self.in_rho && matches!(cost, StatedCost::Epsilon(_))
     }
 
-    /// Accepts a release that every budget can count.
+    /// Refuses a release that some budget cannot count.
     pub(super) fn admit(&self, measure: &Measure, one: &Mechanized) -> Result<(), Refusal> {
         let Some((budget, notion)) =
             self.in_epsilon.as_ref().filter(|_| one.loss.epsilon().is_none())

@@ -1,18 +1,18 @@
-//! Which draws are shown again together.
+//! Which draws are replayed together.
 //!
-//! A unit is made where a release is recognised (`identity`), and read where its draws are kept and
-//! shown again (`shown`).
+//! `identity` makes a draw set where a release is recognised; `replay` reads it where draws are
+//! kept and shown again.
 
-/// Draws that are shown again together, or not at all.
+/// Draws that are replayed together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DrawSet {
-    /// Equal only for equal draws of equal tables.
+    /// Bytes that are equal only for equal draws on equal tables.
     pub(crate) body: Vec<u8>,
-    /// The tables that are read, private and public ones, each once, in order.
+    /// The private and public tables that are read, each once, in order.
     pub(crate) tables: Vec<String>,
-    /// The unit domains of the people in them, each once.
+    /// The unit domains of those tables, each once.
     pub(crate) unit_domains: Vec<String>,
-    /// What it consists of.
+    /// The draws of the set.
     pub(crate) draws: Vec<Draws>,
 }
 
@@ -30,10 +30,10 @@ pub(crate) enum Of {
     All,
     /// Some measures of public groups.
     Measures {
-        /// Which ones, in the order in which they are kept.
+        /// The measures, in the order in which they are kept.
         measures: Vec<usize>,
-        /// The places of the groups, in the order in which they are kept: another list of the same
-        /// KEYS is the same draw.
+        /// The positions of the groups, in the order in which they are kept. KEYS with the same
+        /// values in another order make the same draw.
         groups: Vec<usize>,
     },
 }

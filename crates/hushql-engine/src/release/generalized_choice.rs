@@ -1,9 +1,9 @@
-//! A choice in which each score is measured by what a row changes *it* by, instead of by what a row
-//! changes any score by.
+//! A choice that measures each score by the change that one row makes to *this* score, not by the
+//! largest change that it makes to any score.
 //!
-//! In: a choice whose candidates differ in that, such as prices, and its ε. Out: the generalised
-//! exponential mechanism, with the error of its winner. The error is told in rows of the candidate
-//! that might have been better, since it grows with its size.
+//! In: a choice whose candidates differ in that change, such as prices, and its ε. Out: the
+//! generalised exponential mechanism, with the error of its winner. The error is stated in rows of
+//! the candidate that might have been better, because it grows with that candidate's size.
 //!
 //! ```text
 //! the best of the prices 0.01 to 100 at ε = 0.05:     EXPONENTIAL within 24,302     this one within 976 × the price
@@ -18,8 +18,8 @@ use crate::privacy::{Epsilon, Loss, Selecting};
 use crate::release::mechanism::{Instead, Mechanism, Mechanized, Predicted};
 use crate::release::number::size;
 
-/// The choice by the generalised exponential mechanism; `None` if all its candidates are alike, or
-/// have a prior.
+/// The choice by the generalised exponential mechanism. `None` if a row changes all scores alike,
+/// or if the candidates have a prior.
 ///
 /// # Guarantee
 /// All rounds in all outer groups together are ε-private, with bounded range: see
@@ -45,8 +45,9 @@ pub(super) fn by_own_sizes(
     )
 }
 
-/// What AUTO would err less with, if its error against a candidate of middle size is smaller than
-/// that of what was chosen; a mechanism that was requested by name stays.
+/// For AUTO, the generalised exponential mechanism if its error against a candidate of middle size
+/// is smaller than the error of the chosen mechanism. A mechanism that was requested by name stays,
+/// and names this one as an alternative.
 ///
 /// # Guarantee
 /// Both have the ε of the choice, and the result is one of them. The comparison uses the bounds

@@ -1,8 +1,9 @@
-//! Accuracy first: the least cost at which a release is as accurate as `within` asks.
+//! Accuracy first: the least cost at which the error of a release is at most `within`.
 //!
-//! In: a measure with `within` in the place of a cost, and how releases of it are calibrated. Out:
-//! the same measure with the cost. It is a function of the query and the catalog, such as the
-//! numbers of candidates and of public keys, so that neighbouring databases are charged the same.
+//! In: a measure with `within` in place of a cost, and a function that calibrates releases of it.
+//! Out: the same measure with the cost. The cost is a function of the query and the catalog, which
+//! include the numbers of candidates and of public keys, so neighbouring databases are charged the
+//! same.
 //!
 //! ```text
 //! LAPLACE(within=100) COUNT(*)                        ε = 0.029807177
@@ -27,38 +28,39 @@ use crate::release::mechanism::{Mechanism, Mechanized};
 /// The largest ε and ρ of a release, in units of the ledger.
 const MOST: i64 = 1_000_000_000_000_000;
 
-/// The smallest ε that is asked for, in units of the ledger: what a statement costs at least,
-/// unless an operator says more.
+/// The smallest ε that the search tries, in units of the ledger. It is the least that a statement
+/// costs, unless an operator sets a higher one.
 const LEAST: i64 = 1_000;
 
 /// One, in units of the ledger.
 const ONE: i64 = 1_000_000_000;
 
-/// The bits of the enclosures in which groups share a probability.
+/// The precision, in bits, of the enclosures that divide a probability among groups.
 const BITS: u32 = 192;
 
-/// Which groups a release has.
+/// The groups of a release.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Groups {
-    /// So many, with public keys.
+    /// A known number of groups, with public keys.
     Public(usize),
-    /// Those of the data, of which small ones are hidden.
+    /// Groups whose keys are not declared; small ones are hidden.
     Hidden,
 }
 
-/// The measure at the least cost on the ledger's grid at which it errs by no more than `within`, if
-/// it asks for that. `release` calibrates the measure at a cost.
+/// The measure at the least cost on the ledger's grid at which its error is at most `within`. A
+/// measure without `within` is returned as it is. `release` calibrates the measure at a cost.
 ///
 /// # Guarantee
 /// At the cost that comes out, the error of one draw is proved to exceed `within` with a
-/// probability of at most β = 1 − `confidence`; at one unit of the ledger less, that is not proved.
-/// For numbers, the tail of the noise is enclosed in rationals. With `jointly`, the draws of G
-/// groups are independent, so each has 1 − (1 − β)^(1/G), rounded down. Under thresholds the draw
-/// is meant before small groups are hidden. Nothing but the query and the catalog decides.
+/// probability of at most β = 1 − `confidence`. At a cost that is one unit of the ledger lower,
+/// that is not proved. For numbers, the tail of the noise is enclosed in rationals. With `jointly`,
+/// the draws of G groups are independent, so each has 1 − (1 − β)^(1/G), rounded down. Under
+/// thresholds, the bound holds for the draw before small groups are hidden. The cost depends on the
+/// query and the catalog alone.
 ///
 /// # Errors
-/// A refusal of `within` where no bound is known whatever the data are, or where no cost suffices;
-/// the refusal of a release that cannot be calibrated.
+/// A refusal of `within` if no error bound holds for all data, or if no cost suffices. A release
+/// that cannot be calibrated returns its own refusal.
 pub(super) fn priced<'a>(
     measure: &'a Measure,
     groups: Groups,
@@ -75,7 +77,7 @@ pub(super) fn priced<'a>(
     let search = Search { measure, within, beta, release };
     let is_number = matches!(measure.release_kind, ReleaseKind::Number(_));
     let laplace = || {
-        // Laplace noise needs a δ for thresholds only.
+        // Laplace noise needs a δ only for thresholds.
         let delta = parameters.delta.clone().filter(|_| matches!(groups, Groups::Hidden));
         search.least(
             MechanismName::Laplace,
@@ -83,7 +85,7 @@ pub(super) fn priced<'a>(
             Parameters { delta, ..parameters.clone() },
         )
     };
-    // A threshold takes δ also where a ρ is stated.
+    // A threshold takes δ also if a ρ is stated.
     let of_curve = accounts.concentrated() && matches!(groups, Groups::Hidden);
     let other = match (measure.clause.mechanism, &parameters.delta) {
         (MechanismName::Gaussian, delta) if delta.is_none() || of_curve => {
@@ -110,7 +112,7 @@ pub(super) fn priced<'a>(
     }))
 }
 
-/// Refuses `within` where no bound on the error is known whatever the data are.
+/// Refuses `within` if no error bound holds for all data.
 fn may_ask(measure: &Measure) -> Result<(), Refusal> {
     let text = &measure.clause.text;
     let name = measure.clause.mechanism;
@@ -158,7 +160,7 @@ fn may_ask(measure: &Measure) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses `complete_above` where it says nothing.
+/// Refuses `complete_above` where it has no effect.
 pub(super) fn refuse_complete(measure: &Measure, why: &str) -> Result<(), Refusal> {
     let ReleaseClause { mechanism, parameters, text, .. } = &measure.clause;
     if parameters.complete_above.is_none() {
@@ -173,14 +175,14 @@ pub(super) fn refuse_complete(measure: &Measure, why: &str) -> Result<(), Refusa
     Err(Refusal::new(Reason::Parameter, "complete_above", why, instead))
 }
 
-/// The probability with which what was asked for may fail.
+/// The probability with which the requested accuracy may be missed.
 pub(super) fn failure(measure: &Measure) -> Rational {
     let confidence = &measure.clause.parameters.confidence;
     let confidence = confidence.clone().unwrap_or_else(|| Rational::new(19.into(), 20.into()));
     Rational::one() - confidence
 }
 
-/// The number of draws that share this probability.
+/// The number of draws that share this probability of failure.
 fn among(measure: &Measure, groups: Groups) -> Result<u64, Refusal> {
     let jointly = measure.clause.parameters.jointly;
     Ok(match (&measure.release_kind, groups) {
@@ -229,8 +231,8 @@ impl CostUnit {
     }
 }
 
-/// The least cost that suffices, in units of the ledger, by bisection: what suffices is taken to
-/// suffice at a larger cost too. `None` if no cost does.
+/// The least cost that suffices, in units of the ledger, by bisection. The search assumes that
+/// every larger cost suffices, too. `None` if no cost suffices.
 pub(super) fn least_cost(unit: CostUnit, mut suffices: impl FnMut(i64) -> bool) -> Option<i64> {
     if !suffices(MOST) {
         return None;
@@ -241,7 +243,7 @@ pub(super) fn least_cost(unit: CostUnit, mut suffices: impl FnMut(i64) -> bool) 
     };
     let (mut low, mut high) = (least - 1, MOST);
     while high - low > 1 {
-        // Costs are of all magnitudes, so the first steps halve the number of digits.
+        // Costs span many magnitudes, so the first steps halve the number of digits.
         let middle = match high / 4 > low.max(1) {
             true => (low.max(1).isqrt() * high.isqrt()).clamp(low + 1, high - 1),
             false => low + (high - low) / 2,
@@ -261,7 +263,7 @@ struct LeastCost {
 }
 
 impl LeastCost {
-    /// Whether the budgets pay less for it.
+    /// True if it costs the budgets less.
     fn is_cheaper(&self, than: &Self, accounts: &Accounts) -> bool {
         let (own, other) = (&self.mechanized.loss, &than.mechanized.loss);
         if accounts.concentrated() {
@@ -284,7 +286,7 @@ impl Search<'_> {
         self.least(name, unit, self.measure.clause.parameters.clone())
     }
 
-    /// The least cost, by bisection: what suffices also suffices at a larger cost.
+    /// The least cost, by bisection: a cost above one that suffices also suffices.
     fn least(
         &self,
         name: MechanismName,
@@ -298,8 +300,8 @@ impl Search<'_> {
             unit.state(cost, &mut measure.clause.parameters);
             (self.release)(&measure)
         };
-        // A release that is refused at an ordinary cost, for more than its noise, is refused at
-        // any.
+        // If a release is refused at an ordinary cost for a reason other than noise, it is refused
+        // at every cost.
         if let Err(refusal) = at(ONE)
             && refusal.reason() != Reason::TooNoisy
         {
@@ -310,7 +312,7 @@ impl Search<'_> {
         Ok(LeastCost { measure, mechanized })
     }
 
-    /// Whether the error is proved to exceed `within` with a probability of at most β.
+    /// True if the error is proved to exceed `within` with a probability of at most β.
     fn holds(&self, one: &Mechanized) -> bool {
         match (&self.measure.release_kind, &one.mechanism) {
             (ReleaseKind::Choice(choice), mechanism) => {
@@ -337,7 +339,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether so many steps of the grid are within what was asked.
+    /// True if this number of grid steps is at most `within`.
     fn covers(&self, steps: u128) -> bool {
         Rational::from_integer(steps.into()) * self.measure.grid_unit() <= *self.within
     }

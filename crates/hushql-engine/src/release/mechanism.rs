@@ -21,34 +21,35 @@ pub struct Mechanized {
     pub loss: Loss,
     /// How accurate the answer will be.
     pub accuracy: Predicted,
-    /// MIN and MAX: which value from the end is sought.
+    /// For MIN and MAX: the rank of the value that is sought, counted from the end.
     pub rank: Option<u64>,
-    /// For a selection that was requested by name: what AUTO would choose instead, if that errs
-    /// less. Among candidates that only the data know: the other way, also for AUTO.
+    /// For a selection that was requested by name: what AUTO would choose instead, if its error is
+    /// smaller. For candidates that only the data contain: the alternative, also for AUTO.
     pub instead: Option<Instead>,
-    /// How the number is computed from a vector that it shares with others, if it is; the mechanism
-    /// is then that of the vector.
+    /// How the number is computed from a vector that it shares with other numbers. If it is set,
+    /// the mechanism is the vector's.
     pub together: Option<Together>,
 }
 
-/// What else could be drawn at the same cost.
+/// An alternative draw at the same cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Instead {
-    /// Noise on all scores, of which the best come out: with 95 % within this of the best.
+    /// Noise on all scores; the best are shown. With 95 % confidence, they are within this of the
+    /// best.
     NoisyScores(f64),
-    /// The generalised exponential mechanism: with 95 % no candidate is better by more than this
-    /// many rows of its own.
+    /// The generalised exponential mechanism. With 95 % confidence, no candidate is better by more
+    /// than this number of rows of its own.
     OwnSizes {
-        /// The rows.
+        /// The number of rows.
         rows: f64,
     },
-    /// Noise on all scores and a threshold, which a candidate reaches with 95 % from this score on.
+    /// Noise on all scores, and a threshold. From this score on, a candidate reaches it with 95 %.
     NoisyKeys {
         /// The score.
         from: f64,
     },
-    /// Rounds against "none stands out", which wins with 5 % at most where a candidate has this
-    /// score or more.
+    /// Rounds against "none stands out". If a candidate has at least this score, that outcome wins
+    /// with at most 5 %.
     Rounds {
         /// The score.
         from: f64,
@@ -70,10 +71,10 @@ pub enum Mechanism {
     PermuteAndFlip(PermuteAndFlip),
     /// Report noisy max.
     NoisyMax(NoisyMax),
-    /// A choice among candidates that only the data contain, with the additional outcome that none
-    /// of them wins.
+    /// A choice among candidates that only the data contain; the outcome may also be that no
+    /// candidate stands out.
     Unknown(Unknown, UnknownRule),
-    /// Noise on the scores of candidates that only the data contain, of which the best that reach a
+    /// Noise on the scores of candidates that only the data contain. The best that reach a
     /// threshold come out.
     NoisyKeys(NoisyKeys),
     /// Discrete Laplace noise under a bound that is chosen first.
@@ -100,17 +101,18 @@ impl Mechanism {
     }
 }
 
-/// The accuracy of an answer, known before it is given. It covers the noise, not the effect of
-/// bounding contributions.
+/// The accuracy of an answer, known before the answer is drawn. It covers the noise, not the effect
+/// of bounding contributions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Predicted {
     /// With 95 % confidence, the released number is within this of the bounded aggregate.
     Within(f64),
-    /// With 95 % confidence, a mean over n rows is within this divided by n of the bounded mean.
+    /// With 95 % confidence, a mean over n rows is within this value divided by n of the bounded
+    /// mean.
     WithinOverCount(f64),
     /// For a variance or a statistic of two columns: with 95 % confidence, the noise on each of its
-    /// sums is at most the contribution of this many rows. The resulting error of the value depends
-    /// on the value.
+    /// sums is at most the contribution of this many rows. The resulting error depends on the value
+    /// itself.
     Spread {
         /// τ = t/w², or t over the weight of a pair.
         noise: f64,
@@ -123,12 +125,12 @@ pub enum Predicted {
         /// The bound on the average, whatever the data.
         average: f64,
     },
-    /// With 95 % confidence, no candidate scores more than the winner by over `rows` times what a
-    /// row changes *its* score by; by `worst` at most.
+    /// With 95 % confidence, no candidate's score exceeds the winner's by more than `rows` times
+    /// the amount by which one row changes that candidate's score, and by at most `worst`.
     WinnerBySize {
-        /// The bound at 95 %, in rows of whichever candidate it is, whatever the data.
+        /// The bound at 95 %, in rows of the better candidate, whatever the data.
         rows: f64,
-        /// The bound at 95 % where the largest candidate is the best.
+        /// The bound at 95 % if the largest candidate is the best, whatever the data.
         worst: f64,
     },
     /// With 95 % confidence, the rank of the value is within `worst` of the requested one, on
@@ -145,7 +147,7 @@ pub enum Predicted {
     Nothing,
 }
 
-/// Whether a measure names no cost, so that the budget's PER QUERY default applies.
+/// True if a measure states no cost, so that the budget's PER QUERY default applies.
 pub(crate) fn is_bare(measure: &Measure) -> bool {
     measure.clause.mechanism == MechanismName::Default
         && measure.clause.parameters.epsilon.is_none()
@@ -157,7 +159,7 @@ pub(crate) fn no_mechanism(text: &str) -> Refusal {
     not_mechanized(text, "LAPLACE(eps=1)")
 }
 
-/// The refusal of anything without a mechanism, with one to write.
+/// The refusal of any release without a mechanism, with a mechanism to write.
 pub(crate) fn not_mechanized(text: &str, mechanism: &str) -> Refusal {
     Refusal::new(
         Reason::NoMechanism,

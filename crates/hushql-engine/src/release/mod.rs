@@ -1,8 +1,8 @@
 //! Stage 4: [`Analysis`] → [`Release`].
 //!
 //! In: what is measured, and how much one unit can change it. Out: for every measure a calibrated
-//! mechanism, its exact cost and its expected accuracy, all before anything is read. The cost
-//! depends only on the query and the catalog, so it is the same on neighbouring databases.
+//! mechanism, its exact cost and its expected accuracy. Nothing is read for this. The cost depends
+//! only on the query and the catalog, so it is the same on neighbouring databases.
 
 use arrow::array::RecordBatch;
 
@@ -55,7 +55,7 @@ pub use partition_selection::{Other, PartitionSelection};
 /// The confidence of every reported accuracy.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// A query whose every release has a calibrated mechanism and a cost.
+/// A query with a calibrated mechanism and a cost for each of its releases.
 #[derive(Debug)]
 pub struct Release {
     analysis: Analysis,
@@ -64,8 +64,8 @@ pub struct Release {
     error_bars: ErrorBars,
     fits: Vec<Fit>,
     shown: ReplayedPart,
-    /// How measures that are drawn together would be drawn alone, by private aggregate; `None` for
-    /// one whose groups only the data know.
+    /// For each private aggregate, how measures that share a vector would be drawn alone. `None` if
+    /// its group keys are not declared.
     apart: Vec<Option<SplitVector>>,
 }
 
@@ -75,7 +75,7 @@ impl Release {
         &self.analysis
     }
 
-    /// The mechanisms of a private aggregate, one per measure.
+    /// The mechanisms of a private aggregate, one for each measure.
     pub fn mechanisms(&self, aggregate: usize) -> &[Mechanized] {
         self.mechanisms.get(aggregate).map_or(&[], Vec::as_slice)
     }
@@ -86,18 +86,17 @@ impl Release {
     }
 
     /// All draws with their losses, in the order of the private aggregates. Nothing else has a
-    /// cost: what was drawn before, and is shown again, is left out. Of releases that are read of
-    /// one vector, the first bears the loss of the vector, and the others none.
+    /// cost: replayed draws are left out. If several releases are read from one vector, the first
+    /// bears the loss of the vector, and the others bear none.
     ///
-    /// # Guarantee
-    /// The ε add up to what the releases say. Each loss is that of a draw as a whole: an ε that is
-    /// charged piece by piece would have a smaller ρ than its draw, and seem to be paid for by
-    /// coupons that are too small.
+    /// The ε add up to what the releases state. Each loss is that of a whole draw. An ε that is
+    /// charged piece by piece would have a smaller ρ than its draw, and coupons that are too small
+    /// would seem to pay for it.
     pub fn charges(&self) -> impl Iterator<Item = (CostedDraw<'_>, Loss)> {
         self.charges_by_part().map(|(_, drawn, loss)| (drawn, loss))
     }
 
-    /// The same, each with the number of its private aggregate.
+    /// The same draws, each with the number of its private aggregate.
     pub(crate) fn charges_by_part(&self) -> impl Iterator<Item = (usize, CostedDraw<'_>, Loss)> {
         let aggregates = self.analysis.parts().iter().zip(&self.mechanisms).zip(&self.selections);
         aggregates.enumerate().flat_map(move |(part, ((aggregate, mechanisms), selection))| {
@@ -115,15 +114,15 @@ impl Release {
         })
     }
 
-    /// Whether its cost is the default of a budget alone, of which each release has a share, and
-    /// some of them are shown again.
+    /// True if the cost of the query is only the default of a budget, which its releases share, and
+    /// some of the releases are replayed.
     pub(crate) fn shows_part_of_default(&self) -> bool {
         let measures = || self.analysis.parts().iter().flat_map(PrivateAggregate::measures);
         !self.replayed_charges().is_empty() && measures().all(is_bare)
     }
 
-    /// Shows again what a unit drew, and this charge paid for: it is neither charged nor drawn any
-    /// more. `None`, and nothing changes, if that is not what the unit draws.
+    /// Replays what a draw set drew and this charge paid for: its draws are no longer charged or
+    /// drawn. Returns `None` and changes nothing if `drawn` does not fit the draw set.
     pub(crate) fn show(
         &mut self,
         unit: &DrawSet,
@@ -133,11 +132,11 @@ impl Release {
         self.shown.show(self.analysis.parts(), unit, paid, drawn)
     }
 
-    /// Draws each number alone that would be drawn together with others and is not shown again, so
-    /// that it is recognised alone; the result is whether there was any.
+    /// Draws alone each number that would share a vector and is not replayed, so that it is
+    /// recognised alone. Returns whether there was such a number.
     ///
     /// # Guarantee
-    /// Each is charged what it was charged before, and its noise is that of its own ε.
+    /// The charge of each number stays the same, and its noise is that of its own ε.
     pub(crate) fn draw_apart(&mut self) -> bool {
         let mut any = false;
         for (part, (apart, mechanized)) in self.apart.iter().zip(&mut self.mechanisms).enumerate() {
@@ -147,12 +146,11 @@ impl Release {
         any
     }
 
-    /// Draws numbers together where all of them err less, after [`Release::draw_apart`]: those that
-    /// are not shown again.
+    /// After [`Release::draw_apart`]: draws numbers that are not replayed from shared vectors
+    /// again, where this makes the error of each of them smaller.
     ///
-    /// # Guarantee
-    /// Each is charged what it was charged before, and the noise of what is drawn together is that
-    /// of the sum of their ε at most; what is shown again stays as it was drawn.
+    /// The charge of each number stays the same. The noise of a shared vector is that of the sum of
+    /// their ε at most. Replayed numbers stay as they were drawn.
     pub(crate) fn draw_together_again(&mut self) {
         let parts = self.analysis.parts().iter().zip(&self.apart).zip(&mut self.mechanisms);
         for (at, ((part, apart), mechanized)) in parts.enumerate() {
@@ -161,19 +159,19 @@ impl Release {
         }
     }
 
-    /// What is shown again.
+    /// The replayed draws.
     pub(crate) fn shown(&self) -> &ReplayedPart {
         &self.shown
     }
 
-    /// Whether nothing of a private aggregate is drawn.
+    /// True if a private aggregate draws nothing, because all of its measures are replayed.
     pub(crate) fn is_shown(&self, part: usize) -> bool {
         let Some(own) = self.analysis.parts().get(part) else { return false };
         let measures = own.measures().len();
         measures > 0 && (0..measures).all(|measure| self.shown.has(part, measure))
     }
 
-    /// Whether all draws of a unit are shown again.
+    /// True if all draws of a draw set are replayed.
     pub(crate) fn shows(&self, unit: &DrawSet) -> bool {
         unit.draws.iter().all(|Draws { part, of }| match of {
             Of::All => self.is_shown(*part),
@@ -183,24 +181,24 @@ impl Release {
         })
     }
 
-    /// The number of the charge that paid for a measure that is shown again, as the ledger shows it
-    /// to who asks.
+    /// The number of the charge that paid for a replayed measure, as the ledger shows it to the
+    /// analyst.
     pub(crate) fn replayed(&self, part: usize, measure: usize) -> Option<i64> {
         self.shown.number(part, measure)
     }
 
-    /// The charges that paid for what is shown again, each once, in order.
+    /// The charges that paid for the replayed draws, each once, in order.
     pub(crate) fn replayed_charges(&self) -> Vec<i64> {
         self.shown.charges()
     }
 
-    /// The same, as the ledger shows their numbers to who asks.
+    /// The numbers of these charges, as the ledger shows them to the analyst.
     pub(crate) fn replayed_numbers(&self) -> Vec<i64> {
         self.shown.numbers()
     }
 
-    /// What a unit drew, out of what all private aggregates of the release drew; `None` if it is
-    /// not there.
+    /// What a draw set drew, out of everything that the private aggregates of the release drew.
+    /// `None` if it is missing.
     pub(crate) fn drawn_by(&self, unit: &DrawSet, all: &[RecordBatch]) -> Option<Vec<RecordBatch>> {
         drawn_by(self.analysis.parts(), unit, all)
     }
@@ -210,18 +208,18 @@ impl Release {
         &self.error_bars
     }
 
-    /// Why an output that is computed from released numbers has no error; `None` if it has one, or
-    /// shows no such number.
+    /// Why an output that is computed from released numbers has no error. `None` if it has an
+    /// error, or does not depend on a released number.
     pub(crate) fn without_error(&self, output: usize) -> Option<&'static str> {
         without_error(&self.analysis, &self.selections, &self.error_bars, output)
     }
 
-    /// Why an output has no error on any row, where errors of it are carried and none is known.
+    /// Why an output has no error on any row, although the answer carries errors for it.
     pub(crate) fn without_bound(&self, output: usize) -> &'static str {
         without_bound(&self.analysis, output)
     }
 
-    /// The accuracy of a number where `among` numbers are within it together with 95 %.
+    /// The accuracy of a number: with 95 % confidence, `among` such numbers are all within it.
     ///
     /// # Guarantee
     /// The number is off by more with probability at most 0.05/`among`.
@@ -236,18 +234,18 @@ impl Release {
         }
     }
 
-    /// The trees of numbers that are made consistent, in the order of [`Analysis::hierarchies`].
+    /// How hierarchies of numbers are made consistent, in the order of [`Analysis::hierarchies`].
     pub(crate) fn fits(&self) -> &[Fit] {
         &self.fits
     }
 
-    /// How a measure is made consistent, if it is.
+    /// How a measure is made consistent; `None` if it is not.
     pub(crate) fn fitted(&self, part: usize, measure: usize) -> Option<&FittedLevel> {
         self.fits.iter().flat_map(|fit| &fit.levels).find(|level| level.is_of(part, measure))
     }
 
-    /// The accuracy of a number under each bound of its ladder, as [`Release::accuracy_among`];
-    /// none without a ladder.
+    /// The accuracy of a number under each bound of its ladder, as [`Release::accuracy_among`].
+    /// Empty without a ladder.
     pub(crate) fn accuracies_under_bounds(
         &self,
         part: usize,
@@ -269,7 +267,7 @@ impl Release {
         self.charges().fold(Loss::zero(), |all, (_, loss)| all.plus(&loss))
     }
 
-    /// The unit domains of all private tables that are drawn from, each once.
+    /// The unit domains of all private tables from which something is drawn, each once.
     pub fn unit_domains(&self) -> Vec<String> {
         let mut unit_domains: Vec<String> = Vec::new();
         let drawn = self.analysis.parts().iter().enumerate();
@@ -282,14 +280,14 @@ impl Release {
         unit_domains
     }
 
-    /// The plan of the query, as a text that is hashed into the ledger.
+    /// The plan of the query, as the text whose hash the ledger records.
     pub fn plan_text(&self) -> String {
         let steps = self.analysis.steps().join("\n");
         format!("{}\n{steps}", self.analysis.public_plan().display_indent())
     }
 }
 
-/// A draw, which has a cost.
+/// A draw that has a cost.
 #[derive(Debug, Clone, Copy)]
 pub enum CostedDraw<'a> {
     /// A measure, drawn by its mechanism.
@@ -299,7 +297,7 @@ pub enum CostedDraw<'a> {
 }
 
 impl CostedDraw<'_> {
-    /// Whether other releases are read of the same draw.
+    /// True if other releases are read from the same draw.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Self::Measure(_, one) if one.together.is_some())
     }
@@ -308,12 +306,13 @@ impl CostedDraw<'_> {
 /// Chooses and calibrates the mechanism of every measure.
 ///
 /// # Guarantee
-/// Each mechanism is calibrated to the measure's own sensitivity or range at the stated ε (and δ);
-/// the noise is never smaller than this requires.
+/// Each mechanism is calibrated to the measure's own sensitivity or range at the stated ε (and δ).
+/// The noise is never smaller than this requires.
 ///
 /// # Errors
-/// A refusal: no ε, a mechanism that cannot release the operand, a parameter that it does not take,
-/// noise too large to sample, or a cost in ρ for a budget that counts in ε.
+/// A refusal: a missing ε, a mechanism that cannot release the operand, a parameter that the
+/// mechanism does not take, noise too large to sample, or a cost in ρ for a budget that counts in
+/// ε.
 pub fn choose(mut analysis: Analysis, catalog: &Catalog) -> Result<Release, Refusal> {
     let steps = analysis.steps().to_vec();
     let accounts = Accounts::for_analysis(&analysis, catalog);
@@ -389,7 +388,7 @@ pub(crate) fn parameters_text(
     text
 }
 
-/// A loss as parameters: ε and δ, or ρ if it was requested or no ε was named.
+/// A loss as parameters: ε and δ. It is shown as ρ if ρ was requested, or if the loss has no ε.
 pub(crate) fn loss_text(loss: &Loss, in_rho: bool) -> String {
     let mut text = match loss.epsilon().filter(|_| !in_rho) {
         Some(epsilon) => format!("eps={}", decimal_text(epsilon, 12)),

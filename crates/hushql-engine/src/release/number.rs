@@ -1,8 +1,8 @@
 //! Numbers: counts, sums and means with Laplace or Gaussian noise.
 //!
 //! In: a measure, its sensitivity, the requested mechanism and its cost. Out: the calibrated
-//! mechanism, its loss and its error, or a refusal. It assumes that the sensitivity holds; the
-//! release then has exactly that loss.
+//! mechanism, its loss and its error, or a refusal. If the sensitivity is right, the release has
+//! exactly that loss.
 //!
 //! ```text
 //! LAPLACE(eps=1) COUNT(*), Δ₁ = 1  →  discrete Laplace of scale 1, ε = 1, within 3 with 95 %
@@ -20,16 +20,18 @@ use crate::release::mechanism::{Mechanism, Mechanized, Predicted, too_noisy, unu
 
 /// The mechanism of a number.
 ///
-/// For a cost in ρ, AUTO chooses Gaussian noise. At the ρ of Laplace noise of a small ε it has half
-/// the variance of that noise, and less if a unit is in several groups; above ε = 4, Laplace noise
-/// soon errs less. If every budget counts in ρ, AUTO and bare aggregates read an ε as the ρ that
-/// Laplace noise of this ε costs, and choose between that noise and Gaussian noise *of that ρ*,
-/// whichever errs less at 95 %. This costs the analyst nothing: no budget counts ε, and Gaussian
-/// noise of (ε, δ) would be far larger than the ρ allows. An AUTO with both ε and δ promises (ε,
-/// δ), and is released as under other budgets.
+/// For a cost in ρ, AUTO chooses Gaussian noise. For a small ε, Gaussian noise at the ρ of Laplace
+/// noise has half the variance of that noise, and less if a unit is in several groups. Above ε = 4,
+/// the error of Laplace noise soon becomes smaller.
+///
+/// If every budget counts in ρ, AUTO and bare aggregates read an ε as the ρ of Laplace noise with
+/// this ε. They take that noise or Gaussian noise *of that ρ*, whichever has the smaller error at
+/// 95 %. This costs the analyst nothing: no budget counts ε, and Gaussian noise of (ε, δ) would be
+/// far larger than the ρ allows. An AUTO with both ε and δ promises (ε, δ), and is released as
+/// under other budgets.
 ///
 /// # Guarantee
-/// The noise is calibrated to the measure's own sensitivity; its scale is never below what the cost
+/// The noise is calibrated to the measure's own sensitivity. Its scale is never below what the cost
 /// (and δ) requires, and the loss states that cost.
 pub(super) fn number(
     measure: &Measure,
@@ -121,12 +123,12 @@ pub(super) fn number(
     }
 }
 
-/// A number under a bound that is chosen first; both parts at one cost.
+/// A number under a bound that is chosen first. One cost covers the choice and the noise.
 ///
 /// # Guarantee
 /// As that of [`number`]. The loss is that of the choice at ε₁ and of the noise at ε₂, with ε₁ +
-/// ε₂ = ε: (ε, 0) exactly, and a ρ of ε₁²/8 + ε₂·tanh(ε₂/2), rounded up. Where ρ is stated, that is
-/// at most ρ: x·tanh(x/2) of a sum is no less than the sum of both, and ε₁²/8 is less than
+/// ε₂ = ε: exactly (ε, 0), and a ρ of ε₁²/8 + ε₂·tanh(ε₂/2), rounded up. If ρ is stated, that is at
+/// most the stated ρ: x·tanh(x/2) of a sum is no less than the sum of both, and ε₁²/8 is less than
 /// ε₁·tanh(ε₁/2) up to ε₁ = 7.9, above which neither is charged more than ε₁.
 fn chosen_bound(
     measure: &Measure,
@@ -154,16 +156,16 @@ fn chosen_bound(
     }))
 }
 
-/// Lets the numbers of a part that follow the bound of another one take it, with their noise at all
-/// of their ε.
+/// Numbers that follow the bound of another number take it from there, and use all of their ε for
+/// noise.
 ///
 /// # Guarantee
-/// As that of [`number`]: the loss of a number that follows is that of its noise, ε₂ = ε, and the
-/// choice is in the loss of the one that chooses. In ρ it is ε·tanh(ε/2), rounded up; where ρ is
-/// stated, at most that.
+/// As that of [`number`]. The loss of a following number is that of its noise, ε₂ = ε; the loss of
+/// the choice is part of the number that chooses. In ρ it is ε·tanh(ε/2), rounded up, and at most
+/// the stated ρ if one is stated.
 ///
 /// # Errors
-/// A refusal where the noise of a bound that may be chosen cannot be drawn.
+/// A refusal if the noise of a bound that may be chosen cannot be drawn.
 pub(super) fn follow_choices(
     part: &PrivateAggregate,
     mechanized: &mut [Mechanized],
@@ -181,7 +183,7 @@ pub(super) fn follow_choices(
         let Mechanism::ChosenBound(alone) = &own.mechanism else {
             return Err(too_noisy(text, &MechanismError::ScaleTooLarge));
         };
-        // What chooses has noise for the first bounds of the same ladder.
+        // The number that chooses has noise for the first bounds of the same ladder.
         let bounds = leader.rungs().iter().map(|rung| &rung.bound);
         if leader.follows() || !bounds.eq(ladder.rungs.iter().take(leader.rungs().len())) {
             return Err(too_noisy(text, &MechanismError::ScaleTooLarge));
@@ -207,8 +209,8 @@ pub(super) fn follow_choices(
     Ok(())
 }
 
-/// A number that has Laplace noise with Gaussian noise of the same ε and this δ instead, and that
-/// ε; `None` for other numbers.
+/// A number that has Laplace noise, calibrated with Gaussian noise of the same ε and this δ
+/// instead, and that ε. `None` for other numbers.
 ///
 /// # Guarantee
 /// As that of [`number`], which calibrates it.
@@ -237,7 +239,7 @@ fn gaussian(
     epsilon: &Epsilon,
     delta: &Delta,
 ) -> Result<Mechanized, Refusal> {
-    // The parts of a mean or variance move together, in each group of a unit.
+    // The components of a mean or variance change together, in each group of a unit.
     let groups = measure.limits.l0.into_iter().chain(measure.limits.total).min();
     let parts = u64::try_from(measure.width()).unwrap_or(u64::MAX);
     let moving = groups.map(|groups| groups.saturating_mul(parts));
@@ -267,17 +269,17 @@ pub(crate) fn size(accuracy: Predicted) -> f64 {
 /// The noise of a number.
 #[derive(Clone, Copy)]
 pub(super) enum Noise<'a> {
-    /// Laplace noise on each of its parts.
+    /// Laplace noise on each component.
     Laplace(&'a Laplace),
-    /// Gaussian noise on each of its parts.
+    /// Gaussian noise on each component.
     Gaussian(&'a Gaussian),
-    /// It is computed from a vector, and is off by what the first function says at confidence 1 −
-    /// β; a mean, times its number of rows, by what the second one says.
+    /// The number is computed from a vector. The first function is its error at confidence 1 − β.
+    /// The second one is the error of a mean at that confidence, times its number of rows.
     Vector(&'a dyn Fn(&Rational) -> u128, &'a dyn Fn(&Rational) -> u128),
 }
 
 impl Noise<'_> {
-    /// How far one part is off at confidence 1 − β.
+    /// The error of one component at confidence 1 − β.
     fn error_at(self, beta: &Rational) -> u128 {
         match self {
             Self::Laplace(noise) => noise.error_at(beta),
@@ -286,7 +288,7 @@ impl Noise<'_> {
         }
     }
 
-    /// How far any weighted mean of the noises of two parts is off at confidence 1 − β.
+    /// The error of any weighted mean of the noises of two components at confidence 1 − β.
     fn mean_error_at(self, beta: &Rational) -> u128 {
         match self {
             Self::Laplace(noise) => noise.mean_error_at(beta),
@@ -296,14 +298,15 @@ impl Noise<'_> {
     }
 }
 
-/// The accuracy of a number among so many that are accurate together, from its noise.
+/// The accuracy that follows from the noise of a number: with 95 % confidence, `among` numbers are
+/// all within it.
 ///
-/// # Guarantee
 /// A count or sum is off by more with probability at most β = 5 % over `among`. A mean L +
-/// w·A/(A+B) whose parts are off by X and Y is off by |X·B − A·Y|/((A+B)·n̂) with n̂ = (Â+B̂)/w,
-/// which is a weighted mean of the two noises, over n̂: with probability β by more than what such a
-/// mean is off by. Each of the three sums of a variance is off by more than t with probability at
-/// most a third of β, each of the k sums of a statistic of two columns with a k-th.
+/// w·A/(A+B) whose components are off by X and Y is off by |X·B − A·Y|/((A+B)·n̂) with n̂ =
+/// (Â+B̂)/w. That is a weighted mean of the two noises, over n̂, so it exceeds the error of such a
+/// mean with probability at most β. Each of the three sums of a variance is off by more than t with
+/// probability at most a third of β, and each of the k sums of a statistic of two columns with at
+/// most a k-th of it.
 pub(super) fn within(measure: &Measure, noise: Noise<'_>, among: u64) -> Predicted {
     let unit = measure.grid_unit();
     let in_units =

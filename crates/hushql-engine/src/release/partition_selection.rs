@@ -1,14 +1,14 @@
-//! What hides groups that only the data know: the number that is compared, its threshold, and what
-//! else could be compared.
+//! Partition selection: the noisy number of a group, the threshold that it must reach, and the
+//! other numbers that could be compared.
 //!
-//! In: nothing but what `threshold` chose. Out: the numbers that EXPLAIN, the charge and the draw
+//! In: the choice that `threshold` makes. Out: the numbers that EXPLAIN, the charge and the draw
 //! read.
 
 use crate::analysis::{Compares, UnknownPartitions};
 use crate::privacy::{Delta, Epsilon, Loss};
 use crate::release::mechanism::Mechanism;
 
-/// Which unknown partitions are released: those whose noisy number of units reaches the threshold.
+/// Which unknown partitions are released: those whose noisy number reaches the threshold.
 #[derive(Debug, Clone)]
 pub struct PartitionSelection {
     pub(super) threshold: u64,
@@ -19,9 +19,9 @@ pub struct PartitionSelection {
     pub(super) counter: Option<usize>,
     pub(super) noise: Option<Mechanism>,
     pub(super) loss: Option<Loss>,
-    /// The groups with the released number that is compared, if that was chosen.
+    /// The groups, with the released number that is compared. `None` if units are counted instead.
     pub(super) compared: Option<UnknownPartitions>,
-    /// What is compared.
+    /// The kind of number that is compared.
     pub(super) compares: Compares,
     pub(super) others: Vec<Other>,
 }
@@ -29,9 +29,9 @@ pub struct PartitionSelection {
 /// Another number that could be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Other {
-    /// What it is of.
+    /// The kind of number.
     pub compares: Compares,
-    /// The measure that it is; none if units are counted apart.
+    /// The measure that releases it. `None` if units are counted for the threshold alone.
     pub measure: Option<usize>,
     /// Its τ, in steps of its grid.
     pub threshold: u64,
@@ -58,7 +58,7 @@ impl PartitionSelection {
         self.groups
     }
 
-    /// The ε of the counts that are drawn for the threshold alone; none if they share a ρ with a
+    /// The ε of the counts that are drawn for the threshold alone. `None` if they share a ρ with a
     /// release.
     pub fn epsilon(&self) -> Option<&Epsilon> {
         self.epsilon.as_ref()
@@ -79,12 +79,12 @@ impl PartitionSelection {
         self.noise.as_ref()
     }
 
-    /// What the numbers that are compared are of.
+    /// The kind of number that is compared.
     pub fn compares(&self) -> Compares {
         self.compares
     }
 
-    /// Whether noisy numbers of rows are compared, of which a unit may have several in a partition.
+    /// True if noisy numbers of rows are compared; a unit may have several rows in a partition.
     pub fn compares_rows(&self) -> bool {
         self.compares == Compares::Rows
     }
@@ -94,17 +94,17 @@ impl PartitionSelection {
         &self.others
     }
 
-    /// The number as it would be compared instead of another.
+    /// This number as an alternative, for a selection that compares another one.
     pub(super) fn as_other(&self) -> Other {
         Other { compares: self.compares, measure: self.counter, threshold: self.threshold }
     }
 
-    /// The most units of a partition whose number is below τ, without noise.
+    /// The most units that a partition can have while its exact number is below τ.
     pub(super) fn units(&self) -> u64 {
         self.compares.units(self.threshold)
     }
 
-    /// The groups with the number that is compared, where that is not the one of the analysis.
+    /// The groups with the number that is compared, if it is not the one that the analysis names.
     pub(super) fn compared(&self) -> Option<&UnknownPartitions> {
         self.compared.as_ref()
     }

@@ -1,5 +1,4 @@
-//! What the ledger records about a release, in words: its mechanism, its parameters and its
-//! sensitivity.
+//! What the ledger records about a release: the texts of its mechanism, parameters and sensitivity.
 
 use crate::analysis::{Choice, Measure, ReleaseKind};
 use crate::dialect::{MechanismName, Operand, SelectionClause, Selector};
@@ -12,7 +11,8 @@ pub(crate) fn sensitivity_text(measure: &Measure, units: u128) -> String {
     exact(&(Rational::from_integer(units.into()) * measure.noise_unit()))
 }
 
-/// The mechanism's name: the requested one if the engine implements it by another mechanism.
+/// The mechanism's name. If another mechanism implements the requested one, this is the requested
+/// name.
 pub(crate) fn released_by(measure: &Measure, mechanized: &Mechanized) -> MechanismName {
     match measure.clause.mechanism {
         MechanismName::RandomizedResponse => MechanismName::RandomizedResponse,
@@ -20,8 +20,8 @@ pub(crate) fn released_by(measure: &Measure, mechanized: &Mechanized) -> Mechani
     }
 }
 
-/// The ledger's entry for a release: mechanism, parameters and sensitivity, all independent of the
-/// data.
+/// The ledger's texts for a release: mechanism, parameters and sensitivity. None of them depends on
+/// the data.
 pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (String, String, String) {
     let name = released_by(measure, mechanized);
     let (mechanism, sensitivity) = match &measure.release_kind {
@@ -63,7 +63,7 @@ pub(crate) fn ledger_texts(measure: &Measure, mechanized: &Mechanized) -> (Strin
     (mechanism, parameters, sensitivity)
 }
 
-/// The ledger's entry for a threshold that has a cost of its own.
+/// The ledger's texts for a threshold that has a cost of its own.
 pub(crate) fn threshold_ledger_texts(
     selection: &PartitionSelection,
     loss: &Loss,
@@ -72,7 +72,7 @@ pub(crate) fn threshold_ledger_texts(
     ("LAPLACE_THRESHOLD".to_owned(), loss_text(loss, false), sensitivity)
 }
 
-/// The selector of a release, if it has one; quantiles have none.
+/// The selector of a release. `None` for a quantile and for other releases without one.
 pub(crate) fn chosen_by(measure: &Measure, choice: &Choice) -> Option<Selector> {
     clause(measure).map(|_| choice.selector)
 }
@@ -82,7 +82,7 @@ pub(crate) fn l1_text(choice: &Choice) -> String {
     score_units(choice, choice.l1.unwrap_or(u128::MAX))
 }
 
-/// The range that one draw is calibrated to, including rounds and groups.
+/// The range to which one draw is calibrated, including rounds and groups.
 pub(crate) fn calibrated_text(measure: &Measure, choice: &Choice) -> String {
     score_units(choice, choice.calibrated(monotonic(measure)).unwrap_or(u128::MAX))
 }

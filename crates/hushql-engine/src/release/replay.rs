@@ -1,11 +1,11 @@
-//! Draws that were paid for before, and are shown again.
+//! Replay: draws that were paid for before, and are shown again.
 //!
-//! In: the private aggregates of a release, and for some of its [`DrawSet`]s what they drew. Out:
-//! what is not drawn again. Whether a measure is charged and whether it is drawn follow from the
-//! one record that is kept here.
+//! In: the private aggregates of a release, and the earlier draws of some of its [`DrawSet`]s. Out:
+//! the draws that are replayed. One record says what is replayed; it decides both whether a measure
+//! is charged and whether it is drawn.
 //!
 //! ```text
-//! COUNT(*) n, SUM(x) s, of which n was paid for     n: the column of before, not charged     s: drawn, and charged
+//! COUNT(*) n, SUM(x) s; n was paid for before     n: the earlier column, not charged     s: drawn, and charged
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,16 +18,16 @@ use arrow::datatypes::{DataType, Field, Schema};
 use super::draw_set::{DrawSet, Draws, Of};
 use crate::analysis::{Measure, PrivateAggregate, ReleaseKind};
 
-/// The charge that paid for what is shown again.
+/// The charge that paid for a replayed draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PaidBy {
     /// Its number in the whole ledger.
     pub(crate) charge: i64,
-    /// Its number, as the ledger shows it to who asks.
+    /// Its number as the ledger shows it to the analyst.
     pub(crate) number: i64,
 }
 
-/// What is shown again of the private aggregates of a release.
+/// The replayed draws of the private aggregates of a release.
 #[derive(Debug, Default)]
 pub(crate) struct ReplayedPart {
     whole: BTreeMap<usize, RecordBatch>,
@@ -37,26 +37,26 @@ pub(crate) struct ReplayedPart {
 }
 
 impl ReplayedPart {
-    /// All that a private aggregate drew, if it is shown again as it is.
+    /// All that a private aggregate drew, if it is replayed as a whole.
     pub(crate) fn whole(&self, part: usize) -> Option<&RecordBatch> {
         self.whole.get(&part)
     }
 
-    /// The columns of a measure, as [`places`] lists them, if it is shown again.
+    /// The columns of a measure, as [`places`] lists them, if the measure is replayed.
     pub(crate) fn measure(&self, part: usize, measure: usize) -> Option<&[ArrayRef]> {
         self.measures.get(&(part, measure)).map(Vec::as_slice)
     }
 
-    /// Whether a measure is shown again.
+    /// True if a measure is replayed.
     pub(super) fn has(&self, part: usize, measure: usize) -> bool {
         self.whole.contains_key(&part) || self.measures.contains_key(&(part, measure))
     }
 
-    /// Shows again what a unit drew, and this charge paid for; `None`, and nothing changes, if that
-    /// is not what the unit draws.
+    /// Replays what a draw set drew and this charge paid for. Returns `None` and changes nothing if
+    /// `drawn` does not fit the draw set.
     ///
     /// # Guarantee
-    /// All draws of the unit are shown again, or none.
+    /// Either all draws of the set are replayed, or none.
     pub(super) fn show(
         &mut self,
         parts: &[PrivateAggregate],
@@ -107,25 +107,25 @@ impl ReplayedPart {
         Some(())
     }
 
-    /// The number of the charge that paid for a measure, as the ledger shows it to who asks.
+    /// The number of the charge that paid for a measure, as the ledger shows it to the analyst.
     pub(super) fn number(&self, part: usize, measure: usize) -> Option<i64> {
         Some(self.charges.get(&(part, measure))?.number)
     }
 
-    /// The charges that paid, each once, in order.
+    /// The charges that paid for replayed draws, each once, in order.
     pub(super) fn charges(&self) -> Vec<i64> {
         let charges: BTreeSet<i64> = self.charges.values().map(|paid| paid.charge).collect();
         charges.into_iter().collect()
     }
 
-    /// The same, as the ledger shows their numbers to who asks.
+    /// The numbers of these charges, as the ledger shows them to the analyst.
     pub(super) fn numbers(&self) -> Vec<i64> {
         let numbers: BTreeSet<i64> = self.charges.values().map(|paid| paid.number).collect();
         numbers.into_iter().collect()
     }
 }
 
-/// What a unit drew, out of what all private aggregates drew; `None` if it is not there.
+/// What a draw set drew, out of all that the private aggregates drew. `None` if it is missing.
 pub(super) fn drawn_by(
     parts: &[PrivateAggregate],
     unit: &DrawSet,
@@ -151,7 +151,7 @@ pub(super) fn drawn_by(
     draws.collect()
 }
 
-/// Columns without names.
+/// A batch of these columns, with placeholders as names.
 fn of_columns(columns: Vec<ArrayRef>) -> Option<RecordBatch> {
     let field = |(i, column): (usize, &ArrayRef)| {
         Field::new(format!("c{i}"), column.data_type().clone(), true)
@@ -160,12 +160,12 @@ fn of_columns(columns: Vec<ArrayRef>) -> Option<RecordBatch> {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).ok()
 }
 
-/// Whether a batch has these types.
+/// True if the columns of a batch have these types.
 fn is_of(batch: &RecordBatch, types: &[DataType]) -> bool {
     batch.columns().iter().map(|column| column.data_type()).eq(types)
 }
 
-/// The permutation that takes back another one.
+/// The inverse of a permutation.
 fn inverse(groups: &[usize]) -> Option<Vec<usize>> {
     let mut back = vec![None; groups.len()];
     for (at, group) in groups.iter().enumerate() {
@@ -174,7 +174,7 @@ fn inverse(groups: &[usize]) -> Option<Vec<usize>> {
     back.into_iter().collect()
 }
 
-/// The rows of these groups, in which each choice of several rounds has as many.
+/// The rows of these groups. A choice of several rounds has one row for each round.
 fn rows_of(part: &PrivateAggregate, groups: &[usize]) -> Option<UInt64Array> {
     let per_group = match &part.measures().first()?.release_kind {
         ReleaseKind::Number(_) => 1,
@@ -188,14 +188,14 @@ fn rows_of(part: &PrivateAggregate, groups: &[usize]) -> Option<UInt64Array> {
     Some(UInt64Array::from(rows))
 }
 
-/// Whether the accuracy of a measure stands beside its column: the rows behind a mean, the ± of a
-/// variance.
+/// True if a column beside the measure's own carries its accuracy: the rows behind a mean, or the ±
+/// of a variance.
 fn has_beside(measure: &Measure) -> bool {
     measure.is_mean() || measure.moments().is_some() || measure.joint().is_some()
 }
 
-/// The places of a measure's columns among all that its private aggregate draws: its own, what
-/// stands beside it, and the place of the bound that was chosen for it.
+/// The positions of a measure's columns among all that its private aggregate draws: its own column,
+/// the one that carries its accuracy, and the position of the bound that was chosen for it.
 pub(crate) fn places(part: &PrivateAggregate, at: usize) -> Vec<usize> {
     let (keys, measures) = (part.key_names().len(), part.measures());
     let Some(measure) = measures.get(at) else { return Vec::new() };
@@ -224,7 +224,7 @@ fn types_of(measure: &Measure, own: DataType) -> Vec<DataType> {
     [vec![own], vec![DataType::Float64; beside]].concat()
 }
 
-/// The types of all that a private aggregate draws.
+/// The types of all columns that a private aggregate draws.
 fn types_of_whole(part: &PrivateAggregate) -> Vec<DataType> {
     let schema = part.released_schema();
     let own = schema.fields().iter().map(|field| field.data_type().clone());

@@ -1,28 +1,28 @@
-//! COUNT, SUM, AVG and variances of one column, drawn together: one noisy vector, from which all of
-//! them are computed.
+//! Shared vectors: COUNT, SUM, AVG and variances of one column are computed from one noisy vector.
 //!
-//! In: the calibrated measures of a part. Out: for those that are drawn together, the noise of the
-//! vector (A, B) = (Σ(x − lo), Σ(hi − x)) at the sum of their ε, and what each of them reads of it,
-//! with w = hi − lo:
+//! In: the calibrated measures of a private aggregate. Out: for those that share a vector, the
+//! noise of the vector (A, B) = (Σ(x − lo), Σ(hi − x)) at the sum of their ε, and the way in which
+//! each of them is computed from it, with w = hi − lo:
 //!
 //! ```text
 //! COUNT = (A + B)/w        SUM = lo·COUNT + A        AVG = lo + w·A/(A + B)
 //! LAPLACE(eps=1) COUNT(x), LAPLACE(eps=1) SUM(x), 0..120:   scales 1 and 120 alone, 60 together: ± 2 for 3, and ± 180 for 360
 //! ```
 //!
-//! With a variance or standard deviation among them, it is the vector of that, with X = x − lo and
-//! S = A + B + C:
+//! If one of them is a variance or standard deviation, they share its vector instead, with X = x −
+//! lo and S = A + B + C:
 //!
 //! ```text
 //! (A, B, C) = (Σ(w − X)², Σ2X(w − X), ΣX²)      every row adds w² to S, and 2wX to B + 2C
 //! COUNT = S/w²      SUM = lo·COUNT + (B + 2C)/2w      AVG = lo + w·(B + 2C)/2S      variance = w²·(4AC − B²)/4S²
 //! ```
 //!
-//! Each still costs what it says: the vector is one release at the sum of their ε, and the rest is
-//! computed from it. They are drawn together only if that errs less for each of them. Where a
-//! budget counts ρ, the sum of the ε would cost more than their ρ: there the vector has the largest
-//! ε that costs no more than both sums. Where a budget counts coupons, an ε above that of one
-//! coupon is more than several pay for: there they are drawn each for itself.
+//! Each measure still costs what it states: the vector is one release at the sum of their ε, and
+//! the measures are computed from it. They share it only if this makes the error of each of them
+//! smaller. If a budget counts ρ, the sum of the ε would cost more than the sum of the measures' ρ.
+//! The vector then has the largest ε that costs no more than either sum. If a budget counts
+//! coupons, several coupons do not pay for an ε above that of one coupon. Such measures are drawn
+//! alone.
 
 use num_traits::ToPrimitive;
 
@@ -38,7 +38,7 @@ use crate::release::cost::OneDraw;
 use crate::release::mechanism::{Mechanism, Mechanized};
 use crate::release::number::{Noise, size, within};
 
-/// How a measure is computed from a vector that it shares with others.
+/// How a measure is computed from a vector that it shares with other measures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Together {
     /// The exact integers of the vector.
@@ -50,24 +50,25 @@ pub struct Together {
     pub(crate) width: i128,
     /// The value of one step.
     pub(crate) unit: Rational,
-    /// The others, as they are written.
+    /// The texts of the other measures, as they are written.
     pub(crate) others: Vec<String>,
-    /// Whether its ε is the one whose ρ is the sum of theirs, and not the sum of theirs.
+    /// True if the ε of the vector is the one whose ρ is the sum of the measures' ρ; false if it is
+    /// the sum of their ε.
     pub(crate) in_rho: bool,
 }
 
-/// Where the exact integers of a vector are, by the numbers of the measures.
+/// The measures whose exact integers make up the vector, by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Vector {
-    /// Those of an AVG.
+    /// The integers of an AVG.
     Mean(usize),
-    /// A = SUM − lo·COUNT and B = hi·COUNT − SUM, where every row counts.
+    /// A = SUM − lo·COUNT and B = hi·COUNT − SUM, if every row counts.
     Sums { count: usize, sum: usize },
-    /// Those of a variance or standard deviation, whose values are not rounded.
+    /// The integers of a variance or standard deviation whose values are not rounded.
     Moments(usize),
 }
 
-/// What is computed of a vector.
+/// What is computed from a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VectorMember {
     Count,
@@ -77,21 +78,21 @@ pub(crate) enum VectorMember {
 }
 
 impl Together {
-    /// How far a count or sum, in steps of its own grid, or each part of a mean or variance is off
-    /// at confidence 1 − β.
+    /// The error at confidence 1 − β of a count or sum, in steps of its own grid, or of each
+    /// component of a mean or variance.
     ///
-    /// # Guarantee
-    /// It is off by more with probability at most β. A sum of two noises has the law of their
-    /// difference, whose tails [`NoisyMax::error_at`] adds up, one for each side. A sum is off by
-    /// (lo/w + 1)·X + (lo/w)·Y: where one of both is 0, by one noise, and otherwise by no more than
-    /// if X and Y are within theirs at β/2 each. Both are rounded to whole steps. What is read of
-    /// three noises is off by a sum of multiples of them, see [`exceeded`].
+    /// The error is larger with probability at most β. A count is off by a sum of two noises, which
+    /// has the law of their difference; [`NoisyMax::error_at`] adds up its tails, one for each
+    /// side. A sum is off by (lo/w + 1)·X + (lo/w)·Y. If one of the two factors is 0, this is one
+    /// noise. Otherwise it is no more than if X and Y are each within their error at β/2. Both
+    /// counts and sums are rounded to whole steps. A value that is computed from three noises is
+    /// off by a sum of multiples of them, see [`exceeded`].
     pub(crate) fn error_at(&self, noise: &Laplace, beta: &Rational) -> u128 {
         let half = || beta / Rational::from_integer(2.into());
         let width = self.width.unsigned_abs().max(1);
         let (near, far) = (self.lo.unsigned_abs(), (self.lo + self.width).unsigned_abs());
         if let (Some(multiples), true) = (self.multiples(), self.of_moments()) {
-            // Rounded to the nearest whole number, of which the right one is one.
+            // Rounded to the nearest whole number; the exact value is a whole number, too.
             let off = exceeded(&multiples, noise, beta) + 0.5;
             return off.floor().to_u128().unwrap_or(u128::MAX);
         }
@@ -107,15 +108,15 @@ impl Together {
         }
     }
 
-    /// How far a mean is off at confidence 1 − β, times the noisy number of rows, in steps of its
+    /// The error of a mean at confidence 1 − β, times the noisy number of rows, in steps of its
     /// grid, rounded up.
     ///
     /// # Guarantee
-    /// A mean lo + w·A/(A + B): see [`Laplace::mean_error_at`]. A mean lo + w·r with r = (B +
-    /// 2C)/2S from three noises is off by w times (−r·e_A + (1/2 − r)·e_B + (1 − r)·e_C)/S, S the
-    /// noisy sum, w²·n: for r ≤ 1/2 that is (1 − 2r) times its value at r = 0 and 2r times that at
-    /// r = 1/2, and beyond it is the same from the other end. So it is off by more than t only if
-    /// one of both is, and these are together at most at β.
+    /// For a mean lo + w·A/(A + B), see [`Laplace::mean_error_at`]. A mean lo + w·r with r = (B +
+    /// 2C)/2S from three noises is off by w times (−r·e_A + (1/2 − r)·e_B + (1 − r)·e_C)/S, where S
+    /// is the noisy sum, w²·n. For r ≤ 1/2 that is (1 − 2r) times its value at r = 0 plus 2r times
+    /// its value at r = 1/2; for r > 1/2 the same holds from the other end. So it is off by more
+    /// than t only if one of these values is. The probabilities of both add up to at most β.
     pub(crate) fn mean_error_at(&self, noise: &Laplace, beta: &Rational) -> u128 {
         if !self.of_moments() {
             return noise.mean_error_at(beta);
@@ -127,12 +128,12 @@ impl Together {
         (at_end.max(in_middle) / width).ceil().to_u128().unwrap_or(u128::MAX)
     }
 
-    /// Whether the vector is that of a variance.
+    /// True if this is the vector of a variance.
     pub(crate) fn of_moments(&self) -> bool {
         matches!(self.vector, Vector::Moments(_))
     }
 
-    /// How often each of three noises is in a count or sum, in steps of its own grid.
+    /// The factors of the three noises in a count or sum, in steps of its own grid.
     fn multiples(&self) -> Option<[f64; 3]> {
         let (lo, width) = (float(self.lo), float(self.width).max(1.0));
         let each = 1.0 / width / width;
@@ -143,8 +144,8 @@ impl Together {
         }
     }
 
-    /// The variance of a count or sum, in steps of its own grid; that of each part of a mean or
-    /// variance, and of a mean from three parts the largest there is.
+    /// The variance of a count or sum, in steps of its own grid, or of each component of a mean or
+    /// variance. For a mean from three noises, the largest possible variance.
     fn variance(&self, noise: &Laplace) -> f64 {
         let (lo, width) = (float(self.lo), float(self.width));
         let own = variance(noise);
@@ -162,11 +163,11 @@ impl Together {
     }
 }
 
-/// How far the sum of these multiples of independent noises is from 0, at confidence 1 − β.
+/// The distance of the sum of these multiples of independent noises from 0, at confidence 1 − β.
 ///
 /// # Guarantee
-/// It is further with probability at most β: see [`tail`], and for a β that is too small for it,
-/// each noise within its own at a third of β.
+/// The distance is larger with probability at most β: see [`tail`]. If β is too small for [`tail`],
+/// each noise is taken within its own error at a third of β.
 fn exceeded(multiples: &[f64; 3], noise: &Laplace, beta: &Rational) -> f64 {
     let known = tail(multiples, variance(noise), beta.to_f64().unwrap_or(0.0));
     known.unwrap_or_else(|| {
@@ -179,8 +180,8 @@ fn exceeded(multiples: &[f64; 3], noise: &Laplace, beta: &Rational) -> f64 {
 /// The variance that rounding to whole steps adds.
 const ROUNDED: f64 = 1.0 / 12.0;
 
-/// The largest whole distance between a rounded number and a whole one, if they are
-/// `error`·`times`/`width` apart.
+/// The largest whole distance between a rounded number and a whole number, if they are
+/// `error`·`times`/`width` apart before rounding.
 fn rounded(error: u128, times: u128, width: u128) -> u128 {
     let twice = error.checked_mul(times).and_then(|error| error.checked_mul(2));
     twice.and_then(|twice| twice.checked_add(width)).map_or(u128::MAX, |all| all / (2 * width))
@@ -196,7 +197,7 @@ fn variance(noise: &Laplace) -> f64 {
     if scale > 0.0 { 0.5 / (0.5 / scale).sinh().powi(2) } else { 0.0 }
 }
 
-/// A measure that may be drawn with others.
+/// A measure that may share a vector.
 #[derive(Clone)]
 struct Member {
     at: usize,
@@ -204,35 +205,41 @@ struct Member {
     epsilon: Rational,
 }
 
-/// What the measures of one vector have in common.
+/// What all measures of one vector have in common.
 #[derive(PartialEq)]
 struct Shared {
     column: usize,
     filter: Option<usize>,
     limits: ContributionBounds,
     range: (Grid, i128, i128),
-    /// Whether they are asked for with FRESH: what is drawn anew is drawn together with nothing
-    /// that may be shown again.
+    /// True if they are written with FRESH. A fresh number shares no vector with numbers that may
+    /// be replayed.
     fresh: bool,
 }
 
-/// Lets measures of a part be drawn together where all of them err less; those that are `done` stay
-/// as they are: the one whose number decides which groups come out, and those that are shown again.
+/// Lets measures of a private aggregate share a vector where this makes the error of each of them
+/// smaller. Measures that are `done` stay as they are: the one whose number decides which groups
+/// come out, and replayed ones.
 ///
-/// # Guarantee
-/// The vector of an AVG has the noise of that AVG at the sum of the ε of all that read it, and they
-/// are charged their ε: the release is private at what they cost. Where a budget counts ρ, its ε is
-/// smaller: its ρ is at most the sum of theirs. Where a budget counts coupons, its ε is at most
-/// that of one. Where every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0
-/// to hi·COUNT − SUM, w in all, since COUNT and SUM have the same rows: COUNT(x) reads the very
-/// column that SUM(x) reads, which holds no floats. COUNT(*) will not do: a NULL in a column that
-/// promised none would be counted and not summed. The vector of a variance is that which it would
-/// have alone, with the sensitivity of [`VarianceMoments::weight`], at the sum of the ε; the others
-/// are functions of it: the values are not rounded before they are squared, so that w² of S is one
-/// row, and (B + 2C)/2w the sum of X. Of groups that only the data know, those of one unit alone
-/// come out with the probability that their threshold has, which is compared with another draw; in
-/// all others the vector is as private as the numbers that are read of it would be. Whether they
-/// are drawn together follows from the query and the catalog.
+/// The vector of an AVG has the noise of that AVG at the sum of the ε of all measures that read it,
+/// and each measure is charged its ε. So the release is private at what they cost. If a budget
+/// counts ρ, the vector's ε is smaller: its ρ is at most the sum of theirs. If a budget counts
+/// coupons, its ε is at most that of one coupon.
+///
+/// If every row is a unit, one row adds x − lo ≥ 0 to SUM − lo·COUNT and hi − x ≥ 0 to hi·COUNT −
+/// SUM, and w to both together. This needs COUNT and SUM over the same rows: COUNT(x) reads the
+/// very column that SUM(x) reads, which holds no floats. COUNT(*) is not enough. If a column that
+/// promises no NULL contained one, COUNT(*) would count its row, and SUM would leave it out.
+///
+/// The vector of a variance is the one that the variance would have alone, with the sensitivity of
+/// [`VarianceMoments::weight`], at the sum of the ε. The other measures are functions of it: the
+/// values are not rounded before they are squared, so one row is w² of S, and (B + 2C)/2w is the
+/// sum of X.
+///
+/// If group keys are not declared, a group of one unit alone comes out with the probability that
+/// its threshold allows; the threshold compares another draw. In all other groups, the vector is as
+/// private as the numbers that are read from it would be. Whether measures share a vector follows
+/// from the query and the catalog.
 pub(super) fn draw_together(
     part: &PrivateAggregate,
     mechanized: &mut [Mechanized],
@@ -253,7 +260,7 @@ pub(super) fn draw_together(
         let plain = less_noisy(part, &shared, plain.collect(), mechanized, allowed);
         let mut so_far = mechanized.to_vec();
         plain.iter().for_each(|(at, one)| so_far[*at] = one.clone());
-        // With a variance, if nothing errs more for that.
+        // Tries again with a variance; it is used if this makes no error larger.
         let all = less_noisy(part, &shared, members, &so_far, allowed);
         let holds = |at: usize| all.iter().any(|one| one.0 == at);
         let better = !all.is_empty() && plain.iter().all(|one| holds(one.0));
@@ -264,7 +271,7 @@ pub(super) fn draw_together(
     }
 }
 
-/// The column and range of a SUM, of an AVG, and of a variance whose values are not rounded.
+/// The column and range of a SUM, of an AVG, or of a variance whose values are not rounded.
 fn shared(measure: &Measure) -> Option<Shared> {
     let (Input::Sum(column)
     | Input::Mean(column)
@@ -277,7 +284,7 @@ fn shared(measure: &Measure) -> Option<Shared> {
     (hi > lo).then_some(Shared { column, filter, limits, range: (grid, lo, hi), fresh })
 }
 
-/// The measure as a member, if it is one of plain Laplace noise with a cost of its own.
+/// The measure as a member, if it has plain Laplace noise at a cost of its own.
 fn member(
     part: &PrivateAggregate,
     with: &Shared,
@@ -286,7 +293,7 @@ fn member(
     one: &Mechanized,
 ) -> Option<Member> {
     let parameters = &measure.clause.parameters;
-    // The δ of OPTIONS is that of the threshold.
+    // The δ of OPTIONS pays for the threshold.
     let states_delta =
         parameters.delta.is_some() && measure.clause.mechanism != MechanismName::Default;
     let is_plain = matches!(one.mechanism, Mechanism::Laplace(_))
@@ -294,7 +301,7 @@ fn member(
         && one.loss.delta().is_none_or(|delta| *delta == Rational::default())
         && measure.ladder.is_none()
         && measure.clause.finding.is_none()
-        // What is made consistent has the noise of its own level.
+        // A consistent number has the noise of its own level.
         && measure.clause.consistent.is_none()
         && parameters.within.is_none()
         && !states_delta;
@@ -331,7 +338,7 @@ fn member(
     Some(Member { at, part: kind, epsilon: one.loss.epsilon()?.clone() })
 }
 
-/// The members as they are drawn together, without those that would err more; none if fewer than
+/// The members as they share a vector, without those whose error would grow. Empty if fewer than
 /// two are left.
 fn less_noisy(
     part: &PrivateAggregate,
@@ -354,7 +361,7 @@ fn less_noisy(
     }
 }
 
-/// The variance of a number of Laplace noise; that of each part, of a mean or a variance.
+/// The variance of a number with Laplace noise; for a mean or a variance, that of each component.
 fn spread(one: &Mechanized) -> Option<f64> {
     let Mechanism::Laplace(noise) = &one.mechanism else { return None };
     Some(match &one.together {
@@ -363,11 +370,10 @@ fn spread(one: &Mechanized) -> Option<f64> {
     })
 }
 
-/// The largest ε, in units of the ledger, that is at most this one and whose pure release costs no
-/// more than this ρ; `None` if there is none.
+/// The largest ε, in units of the ledger, that is at most `most` and whose pure release costs at
+/// most this ρ. `None` if there is none.
 ///
-/// # Guarantee
-/// What is released at it is covered by charges that add up to `most` in ε and to `rho` in ρ: see
+/// Charges that add up to `most` in ε and to `rho` in ρ cover a release at this ε: see
 /// [`Loss::pure`], whose ρ grows with ε.
 fn within_rho(most: Rational, rho: &Rational) -> Option<Epsilon> {
     let at = |nano: i64| Epsilon::new(Spend::of_epsilon(nano, 0).loss()).ok();
@@ -381,12 +387,11 @@ fn within_rho(most: Rational, rho: &Rational) -> Option<Epsilon> {
     at(low)
 }
 
-/// What each release of an aggregate is charged: of those that are read of one vector, the first
-/// bears the loss of the whole draw.
+/// The charge of each release of a private aggregate. If several releases are read from one vector,
+/// the first bears the loss of the whole draw.
 ///
-/// # Guarantee
-/// The losses of a vector add up to those of the releases that are read of it, and their ρ is that
-/// of one draw at the sum of their ε, unless its ε was chosen for the sum of their ρ.
+/// The losses of a vector add up to those of the releases that are read from it. Their ρ is that of
+/// one draw at the sum of their ε, unless the vector's ε was chosen for the sum of their ρ.
 pub(super) fn losses(mechanized: &[Mechanized]) -> Vec<Loss> {
     let mut losses: Vec<Loss> = mechanized.iter().map(|one| one.loss.clone()).collect();
     let of_vector = |one: &Mechanized| one.together.as_ref().map(|together| together.vector);
@@ -442,8 +447,8 @@ fn drawn(
         return None;
     }
     let epsilon: Rational = members.iter().map(|member| &member.epsilon).sum();
-    // As many coupons as members pay for as many releases of a coupon's ε, and not for one of their
-    // sum.
+    // One coupon for each member pays for that many releases at a coupon's ε, but not for one
+    // release at the sum of their ε.
     if allowed.most.as_ref().is_some_and(|most| epsilon > *most) {
         return None;
     }

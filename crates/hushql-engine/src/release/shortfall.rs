@@ -1,6 +1,6 @@
-//! How far the winners of a choice may fall short of the best.
+//! The shortfall of a choice: how far the score of a winner may be below the best.
 //!
-//! In: a choice and its calibrated mechanism. Out: a bound at a failure probability, and one on
+//! In: a choice and its calibrated mechanism. Out: a bound at a failure probability, and a bound on
 //! average, in grid units of the scores. Both follow from the query and the catalog, whatever the
 //! scores are.
 //!
@@ -16,13 +16,13 @@ use crate::mechanism::{NoisyMax, PriceGrid};
 use crate::privacy::Rational;
 use crate::release::mechanism::{Mechanism, Predicted};
 
-/// How far any winner of a group falls short of the best remaining candidate at its turn, in grid
-/// units; `None` where nothing is known.
+/// How far a winner of a group may be below the best candidate that remains at its turn, in grid
+/// units. `None` if no bound is known.
 ///
 /// # Guarantee
-/// It is farther with probability at most β. Each of the k rounds that depend on the data has β/k.
-/// Where the best noisy scores win, the best remaining candidate is among the k truly best of its
-/// group, because fewer than k are gone. So only k·(n − 1) pairs of noises can put another
+/// The distance is larger with probability at most β. Each of the k rounds that depend on the data
+/// has β/k. If the best noisy scores win, the best remaining candidate is among the k truly best of
+/// its group, because fewer than k are gone. So only k·(n − 1) pairs of noises can put another
 /// candidate before it, and each difference of two noises exceeds the bound with the probability
 /// that [`NoisyMax::error_at`] adds up.
 pub(super) fn shortfall(choice: &Choice, mechanism: &Mechanism, beta: &Rational) -> Option<f64> {
@@ -48,7 +48,7 @@ pub(super) fn shortfall(choice: &Choice, mechanism: &Mechanism, beta: &Rational)
     })
 }
 
-/// The same on average, in one round.
+/// The bound on average, in one round.
 fn on_average(choice: &Choice, mechanism: &Mechanism) -> Option<f64> {
     let candidates = usize::try_from(choice.candidates()?).ok()?;
     Some(match mechanism {
@@ -69,8 +69,8 @@ fn on_average(choice: &Choice, mechanism: &Mechanism) -> Option<f64> {
     })
 }
 
-/// The accuracy of a choice at 95 % confidence, in units of the score; `of_ranks` if the score of a
-/// value is its rank.
+/// The accuracy of a choice at 95 % confidence, in units of the score. `of_ranks` says that the
+/// score of a value is its rank.
 pub(super) fn predicted(
     choice: &Choice,
     mechanism: &Mechanism,
@@ -91,17 +91,17 @@ pub(super) fn predicted(
     })
 }
 
-/// One more than the pairs of candidates of which noise on all scores can put the wrong one first;
-/// `None` if it is not drawn on scores of listed candidates. [`NoisyMax`] bounds errors by the
-/// number of candidates besides the best; here, of pairs.
+/// One more than the number of pairs of candidates that noise on all scores can put in the wrong
+/// order. `None` if the candidates are not listed. [`NoisyMax`] bounds errors by the number of
+/// candidates besides the best; here it is given the number of pairs instead.
 pub(super) fn among_pairs(choice: &Choice) -> Option<usize> {
     let CandidateSource::Keys(candidates) = &choice.source else { return None };
     let others = candidates.len().checked_sub(1)?;
     usize::try_from(choice.rounds).ok()?.checked_mul(others)?.checked_add(1)
 }
 
-/// The prior's weight of all candidates and of the lightest that can win; `None` when all are
-/// alike.
+/// The prior's total weight, and the weight of the lightest candidate that can win. `None` if all
+/// weights are equal.
 fn weights(choice: &Choice) -> Option<(f64, f64)> {
     match &choice.prior {
         Prior::Uniform => None,

@@ -1,12 +1,11 @@
-//! Numbers that would be drawn together, where some of them were paid for before.
+//! Numbers that would share a vector, although some of them were paid for before.
 //!
-//! In: a release, and what of it is shown again. Out: the same release, in which what is shown
-//! again is drawn together with nothing. A number that was drawn alone is recognised alone: without
-//! this, an AVG that was paid for would be paid for once more as soon as somebody asks for the
-//! COUNT beside it.
-//!
+//! In: a release, and which of its draws are replayed. Out: the same release, in which replayed
+//! draws share no vector. A number that was drawn alone is recognised only alone. Without this
+//! split, an AVG that was paid for would be paid for again as soon as someone asks for a COUNT
+//! beside it.
 //! ```text
-//! AVG(x) was paid for; AVG(x), COUNT(x) are asked for    drawn together: both are paid      apart: AVG is shown again, COUNT is paid
+//! AVG(x) was paid for; AVG(x), COUNT(x) are asked for    drawn together: both are paid      apart: AVG is replayed, COUNT is paid
 //! ```
 
 use super::cost::OneDraw;
@@ -14,7 +13,7 @@ use super::mechanism::Mechanized;
 use super::shared_vector::draw_together;
 use crate::analysis::PrivateAggregate;
 
-/// The mechanisms of a private aggregate with public groups, each drawn for itself.
+/// The mechanisms of a private aggregate with public groups, as each would be drawn alone.
 #[derive(Debug)]
 pub(super) struct SplitVector {
     alone: Vec<Mechanized>,
@@ -22,7 +21,7 @@ pub(super) struct SplitVector {
 }
 
 impl SplitVector {
-    /// Lets measures be drawn together; the result is how they would be drawn alone.
+    /// Lets measures share vectors. Returns how each would be drawn alone.
     pub(super) fn before_drawing_together(
         part: &PrivateAggregate,
         mechanized: &mut [Mechanized],
@@ -33,11 +32,11 @@ impl SplitVector {
         Self { alone, allowed }
     }
 
-    /// Draws each number alone that would be drawn together with others and is not shown again; the
-    /// result is whether there was any.
+    /// Draws alone each number that would share a vector and is not replayed. Returns whether there
+    /// was such a number.
     ///
     /// # Guarantee
-    /// Each is charged what it was charged before, and its noise is that of its own ε.
+    /// The charge of each number stays the same, and its noise is that of its own ε.
     pub(super) fn draw_apart(
         &self,
         mechanized: &mut [Mechanized],
@@ -53,11 +52,11 @@ impl SplitVector {
         any
     }
 
-    /// Draws numbers together where all of them err less, after [`SplitVector::draw_apart`]: those
-    /// that are not shown again.
+    /// After [`SplitVector::draw_apart`]: draws numbers that are not replayed from shared vectors
+    /// again, where this makes the error of each of them smaller.
     ///
     /// # Guarantee
-    /// That of [`draw_together`]; what is shown again stays as it was drawn.
+    /// As that of [`draw_together`]. Replayed numbers stay as they were drawn.
     pub(super) fn draw_together_again(
         &self,
         part: &PrivateAggregate,

@@ -1,13 +1,13 @@
-//! Synthetic tables: rows with public codes → a plan of what is measured, with its cost.
+//! Synthetic tables: from rows with public codes to a plan of measurements, with its cost.
 //!
 //! In: [`PrivateRows`], the method and its options, and the budgets of the tables. Out: a
-//! [`SyntheticRelease`]: the whole budget of the statement, what one unit can move, and how its
-//! rows are bounded. All of it is public.
+//! [`SyntheticRelease`]: the whole budget of the statement, how much one unit can change, and how
+//! its rows are bounded. All of it is public.
 //!
 //! ```text
 //! AIM(eps=1)                  pure: Laplace noise, ε = 1
 //! AIM(eps=1, delta=1e-9)      ρ = 0.014973057, the largest that implies (1, 10⁻⁹): Gaussian noise
-//! AUTO(eps=1, delta=1e-9)     whichever of both is better for so many columns
+//! AUTO(eps=1, delta=1e-9)     whichever of these two is better for so many columns
 //! ```
 
 use std::time::Duration;
@@ -28,14 +28,14 @@ use crate::synthetic::{
 /// Billionths in one.
 const NANO: i64 = 1_000_000_000;
 
-/// A unit whose number of rows nothing bounds counts with at most this many: each of more rows
-/// would weigh nothing.
+/// If nothing bounds the rows of a unit, at most this many of them count. With a larger bound, each
+/// row would weigh nothing.
 const MOST_WEIGHED: u64 = 1 << 20;
 
-/// The rounds of MWEM, where nothing is said.
+/// The number of rounds of MWEM, unless the statement gives one.
 const ROUNDS: u32 = 8;
 
-/// A synthetic table that is planned: what it measures at most, and what that costs.
+/// A planned synthetic table: what it measures at most, and what that costs.
 #[derive(Debug)]
 pub(crate) struct SyntheticRelease {
     rows: PrivateRows,
@@ -44,7 +44,7 @@ pub(crate) struct SyntheticRelease {
     plan: SyntheticPlan,
     task: SyntheticTask,
     loss: Loss,
-    /// How many rows of a unit count; `None` where every row is a unit.
+    /// The number of rows of a unit that count. `None` if every row is a unit.
     most: Option<u64>,
 }
 
@@ -54,22 +54,22 @@ impl SyntheticRelease {
         &self.rows
     }
 
-    /// How rows are made: never AUTO.
+    /// The method that makes the rows; never AUTO.
     pub(crate) fn method(&self) -> SyntheticMethod {
         self.method
     }
 
-    /// What was asked for, as it is written.
+    /// The parameters as they are written.
     pub(crate) fn parameters(&self) -> &str {
         &self.parameters
     }
 
-    /// What is run.
+    /// The plan that is run.
     pub(crate) fn plan(&self) -> &SyntheticPlan {
         &self.plan
     }
 
-    /// What was planned.
+    /// The task that was planned.
     pub(crate) fn task(&self) -> &SyntheticTask {
         &self.task
     }
@@ -79,12 +79,13 @@ impl SyntheticRelease {
         &self.loss
     }
 
-    /// How many rows of a unit count, which has to be enforced; `None` where every row is a unit.
+    /// The number of rows of a unit that count, which must be enforced. `None` if every row is a
+    /// unit.
     pub(crate) fn most(&self) -> Option<u64> {
         self.most
     }
 
-    /// What one unit moves, in words.
+    /// How much one unit changes, in words.
     pub(crate) fn sensitivity_text(&self) -> String {
         match (self.rows.is_weighed(), self.task.sensitivity.l1()) {
             (true, _) => "1 person in each marginal".to_owned(),
@@ -93,7 +94,7 @@ impl SyntheticRelease {
         }
     }
 
-    /// The noise: Laplace, Gaussian, or no.
+    /// The kind of noise: Laplace, Gaussian, or no noise.
     pub(crate) fn noise_text(&self) -> &'static str {
         match (self.task.method, self.is_gaussian()) {
             (Method::SmallDatabase { .. }, _) => "no",
@@ -102,12 +103,12 @@ impl SyntheticRelease {
         }
     }
 
-    /// Whether noise is Gaussian.
+    /// True if the noise is Gaussian.
     pub(crate) fn is_gaussian(&self) -> bool {
         matches!(self.task.budget, SyntheticBudget::Concentrated { .. })
     }
 
-    /// The plan as a text that is hashed into the ledger.
+    /// The plan, as the text whose hash the ledger records.
     pub(crate) fn plan_text(&self) -> String {
         let codes = self.rows.columns().iter();
         let codes: Vec<String> =
@@ -123,14 +124,14 @@ impl SyntheticRelease {
     }
 }
 
-/// What a statement costs, before its mode is known.
+/// The cost as stated, before the mode of the budget is known.
 enum Stated {
     Pure(Epsilon),
     Approximate(Epsilon, Delta),
     Concentrated(Rho),
 }
 
-/// What one statement may take.
+/// The limits on one statement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// The most time for all of it.
@@ -142,7 +143,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// How many counts are held at once, of marginals that have at most `largest` cells: a
+    /// How many counts are held at once, if a marginal has at most `largest` cells: those of a
     /// sixty-fourth of the memory, and at least one marginal.
     fn most_held(&self, largest: usize) -> usize {
         let most = self.memory.map_or(MOST_HELD, |bytes| (bytes / 64).min(MOST_HELD));
@@ -150,15 +151,15 @@ impl Limits {
     }
 }
 
-/// Plans a synthetic table, whose statement may take no more than these limits.
+/// Plans a synthetic table within these limits.
 ///
 /// # Guarantee
-/// The loss covers everything that the plan can release of rows that are bounded as
+/// The loss covers everything that the plan can release, if rows are bounded as
 /// [`SyntheticRelease::most`] says.
 ///
 /// # Errors
-/// A refusal: no cost, options that do not go together, too many codes, or a budget that is too
-/// small to be shared.
+/// A refusal: a missing cost, options that do not go together, too many codes, or a budget that is
+/// too small to share.
 pub(crate) fn synthetic(
     rows: PrivateRows,
     method: SyntheticMethod,
@@ -209,7 +210,7 @@ fn chosen(
         most_held: limits.most_held(largest),
         rows: options.rows,
         most_rows: limits.most_rows,
-        // The other half is for reading and planning.
+        // The other half is left for reading and planning.
         most_time: limits.time.map(|time| time / 2),
     };
     let plan = SyntheticPlan::new(task.clone())
@@ -241,7 +242,7 @@ fn cost_text(options: &SyntheticOptions, stated: &Stated, budget: SyntheticBudge
     options.parameters()
 }
 
-/// Options that a method does not have.
+/// Refuses options that a method does not have.
 fn check(method: SyntheticMethod, options: &SyntheticOptions) -> Result<(), Refusal> {
     let refused = |clause: &str, why: String, instead: &str| {
         Err(Refusal::new(Reason::Parameter, clause, why, instead))
@@ -288,7 +289,7 @@ fn check(method: SyntheticMethod, options: &SyntheticOptions) -> Result<(), Refu
     Ok(())
 }
 
-/// The cost that is written, or that of a query which names none.
+/// The cost that the statement writes, or the default cost of a query.
 fn stated(
     rows: &PrivateRows,
     method: SyntheticMethod,
@@ -341,8 +342,8 @@ fn stated(
     Ok(stated)
 }
 
-/// What may be spent, and what is charged for it. Where a budget counts ρ, a pure ε costs more of
-/// it than (ε, δ), so that AUTO takes Gaussian noise.
+/// What may be spent, and what is charged for it. If a budget counts ρ, a pure ε costs more ρ than
+/// (ε, δ) does, so AUTO takes Gaussian noise.
 fn budget(
     method: SyntheticMethod,
     stated: &Stated,
@@ -367,7 +368,7 @@ fn budget(
         Stated::Pure(epsilon) => {
             let epsilon_nano = nano(epsilon.value(), "eps")?;
             let loss = match method {
-                // One draw of the exponential mechanism and nothing else: ε²/8 under ρ.
+                // One draw of the exponential mechanism and nothing else: ε²/8 in ρ.
                 SyntheticMethod::SmallDatabase => {
                     Loss::choice(epsilon, None, 1, Selecting::BoundedRange)
                 }
@@ -396,7 +397,7 @@ fn budget(
             let loss = match chosen {
                 SyntheticBudget::Pure { .. } => Loss::pure(epsilon),
                 SyntheticBudget::Concentrated { rho_nano } => {
-                    // What is used, which is at most the largest ρ that meets both.
+                    // The ρ that is used; it is at most the largest ρ that meets both ε and δ.
                     let used = Rational::new(rho_nano.into(), NANO.into());
                     Loss::gaussian(epsilon, delta, &used)
                 }
@@ -406,14 +407,14 @@ fn budget(
     })
 }
 
-/// What one unit can move, and how many of its rows count where they have to be bounded.
+/// How much one unit can change, and how many of its rows count if they must be bounded.
 fn sensitivity(
     rows: &PrivateRows,
     method: SyntheticMethod,
     options: &SyntheticOptions,
 ) -> Result<(Sensitivity, Option<u64>), Refusal> {
     let subject = rows.subject();
-    // The rows of SMALL_DATABASE are those that come out.
+    // The `rows` of SMALL_DATABASE are the rows that come out, not a bound.
     let asked = options.bound.filter(|_| method != SyntheticMethod::SmallDatabase);
     if subject.is_row() {
         if asked.is_some() {
@@ -446,7 +447,7 @@ fn sensitivity(
     Ok((Sensitivity::rows(most), Some(most)))
 }
 
-/// The sets of columns that matter.
+/// The sets of columns whose marginals matter.
 fn workload(
     rows: &PrivateRows,
     sizes: &[usize],
@@ -458,7 +459,7 @@ fn workload(
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         let sets = SyntheticTask::all_sets(sizes, size)
             .map_err(|unfit| unfit_refusal(&unfit, SyntheticMethod::Aim, stated, rows))?;
-        // Where no set of so many columns is small enough, single columns are.
+        // If no set of that many columns is small enough, single columns are used.
         return match sets.is_empty() {
             true => SyntheticTask::all_sets(sizes, 1)
                 .map_err(|unfit| unfit_refusal(&unfit, SyntheticMethod::Aim, stated, rows)),
@@ -484,7 +485,7 @@ fn workload(
     Ok(sets)
 }
 
-/// The refusal of what cannot be made.
+/// The refusal of a synthetic table that cannot be made.
 fn unfit_refusal(
     unfit: &Unfit,
     method: SyntheticMethod,

@@ -1,4 +1,4 @@
-//! Exact numbers, as explanations and the ledger write them.
+//! Exact numbers as explanations and the ledger write them.
 
 use num_traits::{One, ToPrimitive};
 
@@ -19,7 +19,7 @@ pub(crate) fn score_units(choice: &Choice, units: u128) -> String {
     exact(&(Rational::from_integer(units.into()) * &choice.unit))
 }
 
-/// A bound of a ladder: a number of rows, or what they add in the unit of the sum.
+/// A bound of a ladder: a number of rows, or what they add up to, in the unit of the sum.
 pub(crate) fn bound_text(measure: &Measure, bound: u128) -> String {
     match measure.ladder.as_ref().is_some_and(|ladder| ladder.is_of_rows) {
         true => bound.to_string(),
@@ -27,18 +27,18 @@ pub(crate) fn bound_text(measure: &Measure, bound: u128) -> String {
     }
 }
 
-/// How many units may be beyond a bound if it is chosen, with 95 %; `None` for the declared bound,
-/// beyond which nothing is known.
+/// How many units may exceed a bound if it is chosen, with 95 %. `None` for the declared bound,
+/// which no unit is known to exceed.
 pub(crate) fn most_beyond(chosen: &ChosenBound, rung: usize) -> Option<String> {
     let is_declared = chosen.few().is_some() && rung + 1 == chosen.rungs().len();
     (!is_declared).then(|| format!("{:.0}", chosen.most_beyond(rung)))
 }
 
-/// What is said of a bound that was chosen, by its place on the ladder.
+/// The note about a bound that was chosen, given by its position on the ladder.
 ///
 /// # Guarantee
-/// It follows from the place and from the release alone: what is cut is told by the tail of the
-/// choice, and never counted.
+/// The note follows from the position and from the release alone. The tail of the choice bounds
+/// what is cut; the rows that are cut are never counted.
 pub(crate) fn bound_note(measure: &Measure, one: &Mechanized, rung: usize) -> Option<String> {
     let Mechanism::ChosenBound(chosen) = &one.mechanism else { return None };
     let ladder = measure.ladder.as_ref()?;
@@ -64,7 +64,7 @@ pub(crate) fn bound_note(measure: &Measure, one: &Mechanized, rung: usize) -> Op
     Some(format!("{text}: {bounded} at most: this is the bound chosen, {cut}"))
 }
 
-/// What the units beyond a bound lose of what they may have by their declaration.
+/// The most that the units beyond a bound lose, compared with the declared bound.
 fn lost(measure: &Measure, chosen: &ChosenBound, rung: usize) -> Option<String> {
     let ladder = measure.ladder.as_ref()?;
     let each = ladder.rungs.last()?.checked_sub(*ladder.rungs.get(rung)?)?;
@@ -73,7 +73,7 @@ fn lost(measure: &Measure, chosen: &ChosenBound, rung: usize) -> Option<String> 
     Some(if ladder.is_of_rows { format!("{shown} rows") } else { shown })
 }
 
-/// So many steps of the grid of what is compared, as a number.
+/// A number of grid steps of the compared number, in its own unit.
 pub(crate) fn steps_text(part: &PrivateAggregate, measure: Option<usize>, steps: u64) -> String {
     let measure = measure.and_then(|i| part.measures().get(i));
     let unit = measure.map_or_else(Rational::one, Measure::grid_unit);

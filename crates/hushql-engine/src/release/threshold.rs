@@ -3,10 +3,10 @@
 //! In: a private aggregate with unknown partitions, and the clause that states ε and δ for them.
 //! Out: a mechanism for every measure, and the [`PartitionSelection`]. If the query itself releases
 //! a number of units, that number is compared as released, at no further ε. Otherwise units are
-//! counted for the threshold alone: with half of the ε of the release that states δ, or with one
-//! more share of the ε of OPTIONS. Laplace noise needs no δ, so the threshold has all of it;
-//! Gaussian noise takes half. Units that are counted for the threshold alone have whichever noise
-//! has the lower threshold: a unit in many groups moves their counts little in the Euclidean norm.
+//! counted for the threshold alone. These counts take half of the ε of the release that states δ,
+//! or one more share of the ε of OPTIONS. Laplace noise needs no δ, so the threshold has all of it;
+//! Gaussian noise takes half. Counts for the threshold alone have whichever noise gives the lower
+//! threshold: a unit in many groups moves them little in the Euclidean norm.
 //!
 //! ```text
 //! LAPLACE(eps=1, delta=1e-6) SUM(x), in one group      x at ε/2, units at ε/2, τ = 29 for δ
@@ -16,8 +16,8 @@
 //! LAPLACE(eps=1, delta=1e-6) SUM(x), x from 20 to 60   x as released, at ε: τ = 848, 43 units at most; units have 28
 //! ```
 //!
-//! Where budgets count ρ, each part is charged its own ρ, and the threshold its δ. Where all do,
-//! the counts of OPTIONS have the noise of that ρ with the lower threshold.
+//! If budgets count ρ, each draw is charged its own ρ, and the threshold its δ. If all budgets do,
+//! the counts of OPTIONS have whichever noise of that ρ gives the lower threshold.
 
 use std::borrow::Cow;
 
@@ -49,7 +49,7 @@ use crate::release::mechanism::{Mechanism, Mechanized, no_mechanism, too_noisy};
 /// beside it is that of the threshold.
 ///
 /// # Errors
-/// As [`super::choose`], and if a share is smaller than the ledger's unit.
+/// As [`super::choose`]. Also a refusal if a share is smaller than the ledger's unit.
 pub(super) fn for_unknown_partitions(
     aggregate: &PrivateAggregate,
     groups: &UnknownPartitions,
@@ -58,7 +58,8 @@ pub(super) fn for_unknown_partitions(
 ) -> Result<Calibrated, Refusal> {
     let units = comparing(aggregate, groups, default, accounts)?;
     let released = groups.comparing_released(aggregate.measures()).into_iter().filter_map(|own| {
-        // What cannot be compared is not, for instance since its noise is too large.
+        // A number that cannot be compared is left out, for instance because its noise is too
+        // large.
         let (mechanized, selection) = comparing(aggregate, &own, default, accounts).ok()?;
         Some((mechanized, PartitionSelection { compared: Some(own), ..selection }))
     });
@@ -71,13 +72,14 @@ pub(super) fn for_unknown_partitions(
     Ok((mechanized, PartitionSelection { others, ..selection }))
 }
 
-/// The mechanisms of the measures, and what hides groups.
+/// The mechanisms of the measures, and the partition selection.
 type Calibrated = (Vec<Mechanized>, PartitionSelection);
 
-/// Whether a released number is compared, of which a group has no fewer than units: where that
-/// costs a tenth less for what was asked, or no more with a threshold at most twice as high, since
-/// nothing is spent on units then, and the noise of what is released is half as large. A threshold
-/// on a sum is as high as the number of units that it takes if each adds the least that it can.
+/// True if a released number should be compared instead of a count of units. A group has no fewer
+/// of it than it has units. It is better in two cases: if it costs a tenth less for the same
+/// release, or if it costs no more and its threshold is at most twice as high. Nothing is then
+/// spent on counting units, so the noise of the release is half as large. The threshold on a sum is
+/// measured in units that each add the least that they can.
 fn is_better(released: &Calibrated, units: &Calibrated, accounts: &Accounts) -> bool {
     let cost = |of: &Calibrated| {
         let all = of.0.iter().map(|one| &one.loss).chain(&of.1.loss);
@@ -92,19 +94,19 @@ fn is_better(released: &Calibrated, units: &Calibrated, accounts: &Accounts) -> 
     let not_much_higher = released.1.units() <= units.1.threshold.saturating_mul(2);
     match released.1.compares {
         Compares::Units | Compares::Rows => cheaper || own <= other && not_much_higher,
-        // A sum may be far smaller than the most of it, which sets the noise.
+        // A sum may be far smaller than its largest value, which sets the noise.
         Compares::Values { .. } => own <= other && not_much_higher,
     }
 }
 
-/// The same where a number of these groups is compared.
+/// The mechanisms and the partition selection, if this number of the groups is compared.
 fn comparing(
     aggregate: &PrivateAggregate,
     groups: &UnknownPartitions,
     default: &Fallback,
     accounts: &Accounts,
 ) -> Result<Calibrated, Refusal> {
-    // A default δ applies only if nothing states ε and δ, and here something does.
+    // A default δ applies only if nothing states ε and δ, and here a clause does.
     let default = Fallback { cost: default.cost.clone(), delta: None };
     let payer = match &groups.payer {
         Payer::Options(_) => None,
@@ -136,12 +138,12 @@ fn comparing(
     complete(&measure, groups, &paid, &shows)
 }
 
-/// Whether a group with so many units comes out, except with probability `beta`.
+/// True if a group with this many units comes out, except with probability `beta`.
 ///
 /// # Guarantee
-/// True only if τ + t ≤ N for the least t with P(X < −t) ≤ `beta`: of N units in a group, each
-/// counted with 1 or more, the noisy number is below τ with a probability of at most `beta`. The
-/// noise is symmetric, so that this is P(|X| > t) ≤ 2·`beta`.
+/// True only if τ + t ≤ N for the least t with P(X < −t) ≤ `beta`. If a group has N units, and each
+/// is counted with 1 or more, the noisy number is below τ with a probability of at most `beta`. The
+/// noise is symmetric, so the condition is P(|X| > t) ≤ 2·`beta`.
 fn shows((all, selection): &Calibrated, units: u64, beta: &Rational) -> bool {
     let counter = selection.counter().and_then(|i| all.get(i)).map(|one| &one.mechanism);
     let both = beta * (Rational::one() + Rational::one());
@@ -162,13 +164,13 @@ fn shows((all, selection): &Calibrated, units: u64, beta: &Rational) -> bool {
     u128::from(selection.at_least()).saturating_add(below) <= units.into()
 }
 
-/// A measure as it would be written without δ.
+/// The measure as it would be written without δ.
 fn without_delta(mut measure: Measure) -> Measure {
     measure.clause.parameters.delta = None;
     measure
 }
 
-/// A measure as it would be written with another cost.
+/// The measure as it would be written with another cost.
 fn at_cost(
     measure: &Measure,
     name: MechanismName,
@@ -192,7 +194,8 @@ struct ThresholdCounts {
 }
 
 struct Costs<'a> {
-    /// With the costs of those that ask for an accuracy, but for that of the payer.
+    /// The measures, at the least cost where they ask for an accuracy. The payer's cost is not
+    /// among these.
     measures: Vec<Cow<'a, Measure>>,
     groups: &'a UnknownPartitions,
     default: Fallback,
@@ -200,8 +203,7 @@ struct Costs<'a> {
 }
 
 impl Costs<'_> {
-    /// The cost is that of the release that states δ, as the release is calibrated by its
-    /// mechanism.
+    /// The release that states δ pays, and its mechanism decides how it is calibrated.
     fn paid_by(&self, payer: usize, measure: &Measure) -> Result<Calibrated, Refusal> {
         let accounts = self.accounts;
         let parameters = &measure.clause.parameters;
@@ -216,7 +218,7 @@ impl Costs<'_> {
             {
                 return Err(no_laplace(&measure.clause.text, rho, delta));
             }
-            // The calibration refuses it with a specific message.
+            // The calibration refuses this with a specific message.
             let refused = mechanize(measure, &self.default, accounts);
             return Err(refused.err().unwrap_or_else(|| no_mechanism(&measure.clause.text)));
         };
@@ -245,7 +247,7 @@ impl Costs<'_> {
         }
     }
 
-    /// The cost is that of the release that states δ.
+    /// The release that states δ pays.
     fn of_release(
         &self,
         payer: usize,
@@ -267,7 +269,7 @@ impl Costs<'_> {
             (own, Some(Mechanism::Gaussian(counts)))
         } else if alone {
             let half = epsilon.share(2).map_err(|_| too_small(text))?;
-            // The rest of ε, so that nothing is lost to rounding.
+            // The rest of ε, so that rounding loses nothing.
             let rest = Epsilon::new(epsilon.value() - half.value());
             let rest = rest.map_err(|_| too_small(text))?;
             let mut own =
@@ -289,8 +291,8 @@ impl Costs<'_> {
         Ok((all, selection))
     }
 
-    /// The cost is that of the release that states ρ and δ: Gaussian noise of ρ, shared with the
-    /// counts of units if these are drawn for the threshold alone. The threshold has all of δ.
+    /// The release that states ρ and δ pays, with Gaussian noise of ρ. It shares this ρ with the
+    /// counts of units if they are drawn for the threshold alone. The threshold has all of δ.
     fn of_concentrated(
         &self,
         payer: usize,
@@ -316,7 +318,7 @@ impl Costs<'_> {
         Ok((all, selection))
     }
 
-    /// The mechanisms of all measures, of which that of the payer is known.
+    /// The mechanisms of all measures; `own` is the payer's.
     fn beside(&self, payer: usize, own: &Mechanized) -> Result<Vec<Mechanized>, Refusal> {
         let measures = self.measures.iter().enumerate();
         let others = measures.map(|(i, other)| match i == payer {
@@ -355,8 +357,8 @@ impl Costs<'_> {
         Ok((Mechanized { mechanism, loss, accuracy, ..single }, count.clone()))
     }
 
-    /// The cost is that of OPTIONS. The bare aggregates share its ε, together with the threshold if
-    /// units are counted for it alone. The threshold has all of δ.
+    /// OPTIONS pays. The bare aggregates share its ε, and so does the threshold if units are
+    /// counted for it alone. The threshold has all of δ.
     fn of_options(&self, grouping: &GroupingClause) -> Result<Calibrated, Refusal> {
         const TEXT: &str = "OPTIONS(…)";
         let alone = self.groups.counter.is_none();
@@ -372,7 +374,7 @@ impl Costs<'_> {
                 Some(_) | None => measure.clone().into_owned(),
             };
             let one = match bare {
-                // All of δ is the threshold's.
+                // The threshold takes all of δ.
                 true => without_delta(one),
                 false => one,
             };
@@ -401,14 +403,13 @@ impl Costs<'_> {
         }
     }
 
-    /// Counts of units for the threshold alone, at (ε, δ): with Laplace noise, and all of δ for the
-    /// threshold, or with Gaussian noise at (ε, δ/2), and the rest of δ. What has the lower
-    /// threshold is chosen, by C, ε and δ.
+    /// Counts of units for the threshold alone, at (ε, δ). With Laplace noise, the threshold has
+    /// all of δ; with Gaussian noise at (ε, δ/2), it has the rest. Whichever has the lower
+    /// threshold is chosen; this depends on C, ε and δ.
     ///
-    /// # Guarantee
-    /// In the groups that neighbours share, the counts are ε-DP, or (ε, δ/2)-DP, since a unit adds
-    /// 1 to at most C of them; a group of one unit alone comes out with a probability of at most
-    /// the threshold's δ. Together, at most (ε, δ).
+    /// In the groups that neighbours share, the counts are ε-DP, or (ε, δ/2)-DP, because a unit
+    /// adds 1 to at most C of them. A group of one unit alone comes out with a probability of at
+    /// most the threshold's δ. Together, that is at most (ε, δ).
     fn counts(
         &self,
         epsilon: &Epsilon,
@@ -438,8 +439,8 @@ impl Costs<'_> {
         }))
     }
 
-    /// The counts of units with Gaussian noise of the ρ that Laplace noise of this ε costs, if
-    /// every budget counts ρ.
+    /// The counts of units with Gaussian noise, if every budget counts ρ. Its ρ is what Laplace
+    /// noise of this ε costs.
     fn counted_in_rho(
         &self,
         all: &[Mechanized],

@@ -1,10 +1,11 @@
-//! The best among candidates that only the data know: rounds against "none stands out", or noise on
+//! The best candidates if only the data contain them: rounds against "none stands out", or noise on
 //! all scores and a threshold.
 //!
-//! In: rounds, calibrated for the cost, and the bounds of a unit's contribution. Out: whichever of
-//! both needs the smaller score for a candidate to come out with 95 %, with that of the other. k
-//! rounds have a k-th of ε each; all noisy scores have the whole ε, and a sensitivity that grows
-//! with the candidates of a unit. Everything follows from the query and the catalog.
+//! In: rounds that are calibrated for the cost, and the bounds of a unit's contribution. Out:
+//! whichever way needs the smaller score for a candidate to come out with 95 %, and the score that
+//! the other way needs. Each of k rounds has a k-th of ε. All noisy scores together have the whole
+//! ε, and a sensitivity that grows with the candidates of a unit. Everything follows from the query
+//! and the catalog.
 //!
 //! ```text
 //! TOP 5 at ε = 1, δ = 10⁻⁶, a person in one group:   5 rounds: 99     noise of scale 1, τ = 15: 17
@@ -19,16 +20,15 @@ use crate::mechanism::{Alone, NoisyKeys, ScoreNoise};
 use crate::privacy::{Delta, Epsilon, Loss, Rational, Rho};
 use crate::release::mechanism::{Instead, Mechanism, Mechanized};
 
-/// The chosen mechanism of a list of candidates that only the data know, or noise on all their
-/// scores, if that is better and no mechanism was requested by name; each with the score from which
-/// a candidate comes out by the other. Other choices stay: where one candidate is chosen, a round
-/// errs less than noise of its scale.
+/// The chosen mechanism for a list of candidates that only the data contain. Noise on all their
+/// scores replaces it if that is better and no mechanism was requested by name. The result names
+/// the score from which on a candidate comes out in the other way. If only one candidate is chosen,
+/// the mechanism stays, because a round has a smaller error than noise of its scale.
 ///
-/// # Guarantee
 /// Both have the cost of the choice, and the result is one of them. Noise on all scores is
-/// calibrated to their sensitivity over all candidates of a unit, and the threshold to the enforced
-/// bounds of its rows and candidates: see [`NoisyKeys`]. What is compared follows from the query
-/// and the catalog.
+/// calibrated to their sensitivity over all candidates of a unit. The threshold is calibrated to
+/// the enforced bounds of its rows and candidates: see [`NoisyKeys`]. The comparison uses the query
+/// and the catalog alone.
 pub(super) fn or_noisy_keys(
     measure: &Measure,
     choice: &Choice,
@@ -63,12 +63,11 @@ pub(super) fn or_noisy_keys(
     }
 }
 
-/// Noise on all scores with its loss, in the ways that cost no more than the rounds in any budget.
+/// Noise on all scores with its loss, in those ways that cost no budget more than the rounds.
 ///
-/// # Guarantee
-/// Where an ε and a δ are stated, (ε, δ): the whole δ for the threshold with Laplace noise, half of
-/// it with Gaussian noise. Where every budget counts ρ, and none of both is promised, the ρ and the
-/// δ that the rounds would cost.
+/// If an ε and a δ are stated, (ε, δ): with Laplace noise the threshold has all of δ, with Gaussian
+/// noise half of it. If every budget counts ρ, and neither ε nor δ is promised, the ρ and the δ
+/// that the rounds would cost.
 fn noisy(
     measure: &Measure,
     choice: &Choice,
@@ -85,7 +84,7 @@ fn noisy(
     let alone = Alone { groups: per_unit, rows, total: measure.limits.total, of_row };
     let (l1, l2_squared) = (sensitivity.l1, sensitivity.l2_squared);
     let in_epsilon = |epsilon: &Epsilon| {
-        // At equal scales a selection never errs more than noise does.
+        // At equal scales, the error of a selection is never larger than that of noise.
         let is_smaller = choice.calibrated(true).is_some_and(|range| l1 < range);
         let laplace = is_smaller.then(|| NoisyKeys::laplace(l1, epsilon, delta, &alone).ok());
         let laplace = laplace.flatten();

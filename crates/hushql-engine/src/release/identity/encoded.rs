@@ -1,7 +1,7 @@
 //! Bytes that are equal only for equal values.
 //!
-//! In: values, names and lists. Out: an [`EncodedFields`], in which every field has its length
-//! before it, so that two lists of fields are equal only field by field.
+//! In: values, names and lists. Out: an [`EncodedFields`]. Each field follows its length, so two
+//! lists of fields are equal only if they are equal field by field.
 
 use std::fmt::Debug;
 
@@ -9,26 +9,27 @@ use arrow::array::{Array, ArrayRef};
 use datafusion::common::ScalarValue;
 use sha2::{Digest, Sha256};
 
-/// Fields, each with its length before it.
+/// Fields, each after its length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EncodedFields(Vec<u8>);
 
 impl EncodedFields {
-    /// Fields of this kind.
+    /// The beginning of an encoding: a field that names its kind.
     pub(super) fn of(kind: &str) -> Self {
         let mut all = Self::default();
         all.text(kind);
         all
     }
 
-    /// The same with a further field.
+    /// Appends a further field.
     pub(super) fn with(mut self, other: &Self) -> Self {
         self.nested(other);
         self
     }
 
-    /// The same, or its digest if it is long: what is used in many places is written in each, and
-    /// would grow with every level of a statement otherwise.
+    /// The encoding itself if it is short, otherwise its digest. An encoding that is used in
+    /// several places is repeated in each of them, so without digests its size would grow with
+    /// every level of a statement.
     pub(super) fn short(self) -> Self {
         const LONG: usize = 64;
         if self.0.len() <= LONG {
@@ -56,14 +57,14 @@ impl EncodedFields {
         self.bytes(&other.0);
     }
 
-    /// A list, whose length is known by its own bytes.
+    /// A list, as one field with a length of its own.
     pub(super) fn list<'a>(&mut self, list: impl IntoIterator<Item = &'a Self>) {
         let mut all = Self::default();
         list.into_iter().for_each(|one| all.nested(one));
         self.nested(&all);
     }
 
-    /// A set: each member once, in the order of the bytes.
+    /// A set: each member once, ordered by its bytes.
     pub(super) fn set<'a>(&mut self, list: impl IntoIterator<Item = &'a Self>) {
         let mut members: Vec<&Self> = list.into_iter().collect();
         members.sort();
@@ -71,17 +72,17 @@ impl EncodedFields {
         self.list(members);
     }
 
-    /// Something that may be missing.
+    /// A field that may be missing.
     pub(super) fn optional(&mut self, one: Option<&Self>) {
         self.list(one);
     }
 
-    /// Numbers and names of our own: texts of a user have escapes there.
+    /// The debug output of numbers and our own names. It escapes texts of a user.
     pub(super) fn debug(&mut self, value: &dyn Debug) {
         self.text(&format!("{value:?}"));
     }
 
-    /// Every value of a column. `None` as for [`EncodedFields::scalar`].
+    /// Every value of a column. `None` if [`EncodedFields::scalar`] does not encode its type.
     pub(super) fn column(&mut self, column: &ArrayRef) -> Option<()> {
         self.debug(column.data_type());
         let mut values = Self::default();
@@ -92,10 +93,10 @@ impl EncodedFields {
         Some(())
     }
 
-    /// Every bit of a value. `None` for types whose values have no writing here: what is drawn from
-    /// them is never the same.
+    /// Every bit of a value. `None` for types that have no encoding here: a draw from such values
+    /// is never recognised.
     ///
-    /// The text of a value does not do: that of binary values ends after ten bytes.
+    /// The displayed text of a value is not enough: that of a binary value ends after ten bytes.
     pub(super) fn scalar(&mut self, value: &ScalarValue) -> Option<()> {
         self.debug(&value.data_type());
         if value.is_null() {

@@ -1,12 +1,11 @@
-//! Expressions as bytes: over columns that are written out themselves, without names that a query
-//! gives.
+//! Expressions as bytes. Columns are replaced by their own encodings, and the names that a query
+//! gives are left out.
 //!
-//! In: an expression, and how the columns that it reads are written. Out: bytes that are equal only
-//! for expressions with equal values on equal rows; `None` for what is not understood, and for what
-//! is not a function of its row.
+//! In: an expression, and the encodings of the columns that it reads. Out: bytes that are equal
+//! only for expressions with equal values on equal rows. `None` for an expression that is not
+//! understood, or that is not a function of its row.
 //!
 //! ```text
-//! x.a > 1 AND b = 2   and   2 = b AND 1 < a      one writing
 //! ```
 
 use std::collections::BTreeMap;
@@ -25,8 +24,8 @@ use datafusion::logical_expr::{
 use super::encoded::EncodedFields;
 use crate::functions::{is_late_value, members_of};
 
-/// The columns that an expression reads, and the values that are released before its rows are read,
-/// by their names.
+/// The encodings of the columns that an expression reads, and of the values that are released
+/// before its rows are read, by name.
 #[derive(Clone, Copy)]
 pub(super) struct ReadColumns<'a> {
     pub(super) inputs: &'a [(&'a DFSchema, &'a [EncodedFields])],
@@ -34,7 +33,7 @@ pub(super) struct ReadColumns<'a> {
 }
 
 impl ReadColumns<'_> {
-    /// The writing of a column; `None` if no input has it, or several have.
+    /// The encoding of a column. `None` if no input has the column, or several have it.
     fn column(&self, column: &Column) -> Option<EncodedFields> {
         let mut found = self.inputs.iter().filter_map(|(schema, columns)| {
             columns.get(schema.maybe_index_of_column(column)?).cloned()
@@ -76,17 +75,17 @@ impl ReadColumns<'_> {
     }
 }
 
-/// An order of rows.
+/// The order of rows.
 pub(super) fn of_order(sorts: &[Sort], scope: ReadColumns<'_>) -> Option<EncodedFields> {
     scope.sorts(sorts)
 }
 
-/// The conditions that all have to hold, each by itself.
+/// The conditions of a conjunction, one by one.
 pub(super) fn conditions(predicate: &Expr, scope: ReadColumns<'_>) -> Option<Vec<EncodedFields>> {
     scope.all(split_conjunction(predicate))
 }
 
-/// An expression over the columns of a scope, in few bytes.
+/// An expression over the columns of a scope, shortened to a digest if it is long.
 pub(super) fn of_expr(expr: &Expr, scope: ReadColumns<'_>) -> Option<EncodedFields> {
     written(expr, scope).map(EncodedFields::short)
 }
@@ -139,7 +138,7 @@ fn written(expr: &Expr, scope: ReadColumns<'_>) -> Option<EncodedFields> {
             if is_late_value(func) {
                 return scope.late.get(func.name()).cloned();
             }
-            // What depends on the clock has other values when it is asked again.
+            // A function that depends on the clock has another value next time.
             if func.signature().volatility != Volatility::Immutable {
                 return None;
             }
@@ -154,7 +153,7 @@ fn written(expr: &Expr, scope: ReadColumns<'_>) -> Option<EncodedFields> {
             }
             let mut all = EncodedFields::of("function");
             all.text(func.name());
-            // The parameters of our own functions are fields of theirs.
+            // The parameters of our own functions are fields of their types, so `Debug` shows them.
             all.debug(func);
             all.list(&scope.all(args)?);
             Some(all)
@@ -197,7 +196,8 @@ fn written(expr: &Expr, scope: ReadColumns<'_>) -> Option<EncodedFields> {
     }
 }
 
-/// AND and OR are sets of what they join, = and <> have no sides, and < is written as >.
+/// AND and OR are sets of their operands, the sides of = and <> may be swapped, and < is encoded as
+/// >.
 fn of_binary(binary: &BinaryExpr, scope: ReadColumns<'_>) -> Option<EncodedFields> {
     let BinaryExpr { left, op, right } = binary;
     if matches!(op, Operator::And | Operator::Or) {
@@ -224,7 +224,7 @@ fn of_binary(binary: &BinaryExpr, scope: ReadColumns<'_>) -> Option<EncodedField
     Some(all.with(&left).with(&right))
 }
 
-/// What a tree of one operator joins.
+/// The operands of a tree of one operator.
 fn gather<'a>(binary: &'a BinaryExpr, op: Operator, members: &mut Vec<&'a Expr>) {
     for side in [&binary.left, &binary.right] {
         match side.as_ref() {

@@ -1,8 +1,8 @@
-//! One measure as bytes: what is added up or chosen, and how it is drawn.
+//! The identity of one measure as bytes: what is added up or chosen, and by which mechanism.
 //!
-//! In: a measure, its mechanism, and how the columns of its rows are written. Out: bytes that are
-//! equal only for equal draws of equal rows. The text of the release and the name of its column are
-//! no part of them.
+//! In: a measure, its mechanism, and the encodings of the columns of its rows. Out: bytes that are
+//! equal only for equal draws on equal rows. They contain neither the text of the release nor the
+//! name of its column.
 
 use super::encoded::EncodedFields;
 use crate::analysis::{
@@ -12,7 +12,7 @@ use crate::analysis::{
 use crate::dialect::MechanismName;
 use crate::release::mechanism::{Mechanized, Together, Vector};
 
-/// What is drawn of one measure.
+/// The identity of the draws of one measure.
 pub(super) fn of_measure(
     measure: &Measure,
     mechanized: &Mechanized,
@@ -32,7 +32,8 @@ pub(super) fn of_measure(
         ladder,
     } = measure;
     let mut all = EncodedFields::of("measure");
-    // One answers for its rows, and the other for a roster.
+    // Randomized response answers for the entries of a roster; any other choice answers for its
+    // rows.
     all.debug(&(clause.mechanism == MechanismName::RandomizedResponse));
     all.debug(data_type);
     all.nested(&of_input(input, column)?);
@@ -40,8 +41,8 @@ pub(super) fn of_measure(
     all.debug(grid);
     all.debug(&(lo, hi));
     all.debug(limits);
-    // Which of the measures chooses the bound is no part of it: all that share it are recognised
-    // together.
+    // It does not matter which of the measures chooses the bound: all measures that share it are
+    // recognised together.
     all.debug(&ladder.as_ref().map(|ladder| Ladder { follows: None, ..ladder.clone() }));
     match release_kind {
         ReleaseKind::Number(sensitivity) => {
@@ -56,7 +57,8 @@ pub(super) fn of_measure(
     let Mechanized { mechanism, loss, accuracy, rank, instead: _, together } = mechanized;
     all.debug(mechanism);
     all.debug(loss);
-    // Numbers that are made consistent have the accuracy of that, and are drawn like others.
+    // Consistent numbers are drawn like others; the accuracy that they have is not part of the
+    // draw.
     all.debug(&clause.consistent.is_none().then_some(accuracy));
     all.debug(rank);
     all.nested(&of_together(together.as_ref()));
@@ -100,7 +102,8 @@ fn of_input(
             Some(all)
         }
         Input::Terms { kind, columns } => {
-            // The column of the kind is that of each term.
+            // The kind is encoded once, with a placeholder for its column: each term has its own
+            // column.
             let kind = of_input(kind, &|_| Some(EncodedFields::of("of the term")))?;
             let mut all = EncodedFields::of("terms").with(&kind);
             for TermColumns { lo, hi, value, filter } in columns {
@@ -158,7 +161,7 @@ fn of_choice(choice: &Choice) -> Option<EncodedFields> {
     Some(all)
 }
 
-/// The text of a long column leaves out its middle, so that each value is written.
+/// Encodes each value, because the text of a long column leaves out its middle.
 fn of_axis(axis: &CandidateAxis) -> Option<EncodedFields> {
     let mut all = EncodedFields::default();
     match axis {
@@ -174,8 +177,8 @@ fn of_axis(axis: &CandidateAxis) -> Option<EncodedFields> {
     Some(all)
 }
 
-/// How a number is read of a vector, without the places and texts of the others: they are
-/// recognised together.
+/// How a number is read from a shared vector. The places and texts of the other numbers are left
+/// out, because all numbers of a vector are recognised together.
 fn of_together(together: Option<&Together>) -> EncodedFields {
     let mut all = EncodedFields::default();
     let Some(Together { vector, part, lo, width, unit, others: _, in_rho }) = together else {

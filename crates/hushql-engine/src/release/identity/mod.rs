@@ -1,23 +1,25 @@
-//! What a release draws, so that the same release can be recognised when it is asked again.
+//! The identity of draws, by which a release is recognised when it is asked again.
 //!
-//! In: a calibrated [`Release`]. Out: its [`DrawSet`]s: draws that are replayed together or not at
-//! all, each with bytes that are equal only for equal draws, whatever aliases, views and orders of
-//! conditions they are written with; and the tables whose versions belong to them. What is not
-//! understood has none, and is drawn each time. Nothing here was measured on private rows.
+//! In: a calibrated [`Release`]. Out: its [`DrawSet`]s. The draws of a set are replayed together or
+//! not at all. Each set has bytes that are equal only for equal draws, whichever aliases, views and
+//! orders of conditions a query uses, and the tables whose versions belong to it. A release that is
+//! not understood has no draw set and is drawn each time. Nothing here depends on private rows.
 //!
 //! ```text
-//! SELECT LAPLACE(eps=1) COUNT(*) AS n FROM t WHERE a > 1 AND b = 2           one unit
+//! SELECT LAPLACE(eps=1) COUNT(*) AS n FROM t WHERE a > 1 AND b = 2           one draw set
 //! SELECT LAPLACE(eps=1) COUNT(*) AS m FROM t x WHERE x.b = 2 AND x.a > 1     the same
 //! SELECT LAPLACE(eps=1) COUNT(*) AS n FROM t WHERE a > 2 AND b = 2           another
 //! SELECT LAPLACE(eps=1) COUNT(*), LAPLACE(eps=1) COUNT(*) FROM t …           two: the first one, and its second occurrence
 //! ```
 //!
-//! Each release is a unit of its own, but for these: all releases of a GROUP BY with a threshold,
-//! since one draw decides which groups come out; releases that are read of one vector, or under one
-//! chosen bound; and whatever reads a released value, with the releases that it is computed of.
+//! Each release has a draw set of its own, with three exceptions. All releases of a GROUP BY with a
+//! threshold share one, because one draw decides which groups come out. So do releases that are
+//! read from one vector, or under one chosen bound. A release that reads a released value shares
+//! the set of the releases from which the value is computed.
 //!
-//! A wrong hit would tell nothing about anybody, since what is stored is public; but it would lie.
-//! So the encoding lists what it understands, and everything else has no identity.
+//! A wrong match would reveal nothing about anyone, because stored answers are public. But the
+//! answer would be wrong. So the encoding lists the plans that it understands; any other plan has
+//! no identity.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,12 +43,12 @@ mod expr;
 mod measure;
 mod rows;
 
-/// The version of the rules by which releases are drawn: a change of them makes other draws of the
-/// same statement.
+/// The version of the rules by which releases are drawn. If the rules change, the same statement
+/// makes another draw.
 const RULES: &str = concat!("hushql ", env!("CARGO_PKG_VERSION"), " rules 4");
 
-/// The units of a release. A release in none of them is drawn each time; so is one that is asked
-/// for with FRESH, and what is recognised with it.
+/// The draw sets of a release. A release outside all of them is drawn each time. That holds for a
+/// release with FRESH and for all releases that would be recognised together with it.
 pub(crate) fn units(release: &Release) -> Vec<DrawSet> {
     let mut occurrences: BTreeMap<EncodedFields, u64> = BTreeMap::new();
     let mut units = Vec::new();
@@ -55,7 +57,7 @@ pub(crate) fn units(release: &Release) -> Vec<DrawSet> {
             continue;
         }
         let Some((body, tables, draws)) = written(release, group) else { continue };
-        // A release that is written twice is two draws.
+        // A release that is written twice makes two draws.
         let occurrence = occurrences.entry(body.clone()).or_default();
         *occurrence += 1;
         let mut all = EncodedFields::of(RULES).with(&body);
@@ -73,7 +75,7 @@ pub(crate) fn units(release: &Release) -> Vec<DrawSet> {
     units
 }
 
-/// Whether one of these draws is asked for with FRESH.
+/// True if FRESH is written for one of these draws.
 fn is_fresh(release: &Release, draws: &Draws) -> bool {
     let Some(part) = release.analysis().parts().get(draws.part) else { return true };
     match &draws.of {
@@ -84,18 +86,18 @@ fn is_fresh(release: &Release, draws: &Draws) -> bool {
     }
 }
 
-/// Which draws are recognised together.
+/// Groups of draws that are recognised together.
 fn groups(release: &Release) -> Vec<Vec<Draws>> {
     let analysis = release.analysis();
     let parts = analysis.parts();
-    // By the first private aggregate: those that released values tie to it.
+    // For each private aggregate, the first one that released values tie it to.
     let mut first: Vec<usize> = (0..parts.len()).collect();
     let mut is_tied = vec![false; parts.len()];
     for value in analysis.values() {
         let name = value.late.name();
         let mut tied: BTreeSet<usize> = released_parts(value.plan()).into_iter().collect();
         tied.extend((0..parts.len()).filter(|at| late_values(parts[*at].input()).contains(name)));
-        // A value of which others are computed ties those, too.
+        // A value from which others are computed ties those, too.
         for other in analysis.values() {
             if late_values(other.plan()).contains(name) {
                 tied.extend(released_parts(other.plan()));
@@ -137,8 +139,8 @@ fn groups(release: &Release) -> Vec<Vec<Draws>> {
     groups
 }
 
-/// Whether all draws of a private aggregate are recognised together: where a draw decides which
-/// rows come out.
+/// True if all draws of a private aggregate are recognised together. They are if a draw decides
+/// which rows come out.
 fn is_whole(release: &Release, at: usize, part: &PrivateAggregate) -> bool {
     let is_unknown = |measure: &crate::analysis::Measure| match &measure.release_kind {
         ReleaseKind::Number(_) => false,
@@ -154,8 +156,8 @@ fn is_whole(release: &Release, at: usize, part: &PrivateAggregate) -> bool {
         || part.measures().iter().any(is_unknown)
 }
 
-/// The measures of a private aggregate: those that are read of one vector or under one chosen bound
-/// together, all others alone.
+/// The measures of a private aggregate, grouped: those that are read from one vector or under one
+/// chosen bound are together, and every other measure is alone.
 fn vectors(release: &Release, at: usize, part: &PrivateAggregate) -> Vec<Vec<usize>> {
     let mut known: BTreeMap<Vector, usize> = BTreeMap::new();
     let mut under_one_bound: BTreeMap<usize, usize> = BTreeMap::new();
@@ -191,7 +193,7 @@ fn vectors(release: &Release, at: usize, part: &PrivateAggregate) -> Vec<Vec<usi
 /// The names of the released values that a plan uses.
 fn late_values(plan: &LogicalPlan) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    // The walk cannot fail, because the closures do not.
+    // The walk cannot fail, because its closures return no error.
     let _ = plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
@@ -220,7 +222,7 @@ fn written(
     for value in release.analysis().values() {
         let name = value.late.name();
         if !released_parts(value.plan()).iter().all(|part| members.contains(part)) {
-            // It is used by others, which are recognised without these.
+            // Other draws use this value, and they are recognised without these.
             continue;
         }
         let mut walk = IdentityWalk::new(&late, &place);
@@ -255,7 +257,7 @@ fn written(
     Some((all, tables, kept))
 }
 
-/// A private aggregate with its rows as they are written.
+/// A private aggregate with the encoding of its rows.
 struct WrittenAggregate<'a> {
     release: &'a Release,
     at: usize,
@@ -264,7 +266,7 @@ struct WrittenAggregate<'a> {
 }
 
 impl WrittenAggregate<'_> {
-    /// Whose rows they are, and by which keys they are grouped.
+    /// The units that its rows belong to, and the keys by which they are grouped.
     fn rows(&self) -> Option<EncodedFields> {
         let part = self.part;
         let mut all = EncodedFields::of("rows");
@@ -278,7 +280,7 @@ impl WrittenAggregate<'_> {
         for column in 0..part.arguments_start() {
             all.nested(self.rows.columns.get(column)?);
         }
-        // Beside keys that only the data know, a known key has its values nowhere else.
+        // If another key is not declared, the values of a known key are encoded here only.
         for at in 0..part.key_names().len() {
             let mut values = Vec::new();
             for value in part.keys().of_column(at) {
@@ -347,7 +349,7 @@ impl WrittenAggregate<'_> {
     }
 }
 
-/// Public keys as a set, and the places at which its members are.
+/// Public keys as a set, and the positions of its members.
 fn in_order(keys: &KeySpace) -> Option<(EncodedFields, Vec<usize>)> {
     let mut all = EncodedFields::of("keys");
     keys.columns().iter().for_each(|column| all.debug(column.data_type()));
@@ -364,7 +366,7 @@ fn in_order(keys: &KeySpace) -> Option<(EncodedFields, Vec<usize>)> {
     Some((all, rows.into_iter().map(|(_, row)| row).collect()))
 }
 
-/// What hides groups that only the data know.
+/// The threshold that hides groups with undeclared keys.
 fn of_threshold(
     groups: Option<&UnknownPartitions>,
     selection: Option<&PartitionSelection>,

@@ -1,10 +1,10 @@
-//! The rows of a plan as bytes: what is read, under which conditions, and each column as a function
-//! of what is read.
+//! The rows of a plan as bytes: the sources that are read, the conditions, and each column as a
+//! function of the sources.
 //!
-//! In: a plan over private and public tables, or over released ones. Out: [`SourceRows`]. Names
-//! that a query gives are gone, and so is the order of conditions. Each reading of a table and each
-//! operator that makes rows of its own has a number, so that the columns of two of them are never
-//! taken for each other.
+//! In: a plan over private and public tables, or over released ones. Out: [`SourceRows`]. They
+//! contain neither the names that a query gives nor the order of its conditions. Each reading of a
+//! table, and each operator that makes new rows, has a number, so that columns of two of them are
+//! never confused.
 //!
 //! ```text
 //! SELECT x.a FROM t x JOIN s ON x.id = s.id WHERE s.b = 2
@@ -30,9 +30,9 @@ use super::expr::{ReadColumns, conditions, of_expr, of_order};
 use crate::analysis::released_part;
 use crate::catalog::RESERVED;
 
-/// The rows of some sources that satisfy all conditions, and columns of them.
+/// The rows of some sources that satisfy all conditions, and columns computed from them.
 pub(super) struct SourceRows {
-    /// What is read; every combination of their rows.
+    /// The sources; every combination of their rows is considered.
     sources: Vec<EncodedFields>,
     conditions: Vec<EncodedFields>,
     /// The columns, as functions of the sources.
@@ -45,7 +45,7 @@ impl SourceRows {
         Self { sources: vec![source], conditions: Vec::new(), columns }
     }
 
-    /// The same in few bytes: an operator above repeats what it uses.
+    /// Shortens each encoding to a digest, because an operator above may repeat it.
     fn short(self) -> Self {
         let short = |all: Vec<EncodedFields>| all.into_iter().map(EncodedFields::short).collect();
         Self {
@@ -58,12 +58,12 @@ impl SourceRows {
     /// The rows without their columns.
     ///
     /// # Guarantee
-    /// Two plans of equal bytes have equal rows, in any order, and columns of equal writing have
-    /// equal values there.
+    /// Two plans with equal bytes have equal rows, in any order, and columns with equal encodings
+    /// have equal values there.
     pub(super) fn body(&self) -> EncodedFields {
         let mut all = EncodedFields::of("rows");
         let mut sources: Vec<&EncodedFields> = self.sources.iter().collect();
-        // Not a set: a source that is there twice repeats the rows of the others.
+        // A list, not a set: a source that occurs twice repeats the rows of the others.
         sources.sort();
         all.list(sources);
         all.set(&self.conditions);
@@ -73,10 +73,10 @@ impl SourceRows {
 
 /// A walk over the plans of one private aggregate, or of one released value.
 pub(super) struct IdentityWalk<'a> {
-    /// The values that are released before, by the names of their functions.
+    /// The values that are released earlier, by the names of their functions.
     pub(super) late: &'a BTreeMap<String, EncodedFields>,
-    /// The place of a private aggregate among those that are recognised together, if its released
-    /// table may be read.
+    /// The position of a private aggregate among those that are recognised together. `None` if its
+    /// released table may not be read.
     pub(super) released: &'a dyn Fn(usize) -> Option<usize>,
     /// The tables that were read.
     pub(super) tables: BTreeSet<String>,
@@ -93,7 +93,7 @@ impl<'a> IdentityWalk<'a> {
         Self { late, released, tables, readings, nodes: 0 }
     }
 
-    /// A number for an operator that makes rows of its own.
+    /// A new number for an operator that makes new rows.
     fn node(&mut self, kind: &str) -> EncodedFields {
         self.nodes += 1;
         let mut node = EncodedFields::of(kind);
@@ -110,7 +110,7 @@ impl<'a> IdentityWalk<'a> {
         match plan {
             LogicalPlan::TableScan(scan) => self.scan(scan),
             LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => self.rows(input),
-            // An order of rows alone changes nothing that is added up.
+            // The order of rows does not change a sum.
             LogicalPlan::Sort(Sort { input, fetch: None, .. }) => self.rows(input),
             LogicalPlan::Limit(limit) => self.limited(limit),
             LogicalPlan::Filter(Filter { predicate, input, .. }) => {
@@ -160,7 +160,7 @@ impl<'a> IdentityWalk<'a> {
             }
             LogicalPlan::Window(Window { input, window_expr, .. }) => {
                 let rows = self.rows(input)?;
-                // A condition above a window is not one below it.
+                // A condition above a window does not mean the same below it.
                 let node = self.node("window");
                 let source = node.clone().with(&rows.body());
                 let inputs = [(input.schema().as_ref(), rows.columns.as_slice())];
@@ -194,7 +194,7 @@ impl<'a> IdentityWalk<'a> {
         }
     }
 
-    /// The first rows of an order, as released values have them.
+    /// The first rows in an order, in plans of released values.
     fn limited(&mut self, limit: &Limit) -> Option<SourceRows> {
         let Limit { skip, fetch, input } = limit;
         let rows = self.rows(input)?;
@@ -211,7 +211,7 @@ impl<'a> IdentityWalk<'a> {
             };
             source.optional(number.as_ref());
         }
-        // A condition above it is not one below it.
+        // A condition above the limit does not mean the same below it.
         Some(SourceRows::of(source, rows.columns))
     }
 
@@ -219,7 +219,7 @@ impl<'a> IdentityWalk<'a> {
         ReadColumns { inputs, late: self.late }
     }
 
-    /// A table, the rows of a released table, or public rows that were read for the plan.
+    /// A table, a released table, or public rows that were read for the plan.
     fn scan(&mut self, scan: &TableScan) -> Option<SourceRows> {
         let name = scan.table_name.table();
         if scan.fetch.is_some() || !scan.filters.is_empty() || scan.table_name.schema().is_some() {
@@ -300,7 +300,7 @@ impl<'a> IdentityWalk<'a> {
         source.nested(&of_left.body());
         source.nested(&of_right.body());
         source.set(&all);
-        // Where a side has no match, its columns are NULL, whatever they are functions of.
+        // Without a match, the columns of the other side are NULL, whatever their expressions.
         let padded = |columns: Vec<EncodedFields>, side: &str| -> Vec<EncodedFields> {
             let mut node = node.clone();
             node.text(side);
@@ -336,7 +336,7 @@ impl<'a> IdentityWalk<'a> {
         let values = aggr_expr.iter().map(of).collect::<Option<Vec<_>>>()?;
         let mut source = node.clone().with(&rows.body());
         source.set(&keys);
-        // Without keys there is one row, whatever the rows are.
+        // Without keys there is one row even if the input is empty.
         source.debug(&keys.is_empty());
         let columns = keys.iter().chain(&values).map(|column| node.clone().with(column));
         Some(SourceRows::of(source, columns.collect()))
@@ -346,12 +346,12 @@ impl<'a> IdentityWalk<'a> {
 fn equality(kind: &str, own: EncodedFields, other: EncodedFields) -> EncodedFields {
     let (own, other) = if other < own { (other, own) } else { (own, other) };
     let mut all = EncodedFields::of("binary");
-    // As a condition of WHERE would have it.
+    // The name that a condition of WHERE has.
     all.text(if kind == "=" { "Eq" } else { kind });
     all.with(&own).with(&other)
 }
 
-/// Public rows that were read for the plan: their digest, in any order.
+/// The digest of public rows that were read for the plan, in any order.
 fn read_before(scan: &TableScan) -> Option<EncodedFields> {
     let provider = source_as_provider(&scan.source).ok()?;
     let table = provider.downcast_ref::<MemTable>()?;
