@@ -1,10 +1,10 @@
 //! The mathematics of HushQL: exact privacy parameters, samplers without floats, and the mechanisms
 //! on top of them.
 //!
-//! In: sensitivities and costs, as integers and rationals. Out: noise, choices, and how far they
-//! are off. This crate knows no SQL, no table and no file: it depends on numbers and on the
-//! operating system's entropy alone. Whoever calls it answers for the sensitivities; given these,
-//! each draw has exactly the privacy that its `# Guarantee` states.
+//! In: sensitivities and costs, as integers and rationals. Out: noise, choices, and bounds on their
+//! error. This crate knows no SQL, no table and no file: it depends on numbers and on the operating
+//! system's entropy alone. The caller answers for the sensitivities. Given correct ones, each draw
+//! has exactly the privacy that its `# Guarantee` states.
 //!
 //! | module | holds |
 //! |---|---|
@@ -24,8 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The feature `testing` adds reproducible generators. Noise whose seed is known protects nobody:
-//! no release turns it on.
+//! The feature `testing` adds reproducible generators. Noise with a known seed protects no one, so
+//! no release build turns the feature on.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Laplace noise under a bound that is chosen first: how much one unit contributes at most.
+//! Laplace noise under a privately chosen bound on the contribution of one unit.
 //!
 //! A ladder of bounds and an ε go in; a calibrated mechanism comes out. It chooses a bound by the
 //! exponential mechanism from the numbers of units beyond each bound, and then perturbs the values
@@ -11,9 +11,9 @@
 //! ε = 1, one value, nothing declared      choice at ε/4, noise at 3ε/4       score: −(units beyond it) − 8·j
 //! ```
 //!
-//! Below a declared bound, a score is earned: by units that the bound does not cut. Where there are
-//! few, the declared bound is drawn, whatever they contribute: nobody counts them to find out,
-//! since the draw weighs them.
+//! If the last bound is declared, a lower bound earns its score by units that it does not cut. With
+//! few units the declared bound is likely, whatever they contribute. No separate count of units is
+//! needed for this, because the scores contain it.
 
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive};
@@ -22,25 +22,26 @@ use super::{Exponential, Laplace, MechanismError};
 use crate::privacy::{Epsilon, Rational};
 use crate::sampler::QueryRng;
 
-/// From so many values on, the choice has a tenth of ε.
+/// From this many values on, the choice gets a tenth of ε.
 const MANY: u64 = 10;
 
 /// The choice's share of ε for fewer values: with a declared bound, and without.
 const SHARE: [(u8, u8); 2] = [(2, 5), (1, 4)];
 
-/// What a step up the ladder weighs at least, in units over ε₁: with a declared bound, and without.
+/// The least penalty of one step up the ladder, in units over ε₁: with a declared bound, and
+/// without.
 const STEP: [(u8, u8); 2] = [(5, 4), (2, 1)];
 
-/// So many units over ε₁ have to be there before another bound than the declared one is likely.
+/// With fewer than this many units over ε₁, only the declared bound is likely.
 const FEW: u8 = 8;
 
-/// A calibrated choice of a bound with the noise under each.
+/// A calibrated choice of a bound, and the noise under each bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChosenBound {
     choice: BoundChoice,
     releasing: Epsilon,
     rungs: Vec<Rung>,
-    /// Whether the bound is the one that another release chooses and pays for.
+    /// Whether another release chooses the bound and pays for the choice.
     follows: bool,
 }
 
@@ -50,17 +51,18 @@ struct BoundChoice {
     draw: Exponential,
     epsilon: Epsilon,
     penalty: i128,
-    /// The units without which the last bound, which is the declared one, is likely; `None` if
-    /// nothing is declared.
+    /// With fewer units than this, the last bound, which is declared, is likely; `None` if no bound
+    /// is declared.
     few: Option<i128>,
 }
 
-/// How many units contribute anything, and how many contribute more than each bound of a ladder.
+/// The number of units that contribute anything, and the number that contribute more than each
+/// bound of a ladder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beyond {
-    /// The units that contribute anything.
+    /// The number of units that contribute anything.
     pub units: i128,
-    /// For each bound, in order, those that contribute more.
+    /// For each bound, in order, the number of units that contribute more.
     pub bounds: Vec<i128>,
 }
 
@@ -74,20 +76,20 @@ pub struct Rung {
 }
 
 impl ChosenBound {
-    /// The mechanism that makes `values` values, under a bound of the ladder that it chooses,
-    /// ε-private together; `is_declared` if the last bound is declared.
+    /// A mechanism that chooses a bound of the ladder and releases `values` values under it. Choice
+    /// and values are ε-private together. `is_declared` is true if the last bound is declared.
     ///
-    /// The first bounds of the ladder are taken, up to the first whose noise could not be drawn.
+    /// It uses the bounds of the ladder up to the first one whose noise cannot be drawn.
     ///
     /// # Guarantee
-    /// The choice is ε₁-DP, since adding a unit moves all scores by 0 or 1, or all by 0 or −1:
-    /// their range is 1. Without a declared bound, score j is −beyond_j − λ·j, and moves by 0 or
-    /// −1. With one, the score of the last bound L is 0, and score j < L is min(units, F + λ·(L −
-    /// j)) − F − beyond_j, with public λ ≥ 0 and F ≥ 0. A unit that contributes c > 0 moves it by
-    /// a_j − o_j: a_j = 1 if there were fewer units than F + λ·(L − j), o_j = 1 if c > τ_j, and 0
-    /// otherwise; both fall with j. If score i moves by 1, then a_i = 1 and o_i = 0, so that a_j =
-    /// 1 for all j < i, and o_j = 0 for all j > i: no score moves by −1. A unit that contributes
-    /// nothing moves none. Given the bound, the values are ε₂-DP with a scale of at least
+    /// The choice is ε₁-DP: adding a unit moves each score by 0 or 1, or each by 0 or −1, so their
+    /// range is 1. Without a declared bound, score j is −beyond_j − λ·j, and moves by 0 or −1. With
+    /// one, the score of the last bound L is 0, and score j < L is min(units, F + λ·(L − j)) − F −
+    /// beyond_j, with public λ ≥ 0 and F ≥ 0. A unit that contributes c > 0 moves it by a_j − o_j.
+    /// Here a_j = 1 if there were fewer units than F + λ·(L − j), and o_j = 1 if c > τ_j; otherwise
+    /// they are 0. Both decrease in j. If score i moves by 1, then a_i = 1 and o_i = 0. So a_j = 1
+    /// for all j < i, and o_j = 0 for all j > i: no score moves by −1. A unit that contributes
+    /// nothing moves no score. Given the bound, the values are ε₂-DP with a scale of at least
     /// τ·weight/ε₂. ε₁ + ε₂ = ε exactly, by adaptive composition. λ = max(⌈κ/ε₁⌉, ⌈√2·values/ε₂⌉)
     /// and F = ⌈8/ε₁⌉, exactly. Source: McSherry, Talwar 2007, with the range of Dong, Durfee,
     /// Rogers 2020.
@@ -116,7 +118,7 @@ impl ChosenBound {
         if rungs.is_empty() {
             return Err(MechanismError::ScaleTooLarge);
         }
-        // Without its last bound, a ladder has no declared one.
+        // The declared bound is the last one: a ladder that is cut short has none.
         let is_declared = is_declared && rungs.len() == ladder.len();
         let step = if is_declared { STEP[0] } else { STEP[1] };
         let penalty = penalty(&choosing, &releasing, values, step);
@@ -128,13 +130,13 @@ impl ChosenBound {
         Ok(Self { choice, releasing, rungs, follows: false })
     }
 
-    /// The noise of another release under the bound that this one chooses and pays for, with all of
-    /// its own ε.
+    /// The noise of another release under the bound that this mechanism chooses and pays for. The
+    /// other release uses all of its own ε for noise.
     ///
     /// # Guarantee
-    /// Given the bound, which is drawn and paid for once, its values are ε-DP with a scale of at
-    /// least τ·weight/ε: by adaptive composition both releases together cost the sum of what they
-    /// cost. Whichever bound is chosen, both have noise for it.
+    /// The bound is drawn and paid for once. Given the bound, the values of the other release are
+    /// ε-DP with a scale of at least τ·weight/ε. By adaptive composition, both releases together
+    /// cost the sum of their costs. Both have noise for every bound that can be chosen.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] if the noise of a bound cannot be drawn.
@@ -148,7 +150,7 @@ impl ChosenBound {
         Ok(Self { choice, releasing: epsilon.clone(), rungs, follows: true })
     }
 
-    /// Whether another release chooses the bound, and pays for that.
+    /// True if another release chooses the bound and pays for the choice.
     pub fn follows(&self) -> bool {
         self.follows
     }
@@ -158,35 +160,35 @@ impl ChosenBound {
         &self.rungs
     }
 
-    /// ε₁, for the choice.
+    /// ε₁: the share of the choice.
     pub fn choosing(&self) -> &Epsilon {
         &self.choice.epsilon
     }
 
-    /// ε₂, for the noise.
+    /// ε₂: the share of the noise.
     pub fn releasing(&self) -> &Epsilon {
         &self.releasing
     }
 
-    /// λ: what one step up the ladder costs a score.
+    /// λ: the score that one step up the ladder costs.
     pub fn penalty(&self) -> i128 {
         self.choice.penalty
     }
 
-    /// F: so many units have to be there before another bound than the declared one is likely;
-    /// `None` if nothing is declared.
+    /// F: with fewer units than this, only the declared bound is likely; `None` if no bound is
+    /// declared.
     pub fn few(&self) -> Option<i128> {
         self.choice.few
     }
 
-    /// How many units are beyond the bound of this number at most, with probability 0.95 over the
+    /// The largest number of units beyond the bound with this index, with probability 0.95 over the
     /// choice.
     ///
     /// # Guarantee
-    /// Whatever the data are: with probability 1 − β, the chosen score is at least that of the last
-    /// bound, less ln(k/β)/ε₁ among k bounds (McSherry, Talwar 2007), and what is beyond the last
-    /// bound where none is declared is taken for 0. So at most λ·(bounds above it) + ln(k/β)/ε₁
-    /// units are beyond a chosen bound. It follows from the number of the bound alone.
+    /// It holds for all data. With probability 1 − β, the chosen score is at least that of the last
+    /// bound, less ln(k/β)/ε₁ among k bounds (McSherry, Talwar 2007). If no bound is declared, the
+    /// number beyond the last one counts as 0. So at most λ·(bounds above it) + ln(k/β)/ε₁ units
+    /// are beyond a chosen bound. The result depends on the index of the bound alone.
     pub fn most_beyond(&self, rung: usize) -> f64 {
         let above = self.rungs.len().saturating_sub(rung + 1);
         let choosing = self.choice.epsilon.value().to_f64().unwrap_or(f64::MIN_POSITIVE);
@@ -196,13 +198,13 @@ impl ChosenBound {
         (steps + tail).next_up().floor()
     }
 
-    /// The number of the chosen bound, from the numbers of units beyond each bound of the ladder.
+    /// The index of the chosen bound, from the numbers of units beyond each bound of the ladder.
     ///
     /// # Guarantee
     /// P(j) ∝ exp(ε₁·score_j), exactly: see [`ChosenBound::calibrate`].
     ///
     /// # Errors
-    /// [`MechanismError::RangeTooWide`] for fewer numbers than bounds.
+    /// [`MechanismError::RangeTooWide`] if there are fewer numbers than bounds.
     pub fn choose(&self, beyond: &Beyond, rng: &mut QueryRng) -> Result<usize, MechanismError> {
         self.choice.draw.choose(&self.scores(beyond)?, rng)
     }
@@ -235,14 +237,14 @@ impl ChosenBound {
     }
 }
 
-/// The probability with which more units are beyond a chosen bound than is told.
+/// The probability that more units are beyond a chosen bound than reported.
 const BETA: f64 = 0.05;
 
 fn ratio((above, below): (u8, u8)) -> Rational {
     Rational::new(above.into(), below.into())
 }
 
-/// max(⌈step/ε₁⌉, ⌈√2·values/ε₂⌉): as many units may be cut as one doubling of the noise is worth.
+/// max(⌈step/ε₁⌉, ⌈√2·values/ε₂⌉): the number of cut units that is as bad as doubling the noise.
 fn penalty(choosing: &Epsilon, releasing: &Epsilon, values: u64, step: (u8, u8)) -> BigInt {
     let by_choice = (ratio(step) / choosing.value()).ceil().to_integer();
     let ratio = Rational::from_integer(BigInt::from(values)) / releasing.value();

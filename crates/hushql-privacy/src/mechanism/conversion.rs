@@ -1,4 +1,4 @@
-//! From concentrated to (ε, δ)-differential privacy and back, rounded toward more privacy.
+//! Converts between concentrated and (ε, δ)-differential privacy, rounded toward more privacy.
 //!
 //! An (ε, δ) goes in and the largest ρ that implies it comes out; or a ρ and a δ go in and the
 //! smallest ε comes out. The only assumption is ρ-zCDP, so both directions hold for every mechanism
@@ -20,16 +20,17 @@ use super::MechanismError;
 use crate::privacy::enclosure::ln;
 use crate::privacy::{Delta, Epsilon, Rational};
 
-/// Precision of the logarithms behind a conversion.
+/// The precision, in bits, of the logarithms in a conversion.
 const BITS: u32 = 160;
 
 /// The largest ρ for which ρ-zCDP implies (ε, δ)-DP by the optimised conversion.
 ///
 /// # Guarantee
 /// ρ-zCDP implies (ε, δ)-DP: for one rational α > 1, e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α ≤ δ. The
-/// logarithm of this is linear in ρ; each logarithm in it is enclosed by rationals and rounded
-/// against ρ. Every α is a valid witness, so nothing depends on the float search for the best one:
-/// an error of 10⁻¹² in α costs 10⁻²⁴ of ρ, because the optimum is flat. Source: Canonne, Kamath,
+/// logarithm of this is linear in ρ. Each logarithm in it is enclosed by rationals, and rounded so
+/// that ρ gets smaller. Every α is a valid witness, so nothing depends on the float search for the
+/// best one: an error of 10⁻¹² in α costs 10⁻²⁴ of ρ, because the optimum is flat. Source: Canonne,
+/// Kamath,
 /// Steinke 2020, the optimised conversion.
 ///
 /// # Errors
@@ -51,8 +52,9 @@ pub fn largest_rho(epsilon: &Epsilon, delta: &Delta) -> Result<Rational, Mechani
 ///
 /// # Guarantee
 /// ρ-zCDP implies (ε, δ)-DP: ε is at least αρ + (α·ln(1−1/α) − ln(α−1) − ln δ)/(α−1) for one
-/// rational α > 1, with logarithms enclosed and rounded up. Any α is valid; the float search only
-/// looks for the best one. 0 for ρ = 0. Source: Canonne, Kamath, Steinke 2020, the optimised
+/// rational α > 1, with logarithms enclosed and rounded up. Every α is valid; the float search only
+/// looks for the best one. The result is 0 for ρ = 0. Source: Canonne, Kamath, Steinke 2020, the
+/// optimised
 /// conversion.
 ///
 /// # Errors
@@ -76,7 +78,7 @@ pub fn epsilon_of_rho(rho: &Rational, delta: &Delta) -> Result<Rational, Mechani
     certified().ok_or(MechanismError::ScaleTooLarge)
 }
 
-/// Approximately the best α − 1: the root of ρ(2α − 1) − ε + ln(1 − 1/α), which grows with α.
+/// Approximately the best α − 1: the root of ρ(2α − 1) − ε + ln(1 − 1/α), which increases in α.
 fn best_order(rho: f64, epsilon: f64) -> f64 {
     let slope = |less: f64| rho * (2.0 * less + 1.0) - epsilon - (1.0 / less).ln_1p();
     let (mut low, mut high) = (-80.0_f64, 150.0_f64);
@@ -114,7 +116,7 @@ fn log_delta_of(rho: f64, epsilon: f64) -> f64 {
 
 /// Approximately the best α − 1 for the smallest ε at which ρ meets δ, by bisection of ε.
 fn order_for(rho: f64, log_delta: f64) -> f64 {
-    // The simple conversion, ρ + 2√(ρ·ln(1/δ)), is never below.
+    // The simple conversion, ρ + 2√(ρ·ln(1/δ)), is an upper bound.
     let (mut low, mut high) = (0.0, rho + 2.0 * (-rho * log_delta).max(0.0).sqrt());
     for _ in 0..80 {
         let middle = low + (high - low) / 2.0;
@@ -158,8 +160,8 @@ mod tests {
         }
     }
 
-    /// One ledger unit (or a billionth part) above the largest ρ, no α implies (ε, δ). Checked with
-    /// the *other* ends of the enclosures, over orders a thousandth apart.
+    /// One ledger unit (or a billionth part) above the largest ρ, no α implies (ε, δ). The test
+    /// uses the *other* ends of the enclosures, and orders that are a thousandth apart.
     #[test]
     fn nothing_above_the_largest_rho_meets_delta() {
         for (epsilon, delta) in CASES {

@@ -1,9 +1,9 @@
-//! How many releases of one small ε fit into an ε and a δ, by the best bound that there is.
+//! The number of releases of one small ε that fit into an ε and a δ, by a bound that cannot be
+//! improved.
 //!
-//! An (ε, δ) and the ε₀ of a coupon go in; the largest number of coupons comes out for which every
-//! sequence of as many releases, each at most ε₀-DP, is (ε, δ)-DP together. The bound is that of k
-//! randomized responses of ε₀, the worst that k such releases can be, so no larger number is
-//! possible.
+//! In: an (ε, δ), and the ε₀ of a coupon. Out: the largest k for which every sequence of k
+//! releases, each at most ε₀-DP, is (ε, δ)-DP together. The bound is that of k randomized responses
+//! of ε₀. These are the worst case of k such releases, so no larger number is possible.
 //!
 //! ```
 //! use hushql_privacy::mechanism::most_coupons;
@@ -23,27 +23,27 @@ use crate::privacy::{Delta, Epsilon, Rational};
 /// The most coupons that a limit ever allows.
 pub const MOST_COUPONS: u32 = 20_000;
 
-/// Bits of what is kept of a product.
+/// Products keep this many bits.
 const BITS: u64 = 256;
-/// Bits behind the point of sums, and of enclosed exponentials.
+/// Sums and enclosed exponentials have this many fractional bits.
 const POINT: u32 = 320;
 
 /// The largest number of coupons, at most [`MOST_COUPONS`], that an ε and a δ allow; 0 if they
 /// allow none.
 ///
 /// # Guarantee
-/// As many releases, each (ε₀, δᵢ)-DP and each chosen after the answers before it were seen, are
-/// (ε, δ + Σδᵢ)-DP together, for any δᵢ whose sum is bounded beforehand: the number of releases k
-/// has Σᵢ C(k,i)·p^(k−i)·q^i·(1 − e^(ε−(k−2i)ε₀))₊ ≤ δ with p = e^ε₀/(1+e^ε₀) and q = 1 − p, where
-/// every term is rounded up. It holds for choices made on the way because ε₀ is the same for all:
-/// any release of at most ε₀ is computed from the answer of one randomized response, except with
-/// probability δᵢ. No larger number satisfies the condition, but for roundings of 10⁻⁷⁰. Source:
-/// Kairouz, Oh, Viswanath 2015, theorem 3.3 and its proof for interactive composition.
+/// Let k be the result. Take any k releases, each (ε₀, δᵢ)-DP and each chosen after seeing the
+/// earlier answers, with any δᵢ whose sum is bounded beforehand. Together they are (ε, δ + Σδᵢ)-DP,
+/// because k satisfies Σᵢ C(k,i)·p^(k−i)·q^i·(1 − e^(ε−(k−2i)ε₀))₊ ≤ δ with p = e^ε₀/(1+e^ε₀) and
+/// q = 1 − p, where every term is rounded up. This also holds for adaptive choices, because ε₀ is
+/// the same for all releases: each can be computed from the answer of one randomized response,
+/// except with probability δᵢ. No larger number satisfies the condition, up to roundings of 10⁻⁷⁰.
+/// Source: Kairouz, Oh, Viswanath 2015, theorem 3.3 and its proof for interactive composition.
 pub fn most_coupons(epsilon: &Epsilon, delta: &Delta, each: &Epsilon) -> u32 {
     let limit = (delta.value() * power_of_two(POINT)).floor().to_integer();
     let coupon = Coupon::new(epsilon.value(), each.value());
     let fits = |count: u32| coupon.delta_above(count) <= limit;
-    // The sum of their ε is at most ε, whatever δ is.
+    // The ε₀ of this many coupons sum to at most ε, whatever δ is.
     let sums = (epsilon.value() / each.value()).floor().to_integer();
     let mut low = sums.to_u32().unwrap_or(MOST_COUPONS).min(MOST_COUPONS);
     let mut high = low.saturating_add(1);
@@ -59,14 +59,14 @@ pub fn most_coupons(epsilon: &Epsilon, delta: &Delta, each: &Epsilon) -> u32 {
     low
 }
 
-/// A number m·2^e, from one side.
+/// A number m·2^e, rounded to one side.
 #[derive(Debug, Clone)]
 struct Scaled {
     mantissa: BigInt,
     exponent: i64,
 }
 
-/// To which side products are rounded.
+/// The side to which products are rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RoundingSide {
     Below,
@@ -121,7 +121,7 @@ impl Scaled {
     }
 }
 
-/// A number of units of which this many bits are left out.
+/// `units` without its last `bits` bits, rounded to this side.
 fn shifted(units: &BigInt, bits: u64, side: RoundingSide) -> BigInt {
     let down: BigInt = units >> bits;
     match side {
@@ -142,7 +142,7 @@ struct Coupon<'a> {
     ratio: Scaled,
     /// p = 1/(1 + e^−ε₀), from above.
     likely: Scaled,
-    /// e^−2ε₀, from above: what divides the exponentials of one term by those of the next.
+    /// e^−2ε₀, from above: the ratio of the exponentials of one term to those of the next.
     twice: BigInt,
 }
 
@@ -197,7 +197,7 @@ impl<'a> Coupon<'a> {
     }
 }
 
-/// e^−x for x > 0, from below, with as many bits as any other number; 1 for x ≤ 0.
+/// e^−x for x > 0, from below, with as many bits as the other numbers; 1 for x ≤ 0.
 fn exponential_below(x: &Rational) -> Scaled {
     let parts = x.ceil().to_integer().to_u64().unwrap_or(1).max(1);
     let part = x / Rational::from_integer(parts.into());

@@ -13,7 +13,7 @@ use super::rate::{Rate, report_up, surprise};
 use crate::privacy::{Epsilon, Rational};
 use crate::sampler::{QueryRng, exponential};
 
-/// A calibrated exponential mechanism; uniform over the candidates unless a draw is given weights.
+/// A calibrated exponential mechanism. Its prior is uniform unless a draw is given weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exponential {
     pub(super) rate: Rate,
@@ -24,7 +24,7 @@ impl Exponential {
     ///
     /// # Guarantee
     /// The exponent per grid unit is at most ε/R, so the choice is ε-DP and ε-bounded-range, hence
-    /// ε²/8-zCDP. A range of 0 is read as 1. Source: McSherry, Talwar 2007; Dong, Durfee, Rogers
+    /// ε²/8-zCDP. A range of 0 counts as 1. Source: McSherry, Talwar 2007; Dong, Durfee, Rogers
     /// 2020; Cesar, Rogers 2021.
     ///
     /// # Errors
@@ -50,35 +50,34 @@ impl Exponential {
         Ok(exponential(scores, self.rate.numerator, self.rate.denominator, rng)?)
     }
 
-    /// How far below the best score the winner can be at confidence 1 − β, in grid units.
+    /// The distance of the winner from the best score at confidence 1 − β, in grid units.
     ///
     /// # Guarantee
-    /// P(best − score > t) ≤ β for this whole number t, whatever the n scores are; 0 for one
-    /// candidate. The probability is largest where one candidate is the best and all others have
-    /// the largest score below best − t, which is t + 1 away, since scores are whole numbers: each
-    /// of them adds its weight to those that lose too much, and each of the rest to those that do
-    /// not. Then the odds are (n − 1)·e^(−ε(t + 1)/R), and t is the least at which they are at most
-    /// β/(1 − β).
+    /// P(best − score > t) ≤ β for this whole number t and all n scores; 0 for one candidate. In
+    /// the worst case one candidate is the best, and all others have the largest score below best −
+    /// t. That score is t + 1 away, since scores are whole numbers. Any other candidate either
+    /// loses too much and weighs less, or adds its weight to those that do not. In this case the
+    /// odds are (n − 1)·e^(−ε(t + 1)/R), and t is the least at which they are at most β/(1 − β).
     pub fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
         whole_below(&self.rate, surprise_of(candidates, beta))
     }
 
-    /// An upper bound of how far the winner is below the best score on average, in grid units.
+    /// An upper bound of the mean distance between the best score and the winner's, in grid units.
     ///
     /// # Guarantee
-    /// E(best − score) ≤ (R/ε)·ln n, whatever the n scores are; rounded up.
+    /// E(best − score) ≤ (R/ε)·ln n for all n scores; rounded up.
     pub fn expected_error(&self, candidates: usize) -> f64 {
         expected_error(&self.rate, candidates)
     }
 
-    /// As [`Exponential::error_at`] with prior weights that sum to `total`, the smallest positive
-    /// one being `least`.
+    /// As [`Exponential::error_at`], for prior weights with the sum `total` and the smallest
+    /// positive weight `least`.
     ///
     /// # Guarantee
-    /// P(best − score > t) ≤ β for this whole number t, whatever the scores are: with (total −
-    /// least)/least in place of n − 1, as [`Exponential::error_at`]. The bound for a best candidate
-    /// of weight w has w in place of `least`, but it is private which candidate is best. Infinite
-    /// unless 0 < `least`; 0 if one candidate has all the weight.
+    /// P(best − score > t) ≤ β for this whole number t and all scores. The bound is that of
+    /// [`Exponential::error_at`] with (total − least)/least in place of n − 1. If the best
+    /// candidate has weight w, the bound holds with w in place of `least`, but it is private which
+    /// candidate is best. Infinite unless 0 < `least`; 0 if one candidate has all the weight.
     pub fn error_at_weights(&self, total: f64, least: f64, beta: &Rational) -> f64 {
         if least >= total && least > 0.0 {
             return 0.0;
@@ -91,12 +90,12 @@ impl Exponential {
         whole_below(&self.rate, others.ln() + log_odds(beta))
     }
 
-    /// As [`Exponential::expected_error`] with prior weights that sum to `total`, the smallest
-    /// positive one being `least`.
+    /// As [`Exponential::expected_error`], for prior weights with the sum `total` and the smallest
+    /// positive weight `least`.
     ///
     /// # Guarantee
-    /// E(best − score) ≤ (R/ε)·ln(total/least), whatever the scores are; rounded up. 0 if one
-    /// candidate has all the weight.
+    /// E(best − score) ≤ (R/ε)·ln(total/least) for all scores; rounded up. 0 if one candidate has
+    /// all the weight.
     pub fn expected_error_weights(&self, total: f64, least: f64) -> f64 {
         if least >= total && least > 0.0 {
             return 0.0;
@@ -104,8 +103,8 @@ impl Exponential {
         report_up(self.rate.unit() * log_ratio(total, least))
     }
 
-    /// The probability of a truthful answer, for display: that of an entry whose own candidate
-    /// scores one grid unit while all others score 0.
+    /// The probability of a truthful answer, for display: one candidate, the true one, scores one
+    /// grid unit, and all others score 0.
     pub fn truth(&self, candidates: usize) -> f64 {
         let others = candidates.saturating_sub(1).to_f64().unwrap_or(f64::INFINITY);
         let odds = others * (-1.0 / self.rate.unit()).exp();
@@ -121,13 +120,13 @@ impl Exponential {
     }
 }
 
-/// The surprise at which n − 1 candidates with a weight of e to the minus that together have the
-/// odds β/(1 − β) against one: ln(n − 1) + ln((1 − β)/β). Negative infinity for one candidate.
+/// The number s at which n − 1 candidates of weight e^−s together have the odds β/(1 − β) against
+/// one candidate of weight 1: ln(n − 1) + ln((1 − β)/β). Negative infinity for one candidate.
 pub(super) fn surprise_of(candidates: usize, beta: &Rational) -> f64 {
     candidates.saturating_sub(1).to_f64().unwrap_or(f64::MAX).ln() + log_odds(beta)
 }
 
-/// ln((1 − β)/β), for a confidence 1 − β; at least that.
+/// ln((1 − β)/β) for a confidence 1 − β, or slightly more.
 fn log_odds(beta: &Rational) -> f64 {
     if *beta >= Rational::one() {
         return f64::NEG_INFINITY;
@@ -135,8 +134,8 @@ fn log_odds(beta: &Rational) -> f64 {
     surprise(beta) + (-beta.to_f64().unwrap_or(0.0)).ln_1p()
 }
 
-/// The largest whole number of grid units below (R/ε)·`surprise`: what is farther away has a weight
-/// of at most e to the minus `surprise`. 0 unless that is positive.
+/// The largest whole number of grid units below (R/ε)·`surprise`. Candidates farther from the best
+/// weigh at most e^−`surprise`. 0 unless it is positive.
 pub(super) fn whole_below(rate: &Rate, surprise: f64) -> f64 {
     (report_up(rate.unit() * surprise).ceil() - 1.0).max(0.0)
 }

@@ -5,8 +5,8 @@
 //! assumes that neighbouring databases differ by at most Δ₂ in the Euclidean norm over all values
 //! of the release together. The release is then (ε, δ)-private and Δ₂²/2σ²-zCDP.
 //!
-//! Δ₂ = 1, ε = 1, δ = 10⁻⁶ need σ = 4.531, or 4.231 where only one value moves; Δ₂ = 10 in a
-//! hundred values needs 42.3.
+//! Δ₂ = 1, ε = 1, δ = 10⁻⁶ need σ = 4.531, or 4.231 if only one value moves. Δ₂ = 10 in a hundred
+//! values needs 42.3.
 
 use num_bigint::BigInt;
 use num_integer::Roots;
@@ -21,14 +21,14 @@ use super::tight::{MOST_EPSILON, MOST_UNITS, Weights};
 use crate::privacy::{Delta, Epsilon, Rational, Rho};
 use crate::sampler::{QueryRng, Sigma, discrete_gaussian};
 
-/// Up to this σ (in units of 2⁻¹²) the reported error is summed over the integers; above it, the
-/// normal law gives it.
+/// Up to this σ (in units of 2⁻¹²), the reported error comes from a sum over the integers. Above
+/// it, it comes from the normal law.
 const SUMMED_UNITS: u64 = 1 << 22;
 
 /// A calibrated Gaussian mechanism.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gaussian {
-    /// `None` if no unit can change the values, so that they need no noise.
+    /// `None` if no unit can change the values, so that no noise is needed.
     sigma: Option<Sigma>,
     rho: Rational,
 }
@@ -37,16 +37,18 @@ impl Gaussian {
     /// The mechanism that makes values of squared sensitivity `l2_squared` (grid units) (ε,
     /// δ)-private.
     ///
-    /// `moving` is the largest number of values that change between neighbouring databases; `None`
-    /// if nothing bounds it.
+    /// `moving` is the largest number of values that differ between neighbouring databases; `None`
+    /// if it is unbounded.
     ///
     /// # Guarantee
     /// σ is on the sampler's grid (2⁻¹² below 2¹⁶, whole above), and the release of all values with
     /// independent noise is (ε, δ)-DP and Δ₂²/2σ²-zCDP. In general σ is the smallest grid point
     /// with Δ₂²/2σ² ≤ ρ, for a ρ certified by the conversion inf_α e^((α−1)(αρ−ε))/(α−1)·(1−1/α)^α
     /// ≤ δ. If one value changes and this σ is below 2¹², a smaller σ suffices: the smallest point,
-    /// up to a relative 2⁻¹⁶, at which an upper bound of the exact δ meets δ. If several change, or
-    /// in larger steps, it is what `space::variance` proves, if that is smaller. With Δ₂ = 0 there
+    /// ≤ δ. If one value changes and this σ is below 2¹², a smaller σ suffices: the smallest point,
+    /// up to a relative 2⁻¹⁶, at which an upper bound of the exact δ is at most δ. If several
+    /// values change, or one in larger steps, σ is what `space::variance` proves, if that is
+    /// smaller. With Δ₂ = 0 there
     /// is no noise. Source: Canonne, Kamath, Steinke 2020, the optimised conversion and theorem 7.
     ///
     /// # Errors
@@ -92,7 +94,7 @@ impl Gaussian {
         Ok(Self::with_sigma(smallest(rho.value(), &square)?, &square))
     }
 
-    /// Mechanisms for several values released together: one (ε, δ) for all of them.
+    /// Mechanisms for several values that are released together at one (ε, δ).
     ///
     /// # Guarantee
     /// Each of the k values that can change has noise of at most 1/k of the largest total ρ whose
@@ -120,7 +122,7 @@ impl Gaussian {
             .collect()
     }
 
-    /// Noise of σ = units/2¹², without a cost.
+    /// Noise of σ = units/2¹², with a ρ of 0.
     #[cfg(test)]
     pub(super) fn with_units_for_tests(units: u64) -> Self {
         Self { sigma: Sigma::fine(units).ok(), rho: Rational::zero() }
@@ -144,7 +146,7 @@ impl Gaussian {
         &self.rho
     }
 
-    /// Whether no noise is added, because neighbouring databases have the same values.
+    /// True if no noise is added, because neighbouring databases have the same values.
     pub fn is_exact(&self) -> bool {
         self.sigma.is_none()
     }
@@ -152,7 +154,7 @@ impl Gaussian {
     /// Noise for one value, in grid units.
     ///
     /// # Guarantee
-    /// P(x) ∝ exp(−x²/2σ²), exactly; every value of a release needs its own draw.
+    /// P(x) ∝ exp(−x²/2σ²), exactly; every value of a release needs a separate draw.
     pub fn draw(&self, rng: &mut QueryRng) -> i128 {
         self.sigma.map_or(0, |sigma| discrete_gaussian(&sigma, rng))
     }
@@ -223,7 +225,7 @@ fn at_least(variance: &Rational) -> Result<Sigma, MechanismError> {
     Sigma::whole(root(0)?).map_err(|_| MechanismError::ScaleTooLarge)
 }
 
-/// The smallest σ by the exact δ of one moving value, at most `general`.
+/// The smallest σ by the exact δ of one value that changes, at most `general`.
 fn tighten(
     general: Sigma,
     l2_squared: u128,
@@ -231,7 +233,7 @@ fn tighten(
     delta: &Delta,
 ) -> Result<Sigma, MechanismError> {
     let (units, denominator) = general.ratio();
-    // Rounded up: a value that changes by less than `step` is covered as well.
+    // Rounded up, so that values that change by less than `step` are covered, too.
     let root = l2_squared.sqrt();
     let step = if root * root == l2_squared { root } else { root + 1 };
     let (float_epsilon, float_delta) = (float(epsilon.value()), float(delta.value()));
@@ -260,7 +262,8 @@ fn tighten(
     if at_low <= 0.0 {
         return Ok(Sigma::fine(low)?);
     }
-    // False position on ln δ. An end that stays twice counts half, so that both ends move.
+    // False position on ln δ. If the same end stays twice, its value is halved, so that both ends
+    // move.
     let mut moved_high = None;
     for _ in 0..60 {
         let width = high - low;

@@ -1,14 +1,14 @@
-//! The generalised exponential mechanism: candidates whose scores a row changes by different
-//! amounts, each measured by its own.
+//! The generalised exponential mechanism: for candidates whose scores have different sensitivities.
+//! It compares each score on the scale of its own sensitivity.
 //!
-//! Runs of candidates go in, each with its score and its size, which is how much one row can change
-//! that score; the winner's run and its place in it come out. It assumes that a unit has a limited
-//! number of rows. The choice is then ε-differentially private, and its error against a candidate
-//! grows with the size of *that* candidate, not with the largest one: the best of the prices 0.01
-//! to 100 costs what a price of 1.37 costs where that is the best.
+//! Runs of candidates go in, each candidate with a score and a size; the size is how much one row
+//! can change that score. The winner's run and its position in the run come out. It assumes that a
+//! unit has a limited number of rows. The choice is then ε-differentially private. Its error
+//! against a candidate grows with the size of *that* candidate, not with the largest size: if 1.37
+//! is the best of the prices 0.01 to 100, the error is that of a price of 1.37.
 //!
-//! Prices 1 and 100, revenues 50 and 0, ε = 1: the exponential mechanism weighs them by
-//! exp(50/100), this one by exp(−ε·7/2) and less for the second.
+//! Prices 1 and 100, revenues 50 and 0, ε = 1: the exponential mechanism gives the second price a
+//! relative weight of exp(−50/100), this one exp(−3.25).
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -18,34 +18,34 @@ use super::{Exponential, MechanismError, ScoredRun};
 use crate::privacy::{Epsilon, Rational};
 use crate::sampler::QueryRng;
 
-/// The bits of the largest size: a score of 2⁴⁶ rows then leaves room for what is computed from it.
+/// The bits of the largest size. Then a score of 2⁴⁶ rows leaves room for the arithmetic on it.
 const SIZE_BITS: u32 = 70;
 
 /// The bits of the largest score in levels.
 const HEIGHT_BITS: u32 = 124;
 
-/// The most levels that are told apart, so that a choice among 10⁹ candidates is drawn from few
-/// runs.
+/// The largest number of distinct levels. It keeps the number of runs small, even with 10⁹
+/// candidates.
 const MOST_LEVELS: f64 = 131_072.0;
 
 /// A run of candidates with evenly changing scores and sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizedRun {
-    /// The candidates and their scores; their weights are not looked at.
+    /// The candidates and their scores; their weights are ignored.
     pub run: ScoredRun,
-    /// How much one row can change the score of the first candidate, at least 0. **Public**, as are
-    /// all sizes.
+    /// How much one row can change the score of the first candidate, at least 0. All sizes are
+    /// **public**.
     pub size: i128,
-    /// How much larger each further candidate's size is.
+    /// The difference between the sizes of consecutive candidates.
     pub size_step: i128,
 }
 
 /// A calibrated generalised exponential mechanism.
 ///
 /// With the sizes Δ and the scores q, candidate i has the margin s(i) = min over j of ((q_i −
-/// t·Δ_i) − (q_j − t·Δ_j))/(Δ_i + Δ_j), in rows: 0 for the best of q − t·Δ, less for all others.
-/// Its level is ⌊K·s(i)⌋, and what lies below the lowest level is on it. The exponential mechanism
-/// chooses by level.
+/// t·Δ_i) − (q_j − t·Δ_j))/(Δ_i + Δ_j), in rows. It is 0 for the best of q − t·Δ, and negative for
+/// all others. The level of a candidate is ⌊K·s(i)⌋, or the lowest level if that is higher. The
+/// exponential mechanism chooses by level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generalized {
     choice: Exponential,
@@ -57,16 +57,16 @@ pub struct Generalized {
 }
 
 impl Generalized {
-    /// The mechanism that makes choices among scores ε-private, if the rows of a unit in all of
-    /// them together are at most `rows`, and the largest size is `largest`. Its error is told for
-    /// `rounds` choices together.
+    /// A mechanism that makes choices among scores ε-private. One unit has at most `rows` rows in
+    /// all choices together, and the largest size is `largest`. Errors are stated for `rounds`
+    /// choices together.
     ///
     /// # Guarantee
-    /// A row changes the difference of two scores by at most Δ_i + Δ_j, so r rows of a unit change
+    /// A row changes the difference of two scores by at most Δ_i + Δ_j. So r rows of a unit change
     /// every margin by at most r, and its level by at most K·r, up or down: a level of at least v
-    /// says that K·(q_i − q_j) ≥ K·t·(Δ_i − Δ_j) + v·(Δ_i + Δ_j) for all j, and then afterwards the
-    /// same holds with v − K·r. Cutting off at a lowest level brings levels closer. So their range
-    /// is at most 2·K·r, and [`Exponential`] is calibrated to 2·K·`rows`; choices whose ranges add
+    /// means K·(q_i − q_j) ≥ K·t·(Δ_i − Δ_j) + v·(Δ_i + Δ_j) for all j, and after the change the
+    /// same holds with v − K·r. The cut at a lowest level only brings levels closer. So their range
+    /// is at most 2·K·r, and [`Exponential`] is calibrated to 2·K·`rows`. Choices whose ranges add
     /// up to that are ε-private together. t, K and the lowest level are functions of public
     /// numbers, and privacy does not depend on them. Source: Raskhodnikova, Smith 2016, section 5,
     /// with levels for real margins.
@@ -85,8 +85,8 @@ impl Generalized {
         if largest >> SIZE_BITS > 0 {
             return Err(wide);
         }
-        // A level then changes a weight by a factor of e^(1/16) or less, unless it takes 64 of them
-        // to a row.
+        // One level then changes a weight by a factor of at most e^(1/16), unless that needs more
+        // than 64 levels to a row.
         let fine = epsilon.value() * Rational::from_integer(8.into())
             / Rational::from_integer(BigInt::from(rows.max(1)));
         let per_row = fine.ceil().to_integer().to_u32().unwrap_or(64).clamp(1, 64);
@@ -109,44 +109,44 @@ impl Generalized {
         self.choice.exponent() * Rational::from_integer(self.per_row.into())
     }
 
-    /// t: by how many rows of its own size a candidate is put back.
+    /// The margin t: each score is lowered by t times the candidate's own size.
     pub fn shift(&self) -> u32 {
         self.shift
     }
 
-    /// How many rows of its own size any candidate may score above the winner, at confidence 1 − β.
+    /// The error against any candidate, in rows of that candidate's size, at confidence 1 − β.
     ///
     /// # Guarantee
-    /// P(q_winner < q_j − rows·Δ_j for some j) ≤ β, whatever the scores are: a candidate on the
-    /// level 0 exists, so the winner is less than w levels below with that probability, w from
-    /// [`Exponential::error_at`]; then q_w ≥ q_j − (t + w/K)·Δ_j + (t − w/K)·Δ_w, and where w ≤
-    /// K·t, the last term is not negative. Infinite where w > K·t, which holds for a β below that
-    /// of the calibration only: 1/20 among all rounds.
+    /// P(q_winner < q_j − rows·Δ_j for some j) ≤ β, whatever the scores are. Some candidate has
+    /// level 0, so with probability 1 − β the winner is at most w levels below it, with w from
+    /// [`Exponential::error_at`]. Then q_w ≥ q_j − (t + w/K)·Δ_j + (t − w/K)·Δ_w, and for w ≤ K·t
+    /// the last term is not negative. Infinite for w > K·t, which only happens for a β below that
+    /// of the calibration: 1/20 among all rounds.
     pub fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
         let levels = self.levels_at(candidates, beta);
         let (shift, per_row) = (f64::from(self.shift), f64::from(self.per_row));
         if levels > shift * per_row { f64::INFINITY } else { report_up(shift + levels / per_row) }
     }
 
-    /// How many levels the winner is below the highest at most, at confidence 1 − β; infinite where
-    /// that is the lowest level, on which candidates may be any distance apart.
+    /// The largest number of levels from the highest level down to the winner, at confidence 1 − β.
+    /// Infinite if it reaches the lowest level: candidates on that level can be any distance apart.
     fn levels_at(&self, candidates: usize, beta: &Rational) -> f64 {
         let levels = self.choice.error_at(candidates, beta);
         if levels < f64::from(self.deepest) { levels } else { f64::INFINITY }
     }
 
-    /// How much any candidate may score above the winner, in rows of the largest size, at
+    /// How much any candidate can score above the winner, in rows of the largest size, at
     /// confidence 1 − β.
     ///
     /// # Guarantee
     /// As [`Generalized::error_at`], with the largest size for Δ_j and Δ_w. Infinite for a β below
-    /// about 2⁻⁶⁰: nothing is known of a candidate on the lowest level.
+    /// about 2⁻⁶⁰, because nothing is known about the scores on the lowest level.
     pub fn worst_at(&self, candidates: usize, beta: &Rational) -> f64 {
         let levels = self.levels_at(candidates, beta) / f64::from(self.per_row);
         report_up(levels + levels.max(f64::from(self.shift)))
     }
 
-    /// The run of the winner, and its place in it.
+    /// The run of the winner, and its position in the run.
     ///
     /// # Guarantee
     /// P(i) ∝ exp(exponent·level(i)), exactly, over all candidates of the runs. The time grows with
@@ -154,7 +154,7 @@ impl Generalized {
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] for a score of more than 2⁴⁶ rows of the largest size, or a
-    /// negative size: the caller has excluded both by public bounds. [`MechanismError::Sampler`]
+    /// negative size; the caller must exclude both by public bounds. [`MechanismError::Sampler`]
     /// when there is no candidate.
     pub fn choose_runs(
         &self,
@@ -169,15 +169,15 @@ impl Generalized {
         Ok((*run, place))
     }
 
-    /// The candidates by level: for each stretch of a run that is on one level, the run, the place
-    /// of its first candidate, and the level as the score of all of them.
+    /// The candidates by level. For each stretch of a run on one level: the run, the position of
+    /// the stretch's first candidate, and the level as the common score.
     ///
     /// # Guarantee
-    /// Every candidate is in exactly one stretch, with ⌊K·s⌋ of its margin s or the lowest level,
-    /// whichever is higher.
+    /// Every candidate is in exactly one stretch. Its level is ⌊K·s⌋ for its margin s, or the
+    /// lowest level, whichever is higher.
     ///
     /// # Errors
-    /// As those of [`Generalized::choose_runs`].
+    /// As [`Generalized::choose_runs`].
     pub fn levels(
         &self,
         runs: &[SizedRun],
@@ -191,9 +191,10 @@ impl Generalized {
             let mut first = 0;
             loop {
                 let here = depth(first)?;
-                // What is at least on a level is a stretch at one end of the run, because both
-                // sides of the comparison change evenly. So levels rise along a run, or fall, and
-                // halving finds the last candidate on the level of the first.
+                // The candidates that reach a given level form a stretch at one end of the run,
+                // because both sides of the comparison change evenly. So levels only rise along a
+                // run, or only fall, and bisection finds the last candidate on the level of the
+                // first.
                 let (mut low, mut high) = (if of_last == here { last } else { first }, last);
                 while high - low > 1 {
                     let middle = low + (high - low) / 2;
@@ -211,7 +212,7 @@ impl Generalized {
         Ok(stretches)
     }
 
-    /// What a candidate's level is computed from.
+    /// The line from which a candidate's level is computed.
     fn line(&self, run: &SizedRun, place: u64) -> Result<CandidateLine, MechanismError> {
         let more = i128::from(place).checked_mul(run.size_step);
         let size = more.and_then(|more| more.checked_add(run.size));
@@ -228,8 +229,8 @@ impl Generalized {
         }
     }
 
-    /// For each depth below the level 0, the highest of all candidates' lines: those of a run are
-    /// highest at one of its ends.
+    /// For each depth below level 0, the highest of all candidates' lines. Within a run, a line at
+    /// one of the run's ends is the highest.
     fn tops(&self, runs: &[SizedRun]) -> Result<Vec<i128>, MechanismError> {
         let mut envelope = Envelope::new(self.deepest);
         for run in runs {
@@ -242,8 +243,8 @@ impl Generalized {
         Ok((0..=self.deepest).map(|depth| envelope.top(depth)).collect())
     }
 
-    /// The least depth d at which a candidate's line, rising, has reached the top of all lines,
-    /// falling: K·s ≥ −d for its margin s. The deepest, if it is not reached before.
+    /// The least depth d at which the rising line of a candidate reaches the highest of all falling
+    /// lines: K·s ≥ −d for its margin s. The deepest level if it is not reached before.
     fn depth(&self, line: CandidateLine, tops: &[i128]) -> u32 {
         let (mut low, mut high) = (0, self.deepest);
         while low < high {
@@ -259,9 +260,9 @@ impl Generalized {
     }
 }
 
-/// A candidate at depth d below the level 0: `height` + d·`size` as the one whose level is sought,
-/// `height` − d·`size` as one of those that it is compared with. Sizes and heights are so small
-/// that neither overflows.
+/// The line of a candidate over the depth d below level 0. It is `height` + d·`size` for the
+/// candidate whose level is sought, and `height` − d·`size` for a candidate that it is compared
+/// with. Sizes and heights are limited, so neither overflows.
 #[derive(Debug, Clone, Copy)]
 struct CandidateLine {
     /// K·(q − t·Δ).
@@ -289,8 +290,8 @@ impl Envelope {
         Self { deepest, nodes: vec![None; nodes] }
     }
 
-    /// Two lines cross once: of a node's depths, the line that is higher in the middle stays, and
-    /// the other one goes on to the half in which it may be higher.
+    /// Two lines cross at most once. A node keeps the line that is higher at its middle depth. The
+    /// other line moves to the half in which it can be higher.
     fn insert(&mut self, mut line: CandidateLine) {
         let (mut node, mut first, mut last) = (1, 0, self.deepest);
         while let Some(kept) = self.nodes.get_mut(node) {
@@ -316,7 +317,7 @@ impl Envelope {
         }
     }
 
-    /// The highest line at a depth; without lines, the lowest number.
+    /// The highest line at a depth; the lowest integer if there are no lines.
     fn top(&self, depth: u32) -> i128 {
         let (mut node, mut first, mut last) = (1, 0, self.deepest);
         let mut top = i128::MIN;

@@ -19,7 +19,7 @@ use crate::sampler::{LaplaceScale, QueryRng, discrete_laplace};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Laplace {
     scale: Rational,
-    /// `None` if no unit can change the values, so that they need no noise.
+    /// `None` if no unit can change the values, so that no noise is needed.
     sampler: Option<LaplaceScale>,
 }
 
@@ -51,7 +51,7 @@ impl Laplace {
         &self.scale
     }
 
-    /// Whether no noise is added, because neighbouring databases have the same values.
+    /// True if no noise is added, because neighbouring databases have the same values.
     pub fn is_exact(&self) -> bool {
         self.sampler.is_none()
     }
@@ -59,7 +59,8 @@ impl Laplace {
     /// Noise for one value, in grid units.
     ///
     /// # Guarantee
-    /// P(x) ∝ exp(−|x|/b), exactly, with |x| < 2¹²⁶. Every value of a release needs its own draw.
+    /// P(x) ∝ exp(−|x|/b), exactly, with |x| < 2¹²⁶. Every value of a release needs a separate
+    /// draw.
     pub fn draw(&self, rng: &mut QueryRng) -> i128 {
         self.sampler.map_or(0, |scale| discrete_laplace(&scale, rng))
     }
@@ -79,7 +80,8 @@ impl Laplace {
         }
         let rate = self.scale.recip();
         let bits = enough_bits(beta);
-        // Both sides times their denominators: reducing fractions would take most of the time.
+        // Both sides are multiplied by their denominators, because reducing fractions would take
+        // most of the time.
         let alpha = exp_neg(&rate, bits).lower;
         let (most, below) =
             (beta.numer() * (alpha.numer() + alpha.denom()), beta.denom() * alpha.denom());
@@ -91,16 +93,16 @@ impl Laplace {
         smallest(self.estimate(beta), suffices)
     }
 
-    /// How far a weighted mean p·X + (1 − p)·Y of two draws, 0 ≤ p ≤ 1, is off at confidence 1 − β,
+    /// The error of a weighted mean p·X + (1 − p)·Y of two draws, 0 ≤ p ≤ 1, at confidence 1 − β,
     /// in grid units: a whole t with P(|p·X + (1 − p)·Y| > t) ≤ β for every p.
     ///
     /// # Guarantee
-    /// X differs by less than 1 from a continuous Laplace variable of the same scale, since it is
-    /// the difference of two geometric variables, and these are the integer parts of exponential
-    /// ones. A mean of two symmetric variables with a log-concave density is no less peaked than
-    /// each of them (Proschan 1965), so that P(|mean| > t) ≤ exp(−t/b) without the rounding, and
-    /// P(|mean| ≥ t + 1) ≤ exp(−t/b) with it. That, or both within what each is at β/2, whichever
-    /// is less.
+    /// X differs by less than 1 from a continuous Laplace variable of the same scale: X is the
+    /// difference of two geometric variables, and these are the integer parts of exponential ones.
+    /// A mean of two symmetric variables with a log-concave density is at least as peaked as each
+    /// of them (Proschan 1965). So P(|mean| > t) ≤ exp(−t/b) without the rounding, and P(|mean| ≥
+    /// t + 1) ≤ exp(−t/b) with it. The result is this t + 1, or the bound that both draws keep at
+    /// β/2 each, whichever is smaller.
     pub fn mean_error_at(&self, beta: &Rational) -> u128 {
         let both = self.error_at(&(beta / Rational::from_integer(BigInt::from(2))));
         if self.is_exact() || !beta.is_positive() || *beta >= Rational::one() {
@@ -123,7 +125,7 @@ impl Laplace {
     }
 }
 
-/// The bits of an enclosure that is compared with β.
+/// The number of bits with which an enclosure is compared with β.
 fn enough_bits(beta: &Rational) -> u32 {
     192 + 2 * beta.recip().to_integer().bits().to_u32().unwrap_or(1 << 16).min(1 << 16)
 }
@@ -144,12 +146,12 @@ fn round_up_to_sampler(exact: Rational) -> Option<Rational> {
     (units < limit).then(|| Rational::new(units, grid))
 }
 
-/// The smallest t that suffices, for a condition that stays true once it is; the search starts at
-/// `guess`.
+/// The smallest t that suffices. The condition must hold for all numbers above one for which it
+/// holds. The search starts at `guess`.
 pub(super) fn smallest(guess: u128, suffices: impl Fn(u128) -> bool) -> u128 {
     let mut width = (guess >> 45).max(1);
     let (mut low, mut high) = (guess, guess);
-    // `high` suffices, and `low` does not unless it is 0.
+    // `high` suffices; `low` does not, unless it is 0.
     while !suffices(high) {
         low = high;
         high = high.saturating_add(width);
@@ -203,7 +205,8 @@ mod tests {
     fn scales_are_exact_or_rounded_up() {
         assert_eq!(*laplace(1, "0.001").scale(), decimal("1000"));
         assert_eq!(*laplace(99, "0.7").scale(), decimal("99") / decimal("0.7"));
-        // Δ₁ + 1 and Δ₁ − 1 at ε differ exactly by 2/ε: nothing is rounded to an integer.
+        // The scales for Δ₁ + 1 and Δ₁ − 1 at ε differ by exactly 2/ε: nothing is rounded to an
+        // integer.
         assert_eq!(
             laplace(100, "0.7").scale() - laplace(98, "0.7").scale(),
             decimal("2") / decimal("0.7")
@@ -223,7 +226,7 @@ mod tests {
 
     #[test]
     fn errors_are_the_smallest_that_suffice() {
-        // By definition, in floats: the tail sum at t is at most β, at t − 1 it is above.
+        // By definition, in floats: the tail sum is at most β at t, and above β at t − 1.
         for (l1, epsilon) in [(1, "1"), (1, "3"), (7, "2"), (1, "0.01"), (99, "0.5"), (1, "1000")] {
             let mechanism = laplace(l1, epsilon);
             let alpha = (-1.0 / mechanism.scale().to_f64().unwrap()).exp();
@@ -248,8 +251,8 @@ mod tests {
         assert!((ratio - 20_f64.ln()).abs() < 1e-12);
     }
 
-    /// The exact probability, summed over both draws, for weights from one draw alone to half of
-    /// each.
+    /// The exact probability, summed over both draws, for weights from one draw alone to the mean
+    /// of both.
     #[test]
     fn means_of_two_draws_are_within_their_error() {
         for epsilon in ["3", "1", "0.4", "0.15"] {
@@ -277,7 +280,7 @@ mod tests {
                 }
             }
         }
-        // Three scales, where both within theirs at half the rest took 3.7.
+        // ln 20 scales. The bound from both draws at β/2 would be 3.7 scales.
         let fine = laplace(1_000_000, "1");
         let scales = fine.mean_error_at(&decimal("0.05")).to_f64().unwrap() / 1e6;
         assert!((scales - 20_f64.ln()).abs() < 1e-5, "{scales}");

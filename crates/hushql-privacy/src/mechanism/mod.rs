@@ -1,10 +1,9 @@
-//! One mechanism per file: from a cost to a scale, a draw, and the expected error.
+//! One mechanism per file: calibration from a cost to a scale, the draw, and the expected error.
 //!
 //! A sensitivity in whole units of the aggregate's grid and an ε (and δ) go in. A calibrated
-//! mechanism comes out, which draws and states its error. The sensitivity must have been derived by
-//! the engine; the draw then has exactly the stated privacy. Scales are rationals rounded toward
-//! more noise. Floats occur only in *reported* accuracies, and where a proved margin covers their
-//! error.
+//! mechanism comes out; it draws and states its error. The engine derives the sensitivity. If that
+//! is correct, the draw has exactly the stated privacy. Scales are rationals rounded toward more
+//! noise. Floats occur only in *reported* accuracies, and where a proved margin covers their error.
 //!
 //! ```
 //! use hushql_privacy::mechanism::Laplace;
@@ -77,10 +76,10 @@ pub enum MechanismError {
     /// The noise would be so large that the sampler cannot draw it.
     #[error("the noise needed exceeds what can be drawn: narrow the range, or spend more epsilon")]
     ScaleTooLarge,
-    /// The scores range so widely that the rate per unit is below what can be drawn.
+    /// The range of the scores is so large that the rate per unit is too small to be drawn.
     #[error("the scores' range is too wide: narrow the range of the score")]
     RangeTooWide,
-    /// Candidates that only the data contain need δ ≤ e^ε − 1 in each round.
+    /// Unknown candidates need δ ≤ e^ε − 1 in each round.
     #[error(
         "delta is too large for this epsilon: among unknown candidates it must not exceed e^epsilon - 1"
     )]
@@ -88,7 +87,7 @@ pub enum MechanismError {
     /// A round's share of ε or δ is below the ledger's unit.
     #[error("epsilon or delta is too small to be shared by so many rounds")]
     TooManyRounds,
-    /// The sampler refused.
+    /// The sampler cannot draw.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
 }

@@ -1,10 +1,11 @@
-//! The best of noisy scores among candidates that only the data contain: noise on the score of each
-//! of them, of which those that reach a threshold come out.
+//! The best noisy scores among unknown candidates: adds noise to every score, and shows those that
+//! reach a threshold.
 //!
-//! The sensitivity of all scores together, a cost, δ, and what one unit may have in candidates that
-//! nobody else has go in; the k best come out, best first, or fewer. It assumes that these bounds
-//! hold *whatever the scores are*, and that a row adds at most as much to a score as they say. All
-//! noisy scores together are private at the whole cost, however many of them come out.
+//! In: the sensitivity of all scores together, a cost, δ, and a bound on the rows of one unit in
+//! candidates that no other unit has. Out: the k best candidates, best first, or fewer. It assumes
+//! that these bounds hold *whatever the scores are*, and that a row adds at most the stated amount
+//! to a score. All noisy scores together are private at the whole cost, however many of them are
+//! shown.
 //!
 //! ```text
 //! ε = 1, δ = 10⁻⁶, one candidate per unit, counts:   scale 1, and a threshold of 15, for any k
@@ -26,8 +27,8 @@ pub enum ScoreNoise {
     Gaussian(Gaussian),
 }
 
-/// Calibrated noise on the scores of candidates that only the data contain, and the threshold that
-/// hides those of one unit.
+/// Calibrated noise on the scores of unknown candidates, and the threshold that hides candidates of
+/// one unit alone.
 #[derive(Debug, Clone)]
 pub struct NoisyKeys {
     noise: ScoreNoise,
@@ -35,15 +36,15 @@ pub struct NoisyKeys {
 }
 
 impl NoisyKeys {
-    /// Laplace noise at ε; δ is the threshold's.
+    /// Laplace noise at ε; the threshold uses δ.
     ///
     /// # Guarantee
-    /// The list is (ε, δ)-private, for all k. Let a database have one unit more than another.
-    /// Unless a candidate of that unit alone reaches the threshold, which has a probability of at
-    /// most δ (see [`rows_threshold_of_laplace`]), the list is a function of the noisy scores of
-    /// the candidates of both, which are ε-private: [`Laplace::calibrate`]. So P(S) ≤ e^ε·P′(S) + δ
-    /// from the larger database; from the smaller one, P′(S) ≤ min(1, e^ε·P(S)/(1 − δ)) ≤
-    /// e^ε·P(S) + δ, since the noises are independent.
+    /// The list is (ε, δ)-private, for all k. Let a larger database have one unit more than a
+    /// smaller one. With probability at least 1 − δ, no candidate of that unit alone reaches the
+    /// threshold (see [`rows_threshold_of_laplace`]). Then the list is a function of the noisy
+    /// scores of the candidates that both have, which are ε-private: [`Laplace::calibrate`]. So
+    /// P(S) ≤ e^ε·P′(S) + δ from the larger database; from the smaller one, P′(S) ≤ min(1,
+    /// e^ε·P(S)/(1 − δ)) ≤ e^ε·P(S) + δ, since the noises are independent.
     ///
     /// # Errors
     /// [`MechanismError::ScaleTooLarge`] when the noise or the threshold is too large.
@@ -61,15 +62,15 @@ impl NoisyKeys {
         Ok(Self { noise: ScoreNoise::Laplace(noise), threshold })
     }
 
-    /// Gaussian noise at (ε, δ/2); the other half of δ is the threshold's, and the ρ of the noise
-    /// is that of [`Gaussian::rho`].
+    /// Gaussian noise at (ε, δ/2). The threshold uses the other half of δ. The ρ of the noise is
+    /// that of [`Gaussian::rho`].
     ///
     /// # Guarantee
-    /// The list is (ε, δ)-private, for all k, as that of [`NoisyKeys::laplace`]: P′(S) ≤ min(1, y +
-    /// δ/2) with y = e^ε·P(S)/(1 − δ/2) is at most (1 − δ/2)·y + δ.
+    /// The list is (ε, δ)-private, for all k, as in [`NoisyKeys::laplace`]: P′(S) ≤ min(1, y + δ/2)
+    /// with y = e^ε·P(S)/(1 − δ/2), which is at most (1 − δ/2)·y + δ.
     ///
     /// # Errors
-    /// As [`NoisyKeys::laplace`], and for a δ that has no half in the ledger's units.
+    /// As [`NoisyKeys::laplace`], and for a δ whose half is below the ledger's unit.
     pub fn gaussian(
         l2_squared: u128,
         moving: u64,
@@ -82,7 +83,7 @@ impl NoisyKeys {
         Self::with_gaussian(noise, &half, alone)
     }
 
-    /// Gaussian noise at ρ; δ is the threshold's.
+    /// Gaussian noise at ρ; the threshold uses δ.
     ///
     /// # Guarantee
     /// The list is δ-approximately ρ-zCDP, for all k: unless a candidate of one unit alone reaches
@@ -117,16 +118,16 @@ impl NoisyKeys {
         &self.noise
     }
 
-    /// The least noisy score with which a candidate comes out, in grid units.
+    /// The least noisy score at which a candidate is shown, in grid units.
     pub fn threshold(&self) -> u64 {
         self.threshold
     }
 
-    /// The least score with which a candidate reaches the threshold, except with probability β.
+    /// The least score at which a candidate reaches the threshold, except with probability β.
     ///
     /// # Guarantee
-    /// With that score or a larger one, P(score + X < τ) ≤ β: the noise is symmetric, so that this
-    /// is half of P(|X| > score − τ).
+    /// At that score or a larger one, P(score + X < τ) ≤ β: the noise is symmetric, so this is half
+    /// of P(|X| > score − τ).
     pub fn reached_from(&self, beta: &Rational) -> u128 {
         let both = beta + beta;
         let below = match &self.noise {
@@ -136,13 +137,12 @@ impl NoisyKeys {
         u128::from(self.threshold).saturating_add(below)
     }
 
-    /// The candidates with the best noisy scores that reach the threshold, best first, at most
-    /// `most` of them. Equal noisy scores are in the order of `places`, which has a number of each
-    /// candidate.
+    /// The candidates whose noisy scores reach the threshold, best first, at most `most` of them.
+    /// `places` numbers the candidates; it orders those with equal noisy scores.
     ///
     /// # Guarantee
-    /// Each score takes a separate draw, and the result is a function of the noisy scores and the
-    /// order of the candidates.
+    /// Each score gets a separate draw. The result is a function of the noisy scores and the order
+    /// of the candidates.
     pub fn choose(
         &self,
         scores: &[i128],

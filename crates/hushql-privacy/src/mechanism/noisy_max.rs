@@ -1,11 +1,11 @@
 //! Report noisy max: adds Laplace noise of scale R/ε to every score and returns the index of the
 //! largest.
 //!
-//! The scores' range R in grid units and ε go in; the index of a winner comes out, but the noisy
-//! scores never do. It assumes that between neighbouring databases the largest and the smallest
+//! The scores' range R in grid units and ε go in; the index of a winner comes out. The noisy scores
+//! are never shown. It assumes that between neighbouring databases the largest and the smallest
 //! change of a score differ by at most R. The choice is then ε-differentially private.
 //!
-//! R = 1 and ε = 0.001 put noise of scale 1000 on each count.
+//! R = 1 and ε = 0.001 add noise of scale 1000 to each count.
 
 use num_traits::ToPrimitive;
 
@@ -26,9 +26,9 @@ impl NoisyMax {
     ///
     /// # Guarantee
     /// The scale is at least R/ε, so the choice is ε-DP. A change common to all scores does not
-    /// change the winner, and the remaining changes lie in [0, R]. Whatever the noise of the others
-    /// is, the threshold that one candidate must exceed moves by at most R, which changes the tail
-    /// of its integer noise by a factor of at most e^ε. A range of 0 is read as 1. Source: Dwork,
+    /// change the winner, and the remaining changes lie in [0, R]. For any fixed noise of the
+    /// others, the value that one candidate must exceed moves by at most R, which changes the tail
+    /// of its integer noise by a factor of at most e^ε. A range of 0 counts as 1. Source: Dwork,
     /// Roth 2014, claim 3.9.
     ///
     /// # Errors
@@ -37,11 +37,11 @@ impl NoisyMax {
         Self::with_noise(&Laplace::calibrate(range.max(1), epsilon)?)
     }
 
-    /// The mechanism with this noise on every score, for its errors where the noise is drawn
-    /// elsewhere.
+    /// The mechanism with this noise on every score. It serves to state errors where the noise is
+    /// drawn elsewhere.
     ///
     /// # Errors
-    /// [`MechanismError::ScaleTooLarge`] when the noise adds nothing.
+    /// [`MechanismError::ScaleTooLarge`] when the noise is 0.
     pub fn with_noise(noise: &Laplace) -> Result<Self, MechanismError> {
         let part = |n: &num_bigint::BigInt| n.to_u64().ok_or(MechanismError::ScaleTooLarge);
         let scale = LaplaceScale::new(part(noise.scale().numer())?, part(noise.scale().denom())?)?;
@@ -65,11 +65,11 @@ impl NoisyMax {
         Ok(noisy_max(scores, &self.scale, rng)?)
     }
 
-    /// How far below the best score the winner can be at confidence 1 − β, in grid units.
+    /// The distance of the winner from the best score at confidence 1 − β, in grid units.
     ///
     /// # Guarantee
     /// P(best − score > t) ≤ β: a candidate t below the best wins only if its noise exceeds that of
-    /// the best by t or more; the bound is the union of these events over n − 1 candidates. Rounded
+    /// the best by t or more. The bound is the union of these events over n − 1 candidates. Rounded
     /// up. 0 for one candidate.
     pub fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
         if candidates <= 1 {
@@ -97,7 +97,7 @@ impl NoisyMax {
         high.ceil()
     }
 
-    /// An upper bound of how far the winner is below the best score on average, in grid units.
+    /// An upper bound of the mean distance between the best score and the winner's, in grid units.
     ///
     /// # Guarantee
     /// E(best − score) ≤ Σ_t min(1, (n − 1)·P(X − X′ > t)): the sum of the tails of the union
@@ -107,8 +107,8 @@ impl NoisyMax {
             return 0.0;
         }
         let gap = NoiseGap::new(&self.exponent);
-        // Every t counts as 1 up to the point where the union bound falls below 1; from there on
-        // the tails count.
+        // Every t counts as 1 up to the point where the union bound falls below 1. From there on,
+        // the tails are added.
         let certain = self.error_at(candidates, &Rational::from_integer(1.into())).floor();
         report_up(certain + others(candidates) * gap.tails_from(certain))
     }
@@ -116,8 +116,8 @@ impl NoisyMax {
     /// The probability of every candidate. For **public** scores only: tests, and plots of released
     /// data.
     ///
-    /// Sums over the winner's noisy score: on the integer grid for scales up to 4,096, on a coarser
-    /// one above, which changes a probability by less than 0.001.
+    /// Sums over the winner's noisy score: on the integer grid for scales up to 4,096, and on a
+    /// coarser grid above, which changes a probability by less than 0.001.
     pub fn probabilities(&self, scores: &[i128]) -> Vec<f64> {
         let unit = self.exponent.recip().to_f64().unwrap_or(f64::INFINITY);
         let step = (unit / 4_096.0).ceil().max(1.0);

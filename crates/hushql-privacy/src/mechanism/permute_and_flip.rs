@@ -2,10 +2,10 @@
 //! exp(−ε·(best − score)/R); the first accepted one wins.
 //!
 //! The scores' range R in grid units and ε go in; the index of a winner comes out. It has the
-//! assumptions of the exponential mechanism, is ε-differentially private too, and never errs more.
-//! But its range is not bounded, so under zCDP it costs what noise of that ε does.
+//! assumptions of the exponential mechanism, is ε-differentially private, too, and never errs more.
+//! But it is not of bounded range, so under zCDP it costs as much as noise at the same ε.
 //!
-//! Of two candidates one point apart at ε = R = 1, the worse one wins with probability e⁻¹/2 =
+//! With two candidates one point apart at ε = R = 1, the worse one wins with probability e⁻¹/2 =
 //! 0.184; under the exponential mechanism, 0.269.
 
 use num_traits::ToPrimitive;
@@ -27,8 +27,8 @@ impl PermuteAndFlip {
     ///
     /// # Guarantee
     /// The exponent per grid unit is at most ε/R, so the choice is ε-DP. It depends only on
-    /// distances to the best score, so the range R suffices for scores that are not monotonic too.
-    /// A range of 0 is read as 1. Source: McKenna, Sheldon 2020.
+    /// distances to the best score, so the range R also suffices for scores that are not monotonic.
+    /// A range of 0 counts as 1. Source: McKenna, Sheldon 2020.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when ε/R is too small to be drawn.
@@ -52,16 +52,15 @@ impl PermuteAndFlip {
         Ok(permute_and_flip(scores, self.rate.numerator, self.rate.denominator, rng)?)
     }
 
-    /// How far below the best score the winner can be at confidence 1 − β, in grid units.
+    /// The distance of the winner from the best score at confidence 1 − β, in grid units.
     ///
     /// # Guarantee
-    /// P(best − score > t) ≤ β for this whole number t, whatever the n scores are; 0 for one
-    /// candidate. The probability is largest where one candidate is the best and all others are t +
-    /// 1 away: in any order of visits, a candidate that becomes one of those, or is accepted more
-    /// often as one of those, lets them win more often. Then it is 1 − (1 − (1 − p)ⁿ)/np with p =
-    /// e^(−ε(t + 1)/R). It is never larger than that of
-    /// [`Exponential::error_at`](super::Exponential::error_at) (McKenna, Sheldon 2020), which is
-    /// taken for β below 10⁻⁶, where floats would not do.
+    /// P(best − score > t) ≤ β for this whole number t and all n scores; 0 for one candidate. In
+    /// the worst case one candidate is the best and all others are t + 1 away: in any order of
+    /// visits, moving a candidate there, or accepting it there more often, lets such a candidate
+    /// win more often. Then the probability is 1 − (1 − (1 − p)ⁿ)/np with p = e^(−ε(t + 1)/R). It
+    /// is at most that of [`Exponential::error_at`](super::Exponential::error_at) (McKenna, Sheldon
+    /// 2020), which is used for β below 10⁻⁶, where floats are not precise enough.
     pub fn error_at(&self, candidates: usize, beta: &Rational) -> f64 {
         whole_below(&self.rate, self.surprise(candidates, beta))
     }
@@ -69,8 +68,8 @@ impl PermuteAndFlip {
     /// −ln p of the largest p at which the probability above is at most β.
     ///
     /// # Guarantee
-    /// Never too small: the search keeps what passed with a margin of 10⁻⁹ of β, a thousand times
-    /// the error of the floats.
+    /// Never too small: the search keeps numbers that pass with a margin of 10⁻⁹ of β, a thousand
+    /// times the error of the floats.
     fn surprise(&self, candidates: usize, beta: &Rational) -> f64 {
         let enough = surprise_of(candidates, beta);
         let beta = beta.to_f64().unwrap_or(0.0) * (1.0 - 1e-9);
@@ -95,7 +94,7 @@ impl PermuteAndFlip {
         high
     }
 
-    /// An upper bound of how far the winner is below the best score on average, in grid units.
+    /// An upper bound of the mean distance between the best score and the winner's, in grid units.
     ///
     /// # Guarantee
     /// The bound of [`Exponential::expected_error`](super::Exponential::expected_error), which
@@ -107,9 +106,9 @@ impl PermuteAndFlip {
     /// The probability of every candidate. For **public** scores only: tests, and plots of released
     /// data.
     ///
-    /// A candidate that is visited after k others wins if all of them were rejected: with a_k the
-    /// mean of Π(1 − p) over the sets of k others, P = (p/n)·Σ_k a_k. All terms are positive, so
-    /// nothing cancels. The time is cubic in the number of candidates.
+    /// A candidate that is visited after k others wins if all of them were rejected. Let a_k be the
+    /// mean of Π(1 − p) over the sets of k others; then P = (p/n)·Σ_k a_k. All terms are positive,
+    /// so nothing cancels. The time is cubic in the number of candidates.
     pub fn probabilities(&self, scores: &[i128]) -> Vec<f64> {
         let weights = self.rate.weights(scores);
         let count = weights.len().to_f64().unwrap_or(f64::INFINITY);

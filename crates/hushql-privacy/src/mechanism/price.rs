@@ -2,11 +2,11 @@
 //!
 //! The grid of prices and a histogram of bids go in; a bid is given as the number of prices that it
 //! reaches. Runs of prices come out, with the range by which one unit changes their revenues.
-//! Within a run the buyers are the same and the revenue rises evenly. It assumes that bids were
+//! Within a run the buyers are the same and the revenue rises evenly. It assumes that bids are
 //! clamped and that a unit's quantity is bounded. The exponential mechanism chooses among the runs.
 //!
-//! Bids 1, 1, 1 and 3.01 on cents: `[100 prices from 0.04 by +0.04, 201 from 1.01 by +0.01, the
-//! rest 0]`.
+//! Bids 1, 1, 1 and 3.01 in cents give the runs
+//! `[100 prices from 0.04 by +0.04, 201 from 1.01 by +0.01, the rest 0]`.
 
 use num_traits::ToPrimitive;
 
@@ -41,12 +41,12 @@ impl PriceGrid {
 
     /// The price of a tick; beyond the last tick, the last price.
     pub fn price(&self, tick: u64) -> i128 {
-        // No overflow: the last price was computed when the grid was made.
+        // No overflow: the constructor checked the last price.
         self.first + self.step * i128::from(tick.min(self.ticks - 1))
     }
 
-    /// How much more one unit that buys at most `quantity` can change the revenue of one price than
-    /// that of another.
+    /// The range of the revenues: how much more one unit that buys at most `quantity` can change
+    /// the revenue of one price than that of another.
     ///
     /// # Guarantee
     /// As [`range`] for the prices of the grid.
@@ -67,12 +67,12 @@ impl PriceGrid {
     ///
     /// # Guarantee
     /// Every tick is in exactly one run, in order, and its score is price(t)·Σ weight over places >
-    /// t, an exact integer. All prior weights are 1. There is at most one run more than there are
-    /// distinct places.
+    /// t, an exact integer. All prior weights are 1. There are at most as many runs as distinct
+    /// places, plus one.
     ///
     /// # Errors
-    /// [`MechanismError::RangeTooWide`] when a revenue does not fit 127 bits, which the caller must
-    /// have excluded by public bounds.
+    /// [`MechanismError::RangeTooWide`] when a revenue does not fit 127 bits; the caller must
+    /// exclude this by public bounds.
     pub fn revenue_runs(&self, histogram: &[(u64, i128)]) -> Result<TickRuns, MechanismError> {
         let wide = MechanismError::RangeTooWide;
         let points = tidied(histogram, self.ticks)?;
@@ -96,13 +96,13 @@ impl PriceGrid {
         Ok(ticks)
     }
 
-    /// The prior with weight ∝ 1/price, which favours every *ratio* of prices alike, as far as
-    /// integers can express it.
+    /// The prior with weight ∝ 1/price, as far as integers can express it. It favours every *ratio*
+    /// of prices equally.
     ///
     /// # Guarantee
-    /// Runs are cut where the price passes a power of two, and a price in
+    /// Runs are cut where the price passes a power of two. A price in
     /// [2^j, 2^(j+1)) has the weight 2^(J−j) for the grid's largest J; a price of 0 has none.
-    /// [`Exponential::choose_log_uniform`] does the rest.
+    /// [`Exponential::choose_log_uniform`] corrects the rest.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when a score of the runs does not fit 128 bits.
@@ -124,8 +124,8 @@ impl PriceGrid {
         Ok(cut)
     }
 
-    /// An upper bound of the sum of the prior weights 1/price divided by the smallest one: the
-    /// factor by which the error grows.
+    /// An upper bound of the sum of the prior weights 1/price, divided by the smallest one. The
+    /// error grows with its logarithm.
     ///
     /// # Guarantee
     /// At least Σ 1/price(t) · the last price, over the positive prices.
@@ -137,7 +137,8 @@ impl PriceGrid {
         if self.step == 0 || least >= last {
             return ticks;
         }
-        // Each price except the least is the upper end of its own interval, one step long.
+        // Each price except the least is the upper end of an interval one step long, and the
+        // intervals are disjoint.
         let others = (float(last) / float(least)).ln() / float(self.step);
         report_up(float(last) * (1.0 / float(least) + others))
     }
@@ -147,7 +148,7 @@ impl PriceGrid {
         self.price(tick).checked_ilog2()
     }
 
-    /// The first tick whose price is beyond the octave, or the grid's end.
+    /// The first tick whose price is beyond the octave; the number of ticks if there is none.
     fn end_of(&self, octave: Option<u32>) -> u64 {
         let bound = match octave {
             None => Some(1_i128),
@@ -164,14 +165,14 @@ impl PriceGrid {
     }
 }
 
-/// How much more one unit that buys at most `quantity` can change the revenue of one of these
-/// sorted prices than that of another.
+/// The range of the revenues of these sorted prices: how much more one unit that buys at most
+/// `quantity` can change the revenue of one price than that of another.
 ///
 /// # Guarantee
-/// quantity·max(p_{n−1}, p_n − p_1): a buyer who stops before the last price changes its revenue by
-/// 0 and another's by at most p_{n−1}; one who buys at every price changes each revenue by that
-/// price. For rows whose quantities add up to at most `quantity`, the changes add up, and so do
-/// their spreads. 0 for one price or none: nothing is compared.
+/// quantity·max(p_{n−1}, p_n − p_1). A buyer who stops before the last price changes its revenue by
+/// 0 and another's by at most p_{n−1}. A buyer at every price changes each revenue by that price.
+/// For rows whose quantities add up to at most `quantity`, the changes add up, and so do their
+/// spreads. 0 for one price or none: nothing is compared.
 ///
 /// # Errors
 /// [`MechanismError::RangeTooWide`] when a price is negative, they are not sorted, or the range
@@ -199,12 +200,12 @@ impl Exponential {
     /// The tick of the winner among the `ticks` of a grid, under the prior 1/price.
     ///
     /// # Guarantee
-    /// P(t) ∝ exp(exponent·score(t))/price(t) over the positive prices, exactly: a winner under the
-    /// runs' integer weights 2^(J−j) is accepted with probability 2^j/price > 1/2. The prior is
+    /// P(t) ∝ exp(exponent·score(t))/price(t) over the positive prices, exactly: the winner under
+    /// the runs' integer weights 2^(J−j) is accepted with probability 2^j/price > 1/2. The prior is
     /// public, so this is ε-DP as [`Exponential::choose_runs`] is.
     ///
     /// # Errors
-    /// As [`Exponential::choose_runs`]; there is no candidate if no price is positive.
+    /// As [`Exponential::choose_runs`]. If no price is positive, there is no candidate.
     pub fn choose_log_uniform(
         &self,
         grid: &PriceGrid,

@@ -1,7 +1,7 @@
 //! Quantiles, minimum and maximum: scores of a grid's ticks, in runs between the data points.
 //!
 //! A histogram over ticks and the wanted rank go in. Runs of equally scored ticks come out, with
-//! the range by which one unit changes the scores. It assumes that values were clamped to the grid
+//! the range by which one unit changes the scores. It assumes that values are clamped to the grid
 //! and that a unit's rows are bounded. The exponential mechanism chooses among the runs.
 //!
 //! The score of a tick is minus the number of rows on the wrong side of it; rows on the tick itself
@@ -27,20 +27,20 @@ pub enum Rank {
         /// α's denominator.
         den: u64,
     },
-    /// Approximately the r-th smallest value, counted from 1; 0 is read as 1.
+    /// Approximately the r-th smallest value, counted from 1; 0 counts as 1.
     FromLow(u64),
-    /// Approximately the r-th largest value, counted from 1; 0 is read as 1.
+    /// Approximately the r-th largest value, counted from 1; 0 counts as 1.
     FromHigh(u64),
 }
 
-/// How much more one unit of at most `rows` rows can change the score of one tick than that of
-/// another, in the units of scores.
+/// The range of the scores: how much more one unit of at most `rows` rows can change the score of
+/// one tick than that of another.
 ///
 /// # Guarantee
 /// For any two databases that differ in such a unit, the largest change of a tick's score minus the
-/// smallest is at most the result: each row moves both sides of `max` by at most max(num, den −
-/// num), or 1. At the ends, 0 and 1, one side of `max` is never above 0, so that a row moves the
-/// score of a tick by 0 or by −den. Exact integers.
+/// smallest is at most the result. Each row moves both sides of `max` by at most max(num, den −
+/// num), or 1. At the ends, 0 and 1, one side of `max` is never above 0, so a row moves the score
+/// of a tick by 0 or by −den. Exact integers.
 ///
 /// # Errors
 /// [`MechanismError::RangeTooWide`] when `num > den`, or the range does not fit 128 bits.
@@ -54,12 +54,12 @@ pub fn range(rank: Rank, rows: u64) -> Result<u128, MechanismError> {
     per_row.checked_mul(rows.into()).ok_or(MechanismError::RangeTooWide)
 }
 
-/// The rank at which a minimum or maximum is sought: r = ⌈(R/ε)·ln(20·ticks)⌉, where R is the range
-/// that the draw is calibrated to (2 for units of one row).
+/// The rank that stands for a minimum or maximum: r = ⌈(R/ε)·ln(20·ticks)⌉, where R is the range of
+/// the calibration (2 for units of one row).
 ///
 /// # Guarantee
-/// At least (R/ε)·ln(20·ticks), rounded up to the next integer; the score of the winner at this
-/// rank is within r of the best at 95 % confidence. A function of public numbers only.
+/// At least (R/ε)·ln(20·ticks), rounded up to the next integer. At this rank, the winner's score is
+/// within r of the best at 95 % confidence. A function of public numbers only.
 pub fn rank_for(range: u128, epsilon: &Epsilon, ticks: u64) -> u64 {
     let twenty = Rational::from_integer(BigInt::from(ticks.max(1)) * 20);
     let rank = ln(&twenty, 128).map(|log| {
@@ -76,15 +76,15 @@ pub fn rank_for(range: u128, epsilon: &Epsilon, ticks: u64) -> u64 {
 /// beyond `last` counts as `last`, a negative weight as 0.
 ///
 /// # Guarantee
-/// Every tick is in exactly one run, in order, and its score is, with n the sum of the weights,
-/// −max(0, den·#{x<t} − num·n, num·n − den·#{x≤t}) for a fraction, −max(0, #{x<t} − (r−1), r −
+/// Every tick is in exactly one run, in order. With n the sum of the weights, its score is −max(0,
+/// den·#{x<t} − num·n, num·n − den·#{x≤t}) for a fraction, −max(0, #{x<t} − (r−1), r −
 /// #{x≤t}) from the low end, −max(0, #{x>t} − (r−1), r − #{x≥t}) from the high end. Exact integers;
-/// all weights are 1. There are at most two runs for each data point and one more; without data
-/// there is one run, and all ticks are equal.
+/// all weights are 1. There are at most two runs for each data point, plus one; without data there
+/// is one run of equal ticks.
 ///
 /// # Errors
 /// [`MechanismError::RangeTooWide`] when `num > den`, `last` is 2⁶⁴ − 1, or a score does not fit
-/// 128 bits, which the caller must have excluded by public bounds: n·den < 2¹²⁷.
+/// 128 bits. The caller must exclude the latter by public bounds: n·den < 2¹²⁷.
 pub fn quantile_runs(
     histogram: &[(u64, i128)],
     last: u64,
@@ -140,8 +140,8 @@ fn score(rank: Rank, total: i128, below: i128, up_to: i128) -> Result<i128, Mech
     wrong.map(|wrong| -wrong.max(0)).ok_or(MechanismError::RangeTooWide)
 }
 
-/// A histogram in order of its places, each once, those beyond `most` there, without places of no
-/// weight.
+/// A histogram sorted by place, with each place once. Places beyond `most` are merged into `most`,
+/// and places without weight are dropped.
 ///
 /// # Errors
 /// [`MechanismError::RangeTooWide`] when the weight of one place does not fit 127 bits.

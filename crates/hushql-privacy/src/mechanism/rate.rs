@@ -11,7 +11,7 @@ use num_traits::{One, ToPrimitive, Zero};
 use super::MechanismError;
 use crate::privacy::{Epsilon, Rational};
 
-/// ε/R, exactly what the sampler uses.
+/// ε/R, exactly as the sampler uses it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rate {
     pub(super) exact: Rational,
@@ -23,8 +23,9 @@ impl Rate {
     /// ε/R for scores of range R.
     ///
     /// # Guarantee
-    /// Never above ε/R; equal to it if both integers fit 128 bits, otherwise lower by less than
-    /// 2⁻¹⁰⁷. A range of 0 is read as 1: the weights then depend on the scores less than they may.
+    /// Never above ε/R. It equals ε/R if both integers fit 128 bits; otherwise it is lower by less
+    /// than 2⁻¹⁰⁷. A range of 0 counts as 1: the weights then depend on the scores less than they
+    /// may.
     ///
     /// # Errors
     /// [`MechanismError::RangeTooWide`] when ε/R is below 2⁻⁹¹ and not a ratio of 128-bit integers.
@@ -47,7 +48,7 @@ impl Rate {
         Ok(Self { exact: rounded, numerator, denominator })
     }
 
-    /// R/ε: the score difference at which a weight falls by e.
+    /// R/ε: the score difference that lowers a weight by a factor of e.
     pub(super) fn unit(&self) -> f64 {
         self.exact.recip().to_f64().unwrap_or(f64::INFINITY)
     }
@@ -69,7 +70,8 @@ pub(super) fn surprise(beta: &Rational) -> f64 {
     if *beta <= Rational::zero() {
         return f64::INFINITY;
     }
-    // Computed from both integers, so that a β below the smallest float has a logarithm too.
+    // Computed from both integers, so that a β below the smallest float has a finite logarithm,
+    // too.
     let log = |n: &BigInt| {
         let excess = n.bits().saturating_sub(1000);
         (n >> excess).to_f64().unwrap_or(f64::INFINITY).ln()
@@ -78,7 +80,7 @@ pub(super) fn surprise(beta: &Rational) -> f64 {
     (log(beta.denom()) - log(beta.numer())).max(0.0)
 }
 
-/// A reported accuracy, rounded up past the error of a few float operations.
+/// A reported accuracy, rounded up by more than the error of a few float operations.
 pub(super) fn report_up(value: f64) -> f64 {
     value * (1.0 + 1e-12)
 }

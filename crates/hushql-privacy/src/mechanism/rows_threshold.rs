@@ -1,12 +1,11 @@
-//! The threshold that a partition's noisy number of rows, or its noisy sum, must reach, where one
-//! unit may have several rows in it.
+//! The threshold for a partition's noisy number of rows, or for its noisy sum, if one unit can have
+//! several rows in it.
 //!
-//! The noise of the number, what one unit may have in partitions that nobody else is in, and δ go
-//! in; the least noisy number that is released comes out. It assumes that the number of a partition
-//! is that of its bounded rows, or a sum to which each of them adds at least 0 and at most
-//! `of_row`, that partitions of the number 0 never come out, and that every partition has its own
-//! draw. The partitions that contain one unit alone then all stay hidden, except with probability
-//! δ.
+//! In: the noise of the number, the most rows that one unit can have in partitions of its own, and
+//! δ. Out: the least noisy number that is released. It assumes that the number of a partition is
+//! that of its bounded rows, or a sum to which each of them adds at least 0 and at most `of_row`;
+//! that partitions with the number 0 are never shown; and that every partition has a separate draw.
+//! All partitions that contain one unit alone then stay hidden, except with probability δ.
 //!
 //! ```text
 //! Laplace noise of scale 50, at most 50 rows in all, one or in 50 partitions, δ = 10⁻⁶:  τ = 854
@@ -21,34 +20,36 @@ use super::{Gaussian, Laplace, MechanismError};
 use crate::privacy::enclosure::exp_neg;
 use crate::privacy::{Delta, Rational};
 
-/// What one unit may have in partitions that nobody else is in.
+/// Bounds on the rows of one unit in partitions that contain no other unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alone {
     /// C: the number of partitions.
     pub groups: u64,
     /// m: the rows in each.
     pub rows: u64,
-    /// M: the rows in all; `None` if nothing but the others bounds them.
+    /// M: the rows in all partitions; `None` if only the other two bound them.
     pub total: Option<u64>,
-    /// b: the most that a row adds to the number of a partition; 1 where rows are counted.
+    /// b: the most that a row adds to the number of a partition; 1 if rows are counted.
     pub of_row: u64,
 }
 
-/// Partitions with as many rows each: how many of them, and the rows.
+/// Several partitions with the same number of rows: how many partitions, and how many rows in each.
 type Alike = (u64, u64);
 
 impl Alone {
-    /// The ways to have rows in partitions of which one leaves the most in sight.
+    /// The candidates for the worst way to distribute a unit's rows over partitions: the way that
+    /// most likely shows a partition.
     ///
     /// # Guarantee
-    /// Let p be convex and increase on 1, …, m. Of all r_1, …, r_n with 1 ≤ r_i ≤ m, Σr_i ≤ M and n
-    /// ≤ C, one of these has the largest Σp(r_i). For a given n that is the way with as many
-    /// partitions of m rows and of one row as there can be, and at most one in between, since p is
-    /// convex; with all M rows, since it increases. One partition more takes a row from the one in
-    /// between, or from one of m: the sum changes by p(1) − (p(r) − p(r − 1)), which grows while r
-    /// falls from m to 2, so the sum is convex in n from each n without a partition in between to
-    /// the next; over these it is linear. So it is largest at an end of all n, or at the first or
-    /// the last of these.
+    /// Let p be convex and increasing on 1, …, m. Of all r_1, …, r_n with 1 ≤ r_i ≤ m, Σr_i ≤ M and
+    /// n ≤ C, one of the returned ways has the largest Σp(r_i). First take a fixed n. Since p is
+    /// convex, the largest sum has as many partitions of m rows and of one row as possible, and at
+    /// most one in between; since p increases, it has all M rows. Now let n grow by one. The new
+    /// partition takes a row from the one in between, or from one of m rows. The sum changes by
+    /// p(1) − (p(r) − p(r − 1)), which grows while r falls from m to 2. So between two neighbouring
+    /// n that have no partition in between, the sum is convex in n; over these n it is linear. So
+    /// it is largest at the smallest or largest n, or at the first or the last n without a
+    /// partition in between.
     fn extremes(&self) -> Vec<[Alike; 3]> {
         let (rows, groups) = (self.rows.max(1), self.groups.max(1));
         let Some(total) = self.total.filter(|total| *total < groups.saturating_mul(rows)) else {
@@ -56,7 +57,7 @@ impl Alone {
         };
         let total = total.max(1);
         let (few, most) = (total.div_ceil(rows), groups.min(total));
-        // With one row in each, all rows are in partitions of one.
+        // With one row per partition, every partition has one row.
         let more = (rows - 1).max(1);
         let first = few + (total - few) % more;
         let last = most.checked_sub((more - (total - most) % more) % more);
@@ -70,20 +71,20 @@ impl Alone {
         ends.into_iter().flatten().filter(between).map(way).collect()
     }
 
-    /// The most that one unit adds to the number of one partition.
+    /// The most that one unit can add to the number of one partition.
     fn most(&self) -> u128 {
         u128::from(self.rows.max(1)).saturating_mul(self.of_row.max(1).into())
     }
 }
 
-/// The threshold on numbers of rows, or on sums, with Laplace noise.
+/// The threshold for numbers of rows, or for sums, with Laplace noise.
 ///
 /// # Guarantee
-/// For every set of partitions in which one unit is alone, P(some r + X ≥ τ) ≤ δ, where every
-/// partition has an independent X of `noise` and r is what the unit's k rows in it add, k·b at
-/// most: P(X ≥ t) = α^t/(1+α) for t ≥ 1, α = exp(−1/scale), is convex, so that P(X ≥ τ − k·b) is
-/// convex in k, and [`Alone`] has the largest sum of these, in enclosures. τ is the smallest
-/// integer above m·b at which that sum is at most δ.
+/// For every set of partitions that contain one unit alone, P(some r + X ≥ τ) ≤ δ. Here every
+/// partition has an independent X of `noise`, and r ≤ k·b is what the unit's k rows in it add. P(X
+/// ≥ t) = α^t/(1+α) for t ≥ 1, α = exp(−1/scale), is convex, so P(X ≥ τ − k·b) is convex in k. The
+/// extremes of [`Alone`] contain the largest sum of these, in enclosures. τ is the smallest integer
+/// above m·b at which that sum is at most δ.
 ///
 /// # Errors
 /// [`MechanismError::ScaleTooLarge`] when no 63-bit number reaches the threshold.
@@ -106,12 +107,12 @@ pub fn rows_threshold_of_laplace(
     least(alone, &target, guess, &tail)
 }
 
-/// The threshold on numbers of rows, or on sums, with Gaussian noise.
+/// The threshold for numbers of rows, or for sums, with Gaussian noise.
 ///
 /// # Guarantee
 /// As [`rows_threshold_of_laplace`]. P(X ≥ t) ≤ e^(−t²/2σ²)/((1 − e^(−t/σ²))·√(2π)·σ), because
-/// (t+k)² ≥ t² + 2tk, and it is convex in t from 1 on, where the law falls. Source: Canonne,
-/// Kamath, Steinke 2020, for the normalising sum.
+/// (t+k)² ≥ t² + 2tk. It is convex in t from 1 on, where the law falls. Source: Canonne, Kamath,
+/// Steinke 2020, for the normalising sum.
 ///
 /// # Errors
 /// As [`rows_threshold_of_laplace`].
@@ -139,8 +140,8 @@ pub fn rows_threshold_of_gaussian(
     least(alone, &target, guess, &tail)
 }
 
-/// The least t + m·b with t ≥ 1 at which the tails, from t on for m rows and from further on for
-/// fewer, are within the target.
+/// The least threshold t + m·b with t ≥ 1 at which the tails sum to at most the target. The tail
+/// begins at t for a partition of m rows, and further on for fewer rows.
 fn least(
     alone: &Alone,
     target: &Rational,
@@ -190,7 +191,7 @@ mod tests {
         Laplace::calibrate(l1, &epsilon.parse().unwrap()).unwrap()
     }
 
-    /// Every way in which a unit may have its rows in partitions, with fewer rows behind more.
+    /// Every way to distribute a unit's rows over partitions, with descending numbers of rows.
     fn ways(alone: &Alone) -> Vec<Vec<u64>> {
         let mut all = vec![Vec::new()];
         let mut from = 0;
@@ -208,8 +209,7 @@ mod tests {
         all
     }
 
-    /// The largest probability that a way leaves some partition in sight, whatever the rows add, up
-    /// to `of_row`.
+    /// The largest probability that a way shows some partition, for rows that add `of_row` each.
     fn worst(alone: &Alone, tail: &dyn Fn(i64) -> f64, threshold: u64) -> f64 {
         let most = |rows: &u64| (rows * alone.of_row) as i64;
         let hidden = |rows: &u64| (-tail(threshold as i64 - most(rows))).ln_1p();
@@ -217,8 +217,8 @@ mod tests {
         ways(alone).iter().map(shown).fold(0.0, f64::max)
     }
 
-    /// Against every way and the exact law: never above δ, and one less is above it wherever the
-    /// bound is attained.
+    /// Against every way and the exact law: the probability is never above δ, and a threshold that
+    /// is one lower exceeds δ wherever the bound is attained.
     #[test]
     fn thresholds_hide_every_way_to_be_alone() {
         for (groups, rows, total) in [
@@ -249,7 +249,7 @@ mod tests {
                     assert!(threshold > rows * of_row);
                     let at = |threshold| worst(&alone, &laplace, threshold);
                     assert!(at(threshold) <= target, "{alone:?} {epsilon} {target}");
-                    // The sum of probabilities is δ²/2 above that of the union.
+                    // The sum of the probabilities exceeds that of the union by at most δ²/2.
                     let less = at(threshold - 1);
                     assert!(
                         less > target * (1.0 - target) || threshold == rows * of_row + 1,
@@ -285,7 +285,7 @@ mod tests {
                     let of = delta(&format!("{target:e}"));
                     let threshold = rows_threshold_of_gaussian(&noise, &alone, &of).unwrap();
                     assert!(worst(&alone, &tail, threshold) <= target, "{alone:?} {rho} {target}");
-                    // The bound of the tail is loose by about (σ/t)².
+                    // The bound of the tail is too large by a relative (σ/t)².
                     let less = threshold - 2 - (0.1 * sigma) as u64;
                     let is_least = less <= rows || worst(&alone, &tail, less) > target;
                     assert!(is_least, "{alone:?} {rho} {target}: {threshold}");
@@ -294,8 +294,7 @@ mod tests {
         }
     }
 
-    /// Of all ways, one of the extremes has the largest sum, for any convex function that
-    /// increases.
+    /// One of the extremes has the largest sum of all ways, for every convex increasing function.
     #[test]
     fn extremes_are_the_worst_of_all_ways() {
         for groups in 1..6 {
@@ -304,7 +303,7 @@ mod tests {
                     let alone = Alone { groups, rows, total, of_row: 1 };
                     for base in [1.02_f64, 1.3, 2.0, 9.0] {
                         for bend in [0.0, 1.0, 40.0] {
-                            // Convex: a power, and a line that begins somewhere.
+                            // A convex function: a power, plus a line that begins at 2.5.
                             let p = |k: u64| base.powi(k as i32) + bend * (k as f64 - 2.5).max(0.0);
                             let all = ways(&alone).into_iter().filter(|way| !way.is_empty());
                             let worst =
@@ -322,7 +321,7 @@ mod tests {
         }
     }
 
-    /// One row a partition is the case of units.
+    /// One row per partition is the same as counting units.
     #[test]
     fn one_row_in_each_is_a_unit() {
         for groups in [1, 3, 20] {
@@ -342,7 +341,7 @@ mod tests {
         let noise = scale(50, "1");
         let alone = Alone { groups: 50, rows: 50, total: Some(50), of_row: 1 };
         assert_eq!(rows_threshold_of_laplace(&noise, &alone, &delta("1e-6")).unwrap(), 854);
-        // 50·e^(−(τ − 1)/50)/(1 + e^(−1/50)) ≤ 10⁻⁶, where all of them in one partition would
+        // 50·e^(−(τ − 1)/50)/(1 + e^(−1/50)) ≤ 10⁻⁶, whereas all rows in one partition would
         // allow 708.
         let one = Alone { groups: 1, ..alone };
         assert!(rows_threshold_of_laplace(&noise, &one, &delta("1e-6")).unwrap() < 710);

@@ -1,17 +1,17 @@
 //! Selection among candidates in runs: a grid of 10⁹ ticks has only a few runs.
 //!
 //! Runs of candidates with evenly changing scores and integer prior weights go in; the winner's run
-//! and its place in the run come out. It makes the assumptions of the exponential mechanism about
-//! the scores of all candidates together, and assumes that the weights are public. The choice is
-//! then ε-differentially private.
+//! and its position in the run come out. It makes the assumptions of the exponential mechanism
+//! about the scores of all candidates together, and assumes that the weights are public. The choice
+//! is then ε-differentially private.
 //!
-//! Ticks 0 to 99 around a median of 40, a point lost per tick:
+//! Ticks 0 to 99 around a median of 40, which lose one point per tick:
 //! `[40 from −40 by +1, 60 from 0 by −1]`.
 
 use super::{Exponential, MechanismError};
 use crate::sampler::{QueryRng, Run, RunChoice};
 
-/// Neighbouring candidates: the j-th (from 0) has score `score + j·step` and prior weight `weight`.
+/// Consecutive candidates: the j-th (from 0) has score `score + j·step` and prior weight `weight`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScoredRun {
     /// The number of candidates, which may be 0.
@@ -20,14 +20,14 @@ pub struct ScoredRun {
     pub score: i128,
     /// How much higher each further candidate scores; lower if negative.
     pub step: i128,
-    /// The prior weight of each candidate; 0 excludes the run. **Public**: a function of the
-    /// candidates, never of the data.
+    /// The prior weight of each candidate; 0 excludes the run. **Public**: it depends on the
+    /// candidates, never on the data.
     pub weight: u128,
 }
 
 impl ScoredRun {
-    /// The score of the last candidate; `None` beyond 128 bits. An empty run returns the score of
-    /// its first.
+    /// The score of the last candidate; `None` beyond 128 bits. For an empty run, the score of its
+    /// first candidate.
     pub fn last_score(&self) -> Option<i128> {
         self.score_at(self.count.saturating_sub(1))
     }
@@ -38,7 +38,7 @@ impl ScoredRun {
     }
 }
 
-/// Runs of consecutive ticks: every tick of a grid is in one of them, in order.
+/// Runs of consecutive ticks: every tick of a grid is in exactly one run, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TickRuns {
     /// The runs.
@@ -48,25 +48,25 @@ pub struct TickRuns {
 }
 
 impl TickRuns {
-    /// None, with room for so many.
+    /// No runs, with room for this many.
     pub fn with_capacity(runs: usize) -> Self {
         Self { runs: Vec::with_capacity(runs), first: Vec::with_capacity(runs) }
     }
 
-    /// The first tick of each run, and the run.
+    /// Each run with its first tick.
     pub fn each(&self) -> impl Iterator<Item = (u64, &ScoredRun)> {
         self.first.iter().copied().zip(&self.runs)
     }
 
-    /// Appends a run as it is.
+    /// Appends a run unchanged.
     pub fn add(&mut self, first: u64, run: ScoredRun) {
         self.first.push(first);
         self.runs.push(run);
     }
 
     /// Appends `count` ticks from `first` on, if any. Ticks that directly follow the previous run
-    /// and have its score join that run. Ticks behind a gap do not: otherwise a candidate that was
-    /// removed would take the place of another.
+    /// and have its score join that run. Ticks behind a gap do not: otherwise a removed candidate
+    /// would get the position of another.
     pub(super) fn push(&mut self, first: u64, run: ScoredRun) {
         if run.count == 0 {
             return;
@@ -82,15 +82,15 @@ impl TickRuns {
         self.add(first, run);
     }
 
-    /// The tick at a place of a run; `None` where there is none.
+    /// The tick at a position of a run, if there is one.
     pub fn tick(&self, (run, place): (usize, u64)) -> Option<u64> {
         let within = self.runs.get(run).is_some_and(|run| place < run.count);
         self.first.get(run)?.checked_add(place).filter(|_| within)
     }
 }
 
-/// Scored runs as the sampler takes them: as gaps from the best score, the highest candidate of
-/// each run first.
+/// Scored runs in the sampler's form: gaps from the best score, and the highest candidate of each
+/// run first.
 #[derive(Debug, Clone)]
 pub(super) struct Gaps<'a> {
     scored: &'a [ScoredRun],
@@ -150,18 +150,17 @@ impl<'a> Gaps<'a> {
 }
 
 impl Exponential {
-    /// The run of the winner, and its place in it.
+    /// The run of the winner, and its position in the run.
     ///
     /// # Guarantee
     /// P(i, j) ∝ weight_i·exp(exponent·(score_i + j·step_i)), exactly. With public weights this is
     /// ε-DP as [`Exponential::choose`] is, because a prior scales the weights of both databases
-    /// alike. The time grows only with the number of runs. Source: McSherry, Talwar 2007.
+    /// equally. The time grows only with the number of runs. Source: McSherry, Talwar 2007.
     ///
     /// # Errors
-    /// [`MechanismError::RangeTooWide`] when a score of positive weight does not fit 128 bits: the
-    /// caller must have derived from public bounds that all scores fit, because otherwise the error
-    /// would reveal something about the data. [`MechanismError::Sampler`] when no candidate has a
-    /// weight.
+    /// [`MechanismError::RangeTooWide`] when a score of positive weight does not fit 128 bits. The
+    /// caller must exclude this by public bounds, because otherwise the error would reveal
+    /// something about the data. [`MechanismError::Sampler`] when no candidate has a weight.
     pub fn choose_runs(
         &self,
         runs: &[ScoredRun],
@@ -184,7 +183,7 @@ mod tests {
         ScoredRun { count, score, step, weight }
     }
 
-    /// False-alarm rate 10⁻⁹ each, see `statistics`; seeds are fixed.
+    /// The false-alarm rate is 10⁻⁹ each, see `statistics`; seeds are fixed.
     #[test]
     fn runs_follow_their_law() {
         let mechanism = Exponential::calibrate(2, &"1".parse().unwrap()).unwrap();
@@ -231,7 +230,7 @@ mod tests {
         for wide in [run(3, i128::MAX - 1, 1, 1), run(u64::MAX, 0, i128::MIN, 1)] {
             let refused = mechanism.choose_runs(&[run(1, 0, 0, 1), wide], &mut rng);
             assert!(matches!(refused, Err(MechanismError::RangeTooWide)), "{refused:?}");
-            // It is accepted if none of its candidates can win.
+            // A run with scores that are too wide is accepted if none of its candidates can win.
             let excluded = ScoredRun { weight: 0, ..wide };
             assert_eq!(
                 mechanism.choose_runs(&[run(1, 0, 0, 1), excluded], &mut rng).unwrap(),
@@ -246,7 +245,7 @@ mod tests {
     fn errors_with_a_prior_hold() {
         let mechanism = Exponential::calibrate(1, &"1".parse().unwrap()).unwrap();
         let beta = parse_decimal("0.05").unwrap();
-        // A uniform prior is no prior.
+        // A uniform prior equals no prior.
         assert!(
             (mechanism.error_at_weights(7.0, 1.0, &beta) - mechanism.error_at(7, &beta)).abs()
                 < 1e-9

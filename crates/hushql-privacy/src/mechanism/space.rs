@@ -1,10 +1,10 @@
-//! The smallest proved σ for values that move together: several groups of a unit, or the parts of a
-//! mean.
+//! The smallest proved σ for several values that change together: groups of one unit, or the parts
+//! of a mean.
 //!
-//! Δ₂², the number of coordinates in which neighbours differ, and (ε, δ) go in; a σ² comes out, or
-//! none where the search finds nothing. The σ of one moving value is exact. In several, the privacy
-//! loss is a sum of discrete Gaussians, which is none itself; what follows bounds it by one value
-//! on a fine grid, and loses less than a hundredth once σ is above 8.
+//! In: Δ₂², the number of coordinates in which neighbours differ, and (ε, δ). Out: a σ², or none if
+//! the search finds nothing. For one value that changes, σ is exact. For several, the privacy loss
+//! is a sum of discrete Gaussians, which is not a discrete Gaussian itself. The argument below
+//! bounds it by one value on a fine grid, and loses less than a hundredth for σ above 8.
 //!
 //! ```text
 //! discrete, in space, σ  ≤  continuous, on a line, √(σ² − r²)  ≤  discrete, on a line of fine steps, √(σ² − r² − t²)
@@ -12,15 +12,15 @@
 //!
 //! **Rounding is post-processing.** Let N be continuous Gaussian noise of variance σ² − r² in n
 //! coordinates. Rounding f + N to the integers at random, with probabilities ∝ exp(−‖x − f −
-//! N‖²/2r²), gives f + Y″, whose law follows from f + N. By Poisson summation Σₖ exp(−(k − z)²/2r²)
-//! is r√2π within 1 ± e₁ for every z, e₁ = 2·Σₖ e^(−2π²r²k²), so that P(Y″ = x) is that of the
-//! discrete Gaussian of σ² times or over ((1+e₁)/(1−e₁))^n = e^(nτ) at most. Hence if the
-//! continuous noise has δ′ at ε′ on the line through both databases, the discrete one has δ =
+//! N‖²/2r²), gives f + Y″, whose law follows from f + N. By Poisson summation, Σₖ exp(−(k −
+//! z)²/2r²) is r√2π within 1 ± e₁ for every z, e₁ = 2·Σₖ e^(−2π²r²k²). So P(Y″ = x) differs from
+//! that of the discrete Gaussian of σ² by a factor of at most ((1+e₁)/(1−e₁))^n = e^(nτ). Hence if
+//! the continuous noise has δ′ at ε′ on the line through both databases, the discrete noise has δ =
 //! e^(nτ)·δ′ at ε = ε′ + 2nτ. (Peikert 2010, theorem 3.1.)
 //!
-//! **Continuous noise is a discrete one and more noise.** By the same sum, discrete Gaussian noise
-//! on steps of Δ₂/S with continuous noise of variance t² of these steps added to it is continuous
-//! noise of both variances, within e^τ.
+//! **Discrete noise plus continuous noise is almost continuous noise.** Take discrete Gaussian
+//! noise on steps of Δ₂/S, and add continuous noise of variance t² of these steps. By the same sum,
+//! the result is continuous noise of the summed variances, within a factor e^τ.
 
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive, Zero};
@@ -28,28 +28,28 @@ use num_traits::{One, ToPrimitive, Zero};
 use super::tight::{MOST_EPSILON, Weights};
 use crate::privacy::{Delta, Epsilon, Rational};
 
-/// r² in quarters, τ in 10⁻¹⁵ for each coordinate, and the most coordinates.
+/// r² in sixteenths, τ in 10⁻¹⁵ for each coordinate, and the largest number of coordinates.
 ///
 /// e₁ is below 5.4·10⁻⁹ for r = 1, and below 8.1·10⁻¹⁴ for r = 5/4.
 const ROUNDINGS: [(i64, i64, u64); 2] = [(16, 12_000_000, 64), (25, 180, 1 << 20)];
 /// The denominator of r².
 const PARTS: i64 = 16;
-/// t², where r² = t²·(1 − t²/σ²) is above 25/16 for σ above 4.
+/// t². For σ above 4, r² = t²·(1 − t²/σ²) is above 25/16.
 const ADDED: i64 = 2;
-/// τ of the line, in 10⁻¹⁵.
+/// τ on the line, in 10⁻¹⁵.
 const OF_LINE: i64 = 180;
-/// About the σ on the line, in steps.
+/// The approximate σ on the line, in steps.
 const FINE: f64 = 512.0;
 
-/// A σ² that makes values of squared sensitivity `square` (ε, δ)-private, of which at most
-/// `coordinates` change between neighbours, near one whose σ over Δ₂ is about `about`; `None` where
-/// nothing is proved.
+/// A σ² that makes values of squared sensitivity `square` (ε, δ)-private, if at most `coordinates`
+/// of them differ between neighbours. The search starts at a σ/Δ₂ of `about`. `None` if nothing is
+/// proved.
 ///
 /// # Guarantee
-/// Independent discrete Gaussian noise of any variance of at least this on every value is (ε,
-/// δ)-DP, for integer values whose difference between neighbours has a square sum of at most
-/// `square` and at most `coordinates` values that are not 0: by the two bounds above, at ε − 2(nτ +
-/// τ) and δ·(1 − 2(nτ + τ)) ≤ δ·e^−(nτ + τ).
+/// Let the difference between neighbours be integers with a square sum of at most `square`, at most
+/// `coordinates` of them nonzero. Independent discrete Gaussian noise on every value, of this
+/// variance or a larger one, is then (ε, δ)-DP: by the two arguments above, at ε − 2(nτ + τ) and
+/// δ·(1 − 2(nτ + τ)) ≤ δ·e^−(nτ + τ).
 pub(super) fn variance(
     square: u128,
     coordinates: u64,
@@ -57,7 +57,7 @@ pub(super) fn variance(
     epsilon: &Epsilon,
     delta: &Delta,
 ) -> Option<Rational> {
-    // An integer that is not 0 adds at least 1 to the square sum.
+    // Each nonzero integer adds at least 1 to the square sum.
     let coordinates = coordinates.min(u64::try_from(square).unwrap_or(u64::MAX));
     let all = ROUNDINGS.iter().filter(|(.., most)| coordinates <= *most);
     all.filter_map(|(rounding, each, _)| {
@@ -74,7 +74,7 @@ pub(super) fn variance(
     .min()
 }
 
-/// The variance of continuous noise on a line, over the square of the step between neighbours.
+/// The variance of continuous noise on a line, divided by the squared step between neighbours.
 fn line(about: f64, epsilon: f64, delta: f64) -> Option<Rational> {
     if !(epsilon > 0.0 && epsilon <= MOST_EPSILON && delta > 0.0 && about > 0.0) {
         return None;
@@ -99,7 +99,7 @@ fn line(about: f64, epsilon: f64, delta: f64) -> Option<Rational> {
         let middle = low + (high - low) / 2;
         if fits(middle) { high = middle } else { low = middle }
     }
-    // Below 8 steps, the line's own bound is not proved.
+    // Below 8 steps, the bound of the line is not proved.
     if high < 8 << 12 {
         return None;
     }
@@ -122,8 +122,8 @@ mod tests {
     use super::*;
     use crate::mechanism::Gaussian;
 
-    /// Every integer vector with a square sum of at most `square`, without zeros, and no smaller
-    /// one behind a larger.
+    /// Every integer vector without zeros whose square sum is at most `square`, with ascending
+    /// entries.
     fn shifts(square: i64, most: usize) -> Vec<Vec<i64>> {
         let mut all = vec![Vec::new()];
         let mut from = 0;
@@ -162,7 +162,7 @@ mod tests {
         law.iter().map(|(at, chance)| chance * (1.0 - (epsilon - loss(*at)).exp()).max(0.0)).sum()
     }
 
-    /// Every integer shift of the length, in every number of coordinates: none has more than δ, and
+    /// Every integer shift of the length, in every number of coordinates: none exceeds δ, and
     /// little is lost.
     #[test]
     fn every_shift_in_space_keeps_delta() {
@@ -190,7 +190,7 @@ mod tests {
                     of <= float_delta * (1.0 + 1e-9),
                     "{square} {epsilon} {delta}: {sigma} {of}"
                 );
-                // What is lost is r²/2σ², and as much again for the steps of small shifts.
+                // The loss is r²/2σ², and as much again for the steps of small shifts.
                 let less = sigma * (1.0 - 2.0 / (sigma * sigma) - 0.01);
                 assert!(
                     worst(less) > float_delta || sigma < 3.0,
@@ -200,8 +200,8 @@ mod tests {
         }
     }
 
-    /// Large vectors have the σ of continuous noise on a line: 4.2247·Δ₂, and not 4.531·Δ₂. One
-    /// integer step needs 4.231.
+    /// Large vectors get the σ of continuous noise on a line: 4.2247·Δ₂, not 4.531·Δ₂. One integer
+    /// step needs 4.231.
     #[test]
     fn long_vectors_have_the_deviation_of_a_line() {
         let (one, million): (Epsilon, Delta) = ("1".parse().unwrap(), "1e-6".parse().unwrap());
@@ -217,7 +217,7 @@ mod tests {
             let ratio = noise.sigma().to_f64().unwrap() / (square as f64).sqrt();
             assert!(ratio >= 4.2246 && ratio <= most, "{square} {moving}: {ratio}");
         }
-        // Beyond what is proved, the general one.
+        // Where nothing is proved, σ is the general one.
         let many = Gaussian::calibrate(1 << 80, Some(1 << 40), &one, &million).unwrap();
         assert_eq!(many, Gaussian::calibrate(1 << 80, None, &one, &million).unwrap());
     }

@@ -1,4 +1,4 @@
-//! Tests of the mechanisms together: the literature's numbers, draws against them, and privacy by
+//! Tests of the mechanisms together: published numbers, draws against stated laws, and privacy by
 //! brute force.
 
 mod chosen;
@@ -35,7 +35,7 @@ fn assert_digits(found: &[f64], expected: &[f64], digits: i32) {
     }
 }
 
-/// False-alarm rate 10⁻⁹ each, see `statistics`; seeds are fixed.
+/// The false-alarm rate is 10⁻⁹ each, see `statistics`; seeds are fixed.
 fn assert_draws(what: &str, law: &[f64], mut draw: impl FnMut(&mut QueryRng) -> usize) {
     assert!(
         (law.iter().sum::<f64>() - 1.0).abs() < 1e-9,
@@ -91,8 +91,8 @@ fn close_scores_are_drawn_by_their_law_too() {
     assert_digits(&two, &[1.0 - (-1_f64).exp() / 2.0, (-1_f64).exp() / 2.0], 12);
 }
 
-/// No neighbouring scores of range R may change a winner's probability more than e^ε-fold; and some
-/// pair must come close, or the mechanism wastes its budget.
+/// Neighbouring scores of range R never change a winner's probability by more than a factor e^ε.
+/// Some pair comes close to it, or the mechanism would waste budget.
 #[test]
 fn choices_are_private_and_tight() {
     let factor = 0.7_f64.exp();
@@ -115,7 +115,8 @@ fn choices_are_private_and_tight() {
         let mut worst = 0.0_f64;
         for base in [[0_i128, 0, 0], [0, 3, 1], [10, 0, 10], [40, 0, 1]] {
             for change in 0..27 {
-                // Every change of each score by 0, 1 or 2, and the same shifted down: range 2.
+                // Every change of each score by 0, 1 or 2, and the same changes shifted down: the
+                // range is 2.
                 let moved: Vec<i128> = (0..3)
                     .map(|i| base[i] + i128::from(change / 3_i32.pow(i as u32) % 3) - 1)
                     .collect();
@@ -141,8 +142,8 @@ fn reported_accuracy() {
         2,
     );
     assert_digits(&[flip.error_at(7, &beta), flip.expected_error(7)], &[4.0, 1.95], 2);
-    // The literature's check values: ε = 0.046893054 for an error within 100 of seven candidates,
-    // and 0.040255907.
+    // Published values: ε = 0.046893054 for an error within 100 among seven candidates, and
+    // 0.040255907.
     let errors = |text: &str| {
         let e = epsilon(text);
         let flip = PermuteAndFlip::calibrate(1, &e).unwrap();
@@ -155,7 +156,8 @@ fn reported_accuracy() {
     assert_eq!(exponential.error_at(1, &beta).to_bits(), 0);
     assert_eq!(noisy.error_at(1, &beta).to_bits(), 0);
 
-    // What is reported holds for the worst of many score vectors, and noisy max is not far off.
+    // The reported errors hold for the worst of many score vectors; noisy max comes close to its
+    // bound.
     for spread in 0..12_i128 {
         let scores: Vec<i128> = std::iter::once(spread).chain(std::iter::repeat_n(0, 6)).collect();
         for (law, error, mean) in [
@@ -177,8 +179,8 @@ fn reported_accuracy() {
     assert!(noisy.error_at(7, &decimal("0")).is_infinite());
 }
 
-/// The stated error of a selection holds for every score vector, and no smaller whole number would
-/// do.
+/// The stated error of a selection holds for every score vector, and no smaller whole number
+/// suffices.
 #[test]
 fn no_scores_err_more_often_than_stated() {
     for (e, beta) in [("1", "0.05"), ("0.7", "0.3"), ("2", "0.01"), ("3", "0.05"), ("1", "0.6")] {
@@ -222,7 +224,7 @@ fn gaussian_deviations_match_the_literature() {
     let single = Gaussian::calibrate(1, Some(1), &one, &million).unwrap();
     assert_digits(&[sigma(&general), sigma(&single)], &[4.531, 4.231], 3);
     assert_eq!(general.rho() * decimal("2") * general.sigma() * general.sigma(), Rational::one());
-    // The step scales σ (up to the integers' fine print), and never past the general one.
+    // σ grows with the step (up to the effect of integers), and never exceeds the general σ.
     for (step, at) in
         [(2_u128, "1"), (99, "1"), (10, "0.1"), (3, "5"), (1, "0.01"), (1, "20"), (7, "60")]
     {
@@ -231,7 +233,7 @@ fn gaussian_deviations_match_the_literature() {
             Gaussian::calibrate(step * step, Some(1), &epsilon(at), &million).unwrap(),
         );
         assert!(single.sigma() <= general.sigma(), "{step} {at}");
-        // By definition, in floats: the δ of the step is met, and one grid point lower it is not.
+        // By definition, in floats: σ meets the δ of the step, and one grid point lower does not.
         let exceeds = |sigma: f64| {
             let p = |y: i64| (-((y * y) as f64) / (2.0 * sigma * sigma)).exp();
             let reach = (14.0 * sigma) as i64 + 400;
@@ -248,7 +250,7 @@ fn gaussian_deviations_match_the_literature() {
 
 #[test]
 fn gaussian_conversion_is_the_best_over_all_orders() {
-    // δ of ρ by brute force over α: the σ found meets it, one grid point lower does not.
+    // The δ of ρ by brute force over α: σ meets it, and one grid point lower does not.
     for (square, at, d) in [
         (1_u128, "1", "1e-6"),
         (100, "0.1", "1e-9"),

@@ -3,8 +3,8 @@
 //!
 //! The noise of the count, the number of partitions that one unit is in, and δ go in; the least
 //! noisy count that is released comes out. It assumes that a unit adds 1 to each of at most C
-//! partitions, and that every partition has its own draw. The partitions that contain one unit
-//! alone then all stay hidden, except with probability δ.
+//! partitions, and that every partition has a separate draw. All partitions that contain one unit
+//! alone then stay hidden, except with probability δ.
 //!
 //! Laplace noise of scale 1, one partition per unit and δ = 10⁻⁶ give τ = 15.
 
@@ -17,20 +17,20 @@ use super::{Gaussian, Laplace, MechanismError};
 use crate::privacy::enclosure::{exp_neg, ln};
 use crate::privacy::{Delta, Rational};
 
-/// Precision of the enclosures: δ is at least 10⁻¹⁸ and C at most 2⁶⁴, so that every probability
-/// here is above 2⁻¹²⁴.
+/// Precision of the enclosures. δ is at least 10⁻¹⁸ and C at most 2⁶⁴, so every probability here is
+/// above 2⁻¹²⁴.
 pub(super) const BITS: u32 = 384;
-/// Up to this σ (in units of 2⁻¹²) the tail is summed over the integers; above it, a geometric
+/// Up to this σ (in units of 2⁻¹²), the tail is summed over the integers. Above it, a geometric
 /// series bounds the tail.
 const SUMMED_UNITS: u64 = 1 << 22;
 
-/// The threshold on counts of units with Laplace noise.
+/// The threshold for counts of units with Laplace noise.
 ///
 /// # Guarantee
 /// For every set of at most `groups` partitions of one unit each, P(some 1 + X ≥ τ) ≤ δ, where
 /// every partition has an independent X of `noise`: P(X ≥ τ − 1) = α^(τ−1)/(1+α) ≤ 1 − (1−δ)^(1/C)
 /// with α = exp(−1/scale), both sides in enclosures. τ is the smallest such integer from 1 on,
-/// unless the two sides agree to 10⁻⁷⁵; it is 2 if there is no noise. Source: Wilson, Zhang, Lam,
+/// unless the two sides agree to 10⁻⁷⁵. Without noise, τ is 2. Source: Wilson, Zhang, Lam,
 /// Desfontaines, Simmons-Marengo, Gipson 2020, for the discrete law.
 ///
 /// # Errors
@@ -54,14 +54,14 @@ pub fn threshold_of_laplace(
     one_more(above)
 }
 
-/// The threshold on counts of units with Gaussian noise.
+/// The threshold for counts of units with Gaussian noise.
 ///
 /// # Guarantee
 /// For every set of at most `groups` partitions of one unit each, P(some 1 + X ≥ τ) ≤ δ, where
 /// every partition has an independent X of `noise`: P(X ≥ τ − 1) ≤ 1 − (1−δ)^(1/C). For σ ≤ 1024
-/// the tail is summed, rounding up, and τ is the smallest such integer from 2 on, or one more. For
-/// larger σ, P(X ≥ t) ≤ e^(−t²/2σ²)/((1 − e^(−t/σ²))·√(2π)·σ), in enclosures, because (t+k)² ≥ t² +
-/// 2tk; τ is never too small, and too large by less than σ/t·σ. It is 2 if there is no noise.
+/// the tail is summed and rounded up, and τ is the smallest such integer from 2 on, or one more.
+/// For larger σ, P(X ≥ t) ≤ e^(−t²/2σ²)/((1 − e^(−t/σ²))·√(2π)·σ), in enclosures, because (t+k)² ≥
+/// t² + 2tk. Then τ is never too small, and too large by less than σ/t·σ. Without noise, τ is 2.
 /// Source: Canonne, Kamath, Steinke 2020, for the normalising sum of at least √(2π)·σ.
 ///
 /// # Errors
@@ -103,7 +103,7 @@ pub fn threshold_of_gaussian(
     one_more(above)
 }
 
-/// The tail begins at `above`; the unit itself is one more.
+/// The tail begins at `above`; the unit itself adds one.
 pub(super) fn one_more(above: u128) -> Result<u64, MechanismError> {
     let threshold = above.saturating_add(1);
     i64::try_from(threshold)
@@ -112,10 +112,10 @@ pub(super) fn one_more(above: u128) -> Result<u64, MechanismError> {
         .ok_or(MechanismError::ScaleTooLarge)
 }
 
-/// 1 − (1−δ)^(1/C): the failure probability that each of C partitions may have.
+/// 1 − (1−δ)^(1/C): the failure probability that each of C partitions can have.
 ///
 /// # Guarantee
-/// Never above it; below it by less than 2⁻³⁸⁰.
+/// Never above it, and below it by less than 2⁻³⁸⁰.
 fn chance_round_down(groups: u64, delta: &Delta) -> Result<Rational, MechanismError> {
     let hidden = Rational::one() - delta.value();
     let log = ln(&hidden, BITS).ok_or(MechanismError::ScaleTooLarge)?;
@@ -151,8 +151,8 @@ mod tests {
         Laplace::calibrate(groups.into(), &epsilon.parse().unwrap()).unwrap()
     }
 
-    /// ε, C, and τ for δ = 10⁻¹², 10⁻⁹, 10⁻⁶, 0.05: the definition in mpmath 1.3.0 with 60 digits,
-    /// by bisection.
+    /// ε, C, and τ for δ = 10⁻¹², 10⁻⁹, 10⁻⁶, 0.05, computed from the definition by bisection in
+    /// mpmath 1.3.0 with 60 digits.
     const LAPLACE: [(&str, u64, [u64; 4]); 35] = [
         ("0.001", 1, [26940, 20032, 13124, 2305]),
         ("0.001", 2, [55264, 41449, 27633, 5968]),
@@ -201,8 +201,8 @@ mod tests {
         }
     }
 
-    /// σ in units of 2⁻¹², C, and τ for δ = 5·10⁻¹³, 5·10⁻⁷, 0.025: the law summed over 40
-    /// deviations in mpmath.
+    /// σ in units of 2⁻¹², C, and τ for δ = 5·10⁻¹³, 5·10⁻⁷, 0.025, computed in mpmath from the law
+    /// summed over 40 deviations.
     const GAUSSIAN: [(u64, u64, [u64; 3]); 15] = [
         (1024, 1, [3, 3, 2]),
         (1024, 4, [3, 3, 2]),
@@ -230,8 +230,9 @@ mod tests {
                 assert_eq!(found, expected, "σ {units}/4096, C {groups}, δ {d}");
             }
         }
-        // Above σ = 1024 the bound is analytic: near the normal law's quantile, and never below it.
-        // 4.8916 deviations are exceeded with probability 5·10⁻⁷, 7.1305 with 5·10⁻¹³.
+        // Above σ = 1024 the bound is analytic: close to the normal law's quantile, and never below
+        // it. The normal law exceeds 4.8916 deviations with probability 5·10⁻⁷, and 7.1305 with
+        // 5·10⁻¹³.
         for units in [(1 << 22) + 1, 1 << 24, 1 << 27] {
             let sigma = units as f64 / 4096.0;
             let noise = Gaussian::with_units_for_tests(units);
@@ -242,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Both rules at almost the same σ: the summed threshold is never above the bounded one.
+    /// Compares both rules at almost the same σ: the summed threshold is at most the bounded one.
     #[test]
     fn both_gaussian_rules_agree() {
         let (summed, bounded) = (
@@ -282,9 +283,9 @@ mod tests {
         assert!(threshold_of_laplace(&laplace(1 << 32, "1"), 1 << 32, &delta("1e-18")).is_ok());
     }
 
-    /// How often any of C partitions of one unit each is released. A binomial of 200,000 turns
-    /// whose chance is at most δ = 0.05 exceeds 0.05 + 6·√(0.05·0.95/200,000) = 0.0530 with
-    /// probability below 10⁻⁸; the seeds are fixed.
+    /// How often any of C partitions of one unit each is released. In 200,000 trials with
+    /// probability at most δ = 0.05 each, the share exceeds 0.05 + 6·√(0.05·0.95/200,000) = 0.0530
+    /// with probability below 10⁻⁸. The seeds are fixed.
     #[test]
     fn a_group_of_one_comes_out_with_probability_delta() {
         for (seed, epsilon, groups) in [(1, "1", 1), (2, "1", 3), (3, "4", 3), (4, "10", 20)] {
@@ -294,7 +295,7 @@ mod tests {
             let mut rng = QueryRng::seeded_for_tests(seed);
             let mut some = 0_u32;
             for _ in 0..200_000 {
-                // Every partition has its own draw.
+                // Every partition has a separate draw.
                 let came = (0..groups).filter(|_| out(noise.draw(&mut rng))).count();
                 some += u32::from(came > 0);
             }
@@ -312,8 +313,8 @@ mod tests {
         assert!(some as f64 <= 0.0530 * 200_000.0, "{some}");
     }
 
-    /// (ε, δ) by enumeration: one unit is in C partitions, n of them its own. For every set of
-    /// outcomes S, P(S) ≤ e^ε·P′(S) + δ in both directions; the largest excess is the sum over all
+    /// (ε, δ) by enumeration: one unit is in C partitions, and alone in n of them. For every set of
+    /// outcomes S, P(S) ≤ e^ε·P′(S) + δ in both directions. The largest excess is the sum over all
     /// outcomes.
     #[test]
     fn counts_over_a_threshold_are_private() {
@@ -337,7 +338,7 @@ mod tests {
                         none[0] = 1.0;
                         none
                     };
-                    // (with, without) for each partition of the unit; the outcomes of partitions
+                    // (with, without) for each partition of the unit. The outcomes of partitions
                     // are independent.
                     let pairs: Vec<(Vec<f64>, Vec<f64>)> = (0..groups)
                         .map(|i| match i < own {

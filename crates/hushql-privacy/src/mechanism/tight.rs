@@ -2,14 +2,14 @@
 //!
 //! A deviation, the step between neighbouring databases and an ε go in; a number at least as large
 //! as the true δ comes out. It uses only additions, multiplications and divisions of IEEE floats,
-//! so that the result is the same on every machine; the bound on its error is proved below.
+//! so the result is the same on every machine. The bound on its error is proved below.
 //!
 //! At σ = 4.231, step 1 and ε = 1 the δ is 10⁻⁶.
 
 use num_traits::ToPrimitive;
 
-/// The relative error allowed for each weight: fifty times the error of [`exp`] and its argument,
-/// and more than the rounding of a sum of 60,000 terms.
+/// The relative error allowed for each weight. It is fifty times the error of [`exp`] and its
+/// argument, and more than the rounding of a sum of 60,000 terms.
 const MARGIN: f64 = 1e-11;
 
 /// The largest σ in units of 2⁻¹² whose weights are summed.
@@ -41,7 +41,7 @@ impl Weights {
         exp(-self.exponent(y))
     }
 
-    /// An integer y with y²/2σ² ≥ `depth`, at most one above the first.
+    /// An integer y with y²/2σ² ≥ `depth`, at most one above the smallest such integer.
     fn reach(&self, depth: f64) -> f64 {
         (self.sigma * (2.0 * depth).sqrt()).ceil() + 1.0
     }
@@ -89,7 +89,7 @@ impl Weights {
     /// The smallest t with P(|Y| > t) ≤ β, or one more.
     ///
     /// # Guarantee
-    /// Never too small for σ ≤ 1024 and 10⁻³⁰⁰ ≤ β: the tail is rounded up, the total of all
+    /// Never too small for σ ≤ 1024 and 10⁻³⁰⁰ ≤ β: the tail is rounded up, and the total of all
     /// weights is rounded down.
     pub(super) fn error_at(&self, beta: f64) -> u128 {
         let goal = beta * self.total_from_below() / 2.0;
@@ -107,7 +107,7 @@ impl Weights {
 /// exp(x) for x ≤ 700, as 2^k·exp(r); 0 below −700.
 ///
 /// # Guarantee
-/// Within a relative 2·10⁻¹³ of exp(x) for |x| ≤ 700, including the rounding of x itself: the error
+/// Within a relative 2·10⁻¹³ of exp(x) for |x| ≤ 700, including the rounding of x itself. The error
 /// of r is 2⁻⁵³·(|x| + 1) for each rounding, that of the series of 14 terms is 10⁻¹⁷, and that of
 /// its roundings is 30·2⁻⁵³.
 fn exp(x: f64) -> f64 {

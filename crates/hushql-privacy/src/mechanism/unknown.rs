@@ -1,10 +1,9 @@
-//! Selection among candidates that only the data contain: an additional candidate, ⊥, wins when no
-//! other stands out.
+//! Selection among unknown candidates: an additional candidate, ⊥, wins when no other stands out.
 //!
 //! The range of the scores, ε, δ and the number of candidates that one unit can create go in; the
 //! score of ⊥ comes out, and a winner or none. It assumes that the scores and ⊥ (which never
 //! changes) have that range, that a unit has at most that many candidates *whatever their scores
-//! are*, and that a candidate which one unit alone creates scores at most the range. The choice is
+//! are*, and that a candidate created by one unit alone scores at most the range. The choice is
 //! then (ε, δ)-differentially private.
 //!
 //! ε = 1, δ = 10⁻⁶, one candidate per unit, R = 1: ⊥ scores ⌈1 + ln 10⁶⌉ = 15.
@@ -35,21 +34,21 @@ pub struct Unknown {
 }
 
 impl Unknown {
-    /// The selection of `rounds` winners that is (ε, δ)-private as a whole. A unit has at most
-    /// `keys` candidates, and the changes that it makes to the scores, and to ⊥ (none), differ by
-    /// at most `range` grid units.
+    /// A selection of `rounds` winners that is (ε, δ)-private as a whole. A unit has at most `keys`
+    /// candidates. The changes that it makes to the scores, and to ⊥ (which does not change),
+    /// differ by at most `range` grid units.
     ///
     /// # Guarantee
     /// Each round is (ε/rounds, δ/rounds)-DP, with both shares rounded down to the ledger's units.
-    /// With r the exponent per grid unit, never above ε/(rounds·R), ⊥ scores at least R +
-    /// ln(keys·rounds/δ)/r, rounded up: a candidate created by one unit has at most δ/(rounds·keys)
-    /// of ⊥'s weight, and there are at most `keys` of them. 0 candidates and a range of 0 are read
-    /// as 1.
+    /// Let r be the exponent per grid unit, which is at most ε/(rounds·R). ⊥ scores at least R +
+    /// ln(keys·rounds/δ)/r, rounded up. So a candidate created by one unit has at most
+    /// δ/(rounds·keys) of ⊥'s weight, and there are at most `keys` of them. 0 candidates and a
+    /// range of 0 count as 1.
     ///
     /// # Errors
     /// [`MechanismError::DeltaTooLarge`] unless δ/rounds ≤ e^(ε/rounds) − 1, because otherwise ⊥
-    /// itself would reveal too much; [`MechanismError::TooManyRounds`] when a share is below the
-    /// ledger's unit, or there are no rounds; [`MechanismError::RangeTooWide`] when ⊥'s score does
+    /// itself would reveal too much. [`MechanismError::TooManyRounds`] when a share is below the
+    /// ledger's unit, or there are no rounds. [`MechanismError::RangeTooWide`] when ⊥'s score does
     /// not fit 127 bits.
     pub fn calibrate(
         range: u128,
@@ -82,13 +81,14 @@ impl Unknown {
         self.nobody
     }
 
-    /// The least score, in grid units, with which a candidate that is left keeps ⊥ from winning any
-    /// of the rounds, except with probability β in all of them.
+    /// The least score, in grid units, at which a remaining candidate keeps ⊥ from winning any of
+    /// the rounds, except with probability β for all rounds together.
     ///
     /// # Guarantee
-    /// With β' = β/rounds and a lead d over ⊥, ⊥ wins a round of the exponential mechanism with a
-    /// probability of at most 1/(1 + e^rd), and of permute-and-flip at most e^−rd/2: those of two
-    /// candidates, and further ones lower them. As a float, for display and comparison.
+    /// Let β' = β/rounds, and let a candidate lead ⊥ by d. Then ⊥ wins a round of the exponential
+    /// mechanism with probability at most 1/(1 + e^rd), and a round of permute-and-flip with at
+    /// most e^−rd/2. These are the probabilities with two candidates; further ones lower them. A
+    /// float, for display and comparison.
     pub fn kept_from(&self, rule: UnknownRule, rounds: u64, beta: &Rational) -> f64 {
         let rounds = Rational::from_integer(BigInt::from(rounds.max(1)));
         let beta = (beta / rounds).to_f64().unwrap_or(0.0).max(f64::MIN_POSITIVE);
@@ -99,15 +99,15 @@ impl Unknown {
         (self.nobody.to_f64().unwrap_or(f64::INFINITY) + lead.max(0.0) * self.rate.unit()).ceil()
     }
 
-    /// One round: the index of the winner, or `None` when ⊥ wins, which ends the list.
+    /// One round: the index of the winner, or `None` if ⊥ wins, which ends the list.
     ///
     /// # Guarantee
     /// Exactly the law of the rule over the scores and ⊥. ⊥ is a candidate in every round: between
     /// rounds the caller removes winners, but never ⊥.
     ///
     /// # Errors
-    /// [`MechanismError::Sampler`] when the sampler fails. Having no candidates is not an error: ⊥
-    /// wins.
+    /// [`MechanismError::Sampler`] when the sampler fails. Without candidates ⊥ wins; that is not
+    /// an error.
     pub fn choose(
         &self,
         scores: &[i128],
@@ -128,12 +128,12 @@ impl Unknown {
     }
 }
 
-/// Whether δ ≤ e^ε − 1.
+/// True if δ ≤ e^ε − 1.
 ///
 /// # Guarantee
-/// True only if it holds, for all ε, δ > 0: the upper bound of (1 + δ)·e^−ε is compared with 1,
-/// with more and more bits. The two sides are never equal; a difference of less than 2⁻⁴⁰⁰ counts
-/// as too large a δ.
+/// True only if it holds, for all ε, δ > 0. An upper bound of (1 + δ)·e^−ε is compared with 1 at
+/// increasing precision. The two sides are never equal; if they differ by less than 2⁻⁴⁰⁰, δ counts
+/// as too large.
 fn below_expm1(delta: &Rational, epsilon: &Rational) -> bool {
     let grown = Rational::one() + delta;
     for bits in [64, 128, 256, 512] {

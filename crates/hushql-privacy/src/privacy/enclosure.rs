@@ -1,7 +1,7 @@
 //! Exponentials and logarithms of rationals, enclosed between two rationals.
 //!
 //! A rational and a precision go in; a lower and an upper bound come out, about 2^−bits apart.
-//! Calibration uses the end that errs toward more noise, so no rounding can make a scale too small.
+//! Calibration uses the bound that means more noise, so no rounding can make a scale too small.
 //!
 //! `exp_neg(1, 64)` is the pair of multiples of 2⁻⁹⁶ around 0.36787944117144232….
 
@@ -136,7 +136,7 @@ fn twice_atanh(z: &Rational, point: u32) -> Enclosure {
     }
 }
 
-/// units·2^−point, without a search for other common factors than 2.
+/// units·2^−point. It cancels factors of 2 only, which are the only common ones.
 fn dyadic(units: BigInt, point: u32) -> Rational {
     let twos = units.trailing_zeros().unwrap_or(u64::MAX).min(point.into());
     Rational::new_raw(units >> twos, BigInt::one() << (u64::from(point) - twos))
@@ -178,7 +178,7 @@ mod tests {
         assert!(far.lower.is_zero() && far.upper <= dyadic(BigInt::one(), 128));
     }
 
-    /// Shifts are divisions by powers of two, and what they make is in lowest terms.
+    /// Shifts equal divisions by powers of two, and their results are in lowest terms.
     #[test]
     fn shifts_are_divisions() {
         for units in -70_i64..70 {

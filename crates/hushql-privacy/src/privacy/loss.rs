@@ -1,8 +1,8 @@
 //! The privacy loss of a release, in both notions that budgets count in: (ε, δ) and (ρ, δ).
 //!
-//! Checked parameters go in, a [`Loss`] comes out. Every function assumes that the release has the
-//! property that the function is named after, and derives the loss in the other notion. Sums are
-//! exact; the ledger does the rounding.
+//! Checked parameters go in, a [`Loss`] comes out. Every constructor assumes the privacy property
+//! that it is named after, and derives the loss in the other notion. Sums are exact; the ledger
+//! does the rounding.
 //!
 //! ```
 //! use hushql_privacy::privacy::{Loss, Selecting, decimal_text};
@@ -21,32 +21,33 @@ use num_traits::Zero;
 use super::enclosure::exp_neg;
 use super::{Delta, Epsilon, Rational, Rho};
 
-/// Precision of the hyperbolic tangent behind a ρ.
+/// The precision, in bits, of the hyperbolic tangent in a ρ.
 const BITS: u32 = 128;
-/// A ρ that is not rational is rounded up to multiples of 10 to the minus this.
+/// A ρ that is not rational is rounded up to a multiple of 10^−`PLACES`.
 const PLACES: u32 = 15;
 
 /// What is known about one draw of a selection besides its ε.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selecting {
-    /// It is ε-private: permute-and-flip, noisy max.
+    /// The draw is ε-private: permute-and-flip, noisy max.
     Pure,
     /// All log-probability ratios lie in an interval of length ε: the exponential mechanism.
     BoundedRange,
 }
 
 impl Selecting {
-    /// The ρ of `draws` draws that share an ε equally. 0 draws are read as 1.
+    /// The ρ of `draws` draws that share an ε equally. 0 draws count as 1.
     ///
     /// # Guarantee
-    /// Never too small. A draw of ε is ε·tanh(ε/2)-zCDP: every ε-DP pair of laws is a
-    /// post-processing of a coin with the odds e^ε : 1 and of one with the odds 1 : e^ε (Kairouz,
-    /// Oh, Viswanath 2015), whose Rényi divergence of order α is D = ln(cosh((α −
-    /// ½)ε)/cosh(ε/2))/(α − 1). Let h(α) = (α − 1)·(D − αε·tanh(ε/2)): h(1) = 0, and h′(α) =
-    /// ε·(tanh((2α − 1)ε/2) − (2α − 1)·tanh(ε/2)) ≤ 0 for α ≥ 1, because tanh is concave. So D ≤
-    /// αρ, and ρ is reached as α falls to 1. It is below ε²/2 and below ε. A draw of bounded range
-    /// is also ε²/8-zCDP (Dong, Durfee, Rogers 2020; Cesar, Rogers 2021). k draws of ε/k cost k
-    /// times that of one: ε·tanh(ε/2k), or ε²/8k. The former is rounded up to a multiple of 10⁻¹⁵.
+    /// Never too small. One draw at ε is ε·tanh(ε/2)-zCDP: every ε-DP pair of laws is a
+    /// post-processing of two coins, one with the odds e^ε : 1 and one with the odds 1 : e^ε
+    /// (Kairouz, Oh, Viswanath 2015). The Rényi divergence of order α of these coins is D =
+    /// ln(cosh((α − ½)ε)/cosh(ε/2))/(α − 1). Let h(α) = (α − 1)·(D − αε·tanh(ε/2)). Then h(1) = 0,
+    /// and h′(α) = ε·(tanh((2α − 1)ε/2) − (2α − 1)·tanh(ε/2)) ≤ 0 for α ≥ 1, because tanh is
+    /// concave. So D ≤ αρ, and D/α tends to ρ as α falls to 1. This ρ is below ε²/2 and below ε. A
+    /// draw of bounded range is also ε²/8-zCDP (Dong, Durfee, Rogers 2020; Cesar, Rogers 2021). k
+    /// draws at ε/k cost k times as much as one of them: ε·tanh(ε/2k), or ε²/8k. The former is
+    /// rounded up to a multiple of 10⁻¹⁵.
     pub fn rho(self, epsilon: &Rational, draws: u64) -> Rational {
         let draws = Rational::from_integer(BigInt::from(draws.max(1)));
         let square = |divisor: u8| {
@@ -61,26 +62,26 @@ impl Selecting {
     }
 }
 
-/// tanh(x/2) = (1 − e^−x)/(1 + e^−x), for x ≥ 0, or slightly more, as the two ends of a fraction
-/// that may have common factors.
+/// tanh(x/2) = (1 − e^−x)/(1 + e^−x), for x ≥ 0, or slightly more. Returns numerator and
+/// denominator, which may have common factors.
 ///
 /// # Guarantee
-/// Never too small: it falls with e^−x, which is rounded down.
+/// Never too small: tanh(x/2) decreases in e^−x, and e^−x is rounded down.
 fn half_tangent(x: &Rational) -> [BigInt; 2] {
     let less = exp_neg(x, BITS).lower;
     [less.denom() - less.numer(), less.denom() + less.numer()]
 }
 
-/// part/whole, as the next multiple of 10⁻¹⁵.
+/// part/whole, rounded up to a multiple of 10⁻¹⁵.
 fn rounded_up(part: BigInt, whole: &BigInt) -> Rational {
     let units = BigInt::from(10).pow(PLACES);
     Rational::new((part * &units).div_ceil(whole), units)
 }
 
-/// The exact loss of one or several releases: (ε, δ), and δ-approximate ρ-zCDP; composition is
+/// The exact loss of one or several releases, as (ε, δ) and as δ-approximate ρ-zCDP. Composition is
 /// addition.
 ///
-/// Every release has a ρ. A release that was calibrated to a ρ alone has no (ε, δ), because none
+/// Every release has a ρ. A release that was calibrated to a ρ alone has no (ε, δ).
 /// was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
@@ -90,21 +91,21 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Nothing is lost: the loss of an answer over public data.
+    /// No loss: an answer over public data.
     pub fn zero() -> Self {
         let zero = Rational::zero;
         Self { approximate: Some((zero(), zero())), rho: zero(), rho_delta: zero() }
     }
 
-    /// A pure ε.
+    /// The loss of a release that is ε-DP.
     ///
     /// # Guarantee
-    /// Its ρ is that of one draw that is pure, see [`Selecting::rho`]; ε is exact.
+    /// Its ρ is that of one pure draw, see [`Selecting::rho`]; ε is exact.
     pub fn pure(epsilon: &Epsilon) -> Self {
         Self::choice(epsilon, None, 1, Selecting::Pure)
     }
 
-    /// An (ε, δ) about which nothing else is known.
+    /// The loss of a release that is (ε, δ)-DP, if nothing else is known about it.
     ///
     /// # Guarantee
     /// With probability 1 − δ an (ε, δ)-DP release behaves like an ε-DP release (Kairouz, Oh,
@@ -114,7 +115,7 @@ impl Loss {
         Self::choice(epsilon, Some(delta), 1, Selecting::Pure)
     }
 
-    /// A δ alone: the loss of a release that fails with that probability and otherwise reveals
+    /// A δ alone: the loss of a release that fails with this probability, and otherwise reveals
     /// nothing.
     pub fn of_delta(delta: &Delta) -> Self {
         let delta = delta.0.clone();
@@ -125,24 +126,24 @@ impl Loss {
         }
     }
 
-    /// An (ε, δ) by Gaussian noise, which is ρ-zCDP without a δ.
+    /// The loss of Gaussian noise with this (ε, δ), which is ρ-zCDP without a δ.
     ///
     /// # Guarantee
-    /// Exact. The caller, who calibrated the noise, vouches for both. Source: Canonne, Kamath,
+    /// Exact. The caller calibrates the noise and vouches for both. Source: Canonne, Kamath,
     /// Steinke 2020.
     pub fn gaussian(epsilon: &Epsilon, delta: &Delta, rho: &Rational) -> Self {
         let approximate = Some((epsilon.0.clone(), delta.0.clone()));
         Self { approximate, rho: rho.clone(), rho_delta: Rational::zero() }
     }
 
-    /// An (ε, δ) whose groups pass a threshold: its noise is ρ-zCDP, and the threshold fails with a
-    /// part of δ.
+    /// The loss of groups that pass a threshold: (ε, δ). The noise is ρ-zCDP, and the threshold
+    /// fails with a part of δ.
     ///
     /// # Guarantee
-    /// With probability 1 − `threshold` no group of one unit alone is shown, and the release is
-    /// then that of the groups which neighbouring databases share: it is `threshold`-approximately
-    /// ρ-zCDP. The caller, who calibrated noise and threshold, vouches for ρ and for (ε, δ).
-    /// Source: Bun, Steinke 2016, section 8.
+    /// With probability 1 − `threshold`, no group that belongs to one unit alone is shown. The
+    /// release then depends only on groups that neighbouring databases share. So it is
+    /// `threshold`-approximately ρ-zCDP. The caller calibrates noise and threshold, and vouches for
+    /// ρ and for (ε, δ). Source: Bun, Steinke 2016, section 8.
     pub fn thresholded(
         epsilon: &Epsilon,
         delta: &Delta,
@@ -153,7 +154,7 @@ impl Loss {
         Self { approximate, rho: rho.clone(), rho_delta: threshold.0.clone() }
     }
 
-    /// A ρ alone: zCDP, with no (ε, δ) named.
+    /// A ρ alone: zCDP, without an (ε, δ).
     ///
     /// # Guarantee
     /// Exact.
@@ -161,8 +162,8 @@ impl Loss {
         Self { approximate: None, rho: rho.0.clone(), rho_delta: Rational::zero() }
     }
 
-    /// Selections that share an ε, and a δ if candidates are unknown. At most `draws` of them
-    /// depend on one unit, each at ε/draws. 0 draws are read as 1.
+    /// The loss of selections that share an ε, and a δ if candidates are unknown. At most `draws`
+    /// of them depend on one unit, each at ε/draws. 0 draws count as 1.
     ///
     /// # Guarantee
     /// Together they are (ε, δ)-DP and δ-approximately ρ-zCDP, with the ρ of [`Selecting::rho`].
@@ -184,20 +185,20 @@ impl Loss {
         }
     }
 
-    /// The same loss with the requested ρ, if that is larger.
+    /// The same loss, with this ρ if it is larger.
     ///
     /// # Guarantee
-    /// No part decreases.
+    /// No component decreases.
     #[must_use]
     pub fn costing(mut self, rho: &Rho) -> Self {
         self.rho = self.rho.max(rho.0.clone());
         self
     }
 
-    /// The loss of one draw that has all of this ε.
+    /// The same loss, with at least the ρ of one draw that uses all of its ε.
     ///
     /// # Guarantee
-    /// Its ρ is at least that of one pure draw, see [`Selecting::rho`]. No part decreases.
+    /// Its ρ is at least that of one pure draw, see [`Selecting::rho`]. No component decreases.
     #[must_use]
     pub fn by_one_draw(mut self) -> Self {
         if let Some((epsilon, _)) = &self.approximate {
@@ -210,7 +211,7 @@ impl Loss {
     ///
     /// # Guarantee
     /// Releases of (ε₁, δ₁) and (ε₂, δ₂), the second chosen adaptively, are together (ε₁+ε₂,
-    /// δ₁+δ₂)-DP; with ρ₁ and ρ₂ instead of ε₁ and ε₂ they are (δ₁+δ₂)-approximately (ρ₁+ρ₂)-zCDP.
+    /// δ₁+δ₂)-DP. With ρ₁ and ρ₂ instead of ε₁ and ε₂, they are (δ₁+δ₂)-approximately (ρ₁+ρ₂)-zCDP.
     /// The sums are exact. The sum has an (ε, δ) only if both releases have one. Sources: Dwork,
     /// Roth 2014, theorem B.1; Bun, Steinke 2016, lemmas 1.7 and 8.2.
     #[must_use]
@@ -223,12 +224,12 @@ impl Loss {
         }
     }
 
-    /// The exact ε; `None` if only a ρ was named.
+    /// The exact ε; `None` if the loss has only a ρ.
     pub fn epsilon(&self) -> Option<&Rational> {
         self.approximate.as_ref().map(|(epsilon, _)| epsilon)
     }
 
-    /// The exact δ that goes with ε; `None` if only a ρ was named.
+    /// The exact δ that belongs to ε; `None` if the loss has only a ρ.
     pub fn delta(&self) -> Option<&Rational> {
         self.approximate.as_ref().map(|(_, delta)| delta)
     }
@@ -238,7 +239,7 @@ impl Loss {
         &self.rho
     }
 
-    /// The exact δ that goes with ρ: the probability that the release is not ρ-zCDP.
+    /// The exact δ that belongs to ρ: the probability that the release is not ρ-zCDP.
     pub fn rho_delta(&self) -> &Rational {
         &self.rho_delta
     }
@@ -277,9 +278,9 @@ mod tests {
             Loss::choice(&epsilon.parse().unwrap(), None, 1, how).rho().clone()
         };
         assert_eq!(rho("100", Selecting::Pure), ratio(100, 1));
-        // Above ε = 8, the square is more than what any release of that ε costs.
+        // Above ε = 8, ε²/8 exceeds ε, and no release at ε costs more than ε.
         assert_eq!(rho("100", Selecting::BoundedRange), ratio(100, 1));
-        // Where the step of rounding would show, the square is exact.
+        // At small ε, where a rounding step would show, the ρ is exactly ε²/2.
         assert_eq!(
             rho("1e-12", Selecting::Pure),
             Rational::new(1.into(), BigInt::from(2) * BigInt::from(10).pow(24))
@@ -289,9 +290,9 @@ mod tests {
         assert_eq!(*Loss::pure(&one).costing(&rho).rho(), tangent);
     }
 
-    /// In exact arithmetic: ρ/ε = tanh(x/2) for x = ε/k means e^x = (1 + ρ/ε)/(1 − ρ/ε), so that
-    /// e^−x is at least (1 − ρ/ε)/(1 + ρ/ε) for a ρ that is large enough, and the next smaller step
-    /// of 10⁻¹⁴ is not.
+    /// Checks ρ in exact arithmetic. ρ/ε = tanh(x/2) for x = ε/k means e^x = (1 + ρ/ε)/(1 − ρ/ε).
+    /// So e^−x is at least (1 − ρ/ε)/(1 + ρ/ε) if ρ is large enough. For a ρ that is smaller by
+    /// 10⁻¹⁴, it is not.
     #[test]
     fn a_rho_is_never_too_small() {
         let one = Rational::one();
@@ -319,9 +320,9 @@ mod tests {
         assert_eq!(Loss::zero().plus(&pure), pure);
     }
 
-    /// ε-DP is ρ-zCDP: the largest D_α/α of the worst ε-private pair, randomized response, stays
-    /// below ρ; that of the worst pair of bounded range, at any offset of its interval, stays below
-    /// ε²/8.
+    /// ε-DP implies ρ-zCDP. The largest D_α/α of the worst ε-private pair, randomized response,
+    /// stays below ρ. That of the worst pair of bounded range, at any offset of its interval, stays
+    /// below ε²/8.
     #[test]
     fn rho_covers_the_divergence_of_the_worst_pairs() {
         // Two outcomes with log ratios `up` > 0 and `up − range` ≤ 0.
@@ -348,7 +349,8 @@ mod tests {
             }
             assert!(worst[0] <= rho(Selecting::Pure) * (1.0 + 1e-9), "{epsilon} {worst:?}");
             assert!(worst[1] <= rho(Selecting::BoundedRange) * (1.0 + 1e-9), "{epsilon} {worst:?}");
-            // Nothing smaller would suffice.
+            // A ρ that is 0.1 % smaller would not suffice; for bounded range and small ε, one that
+            // is 2 % smaller.
             assert!(worst[0] >= 0.999 * rho(Selecting::Pure), "{epsilon} {worst:?}");
             if epsilon <= 0.3 {
                 assert!(worst[1] >= 0.98 * rho(Selecting::BoundedRange), "{epsilon} {worst:?}");

@@ -2,7 +2,7 @@
 //! stores.
 //!
 //! Text and rationals go in, checked newtypes come out. There are no floats: a parameter is exactly
-//! the decimal that the analyst wrote, and a vault stores integers that are rounded *up*.
+//! the decimal that the analyst wrote, and a vault stores integers rounded *up*.
 //!
 //! ```
 //! use hushql_privacy::privacy::{Cost, Epsilon, Loss};
@@ -32,9 +32,9 @@ pub use tally::Tally;
 /// An exact rational number; every privacy parameter, scale and bound is one.
 pub type Rational = num_rational::BigRational;
 
-/// Units of ε and of ρ in the ledger: 10⁻⁹.
+/// The ledger counts ε and ρ in units of 10^−9.
 const NANO: u32 = 9;
-/// Units of δ in the ledger: 10⁻¹⁸.
+/// The ledger counts δ in units of 10^−18.
 const ATTO: u32 = 18;
 
 /// Why a number is not a privacy parameter.
@@ -44,13 +44,13 @@ pub enum ParameterError {
     /// The text is not a finite decimal number.
     #[error("`{0}` is not a finite decimal number")]
     NotANumber(String),
-    /// ε outside its range.
+    /// ε is out of range.
     #[error("epsilon must be greater than 0, at least 1e-12 and at most 1000000")]
     Epsilon,
-    /// ρ outside its range.
+    /// ρ is out of range.
     #[error("rho must be greater than 0, at least 1e-12 and at most 1000000")]
     Rho,
-    /// δ outside (0, 1).
+    /// δ is outside (0, 1).
     #[error("delta must lie strictly between 0 and 1, and be at least 1e-18")]
     Delta,
     /// The amount does not fit the ledger's integers.

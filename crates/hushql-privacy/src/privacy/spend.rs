@@ -168,9 +168,9 @@ impl Spend {
         Ok(Self { notion: self.notion, nano, atto_delta })
     }
 
-    /// What remains of this limit after `spent`; nothing if more of ε, ρ or δ was spent before the
-    /// limit was set: it is broken already, and what is released from now on would not be within
-    /// it.
+    /// What remains of this limit after `spent`. Nothing remains if more of ε, ρ or δ was spent
+    /// before the limit was set: the limit is already exceeded, and no further release would be
+    /// within it.
     ///
     /// ```
     /// use hushql_privacy::privacy::Spend;
@@ -180,8 +180,8 @@ impl Spend {
     /// ```
     ///
     /// # Guarantee
-    /// Never more than the difference, and never less than 0. If the notions differ, or one part of
-    /// the limit is exceeded, nothing remains.
+    /// At most the difference, and at least 0. If the notions differ, or one part of the limit is
+    /// exceeded, nothing remains.
     #[must_use]
     pub fn minus(self, spent: Self) -> Self {
         let holds = self.notion == spent.notion
@@ -208,7 +208,7 @@ impl Spend {
     /// ```
     ///
     /// # Guarantee
-    /// True only if both parts suffice and both amounts have the same notion.
+    /// True only if the notions are the same, and the amount is at least `asked` in both parts.
     pub fn pays(self, asked: Self) -> bool {
         self.notion == asked.notion
             && asked.nano <= self.nano
@@ -216,8 +216,8 @@ impl Spend {
     }
 }
 
-/// An amount in fewer decimals, where that changes it by at most 20 units: equal shares of a cost
-/// are rounded down, and leave a unit each.
+/// Rounds an amount to fewer decimals, if that changes it by at most 20 units. Equal shares of a
+/// cost are rounded down, so each share can lose a unit.
 fn neat(amount: i64, up: bool) -> i64 {
     const PLACES: i64 = 1000;
     const SHARES: i64 = 20;
@@ -231,27 +231,27 @@ fn neat(amount: i64, up: bool) -> i64 {
 }
 
 impl Spend {
-    /// A cost as people write it: 0.999999999 is shown as 1.
+    /// A cost rounded for display: 0.999999999 is shown as 1.
     ///
     /// # Guarantee
-    /// Not less than the amount, and at most 20 units more, in ε or ρ and in δ.
+    /// At least the amount, and at most 20 units more, in ε or ρ and in δ.
     #[must_use]
     #[doc(hidden)]
     pub fn neat_up(self) -> Self {
         Self { nano: self.neat_loss(true), atto_delta: neat(self.atto_delta, true), ..self }
     }
 
-    /// What is left as people write it: 9.000000001 is shown as 9.
+    /// A remaining amount rounded for display: 9.000000001 is shown as 9.
     ///
     /// # Guarantee
-    /// Not more than the amount, and at most 20 units less, in ε or ρ and in δ.
+    /// At most the amount, and at most 20 units less, in ε or ρ and in δ.
     #[must_use]
     #[doc(hidden)]
     pub fn neat_down(self) -> Self {
         Self { nano: self.neat_loss(false), atto_delta: neat(self.atto_delta, false), ..self }
     }
 
-    /// Coupons are whole as they are.
+    /// Coupons are whole numbers, so they stay as they are.
     fn neat_loss(self, up: bool) -> i64 {
         match self.notion {
             Notion::Approximate | Notion::Concentrated => neat(self.nano, up),
@@ -276,7 +276,7 @@ impl fmt::Display for Spend {
     }
 }
 
-/// The cost of releases, in each notion that they have or in which they were charged.
+/// The cost of releases, in each notion in which they have one or were charged.
 ///
 /// ```
 /// use hushql_privacy::privacy::{Cost, Loss, Notion};
@@ -289,12 +289,12 @@ impl fmt::Display for Spend {
 pub struct Cost {
     approximate: Option<Spend>,
     concentrated: Option<Spend>,
-    /// Only where a budget counts coupons; entries of the ledger do not say how many they are.
+    /// Only where a budget counts coupons; the ledger's entries do not store their number.
     coupons: Option<Spend>,
 }
 
 impl Cost {
-    /// The cost of no release, in every notion.
+    /// No cost, in every notion.
     #[doc(hidden)]
     pub const fn zero() -> Self {
         Self {
@@ -304,7 +304,7 @@ impl Cost {
         }
     }
 
-    /// The cost of these amounts: ε with δ, if there is an ε, and ρ with δ.
+    /// The cost of these amounts: ε with its δ, if there is an ε, and ρ with its δ.
     pub fn from_amounts(epsilon: Option<(i64, i64)>, rho: (i64, i64)) -> Self {
         Self {
             approximate: epsilon.map(|(nano, atto)| Spend::of_epsilon(nano, atto)),
@@ -313,15 +313,15 @@ impl Cost {
         }
     }
 
-    /// The same cost, paid with this many coupons if one of these notions counts them: they have
-    /// the δ of the ε.
+    /// The same cost, also in coupons if one of these notions counts them. The coupons have the δ
+    /// of the ε.
     pub fn in_coupons(self, coupons: i64, notions: &[Notion]) -> Self {
         let delta = self.approximate.filter(|_| notions.contains(&Notion::Coupons));
         let coupons = delta.map(|spend| Spend::of_coupons(coupons, spend.atto_delta));
         Self { coupons, ..self }
     }
 
-    /// The cost as people write it, see [`Spend::neat_up`].
+    /// The cost rounded for display, see [`Spend::neat_up`].
     #[must_use]
     #[doc(hidden)]
     pub fn neat(self) -> Self {
@@ -361,10 +361,11 @@ impl Cost {
         ))
     }
 
-    /// The cost of both.
+    /// The sum of two costs.
     ///
     /// # Guarantee
-    /// Exact in every notion that both have; the sum has no other notions.
+    /// Exact in every notion that both costs have. The sum has an ε, or a ρ, only if both have one.
+    /// It has coupons if one of them has.
     ///
     /// # Errors
     /// [`ParameterError::Overflow`].
@@ -381,13 +382,13 @@ impl Cost {
         })
     }
 
-    /// What has to be added to `present` so that the sum is at least this cost; `None` if it is
-    /// already.
+    /// The amount to add to `present` so that the sum is at least this cost; `None` if `present`
+    /// already is.
     ///
     /// # Guarantee
-    /// Every amount of `present` plus the result is at least that of this cost, in each notion that
-    /// the sum has; the sum has an ε only if both have one, or if `present` has one and its ρ and
-    /// its δ are at least those of this cost.
+    /// In each notion that the sum has, `present` plus the result is at least this cost. The sum
+    /// has an ε in two cases: if both have one; or if `present` has one, and its ρ and δ are at
+    /// least those of this cost.
     pub fn beyond(self, present: Self) -> Option<Self> {
         let more = |least: Option<Spend>, present: Option<Spend>, zero: Spend| {
             let (least, present) = (least.unwrap_or(zero), present.unwrap_or(zero));
@@ -403,7 +404,7 @@ impl Cost {
             (Some(_), Some(_)) => {
                 Some(more(self.approximate, present.approximate, Spend::of_epsilon(0, 0)))
             }
-            // Nothing can be added to an ε that the sum does not have.
+            // The sum has no ε, so nothing can be added to it.
             (Some(_), None) => Some(Spend::of_epsilon(0, 0)),
             (None, Some(_)) if !is_something(&rho) => Some(Spend::of_epsilon(0, 0)),
             (None, _) => None,
@@ -415,7 +416,7 @@ impl Cost {
         })
     }
 
-    /// The amount in this notion; `None` where there is none.
+    /// The amount in this notion, if the cost has one.
     ///
     /// ```
     /// use hushql_privacy::privacy::{Cost, Loss, Notion};
@@ -434,7 +435,7 @@ impl Cost {
         }
     }
 
-    /// The same cost in these notions only.
+    /// The same cost, restricted to these notions.
     #[doc(hidden)]
     #[must_use]
     pub fn counted_in(self, notions: &[Notion]) -> Self {
@@ -446,7 +447,7 @@ impl Cost {
         }
     }
 
-    /// ε with its δ and ρ with its δ, in the ledger's units; `None` for a missing notion.
+    /// ε with its δ, then ρ with its δ, in the ledger's units; `None` for a missing notion.
     pub fn amounts(&self) -> [Option<i64>; 4] {
         let (epsilon, rho) = (self.approximate, self.concentrated);
         [
@@ -457,7 +458,7 @@ impl Cost {
         ]
     }
 
-    /// The amounts, ε before ρ before coupons.
+    /// The amounts, in the order ε, ρ, coupons.
     ///
     /// ```
     /// use hushql_privacy::privacy::{Cost, Loss, Notion};
@@ -471,7 +472,7 @@ impl Cost {
         [self.approximate, self.concentrated, self.coupons].into_iter().flatten()
     }
 
-    /// Whether every amount is 0, so that nothing has to be paid.
+    /// True if every amount is 0, so that nothing is to pay.
     ///
     /// ```
     /// use hushql_privacy::privacy::Cost;
@@ -501,7 +502,7 @@ mod tests {
     fn costs_round_up() {
         let cost = |loss: &Loss| Cost::round_up(loss).unwrap();
         let third = Epsilon::new(Rational::new(1.into(), 3.into())).unwrap();
-        // A third of tanh(1/6).
+        // A third of tanh(1/6), in 10⁻⁹, rounded up.
         let expected = Cost::from_amounts(Some((333_333_334, 0)), (55_046_805, 0));
         assert_eq!(cost(&Loss::pure(&third)), expected);
         let tiny: Epsilon = "1e-12".parse().unwrap();
@@ -517,7 +518,7 @@ mod tests {
         assert!(!rho.is_nothing() && Cost::zero().is_nothing() && Cost::default().is_nothing());
     }
 
-    /// What is shown of a cost is never less than it, and what is shown of the rest never more.
+    /// A cost is never shown as less than it is, and a remaining amount never as more.
     #[test]
     fn neat_amounts_never_flatter() {
         for (nano, up, down) in [

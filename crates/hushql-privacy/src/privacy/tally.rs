@@ -1,8 +1,8 @@
-//! How many releases a cost is the sum of, and the ε of the dearest one: what a budget counts in
-//! coupons.
+//! The number of releases in a cost, and the ε of the most expensive one: a budget in coupons
+//! counts these.
 //!
-//! In: the cost of each release. Out: their number and the largest ε among them, which no sum of
-//! costs tells.
+//! In: the cost of each release. Out: their number and the largest ε among them. A sum of costs
+//! does not tell either.
 //!
 //! ```text
 //! ε = 0.05 and ε = 0.1     →   2 releases, the dearest of ε = 0.1
@@ -14,9 +14,9 @@ use super::{Cost, Notion, ParameterError};
 /// A number of releases, and the largest ε of one of them in 10⁻⁹.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many there are.
+    /// The number of releases.
     pub releases: i64,
-    /// The largest ε, in 10⁻⁹; the largest integer if one of them has no ε.
+    /// The largest ε, in 10⁻⁹; the largest integer if some release has no ε.
     pub dearest: i64,
 }
 

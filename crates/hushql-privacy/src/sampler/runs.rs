@@ -1,13 +1,13 @@
 //! The exponential mechanism over runs of candidates: its time depends on the number of runs, even
 //! with 10⁹ ticks.
 //!
-//! Runs and a rate go in. A run has a number of candidates, the gap from the best score to its
-//! first candidate, the distance by which each further candidate falls, and an integer prior
-//! weight. The winner's run and its position in the run come out. The runs may have any number,
-//! order and size. The winner follows weight·exp(−rate·gap) exactly.
+//! In: runs and a rate. A run has a number of candidates, the gap from the best score to its first
+//! candidate, the distance by which each further candidate falls, and an integer prior weight. Out:
+//! the winner's run, and the winner's position in the run. Any number, order and size of runs is
+//! allowed. The winner's probability is exactly proportional to weight·exp(−rate·gap).
 //!
-//! The *level* of a gap is ⌊rate·gap⌋. First a level is drawn with probability ∝ (its
-//! weight)·e^−level, which takes a count for each of about a hundred levels instead of an
+//! The *level* of a gap is ⌊rate·gap⌋. First, a level is drawn with probability ∝ (its
+//! weight)·e^−level. This needs one count for each of about a hundred levels, instead of one
 //! exponential for each candidate. Then a candidate of that level is drawn by weight. It is
 //! accepted with the remaining factor, exp(−(rate·gap − level)) > 1/e.
 //!
@@ -46,13 +46,13 @@ use super::SamplerError;
 use super::bernoulli::{bernoulli_exp, bernoulli_exp_big};
 use super::rng::Uniform;
 
-/// Neighbouring candidates whose scores fall evenly: the j-th (from 0) lies `gap + j·fall` below
-/// the best score.
+/// Consecutive candidates whose scores fall by equal steps: candidate j (from 0) lies
+/// `gap + j·fall` below the best score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     /// The number of candidates, which may be 0.
     pub count: u64,
-    /// How far the first one is below the best score, or below any score at least as high.
+    /// How far the first candidate is below the best score, or below some score at least as high.
     pub gap: u128,
     /// How much lower each candidate scores than the one before it.
     pub fall: u128,
@@ -60,13 +60,14 @@ pub struct Run {
     pub weight: u128,
 }
 
-/// The exponential mechanism's draw over runs: which run, and which candidate of it.
+/// Draws a candidate of these runs by the exponential mechanism. Returns the index of its run and
+/// its position in the run.
 ///
 /// # Guarantee
 /// P(i, j) ∝ weight_i·exp(−rate·(gap_i + j·fall_i)) with rate = `rate_num / rate_den`, exactly, for
-/// all runs. A `rate_den` of 0 means an infinite rate: the draw is by weight among the best. There
-/// are fewer than e attempts on average, whatever the runs are. The time grows with the number of
-/// runs, never with the number of candidates.
+/// runs. A `rate_den` of 0 means an infinite rate: the draw is by weight among the best. The
+/// expected number of attempts is below e for all runs. The time grows with the number of runs, and
+/// does not depend on the number of candidates.
 ///
 /// # Errors
 /// [`SamplerError::NoCandidate`] when no run has both a candidate and a weight.
@@ -85,7 +86,7 @@ pub struct RunChoice<'a> {
     runs: &'a [Run],
     rate_num: u128,
     rate_den: u128,
-    /// The smallest gap of all. Levels count from it, which does not change the law.
+    /// The smallest gap of all runs. Levels count from it, which does not change the law.
     nearest: u128,
     total: BigUint,
     starts: Starts,
@@ -112,9 +113,9 @@ impl<'a> RunChoice<'a> {
     /// # Errors
     /// [`SamplerError::NoCandidate`] when no run has both a candidate and a weight.
     pub fn new(runs: &'a [Run], rate_num: u128, rate_den: u128) -> Result<Self, SamplerError> {
-        // Let W be the total weight. The levels from ln W + 44 on weigh less than e^−44 of the
-        // nearest candidate, and the bounds of all other levels are as tight, so refinement is
-        // hardly ever needed.
+        // Let W be the total weight. The levels from ln W + 44 on weigh less than e^−44 times the
+        // nearest candidate, and the bounds of all other levels are equally tight. So refinement is
+        // very rare.
         let length = total_weight(runs).bits();
         let levels = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(44);
         let point = length.saturating_add(96);
@@ -150,11 +151,12 @@ impl<'a> RunChoice<'a> {
         Ok(choice)
     }
 
-    /// An independent draw; the law is that of [`exponential_runs`].
+    /// Draws a candidate, independently of earlier draws; the law is that of [`exponential_runs`].
     ///
     /// # Guarantee
-    /// As [`exponential_runs`]. Bounds that a draw had to refine stay refined. That saves time and
-    /// does not change the law, because the level is a function of the drawn number alone.
+    /// As [`exponential_runs`]. Later draws keep the bounds that an earlier draw refined. That
+    /// saves time and does not change the law, because the level is a function of the drawn number
+    /// alone.
     pub fn draw<U: Uniform + ?Sized>(&mut self, uniform: &mut U) -> (usize, u64) {
         loop {
             if let Some(winner) = self.attempt(uniform) {
@@ -196,7 +198,7 @@ impl<'a> RunChoice<'a> {
         }
     }
 
-    /// Twice as many levels, and bounds of twice the length.
+    /// Doubles the number of levels and the length of the bounds.
     fn refine(&mut self) {
         self.point = self.point.saturating_mul(2);
         if self.rest.is_zero() {
@@ -249,7 +251,8 @@ impl<'a> RunChoice<'a> {
         }
     }
 
-    /// The candidate that owns unit number `unit` of the level's weight, which fits 128 bits.
+    /// The candidate that owns unit number `unit` of the level's weight. The weight must fit 128
+    /// bits.
     fn member_at(&self, level: usize, mut unit: u128) -> Option<(usize, u64)> {
         for (index, run, from, to) in self.members(level) {
             let mass = run.weight.checked_mul(u128::from(to.saturating_sub(from)))?;
@@ -325,7 +328,7 @@ impl<'a> RunChoice<'a> {
 }
 
 impl Run {
-    /// Whether any candidate of it can win.
+    /// True if some candidate of this run can win.
     fn counts(&self) -> bool {
         self.count > 0 && self.weight > 0
     }
@@ -335,8 +338,8 @@ impl Run {
         u128::from(self.count.saturating_sub(1)).checked_mul(self.fall)?.checked_add(self.gap)
     }
 
-    /// How many candidates, counted from the first at `offset`, are nearer than `bound`; all of
-    /// them without a bound.
+    /// The number of candidates that are nearer than `bound`, if the first lies at `offset`.
+    /// Without a bound: all of them.
     fn reached(&self, offset: u128, bound: Option<u128>) -> u64 {
         let Some(bound) = bound else { return self.count };
         if offset >= bound {
@@ -351,8 +354,8 @@ impl Run {
 }
 
 impl Starts {
-    /// The first `levels` levels, or fewer where they would end beyond 128 bits or behind the
-    /// `farthest` gap.
+    /// The starts of the first `levels` levels. There are fewer when a start would exceed 128 bits,
+    /// or lies beyond the `farthest` gap.
     ///
     /// # Guarantee
     /// Level l starts at the smallest gap with rate·gap ≥ l, exactly.
@@ -374,7 +377,7 @@ impl Starts {
         Self { starts, end }
     }
 
-    /// The level of a gap; `None` where it is not counted.
+    /// The level of a gap; `None` if no counted level contains it.
     fn level(&self, gap: u128) -> Option<usize> {
         if self.end.is_some_and(|end| gap >= end) {
             return None;

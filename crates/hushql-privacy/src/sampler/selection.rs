@@ -1,8 +1,8 @@
 //! Exact choices among scored candidates: exponential, permute-and-flip, noisy max.
 //!
-//! Scores and a rate go in, the index of a winner comes out. The rate is the exponent per unit of
-//! score, a ratio of integers. Scores may use all 128 bits, because only their distances to the
-//! best score count.
+//! In: scores and a rate. Out: the index of a winner. The rate is the exponent per unit of score, a
+//! ratio of integers. Scores may use all 128 bits, because only their distances to the best score
+//! matter.
 //!
 //! ```
 //! use hushql_privacy::sampler::{QueryRng, exponential};
@@ -21,7 +21,7 @@ use super::bernoulli::{bernoulli_exp, bernoulli_exp_big};
 use super::laplace::{LaplaceScale, discrete_laplace};
 use super::rng::Uniform;
 
-/// The exponential mechanism's draw.
+/// Draws a candidate by the exponential mechanism.
 ///
 /// # Guarantee
 /// P(i) ∝ exp(rate·score_i) with rate = `rate_num / rate_den`, exactly, for all scores. A
@@ -58,7 +58,7 @@ pub(super) fn attempt<U: Uniform + ?Sized>(
     accepted(gap, rate_num, rate_den, uniform).then_some(index)
 }
 
-/// Permute-and-flip: the first candidate of a random order that is accepted.
+/// Permute-and-flip: visits the candidates in random order, and returns the first that is accepted.
 ///
 /// # Guarantee
 /// The candidates are visited in uniformly random order, and each is accepted with probability
@@ -137,6 +137,6 @@ fn accepted<U: Uniform + ?Sized>(
 
 /// A uniform index below `len`.
 fn below_index<U: Uniform + ?Sized>(len: usize, uniform: &mut U) -> usize {
-    // A length fits 64 bits and an index below it fits `usize`: neither fallback is taken.
+    // A length fits 64 bits, and an index below it fits `usize`, so neither fallback is taken.
     usize::try_from(uniform.below_u64(u64::try_from(len).unwrap_or(u64::MAX))).unwrap_or(0)
 }

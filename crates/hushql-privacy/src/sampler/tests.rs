@@ -1,5 +1,5 @@
-//! Tests of the samplers: every branch followed exactly at small scales, frequencies at larger
-//! ones.
+//! Tests of the samplers. At small scales they follow every branch exactly; at larger scales they
+//! test frequencies.
 
 pub(crate) mod oracle;
 pub(crate) mod statistics;
@@ -16,11 +16,11 @@ use super::rng::{QueryRng, Uniform};
 use super::{LaplaceScale, SamplerError, Sigma, gaussian, laplace, selection};
 use crate::privacy::Rational;
 
-/// Probability left unexplored, as a power of two per branch: small enough that an error of one
-/// turn shows.
+/// Paths less likely than 2^−22 are left unexplored. This is little enough to detect a loop that is
+/// off by one turn.
 const DEPTH: u32 = 22;
 
-/// Whether the enumerated weights, normalised, are the law given by unnormalised `weights`.
+/// Asserts that the enumerated weights, normalised, are the law given by unnormalised `weights`.
 fn assert_law<T: Ord + std::fmt::Debug + Copy>(
     what: &str,
     seen: &Enumerated<Option<T>>,
@@ -104,7 +104,7 @@ fn gaussian_is_exact_at_small_scales() {
                 (x, exp_neg(&(Rational::from_integer((x * x).into()) / &variance / rational(2, 1))))
             })
             .collect();
-        // Beyond 30 ≥ 10σ lies less than 10⁻²¹.
+        // Integers beyond 30 ≥ 10σ have a total probability below 10⁻²¹.
         let total = weights.values().sum();
         assert_law(&format!("gaussian {num}/{den}"), &seen, &weights, &total);
     }
@@ -127,16 +127,16 @@ fn selections_are_exact_on_few_candidates() {
     let total = pair.iter().sum();
     assert_law("wide exponential", &seen, &pair.into_iter().enumerate().collect(), &total);
 
-    // Permute-and-flip, from its definition: every order of the candidates, and who is accepted
-    // first.
+    // The law of permute-and-flip by definition: every order of the candidates, and the first that
+    // is accepted.
     let seen = enumerate(DEPTH, |oracle| selection::permute_and_flip(&scores, 1, 2, oracle).ok());
     let mut law = BTreeMap::new();
     first_accepted(&weights, &mut Vec::new(), &Rational::one(), &mut law);
     assert_law("permute and flip", &seen, &law, &Rational::one());
 }
 
-/// Adds to `law` the probability of each winner, over all orders that continue `visited` (all
-/// rejected so far).
+/// Adds to `law` the probability of each winner, over all orders that continue `visited`. All
+/// candidates in `visited` were rejected.
 fn first_accepted(
     weights: &[Rational],
     visited: &mut Vec<usize>,
@@ -159,7 +159,8 @@ fn scores_at_the_ends_of_128_bits_are_compared_exactly() {
     let scale = LaplaceScale::new(LaplaceScale::LIMIT - 1, 1).unwrap();
     let scores = [i128::MIN, i128::MAX, i128::MAX - 1, i128::MIN + 1];
     for _ in 0..100 {
-        // A rate of 2^126 per point: nothing but the best is ever accepted (e^(−2^126)).
+        // At a rate of 2^126 per point, only a best candidate is ever accepted (others:
+        // e^(−2^126)).
         assert_eq!(selection::exponential(&scores, 1 << 126, 1, &mut rng).unwrap(), 1);
         assert_eq!(selection::permute_and_flip(&scores, 1 << 126, 1, &mut rng).unwrap(), 1);
         assert!([1, 2].contains(&selection::noisy_max(&scores, &scale, &mut rng).unwrap()));
@@ -182,8 +183,8 @@ fn scales_are_checked() {
     assert!(Sigma::whole(0).is_err() && Sigma::whole(Sigma::WHOLE_LIMIT).is_err());
 }
 
-/// The scales that frequencies are tested at: below and above 1, whole and not, at the ends of what
-/// is drawn.
+/// The scales at which frequencies are tested: below and above 1, whole and fractional, and at both
+/// ends of the range that the sampler can draw.
 const SCALES: [(u64, u64); 12] = [
     (1, 1),
     (10, 1),
@@ -199,7 +200,7 @@ const SCALES: [(u64, u64); 12] = [
     ((1 << 61) + 1, 1 << 58),
 ];
 
-/// Deviations in units of 1/4,096, and the last one whole.
+/// Deviations in units of 1/4,096; the last one is whole.
 const DEVIATIONS: [u64; 11] = [
     1_500,
     2_500,
@@ -219,7 +220,7 @@ fn deviations() -> Vec<Sigma> {
     DEVIATIONS.iter().map(|units| Sigma::fine(*units).unwrap()).chain([whole]).collect()
 }
 
-/// Draws each of the twelve scales so often.
+/// Makes `draws` draws at each of the twelve scales.
 fn laplace_frequencies(draws: usize) {
     for (seed, (t, s)) in SCALES.into_iter().enumerate() {
         let scale = LaplaceScale::new(t, s).unwrap();
@@ -227,7 +228,7 @@ fn laplace_frequencies(draws: usize) {
         let draws = (0..draws).map(|_| laplace::discrete_laplace(&scale, &mut rng));
         let rate = s as f64 / t as f64;
         let below = |x: i128| {
-            // P(X < x) from the two geometric tails.
+            // P(X < x), from the two geometric tails.
             let tail = |k: i128| (-rate * k as f64).exp() / (1.0 + (-rate).exp());
             if x > 0 { 1.0 - tail(x) } else { tail(1 - x) }
         };
@@ -258,8 +259,8 @@ fn gaussian_frequencies(draws: usize) {
     }
 }
 
-/// False-alarm rate of each chi-square test below: 10⁻⁹ (Laurent–Massart, see `statistics`); seeds
-/// are fixed.
+/// Each chi-square test below has a false-alarm rate of 10⁻⁹ (Laurent–Massart, see `statistics`).
+/// Seeds are fixed.
 #[test]
 fn laplace_frequencies_follow_the_law() {
     laplace_frequencies(1_000_000);
@@ -270,8 +271,8 @@ fn gaussian_frequencies_follow_the_law() {
     gaussian_frequencies(1_000_000);
 }
 
-/// A billion draws in all: the law's cells in floats are exact to far less than what these could
-/// show.
+/// A billion draws in all. The rounding of the law's cells to floats is far smaller than what so
+/// many draws could show.
 #[test]
 #[ignore = "an hour"]
 fn a_billion_draws_follow_their_laws() {
@@ -279,10 +280,10 @@ fn a_billion_draws_follow_their_laws() {
     gaussian_frequencies(42_000_000);
 }
 
-/// Noise reaches every point of the lattice that it lives on, whatever the scale: where noise from
-/// floats has holes and heaps, these tell the exact value by the low bits of a noisy one. Residues
-/// modulo m of draws at scale b are uniform but for a part of m²/(2πb)² (Poisson summation; less
-/// for Gaussian noise), which at b ≥ 10·m so few draws cannot show.
+/// Noise reaches every point of its lattice, at every scale. Noise made of floats has gaps and
+/// clusters, and the low bits of a noisy number then reveal the exact one. Residues modulo m of
+/// draws at scale b are uniform up to a relative error of m²/(2πb)² (Poisson summation; less for
+/// Gaussian noise). At b ≥ 10·m this many draws cannot show that error.
 #[test]
 fn every_point_of_the_lattice_is_reached_alike() {
     let uniform = |m: i128| vec![1.0 / m as f64; usize::try_from(m).unwrap()];
@@ -294,7 +295,7 @@ fn every_point_of_the_lattice_is_reached_alike() {
         statistics::assert_frequencies(what, &counts, &uniform(m));
     };
     let mut rng = QueryRng::seeded_for_tests(77);
-    // Scales of 10⁴ and of 2⁶⁰, where floats of that size have steps of 256, and one that is no
+    // Scales of 10⁴ and of 2⁶⁰, where floats have steps of 256, and one scale that is not an
     // integer.
     for (t, s) in [(10_000, 1), (1_000_003, 7), ((1 << 60) + 1, 1), ((1 << 61) + 1, 3)] {
         let scale = LaplaceScale::new(t, s).unwrap();
@@ -309,7 +310,7 @@ fn every_point_of_the_lattice_is_reached_alike() {
             test(&what, m, &mut || gaussian::discrete_gaussian(&sigma, &mut rng));
         }
     }
-    // Small scales: every point up to 8 scales out comes up, on both sides, and as often on either.
+    // Small scales: every point within 8 scales is drawn, on both sides and equally often.
     let scale = LaplaceScale::new(5, 2).unwrap();
     let mut seen: BTreeMap<i128, i64> = BTreeMap::new();
     for _ in 0..400_000 {
@@ -317,7 +318,8 @@ fn every_point_of_the_lattice_is_reached_alike() {
     }
     for x in 0..=20_i128 {
         let (right, left) = (seen[&x], seen[&-x]);
-        // A difference of two Poisson counts: 6.2 deviations, 10⁻⁹ for each.
+        // The difference of two Poisson counts stays within 6.2 deviations, except with probability
+        // 10⁻⁹.
         let most = 6.2 * ((right + left) as f64).sqrt() + 4.0;
         assert!(((right - left) as f64).abs() <= most, "{x}: {right} and {left}");
     }
@@ -325,9 +327,9 @@ fn every_point_of_the_lattice_is_reached_alike() {
 
 #[test]
 fn wide_gaussians_have_the_right_deviation() {
-    // The squares of 50,000 standard normals sum to 50,000, give or take 2√(50,000·t) + 2t but for
-    // 2e^(−t) (Laurent, Massart 2000); t = 20.8 makes that 2·10⁻⁹. At these σ the grid is too fine
-    // to matter; the first is the widest.
+    // The sum of the squares of 50,000 standard normals lies within 2√(50,000·t) + 2t of 50,000,
+    // except with probability 2e^(−t) (Laurent, Massart 2000). For t = 20.8 that is 2·10⁻⁹. At
+    // these σ the grid is too fine to matter. The first σ is the widest.
     for sigma in [Sigma::whole((1 << 59) + 1).unwrap(), Sigma::fine(Sigma::FINE_LIMIT - 1).unwrap()]
     {
         let (num, den) = sigma.ratio();
@@ -357,7 +359,7 @@ fn bounded_draws_are_uniform() {
             (0..100_000).map(|_| i128::try_from(rng.below_big(&big)).unwrap()).collect();
         assert_follows("below_big", draws.into_iter(), uniform(n as f64), n as f64 / 8.0);
     }
-    // Without rejection a third of the residues would be twice as likely at these bounds.
+    // Without rejection, a third of the residues would be twice as likely at these bounds.
     let (half, narrow, wide) = (3_u64 << 30, 3_u64 << 62, 3_u128 << 126);
     let big = BigUint::from(3_u8) << 190_u32;
     let (mut half_residues, mut residues, mut wide_residues, mut big_residues) =

@@ -1,6 +1,6 @@
 //! Two-sample comparison with another implementation of the same papers.
 //!
-//! The other library keys itself from the operating system, so these tests are not seeded; each
+//! The other library takes its keys from the operating system, so these tests have no seed. Each
 //! raises a false alarm with probability 10⁻⁹.
 
 use opendp::traits::samplers::{sample_discrete_gaussian, sample_discrete_laplace};

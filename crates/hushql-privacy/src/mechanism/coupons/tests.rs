@@ -1,4 +1,4 @@
-//! Numbers of coupons against sums of their own, and against every analyst who chooses on the way.
+//! Tests numbers of coupons against independent sums, and against every adaptive analyst.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn most(epsilon: &str, delta: &str, each: &str) -> u32 {
     most_coupons(&epsilon.parse().unwrap(), &delta.parse().unwrap(), &each.parse().unwrap())
 }
 
-/// e^x to 400 bits, by its series at x/2^16 and sixteen squarings; nothing is rounded to a side.
+/// e^x to 400 bits, by its series at x/2^16 and sixteen squarings, without directed rounding.
 fn exponential(x: &Rational) -> Rational {
     let bits = 400_u32;
     let one = BigInt::one() << bits;
@@ -23,7 +23,7 @@ fn exponential(x: &Rational) -> Rational {
 }
 
 /// The hockey-stick divergence of k randomized responses, from the laws of the number of true
-/// answers: binomials of Pascal's triangle, and powers of e^ε₀ as fixed numbers of 400 bits.
+/// answers: binomials of Pascal's triangle, and powers of e^ε₀ as 400-bit fixed-point numbers.
 fn divergence(k: usize, epsilon: &Rational, each: &Rational) -> f64 {
     let bits = 400_u32;
     let scaled = |x: Rational| (x * Rational::from_integer(BigInt::one() << bits)).to_integer();
@@ -46,7 +46,7 @@ fn divergence(k: usize, epsilon: &Rational, each: &Rational) -> f64 {
     Rational::new(sum, whole).to_f64().unwrap()
 }
 
-/// The numbers that the rules name, and the first number beyond each of them does not fit.
+/// The documented numbers of coupons fit, and one coupon more does not.
 #[test]
 fn as_many_coupons_as_fit_and_not_one_more() {
     for (epsilon, delta, each, expected) in [
@@ -69,7 +69,7 @@ fn as_many_coupons_as_fit_and_not_one_more() {
     }
 }
 
-/// The bound is above the divergence, and by less than anybody could notice.
+/// The bound is above the divergence, and very close to it.
 #[test]
 fn the_bound_is_from_above_and_close() {
     for (epsilon, each) in [("0.3", "0.1"), ("1", "0.25"), ("2", "1.5"), ("5", "0.2")] {
@@ -92,9 +92,10 @@ fn the_number_is_bounded() {
     assert_eq!(most("1", "1e-18", "0.5"), 2);
 }
 
-/// How well somebody tells two neighbours apart who has `left` coupons, and has seen answers of
-/// these probabilities: every test with two outcomes is tried in which each is likelier by at most
-/// e^`each(left)` on one of both, at the corners and between them.
+/// The best advantage of an analyst who has `left` coupons and must tell two neighbours apart. `p`
+/// and `q` are the probabilities of the answers so far under each of them. All tests with two
+/// outcomes are tried in which the probabilities of each outcome differ by a factor of at most
+/// e^`each(left)`: at the corners and between them.
 fn best(p: f64, q: f64, left: u32, epsilon: f64, each: &dyn Fn(u32) -> Vec<(u32, f64)>) -> f64 {
     let stop = (p - epsilon.exp() * q).max(0.0);
     let tests = each(left).into_iter().flat_map(|(price, each)| {
@@ -115,8 +116,8 @@ fn best(p: f64, q: f64, left: u32, epsilon: f64, each: &dyn Fn(u32) -> Vec<(u32,
         .fold(stop, f64::max)
 }
 
-/// Nobody who chooses each question by the answers before it does better than as many randomized
-/// responses; whoever could pay for twice the ε with two coupons would.
+/// Adaptive questions gain nothing over the same number of randomized responses. They would gain if
+/// two coupons could pay for one question with twice the ε.
 #[test]
 fn choices_on_the_way_gain_nothing_and_double_coupons_would() {
     for (each, epsilon) in [(0.5, 0.3), (0.5, 0.8), (1.0, 1.0), (0.2, 0.25)] {

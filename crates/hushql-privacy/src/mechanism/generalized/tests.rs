@@ -13,7 +13,7 @@ fn run(count: u64, score: i128, step: i128, size: i128, size_step: i128) -> Size
     SizedRun { run: ScoredRun { count, score, step, weight: 1 }, size, size_step }
 }
 
-/// Every candidate: its run and place, its score and its size.
+/// Every candidate, as its run and position, its score and its size.
 fn flat(runs: &[SizedRun]) -> Vec<((usize, u64), i128, i128)> {
     let of = |(index, run): (usize, &SizedRun)| {
         let run = *run;
@@ -25,7 +25,7 @@ fn flat(runs: &[SizedRun]) -> Vec<((usize, u64), i128, i128)> {
     runs.iter().enumerate().flat_map(of).collect()
 }
 
-/// The levels by their definition: ⌊K·s⌋ by division, the lowest where that is lower.
+/// The levels by definition: ⌊K·s⌋ by division, or the lowest level if that is higher.
 fn defined(mechanism: &Generalized, runs: &[SizedRun]) -> Vec<i128> {
     let all = flat(runs);
     let back = |(_, score, size): &(_, i128, i128)| score - i128::from(mechanism.shift) * size;
@@ -42,7 +42,7 @@ fn defined(mechanism: &Generalized, runs: &[SizedRun]) -> Vec<i128> {
     all.iter().map(level).collect()
 }
 
-/// The levels as the mechanism finds them, one by one.
+/// The levels as the mechanism finds them, one for each candidate.
 fn found(mechanism: &Generalized, runs: &[SizedRun]) -> Vec<i128> {
     let stretches = mechanism.levels(runs).unwrap();
     let mut levels = Vec::new();
@@ -86,12 +86,12 @@ fn levels_are_those_of_the_definition() {
         let mechanism = Generalized::calibrate(40, 1, 200, 1, &epsilon(price)).unwrap();
         assert_eq!(found(&mechanism, &runs), defined(&mechanism, &runs), "{runs:?}");
     }
-    // The best price of the revenues that nobody can beat has the level 0.
+    // The best price of undisputed revenues has level 0.
     let mechanism = Generalized::calibrate(2, 1, 100, 1, &epsilon("1")).unwrap();
     assert_eq!(found(&mechanism, &[run(1, 50, 0, 1, 0), run(1, 0, 0, 100, 0)])[0], 0);
 }
 
-/// Brute force: whatever `r` rows do to the scores, all levels move within 2·K·r.
+/// By brute force: any `r` rows move all levels within a range of 2·K·r.
 #[test]
 fn rows_move_levels_within_their_range() {
     let mut numbers = Numbers(11);
@@ -125,8 +125,8 @@ fn rows_move_levels_within_their_range() {
     assert!(widest > 80, "the search is too weak to see a wrong range: {widest} %");
 }
 
-/// P(i) ∝ exp(ε·level/(2·K·rows)), for 95 % of the error too; false-alarm rate 10⁻⁹, see
-/// `statistics`; the seed is fixed.
+/// P(i) ∝ exp(ε·level/(2·K·rows)); the reported 95 % error holds, too. The false-alarm rate is
+/// 10⁻⁹, see `statistics`; the seed is fixed.
 #[test]
 fn winners_follow_their_law() {
     let runs = [run(4, 90, -7, 3, 1), run(3, 40, 25, 8, 2), run(2, 0, 0, 0, 0)];
@@ -146,8 +146,8 @@ fn winners_follow_their_law() {
     assert_frequencies("levels", &counts, &law);
 }
 
-/// The exact probability of a winner that some candidate beats by more than the bound, over many
-/// scores.
+/// The exact probability that some candidate beats the winner by more than the bound, over many
+/// score vectors.
 #[test]
 fn errors_hold_for_every_candidate() {
     let mut numbers = Numbers(3);
@@ -183,7 +183,7 @@ fn errors_hold_for_every_candidate() {
     }
 }
 
-/// A billion prices are few stretches, and what is beyond what can be computed is refused.
+/// A billion prices make few stretches, and numbers that are too large to compute with are refused.
 #[test]
 fn the_work_follows_the_levels() {
     let mechanism = Generalized::calibrate(1_000_000_000, 1, 1 << 30, 1, &epsilon("0.05")).unwrap();
@@ -202,7 +202,7 @@ fn the_work_follows_the_levels() {
         assert!(mechanism.levels(&[refused]).is_err(), "{refused:?}");
     }
     assert!(mechanism.choose_runs(&[], &mut QueryRng::seeded_for_tests(1)).is_err());
-    // Of what is cut off at the lowest level nothing is known.
+    // Nothing is known about candidates that are cut off at the lowest level.
     let few = Generalized::calibrate(7, 1, 9, 1, &epsilon("1")).unwrap();
     let rows = |beta: &str| few.worst_at(7, &parse_decimal(beta).unwrap());
     assert!(rows("1e-15").is_finite() && rows("1e-25").is_infinite());
@@ -211,9 +211,9 @@ fn the_work_follows_the_levels() {
     assert!(Generalized::calibrate(7, 1, 1, u128::MAX, &epsilon("1")).is_err());
 }
 
-/// Prices from 0.01 to 100 at ε = 0.05, where most would pay about 1: what the choice brings less
-/// than the best price, on average, exactly. The exponential mechanism measures all by the 100, and
-/// brings next to nothing.
+/// Prices from 0.01 to 100 at ε = 0.05, where most buyers would pay about 1. The test computes the
+/// exact mean loss against the best price. The exponential mechanism measures all prices by the
+/// 100, and loses most of the revenue.
 #[test]
 fn the_loss_is_that_of_the_best_price() {
     let bids: Vec<u64> = (0..5_000_u64).map(|i| 40 + i * i / 100_000).collect();

@@ -1,4 +1,4 @@
-//! The exact (ε, δ) of short lists, in both directions, and what breaks it.
+//! The exact (ε, δ) of short lists, in both directions, and mistakes that break it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::sampler::tests::statistics::assert_frequencies;
 type Table = BTreeMap<u32, i64>;
 /// The probability of each list.
 type Law = BTreeMap<Vec<u32>, f64>;
-/// The mechanism for bounds, Δ₁ and Δ₂², and its ε and δ.
+/// Calibrates the mechanism to bounds, Δ₁ and Δ₂². Returns it with its ε and δ.
 type Calibrating<'a> = &'a dyn Fn(&Alone, u128, u128) -> (NoisyKeys, f64, f64);
 
 fn epsilon(text: &str) -> Epsilon {
@@ -22,7 +22,7 @@ fn delta(text: &str) -> Delta {
     text.parse().unwrap()
 }
 
-/// The probabilities of the integers of a noise, from −reach to reach.
+/// The probabilities of a noise's integers, from −reach to reach.
 fn noise_law(noise: &ScoreNoise, reach: i64) -> Vec<f64> {
     let weight = |x: i64| match noise {
         ScoreNoise::Laplace(noise) => (-(x.abs() as f64) / noise.scale().to_f64().unwrap()).exp(),
@@ -35,8 +35,8 @@ fn noise_law(noise: &ScoreNoise, reach: i64) -> Vec<f64> {
     (-reach..=reach).map(|x| weight(x) / all).collect()
 }
 
-/// The law of the lists of at most two candidates: by noisy score, then by the candidate; those
-/// below the threshold left out.
+/// The law of the lists of at most two candidates above the threshold, ordered by noisy score, then
+/// by candidate.
 fn lists(table: &Table, noise: &[f64], threshold: i64, most: usize) -> Law {
     let reach = (noise.len() as i64 - 1) / 2;
     let at = |key: u32, value: i64| -> f64 {
@@ -44,7 +44,7 @@ fn lists(table: &Table, noise: &[f64], threshold: i64, most: usize) -> Law {
         usize::try_from(x).ok().and_then(|x| noise.get(x)).copied().unwrap_or(0.0)
     };
     let last = table.values().max().copied().unwrap_or(0) + reach;
-    // below[key][value − threshold]: the probability of less than the value.
+    // below[key][value − threshold]: the probability of a noisy score below the value.
     let below: BTreeMap<u32, Vec<f64>> = table
         .keys()
         .map(|key| {
@@ -58,8 +58,8 @@ fn lists(table: &Table, noise: &[f64], threshold: i64, most: usize) -> Law {
             (*key, row.collect())
         })
         .collect();
-    // Whether a candidate comes after another one with this value: of the same value, it has to be
-    // a later one.
+    // The probability that a candidate comes after another one with this value. At equal values,
+    // the later candidate comes after.
     let after = |key: u32, (first, value): (u32, i64)| {
         let i = (value - threshold) as usize;
         below[&key][if key > first { i + 1 } else { i }]
@@ -100,8 +100,8 @@ fn least_delta(p: &Law, other: &Law, epsilon: f64) -> f64 {
     p.iter().map(excess).sum()
 }
 
-/// Every table that one unit more can make of `table`, with its rows in candidates of others or of
-/// its own.
+/// Every table that one more unit can make of `table`, with rows in existing candidates or in new
+/// ones.
 fn neighbours(table: &Table, alone: &Alone, adds: &[i64]) -> Vec<Table> {
     let mut found: Vec<(Table, u64, Vec<u32>)> = vec![(table.clone(), 0, Vec::new())];
     let mut from = 0;
@@ -111,7 +111,7 @@ fn neighbours(table: &Table, alone: &Alone, adds: &[i64]) -> Vec<Table> {
         if touched.len() as u64 == alone.groups {
             continue;
         }
-        // In order, so that none is made twice.
+        // In ascending order, so that no table is made twice.
         let last = touched.last().copied();
         let keys = table.keys().copied().chain(100..100 + alone.groups as u32);
         for key in keys.filter(|key| last.is_none_or(|last| *key > last)) {
@@ -136,14 +136,14 @@ fn tables(threshold: i64) -> Vec<Table> {
 const BOUNDS: [(u64, u64, Option<u64>, u64); 4] =
     [(1, 1, None, 1), (2, 1, None, 1), (2, 2, Some(3), 1), (2, 1, None, 3)];
 
-/// All lists of one and of two, for all tables and all neighbours: never above δ, and at least this
-/// share of it somewhere.
+/// Compares all lists of one and of two candidates, for all tables and all neighbours. The excess
+/// never exceeds δ, and somewhere it is more than the share `least` of δ.
 fn are_private(case: &str, least: f64, of: Calibrating<'_>) {
     for (groups, rows, total, of_row) in BOUNDS {
         let alone = Alone { groups, rows, total, of_row };
         let most = u128::from(total.unwrap_or(u64::MAX).min(groups * rows));
         let l1 = most * u128::from(of_row);
-        // All rows of a group, in as many groups as have them; the rest in one more.
+        // As many groups as possible have all of their rows; one more group has the rest.
         let (full, rest) = (most / u128::from(rows), most % u128::from(rows));
         let l2_squared = (full * u128::from(rows * rows) + rest * rest) * u128::from(of_row).pow(2);
         let (keys, at, goal) = of(&alone, l1, l2_squared);
@@ -193,8 +193,8 @@ fn lists_are_private_with_gaussian_noise() {
     }
 }
 
-/// Rényi: unless a candidate of one unit alone comes out, which has probability δ at most, the laws
-/// are those of the other candidates, whose divergence of order α is at most α·ρ.
+/// Rényi: unless a candidate of one unit alone is shown, which has probability at most δ, the laws
+/// are those of the other candidates. Their divergence of order α is at most α·ρ.
 #[test]
 fn lists_are_concentrated_but_for_delta() {
     let alone = Alone { groups: 2, rows: 1, total: None, of_row: 1 };
@@ -241,9 +241,9 @@ fn what_breaks_it() {
     };
     let one = Table::from([(7, 1)]);
     assert!(spent(&one, threshold) <= 0.01);
-    // One less.
+    // A threshold that is one lower is not private.
     assert!(spent(&one, threshold - 1) > 0.01);
-    // Three new candidates where one was calibrated for; a row that adds three.
+    // Neither are three new candidates where the calibration allows one, nor a row that adds three.
     assert!(spent(&Table::from([(7, 1), (8, 1), (9, 1)]), threshold) > 0.01);
     assert!(spent(&Table::from([(7, 3)]), threshold) > 0.03);
 }
@@ -262,7 +262,7 @@ fn thresholds_are_those_of_partitions() {
     assert_eq!(of(1, 1, 1000, 1000).threshold(), 14_123);
 }
 
-/// False-alarm rate 10⁻⁹ each, see `statistics`; the seed is fixed.
+/// The false-alarm rate is 10⁻⁹ each, see `statistics`; the seed is fixed.
 #[test]
 fn draws_follow_the_law() {
     let alone = Alone { groups: 2, rows: 1, total: None, of_row: 1 };
@@ -280,7 +280,7 @@ fn draws_follow_the_law() {
         let mut counts = vec![0_u64; names.len()];
         let mut rng = QueryRng::seeded_for_tests(23);
         for _ in 0..60_000 {
-            // The candidates as the data have them, in another order than their own.
+            // The candidates in another order than that of their places.
             let turned: Vec<i128> = scores.iter().rev().copied().collect();
             let chosen = keys.choose(&turned, &[2, 1, 0], 2, &mut rng);
             let list: Vec<u32> = chosen.into_iter().map(|i| 2 - i as u32).collect();

@@ -1,4 +1,4 @@
-//! Revenues, ranges, octaves and draws of small grids, by their definitions.
+//! Tests revenues, ranges, octaves and draws of small grids against their definitions.
 
 use super::*;
 use crate::sampler::tests::statistics::assert_frequencies;
@@ -51,7 +51,7 @@ fn the_range_is_that_of_the_worst_unit() {
         [&[], &[5], &[0, 1], &[3, 4], &[1, 100], &[2, 2, 2], &[1, 2, 3, 50], &[90, 91, 95, 96]];
     for prices in lists {
         for quantity in [0_u128, 1, 3] {
-            // One unit whose rows buy up to the quantity, each up to a place of its own.
+            // One unit whose rows buy up to the quantity, each up to a different place.
             let mut worst = 0;
             let places = prices.len() + 1;
             for choice in 0..places.pow(quantity as u32) {
@@ -99,7 +99,7 @@ fn four_bids() {
     for (found, expected) in law.iter().zip([0.313, 0.605, 0.082]) {
         assert!((found - expected).abs() < 0.000_6, "{law:?}");
     }
-    // False-alarm rate 10⁻⁹, see `statistics`; the seed is fixed.
+    // The false-alarm rate is 10⁻⁹, see `statistics`; the seed is fixed.
     let mut rng = QueryRng::seeded_for_tests(3);
     let mut counts = [0_u64; 3];
     for _ in 0..60_000 {
@@ -130,7 +130,7 @@ fn octaves_cut_the_runs() {
     }
 }
 
-/// False-alarm rate 10⁻⁹ each, see `statistics`; seeds are fixed.
+/// The false-alarm rate is 10⁻⁹ each, see `statistics`; seeds are fixed.
 #[test]
 fn the_log_uniform_prior_is_one_over_the_price() {
     for (what, grid, epsilon) in [
@@ -158,7 +158,7 @@ fn the_log_uniform_prior_is_one_over_the_price() {
             counts[mechanism.choose_log_uniform(&grid, &ticks, &mut rng).unwrap() as usize] += 1;
         }
         assert_frequencies(what, &counts, &law);
-        // The spread bounds Σ(1/p)/min(1/p), and not by much.
+        // The spread is an upper bound of Σ(1/p)/min(1/p), and close to it.
         let prices = || (0..grid.ticks).map(|t| grid.price(t) as f64).filter(|p| *p > 0.0);
         let spread = prices().map(|p| 1.0 / p).sum::<f64>() * grid.price(grid.ticks - 1) as f64;
         let bound = grid.log_uniform_spread();

@@ -1,11 +1,11 @@
-//! Draws a quantile by the ticks near the wanted rank: with a million rows, few of all ticks can
+//! Draws a quantile from the ticks near the wanted rank: with a million rows, few of all ticks can
 //! win.
 //!
-//! A histogram in order, the wanted rank and a rate go in. The winner's tick comes out, by the same
-//! law as among the runs of [`quantile_runs`]. Scores fall on both sides of the rank, so that the
-//! ticks within a distance of the best score are neighbours. All others are two runs of a score
-//! that is at least as high as theirs; a winner among them is accepted by what its own score is
-//! lower. It assumes, as the mechanism does, that the rows of a unit are bounded.
+//! A sorted histogram, the wanted rank and a rate go in. The winner's tick comes out, by the same
+//! law as among the runs of [`quantile_runs`]. Scores fall on both sides of the rank, so the ticks
+//! within a distance of the best score are neighbours. All others form two runs whose common score
+//! is at least as high as theirs. If one of these wins, it is accepted with a probability that
+//! makes up for its lower score. As in the mechanism, the rows of a unit must be bounded.
 //!
 //! ```text
 //! ticks     0 1 2 3 │ 4 5 6 7 8 │ 9 10 …      scores −9 −9 −7 −5 │ −3 −1 0 −1 −3 │ −4 −8 …
@@ -21,34 +21,35 @@ use crate::mechanism::{Exponential, MechanismError, ScoredRun, TickRuns};
 use crate::sampler::QueryRng;
 use crate::sampler::bernoulli::bernoulli_exp_big;
 
-/// Where a histogram's ticks are, and what is wanted of them.
+/// The ticks of a histogram, and the wanted rank.
 #[derive(Debug, Clone, Copy)]
 struct Axis {
     /// The last tick.
     last: u64,
     rank: Rank,
-    /// The rows of the histogram.
+    /// The number of rows in the histogram.
     total: i128,
 }
 
-/// All ticks in runs, of which those that are far from the rank have one score.
+/// All ticks in runs. The ticks far from the rank have one common score.
 #[derive(Debug)]
 struct Near {
     ticks: TickRuns,
-    /// The first tick that is near, and the first one behind the last.
+    /// The first near tick, and the first tick behind the last near one.
     from: u64,
     to: u64,
-    /// The score of the runs that are far.
+    /// The common score of the far ticks.
     far: i128,
 }
 
 impl Near {
-    /// The runs of the ticks 0..=`last`: those that score at most `reach` less than the best, each
-    /// with its own score, and all others. `None` where nothing is that far, and beyond 128 bits.
+    /// The runs of the ticks 0..=`last`: ticks that score at most `reach` less than the best have
+    /// their own scores; all others have a common one. `None` if no tick is near, or beyond 128
+    /// bits.
     ///
     /// # Guarantee
-    /// Every tick is in exactly one run, in order. Those from `from` on and before `to` have the
-    /// score of [`quantile_runs`], all others the score `far`, which is at least that.
+    /// Every tick is in exactly one run, in order. Ticks from `from` on and before `to` have the
+    /// score of [`quantile_runs`]. All others have the score `far`, which is at least as high.
     ///
     /// # Errors
     /// As [`quantile_runs`].
@@ -70,7 +71,8 @@ impl Near {
                 continue;
             }
             if from.is_none() {
-                // No more rows are at or below the ticks between two data points than below them.
+                // Between two data points, no tick has a row, so as many rows are at or below it as
+                // below it.
                 next = if below < least { tick } else { next };
                 from = Some(next);
                 ticks.push(0, even(next, far));
@@ -93,7 +95,7 @@ impl Near {
         Ok(Some(Self { ticks, from, to: next, far }))
     }
 
-    /// How far a tick scores below its run.
+    /// How far a tick's own score is below that of its run.
     fn excess(
         &self,
         points: impl Iterator<Item = (u64, i128)>,
@@ -114,9 +116,9 @@ impl Near {
     }
 }
 
-/// The rows of a histogram; `None` if there are none. Also `None` for what [`Near`] does not take:
-/// ticks that are not in order, or twice, or beyond the last one, and weights that are not
-/// positive.
+/// The number of rows in a histogram; `None` if there are none. Also `None` for histograms that
+/// [`Near`] does not accept: ticks out of order, repeated, or beyond the last one, and weights that
+/// are not positive.
 fn total(mut points: impl Iterator<Item = (u64, i128)>, last: u64) -> Option<i128> {
     let (mut total, mut free) = (0_i128, 0_u64);
     points.try_for_each(|(tick, weight)| {
@@ -128,11 +130,12 @@ fn total(mut points: impl Iterator<Item = (u64, i128)>, last: u64) -> Option<i12
     (total > 0).then_some(total)
 }
 
-/// The score of what is further than `reach` from the best score, and how many rows are at or below
-/// a tick at least, and below it at most, if it is nearer. `None` beyond 128 bits.
+/// For ticks within `reach` of the best score: the least number of rows at or below such a tick,
+/// and the largest number below it. The first result is a score for all other ticks. `None` beyond
+/// 128 bits.
 ///
 /// # Guarantee
-/// A tick with fewer rows at or below it, or with more below it, scores at most the first number.
+/// A tick with fewer rows at or below it, or with more below it, scores at most that score.
 fn counts_within(rank: Rank, total: i128, reach: i128) -> Option<(i128, [i128; 2])> {
     let missing = |rank: u64| (i128::from(rank.max(1)) - total).max(0);
     match rank {
@@ -162,10 +165,9 @@ impl Exponential {
     /// and the number of rows there.
     ///
     /// # Guarantee
-    /// P(t) ∝ exp(exponent·score(t)) exactly, with the scores of [`quantile_runs`]: a tick that is
-    /// far wins as one of the score of its run, and is accepted with the remaining factor, which is
-    /// at most 1. This is ε-DP as [`Exponential::choose_runs`] is, for any distance at which ticks
-    /// begin to be far.
+    /// P(t) ∝ exp(exponent·score(t)) exactly, with the scores of [`quantile_runs`]. A far tick is
+    /// drawn with the score of its run, and accepted with the remaining factor, which is at most 1.
+    /// This is ε-DP as [`Exponential::choose_runs`] is, wherever far ticks begin.
     ///
     /// # Errors
     /// As [`quantile_runs`].
@@ -183,14 +185,14 @@ impl Exponential {
         self.choose_within(points, axis, self.reaches(axis), rng)
     }
 
-    /// At which distances from the best score ticks begin to be far, at the first attempt and at
+    /// The distances from the best score beyond which ticks are far: for the first attempt, and for
     /// all others.
     ///
-    /// With the first one, ticks that are far are seldom drawn if the data points are as far from
-    /// each other near the rank as elsewhere, and with the second one wherever they are.
+    /// With the first distance, far ticks are seldom drawn if the data points near the rank are
+    /// spread like those elsewhere. With the second, far ticks are seldom drawn for any data.
     fn reaches(&self, Axis { last, rank, total }: Axis) -> [i128; 2] {
-        // Of R rows, those that score at most 1/rate less than the best are one in R·rate; so are
-        // the ticks near them.
+        // Of R rows, a share of about 1/(R·rate) scores within 1/rate of the best, and the ticks
+        // near them are a similar share of all ticks.
         let points_of_a_row = match rank {
             Rank::Fraction { den, .. } => u128::from(den),
             Rank::FromLow(_) | Rank::FromHigh(_) => 1,
@@ -201,18 +203,19 @@ impl Exponential {
         [self.reach(parts.min(last)), self.reach(last)]
     }
 
-    /// The distance from the best score at which as many ticks or parts as these together are
-    /// hardly ever drawn.
+    /// The distance from the best score beyond which this many ticks (or parts) together are hardly
+    /// ever drawn.
     fn reach(&self, ticks: u64) -> i128 {
-        // That is (ln n + 4)/rate, where ln n < 0.7·(bits of n).
+        // The distance is (ln n + 4)/rate, where ln n < 0.7·(bits of n).
         let levels = u128::from(u64::BITS - ticks.leading_zeros()) * 7 / 10 + 5;
         let reach = levels.checked_mul(self.rate.denominator);
         let reach = reach.and_then(|reach| reach.checked_div(self.rate.numerator));
         reach.and_then(|reach| i128::try_from(reach).ok()).unwrap_or(i128::MAX)
     }
 
-    /// The same for any distances, at the first attempt and at all others. Each attempt is accepted
-    /// with a tick of the law, so that they do not change it.
+    /// As [`Exponential::choose_quantile`], for given distances: one for the first attempt, one for
+    /// all others. Whichever attempt is accepted, its tick follows the law, so the distances do not
+    /// change it.
     fn choose_within(
         &self,
         points: impl Iterator<Item = (u64, i128)> + Clone,
@@ -238,7 +241,7 @@ impl Exponential {
         self.choose_anywhere(points, axis.last, axis.rank, rng)
     }
 
-    /// The same among the runs of all ticks.
+    /// As [`Exponential::choose_quantile`], among the runs of all ticks.
     fn choose_anywhere(
         &self,
         points: impl Iterator<Item = (u64, i128)>,
@@ -264,8 +267,8 @@ mod tests {
         rows.chunk_by(u64::eq).map(|equal| (equal[0], equal.len() as i128)).collect()
     }
 
-    /// Whatever is far: ticks that are near have their own scores, and no other scores more than
-    /// its run.
+    /// For every distance, near ticks have their own scores, and no far tick scores more than its
+    /// run.
     #[test]
     fn what_is_near_has_its_score() {
         let (mut near_ones, mut far_ones) = (0, 0);
@@ -299,8 +302,8 @@ mod tests {
         assert!(near_ones > 10_000 && far_ones > 10_000, "{near_ones} {far_ones}");
     }
 
-    /// False-alarm rate 10⁻⁹ each, see `statistics`; seeds are fixed. Wherever ticks begin to be
-    /// far, the law is that of the scores.
+    /// The false-alarm rate is 10⁻⁹ each, see `statistics`; seeds are fixed. For every distance,
+    /// the draws follow the law of the scores.
     #[test]
     fn draws_follow_the_law() {
         let points = [(1, 2), (2, 5), (4, 1), (5, 7), (9, 3), (11, 2)];
@@ -326,7 +329,8 @@ mod tests {
         }
     }
 
-    /// A histogram without rows, in any other order, or beyond the last tick, is drawn as a whole.
+    /// Histograms without rows, out of order, or with ticks beyond the last are drawn among all
+    /// ticks.
     #[test]
     fn other_histograms_are_drawn_as_a_whole() {
         let mechanism = Exponential::calibrate(2, &"1000".parse().unwrap()).unwrap();

@@ -1,11 +1,11 @@
-//! Scores and ranges of small histograms by their definitions, and what the literature says of
-//! ties.
+//! Tests scores and ranges of small histograms against their definitions, and a published example
+//! of ties.
 
 use super::*;
 use crate::mechanism::Exponential;
 use crate::sampler::QueryRng;
 
-/// The score of one tick by its definition, over single rows.
+/// The score of one tick by definition, counted over single rows.
 fn by_definition(rows: &[u64], tick: u64, rank: Rank) -> i128 {
     let count = |which: &dyn Fn(u64) -> bool| rows.iter().filter(|x| which(**x)).count() as i128;
     let (below, up_to) = (count(&|x| x < tick), count(&|x| x <= tick));
@@ -82,7 +82,7 @@ fn every_tick_has_its_score() {
             }
         }
     }
-    // Order, repetition, ticks beyond the last and rows of no weight change nothing.
+    // Order, repetition, ticks beyond the last, and places of no weight change nothing.
     let tidy = quantile_runs(&[(1, 3), (4, 7)], 4, RANKS[0]).unwrap();
     let same = quantile_runs(&[(9, 5), (1, 1), (2, 0), (4, 2), (1, 2), (0, -3)], 4, RANKS[0]);
     assert_eq!(tidy, same.unwrap());
@@ -129,7 +129,8 @@ fn ranks_round_up() {
 
 #[test]
 fn the_median_of_hours_is_40() {
-    // Ties decide: 24 % work less, 47 % exactly 40 hours. Without them the best tick would be 41.
+    // Ties decide: 24 % work less than 40 hours, 47 % exactly 40. Without ties the best tick would
+    // be 41.
     let hours = [(20, 2_400), (30, 3_500), (38, 1_900), (40, 15_300), (45, 3_700), (60, 5_700)];
     let rank = Rank::Fraction { num: 1, den: 2 };
     let ticks = quantile_runs(&hours, 99, rank).unwrap();
@@ -141,7 +142,7 @@ fn the_median_of_hours_is_40() {
     let mechanism = Exponential::calibrate(range(rank, 1).unwrap(), &epsilon).unwrap();
     let mut rng = QueryRng::seeded_for_tests(12);
     for _ in 0..200 {
-        // The next best is 8,500 (doubled) away: e^−425.
+        // The next best score is 8,500 lower (doubled): e^−425.
         let winner = mechanism.choose_runs(&ticks.runs, &mut rng).unwrap();
         assert_eq!(ticks.tick(winner), Some(40));
     }

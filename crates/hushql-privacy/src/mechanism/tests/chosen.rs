@@ -1,4 +1,4 @@
-//! The choice of a bound, and what choice and noise tell together: in exact probabilities, over all
+//! The privacy of the choice of a bound together with the noise, in exact probabilities over all
 //! small databases.
 
 use super::{assert_draws, epsilon};
@@ -32,7 +32,7 @@ fn beyond(units: &[u128]) -> Beyond {
     Beyond { units: count(units.len()), bounds: LADDER.map(|bound| count(beyond(bound))).to_vec() }
 }
 
-/// The score that counts rows lost in the place of units, as it must not be.
+/// A wrong score: it counts lost rows instead of units.
 fn rows_lost(units: &[u128]) -> Beyond {
     let lost = |bound: u128| units.iter().map(|n| n.saturating_sub(bound)).sum::<u128>();
     Beyond {
@@ -41,9 +41,9 @@ fn rows_lost(units: &[u128]) -> Beyond {
     }
 }
 
-/// The largest |ln| of the ratio of the probabilities that a bound and a value under it come out,
-/// over all neighbours: that of the bound, and what noise of its scale tells of the change of the
-/// sum under it. `around` adds units that all databases have.
+/// The largest |ln| of the ratio between neighbours of the probability of a bound and a value under
+/// it. It adds the ratio of the bound, and the loss of the noise for the change of the sum under
+/// that bound. `around` adds units that all databases have.
 fn loss(
     mechanism: &ChosenBound,
     scores: impl Fn(&[u128]) -> Beyond,
@@ -65,7 +65,7 @@ fn loss(
             let mut fewer = units.clone();
             fewer.remove(gone);
             for (j, (p, q)) in law(units).iter().zip(law(&fewer)).enumerate() {
-                // Beyond what doubles hold apart.
+                // Smaller probabilities exceed the precision of doubles.
                 if *p < 1e-200 || q < 1e-200 {
                     continue;
                 }
@@ -85,8 +85,8 @@ fn a_bound_and_the_value_under_it_are_private_and_tight() {
         let mechanism =
             ChosenBound::calibrate(&LADDER, 1, values, is_declared, &epsilon("1")).unwrap();
         let mut tightest = 0.0_f64;
-        // With few people around, and with so many that the scores stop growing, at each of the
-        // bounds in turn.
+        // Few units around, and so many that the scores stop growing, at each of the bounds in
+        // turn.
         let (few, step) = (mechanism.few().unwrap_or(0), mechanism.penalty());
         for many in
             [0, few - 2, few, few + step - 2, few + 2 * step - 1, few + 3 * step - 2, 9 * few]
@@ -98,7 +98,7 @@ fn a_bound_and_the_value_under_it_are_private_and_tight() {
             }
         }
         assert!(tightest > 0.89, "{values} {is_declared}: {tightest}");
-        // What a score may not be.
+        // A wrong score breaks the guarantee.
         assert!(loss(&mechanism, rows_lost, &[(1, 9 * few)]) > 1.4);
     }
 }
@@ -124,8 +124,7 @@ fn the_shares_add_up_and_the_steps_are_those_of_the_rule() {
             assert!(*rung.noise.scale() >= least / chosen.releasing().value());
         }
     }
-    // Bounds whose noise cannot be drawn are left out, and then none of the others is the declared
-    // one.
+    // Bounds whose noise cannot be drawn are left out. Then none of the others is declared.
     let wide = ChosenBound::calibrate(&[1 << 40, 1 << 70], 1, 1, true, &epsilon("1")).unwrap();
     assert_eq!((wide.rungs().len(), wide.few()), (1, None));
     assert!(ChosenBound::calibrate(&[1 << 70], 1, 1, true, &epsilon("1")).is_err());
@@ -148,8 +147,8 @@ fn bounds_are_drawn_by_their_law() {
     }
 }
 
-/// What shares a choice has noise for every bound that may be chosen, at its own ε; or there is
-/// none.
+/// A release that follows a choice has noise at its own ε for every bound that can be chosen;
+/// otherwise calibration fails.
 #[test]
 fn what_follows_a_choice_has_noise_for_each_of_its_bounds() {
     let first = ChosenBound::calibrate(&LADDER, 1, 1, true, &epsilon("1")).unwrap();
@@ -164,7 +163,7 @@ fn what_follows_a_choice_has_noise_for_each_of_its_bounds() {
     assert!(first.followed_by(1 << 70, &epsilon("0.5")).is_err());
 }
 
-/// What is said of the units beyond a bound holds for all data, with 95 %.
+/// The reported number of units beyond a bound holds for all data, with 95 %.
 #[test]
 fn no_more_units_are_beyond_a_bound_than_is_said() {
     for (text, is_declared) in [("0.1", true), ("1", true), ("4", true), ("1", false)] {
@@ -172,8 +171,8 @@ fn no_more_units_are_beyond_a_bound_than_is_said() {
         let mut worst = 0.0_f64;
         for at_most in [1, 2, 4, 8] {
             for (few, many) in (0..60).flat_map(|i| (0..60).map(move |n| (i * 7, n * 9))) {
-                // So many contribute one row, and so many `at_most`, which is within the declared
-                // bound.
+                // `few` units contribute one row, and `many` contribute `at_most` rows, which is
+                // within the declared bound.
                 let beyond = |bound: u128| if at_most > bound { many } else { 0 };
                 let numbers = Beyond { units: few + many, bounds: LADDER.map(beyond).to_vec() };
                 let law = mechanism.probabilities(&numbers).unwrap();

@@ -1,11 +1,11 @@
-//! The special cases of selection: what it is called elsewhere, with exact probabilities.
+//! Special cases of selection that have other names elsewhere, with exact probabilities.
 
 use super::{decimal, epsilon};
 use crate::mechanism::{Exponential, Laplace, PermuteAndFlip, ScoredRun};
 use crate::sampler::QueryRng;
 use crate::sampler::tests::statistics::assert_frequencies;
 
-/// ∫ f over [from, to] by Simpson's rule in fine steps.
+/// ∫ f over [from, to], by Simpson's rule in fine steps.
 fn integral(from: f64, to: f64, f: impl Fn(f64) -> f64) -> f64 {
     let steps = 40_000_u32;
     let width = (to - from) / f64::from(steps);
@@ -23,7 +23,7 @@ fn integral(from: f64, to: f64, f: impl Fn(f64) -> f64) -> f64 {
     sum * width / 3.0
 }
 
-/// P(score_i + noise_i is the largest), for noise of this density and distribution that starts at
+/// P(score_i + noise_i is the largest), for noise with this density and distribution that starts at
 /// `from`.
 fn noisy_max(
     scores: &[i128],
@@ -37,8 +37,8 @@ fn noisy_max(
     (0..scores.len())
         .map(|i| {
             let others = || scaled.iter().enumerate().filter(move |(j, _)| *j != i);
-            // Where another one's noise starts the integrand has a corner: the highest start is
-            // where it leaves 0.
+            // The integrand has a corner where the noise of another candidate starts. It leaves 0
+            // at the highest start.
             let start = (from + highest).max(from + scaled[i]);
             let start = if from.is_finite() { start } else { highest - 10.0 };
             integral(start, highest + 45.0, |x| {
@@ -87,9 +87,9 @@ fn permute_and_flip_is_the_largest_of_exponential_noises() {
     }
 }
 
-/// Candidates are the integers, the score of r is −|f − r|: it moves by Δ either way, so R = 2Δ,
-/// and the noise is twice as wide as the Laplace mechanism's at the same ε. False-alarm rate 10⁻⁹,
-/// see `statistics`; seed fixed.
+/// The candidates are the integers, and r scores −|f − r|. The score moves by Δ either way, so R =
+/// 2Δ, and the noise is twice as wide as the Laplace mechanism's at the same ε. The false-alarm
+/// rate is 10⁻⁹, see `statistics`; the seed is fixed.
 #[test]
 fn laplace_noise_is_a_selection_among_the_integers() {
     let (truth, reach, sensitivity) = (1_000_000_i128, 400_i128, 3_u128);
@@ -103,7 +103,7 @@ fn laplace_noise_is_a_selection_among_the_integers() {
     let half = Laplace::calibrate(sensitivity, &epsilon("0.3")).unwrap();
     assert_eq!(half.scale().recip(), *mechanism.exponent(), "a factor 2 of ε is lost");
 
-    // As two runs: all integers of a range, drawn without a list of them.
+    // As two runs: all integers of a range, drawn without listing them.
     let last = 2_000_000_u64;
     let runs = [
         ScoredRun { count: 1_000_000, score: -truth, step: 1, weight: 1 },
@@ -119,7 +119,7 @@ fn laplace_noise_is_a_selection_among_the_integers() {
     assert_frequencies("Laplace by runs", &counts, &law);
 }
 
-/// One person, score 1 for the true value and 0 for the others: R = 1.
+/// One unit; the true value scores 1 and all others 0: R = 1.
 #[test]
 fn randomized_response_is_a_selection_of_one_person() {
     let factor = 1.1_f64.exp();
@@ -132,11 +132,11 @@ fn randomized_response_is_a_selection_of_one_person() {
                 .collect();
             assert_close("response", &mechanism.probabilities(&scores), &law, 1e-12);
         }
-        // Without a row all values are alike, and presence costs ε at most.
+        // Without the unit's row all values are equally likely, and presence costs at most ε.
         let absent = mechanism.probabilities(&vec![0; values]);
         assert_close("absent", &absent, &vec![1.0 / values as f64; values], 1e-12);
     }
-    // Permute-and-flip lies with probability e^−ε/2 between two values, less often than 1/(e^ε +
+    // Permute-and-flip lies between two values with probability e^−ε/2, less often than 1/(e^ε +
     // 1).
     let flip = PermuteAndFlip::calibrate(1, &epsilon("1.1")).unwrap();
     let wrong = flip.probabilities(&[1, 0])[1];

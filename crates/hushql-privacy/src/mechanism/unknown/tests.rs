@@ -1,4 +1,4 @@
-//! The exact (ε, δ) of small selections, in both directions, and what breaks it.
+//! The exact (ε, δ) of small selections, in both directions, and mistakes that break it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ const RULES: [UnknownRule; 2] = [UnknownRule::Exponential, UnknownRule::PermuteA
 
 /// Candidates and their scores.
 type Table = BTreeMap<u32, i128>;
-/// Permute-and-flip reaches a new key only if it comes before ⊥: half of δ is never spent.
+/// Permute-and-flip reaches a new key only if it comes before ⊥, so it never spends half of δ.
 fn slack(rule: UnknownRule) -> f64 {
     match rule {
         UnknownRule::Exponential => 1.0,
@@ -18,7 +18,7 @@ fn slack(rule: UnknownRule) -> f64 {
     }
 }
 
-/// What can be seen: a key, or ⊥.
+/// The outcomes that can be shown: a key, or ⊥.
 type Law = BTreeMap<Option<u32>, f64>;
 
 fn epsilon(text: &str) -> Epsilon {
@@ -29,7 +29,7 @@ fn delta(text: &str) -> Delta {
     text.parse().unwrap()
 }
 
-/// The law of one round in which ⊥ scores `nobody`; none of that name without one.
+/// The law of one round in which ⊥ scores `nobody`; without a score, there is no ⊥.
 fn law(table: &Table, nobody: Option<i128>, rule: UnknownRule, range: u128, at: &Epsilon) -> Law {
     let scores: Vec<i128> = table.values().copied().chain(nobody).collect();
     let chances = match rule {
@@ -51,12 +51,12 @@ fn least_delta<T: Ord>(p: &BTreeMap<T, f64>, other: &BTreeMap<T, f64>, epsilon: 
     p.iter().map(excess).sum()
 }
 
-/// Both directions of neighbourhood.
+/// The least δ for both directions of neighbourhood.
 fn worse_delta<T: Ord>(p: &BTreeMap<T, f64>, q: &BTreeMap<T, f64>, epsilon: f64) -> f64 {
     least_delta(p, q, epsilon).max(least_delta(q, p, epsilon))
 }
 
-/// Every table that one unit more can make of `table`: at most `keys` candidates changed or
+/// Every table that one more unit can make of `table`: at most `keys` candidates changed or
 /// created, by one of `changes`.
 fn neighbours(table: &Table, keys: usize, changes: &[i128]) -> Vec<Table> {
     let mut found = vec![table.clone()];
@@ -107,7 +107,7 @@ fn nobody_scores_what_the_formula_says() {
     assert_eq!(nobody(1000, "1", "1e-6", 3, 2), 32_215);
     assert_eq!(nobody(1000, "2", "1e-6", 1, 1), 7_908);
     assert_eq!(nobody(0, "1", "1e-6", 0, 1), 15);
-    // A share that is rounded down makes ⊥ score more: a third of ε is 0.333333333.
+    // A share that is rounded down raises the score of ⊥: a third of ε is 0.333333333.
     assert!(nobody(1 << 40, "1", "1e-6", 1, 3) > (1_i128 << 40) * 45);
     assert!(Unknown::calibrate(u128::MAX, &epsilon("1"), &delta("1e-6"), 1, 1).is_err());
     for (e, d, rounds) in [("1e-9", "1e-12", 2), ("1", "1e-18", 2), ("1", "1e-6", 0)] {
@@ -131,7 +131,7 @@ fn delta_beyond_the_growth_of_epsilon_is_refused() {
     assert!(Unknown::calibrate(1, &epsilon("0.1"), &delta("0.1026"), 1, 2).is_err());
 }
 
-/// Counts (0 or +1 per key: range 1 and a key of score 0), signed sums (−1 … +2: range 3), and a
+/// Counts (0 or +1 per key: range 1, and keys of score 0), signed sums (−1 … +2: range 3), and a
 /// finer grid.
 #[test]
 fn small_selections_are_private_and_tight() {
@@ -175,25 +175,26 @@ fn what_breaks_it() {
         let none = Table::new();
         let one = Table::from([(7, 1000)]);
         assert!(spent(Some(unknown(1)), &none, &one) <= slack(rule));
-        // One R less for ⊥: e times δ.
+        // ⊥ scores one R less: e times δ.
         let less = spent(Some(unknown(1) - 1000), &none, &one);
         assert!((less - 1_f64.exp()).abs() < 0.01, "{less}");
-        // Three new keys where one was calibrated for; keys of score 0 are keys as well.
+        // Three new keys where the calibration allows one. Keys of score 0 are keys as well.
         let three = Table::from([(7, 1000), (8, 1000), (9, 1000)]);
         assert!(spent(Some(unknown(1)), &none, &three) > 2.9);
         assert!(spent(Some(unknown(3)), &none, &three) <= slack(rule));
         let zeros = Table::from([(7, 1000), (8, 0), (9, 0)]);
         assert!(spent(Some(unknown(1)), &none, &zeros) > 1.7);
-        // A new key that scores two ranges.
+        // A new key that scores twice the range.
         assert!(spent(Some(unknown(1)), &none, &Table::from([(7, 2000)])) > 2.7);
-        // Without ⊥ (removed after it won once, say) the only key of one person wins for certain.
+        // Without ⊥ (for example, removed after it won), the only key of one unit is certain to
+        // win.
         let other = Table::from([(1, 0)]);
         let both = Table::from([(1, 0), (7, 1000)]);
         assert!(spent(None, &other, &both) > 500_000.0);
     }
 }
 
-/// Two rounds: winners leave, ⊥ stays and ends the list.
+/// Two rounds: winners are removed; ⊥ stays and ends the list.
 #[test]
 fn lists_are_private_in_all() {
     let (at, most, range) = (epsilon("2"), delta("0.02"), 1_u128);
@@ -227,7 +228,7 @@ fn lists_are_private_in_all() {
     }
 }
 
-/// False-alarm rate 10⁻⁹ each, see `statistics`; the seed is fixed.
+/// The false-alarm rate is 10⁻⁹ each, see `statistics`; the seed is fixed.
 #[test]
 fn draws_follow_the_law() {
     let unknown = Unknown::calibrate(2, &epsilon("0.5"), &delta("0.1"), 2, 1).unwrap();

@@ -1,12 +1,12 @@
 //! Finds the level of a draw: compares a lazily drawn uniform number with bounds of cumulative
 //! weights.
 //!
-//! The weight on each level and a precision go in. For the first bits of a uniform number, the
-//! level comes out, or `None` if these bits do not decide it. Bounds are integers rounded outward,
-//! so a level that comes out is the level of every number with these first bits.
+//! In: the weight on each level, a precision, and the first bits of a uniform number. Out: the
+//! level, or `None` if these bits do not decide it. Bounds are integers rounded outward, so a
+//! returned level is the level of every number with these first bits.
 //!
-//! Weights 1 and 1 on levels 0 and 1: numbers below 1/(1 + 1/e) = 0.731… give level 0; `0.10111…`
-//! needs a few more bits.
+//! Example: with weights 1 and 1 on levels 0 and 1, numbers below 1/(1 + 1/e) = 0.731… have
+//! level 0. The binary digits `0.10111…` need a few more bits.
 
 use std::sync::LazyLock;
 
@@ -21,16 +21,16 @@ use crate::sampler::rng::Uniform;
 pub(super) struct Levels {
     lower: Vec<BigUint>,
     upper: Vec<BigUint>,
-    /// An upper bound of the sum over all levels, including those that are not counted.
+    /// An upper bound of the sum over all levels, including levels that are not counted.
     most: BigUint,
 }
 
 impl Levels {
-    /// Bounds for levels of the given weights, and a `rest` of weight on higher levels.
+    /// Bounds for levels of these weights, with a total weight of `rest` on higher levels.
     ///
     /// # Guarantee
-    /// `lower[l]` ≤ 2^point·Σ_{i<l} N_i·e^−i ≤ `upper[l]` for every l; the sum over all levels lies
-    /// between `lower[L]` (the rest infinitely high) and `most` (the rest on level L).
+    /// `lower[l]` ≤ 2^point·Σ_{i<l} N_i·e^−i ≤ `upper[l]` for every l. The sum over all levels lies
+    /// between `lower[L]` (if the rest is infinitely high) and `most` (if the rest is on level L).
     #[expect(clippy::arithmetic_side_effects, reason = "naturals of any length")]
     pub(super) fn new(weights: &[BigUint], rest: &BigUint, point: u64) -> Self {
         let one = power_of_two(point);
@@ -52,7 +52,7 @@ impl Levels {
         Self { lower, upper, most }
     }
 
-    /// The level of all numbers that start with these bits, if they share one.
+    /// The level of all numbers that start with these bits, if they all have the same one.
     ///
     /// # Guarantee
     /// `Some(l)` only if Σ_{i<l} ≤ u·Z < Σ_{i≤l} for every u that starts with these bits, where Z
@@ -61,8 +61,8 @@ impl Levels {
     pub(super) fn decide(&self, leading: &Leading) -> Option<usize> {
         let (least, most) = (self.lower.last()?, &self.most);
         let (from, to) = (&leading.digits * least, (&leading.digits + 1_u8) * most);
-        // The first level whose end certainly lies beyond the number. The number must then
-        // certainly reach its start.
+        // The first level that certainly ends beyond the number. The number must also certainly
+        // reach its start.
         let ends = self.lower.partition_point(|sum| (sum << leading.bits) < to);
         let level = ends.checked_sub(1)?;
         let start = self.upper.get(level)?;
@@ -85,7 +85,7 @@ impl Leading {
         leading
     }
 
-    /// Draws as many bits again of the same number.
+    /// Draws more bits of the same number, and doubles their count.
     pub(super) fn double<U: Uniform + ?Sized>(&mut self, uniform: &mut U) {
         self.extend(self.bits, uniform);
     }
@@ -116,7 +116,7 @@ fn shifted_up(x: BigUint, point: u64) -> BigUint {
     if whole { down } else { down + 1_u8 }
 }
 
-/// How many bits the cached bounds of 1/e have.
+/// The number of bits of the cached bounds of 1/e.
 const KEPT: u64 = 512;
 
 /// 2^[`KEPT`]/e, rounded down and up.
@@ -126,7 +126,7 @@ static KEPT_BOUNDS: LazyLock<(BigUint, BigUint)> = LazyLock::new(|| one_over_e_a
 ///
 /// # Guarantee
 /// The first is at most 2^point/e, the second at least that. They are the cached bounds, rounded
-/// outward once more, or new ones.
+/// outward once more, or newly computed ones.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "naturals of any length; the shorter is not negative"

@@ -1,5 +1,5 @@
-//! Every branch followed exactly on tiny runs at a coarse first look; frequencies on hostile ones;
-//! counts by force.
+//! Tests of runs: they follow every branch exactly on tiny runs with a coarse initial precision,
+//! test frequencies on hostile runs, and compare counts with brute force.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -31,7 +31,7 @@ fn log_weights(runs: &[Run], rate: f64) -> Vec<((usize, u64), f64)> {
         .collect()
 }
 
-/// False-alarm rate 10⁻⁹ each, see `statistics`; seeds are fixed.
+/// The false-alarm rate is 10⁻⁹ each, see `statistics`; seeds are fixed.
 fn assert_drawn(what: &str, runs: &[Run], rate: (u128, u128), draws: usize) {
     let logs = log_weights(runs, rate.0 as f64 / rate.1 as f64);
     let highest = logs.iter().map(|(_, log)| *log).fold(f64::NEG_INFINITY, f64::max);
@@ -53,8 +53,8 @@ fn whole(level: usize) -> Rational {
     Rational::from_integer(level.into())
 }
 
-/// Whether enumerated probabilities agree with `law`, as far as they were followed; `slack` is what
-/// may be left.
+/// Asserts that the enumerated probabilities agree with `law`, up to the unexplored part. `slack`
+/// bounds that part.
 fn assert_exact<T: Ord + std::fmt::Debug>(
     what: &str,
     seen: &Enumerated<T>,
@@ -73,13 +73,13 @@ fn assert_exact<T: Ord + std::fmt::Debug>(
     }
 }
 
-/// The first twelve bits of a uniform number, and no more.
+/// A source that yields the first twelve bits of a uniform number, and no more.
 struct Prefix {
     bits: u64,
     left: u32,
 }
 
-/// Thrown when they do not decide.
+/// Thrown when the twelve bits do not decide the draw.
 struct NoMoreBits;
 
 impl Uniform for Prefix {
@@ -102,7 +102,7 @@ impl Uniform for Prefix {
     }
 }
 
-/// What is drawn for each prefix; unexplored where it takes more bits.
+/// The result for each prefix; unexplored where the draw needs more bits.
 fn by_prefix(draw: impl Fn(&mut Prefix) -> usize) -> Enumerated<usize> {
     let each = rational(1, 1 << 12);
     let mut seen = Enumerated { mass: BTreeMap::new(), unexplored: Rational::default() };
@@ -146,15 +146,14 @@ fn tiny_runs_are_exact() {
         let total: Rational = on.keys().map(|level| level_weight(*level)).sum();
         let law = on.keys().map(|level| (*level, level_weight(*level) / &total)).collect();
 
-        // Levels, also from a first look so coarse that it decides next to nothing and all is
-        // refined on the way.
+        // Levels, also from an initial precision so coarse that almost every draw needs refinement.
         for (levels, point, bits) in [(2, 4, 3), (3, 9, 6), (4, 3, 3), (40, 64, 12)] {
             let what = format!("levels of {runs:?} from {levels}, {point}, {bits}");
             let start = RunChoice::with_precision(&runs, num, den, levels, point, bits).unwrap();
             let seen = by_prefix(|bits| start.clone().level(bits));
             assert_exact(&what, &seen, &law, &rational(1, 20));
         }
-        // On each level: the candidates by weight, kept with what is left of their exponents.
+        // On each level, candidates are drawn by weight and kept with the rest of their exponents.
         let choice = RunChoice::new(&runs, num, den).unwrap();
         for (level, weight_on) in on {
             let mut law: BTreeMap<Option<(usize, u64)>, Rational> = BTreeMap::new();
@@ -187,7 +186,7 @@ fn a_coarse_first_look_leaves_the_law_alone() {
         let mut rng = QueryRng::seeded_for_tests(5);
         let mut counts = vec![0_u64; law.len()];
         for _ in 0..50_000 {
-            // Anew each time, so that each draw starts from the coarse look.
+            // A new choice each time, so that each draw starts at the coarse precision.
             let mut choice = RunChoice::with_precision(&runs, 1, 2, levels, point, bits).unwrap();
             let winner = choice.draw(&mut rng);
             counts[logs.iter().position(|(key, _)| *key == winner).unwrap()] += 1;
@@ -209,7 +208,7 @@ fn frequencies_follow_the_law() {
         (1, 1),
         60_000,
     );
-    // e^69 makes up for a weight of 10^30.
+    // A factor e^69 makes up for a weight of 10^30.
     assert_drawn(
         "weights 1 to 10³⁰",
         &[run(1, 0, 0, 1), run(3, 69, 1, 1_000_000_000_000_000_000_000_000_000_000)],
@@ -237,7 +236,8 @@ fn frequencies_follow_the_law() {
 
 #[test]
 fn long_runs_are_geometric() {
-    // 10⁹ candidates that fall by 1 at rate 10⁻⁷, then 10⁹ equal ones: binned by closed form.
+    // 10⁹ candidates that fall by 1 at rate 10⁻⁷, then 10⁹ equal ones. A closed form gives the
+    // bins.
     let (size, rate) = (1_000_000_000_u64, 1e-7);
     let runs = [run(size, 0, 1, 1), run(size, 30_000_000, 0, 1)];
     let falling =
@@ -267,7 +267,7 @@ fn one_candidate_always_wins() {
         let only = [run(5, 0, 0, 0), run(1, u128::MAX, u128::MAX, u128::MAX), run(0, 0, 0, 1)];
         assert_eq!(exponential_runs(&only, num, den, &mut rng).unwrap(), (1, 0));
     }
-    // An infinite rate: by weight among the best.
+    // An infinite rate: the draw is by weight among the best.
     let best = [run(2, 4, 1, 1), run(1, 4, 0, 3), run(1, 5, 0, 1 << 100)];
     let mut counts = vec![0_u64; 3];
     for _ in 0..20_000 {
@@ -320,8 +320,8 @@ fn levels_are_counted() {
         let counted = choice.weights.len();
         assert_eq!(choice.weights, weights[..counted], "{runs:?} at {num}/{den}");
         assert!(weights[counted..].iter().all(BigUint::is_zero) && choice.rest == rest);
-        // Every unit of a level's weight belongs to one candidate, in order: the first and the last
-        // of each.
+        // Every unit of a level's weight belongs to one candidate, in order. The test checks the
+        // first and the last unit of each candidate.
         for (level, members) in members.iter().enumerate().take(counted) {
             let mut before = BigUint::ZERO;
             for (index, place) in members {
@@ -338,7 +338,8 @@ fn levels_are_counted() {
     }
 }
 
-/// How long two million runs take; `cargo test --release -- --ignored --nocapture runs_are_quick`.
+/// Prints the time for two million runs:
+/// `cargo test --release -- --ignored --nocapture runs_are_quick`.
 #[test]
 #[ignore = "a measurement"]
 fn runs_are_quick() {

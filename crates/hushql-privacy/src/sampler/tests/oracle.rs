@@ -1,4 +1,4 @@
-//! A source of draws that follows every branch: what a sampler does, with its exact probability.
+//! A source of draws that follows every branch of a sampler, and computes exact probabilities.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -9,14 +9,14 @@ use num_traits::{One, Zero};
 use super::super::rng::Uniform;
 use crate::privacy::Rational;
 
-/// The exact probability of every outcome found, and what was not followed to its end.
+/// The exact probability of every outcome found, and the probability of the unexplored paths.
 pub(crate) struct Enumerated<T> {
     pub(crate) mass: BTreeMap<T, Rational>,
     pub(crate) unexplored: Rational,
 }
 
-/// One decision on the current path: which branch, of how many, and the path's probability after
-/// it.
+/// One decision on the current path: the branch taken, the number of branches, and the probability
+/// of the path up to here.
 struct Decision {
     branch: u64,
     branches: u64,
@@ -25,7 +25,8 @@ struct Decision {
 }
 
 impl Decision {
-    /// A coin's first branch has probability `first`; the branches of a uniform draw have it all.
+    /// The probability after this decision. The first branch of a coin has probability `first`, and
+    /// so has each branch of a uniform draw.
     fn after(&self, coin: bool) -> Rational {
         let part = if coin && self.branch == 1 {
             Rational::one() - &self.first
@@ -98,7 +99,7 @@ impl Uniform for Oracle {
         self.below_u64(u64::try_from(n).expect("few branches")).into()
     }
 
-    // A comparison has two outcomes however many integers it compares.
+    // A comparison has two outcomes, however many integers it compares.
     fn chance(&mut self, num: u64, den: u64) -> bool {
         self.flip(Rational::new(num.into(), den.into()))
     }
@@ -139,8 +140,8 @@ pub(crate) fn rational(num: i64, den: i64) -> Rational {
     Rational::new(num.into(), den.into())
 }
 
-/// exp(−x) for 0 ≤ x, within a relative 10⁻²⁰: the series of exp(x/2ᵏ) with x/2ᵏ < 1, squared k
-/// times, inverted.
+/// exp(−x) for x ≥ 0, within a relative 10⁻²⁰: the series of exp(x/2ᵏ) with x/2ᵏ < 1, squared k
+/// times, then inverted.
 pub(crate) fn exp_neg(x: &Rational) -> Rational {
     let halvings = x.to_integer().bits();
     let small = x / Rational::from_integer(BigInt::one() << halvings);
@@ -150,7 +151,7 @@ pub(crate) fn exp_neg(x: &Rational) -> Rational {
         sum += &term;
     }
     for _ in 0..halvings {
-        // 300 bits suffice, and keep the fractions short.
+        // 300 bits suffice, and they keep the fractions short.
         sum = Rational::new(
             (&sum * &sum * Rational::from_integer(BigInt::one() << 300_u32)).to_integer(),
             BigInt::one() << 300_u32,

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 /// −ln of the false-alarm rate 10⁻⁹ of every test here.
 const T: f64 = 20.73;
 
-/// The value a chi-square variable of `freedom` degrees exceeds with probability at most 10⁻⁹.
+/// A chi-square variable with `freedom` degrees exceeds this value with probability at most 10⁻⁹.
 ///
 /// Laurent, Massart 2000, lemma 1: P(χ²_d ≥ d + 2√(d·t) + 2t) ≤ e^(−t). Pearson's statistic follows
-/// χ² closely where every cell expects at least 50 draws, which the callers see to.
+/// χ² closely if every cell expects at least 50 draws. The callers ensure that.
 pub(crate) fn threshold(freedom: usize) -> f64 {
     let d = freedom as f64;
     d + 2.0 * (d * T).sqrt() + 2.0 * T
@@ -70,7 +70,7 @@ pub(crate) fn assert_follows(
     assert_frequencies(what, &observed, &law);
 }
 
-/// Two samples of equal size come from one law: Σ(a−b)²/(a+b) over the cells.
+/// Asserts that two samples of equal size come from one law: Σ(a−b)²/(a+b) over the cells.
 pub(crate) fn assert_same_law(what: &str, left: &[i128], right: &[i128], width: i128) {
     assert_eq!(left.len(), right.len());
     let mut counts: BTreeMap<i128, (f64, f64)> = BTreeMap::new();
