@@ -1,9 +1,9 @@
 //! Where the columns of private rows come from.
 //!
-//! In: the columns of a scan, and expressions over the rows below. Out: a [`Trace`] of each column:
-//! its table and the file's own column while its values are unchanged, and its [`Definition`] if a
-//! subquery computes it, so that a GROUP BY above finds the same keys as one that names the
-//! expression itself. Nothing is evaluated here.
+//! In: the columns of a scan, and expressions over the rows below. Out: a [`Trace`] of each column.
+//! It holds the table and the file's column while the values are unchanged. If a subquery computes
+//! the column, it holds the [`Definition`], so that a GROUP BY above finds the same keys as one
+//! over the expression itself. Nothing is evaluated here.
 //!
 //! ```text
 //! SELECT k, COUNT(*) FROM (SELECT id, lower(city) AS k FROM t) AS s GROUP BY k      k: lower(city), over the rows of t
@@ -20,31 +20,33 @@ use crate::analysis::expr::facts::{KeySource, Scope};
 /// The origin of a column, as long as its values are unchanged.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trace {
-    /// How many nodes its expression has when it is written over the scan, as planners write it.
+    /// The number of nodes that its expression has when it is written over the scan, as planners
+    /// write it.
     pub(crate) size: usize,
-    /// The hidden column from which it was enforced, if its values are unchanged since.
+    /// The hidden column of the file, if the values are unchanged since it was enforced.
     pub(crate) raw: Option<Raw>,
-    /// The private table's column with these values.
+    /// The private table's column that holds these values.
     pub(crate) origin: Option<Origin>,
-    /// Which reading of that table it comes from: in one row here, all columns of one reading
-    /// belong to one row of the table.
+    /// The scan of that table that it comes from. In one row here, all columns from one scan belong
+    /// to one row of the table.
     pub(crate) reading: usize,
-    /// The public rows that it comes from, with its name there.
+    /// The plan of public rows that it comes from, and its name there.
     pub(crate) public: Option<(Arc<LogicalPlan>, Column)>,
-    /// Whether it is NULL on no row here, because it leads to the unit or a condition excludes
+    /// True if it is never NULL here, because it leads to the unit or because a condition excludes
     /// NULL.
     pub(crate) present: bool,
-    /// What follows from it about the rows of a unit.
+    /// What it implies about the rows of a unit.
     pub(crate) of_unit: OfUnit,
-    /// Whether an outer join has made it NULL on the rows without a match: the origin is that of
-    /// other rows only.
+    /// True if an outer join made it NULL on the rows without a match. The origin then holds only
+    /// for the other rows.
     pub(crate) padded: bool,
-    /// Whether such a column is the unit on the rows with a match.
+    /// True if such a padded column is the unit on the rows with a match.
     pub(crate) unit_or_null: bool,
-    /// How it was computed: on every row it is NULL, or has this value for some row below.
+    /// How it was computed. On every row it is NULL, or has the value of this definition for some
+    /// row below.
     pub(crate) definition: Option<Arc<Definition>>,
-    /// What it is on each row of one row of a subquery, the same row for all columns over these
-    /// rows.
+    /// Its expression over the rows of a subquery. All columns with the same `below` are computed
+    /// from the same row.
     pub(crate) of_row: Option<Arc<OfRow>>,
 }
 
@@ -55,18 +57,18 @@ pub(crate) struct OfRow {
     pub(crate) below: Arc<Below>,
 }
 
-/// What a column says about the rows of its unit.
+/// What a column implies about the rows of its unit.
 ///
-/// No guarantee relies on it: the numbers of rows and groups that follow are enforced by the
-/// bounding operator, which leaves rows out where a table was declared wrongly.
+/// No guarantee relies on it. The numbers of rows and groups that follow are enforced by the
+/// bounding operator, which leaves rows out if a table's declaration is wrong.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OfUnit {
-    /// Whether all rows of a unit have one value of it.
+    /// True if all rows of a unit have the same value of it.
     pub(crate) alike: bool,
-    /// Whether it numbers the rows of a unit from 1, each number once.
+    /// True if it numbers the rows of a unit from 1, without repetition.
     pub(crate) numbers: bool,
-    /// The most rows of a unit on which it is NULL, since only rows without a match in an outer
-    /// join are.
+    /// The largest number of a unit's rows on which it is NULL. Only rows without a match in an
+    /// outer join are NULL.
     pub(crate) unmatched: Option<u64>,
 }
 
@@ -77,28 +79,29 @@ pub(crate) struct Origin {
     pub(crate) column: String,
 }
 
-/// A column as the file holds it, under a hidden name that no expression can use.
+/// A column with the unchecked values of the file, under a hidden name that no expression can use.
 ///
-/// It allows a file to be pruned, a comparison to do without the enforced column where both agree,
-/// and the key space to drop groups that are not listed, instead of checking every row.
+/// With it, a scan can prune files, a comparison can skip the enforced column where both agree, and
+/// the key space can drop groups that are not listed, instead of checking every row.
 #[derive(Debug, Clone)]
 pub(crate) struct Raw {
     pub(crate) name: String,
     pub(crate) change: Change,
 }
 
-/// The ends to which values beyond them are clamped.
+/// The ends of a clamped range.
 pub(crate) type Clamped = (ScalarValue, ScalarValue);
 
-/// Expressions, each with what is known of the columns that it names: one, or one for each branch
-/// of a union.
+/// The expressions of a column, with the columns that they name and the facts about them: one, or
+/// one for each branch of a union.
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) branches: Vec<(Expr, Arc<Below>)>,
-    /// Whether it is NULL only where an expression is: the keys then say whether NULL is one.
+    /// True if the column is NULL only where an expression is NULL. The keys then tell whether NULL
+    /// is one of them.
     pub(crate) decides_null: bool,
-    /// The keys, once they are asked for: a column may be asked for often, by columns that are
-    /// computed of it.
+    /// The keys, computed at the first request. Columns that are computed from this one may request
+    /// them often.
     pub(crate) keys: OnceLock<Option<KeySource>>,
 }
 
@@ -118,7 +121,7 @@ impl Definition {
         Arc::new(Self { branches, decides_null, keys: OnceLock::new() })
     }
 
-    /// A column whose value on each row is that of one of these expressions, or NULL.
+    /// A column that on each row has the value of one of these expressions, or NULL.
     pub(crate) fn of_branches(branches: Vec<(Expr, Arc<Below>)>) -> Arc<Self> {
         Arc::new(Self { branches, decides_null: false, keys: OnceLock::new() })
     }

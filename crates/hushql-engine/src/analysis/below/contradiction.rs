@@ -1,8 +1,8 @@
 //! Filters that the declared domains prove false.
 //!
 //! In: a filter over columns whose values are listed or have a range. Out: a refusal if no row can
-//! pass it, with the value that was probably meant. Domains are public, so this costs nothing; the
-//! answer would be noise around zero, at the full price.
+//! pass it, with the value that was probably meant. The check costs nothing, because domains are
+//! public. Without it, the answer would be noise around zero at the full price.
 //!
 //! ```text
 //! channel IN ('web', 'app')        WHERE channel = 'Web'             write 'web'
@@ -27,8 +27,8 @@ use crate::functions::temporal_limits;
 use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal, nearest};
 
-/// Refuses a filter with a comparison that holds for none of its column's listed texts, or nowhere
-/// in its column's range; one of several alternatives if the same is true of all others.
+/// Refuses a filter with a comparison that no listed text of its column, or no number in its
+/// column's range, satisfies. Refuses alternatives if this is true of all of them.
 ///
 /// # Errors
 /// The refusal.
@@ -66,7 +66,7 @@ fn range(scope: &Scope, column: usize) -> Interval {
     scope.facts.get(column).map_or_else(Interval::everything, |facts| facts.range.clone())
 }
 
-/// The refusal of a comparison that leaves nothing of a column's range.
+/// The refusal of a comparison that no value in a column's range satisfies.
 fn out_of_range(conjunct: &Expr, column: usize, passed: &Scope) -> Refusal {
     let (_, field) = passed.schema.qualified_field(column);
     let (name, data_type) = (name_of_column(field.name()), field.data_type());
@@ -96,7 +96,7 @@ fn impossible(conjunct: &Expr, scope: &Scope) -> Option<Refusal> {
         (Some(literal), None) => (right.as_ref(), op.swap()?, literal),
         (Some(_), Some(_)) | (None, None) => return None,
     };
-    // Columns are compared by the ranges that conditions before this one leave.
+    // For columns, the caller uses the ranges that earlier conditions leave.
     if computed.try_as_col().is_some() {
         return None;
     }

@@ -1,9 +1,9 @@
-//! Subqueries below a release, taken apart: their rows, and the conditions that name columns of the
+//! Splits a subquery below a release into its rows, and the conditions that name columns of the
 //! outer query.
 //!
 //! In: the plan of a subquery. Out: its rows without outer columns, and the conditions on them that
-//! name some. An aggregate below such a condition is computed for every value that the condition
-//! compares, so that the condition can stand above it.
+//! name outer columns. An aggregate below such a condition is computed for every value that the
+//! condition compares, so that the condition can be applied above it.
 //!
 //! ```text
 //! FROM orders o WHERE o.customer_id = c.id AND o.total > 5          orders, total > 5;  o.customer_id = c.id
@@ -29,15 +29,15 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::analysis::recursion::deeper;
 use crate::refusal::{Reason, Refusal};
 
-/// A subquery without outer columns, and the conditions that name some.
+/// A subquery without outer columns, and the conditions that name outer columns.
 #[derive(Debug)]
 pub(super) struct Correlated {
     pub(super) rows: LogicalPlan,
-    /// Conditions on the rows; outer columns are marked.
+    /// Conditions on the rows, in which outer columns are marked.
     pub(super) conditions: Vec<Expr>,
 }
 
-/// A subquery with one row for each outer row, or none: an aggregate of the rows that match.
+/// A subquery with at most one row for each outer row: an aggregate of the rows that match.
 pub(super) struct ScalarAggregate<'a> {
     pub(super) value: Expr,
     pub(super) having: Option<Expr>,
@@ -45,8 +45,8 @@ pub(super) struct ScalarAggregate<'a> {
 }
 
 impl Walk<'_> {
-    /// Takes a subquery apart. `counted` if it matters how many rows there are, and not only
-    /// whether there are some.
+    /// Splits a subquery. `counted` is true if the number of its rows matters, and not only whether
+    /// there are some.
     pub(super) fn uncorrelated(
         &mut self,
         plan: &LogicalPlan,
@@ -102,8 +102,8 @@ impl Walk<'_> {
         Ok(Correlated { rows, conditions })
     }
 
-    /// Rows that must exist with rows of a subquery which names columns further outside: pairs of
-    /// both exist.
+    /// Joins rows with the rows of a nested EXISTS that names columns further outside. EXISTS holds
+    /// if such a pair exists.
     fn flattened(
         &mut self,
         rows: LogicalPlan,
@@ -137,8 +137,8 @@ impl Walk<'_> {
     }
 }
 
-/// A condition in which columns of a subquery have new names, and those of the rows around it are
-/// columns.
+/// A condition in which columns of a subquery have their new names, and outer columns from the rows
+/// around it become plain columns.
 fn moved(
     condition: Expr,
     before: &[Column],
@@ -160,7 +160,7 @@ fn moved(
     condition.transform_up(meant).map(|t| t.data).map_err(|e| internal(&e))
 }
 
-/// The rows of a subquery on which it depends whether there are some.
+/// The rows of a subquery that decide whether EXISTS holds.
 pub(super) fn existing(plan: &LogicalPlan) -> &LogicalPlan {
     match plan {
         LogicalPlan::Projection(Projection { input, .. })
@@ -171,7 +171,7 @@ pub(super) fn existing(plan: &LogicalPlan) -> &LogicalPlan {
     }
 }
 
-/// Whether a LIMIT leaves a row where there are some.
+/// True if a LIMIT leaves a row whenever there are rows.
 fn leaves_one(limit: &Limit) -> bool {
     let number = |expr: &Option<Box<Expr>>| match expr.as_deref() {
         Some(Expr::Literal(ScalarValue::Int64(n), _)) => *n,
@@ -181,8 +181,8 @@ fn leaves_one(limit: &Limit) -> bool {
     number(&limit.skip).unwrap_or(0) == 0 && number(&limit.fetch).unwrap_or(1) >= 1
 }
 
-/// The value that a subquery over rows of its own selects, and these rows; `None` where it is not
-/// one column of them.
+/// The value that a subquery selects, and the rows below it; `None` if it does not select exactly
+/// one column.
 pub(super) fn selected(plan: &LogicalPlan) -> Option<(Expr, &LogicalPlan)> {
     match plan {
         LogicalPlan::Projection(Projection { expr, input, .. }) => match expr.as_slice() {
@@ -197,7 +197,7 @@ pub(super) fn selected(plan: &LogicalPlan) -> Option<(Expr, &LogicalPlan)> {
     }
 }
 
-/// The aggregate of a subquery that is a value: one of all rows, or one for each group.
+/// The aggregate of a subquery that is used as a value, over all rows or with groups.
 pub(super) fn scalar_aggregate(plan: &LogicalPlan) -> Option<ScalarAggregate<'_>> {
     let (value, below) = selected(plan)?;
     let (having, below) = match below {
@@ -210,8 +210,8 @@ pub(super) fn scalar_aggregate(plan: &LogicalPlan) -> Option<ScalarAggregate<'_>
     Some(ScalarAggregate { value, having, aggregate })
 }
 
-/// The condition under which a subquery with an aggregate of all rows has its row; `None` for other
-/// subqueries.
+/// For a subquery with an aggregate over all rows, the condition (HAVING) under which it has its
+/// row; `None` for other subqueries.
 pub(super) fn single_row(plan: &LogicalPlan) -> Option<ScalarAggregate<'_>> {
     let (having, below) = match existing(plan) {
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {
@@ -224,13 +224,13 @@ pub(super) fn single_row(plan: &LogicalPlan) -> Option<ScalarAggregate<'_>> {
     aggregate.group_expr.is_empty().then_some(ScalarAggregate { value, having, aggregate })
 }
 
-/// An aggregate for every value of the columns that conditions equate with outer ones, and these
-/// conditions on its result.
+/// Computes an aggregate for every value of the columns that conditions equate with outer columns,
+/// and returns these conditions on its result.
 ///
 /// # Guarantee
-/// For each outer row, the groups that meet the conditions are those of the aggregate over the rows
-/// that meet them: rows of one group have one value in each compared column, and equal values are
-/// one group. Floats are refused, of which two values that are equal can be two groups.
+/// For each outer row, the groups that meet the conditions are the groups of the aggregate over the
+/// rows that meet them: all rows of one group have the same value in each compared column, and
+/// equal values form one group. Floats are refused, because two equal floats can form two groups.
 pub(super) fn by_keys(aggregate: &Aggregate, below: Correlated) -> Result<Correlated, NotAnalyzed> {
     let around: &DFSchema = below.rows.schema();
     let calls = aggregate.group_expr.iter().chain(&aggregate.aggr_expr);
@@ -275,7 +275,7 @@ pub(super) fn by_keys(aggregate: &Aggregate, below: Correlated) -> Result<Correl
     Ok(Correlated { rows, conditions })
 }
 
-/// The sides of an equality between outer columns alone and columns of the subquery alone.
+/// The sides of an equality: one over outer columns alone, one over columns of the subquery alone.
 fn compared(condition: &Expr) -> Option<(Expr, Expr)> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else {
         return None;
@@ -291,7 +291,7 @@ fn compared(condition: &Expr) -> Option<(Expr, Expr)> {
     }
 }
 
-/// Whether two values of a type are in one group exactly if they are equal.
+/// True if two values of a type are in one group exactly when they are equal.
 fn is_exact(data_type: &DataType) -> bool {
     data_type.is_integer()
         || matches!(
@@ -306,7 +306,7 @@ fn is_exact(data_type: &DataType) -> bool {
         )
 }
 
-/// The columns that a plan names and that belong to a query around it.
+/// The columns that a plan names and that belong to an outer query.
 pub(super) fn names_outside(plan: &LogicalPlan) -> Result<Vec<Column>, NotAnalyzed> {
     deeper(|| outside_of_node(plan))
 }
@@ -331,7 +331,7 @@ fn outside_of_node(plan: &LogicalPlan) -> Result<Vec<Column>, NotAnalyzed> {
     Ok(found)
 }
 
-/// The columns that an expression over some rows names and that belong to a query around them.
+/// The columns that an expression over some rows names and that belong to an outer query.
 fn outside_of(expr: &Expr, rows: &[&DFSchema]) -> Result<Vec<Column>, NotAnalyzed> {
     let mut found = Vec::new();
     let mut nested = Vec::new();

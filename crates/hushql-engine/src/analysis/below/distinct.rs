@@ -1,7 +1,6 @@
 //! Below a release: DISTINCT of each unit's own rows.
 //!
-//! In: rows with the unit among their columns. Out: the same rows, those of one unit that are alike
-//! once.
+//! In: rows with the unit among their columns. Out: the same rows without duplicates within a unit.
 //!
 //! ```text
 //! SELECT DISTINCT user_id, city      GROUP BY unit, user_id, city: at most as many rows/unit as before

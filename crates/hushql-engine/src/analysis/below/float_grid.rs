@@ -1,12 +1,12 @@
-//! Floats of one person on a grid of integers, so that their sums do not depend on the order of
-//! rows; and results that are cut to the range that is claimed of them.
+//! Floats of one unit on a grid of integers, so that their sums do not depend on the order of rows;
+//! and results that are clamped to their range.
 //!
 //! In: a range. Out: a grid for it, or its ends as values of a type.
 //!
 //! ```text
 //! AVG(x) of one person, x in [0, 3]        the sum of round(x · 2^37), over 2^37 and the number of rows
 //! AVG(x) of one person, x in [0, 2^45]     the sum of round(x), in 38 digits, over the number of rows
-//! AVG(x) of one person, x STEP 0.1         the sum of round(x · 10), over 10 times the number of rows: 2 where it is 2
+//! AVG(x) of one person, x STEP 0.1         the sum of round(x · 10), over 10 times the number of rows: a mean of 2 is exactly 2
 //! ```
 
 use arrow::datatypes::DataType;
@@ -57,14 +57,14 @@ pub(super) fn clamped(expr: Expr, bounds: &Option<(ScalarValue, ScalarValue)>) -
 pub(super) struct FloatGrid {
     lo: f64,
     hi: f64,
-    /// The number of steps in 1.
+    /// The number of steps per 1.
     per_one: f64,
-    /// The type of a number of steps.
+    /// The type that counts steps.
     steps: DataType,
 }
 
 impl FloatGrid {
-    /// The number of steps in 1.
+    /// The number of steps per 1.
     pub(super) fn per_one(&self) -> f64 {
         self.per_one
     }
@@ -82,7 +82,7 @@ impl FloatGrid {
         double(steps) / lit(self.per_one)
     }
 
-    /// The mean of `n` values that are so many steps in all; NULL where there is none. It is
+    /// The mean of `n` values whose sum is `steps` steps; NULL if there are no values. It is
     /// rounded once.
     pub(super) fn mean(&self, steps: Expr, n: Expr) -> Expr {
         double(steps) / (nullif(double(n), lit(0.0)) * lit(self.per_one))
@@ -93,7 +93,7 @@ fn double(x: Expr) -> Expr {
     Expr::TryCast(TryCast::new(Box::new(x), DataType::Float64))
 }
 
-/// The decimal places of all values that floats can have, if these are listed or evenly spaced
+/// The decimal places of all values of a float column, if they are listed or evenly spaced
 /// decimals.
 fn places(keys: &KeySource) -> Option<u32> {
     match keys {
@@ -139,16 +139,16 @@ pub(super) fn grid_of(range: &Interval, text: &str) -> Result<FloatGrid, Refusal
     Ok(FloatGrid { lo, hi, per_one: f64::from(log2).exp2(), steps: DataType::Int64 })
 }
 
-/// A grid for sums that keeps whole numbers as they are, however wide their range is.
+/// A grid for sums on which whole numbers stay exact, even if their range is wide.
 ///
 /// # Guarantee
 /// A range is at most 2⁶² wide, so a sum of up to 2⁶⁰ such numbers fits the 38 digits of its type.
 ///
 /// Decimals of a list or with a step are added up as decimals: a float near 1.7 is 17 steps of 0.1,
-/// and a mean of such values that is 2 is 2.
+/// and a mean of 2 is exactly 2.
 pub(super) fn grid_of_sums(values: &Facts, text: &str) -> Result<FloatGrid, Refusal> {
-    /// 2³⁹, the most steps of a decimal grid. The product of a float and the steps in 1 is off by
-    /// less than half a step.
+    /// 2³⁹, the largest number of steps of a decimal grid. Up to it, the product of a float and the
+    /// steps per 1 is off by less than half a step.
     const MOST: f64 = 549_755_813_888.0;
     let grid = grid_of(&values.known(), text)?;
     let decimal = values.keys.as_ref().and_then(places).filter(|places| *places <= 15);
@@ -163,14 +163,14 @@ pub(super) fn grid_of_sums(values: &Facts, text: &str) -> Result<FloatGrid, Refu
     })
 }
 
-/// What is known about a sum of at most `rows` values of a range; it is NULL without rows.
+/// The facts about a sum of at most `rows` values of a range. It is NULL without rows.
 pub(super) fn summed(values: &Facts, rows: Option<u64>, data_type: &DataType) -> Facts {
     let whole = type_range(data_type).unwrap_or_else(Interval::everything);
     let sum = |range: &Interval| {
         let zero = Interval::point(Rational::from_integer(0.into()));
         let sum = range.union(&zero).mul(&Interval::integer_range(1, rows?.max(1)));
         let sum = if data_type.is_floating() { sum.round_outward_f64() } else { sum };
-        // A sum that exceeds its type wraps around to any value.
+        // A sum that does not fit its type wraps around to any value.
         sum.is_within(&whole).then_some(sum)
     };
     let range = sum(&values.range).unwrap_or_else(Interval::everything);

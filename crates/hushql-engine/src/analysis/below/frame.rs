@@ -1,7 +1,7 @@
-//! The frames of window functions over the rows of one person.
+//! The frames of window functions over the rows of one unit.
 //!
-//! In: a frame as the planner reads it. Out: whether it is one that cannot fail on any rows, and
-//! whether it may hold none.
+//! In: a frame as the planner reads it. Out: whether it can fail on some rows, and whether it can
+//! be empty.
 //!
 //! ```text
 //! ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING           allowed; empty on the first row
@@ -14,8 +14,8 @@ use num_traits::ToPrimitive;
 
 use crate::analysis::expr::facts::rational;
 
-/// The most rows that a frame may reach to either side: a much larger number overflows, but only if
-/// there are rows.
+/// The largest number of rows that a frame may reach to either side. A much larger number
+/// overflows, but only if there are rows.
 const MOST_AWAY: i64 = 1 << 31;
 
 /// The reason why the frame of a window is not allowed, if there is one.
@@ -24,7 +24,8 @@ pub(crate) fn frame_error(frame: &WindowFrame) -> Option<&'static str> {
         WindowFrameBound::CurrentRow => Some(0),
         WindowFrameBound::Preceding(value) if value.is_null() => Some(i64::MIN),
         WindowFrameBound::Following(value) if value.is_null() => Some(i64::MAX),
-        // A range of values around the row's own needs arithmetic on the key, which can overflow.
+        // A range of values around the row's own value needs arithmetic on the key, which can
+        // overflow.
         WindowFrameBound::Preceding(_) | WindowFrameBound::Following(_)
             if frame.units != WindowFrameUnits::Rows =>
         {
@@ -50,7 +51,7 @@ fn away(rows: &ScalarValue) -> Option<i64> {
     Some(rows).filter(|rows| (0..=MOST_AWAY).contains(rows))
 }
 
-/// Whether a frame may hold no row at all: one that does not reach the row itself.
+/// True if a frame can be empty, because it does not contain the row itself.
 pub(crate) fn may_be_empty(frame: &WindowFrame) -> bool {
     matches!(frame.start_bound, WindowFrameBound::Following(_))
         || matches!(frame.end_bound, WindowFrameBound::Preceding(_))

@@ -1,10 +1,9 @@
 //! Below a release: aggregates of each unit's own rows.
 //!
 //! In: `GROUP BY` with the unit among its keys, over private rows. Out: private rows again, one for
-//! each group of a unit, in which each aggregate is a function of the unit's *multiset* of rows.
-//! The order of rows depends on the rows of all units, and a float sum depends on the order. Floats
-//! are therefore summed on a grid of integers, and aggregates that pick a row by its position are
-//! refused.
+//! each group of a unit. Each aggregate is a function of the unit's *multiset* of rows. The order
+//! of rows depends on the rows of all units, and a float sum depends on the order. So floats are
+//! summed on a grid of integers, and aggregates that pick a row by its position are refused.
 //!
 //! ```text
 //! GROUP BY user_id: SUM(price)        price in [0, 1000], at most 20 rows/unit: a sum in [0, 20000], 1 row/unit
@@ -45,8 +44,8 @@ use crate::sql_type::sql_type;
 /// Builds aggregates from an argument and a FILTER.
 type Computed = Box<dyn Fn(Option<Expr>, Option<Expr>) -> datafusion::common::Result<Vec<Expr>>>;
 
-/// An aggregate of one unit's rows: its argument, what is computed from it, and how the result
-/// follows from that.
+/// An aggregate of one unit's rows: its argument, the aggregates that are computed from it, and how
+/// the result follows from these.
 struct Inner {
     argument: Option<Expr>,
     filter: Option<Expr>,
@@ -147,9 +146,9 @@ impl Walk<'_> {
         })
     }
 
-    /// Whether a key is a column that leads to the unit.
+    /// True if a key is a column that leads to the unit.
     fn leads_to_unit(&self, flow: &PrivateRelation, key: &UnitGroupKey) -> bool {
-        // The rows without a match are one group in SQL, whoever they belong to.
+        // In SQL, all rows without a match form one group, so they can belong to several units.
         let Some(origin) = key.trace.origin.as_ref().filter(|_| !key.trace.padded) else {
             return false;
         };
@@ -243,22 +242,22 @@ fn key_of(flow: &PrivateRelation, key: &Expr) -> Result<UnitGroupKey, NotAnalyze
     Ok(UnitGroupKey { expr: without_nan(expr, &data_type), facts, trace, is_unit })
 }
 
-/// A call below a release, taken apart.
+/// The parts of a call below a release.
 struct InnerCall<'a> {
     name: &'a str,
     distinct: bool,
     text: String,
-    /// Its argument, and what is known of it.
+    /// Its argument, and the facts about it.
     argument: Expr,
     facts: Facts,
     data_type: DataType,
     filter: Option<Expr>,
     result_type: DataType,
-    /// The most rows that a unit has.
+    /// The most rows that one unit has.
     rows: Option<u64>,
 }
 
-/// Takes a call apart, and makes its argument and its FILTER total.
+/// Splits a call into parts, and makes its argument and its FILTER total.
 fn asked<'a>(
     call: &'a Expr,
     flow: &PrivateRelation,
@@ -294,18 +293,18 @@ fn asked<'a>(
     Ok(InnerCall { name, distinct, text, argument, facts, data_type, filter, result_type, rows })
 }
 
-/// The aggregates that are functions of a multiset of rows, exactly.
+/// The aggregates that are exact functions of a multiset of rows.
 fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner, NotAnalyzed> {
     let asked = asked(call, flow, rows)?;
     match (asked.name, asked.distinct) {
         ("count", _) => Ok(counted(asked)),
-        // Any of its values is as good as another, and the smallest depends on no order.
+        // ANY_VALUE may be any of its values, and the smallest one depends on no order.
         ("min" | "max" | "any_value", _) => Ok(extreme(asked)),
         ("bool_or" | "bool_and", false) if asked.data_type == DataType::Boolean => {
             Ok(condition(asked))
         }
         ("median", false)
-            // Half of a sum of two large floats of 32 bits can be infinite.
+            // For 32-bit floats, the kernel's sum of two large values can be infinite.
             if matches!(asked.data_type, DataType::Float64 | DataType::Decimal128(..)) =>
         {
             Ok(middle(asked))
@@ -323,7 +322,7 @@ fn inner(call: &Expr, flow: &PrivateRelation, rows: Option<u64>) -> Result<Inner
     }
 }
 
-/// One aggregate of the argument, which is 1 where there is none.
+/// One aggregate of the argument. If there is no argument, it is 1.
 fn one(build: fn(Expr) -> Expr) -> Computed {
     Box::new(move |argument, filter| {
         let argument = argument.unwrap_or_else(|| lit(1_i64));
@@ -358,7 +357,7 @@ fn counted(asked: InnerCall<'_>) -> Inner {
     }
 }
 
-/// The least or greatest of the values of a unit: one of them, so that it has their domain.
+/// The least or greatest value of a unit. It is one of the unit's values, so it has their domain.
 fn extreme(asked: InnerCall<'_>) -> Inner {
     let null_key = asked.facts.null_key || asked.filter.is_some();
     Inner {
@@ -370,7 +369,7 @@ fn extreme(asked: InnerCall<'_>) -> Inner {
     }
 }
 
-/// Whether a condition holds on some row, or on every row.
+/// True if a condition holds on some row (BOOL_OR) or on every row (BOOL_AND).
 fn condition(asked: InnerCall<'_>) -> Inner {
     Inner {
         argument: Some(asked.argument),
@@ -381,14 +380,14 @@ fn condition(asked: InnerCall<'_>) -> Inner {
     }
 }
 
-/// The value in the middle, or halfway between the two of them.
+/// The median: the middle value, or the midpoint of the two middle values.
 fn middle(asked: InnerCall<'_>) -> Inner {
     let bounds = ends(&asked.facts.known(), &asked.result_type);
     Inner {
         argument: Some(asked.argument),
         filter: asked.filter,
         computed: one(median),
-        // Halfway between two infinities lies NaN.
+        // The midpoint of two infinities can be NaN.
         result: Box::new(move |results| match &bounds {
             Some(_) => clamped(only(results), &bounds),
             None => without_nan(only(results), &asked.result_type),
@@ -400,8 +399,8 @@ fn middle(asked: InnerCall<'_>) -> Inner {
 /// A variance or standard deviation of floats, from their exact moments on a grid around the middle
 /// of the range.
 ///
-/// Each value is within w/2 of the middle of a range of width w. So a variance is at most w²/4, and
-/// at most w²/2 where the divisor is one less than the number of values.
+/// Each value is within w/2 of the middle of a range of width w. So a variance is at most w²/4. If
+/// the divisor is one less than the number of values, it is at most w²/2.
 fn spread(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
     let known = asked.facts.known();
     let none = || no_grid(&asked.text);
@@ -419,7 +418,7 @@ fn spread(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
     let share = Rational::new(1.into(), (if sample { 2 } else { 4 }).into());
     let most = (&width * &width * share).to_f64().filter(|most| most.is_finite());
     let most = most.ok_or_else(none)?;
-    // A little more for the rounding of floats.
+    // Slightly more, because floats round.
     let most = if root { most.sqrt() } else { most } * (1.0 + 1e-9);
     let end = Rational::from_float(most).ok_or_else(none)?;
     let range = Interval::between(Rational::from_integer(0.into()), end);
@@ -506,8 +505,8 @@ fn float_mean(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
     })
 }
 
-/// Whether the values are decimals of at most 15 digits, by their type or their range: their sums
-/// do not overflow, however many rows there are.
+/// True if the values are decimals of at most 15 digits, by their type or their range. Their sums
+/// do not overflow for any number of rows.
 fn has_few_digits(asked: &InnerCall<'_>) -> bool {
     const MOST: u64 = 1_000_000_000_000_000;
     let unit = unit_of(&asked.data_type);
@@ -516,12 +515,12 @@ fn has_few_digits(asked: &InnerCall<'_>) -> bool {
         && most.is_some_and(|most| most <= Rational::from_integer(MOST.into()))
 }
 
-/// A mean of decimals of few digits, which are cut to their range.
+/// A mean of decimals with few digits, clamped to their range.
 fn decimal_mean(asked: InnerCall<'_>) -> Result<Inner, Refusal> {
     let facts = Facts { keys: None, is_unit: false, nullable: true, ..asked.facts };
     let facts = Facts { always: facts.known(), ..facts };
     let bounds = ends(&facts.always, &asked.result_type);
-    // A file may hold longer numbers than its type has digits, and their mean would fail.
+    // A file may contain numbers with more digits than its type allows, and their mean would fail.
     let digits = ends(&facts.always, &asked.data_type);
     if digits.is_none() {
         return Err(unknown(&asked.text));

@@ -2,9 +2,9 @@
 //!
 //! In: inner joins with their conditions (from ON, USING or WHERE), and outer joins. Out: one
 //! relation. Public tables may be joined on any condition. Private tables may be joined only if a
-//! condition matches each row with rows of the same unit: equal units, or a declared link. A
-//! condition about units is not trusted: unless the join itself passes the unit on along a link,
-//! the hidden units are compared too.
+//! condition matches each row with rows of the same unit: equal units, or a declared link. The
+//! engine does not trust a condition about units: unless the join itself passes the unit on along a
+//! link, it also compares the hidden units.
 //!
 //! ```text
 //! customer, orders, lineitem, nation WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND …
@@ -34,7 +34,7 @@ use crate::catalog::quoted;
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
-    /// Inner joins and the filters between them, as one.
+    /// Inner joins, and the filters between them, as one join.
     pub(crate) fn joined(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, NotAnalyzed> {
         let (mut leaves, mut conditions) = (Vec::new(), Vec::new());
         self.gather(plan, &mut leaves, &mut conditions)?;
@@ -42,7 +42,7 @@ impl Walk<'_> {
         restated(&mut conditions, &leaves);
         let (later, conditions): (Vec<_>, Vec<_>) = conditions.into_iter().partition(has_subquery);
         let mut pool = Pool { conditions };
-        // Conditions on one table alone come first, because they leave fewer rows and keys.
+        // Conditions on a single table are applied first, because they leave fewer rows and keys.
         let mut flows = Vec::new();
         for leaf in leaves {
             let own = pool.take(&[&leaf]);
@@ -81,8 +81,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Joins relations: public ones with each other, then with the private table that they belong
-    /// to, and then along the chain.
+    /// Joins relations: public ones with each other, then with the private table to which they
+    /// belong, and then along the chain.
     fn ordered(
         &mut self,
         flows: Vec<PrivateRelation>,
@@ -94,7 +94,7 @@ impl Walk<'_> {
         private.sort_by_key(|flow| self.depth(flow));
         let mut own = Vec::new();
         for mut flow in private {
-            // The public rows that are joined with this table only.
+            // Public rows that are joined with this table only.
             while let Some(i) = public.iter().position(|p| pool.joins_only(p, &flow)) {
                 let side = public.remove(i);
                 flow = self.with_public(flow, side, pool, JoinType::Inner)?;
@@ -114,8 +114,8 @@ impl Walk<'_> {
                 .position(|next| self.basis(&flow, next, &pool.between(&flow, next)).is_some());
             let next = rest.remove(next.unwrap_or(0));
             flow = self.both_private(flow, next, pool)?;
-            // Public rows that further conditions tie to a private table to come wait for it: each
-            // row here then matches fewer of them.
+            // Public rows with further conditions on a private table that is joined later are
+            // joined after it, because each row then matches fewer of them.
             while let Some(i) =
                 public.iter().position(|p| pool.connects(p, &flow) && !pool.connects_any(p, &rest))
             {
@@ -129,7 +129,7 @@ impl Walk<'_> {
         Ok(flow)
     }
 
-    /// Joins the public relations that conditions connect.
+    /// Joins the public relations that are connected by conditions.
     fn components(
         &mut self,
         flows: Vec<PrivateRelation>,
@@ -176,8 +176,8 @@ impl Walk<'_> {
     ) -> Result<PrivateRelation, NotAnalyzed> {
         let conditions = pool.take(&[&private, &public]);
         if matches!(private.owner, Owner::Row) {
-            // Nothing else bounds how often a row is repeated, so the rows that were counted are
-            // the rows that are joined.
+            // Nothing else bounds how often a row is repeated, so the join uses exactly the rows
+            // that were counted.
             public = self.pinned_flow(public)?;
         }
         let most = self.multiplicity(&private, &public, &conditions)?;
@@ -201,7 +201,7 @@ impl Walk<'_> {
         let times = if kind == JoinType::Left { most.at_least_one() } else { most };
         let times = times.0.unwrap_or(u64::MAX);
         let columns = public.scope.schema.columns();
-        // The rows of a unit that are alike in what decides the match have the same match.
+        // If rows of a unit agree in the columns that decide the match, they have the same match.
         let decided = |e: &Expr| {
             let refs = e.column_refs();
             refs.into_iter()
@@ -214,8 +214,8 @@ impl Walk<'_> {
         let flow = if kind == JoinType::Left {
             combined(Pair { left: private, right: public, on: Vec::new() }, kind, &conditions)?
         } else {
-            // The public side is usually the smaller one, and the first side is the one that is
-            // held in memory.
+            // The join holds its first side in memory, and the public side is usually the smaller
+            // one.
             combined(Pair { left: public, right: private, on: Vec::new() }, kind, &conditions)?
         };
         let mut flow = flow;
@@ -277,8 +277,9 @@ impl Walk<'_> {
         Ok(PrivateRelation { owner, subject, fans, distinct, ..flow })
     }
 
-    /// Refuses a join that can make more rows of one unit than a statement allows. Rows are bounded
-    /// only above the join, so one person could determine how long the query takes.
+    /// Refuses a join that can produce more rows of one unit than a statement allows. Rows are
+    /// bounded only above the join, so without this limit one person could determine how long the
+    /// query takes.
     fn refuse_reach(&self, subject: &UnitScope, before: u64) -> Result<(), Refusal> {
         let most = self.tables.most_rows_of_a_unit();
         if subject.reach() <= most.max(before) {
@@ -389,7 +390,8 @@ impl Walk<'_> {
         let known: Vec<_> = pairs.iter().filter_map(known).collect();
         let leads = |from: &PrivateRelation, swap: bool| {
             let Owner::Link(pending) = &from.owner else { return false };
-            // Columns of two rows of one person can together form the key of another person's row.
+            // All equal columns must come from one row on each side: columns of two rows of one
+            // unit can together form the key of another unit's row.
             let rows: BTreeSet<_> = known.iter().map(|(_, rows)| *rows).collect();
             rows.into_iter().any(|rows| {
                 pending.link.columns.iter().zip(&pending.link.references).all(|(own, to)| {
@@ -419,7 +421,7 @@ impl Walk<'_> {
         (same_unit || self.determined(&origins)).then_some(Basis::Compared)
     }
 
-    /// Whether equal columns lead to the same row of a table from both sides.
+    /// True if equal columns lead to the same row of a table from both sides.
     fn determined(&self, origins: &BTreeSet<(Origin, Origin)>) -> bool {
         let canonical = |origin: &Origin| {
             let link = self.catalog.table(&origin.table)?.unit()?.link();
@@ -485,7 +487,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether each row of one side matches at most one row of the other.
+/// For each side, true if each row of the other side matches at most one of its rows.
 #[derive(Debug, Clone, Copy)]
 struct Once {
     left: bool,
@@ -493,7 +495,7 @@ struct Once {
 }
 
 impl Once {
-    /// Finds it out from the columns in which no two rows of one unit are alike.
+    /// Derives this from the columns in which no two rows of one unit are equal.
     fn of(left: &PrivateRelation, right: &PrivateRelation, conditions: &[Expr]) -> Self {
         let pairs = equal_columns(left, right, conditions);
         let all = |flow: &PrivateRelation, equated: BTreeSet<&Column>| {
@@ -507,8 +509,8 @@ impl Once {
     }
 }
 
-/// The most rows of a unit in a join of private rows, and the most rows for single rows of the
-/// tables read.
+/// The most rows of a unit in a join of private rows, and for each table that is read, the most
+/// rows that one of its rows has in the join.
 fn rows_of(
     left: &PrivateRelation,
     right: &PrivateRelation,
@@ -538,7 +540,7 @@ fn rows_of(
             if !outer {
                 return (smaller(rows, of_pairs), fans);
             }
-            // Rows without a match are preserved too, and belong to no row of the child.
+            // Rows without a match are preserved, too, and come from no row of the child.
             let with_unmatched = rows.zip(l).and_then(|(rows, l)| rows.checked_add(l));
             let is_twice = |table: &String| left.subject.tables().contains(table);
             let fans = fans.into_iter().filter(|(table, _)| !is_twice(table)).collect();
@@ -558,7 +560,8 @@ fn rows_of(
             let mut fans = times(left, one(once.right, r_or_one));
             if !outer {
                 for (table, fan) in times(right, one(once.left, l)) {
-                    // A table that is read on both sides has no single row here.
+                    // A table that is read on both sides contributes two rows here, so it has no
+                    // fan.
                     if fans.remove(&table).is_none() {
                         fans.insert(table, fan);
                     }

@@ -1,8 +1,9 @@
-//! The conditions of joins: the tables that each one concerns, and the columns that they equate.
+//! The conditions of joins: the tables that each condition concerns, and the columns that it
+//! equates.
 //!
 //! In: the conditions of inner joins and of the WHERE above them, as one list. Out: the conditions
-//! that concern given relations, each once. A condition of an unknown shape is left for the place
-//! where all its columns are in scope.
+//! that concern given relations, each once. A condition of an unknown shape stays in the list until
+//! all its columns are in scope.
 //!
 //! ```text
 //! a.x = b.y AND a.z > 3 AND (b.k = c.k AND … OR b.k = c.k AND …)
@@ -49,7 +50,7 @@ impl Pool {
         others.iter().any(|other| self.connects(one, other))
     }
 
-    /// Whether a public relation has conditions with this relation and with no other.
+    /// True if a public relation has conditions with this relation and with no other.
     pub(crate) fn joins_only(&self, public: &PrivateRelation, flow: &PrivateRelation) -> bool {
         let about = self.conditions.iter().filter(|c| {
             c.column_refs().iter().any(|column| public.scope.schema.is_column_from_schema(column))
@@ -74,8 +75,8 @@ pub(crate) fn conditions_of(join: &Join) -> Vec<Expr> {
     on.chain(join.filter.clone().into_iter().flat_map(split_conjunction_owned)).collect()
 }
 
-/// Refuses joins in which NULL matches NULL: INTERSECT and EXCEPT, which join rows by all of their
-/// columns.
+/// Refuses joins in which NULL matches NULL. These are INTERSECT and EXCEPT, which join rows on all
+/// their columns.
 pub(crate) fn plain(join: &Join) -> Result<(), Refusal> {
     if join.null_equality == NullEquality::NullEqualsNothing && !join.null_aware {
         return Ok(());
@@ -86,8 +87,8 @@ pub(crate) fn plain(join: &Join) -> Result<(), Refusal> {
     ))
 }
 
-/// The column that an expression is, or that it is in a type which has every value of the column's
-/// own.
+/// The column that an expression is, directly or cast to a type that has all values of the column's
+/// type.
 pub(crate) fn widened<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<&'a Column> {
     match expr {
         Expr::Cast(Cast { expr: inner, field }) => {
@@ -101,8 +102,8 @@ pub(crate) fn widened<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<&'a Colum
     }
 }
 
-/// The pairs of columns that conditions equate, one from each relation. A column in a wider type is
-/// the same key.
+/// The pairs of columns that conditions equate, one column from each relation. A column cast to a
+/// wider type counts as the same key.
 pub(crate) fn equal_columns(
     left: &PrivateRelation,
     right: &PrivateRelation,
@@ -128,7 +129,7 @@ pub(crate) fn equal_columns(
     conditions.iter().filter_map(pair).collect()
 }
 
-/// Adds the conditions that every branch of a disjunction contains: they may be what joins two
+/// Adds the conditions that every branch of a disjunction contains, because they may join two
 /// tables.
 pub(crate) fn factored(conditions: &mut Vec<Expr>) {
     let mut found = Vec::new();
@@ -162,7 +163,7 @@ fn branches(condition: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// Conditions as text for a derivation.
+/// Conditions as text for a step of the explanation.
 pub(crate) fn on_text(conditions: &[Expr]) -> String {
     if conditions.is_empty() { String::new() } else { format!(" on {}", told(conditions)) }
 }

@@ -1,10 +1,10 @@
 //! The columns that a query mentions.
 //!
 //! In: the plan under a release. Out: the names of all columns that an expression mentions, or that
-//! an operator takes by their place (windows do: ties are broken by all columns). Tables may
-//! declare many columns and long lists of values, and a query reads few of them. A column that is
-//! not mentioned needs no domain: it is known by its type alone, which claims less. So a name that
-//! is missing here would cost a refusal or change an answer, never a guarantee.
+//! an operator reads by position (windows do: all columns break ties). Tables may declare many
+//! columns and long lists of values, and a query reads few of them. A column that is not mentioned
+//! needs no domain: its facts come from its type alone, and claim less. So a name that is missing
+//! here could cause a refusal or change an answer, but never break a guarantee.
 //!
 //! ```text
 //! SELECT city, COUNT(*) FROM sales WHERE day < 7 GROUP BY city      city, day
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// Names of columns, whatever table they are from.
+/// Names of columns, of any table.
 #[derive(Debug, Default)]
 pub(crate) struct Mentioned(BTreeSet<String>);
 
@@ -24,7 +24,7 @@ impl Mentioned {
     pub(crate) fn of(plan: &LogicalPlan) -> Self {
         let mut names = Self::default();
         names.fields(plan);
-        // The walk cannot fail, because the closures do not.
+        // The walk cannot fail, because its closures do not.
         let _ = plan.apply_with_subqueries(|node| {
             names.node(node);
             Ok(TreeNodeRecursion::Continue)
@@ -107,8 +107,8 @@ mod tests {
         Ok(())
     }
 
-    /// Operators that take columns by their place mention all of them, and so does a subquery whose
-    /// column has no name above.
+    /// Operators that read columns by position mention all of them, and so does a subquery whose
+    /// column has no name outside.
     #[test]
     fn columns_are_mentioned_by_their_place() -> Result<()> {
         let one = |plan: LogicalPlanBuilder| plan.project([lit(1).alias("one")]);

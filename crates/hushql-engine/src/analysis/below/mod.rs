@@ -1,9 +1,9 @@
 //! Below a release: the walk over private rows, with one arm per operator.
 //!
-//! In: the plan under an aggregate. Out: a [`PrivateRelation`] of the same rows in a plan in which
-//! every assumption is enforced. An operator that is not known to keep the rows of units apart is
-//! refused. Sub-plans that read only public tables are walked too; where that is impossible, they
-//! are read once while the query is planned, and the result replaces them.
+//! In: the plan under an aggregate. Out: a [`PrivateRelation`]: the same rows, from a plan that
+//! enforces every assumption. An operator that is not known to keep the rows of units apart is
+//! refused. Sub-plans that read only public tables are walked, too; if that is impossible, they are
+//! read once while the query is planned, and the result replaces them.
 
 use std::collections::BTreeSet;
 
@@ -49,10 +49,10 @@ pub(crate) mod walk;
 pub(crate) mod window;
 
 impl Walk<'_> {
-    /// Walks the rows that a private aggregate adds up.
+    /// Walks the rows over which a private aggregate is computed.
     ///
     /// # Guarantee
-    /// As [`Self::rows`]. An outer join directly below may preserve public rows, too.
+    /// As [`Self::rows`]. In addition, an outer join directly below may preserve public rows.
     ///
     /// # Errors
     /// As [`Self::rows`].
@@ -70,7 +70,7 @@ impl Walk<'_> {
     /// public rows; every expression is total, and every column obeys its facts.
     ///
     /// # Errors
-    /// A refusal for every operator, expression and table that is not on the allow-list.
+    /// Refuses every operator, expression and table that is not on the allow-list.
     pub(super) fn rows(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, NotAnalyzed> {
         deeper(|| {
             if !self.is_public(plan) {
@@ -138,7 +138,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The rows that satisfy all conditions; conditions with subqueries are applied last.
+    /// The rows that satisfy all conditions. Conditions with subqueries are applied last.
     pub(super) fn filtered(
         &mut self,
         mut flow: PrivateRelation,
@@ -163,7 +163,7 @@ impl Walk<'_> {
     /// The public tables of a plan.
     pub(super) fn public_tables(&self, plan: &LogicalPlan) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        // The walk cannot fail, because the closure does not.
+        // The walk cannot fail, because its closure does not.
         let _ = plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node
                 && let Some(table) = scanned(scan, self.catalog)
@@ -202,7 +202,7 @@ fn is_release(expr: &Expr) -> bool {
     .unwrap_or(true)
 }
 
-/// Whether rows come directly from inner joins, whose conditions may be in WHERE.
+/// True if rows come directly from inner joins, whose conditions may be in WHERE.
 fn stands_on_join(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Join(join) => join.join_type == JoinType::Inner,

@@ -1,13 +1,13 @@
 //! Outer joins that preserve public rows, directly below GROUP BY.
 //!
 //! In: an aggregate over such a join, grouped by a column of the public rows. Out: the inner join,
-//! because all keys are released anyway. A public row without a match adds nothing, so aggregates
-//! must not read such rows: a row that exists because a person is absent would reveal the absence.
+//! because all keys are shown anyway. A public row without a match adds nothing, so aggregates must
+//! not read such rows: a row that exists because a person is absent would reveal the absence.
 //!
 //! ```text
 //! nations n LEFT JOIN customers c ON c.nation = n.code GROUP BY n.name
 //!   COUNT(c.id)                              0 for a nation without customers
-//!   … WHERE n.region = 'north'               the nations of the north alone
+//!   … WHERE n.region = 'north'               only the nations of the north
 //!   COUNT(*) FILTER (WHERE c.id IS NULL)     refused
 //! ```
 
@@ -32,8 +32,8 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::refusal::{Reason, Refusal};
 
 impl Walk<'_> {
-    /// The rows of a GROUP BY over an outer join that preserves public rows, all of whose keys are
-    /// released; `None` for any other input.
+    /// The rows of a GROUP BY over an outer join that preserves public rows, if all its keys are
+    /// shown; `None` for any other input.
     pub(super) fn preserving(
         &mut self,
         aggregate: &Aggregate,
@@ -57,7 +57,7 @@ impl Walk<'_> {
         let is_preserved = |column: &Column| preserved.schema().is_column_from_schema(column);
         let only_preserved = |e: &Expr| e.column_refs().iter().all(|column| is_preserved(column));
         let reads_preserved = |e: &Expr| e.column_refs().iter().any(|column| is_preserved(column));
-        // What WHERE says of the public rows alone is said of these before the join, too.
+        // Conditions in WHERE that name only public columns can also be applied before the join.
         if filters.iter().any(|filter| has_subquery(filter) || !only_preserved(filter)) {
             return Ok(None);
         }
@@ -101,13 +101,13 @@ impl Walk<'_> {
         let (preserved, other) = (self.rows(&preserved)?, self.rows(other)?);
         let flow = self.with_public(other, preserved, &mut pool, JoinType::Inner)?;
         let mut flow = in_order(flow, &join.schema)?;
-        // They leave out no key: public rows without a match have theirs.
+        // These conditions exclude no key: a public row without a match keeps its key.
         flow.scope.conditions.retain(|condition| !conditions.contains(condition));
         self.step("Keys of the public rows come out without a match too, and count nothing");
         Ok(Some(flow))
     }
 
-    /// Whether an aggregate reads anything from a row whose columns are all NULL.
+    /// True if an aggregate reads a row whose columns are all NULL.
     fn reads_the_missing(
         &self,
         call: &AggregateFunction,
@@ -128,14 +128,14 @@ impl Walk<'_> {
             .project([of_nothing(reads, schema)?])
             .and_then(LogicalPlanBuilder::build)
             .map_err(|e| internal(&e))?;
-        // If this cannot be determined, the row counts as read.
+        // If this cannot be evaluated, the row counts as read.
         let told = self.tables.read(&plan);
         let told = told.as_ref().and_then(|rows| rows.columns().first()?.as_boolean_opt());
         Ok(told.is_none_or(|read| read.len() != 1 || read.is_null(0) || read.value(0)))
     }
 }
 
-/// The join at the top of some rows, and the conditions of WHERE above it.
+/// The join at the top of some rows, and the conditions of the WHERE above it.
 fn joined(plan: &LogicalPlan) -> Option<(&Join, Vec<&Expr>)> {
     if let LogicalPlan::Join(join) = plan {
         return Some((join, Vec::new()));
@@ -154,7 +154,7 @@ fn aggregate_call(mut expr: &Expr) -> Option<&AggregateFunction> {
     Some(call)
 }
 
-/// An expression over a row without a value.
+/// An expression with NULL in place of every column.
 fn of_nothing(expr: Expr, schema: &DFSchema) -> Result<Expr, NotAnalyzed> {
     let nothing = expr.transform_up(|e| {
         let Expr::Column(_) = &e else { return Ok(Transformed::no(e)) };

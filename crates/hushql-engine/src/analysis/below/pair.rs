@@ -1,4 +1,5 @@
-//! Two relations that are joined: the basis of the join, and the relation of their pairs.
+//! Two relations that are joined: the reason why the join keeps to one unit, and the joined
+//! relation.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::analysis::expr::facts::{Facts, Scope};
 use crate::analysis::expr::total;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 
-/// Why rows of two private relations match only rows of the same unit.
+/// The reason why rows of two private relations match only rows of the same unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Basis {
     /// The right rows lead to the left rows, and have their unit.
@@ -28,12 +29,12 @@ pub(crate) enum Basis {
 pub(crate) struct Pair {
     pub(crate) left: PrivateRelation,
     pub(crate) right: PrivateRelation,
-    /// Hidden columns that are compared in addition to the conditions.
+    /// Hidden columns that must be equal, in addition to the conditions.
     pub(crate) on: Vec<(Expr, Expr)>,
 }
 
-/// Joins two relations on total conditions. Owner, subject and fans are those of the left one; the
-/// caller sets them.
+/// Joins two relations on total conditions. The result has the owner, the subject and the fans of
+/// the left relation; the caller sets the correct ones.
 pub(crate) fn combined(
     pair: Pair,
     kind: JoinType,
@@ -81,7 +82,7 @@ pub(crate) fn combined(
         }
         let rows = left.subject.max_rows();
         for condition in conditions {
-            // On rows with a match, the condition holds.
+            // The condition holds on all rows with a match.
             without_null(&mut others, &right.scope, condition);
         }
         let units = right.scope.facts.iter().map(|facts| facts.is_unit);
@@ -93,7 +94,7 @@ pub(crate) fn combined(
         others = others.into_iter().zip(units).map(unmatched).collect();
     }
     for trace in traces.iter_mut().chain(others.iter_mut().filter(|_| kind != JoinType::Left)) {
-        // A row that is joined with several is several rows here.
+        // The join can repeat a row, so only `alike` still holds.
         trace.of_unit = OfUnit { alike: trace.of_unit.alike, ..OfUnit::default() };
     }
     traces.append(&mut others);
@@ -108,19 +109,19 @@ pub(crate) fn combined(
     Ok(PrivateRelation { plan, scope, traces, distinct: None, public, ..left })
 }
 
-/// Whether a condition compares two columns as they are, without a cast.
+/// True if a condition compares two columns without a cast.
 fn is_of_columns(condition: &Expr) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = condition else { return false };
     left.try_as_col().is_some() && right.try_as_col().is_some()
 }
 
-/// The rows of one of two relations, each once, with a column that tells whether a row of the other
-/// one matches.
+/// The rows of one of two relations, each once, with a column that is true if a row of the other
+/// relation matches.
 ///
 /// # Guarantee
 /// The relation has exactly the rows of the marked one (the left one for [`JoinType::LeftMark`],
-/// the right one for [`JoinType::RightMark`]), and all that is known of them still holds. The
-/// column is never NULL.
+/// the right one for [`JoinType::RightMark`]), and all its facts still hold. The column is never
+/// NULL.
 pub(crate) fn marked(
     pair: Pair,
     kind: JoinType,
@@ -130,7 +131,7 @@ pub(crate) fn marked(
     let kept = if kind == JoinType::LeftMark { &pair.left } else { &pair.right };
     let columns = kept.plan.schema().columns();
     let flow = combined(pair, kind, conditions)?;
-    // The join adds the mark as its last column, with a name that others may have.
+    // The join adds the mark as its last column, with a name that other columns may have.
     let mark = flow.plan.schema().columns().pop().ok_or_else(lost)?;
     let mut list: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
     list.push(Expr::Column(mark).alias(name));
@@ -148,7 +149,7 @@ pub(crate) fn marked(
     Ok(PrivateRelation { plan, scope, traces, ..flow })
 }
 
-/// The traces of a relation; for a public one, they record where its columns come from.
+/// The traces of a relation. For a public relation, they also record where its columns come from.
 pub(crate) fn traced(flow: &PrivateRelation) -> Vec<Trace> {
     if !flow.is_public() {
         return flow.traces.clone();
@@ -163,8 +164,8 @@ pub(crate) fn traced(flow: &PrivateRelation) -> Vec<Trace> {
 }
 
 impl PrivateRelation {
-    /// Public rows that were joined, as the rows that their columns come from: those that the join
-    /// leaves.
+    /// Public rows after a join. Their columns now come from the joined rows, and no longer from
+    /// single tables.
     pub(crate) fn with_one_source(mut self) -> Self {
         for trace in &mut self.traces {
             trace.public = None;
@@ -173,8 +174,7 @@ impl PrivateRelation {
     }
 }
 
-/// The relation with its columns in the order of a schema that has the same columns, or some of
-/// them.
+/// The relation with its columns in the order of a schema that has all of them, or some of them.
 pub(crate) fn in_order(
     flow: PrivateRelation,
     schema: &DFSchemaRef,

@@ -1,16 +1,16 @@
-//! What conditions say of public rows that they do not name.
+//! Conditions on public rows that follow from conditions on other rows.
 //!
 //! In: the conditions of inner joins, and the relations that are joined. Out: the same conditions,
-//! and those that follow from equal columns for the public relations: fewer public rows are read,
-//! and fewer of their values are keys.
+//! and those that follow for the public relations through equal columns. With them, fewer public
+//! rows are read, and fewer of their values are keys.
 //!
 //! ```text
 //! v.day = d.day AND v.day = x.day AND v.day < 3      d and x public
 //!   adds      d.day < 3, x.day < 3
 //! ```
 //!
-//! That two public columns are equal is not added: the public rows would be joined with each other
-//! while the query is planned, and tables with several rows a key multiply each other there.
+//! An equality of two public columns is not added. It would join the public rows with each other
+//! while the query is planned, and tables with several rows per key would multiply each other.
 
 use std::collections::BTreeSet;
 
@@ -25,8 +25,8 @@ use crate::functions::is_late_value;
 /// Adds the conditions on public relations that follow from others.
 ///
 /// # Guarantee
-/// A row of the inner join meets the conditions that are added if it meets those that were written.
-/// They depend on the query alone.
+/// A row of the inner join meets the added conditions if it meets the written ones. The added
+/// conditions depend only on the query.
 pub(super) fn restated(conditions: &mut Vec<Expr>, leaves: &[PrivateRelation]) {
     let classes = classes(conditions, leaves);
     let mut found = Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn restated(conditions: &mut Vec<Expr>, leaves: &[PrivateRelation]) {
     }
 }
 
-/// Whether a condition can be computed while the query is planned, when public rows are read.
+/// True if a condition can be computed while the query is planned, when public rows are read.
 fn is_known_now(condition: &Expr) -> bool {
     let is_late =
         |part: &Expr| Ok(matches!(part, Expr::ScalarFunction(call) if is_late_value(&call.func)));
@@ -65,7 +65,7 @@ struct ColumnOfRelation {
     is_public: bool,
 }
 
-/// Columns of one type that conditions equate, directly or by others.
+/// Columns of one type that conditions equate, directly or through other columns.
 fn classes(conditions: &[Expr], leaves: &[PrivateRelation]) -> Vec<BTreeSet<ColumnOfRelation>> {
     let place = |expr: &Expr| {
         let column = expr.try_as_col()?;
@@ -73,7 +73,7 @@ fn classes(conditions: &[Expr], leaves: &[PrivateRelation]) -> Vec<BTreeSet<Colu
         let leaf = leaves.iter().position(is_here)?;
         let flow = leaves.get(leaf)?;
         let data_type = type_of(expr, &flow.scope.schema).ok()?;
-        // Floats that are equal may differ: -0.0 and 0.0.
+        // Equal floats can differ: −0.0 and 0.0.
         let place = ColumnOfRelation { leaf, column: column.clone(), is_public: flow.is_public() };
         (!data_type.is_floating()).then_some((place, data_type))
     };
@@ -97,7 +97,7 @@ fn classes(conditions: &[Expr], leaves: &[PrivateRelation]) -> Vec<BTreeSet<Colu
     classes
 }
 
-/// An equality the other way around; any other condition as it is.
+/// An equality with its sides swapped; any other condition unchanged.
 fn swapped(condition: &Expr) -> Expr {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else {
         return condition.clone();
@@ -105,7 +105,7 @@ fn swapped(condition: &Expr) -> Expr {
     Expr::BinaryExpr(BinaryExpr::new(right.clone(), Operator::Eq, left.clone()))
 }
 
-/// A condition on one column, said of another.
+/// A condition on one column, rewritten for another.
 fn of_other(condition: &Expr, column: &Column, other: &Column) -> Option<Expr> {
     let said = condition.clone().transform_up(|part| {
         Ok(match part.try_as_col() == Some(column) {

@@ -1,7 +1,7 @@
-//! The public side of a join: how many of its rows a private row can match, and which keys it has.
+//! The public side of a join: how many of its rows a private row can match, and its keys.
 //!
 //! In: rows of public tables. Out: numbers and values that are computed from them while the query
-//! is planned. They depend on no person, so they reveal nothing about one.
+//! is planned. They depend on no privacy unit, so they reveal nothing about one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ use crate::refusal::{Reason, Refusal};
 /// The most rows of public tables that are held in memory while a query is planned.
 const MOST_PINNED: usize = 1_000_000;
 
-/// How many public rows one private row matches at most, if that is known.
+/// The largest number of public rows that one private row matches, if it is known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Multiplicity(pub(crate) Option<u64>);
 
@@ -43,7 +43,7 @@ impl Multiplicity {
 }
 
 impl Walk<'_> {
-    /// How many rows of a public relation a private row matches at most.
+    /// The largest number of rows of a public relation that one private row matches.
     ///
     /// # Guarantee
     /// For every private row, at most this many rows of the public relation have its values in the
@@ -58,7 +58,7 @@ impl Walk<'_> {
         let keys: BTreeSet<Column> = keys.map(|(_, key)| key).collect();
         let keys: Vec<Expr> = keys.into_iter().map(Expr::Column).collect();
         let present = keys.iter().cloned().map(Expr::is_not_null).reduce(Expr::and);
-        // No name of the public rows: a column n may be one of the keys.
+        // A reserved name, because a key column may be called n.
         let n = format!("{RESERVED}_rows");
         let plan = LogicalPlanBuilder::from(public.plan.clone())
             .filter(present.unwrap_or_else(|| lit(true)))
@@ -73,12 +73,12 @@ impl Walk<'_> {
             .map_err(|e| internal(&e))?;
         let batch = self.tables.read(&plan).ok_or_else(|| unread(public))?;
         let most = batch.columns().first().and_then(|c| c.as_primitive_opt::<Int64Type>());
-        // The maximum over no rows is NULL.
+        // The maximum of no rows is NULL.
         let most = most.and_then(|most| most.iter().next().flatten()).unwrap_or(0);
         Ok(Multiplicity(u64::try_from(most).ok()))
     }
 
-    /// Public rows that are read now, and stand in the plan as they were read.
+    /// Public rows that are read now and are fixed in the plan.
     pub(crate) fn pinned(&mut self, plan: &LogicalPlan) -> Result<PrivateRelation, NotAnalyzed> {
         let mut public = self.public_tables(plan);
         let names = public.iter().cloned().collect::<Vec<_>>().join(", ");
@@ -93,7 +93,7 @@ impl Walk<'_> {
                 "a simpler query of public tables",
             )
         };
-        // Columns of different tables can have the same name; numbers distinguish them.
+        // Columns of different tables can have the same name, so numbers distinguish them.
         let columns = plan.schema().columns().into_iter().enumerate();
         let columns = columns.map(|(i, c)| Expr::Column(c).alias(format!("c{i}")));
         let limited = LogicalPlanBuilder::from(plan.clone())
@@ -153,17 +153,17 @@ impl Walk<'_> {
         let before = self.steps.len();
         let read = self.pinned(&flow.plan)?;
         self.steps.truncate(before);
-        // The derived facts hold for the same rows; hidden columns are dropped.
+        // The derived facts hold for the same rows. Hidden columns are dropped.
         crate::analysis::below::pair::in_order(read, &flow.scope.schema.clone()).map(|read| {
             PrivateRelation { scope: flow.scope, traces: flow.traces, public: flow.public, ..read }
         })
     }
 }
 
-/// The value of a subquery over public tables: that of its row, NULL if it has none.
+/// The value of a subquery over public tables: the value of its row, or NULL if it has no row.
 ///
 /// # Errors
-/// A refusal: several rows, or rows that cannot be read or change from call to call.
+/// Refuses several rows, rows that cannot be read, and rows that change from call to call.
 pub(crate) fn public_value(tables: &dyn Tables, plan: &LogicalPlan) -> Result<Expr, NotAnalyzed> {
     refuse_volatile(plan, "a subquery as a value")?;
     only_true_joins(plan)?;
@@ -183,7 +183,7 @@ pub(crate) fn public_value(tables: &dyn Tables, plan: &LogicalPlan) -> Result<Ex
     Ok(Expr::Literal(value.map_err(|e| internal(&e))?, None))
 }
 
-/// Refuses public rows that would be others each time the query is planned.
+/// Refuses public rows that could differ each time the query is planned.
 pub(crate) fn refuse_volatile(plan: &LogicalPlan, names: &str) -> Result<(), NotAnalyzed> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {

@@ -1,9 +1,9 @@
-//! Rows below a release: an enforced plan, and what is known about it.
+//! Rows below a release: an enforced plan, and the facts about it.
 //!
-//! In: the relations of the operators below. Out: a [`PrivateRelation`]: the plan whose expressions
-//! are total, facts about every column, the owner of the rows, and the hidden columns that identify
-//! the unit of each row. This holds for every relation of private rows, whatever operators produced
-//! it:
+//! In: the relations of the operators below. Out: a [`PrivateRelation`]: the plan with total
+//! expressions, facts about every column, the owner of the rows, and the hidden columns that
+//! identify the unit of each row. One property holds for every relation of private rows, whichever
+//! operators produced it:
 //!
 //! *If a unit is removed from the database, exactly its rows disappear from the relation; all
 //! others stay as they are.* The bounding operator on top then limits what one unit contributes.
@@ -52,9 +52,9 @@ pub(crate) enum Owner {
     Public,
     /// Every row of the private table is a unit.
     Row,
-    /// A hidden column, which is never NULL, identifies the unit.
+    /// A hidden column identifies the unit. It is never NULL.
     Unit(String),
-    /// Hidden columns, which are never NULL, lead to a row of another table.
+    /// Hidden columns lead to a row of another table. They are never NULL.
     Link(Pending),
 }
 
@@ -66,18 +66,19 @@ pub(crate) struct Pending {
     pub(crate) link: Link,
 }
 
-/// What a condition says of the file's own columns.
+/// A condition on the file's columns that follows from a condition on the enforced ones.
 struct OfRaw {
     said: Expr,
-    /// What leaves out values that become NULL, unless something else does.
+    /// A comparison that drops the values that become NULL. It is not needed if another comparison
+    /// drops them.
     beyond: Option<Expr>,
-    /// Whether the condition says no more than that.
+    /// True if both together are equivalent to the original condition.
     is_all: bool,
 }
 
-/// Whether a comparison that is said of a file's column leaves out what is beyond an end, too: it
-/// compares the same column in the same direction. Where the condition says more than that, it is
-/// computed of the enforced column besides, and not true of NULL.
+/// True if a comparison on a file's column also drops the values beyond an end, because it compares
+/// the same column in the same direction. If the original condition says more than that, it is also
+/// computed on the enforced column, where it does not hold for NULL.
 fn leaves_out(said: &Expr, end: &Expr) -> bool {
     let (Expr::BinaryExpr(said), Expr::BinaryExpr(end)) = (said, end) else { return false };
     let alike = |ops: [Operator; 2]| ops.contains(&said.op) && ops.contains(&end.op);
@@ -85,7 +86,7 @@ fn leaves_out(said: &Expr, end: &Expr) -> bool {
         && (alike([Operator::Lt, Operator::LtEq]) || alike([Operator::Gt, Operator::GtEq]))
 }
 
-/// Rows: an enforced plan, and what is known about its columns.
+/// Rows: an enforced plan, and the facts about its columns.
 #[derive(Debug, Clone)]
 pub(crate) struct PrivateRelation {
     pub(crate) plan: LogicalPlan,
@@ -94,17 +95,18 @@ pub(crate) struct PrivateRelation {
     pub(crate) traces: Vec<Trace>,
     pub(crate) owner: Owner,
     pub(crate) subject: UnitScope,
-    /// For some of the tables read, how many rows of this relation one of their rows can have.
+    /// For some of the tables that are read: the most rows of this relation that come from one of
+    /// their rows.
     pub(crate) fans: BTreeMap<String, u64>,
-    /// Columns in which no two rows of one unit have the same values, if that is known. No bound
-    /// relies on it: where a column identifies the unit, its rows are bounded above.
+    /// Columns in which no two rows of one unit have the same values, if such columns are known. No
+    /// bound relies on it: if a column identifies the unit, the unit's rows are bounded above.
     pub(crate) distinct: Option<Vec<Column>>,
     /// The public tables that are read.
     pub(crate) public: BTreeSet<String>,
 }
 
 impl PrivateRelation {
-    /// The hidden unit column; `None` if the unit is the row, or has not been resolved yet.
+    /// The hidden unit column; `None` if each row is a unit, or the unit has not been resolved yet.
     pub(crate) fn unit_column(&self) -> Option<Column> {
         match &self.owner {
             Owner::Unit(name) => self.hidden(name),
@@ -117,7 +119,7 @@ impl PrivateRelation {
         matches!(self.owner, Owner::Public)
     }
 
-    /// A hidden column, with the qualifier that it has here.
+    /// A hidden column, with its qualifier at this point.
     pub(crate) fn hidden(&self, name: &str) -> Option<Column> {
         let (qualifier, field) =
             self.plan.schema().iter().find(|(_, field)| field.name() == name)?;
@@ -136,7 +138,7 @@ impl PrivateRelation {
         all.into_iter().cloned().collect()
     }
 
-    /// The origin of an expression, if it is an unchanged column.
+    /// The trace of an expression, if it is an unchanged column.
     pub(crate) fn trace(&self, expr: &Expr) -> Option<&Trace> {
         match expr {
             Expr::Alias(alias) => self.trace(&alias.expr),
@@ -147,7 +149,7 @@ impl PrivateRelation {
         }
     }
 
-    /// Whether all rows of a unit have one value of an expression.
+    /// True if all rows of a unit have the same value of an expression.
     ///
     /// # Guarantee
     /// No bound relies on it, see [`OfUnit`].
@@ -160,8 +162,8 @@ impl PrivateRelation {
         !self.subject.is_row() && expr.column_refs().into_iter().all(alike)
     }
 
-    /// The most rows of a unit on which a predicate holds; none where the predicate says nothing
-    /// about that.
+    /// The most rows of a unit on which a predicate holds; `None` if the predicate does not bound
+    /// them.
     ///
     /// # Guarantee
     /// No bound relies on it, see [`OfUnit`].
@@ -180,7 +182,7 @@ impl PrivateRelation {
         numbered.chain(unmatched).min()
     }
 
-    /// The columns of these rows, for those that are computed of them.
+    /// The columns of these rows, as the base of columns that are computed from them.
     pub(crate) fn below(&self) -> Arc<Below> {
         Arc::new(Below { scope: self.scope.clone(), traces: self.traces.clone() })
     }
@@ -189,7 +191,7 @@ impl PrivateRelation {
         self.trace(expr)?.raw.as_ref()
     }
 
-    /// The file's own column of a listed column, with the list. The two differ only where the
+    /// The file's column behind a listed column, with the list. The two differ only where the
     /// listed column is NULL.
     pub(crate) fn raw_of_listed(&self, expr: &Expr) -> Option<(Column, Arc<Vec<ScalarValue>>)> {
         let raw = self.raw(expr)?;
@@ -199,7 +201,7 @@ impl PrivateRelation {
         }
     }
 
-    /// The file's own column of a clamped column, with the ends.
+    /// The file's column behind a clamped column, with the ends.
     pub(crate) fn raw_of_clamped(&self, expr: &Expr) -> Option<(Column, Clamped)> {
         let raw = self.raw(expr)?;
         match &raw.change {
@@ -208,12 +210,12 @@ impl PrivateRelation {
         }
     }
 
-    /// An expression in its own type, and what it is compared with, where a planner has cast it to
-    /// a wider one: `CAST(x AS BIGINT) < 5`.
+    /// Removes the cast that a planner added around an expression (`CAST(x AS BIGINT) < 5`), and
+    /// converts the values that it is compared with to the expression's own type.
     ///
     /// # Guarantee
-    /// Comparisons with the returned values, which have the type of the expression, are true where
-    /// those of the arguments are, and nowhere else.
+    /// On every row, a comparison with the returned values is true if and only if the original
+    /// comparison is true.
     fn uncast<'a>(
         &self,
         expr: &'a Expr,
@@ -233,11 +235,12 @@ impl PrivateRelation {
         holds_exactly(&compared, &own).then_some((inner, values))
     }
 
-    /// What a conjunct that compares a column with literals says of the file's own column.
+    /// The condition on the file's column that follows from a conjunct that compares a column with
+    /// literals.
     ///
     /// # Guarantee
-    /// Every row that satisfies the conjunct satisfies what is said; if that is all, no other row
-    /// does.
+    /// Every row that satisfies the conjunct satisfies the result. If `is_all` is true, no other
+    /// row does.
     fn said_of_raw(&self, conjunct: &Expr) -> Option<OfRaw> {
         let column = |expr: &Expr| {
             let raw = self.raw(expr)?;
@@ -266,7 +269,7 @@ impl PrivateRelation {
             Expr::Between(Between { expr, negated: false, low, high }) => {
                 let low = compared(expr, Operator::GtEq, low);
                 match (low, compared(expr, Operator::LtEq, high)) {
-                    // What becomes NULL is beyond one of the two.
+                    // A value that becomes NULL is beyond one of the two ends.
                     (Some(low), Some(high)) => Some(OfRaw {
                         said: low.said.and(high.said),
                         beyond: None,
@@ -291,8 +294,8 @@ impl PrivateRelation {
         }
     }
 
-    /// A condition that is true where a predicate is, and nowhere else: of the file's own columns
-    /// as far as these say the same.
+    /// A condition that is true exactly where a predicate is true. It uses the file's columns where
+    /// an equivalent comparison exists.
     ///
     /// # Errors
     /// As [`total`].
@@ -316,7 +319,8 @@ impl PrivateRelation {
         contradiction::check(predicate, &self.scope)?;
         let (mut of_raw, mut beyond, mut enforced) = (Vec::new(), Vec::new(), Vec::new());
         for conjunct in split_conjunction(predicate) {
-            // Also where it is not computed, so that it is refused or not whatever is said of it.
+            // The expression is also checked if it is not computed, so that a refusal does not
+            // depend on the shortcut.
             let total = total(conjunct, &self.scope)?;
             let raw = self.said_of_raw(conjunct);
             if !raw.as_ref().is_some_and(|raw| raw.is_all) {
@@ -347,7 +351,7 @@ impl PrivateRelation {
         Ok(Self { plan, scope, traces, subject, ..self })
     }
 
-    /// Computed columns under the names of a schema.
+    /// Computed columns, with the names of a schema.
     pub(crate) fn projected(
         self,
         expressions: &[Expr],
@@ -417,7 +421,7 @@ impl PrivateRelation {
     /// The number of nodes of an expression when it is written over the scan.
     ///
     /// # Errors
-    /// A refusal beyond a limit: nested subqueries can double it at every level.
+    /// Refuses an expression beyond a limit. Nested subqueries can double the size at every level.
     fn size(&self, expr: &Expr) -> Result<usize, Refusal> {
         const MOST: usize = 10_000;
         let mut nodes = 0_usize;
@@ -442,7 +446,7 @@ impl PrivateRelation {
     }
 }
 
-/// Records the columns that are NULL on no row on which a predicate holds.
+/// Records the columns that are never NULL where a predicate holds.
 pub(crate) fn without_null(traces: &mut [Trace], scope: &Scope, predicate: &Expr) {
     for column in never_null(predicate) {
         let index = scope.schema.maybe_index_of_column(column);
@@ -452,7 +456,7 @@ pub(crate) fn without_null(traces: &mut [Trace], scope: &Scope, predicate: &Expr
     }
 }
 
-/// The table that a scan reads, as the catalog knows it.
+/// The table that a scan reads, from the catalog.
 pub(crate) fn scanned<'a>(scan: &TableScan, catalog: &'a Catalog) -> Option<&'a Table> {
     match &scan.table_name {
         TableReference::Bare { table } => catalog.table(table),
@@ -470,7 +474,7 @@ pub(crate) fn named(expr: Expr, qualifier: Option<&TableReference>, name: &str) 
     })
 }
 
-/// A conjunction as text for a derivation.
+/// A conjunction as text for a step of the explanation.
 pub(crate) fn told(conditions: &[Expr]) -> String {
     conditions.iter().map(readable).collect::<Vec<_>>().join(" AND ")
 }
@@ -505,7 +509,7 @@ pub(crate) fn equal(
     .map_err(|e| internal(&e))
 }
 
-/// Whether an expression holds a subquery.
+/// True if an expression contains a subquery.
 pub(crate) fn has_subquery(expr: &Expr) -> bool {
     expr.exists(|e| {
         Ok(matches!(

@@ -1,7 +1,7 @@
-//! Which rows the groups of a unit stand for.
+//! The rows that the groups of a unit stand for.
 //!
-//! In: the keys of a GROUP BY over the rows of a unit. Out: the table of which each group has one
-//! row, if there is one, so that a unit has no more groups than rows there.
+//! In: the keys of a GROUP BY over the rows of a unit. Out: the table whose rows the groups stand
+//! for, if there is one. A unit then has no more groups than rows in that table.
 //!
 //! ```text
 //! SELECT order_id, SUM(quantity) FROM items GROUP BY order_id      a row of orders each: MAX ROWS of orders, not of items
@@ -16,7 +16,8 @@ use crate::catalog::Unit;
 
 impl Walk<'_> {
     /// The table whose rows determine the keys, the most rows of a unit in it, and whether the keys
-    /// name its row: those of `GROUP BY order_id` are rows of orders.
+    /// identify one of its rows. For example, the keys of `GROUP BY order_id` identify rows of
+    /// orders.
     ///
     /// # Guarantee
     /// No bound relies on it, see [`OfUnit`].
@@ -46,7 +47,7 @@ impl Walk<'_> {
             })
         };
         let unit = self.catalog.table(&first.table)?.unit()?;
-        // Columns of a link lead to one row, if no other column of the table is a key.
+        // The columns of a link lead to one row, if no other column of the table is a key.
         if let Some(link) = unit.link()
             && link.columns.iter().all(own)
             && origins.iter().all(|(origin, _)| link.columns.contains(&origin.column))

@@ -1,8 +1,8 @@
 //! Scans, and the joins along the chain that leads from a table to its unit.
 //!
-//! In: a scan as the planner made it, and the table's declaration. Out: its rows with the declared
-//! domain of every column enforced that the query mentions, and hidden columns that identify the
-//! unit or lead to it. If the unit is needed and the query does not join the tables that lead to
+//! In: a scan as the planner made it, and the table's declaration. Out: its rows, and hidden
+//! columns that identify the unit or lead to it. The declared domain of every column that the query
+//! mentions is enforced. If the unit is needed and the query does not join the tables that lead to
 //! it, [`Walk::resolved`] adds the joins. Rows whose chain leads nowhere belong to no privacy unit
 //! and are dropped.
 //!
@@ -29,7 +29,7 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::catalog::{Link, Privacy, Table, Unit};
 use crate::refusal::{Reason, Refusal};
 
-/// The rows that lead from the columns that a link refers to, to the unit.
+/// The rows that lead from the columns to which a link refers to the unit.
 struct Chain {
     plan: LogicalPlan,
     keys: Vec<String>,
@@ -38,7 +38,7 @@ struct Chain {
 }
 
 impl Walk<'_> {
-    /// The rows of a table, enforced.
+    /// The enforced rows of a table.
     pub(crate) fn scan(
         &mut self,
         scan: &TableScan,
@@ -59,7 +59,8 @@ impl Walk<'_> {
         let of_unit = unit.as_ref().map_or(&[][..], Unit::columns);
         for (qualifier, field) in scan.projected_schema.iter() {
             let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-            // All columns of a public table: it may be read as a whole while the query is planned.
+            // All columns of a public table are read: it may be read as a whole while the query is
+            // planned.
             let is_read = unit.is_none() || self.mentioned.has(field.name());
             let domain = table.column(field.name()).filter(|_| is_read);
             let domain = domain.and_then(|column| column.domain.as_ref());
@@ -130,7 +131,7 @@ impl Walk<'_> {
         Ok(PrivateRelation { plan, scope, traces, owner, subject, fans, distinct, public })
     }
 
-    /// The owner of a table's rows, from the hidden columns that were passed on.
+    /// The owner of a table's rows, from its hidden columns.
     fn owned(
         &self,
         table: &Table,
@@ -168,7 +169,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Whether a column of a table holds the unit itself, on every row that has a unit.
+    /// True if a column of a table holds the unit itself, on every row that has a unit.
     fn names_unit(&self, table: &Table, column: &str) -> bool {
         match table.unit() {
             Some(Unit::Column { column: unit, .. }) => unit == column,
@@ -181,17 +182,18 @@ impl Walk<'_> {
         }
     }
 
-    /// The same rows with their unit, joined along the chain if the query has not done so.
+    /// The same rows with their unit. If the query does not join along the chain, this adds the
+    /// joins.
     ///
     /// # Guarantee
-    /// Every row that is left has a unit, and it is one that the declared chain leads to. That a
-    /// key leads to one row was verified when the link was declared, and a file is held to it; of
-    /// other tables nobody knows, and nothing relies on it. Where units share a key, a row that
-    /// refers to it comes once for each of them. Each of these rows depends on the shared row and
-    /// on one unit's rows, and counts among the rows of that unit, which are bounded above. So
-    /// where a unit goes, with the rows that lead to nobody else, exactly its own go from here. (To
-    /// leave shared rows out instead would let one person hide the rows of everybody whose keys she
-    /// holds too.)
+    /// Every row that remains has a unit to which the declared chain leads. A link was checked when
+    /// it was declared: each key led to one row. For files, this check still holds; for other
+    /// tables it may no longer hold, and nothing relies on it. If units share a key, a row that
+    /// refers to this key appears once for each of these units. Each copy depends on the shared row
+    /// and on one unit's rows, and counts among the rows of that unit, which are bounded above. So
+    /// if a unit is removed, with the rows that lead to no other unit, exactly its own rows
+    /// disappear from here. (Leaving shared rows out instead would let one person hide the rows of
+    /// all others whose keys that person also holds.)
     pub(crate) fn resolved(
         &mut self,
         flow: PrivateRelation,
@@ -213,7 +215,7 @@ impl Walk<'_> {
         Ok(PrivateRelation { plan, owner: Owner::Unit(unit), subject, ..flow })
     }
 
-    /// The keys that a link refers to, each with its unit.
+    /// The keys to which a link refers, each with its unit.
     fn chain(
         &mut self,
         link: &Link,
@@ -271,7 +273,7 @@ impl Walk<'_> {
     }
 }
 
-/// Rows joined with what their columns lead to; the smaller side comes first.
+/// Joins rows with the rows to which their columns lead. The smaller side comes first.
 fn led(chain: Chain, own: Vec<Expr>, rows: LogicalPlan) -> Result<LogicalPlan, NotAnalyzed> {
     let Chain { plan, keys, unit } = chain;
     let keys = keys.iter().map(|name| Expr::Column(Column::from_name(name)));

@@ -1,15 +1,15 @@
 //! IN and EXISTS below a release, as semi, anti and mark joins.
 //!
-//! In: a condition with a subquery, over private rows. Out: the rows that have a match, or those
-//! that have none; or all rows, with a column that tells which of them have one. A subquery over
-//! public tables is read while the query is planned. A subquery over private tables must match rows
-//! of the same unit, by the unit itself or along a declared link, so that it depends only on its
-//! own unit whether a row has a match.
+//! In: a condition with a subquery, over private rows. Out: the rows with a match, or the rows
+//! without one; or all rows, with a column that marks the rows with a match. A subquery over public
+//! tables is read while the query is planned. A subquery over private tables must match rows of the
+//! same unit, by the unit itself or along a declared link. Then whether a row has a match depends
+//! only on its own unit.
 //!
 //! ```text
 //! EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey AND …)     orders ⋉ lineitem, along the link
 //! c_custkey NOT IN (SELECT o_custkey FROM orders)                          customer ▷ orders, by unit
-//! CASE WHEN EXISTS (…) THEN 1 ELSE 0 END                                   customer with a mark of each row
+//! CASE WHEN EXISTS (…) THEN 1 ELSE 0 END                                   customer with a mark on each row
 //! ```
 
 use std::sync::Arc;
@@ -81,8 +81,8 @@ impl Walk<'_> {
         Ok((apart.rows, Matches::Conditions(apart.conditions)))
     }
 
-    /// The rows of IN where the subquery names outer columns, and the conditions on them: one more
-    /// is that they have the value.
+    /// The rows of an IN whose subquery names outer columns, and the conditions on them. The
+    /// equality of IN is one of these conditions.
     pub(super) fn compared_with(
         &mut self,
         value: &Expr,
@@ -91,7 +91,7 @@ impl Walk<'_> {
     ) -> Result<(LogicalPlan, Matches), NotAnalyzed> {
         let Some((column, rows)) = selected(subquery) else { return Err(refused(whole).into()) };
         let apart = self.uncorrelated(rows, false)?;
-        // The columns of the outer rows are marked, as the conditions have them.
+        // Columns of the outer rows are marked as outer references, as in the other conditions.
         let outer = value.clone().transform_up(|e| {
             let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
             let field = Arc::new(Field::new(&column.name, DataType::Null, true));
@@ -103,12 +103,12 @@ impl Walk<'_> {
         Ok((apart.rows, Matches::Conditions(conditions)))
     }
 
-    /// The same rows with a column under this name that tells whether a row of a subquery matches;
-    /// and whether neither side of the first condition is ever NULL.
+    /// The same rows with a column that is true if a row of a subquery matches. Also returns
+    /// whether both sides of the first condition are never NULL.
     ///
     /// # Guarantee
-    /// Every row comes out exactly once. What its mark is depends on the row, on public rows, and
-    /// on rows of the same unit.
+    /// Every row is returned exactly once. Its mark depends on the row, on public rows, and on rows
+    /// of the same unit.
     pub(super) fn marked(
         &mut self,
         flow: PrivateRelation,
@@ -152,8 +152,8 @@ impl Walk<'_> {
     ) -> Result<PrivateRelation, NotAnalyzed> {
         let other =
             if self.is_public(subquery) { self.pinned(subquery)? } else { self.rows(subquery)? };
-        // The same table may occur inside and outside of the subquery, so it gets a name of its own
-        // inside.
+        // The same table may occur inside and outside the subquery, so the inner one gets a name of
+        // its own.
         let name = self.fresh("inner");
         let is_in = matches!(matches, Matches::Value(_));
         let (other, conditions) = renamed(other, &name, matches)?;
@@ -187,11 +187,11 @@ impl Walk<'_> {
 }
 
 impl Walk<'_> {
-    /// The rows of which NOT IN over public rows may be true: those with a value, unless there is
-    /// no public row. The public rows are read now.
+    /// The rows for which NOT IN over public rows can be true: the rows whose value is not NULL. If
+    /// there are no public rows, all rows. The public rows are read now.
     ///
     /// # Errors
-    /// A refusal where one of the public rows is NULL: NOT IN is true of no row then.
+    /// Refuses a NULL among the public rows: NOT IN is then never true.
     fn not_among_public(
         &self,
         flow: PrivateRelation,
@@ -236,11 +236,11 @@ impl Walk<'_> {
     }
 }
 
-/// Refuses NOT IN where either side may be NULL.
+/// Refuses NOT IN if either side may be NULL.
 ///
 /// In SQL, `x NOT IN (…)` does not hold if x is NULL, unless there are no rows, and never holds if
-/// one of the values is NULL: both depend on rows of other units. Without NULL it holds if no row
-/// matches.
+/// one of the values is NULL. Both cases depend on rows of other units. Without NULL, it holds if
+/// no row matches.
 fn neither_null(
     flow: &PrivateRelation,
     other: &PrivateRelation,
@@ -272,7 +272,7 @@ fn neither_null(
     Ok(())
 }
 
-/// The condition that a row of the subquery must match.
+/// The condition that decides which rows of the subquery match.
 pub(super) enum Matches {
     /// Its only column must equal this value.
     Value(Expr),
@@ -288,7 +288,7 @@ pub(super) fn renamed(
 ) -> Result<(PrivateRelation, Vec<Expr>), NotAnalyzed> {
     let before = inner.scope.schema.columns();
     let columns: Vec<Expr> = before.iter().cloned().map(Expr::Column).collect();
-    // Columns of different tables can have the same name; numbers distinguish them.
+    // Columns of different tables can have the same name, so numbers distinguish them.
     let fields = inner.scope.schema.fields().iter().enumerate();
     let fields = fields.map(|(i, f)| f.as_ref().clone().with_name(format!("{name}_{i}")));
     let arrow = Schema::new(fields.collect::<Vec<_>>());
@@ -324,14 +324,14 @@ pub(super) fn renamed(
     Ok((renamed, conditions))
 }
 
-/// The public tables of a relation, in words; rows that were read while planning have no name of
-/// their own.
+/// The names of a relation's public tables. Rows that were read while planning have no name to
+/// show.
 pub(super) fn public_names(flow: &PrivateRelation) -> String {
     let names = flow.public.iter().filter(|name| !name.starts_with(RESERVED));
     names.cloned().collect::<Vec<_>>().join(", ")
 }
 
-/// Why rows of a subquery match rows of the same unit only, in words.
+/// The reason why rows of a subquery match only rows of the same unit, in words.
 pub(super) fn because(basis: Basis) -> &'static str {
     match basis {
         Basis::Compared => "rows of one unit",
@@ -339,7 +339,7 @@ pub(super) fn because(basis: Basis) -> &'static str {
     }
 }
 
-/// Whether an expression is a column that is never NULL.
+/// True if an expression is a column that is never NULL.
 fn is_present(flow: &PrivateRelation, expr: &Expr) -> bool {
     flow.trace(expr).is_some_and(|trace| trace.present)
 }

@@ -1,8 +1,8 @@
-//! What says the same as a window function over equal shares of rows, which is not computed below a
+//! Equivalents of window functions over equal shares of rows, which are not computed below a
 //! release.
 //!
-//! In: NTILE, PERCENT_RANK or CUME_DIST. Out: over one person's rows, a formula of ranks and
-//! counts; over the rows of many people, the quantiles that end the shares.
+//! In: NTILE, PERCENT_RANK or CUME_DIST. Out: over the rows of one unit, a formula of ranks and
+//! counts; over the rows of many units, the quantiles that end the shares.
 //!
 //! ```text
 //! ntile(4) OVER (PARTITION BY user_id ORDER BY price)  →  (ROW_NUMBER() OVER (…) - 1) * 4 / COUNT(*) OVER (…) + 1
@@ -15,7 +15,7 @@ use datafusion::logical_expr::expr::WindowFunction;
 use crate::analysis::expr::shape::readable;
 use crate::bind::quoting::name_of_column;
 
-/// The most ends of shares that are written out.
+/// The largest number of quantiles that the hint writes out.
 const ENDS: u32 = 4;
 
 /// What to write instead of a window function, if it asks for shares of rows.

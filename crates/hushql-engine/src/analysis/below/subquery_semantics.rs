@@ -1,9 +1,9 @@
 //! EXISTS and IN in places where the planner treats them differently from SQL.
 //!
-//! In: a plan that DataFusion runs as it is: one over released or public rows. Out: nothing, or a
-//! refusal. DataFusion turns subqueries into joins. A join does not see the row of an aggregate
-//! over no rows, and its result is only whether there is a match: where SQL returns NULL, it
-//! reports no match.
+//! In: a plan over released or public rows, which DataFusion runs as it is. Out: nothing, or a
+//! refusal. DataFusion turns subqueries into joins, which differ from SQL in two cases. A join does
+//! not see the one row that an aggregate returns for no rows. And a join only knows whether there
+//! is a match: where SQL returns NULL, it reports no match.
 
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -15,7 +15,7 @@ use crate::analysis::expr::shape::readable;
 use crate::analysis::not_analyzed::{NotAnalyzed, internal};
 use crate::refusal::{Reason, Refusal};
 
-/// Refuses what the planner would make a wrong join of.
+/// Refuses subqueries from which the planner would make a wrong join.
 pub(crate) fn only_true_joins(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     no_aggregate_of_nothing(plan)?;
     no_lost_null(plan)
@@ -23,9 +23,9 @@ pub(crate) fn only_true_joins(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
 
 /// Refuses IN and NOT IN where a NULL result matters.
 ///
-/// A condition that is NULL is as good as one that is false, and NOT IN has a join of its own that
-/// knows NULLs, of one key. So `(x IN (…)) IS NULL` was never true, and `0 NOT IN (…)` was where
-/// one of them was NULL.
+/// As a condition, NULL has the same effect as false, and the planner has a NULL-aware join for NOT
+/// IN with one key. In other places NULL gets lost: DataFusion never found `(x IN (…)) IS NULL`
+/// true, and found `0 NOT IN (…)` true although one of the values was NULL.
 fn no_lost_null(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     let mut lost = None;
     let walked = plan.apply_with_subqueries(|node| {
@@ -58,7 +58,7 @@ fn no_lost_null(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     }
 }
 
-/// Whether a condition selects the correct rows.
+/// True if the planner selects the correct rows for a condition.
 fn is_answered(condition: &Expr) -> DataFusionResult<bool> {
     let (asked, flipped) =
         if let Expr::Not(inner) = condition { (inner.as_ref(), true) } else { (condition, false) };
@@ -70,7 +70,7 @@ fn is_answered(condition: &Expr) -> DataFusionResult<bool> {
     is_monotone(condition)
 }
 
-/// Whether a condition selects the same rows if a NULL of IN is replaced by FALSE.
+/// True if a condition selects the same rows when FALSE replaces a NULL of IN.
 fn is_monotone(condition: &Expr) -> DataFusionResult<bool> {
     if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) =
         condition
@@ -83,16 +83,16 @@ fn is_monotone(condition: &Expr) -> DataFusionResult<bool> {
     is_without(condition)
 }
 
-/// Whether an expression contains no IN with a subquery.
+/// True if an expression contains no IN with a subquery.
 fn is_without(expr: &Expr) -> DataFusionResult<bool> {
     Ok(!expr.exists(|e| Ok(matches!(e, Expr::InSubquery(_))))?)
 }
 
 /// Refuses EXISTS and IN with an outer row over an aggregate without GROUP BY.
 ///
-/// Such an aggregate has a row even of nothing. The planner makes a join of its input, where what
-/// has no row has no group either: `EXISTS (SELECT COUNT(*) FROM p y WHERE y.code = x.code)` was
-/// false where it is always true.
+/// Such an aggregate has a row even if its input is empty. The planner joins its input, and finds
+/// no group where the input has no row. So it found
+/// `EXISTS (SELECT COUNT(*) FROM p y WHERE y.code = x.code)` false, although it is always true.
 fn no_aggregate_of_nothing(plan: &LogicalPlan) -> Result<(), NotAnalyzed> {
     let mut found = None;
     let walked = plan.apply_with_subqueries(|node| {

@@ -2,7 +2,7 @@
 //!
 //! In: rows, and expressions over them with subqueries. Out: the same rows with a column for each
 //! subquery, and the expressions over these columns. EXISTS and IN become marks. A subquery with an
-//! aggregate becomes the aggregate of each unit, joined to the rows that it matches.
+//! aggregate becomes an aggregate per unit, joined to the rows that it matches.
 //!
 //! ```text
 //! CASE WHEN EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.id) …       CASE WHEN mark …
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! # Guarantee
-//! Every row comes out exactly once, and what is known of its columns and its unit still holds.
+//! Every row is returned exactly once, and the facts about its columns and its unit still hold.
 //! Each new value depends on the row, on public rows, and on rows of the same unit.
 
 use std::sync::Arc;
@@ -37,23 +37,23 @@ use crate::analysis::not_analyzed::{NotAnalyzed, internal, lost};
 use crate::analysis::recursion::deeper;
 use crate::refusal::{Reason, Refusal};
 
-/// What NULL means where an expression is used.
+/// The meaning of NULL where an expression is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sense {
-    /// The same as FALSE.
+    /// NULL means the same as FALSE.
     Condition,
-    /// Something else.
+    /// NULL differs from FALSE.
     Value,
 }
 
-/// The rows with the columns that were added, and the subqueries that these stand for.
+/// The rows with the added columns, and the subqueries that these columns replace.
 struct Added {
     flow: Option<PrivateRelation>,
     known: Vec<(Expr, Expr)>,
 }
 
 impl Walk<'_> {
-    /// Columns for the subqueries in some expressions, and the expressions over them.
+    /// Adds columns for the subqueries in some expressions, and rewrites the expressions over them.
     pub(crate) fn valued(
         &mut self,
         flow: PrivateRelation,
@@ -62,7 +62,7 @@ impl Walk<'_> {
         self.in_sense(flow, expressions, Sense::Value)
     }
 
-    /// Columns for the subqueries in a condition, and the condition over them.
+    /// Adds columns for the subqueries in a condition, and rewrites the condition over them.
     pub(super) fn valued_condition(
         &mut self,
         flow: PrivateRelation,
@@ -74,7 +74,7 @@ impl Walk<'_> {
         Ok((flow, made.pop().ok_or_else(lost)?))
     }
 
-    /// An aggregate whose keys and calls have columns in the place of subqueries, and its rows with
+    /// An aggregate whose keys and calls use columns in place of subqueries, and its rows with
     /// these columns.
     pub(crate) fn valued_aggregate(
         &mut self,
@@ -101,7 +101,7 @@ impl Walk<'_> {
         Ok((added.flow.ok_or_else(lost)?, made))
     }
 
-    /// An expression with a column in the place of each subquery.
+    /// An expression with a column in place of each subquery.
     fn replaced(
         &mut self,
         expr: &Expr,
@@ -137,7 +137,7 @@ impl Walk<'_> {
                 Ok(value)
             }
             Expr::SetComparison(_) => Err(refused(expr).into()),
-            // NULL in such a condition is taken for FALSE.
+            // In the condition of a CASE, NULL counts as FALSE.
             Expr::Case(Case { expr: None, when_then_expr, else_expr }) => {
                 let mut cases = Vec::new();
                 for (when, then) in when_then_expr {
@@ -190,7 +190,7 @@ impl Walk<'_> {
         Ok(Expr::AggregateFunction(call))
     }
 
-    /// An expression whose operands are values.
+    /// An expression whose operands are used as values.
     fn replaced_below(&mut self, expr: &Expr, added: &mut Added) -> Result<Expr, NotAnalyzed> {
         let mut failed = None;
         let made =
@@ -215,7 +215,7 @@ impl Walk<'_> {
         added: &mut Added,
     ) -> Result<Expr, NotAnalyzed> {
         if let Some(single) = single_row(subquery) {
-            // An aggregate of all rows has a row, unless HAVING drops it.
+            // An aggregate over all rows always has a row, unless HAVING drops it.
             let Some(having) = single.having.clone() else { return Ok(single.value) };
             let single = ScalarAggregate { value: having, having: None, ..single };
             return Ok(Expr::IsTrue(Box::new(self.aggregated(single, whole, added)?)));
@@ -227,8 +227,8 @@ impl Walk<'_> {
     /// IN as a column.
     ///
     /// # Guarantee
-    /// Where NULL is not the same as FALSE, neither side is ever NULL: then IN holds exactly if a
-    /// row matches.
+    /// Where NULL differs from FALSE, neither side is ever NULL. Then IN holds exactly if a row
+    /// matches.
     fn is_in(
         &mut self,
         asked: &InSubquery,
@@ -284,9 +284,9 @@ impl Walk<'_> {
     /// An aggregate of the rows that match, as a value over new columns.
     ///
     /// # Guarantee
-    /// The aggregate has one row for each unit and each value of the columns that are compared, and
-    /// the join compares all of them, and the unit. So each row has at most one match, and comes
-    /// out exactly once.
+    /// The aggregate has one row for each unit and each value of the compared columns, and the join
+    /// compares the unit and all these columns. So each row has at most one match, and is returned
+    /// exactly once.
     fn aggregated(
         &mut self,
         scalar: ScalarAggregate<'_>,
@@ -347,7 +347,7 @@ impl Walk<'_> {
         let mut conditions: Vec<Expr> = having.map(&over).transpose()?.into_iter().collect();
         if groups > 0 {
             // Without a match there is no group, and so no value. The compared columns are NULL
-            // there alone.
+            // only on such rows.
             let key = after.first().cloned().ok_or_else(lost)?;
             conditions.insert(0, Expr::Column(key).is_not_null());
         }
@@ -358,7 +358,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Rows with the columns of the one row of another relation that matches, or NULL.
+    /// Adds the columns of another relation's matching row to each row; NULL without a match. At
+    /// most one row matches.
     fn beside(
         &mut self,
         flow: PrivateRelation,
@@ -367,7 +368,7 @@ impl Walk<'_> {
     ) -> Result<PrivateRelation, NotAnalyzed> {
         if other.is_public() {
             if matches!(flow.owner, Owner::Row) {
-                // The rows that were found to be one for each key are the rows that are joined.
+                // The join uses exactly the rows that were read and found to be one per key.
                 other = self.pinned_flow(other)?;
             }
             let names = public_names(&other);
@@ -395,8 +396,8 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an aggregate of no rows is 0; it is NULL otherwise. `None` for aggregates of which this
-/// is not known.
+/// True if an aggregate of no rows is 0, false if it is NULL; `None` for aggregates for which
+/// neither is known.
 fn of_no_rows(call: &Expr) -> Option<bool> {
     let function = CallOf::function(call)?;
     match function.func.name() {

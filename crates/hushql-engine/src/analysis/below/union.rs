@@ -1,7 +1,7 @@
 //! UNION ALL below a release.
 //!
-//! In: branches over private rows of one unit domain. Out: all their rows. The same person in two
-//! branches is one unit, so the bounds of the branches add up.
+//! In: branches over private rows of one unit domain. Out: all their rows. A unit with rows in
+//! several branches is still one unit, so the bounds of the branches add up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl Walk<'_> {
     /// All rows of every branch.
     ///
     /// # Guarantee
-    /// A unit has at most the sum of the rows that it has in the branches.
+    /// A unit has at most the sum of its rows in the branches.
     pub(crate) fn union(&mut self, union: &Union) -> Result<PrivateRelation, NotAnalyzed> {
         let mut flows = Vec::new();
         for input in &union.inputs {
@@ -116,8 +116,8 @@ impl Walk<'_> {
 
 /// A union whose branches agree with it on the nullability of columns.
 ///
-/// Type coercion makes them agree: a column is nullable in all branches if it is nullable in one. A
-/// plan that coercion would still change is not run.
+/// Type coercion makes them agree: a column is nullable in all branches if it is nullable in one.
+/// The engine does not run a plan that coercion would still change.
 fn alike(union: Union) -> Planned<LogicalPlan> {
     let Union { inputs, schema } = union;
     let inputs = inputs.into_iter().map(|branch| match Arc::unwrap_or_clone(branch) {
@@ -158,8 +158,8 @@ mod tests {
         }
     }
 
-    /// No statement makes such a plan, so the engine has failed, and there is nothing else to
-    /// write.
+    /// No statement leads to such a plan, so this is a fault of the engine, and there is nothing
+    /// else to write.
     #[test]
     fn a_union_of_nothing_is_a_fault() {
         let (catalog, mut steps) = (Catalog::default(), Vec::new());

@@ -1,10 +1,9 @@
-//! The privacy units of a plan's rows: the unit domain, the column that identifies a unit, and how
-//! many rows one has.
+//! The privacy units of a plan's rows: the unit domain, the column that identifies a unit, and the
+//! number of rows of a unit.
 //!
 //! In: the declarations of the tables that are read. Out: a [`UnitScope`], which joins, unions and
 //! per-unit aggregates combine. If a column identifies the unit, the bounding operator enforces the
-//! number of rows. If rows are units themselves, it is a fact that every operator must preserve.
-//!
+//! number of rows. If each row is a unit, the number is a fact that every operator must preserve.
 //! ```text
 //! visits, MAX ROWS 20                 patient_id, at most 20 rows/unit
 //! visits ⋈ wards (each ward twice)    patient_id, at most 40 rows/unit
@@ -12,13 +11,13 @@
 
 use std::fmt;
 
-/// A factor of the number of rows of a unit.
+/// One factor of the number of rows of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Factor {
     pub(crate) table: String,
     pub(crate) times: u64,
-    /// Whether a join with the table repeats rows; otherwise a unit has that many rows in the
-    /// table.
+    /// True if a join with the table repeats rows. Otherwise `times` is the number of a unit's rows
+    /// in the table.
     pub(crate) repeats: bool,
 }
 
@@ -36,10 +35,10 @@ pub struct UnitScope {
     tables: Vec<String>,
     column: Option<String>,
     rows: Option<u64>,
-    /// How many rows of one unit joins can produce before they are bounded, as far as that is
+    /// The most rows of one unit that joins can produce before they are bounded, as far as it is
     /// known.
     reach: u64,
-    /// The rows of each table, and the factor of each join.
+    /// The rows in each table, and the factor of each join.
     factors: Vec<Factor>,
 }
 
@@ -57,7 +56,7 @@ impl UnitScope {
         }
     }
 
-    /// Rows of one table of a unit domain, whose unit a column identifies.
+    /// Rows of one table of a unit domain, in which a column identifies the unit.
     pub(crate) fn of_column(
         unit_domain: &str,
         table: &str,
@@ -89,7 +88,7 @@ impl UnitScope {
         }
     }
 
-    /// The same units, whose rows are read from other tables too.
+    /// The same units, whose rows also come from other tables.
     #[must_use]
     pub(crate) fn with_tables(mut self, tables: &[String]) -> Self {
         for table in tables {
@@ -106,7 +105,7 @@ impl UnitScope {
         Self { rows, reach: rows.unwrap_or(self.reach), ..self }
     }
 
-    /// The same units; a join with public rows repeats each of their rows at most this many times.
+    /// The same units. A join with public rows repeats each of their rows at most this many times.
     #[must_use]
     pub(crate) fn repeated(mut self, table: &str, times: u64) -> Self {
         self.reach = self.reach.saturating_mul(times);
@@ -116,8 +115,8 @@ impl UnitScope {
         self
     }
 
-    /// The same units, whose rows are joined with other rows of theirs; `rows` in total, if that is
-    /// known.
+    /// The same units, whose rows are joined with other rows of the same units; `rows` in total, if
+    /// it is known.
     #[must_use]
     pub(crate) fn joined(self, other: &Self, rows: Option<u64>) -> Self {
         let reach = self.reach.saturating_mul(other.reach);
@@ -127,8 +126,8 @@ impl UnitScope {
         joined
     }
 
-    /// How many rows of a unit there can be before they are bounded, as far as that is known: at
-    /// least what joins with public rows make of one row.
+    /// The most rows of a unit before they are bounded, as far as it is known. It is at least the
+    /// number of rows that joins with public rows make of one row.
     pub(crate) fn reach(&self) -> u64 {
         self.reach
     }
@@ -138,7 +137,7 @@ impl UnitScope {
         &self.factors
     }
 
-    /// The unit domain: the name under which the losses of these people add up.
+    /// The unit domain: the name under which the losses of these units add up.
     pub fn unit_domain(&self) -> &str {
         &self.unit_domain
     }
@@ -167,7 +166,7 @@ impl UnitScope {
         self.rows
     }
 
-    /// The number of rows of a unit in a few words.
+    /// The number of rows of a unit, in a few words.
     pub(crate) fn rows_text(&self) -> String {
         match (&self.column, self.rows) {
             (None, Some(1)) => "1 row/unit".to_owned(),

@@ -1,8 +1,8 @@
-//! The walk over the rows below a release: what it knows about the tables, and the steps that it
-//! has taken.
+//! The walk over the rows below a release: the tables that it can read, and the steps that it has
+//! taken.
 //!
 //! In: the catalog, and the tables as sources of the planner. Out: names that no other column has,
-//! and for EXPLAIN a line for each step. The operators extend [`Walk`], one file each.
+//! and a line for each step, for EXPLAIN. The operators extend [`Walk`], one file each.
 
 use std::sync::Arc;
 
@@ -40,13 +40,13 @@ impl<'a> Walk<'a> {
         format!("{RESERVED}_{what}_{}", self.hidden)
     }
 
-    /// A number that no other reading of a table has.
+    /// A number that no other scan of a table has.
     pub(crate) fn reading(&mut self) -> usize {
         self.readings += 1;
         self.readings
     }
 
-    /// Notes what was done, for the explanation: with literals and counts as SQL writes them.
+    /// Adds a step to the explanation, with literals and counts as SQL writes them.
     pub(crate) fn step(&mut self, step: impl Into<String>) {
         let step = step.into();
         let step = heading(&step).replace("count(1) AS count(*)", "count(*)");
@@ -54,23 +54,23 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The tables that a query may read, and the public ones among them read while it is planned.
+/// The tables that a query may read. Public ones can be read while it is planned.
 pub trait Tables {
     /// The source of a table, with private tables marked; `None` if the table does not exist.
     fn source(&self, table: &str) -> Option<Arc<dyn TableSource>>;
 
-    /// All rows of a plan over public tables, in one batch; `None` when they cannot be read.
+    /// All rows of a plan over public tables, in one batch; `None` if they cannot be read.
     fn read(&self, plan: &LogicalPlan) -> Option<RecordBatch>;
 
     /// A source with exactly the rows of a batch.
     fn pinned(&self, rows: RecordBatch) -> Option<Arc<dyn TableSource>>;
 
-    /// How many rows of one unit joins may produce.
+    /// The most rows of one unit that joins may produce.
     fn most_rows_of_a_unit(&self) -> u64 {
         MOST_ROWS_OF_A_UNIT
     }
 }
 
-/// How many rows of one unit joins may produce before they are bounded, unless the engine is
+/// The most rows of one unit that joins may produce before they are bounded, unless the engine is
 /// configured otherwise.
 pub const MOST_ROWS_OF_A_UNIT: u64 = 100_000;

@@ -1,13 +1,13 @@
 //! Window functions below a release, over each unit's own rows.
 //!
 //! In: window functions that are partitioned by the unit. Out: the same rows with one more column
-//! for each. As in per-unit aggregates, a result must be a function of the unit's multiset of rows.
-//! An order that decides which of two rows comes first is therefore extended by all columns, so
-//! that only the order of equal rows is undetermined. Functions that count peers use the order as
-//! written. Functions over one written order may thus need two; each order has its own operator,
-//! because DataFusion sorts rows by the order of an operator's first function. Rows that were equal
-//! are no longer so once one operator has numbered them: the order of every later one that tells
-//! rows apart names the results of the earlier ones too.
+//! for each function. As in per-unit aggregates, a result must be a function of the unit's multiset
+//! of rows. If a function depends on which of two rows comes first, its order is therefore extended
+//! by all columns, so that only equal rows are left in an undetermined order. Functions that count
+//! peers use the order as written. Functions over one written order may thus need two orders. Each
+//! order has its own operator, because DataFusion sorts rows by the order of an operator's first
+//! function. Once one operator has numbered equal rows, they differ. So each later order that tells
+//! rows apart also includes the results of the earlier operators.
 //!
 //! ```text
 //! ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY price DESC)     … ORDER BY price DESC, and every other column
@@ -58,8 +58,8 @@ impl Walk<'_> {
             return Err(operator("a window function", "the public rows read before").into());
         }
         let mut flow = self.resolved(flow)?;
-        // Rows that are equal in every column may differ in the file's own columns, which must not
-        // matter.
+        // Rows that are equal in every column may differ in the file's raw columns. This difference
+        // must not matter.
         for trace in &mut flow.traces {
             trace.raw = None;
         }
@@ -105,7 +105,7 @@ impl Walk<'_> {
             });
         let new = window.schema.iter().zip(&facts).skip(flow.scope.facts.len()).zip(values);
         let new = new.map(|(((qualifier, field), facts), value)| {
-            // Sums of decimals wrap around. Moments are those of the rows.
+            // Sums of decimals can wrap around. Moments are taken from rows, and need no check.
             let value = match leaves(&facts.always, field.data_type()) {
                 true => value,
                 false => sound(value, field.data_type()),
@@ -132,7 +132,8 @@ impl Walk<'_> {
     }
 }
 
-/// What a window function says about the rows of its unit, if its partitions are the units.
+/// What a window function implies about the rows of its unit, if all rows of a unit are in one
+/// partition.
 fn of_unit(expr: &Expr, flow: &PrivateRelation) -> OfUnit {
     let mut inner = expr;
     while let Expr::Alias(alias) = inner {
@@ -178,11 +179,11 @@ impl Ordered {
             && self.order == other.order
     }
 
-    /// One operator for each order, over each other.
+    /// Stacks one operator for each order.
     ///
     /// # Guarantee
-    /// Where an order tells rows apart, only rows with equal columns and equal results of all
-    /// earlier operators are left in an undetermined order.
+    /// If an order tells rows apart, only rows with equal columns and equal results of all earlier
+    /// operators are left in an undetermined order.
     fn stacked(orders: Vec<Self>, input: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
         let mut earlier: Vec<Sort> = Vec::new();
         let mut plan = input;
@@ -203,8 +204,7 @@ impl Ordered {
     }
 }
 
-/// Columns that are computed below a window, because the planner loses track of an order by a
-/// comparison.
+/// Columns that are computed below a window, because the planner loses an order by a comparison.
 struct Computed {
     prefix: String,
     columns: Vec<Expr>,
@@ -234,7 +234,8 @@ impl Computed {
     }
 }
 
-/// What is computed for one window function, and how its value follows from that.
+/// The functions that are computed for one window function, and how its value follows from their
+/// results.
 struct Windowed {
     functions: Vec<WindowFunction>,
     order: Order,
@@ -242,7 +243,7 @@ struct Windowed {
     facts: Facts,
 }
 
-/// The same window of another function.
+/// Another function over the same window.
 fn of(
     function: &Arc<AggregateUDF>,
     argument: Expr,
@@ -255,10 +256,10 @@ fn of(
 /// A sum or mean of floats: sums of steps of a grid, and for a mean the number of values.
 ///
 /// # Guarantee
-/// A function of the multiset of values in the frame: integers are added, so that neither the order
-/// of rows nor how a frame moves over them matters. Every step has at most 2⁶² in magnitude and a
-/// frame at most 2⁶⁰ rows, as in [`grid_of_sums`], or the sum wraps around at 64 bits; the value is
-/// clamped to its range in any case.
+/// A function of the multiset of values in the frame. Integers are added, so neither the order of
+/// rows nor the way a frame moves over them matters. Every step has a magnitude of at most 2⁶² and
+/// a frame has at most 2⁶⁰ rows, as in [`grid_of_sums`]; otherwise the sum wraps around at 64 bits.
+/// In any case, the value is clamped to its range.
 fn of_floats(
     mean: bool,
     x: &Total,
@@ -294,16 +295,16 @@ fn of_floats(
 /// How a window function depends on the order of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// It depends on which row comes first.
+    /// It depends on the order of single rows.
     Total,
-    /// It depends on which rows are peers.
+    /// It depends only on which rows are peers.
     Peers,
 }
 
-/// The window functions that are computed.
+/// The window functions that are supported.
 const COMPUTED: &str = "ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, MIN, MAX, SUM or AVG, PARTITION BY the unit";
 
-/// The most rows that LAG and LEAD may look away.
+/// The largest distance of LAG and LEAD, in rows.
 const MOST_ROWS_AWAY: i64 = 100_000;
 
 /// What to write instead of a window function over shares of rows.
@@ -333,7 +334,7 @@ fn rows_away(by: &Expr) -> Option<i64> {
     (1..=MOST_ROWS_AWAY).contains(&by).then_some(by)
 }
 
-/// The literal default of LAG and LEAD, as a value of the column's type that is equal to it.
+/// The literal default of LAG and LEAD, as an equal value of the column's type.
 fn default_of(default: &Expr, data_type: &DataType) -> Option<ScalarValue> {
     let Expr::Literal(value, _) = default else { return None };
     if value.is_null() {
@@ -343,14 +344,14 @@ fn default_of(default: &Expr, data_type: &DataType) -> Option<ScalarValue> {
     let equal = match (rational(value), rational(&own)) {
         (Some(written), Some(own)) => data_type.is_floating() || written == own,
         (None, None) => is_string(data_type) == is_string(&value.data_type()),
-        // A date is written as a text.
+        // Dates are written as texts.
         (None, Some(_)) => is_temporal(data_type) && value.try_as_str().is_some(),
         (Some(_), None) => false,
     };
     equal.then_some(own)
 }
 
-/// The literal distance of LAG and LEAD, and the default behind it, if there is one.
+/// The literal distance of LAG and LEAD, followed by the default, if there is one.
 fn shift(
     function: &WindowFunction,
     by: &Expr,
@@ -386,11 +387,11 @@ fn shift(
     Ok(literals)
 }
 
-/// The frame of FIRST_VALUE and LAST_VALUE, in which one row is the first or the last one.
+/// The frame of FIRST_VALUE and LAST_VALUE, in which one row is the first or the last.
 ///
 /// # Errors
-/// A refusal for a frame of peers that ends where the value is picked: in a total order no two rows
-/// are peers.
+/// Refuses a frame of peers that ends where the value is picked: in a total order, no two rows are
+/// peers.
 fn frame_of_one(function: &WindowFunction) -> Result<WindowFrame, Refusal> {
     let frame = &function.params.window_frame;
     let name = function.fun.name().to_lowercase();
@@ -403,7 +404,7 @@ fn frame_of_one(function: &WindowFunction) -> Result<WindowFrame, Refusal> {
             WindowFrameBound::Preceding(value) | WindowFrameBound::Following(value)
                 if value.is_null())
     };
-    // A frame that reaches the row itself is never empty.
+    // A frame that contains the row itself is never empty.
     let reaches = at_an_end(other) || matches!(other, WindowFrameBound::CurrentRow);
     if frame.units != WindowFrameUnits::Rows && !(at_an_end(picked) && reaches) {
         let text = readable(&Expr::WindowFunction(Box::new(function.clone())));
@@ -411,13 +412,13 @@ fn frame_of_one(function: &WindowFunction) -> Result<WindowFrame, Refusal> {
         let all = changed(function, |params| params.window_frame = all_rows());
         return Err(Refusal::new(Reason::Operator, text, why, all));
     }
-    // The first or the last row of the partition, without comparing rows by the order of all
+    // This is the first or the last row of the partition, found without comparing rows by all
     // columns.
     Ok(if frame.units == WindowFrameUnits::Range { all_rows() } else { frame.clone() })
 }
 
-/// The order of a window: by the keys as written and, where it matters which row comes first, by
-/// all columns behind them.
+/// The order of a window: the written keys. If it matters which row comes first, all columns
+/// follow.
 fn ordered_by(
     written: &[Sort],
     order: Order,
@@ -439,10 +440,10 @@ fn ordered_by(
     Ok(order_by)
 }
 
-/// What is known of a count of a unit's rows that begins with `lo`.
+/// The facts about a count over a unit's rows that begins with `lo`.
 ///
 /// The number of rows is declared and bounded above the window, so nothing may fail here if a
-/// person has more.
+/// person has more rows.
 fn counted(lo: i64, rows: Option<u64>) -> Facts {
     let most = rows.and_then(|rows| i64::try_from(rows).ok());
     let end = |n: i64| Rational::from_integer(n.into());
@@ -514,7 +515,7 @@ fn over_unit(
             (framed, Facts { is_unit: false, ..facts })
         }
         ("sum", [x]) if whole(&x.expr) => (framed, Facts::of_type(&result_type)),
-        // The sums of floats are computed on a grid, see below.
+        // Sums of floats are computed on a grid, see below.
         ("sum" | "avg", [x]) if is_float(&x.expr) => (framed, Facts::of_type(&result_type)),
         ("lag" | "lead", [x]) => {
             let facts = Facts { nullable: true, null_key: true, keys: None, ..x.facts.clone() };
@@ -527,7 +528,7 @@ fn over_unit(
             if let [_, Expr::Literal(default, _)] = literals.as_slice() {
                 known.push(Facts::of_literal(default));
             }
-            // Without a default it is NULL on the rows that have none so far away.
+            // Without a default, it is NULL on rows without a row at this distance.
             let null_key = default.is_empty() || known.iter().any(|facts| facts.null_key);
             shifted = Some(literals);
             let facts = Facts { nullable: true, keys: None, null_key, ..union(&known) };
@@ -580,7 +581,7 @@ mod tests {
         Ordered::new(function, order, name)
     }
 
-    /// The orders of the operators of a plan, the lowest first.
+    /// The orders of the operators of a plan, from bottom to top.
     fn orders(mut plan: &LogicalPlan) -> Vec<Vec<String>> {
         let mut orders = Vec::new();
         while let LogicalPlan::Window(window) = plan {
@@ -594,8 +595,8 @@ mod tests {
         orders
     }
 
-    /// ROW_NUMBER tells rows apart that are equal: a later order that tells rows apart has to go by
-    /// its numbers too, or the pairs of results would depend on how the rows were stored.
+    /// ROW_NUMBER makes equal rows different. A later order that tells rows apart must include its
+    /// numbers, or the pairs of results would depend on how the rows are stored.
     #[test]
     fn later_orders_name_earlier_results() {
         let rows = LogicalPlanBuilder::values(vec![vec![lit(1), lit(2)]]).unwrap();

@@ -1,4 +1,4 @@
-//! The call inside an aggregate expression, and the release that it is.
+//! The call inside an aggregate expression, and its release.
 //!
 //! In: an expression of an aggregate, as it was bound. Out: its call, below aliases, and the number
 //! of its release.

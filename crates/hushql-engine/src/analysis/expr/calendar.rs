@@ -1,8 +1,8 @@
-//! Moments that leave the calendar: exact where they are compared or moved back, and NULL where a
-//! text, a part or a key is made.
+//! Moments outside the calendar: exact in comparisons and intervals; NULL in texts, date parts and
+//! keys.
 //!
-//! In: a total expression and its facts, whose ranges tell whether it may leave the years 0001
-//! to 9999. Out: the same within these years.
+//! In: a total expression and its facts. The range in the facts tells whether a value can leave the
+//! years 0001 to 9999. Out: the same expression within these years.
 //!
 //! ```text
 //! valid_to + INTERVAL '1 day' > DATE '2024-06-01'        true of 9999-12-31
@@ -26,24 +26,24 @@ use crate::functions::{
 };
 use crate::refusal::Refusal;
 
-/// The moments of a type that can be moved and compared; `None` for other types.
+/// The moments of a type that can be moved and compared exactly; `None` for other types.
 pub(crate) fn reach(data_type: &DataType) -> Option<Interval> {
     let (first, last) = reach_of_moments(data_type)?;
     Some(Interval::integer_range(first, last))
 }
 
-/// Whether some moments of a range are outside of the calendar; false for other types.
+/// True if some moments of a range are outside the calendar; false for other types.
 pub(crate) fn leaves(range: &Interval, data_type: &DataType) -> bool {
     let calendar = temporal_limits(data_type).and_then(|_| type_range(data_type));
     calendar.is_some_and(|calendar| !range.is_within(&calendar))
 }
 
-/// The same expression, NULL where it is a moment outside of the calendar.
+/// The same expression, but NULL for moments outside the calendar.
 ///
 /// # Errors
-/// A refusal for an expression without a type.
+/// Refuses an expression without a type.
 pub(crate) fn in_calendar(total: Total, scope: &Scope) -> Result<Total, Refusal> {
-    // Only these have a type that matters here.
+    // Only the types of moments matter here.
     let data_type = type_of(&total.expr, &scope.schema)?;
     if !leaves(&total.facts.always, &data_type) {
         return Ok(total);
@@ -60,8 +60,8 @@ pub(crate) fn in_calendar(total: Total, scope: &Scope) -> Result<Total, Refusal>
     Ok(Total { expr, facts: total.facts.in_calendar(&data_type) })
 }
 
-/// Whether a plan of private rows makes NULL of moments that an interval may move out of the
-/// calendar.
+/// True if a plan over private rows turns moments into NULL because an interval can move them out
+/// of the calendar.
 pub(crate) fn cuts_moments(plan: &LogicalPlan) -> bool {
     let is_cut = |part: &Expr| {
         let cuts = |call: &ScalarFunction| call.func == in_calendar_function();
@@ -78,7 +78,7 @@ pub(crate) fn cuts_moments(plan: &LogicalPlan) -> bool {
 }
 
 impl Facts {
-    /// What is known of the same values, NULL where they are moments outside of the calendar.
+    /// The facts of the same values, where moments outside the calendar are NULL.
     pub(crate) fn in_calendar(mut self, data_type: &DataType) -> Self {
         if let Some(KeySource::Values(values)) = &self.keys
             && !values.iter().all(is_kept)
@@ -101,7 +101,8 @@ impl Facts {
     }
 }
 
-/// Keys with NULL in place of moments outside of the calendar, each once, and NULL behind them.
+/// The keys without moments outside the calendar. If there were any, NULL replaces them and comes
+/// last.
 pub(crate) fn keys_in_calendar(keys: Vec<ScalarValue>) -> Vec<ScalarValue> {
     if keys.iter().all(is_kept) {
         return keys;
@@ -110,7 +111,7 @@ pub(crate) fn keys_in_calendar(keys: Vec<ScalarValue>) -> Vec<ScalarValue> {
     keys.into_iter().filter(|key| is_kept(key) && !key.is_null()).chain(null).collect()
 }
 
-/// A key, NULL in place of a moment outside of the calendar.
+/// The key, or NULL if it is a moment outside the calendar.
 pub(crate) fn key_in_calendar(key: ScalarValue) -> Option<ScalarValue> {
     if is_kept(&key) { Some(key) } else { ScalarValue::try_new_null(&key.data_type()).ok() }
 }

@@ -1,9 +1,9 @@
-//! Constants that no row has: `status = 'Femal'`, where the domain of status lists its values.
+//! Constants that no row can have: `status = 'Femal'`, where the domain of status lists its values.
 //!
-//! In: a comparison of a listed column with texts, wherever it stands: below OR, in CASE, in the
+//! In: a comparison of a listed column with texts, at any place: below OR, in CASE, in the
 //! condition of a join. Out: a refusal if one of the texts is not listed, with the value that was
-//! probably meant. Domains are public, so this costs nothing; the answer would be wrong, at the
-//! full price. Filters that no row passes are refused before, as a whole.
+//! probably meant. The check costs nothing, because domains are public. Without it, a wrong answer
+//! would cost the full price. Another check refuses filters that no row can pass.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::refusal::{Reason, Refusal, nearest};
 /// `CASE column WHEN 'text' …` with a text that is not listed.
 ///
 /// # Errors
-/// The refusal.
+/// A text that is not listed.
 pub(crate) fn check_listed(whole: &Expr, scope: &Scope) -> Result<(), Refusal> {
     if let Expr::Case(Case { expr: Some(of), when_then_expr, else_expr: _ }) = whole {
         return when_then_expr.iter().try_for_each(|(when, _)| {
@@ -50,8 +50,8 @@ pub(crate) fn check_listed(whole: &Expr, scope: &Scope) -> Result<(), Refusal> {
     let among = shown.join(", ") + if is_cut { ", …" } else { "" };
     let hint = match nearest(stranger, listed.iter().map(String::as_str)) {
         Some(meant) => format!("{} in place of {}", quoted(&meant), quoted(stranger)),
-        // Of several texts, one that resembles none of the listed is no slip: lists are written
-        // once for several tables.
+        // A list of texts is often written for several tables. One of its texts that resembles no
+        // listed value is not taken for a typing error.
         None if wanted.len() > 1 => return Ok(()),
         None => format!("one of {among} in place of {}", quoted(stranger)),
     };
@@ -102,7 +102,8 @@ pub(crate) fn listed_texts(column: &Column, scope: &Scope) -> Option<Vec<String>
     values.iter().filter(|value| !value.is_null()).map(text).collect()
 }
 
-/// A constant; NULL if it is a moment beyond reach, or a decimal with too many digits.
+/// A constant as a total expression. It becomes NULL if it is a moment beyond reach, or a decimal
+/// with too many digits.
 pub(super) fn literal(value: ScalarValue) -> Result<Total, Refusal> {
     let bytes = match &value {
         ScalarValue::Binary(Some(bytes))
@@ -135,7 +136,7 @@ pub(super) fn literal(value: ScalarValue) -> Result<Total, Refusal> {
     Ok(Total { expr: Expr::Literal(value, None), facts })
 }
 
-/// Whether a constant lies in the range of its type; true for types without a range.
+/// True if a constant lies in the range of its type, or its type has no range.
 pub(super) fn in_range(value: &ScalarValue) -> bool {
     match (type_range(&value.data_type()), rational(value)) {
         (Some(limits), Some(point)) => limits.contains(&point),

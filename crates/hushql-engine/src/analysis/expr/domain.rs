@@ -1,11 +1,12 @@
-//! The scan of a private table: enforces what the catalog declares about its columns, row by row.
+//! The scan of a private table: enforces the declarations of the catalog on its columns, row by
+//! row.
 //!
 //! In: a table's declaration. Out: for each column, an expression whose values lie in the declared
-//! domain whatever the file holds, and the facts that follow. Numbers out of range are clamped,
-//! categories that are not listed become NULL, NaN becomes NULL, and −0.0 becomes 0.0. Values on
-//! which kernels fail become NULL: dates beyond the years that date functions can handle, decimals
-//! with too many digits, and texts of more than 64 KiB. WHERE and all other expressions only see
-//! these values.
+//! domain whatever the file contains, and the facts that follow. Numbers out of range are clamped.
+//! Texts that are not listed become NULL, NaN becomes NULL, and −0.0 becomes 0.0. Values on which
+//! kernels fail become NULL: dates beyond the years that date functions can handle, decimals with
+//! too many digits, and texts of more than 64 KiB. WHERE and all other expressions only see these
+//! values.
 
 use std::sync::Arc;
 
@@ -34,19 +35,20 @@ pub struct DomainError(String);
 /// A column as the scan of its private table returns it.
 ///
 /// # Guarantee
+/// # Guarantee
 /// For every value that the column's type can hold, the expression's value is NULL or lies in the
-/// domain, and the facts claim no more than that.
+/// domain, and satisfies the facts.
 ///
 /// # Errors
-/// [`DomainError`] when the domain's literals are not values of the column's type.
+/// [`DomainError`] if the domain's literals are not values of the column's type.
 pub(crate) fn enforced(
     column: Expr,
     data_type: &DataType,
     domain: Option<&Domain>,
 ) -> Result<(Expr, Facts), DomainError> {
     let column = without_nan(column, data_type);
-    // Clamped or listed values are sound, except dates: invalid ones become NULL instead of an end
-    // of the range.
+    // Clamped and listed values are sound. Dates are not, because an invalid date must become NULL
+    // instead of an end of the range.
     let column = match domain {
         Some(_) if temporal_limits(data_type).is_none() => column,
         Some(_) | None => sound(column, data_type),
@@ -71,12 +73,12 @@ fn only_when(condition: Expr, value: Expr) -> Expr {
 /// A declared literal as a value of the column's type.
 ///
 /// # Errors
-/// [`DomainError`] when the text is not a value of that type, or the type would change it.
+/// [`DomainError`] if the text is not a value of that type, or if the type cannot hold it exactly.
 pub fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue, DomainError> {
     let wrong = || DomainError(format!("'{text}' is not a value of type {}", sql_type(data_type)));
     let text_value = |of: fn(Option<String>) -> ScalarValue| Ok(of(Some(text.to_owned())));
     let value = match data_type {
-        // Without an array of one row, of which a long list would make thousands.
+        // Texts need no array of one row. A long list would make thousands of such arrays.
         DataType::Utf8 => return text_value(ScalarValue::Utf8),
         DataType::LargeUtf8 => return text_value(ScalarValue::LargeUtf8),
         DataType::Utf8View => return text_value(ScalarValue::Utf8View),
@@ -99,7 +101,7 @@ pub fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue, DomainErro
         ScalarValue::Float32(Some(v)) if !v.is_finite() => Err(wrong()),
         ScalarValue::Float64(Some(v)) => Ok(ScalarValue::Float64(Some(v + 0.0))),
         ScalarValue::Float32(Some(v)) => Ok(ScalarValue::Float32(Some(v + 0.0))),
-        // A decimal with fewer places than the literal would round it silently.
+        // A decimal type with fewer places than the literal would silently round it.
         ScalarValue::Decimal128(..) => match crate::privacy::parse_decimal(text) {
             Some(exact) if rational(&value).as_ref() != Some(&exact) => Err(wrong()),
             _ => Ok(value),
@@ -259,28 +261,29 @@ fn stepped(
     Ok((expr, facts))
 }
 
-/// How an enforced column differs from the file's column.
+/// How an enforced column differs from the column of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
-    /// Some values become NULL, and all others stay as they are. For a list of texts or integers,
-    /// all values but these become NULL.
+    /// Some values become NULL, and all others stay as they are. With a list of texts or integers,
+    /// all values outside the list become NULL.
     Nulls(Option<Arc<Vec<ScalarValue>>>),
     /// Values beyond the ends become the ends.
     Clamp(ScalarValue, ScalarValue),
 }
 
-/// What a comparison of an enforced column with a literal is of the file's column.
+/// The comparison of the file's column that is equivalent to a comparison of the enforced column
+/// with a literal.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SameOfRaw {
-    /// The literal, for the same comparison.
+    /// The literal of this comparison.
     pub(crate) literal: ScalarValue,
-    /// One more comparison, on the side that the first leaves open: beyond that end, values become
-    /// NULL. Whatever else leaves these out may take its place.
+    /// A second comparison, at the open end of the first: values beyond that end become NULL. Any
+    /// other check that drops these values can replace it.
     pub(crate) beyond: Option<(Operator, ScalarValue)>,
 }
 
 impl Change {
-    /// What [`enforced`] does to a column; `None` if it is neither of these.
+    /// The change that [`enforced`] makes to a column; `None` if neither kind describes it.
     pub(crate) fn for_domain(
         data_type: &DataType,
         domain: Option<&Domain>,
@@ -308,22 +311,23 @@ impl Change {
         }
     }
 
-    /// Whether `column op literal` implies the same comparison for the file's value, by which a
-    /// file can be pruned.
+    /// True if `column op literal` implies the same comparison of the file's value. A scan can then
+    /// prune files by it.
     ///
     /// # Guarantee
-    /// When true: on every row where the comparison holds for the enforced column, it holds for the
-    /// raw one.
+    /// If true: on every row where the comparison holds for the enforced column, it holds for the
+    /// file's column.
     pub(crate) fn keeps(&self, op: Operator, literal: &ScalarValue) -> bool {
-        // A comparison of other types prunes nothing, so it would only be computed twice.
+        // Comparisons of other types prune nothing, so they would only be computed twice.
         prunes(&literal.data_type()) && self.implies(op, literal)
     }
 
-    /// The comparisons of the file's value that are true where `column op literal` is true of the
-    /// enforced one, and nowhere else.
+    /// The comparisons of the file's value that together are equivalent to `column op literal` on
+    /// the enforced column.
     ///
     /// # Guarantee
-    /// On every row, the comparison of the enforced value is true if and only if all of these are.
+    /// On every row, the comparison of the enforced value is true if and only if all of these are
+    /// true.
     pub(crate) fn same(&self, op: Operator, literal: &ScalarValue) -> Option<SameOfRaw> {
         if op == Operator::Eq {
             let listed = self.lists(std::slice::from_ref(literal));
@@ -346,7 +350,8 @@ impl Change {
             Operator::Gt | Operator::GtEq => ends.map(|(_, last)| (Operator::LtEq, last)),
             _ => return None,
         };
-        // Both zeros count as one. In the file, −0.0 is before 0.0.
+        // A comparison on the enforced column treats both zeros as equal. In the file, −0.0 sorts
+        // before 0.0.
         let literal = match (literal, matches!(op, Operator::Lt | Operator::GtEq)) {
             (ScalarValue::Float32(Some(0.0)), true) => ScalarValue::Float32(Some(-0.0)),
             (ScalarValue::Float32(Some(0.0)), false) => ScalarValue::Float32(Some(0.0)),
@@ -357,20 +362,20 @@ impl Change {
         Some(SameOfRaw { literal, beyond })
     }
 
-    /// Whether the enforced column is equal to one of these literals where the file's is, and
-    /// nowhere else.
+    /// True if "is equal to one of these literals" holds for the enforced column exactly where it
+    /// holds for the file's column.
     ///
     /// # Guarantee
-    /// When true: on every row, both are, or neither is.
+    /// If true: on every row, both hold or neither does.
     pub(crate) fn lists(&self, literals: &[ScalarValue]) -> bool {
-        // The file may have either zero.
+        // The file may contain either zero.
         let one = |literal: &ScalarValue| match literal {
             ScalarValue::Float32(v) => v.is_some_and(|v| v != 0.0),
             ScalarValue::Float64(v) => v.is_some_and(|v| v != 0.0),
             _ => true,
         };
         match self {
-            // What is not listed is not equal to what is.
+            // A value that is not listed equals no listed one.
             Self::Nulls(Some(values)) => {
                 if let [one] = literals {
                     return !one.is_null() && values.contains(one);
@@ -408,7 +413,7 @@ impl Change {
     }
 }
 
-/// Whether a literal is a value that a column may have once it is enforced.
+/// True if a literal is a value that an enforced column can have.
 fn stays(literal: &ScalarValue) -> bool {
     let data_type = literal.data_type();
     match (rational(literal), ends_of_sound(&data_type)) {
@@ -424,7 +429,7 @@ fn stays(literal: &ScalarValue) -> bool {
     }
 }
 
-/// `column IS NOT NULL`: the scan drops rows that belong to no privacy unit.
+/// `column IS NOT NULL`: the scan drops the rows that belong to no privacy unit.
 pub(crate) fn is_someone(unit: Expr) -> Expr {
     Expr::IsNotNull(Box::new(unit))
 }

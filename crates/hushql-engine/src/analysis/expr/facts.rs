@@ -1,4 +1,4 @@
-//! What is known about a column at one point of a plan: its range, its keys, and whether it is the
+//! The facts about a column at one point of a plan: its range, its keys, and whether it is the
 //! privacy unit.
 //!
 //! In: declared domains, literals, predicates. Out: [`Facts`] about every column of a [`Scope`].
@@ -22,7 +22,7 @@ use crate::grid::Grid;
 use crate::privacy::Rational;
 use crate::ticks::Ticks;
 
-/// The distinct values that a column can be grouped by, in domain order.
+/// The distinct values by which a column can be grouped, in the order of the domain.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum KeySource {
     /// Listed values.
@@ -36,8 +36,9 @@ pub(crate) enum KeySource {
 /// What is known about one column or expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Facts {
-    /// The range of its values on the rows that pass the filters so far, by declarations and by the
-    /// query; the width of a numeric type does not count. Releases are scaled to this range.
+    /// The range of its values on the rows that pass the filters so far. It follows from
+    /// declarations and the query; the width of a numeric type does not narrow it. Releases are
+    /// scaled to this range.
     pub(crate) range: Interval,
     /// The range of its values on all rows, including what follows from the type. Proofs that an
     /// expression never fails use this range, because an optimizer may evaluate the expression
@@ -47,20 +48,20 @@ pub(crate) struct Facts {
     pub(crate) nullable: bool,
     /// The keys for grouping by it, if they are public.
     pub(crate) keys: Option<KeySource>,
-    /// Whether NULL is one of its keys: the owner named NULL among the values of a column that it
-    /// comes from, or the query itself makes it NULL. Public, and no bound relies on it.
+    /// True if NULL is one of its keys: the owner listed NULL for a column that the value comes
+    /// from, or the query itself makes it NULL. This is public, and no bound relies on it.
     pub(crate) null_key: bool,
-    /// Whether it is the privacy unit itself, unchanged.
+    /// True if it is the unchanged privacy unit.
     pub(crate) is_unit: bool,
 }
 
 impl Facts {
-    /// Facts that consist of a range only.
+    /// Facts that consist of a range alone.
     pub(crate) fn ranged(range: Interval, nullable: bool) -> Self {
         Self { always: range.clone(), range, nullable, keys: None, null_key: false, is_unit: false }
     }
 
-    /// The widest facts of a type: every value that it can hold. A numeric type gives no range.
+    /// The widest facts of a type: all values that it can hold. A numeric type gives no range.
     /// Dates have the range that every scan enforces.
     pub(crate) fn of_type(data_type: &DataType) -> Self {
         let always = type_range(data_type).unwrap_or_else(Interval::everything);
@@ -74,7 +75,7 @@ impl Facts {
     }
 
     /// The range of its values on the rows that pass the filters so far, including what follows
-    /// from the type. It is for proofs that these rows do not overflow, never for a release.
+    /// from the type. It serves proofs that these rows do not overflow, and never a release.
     ///
     /// # Guarantee
     /// Every such value lies in this range.
@@ -98,7 +99,7 @@ impl Facts {
     }
 }
 
-/// The columns that an expression can use, with their facts.
+/// The columns that an expression can use, and their facts.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
     pub(crate) schema: DFSchemaRef,
@@ -108,16 +109,16 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// Columns of which these facts are known, without conditions.
+    /// A scope with these columns and facts, and without conditions.
     pub(crate) fn new(schema: DFSchemaRef, facts: Vec<Facts>) -> Self {
         Self { schema, facts, conditions: Vec::new() }
     }
 
-    /// Another scope with those conditions of this one that its columns can say.
+    /// Another scope, with the conditions of this one that can be expressed in the other's columns.
     ///
     /// # Guarantee
-    /// The caller promises that each row of `to` comes from a row of this scope, and that `place`
-    /// gives, for a column of this scope, a column of `to` that has its value on every row.
+    /// The caller guarantees that each row of `to` comes from a row of this scope. For a column of
+    /// this scope, `place` returns a column of `to` that has the same value on every row.
     pub(crate) fn restated(&self, to: Self, place: impl Fn(&Column) -> Option<usize>) -> Self {
         let columns = to.schema.columns();
         let restate = |condition: &Expr| {
@@ -167,9 +168,10 @@ impl Scope {
     }
 }
 
-/// Whether a type has all values of another that an enforced column can have, in the same order.
+/// True if a type holds all values that an enforced column of another type can have, in the same
+/// order.
 pub(crate) fn holds_exactly(wider: &DataType, own: &DataType) -> bool {
-    // Moments in a finer unit: nothing is rounded. A time zone would shift them.
+    // A finer unit rounds no moment. A time zone would shift moments, so it is excluded.
     if let (true, Some(ticks), Some(finer)) =
         (is_local(own) && is_local(wider), ticks_a_day(own), ticks_a_day(wider))
     {
@@ -199,8 +201,8 @@ pub(crate) fn holds_exactly(wider: &DataType, own: &DataType) -> bool {
     }
 }
 
-/// The column that an expression is, or that it is in a wider type; and how many units of that type
-/// its own unit is.
+/// The column that an expression is, or casts to a wider type; and how many units of the wider type
+/// one unit of the column has.
 pub(crate) fn same_column<'a>(
     expr: &'a Expr,
     schema: &DFSchemaRef,
@@ -211,7 +213,7 @@ pub(crate) fn same_column<'a>(
     let column = inner.try_as_col()?;
     let from = schema.field_from_column(column).ok()?.data_type();
     let wider = field.data_type();
-    // Moments in a finer unit: nothing is rounded. A time zone would shift them.
+    // A finer unit rounds no moment. A time zone would shift moments, so it is excluded.
     let moments = is_local(from) && is_local(wider);
     if let (true, Some(own), Some(finer)) = (moments, ticks_a_day(from), ticks_a_day(wider)) {
         return (finer % own == 0).then(|| (column, Rational::from_integer((finer / own).into())));
@@ -220,7 +222,7 @@ pub(crate) fn same_column<'a>(
     exact.then(|| (column, Rational::one()))
 }
 
-/// The interval that a comparison with literals implies for its column.
+/// The interval to which a comparison with literals restricts its column.
 fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, Interval)> {
     match conjunct {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -273,7 +275,7 @@ fn implied<'a>(conjunct: &'a Expr, schema: &DFSchemaRef) -> Option<(&'a Column, 
     }
 }
 
-/// The columns that are not NULL on any row on which a predicate holds.
+/// The columns that cannot be NULL on a row where a predicate holds.
 ///
 /// # Guarantee
 /// Uses only conditions that are NULL, and so do not hold, if the column is NULL. Other conditions
@@ -319,18 +321,18 @@ pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
     }
 }
 
-/// Whether neighbouring values of a type differ by one unit of its range.
+/// True if neighbouring values of a type differ by one unit of its range.
 pub(crate) fn is_discrete(data_type: &DataType) -> bool {
     data_type.is_integer() || matches!(data_type, DataType::Date32 | DataType::Timestamp(..))
 }
 
-/// Whether a type has no time zone.
+/// True if a type has no time zone.
 fn is_local(data_type: &DataType) -> bool {
     !matches!(data_type, DataType::Timestamp(_, Some(_)))
 }
 
-/// Every value that a numeric or temporal type of ours can hold; temporal values are cut at the
-/// scan.
+/// All values that a supported numeric or temporal type can hold. The scan restricts temporal
+/// values to this range.
 pub(crate) fn type_range(data_type: &DataType) -> Option<Interval> {
     let integers = |lo: i128, hi: i128| Some(Interval::integer_range(lo, hi));
     match data_type {
@@ -351,7 +353,7 @@ pub(crate) fn type_range(data_type: &DataType) -> Option<Interval> {
     }
 }
 
-/// The decimals of so many digits, of which `scale` are after the point.
+/// The decimals with `precision` digits, `scale` of them after the point.
 fn of_digits(precision: u8, scale: i8) -> Interval {
     let most: BigInt = BigInt::from(10).pow(u32::from(precision)) - 1;
     Interval::integer_range(-most.clone(), most).scale(&decimal_unit(scale))
@@ -413,8 +415,8 @@ mod tests {
 
     use super::*;
 
-    /// A condition on a decimal narrows it where the cast that it is compared in keeps every digit,
-    /// and nowhere else: a cast to fewer places takes 17.014 for 17.01.
+    /// A condition on a decimal narrows its range only if the cast in the comparison keeps every
+    /// digit. A cast to fewer places turns 17.014 into 17.01.
     #[test]
     fn conditions_narrow_decimals_of_which_no_digit_is_lost() {
         let own = DataType::Decimal128(5, 3);

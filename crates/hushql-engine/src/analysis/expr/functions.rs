@@ -1,7 +1,7 @@
-//! Scalar functions below a release: those that never fail, and what is known about their results.
+//! Scalar functions below a release: the ones that never fail, and the facts about their results.
 //!
 //! In: a call whose arguments are total. Out: its [`Facts`], or a refusal. The attack prevented: a
-//! function that fails for one person's value and for no other.
+//! function that fails only on one person's value.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ use crate::functions::{
 use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 
-/// Checks a call against the functions that are total; `total` makes its arguments total, and
-/// `exact` those of functions that take moments outside of the calendar.
+/// Checks a call against the list of total functions. `total` makes its arguments total. Functions
+/// that take moments outside the calendar use `exact` instead.
 pub(crate) fn function(
     call: &ScalarFunction,
     whole: &Expr,
@@ -44,8 +44,8 @@ pub(crate) fn function(
     (total, exact): (MakeTotal, MakeTotal),
 ) -> Result<Total, Refusal> {
     if is_late_value(&call.func) {
-        // It is released before the rows are read: it is the same for every row, and nothing else
-        // is known about it.
+        // The value is released before the rows are read. It is the same for every row, and nothing
+        // else is known about it.
         return Ok(Total { expr: whole.clone(), facts: unknown(whole, scope)? });
     }
     if is_magnitude(&call.func) {
@@ -70,7 +70,7 @@ pub(crate) fn function(
     }
     let argument = if takes_exact_moments(&call.func) { exact } else { total };
     let args = call.args.iter().map(|e| argument(e, scope)).collect::<Result<Vec<_>, _>>()?;
-    // Kernels are asked for a type that they have no values of.
+    // Without this check, kernels would have to handle a type that has no values.
     if let [x] = call.args.as_slice()
         && type_of(x, &scope.schema)? == DataType::Null
     {
@@ -91,21 +91,21 @@ pub(crate) fn function(
     let args: Vec<Expr> = args.into_iter().map(|a| a.expr).collect();
     let exact = result.is_integer() || result.is_decimal();
     let expr = match (call.func.name(), args.as_slice()) {
-        // Whatever was claimed of its argument: the least integer has no magnitude.
+        // Whatever its argument's facts say: the least integer has no absolute value.
         ("abs", [x]) if exact => checked_abs(x.clone(), &result),
         _ => Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&call.func), args }),
     };
     Ok(with_image(Total { expr, facts }, scope))
 }
 
-/// Whether a function hands its arguments on, compares or counts them, so that moments may lie
-/// outside of the calendar.
+/// True if a function passes its arguments on, compares them or counts with them, so that they may
+/// be moments outside the calendar.
 pub(super) fn takes_exact_moments(function: &ScalarUDF) -> bool {
     matches!(function.name(), "coalesce" | "nullif" | "least" | "greatest" | "date_part")
         || is_date_diff(function)
 }
 
-/// What is known of the result of a function that never fails, by its name and its arguments.
+/// The facts about the result of a function that never fails, by its name and its arguments.
 fn known_of(
     call: &ScalarFunction,
     args: &[Total],
@@ -191,10 +191,10 @@ fn known_of(
     })
 }
 
-/// What says the same as a function that is not computed of rows.
+/// What to write instead of a function that is not computed on rows.
 fn instead(name: &str, args: &[Expr]) -> Option<String> {
     let mut args = args.iter().map(|arg| match arg {
-        // The type that the function takes.
+        // The planner's cast to the type that the function takes.
         Expr::Cast(cast) => cast.expr.as_ref(),
         other => other,
     });
@@ -229,7 +229,7 @@ fn unknown(whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     Ok(Facts::of_type(&type_of(whole, &scope.schema)?))
 }
 
-/// Whether a function takes texts alone, and gives a text.
+/// True if a function takes only texts and returns a text.
 fn all_texts(args: &[Total], whole: &Expr, scope: &Scope) -> Result<bool, Refusal> {
     let mut texts = is_string(&type_of(whole, &scope.schema)?);
     for arg in args {
@@ -263,7 +263,7 @@ fn years(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     })
 }
 
-/// The year of a moment in ticks since 1970, computed by the function that also runs on rows.
+/// The year of a moment in ticks since 1970. The same function runs on rows.
 fn year(moment: &Rational, ticks_a_day: i64) -> Option<i64> {
     let day = (moment / Rational::from_integer(ticks_a_day.into())).floor().to_integer();
     let day = Date32Array::from(vec![day.to_i32()?]);
@@ -271,8 +271,8 @@ fn year(moment: &Rational, ticks_a_day: i64) -> Option<i64> {
     year.as_primitive_opt::<Int32Type>()?.iter().next()?.map(i64::from)
 }
 
-/// The start of a period: not after the moment itself, and at most a leap year before it. The
-/// periods of a bounded range are keys.
+/// The start of a period: at most a leap year before the moment, and never after it. The periods of
+/// a bounded range are keys.
 fn truncated(
     call: &ScalarFunction,
     x: &Total,
@@ -300,8 +300,8 @@ fn truncated(
     })
 }
 
-/// `date_bin`: total if its operands are. Its bins in a bounded range are keys, where the origin is
-/// a constant.
+/// `date_bin`: total if its operands are. If the origin is a constant, the bins of a bounded range
+/// are keys.
 fn binned(
     call: &ScalarFunction,
     whole: &Expr,
@@ -350,7 +350,7 @@ fn binned(
     Ok(Total { expr, facts })
 }
 
-/// `HISTOGRAM(x, n)`: classes of the range of x. All of them are keys, and NULL is none.
+/// `HISTOGRAM(x, n)`: the classes that divide the range of x. All of them are keys; NULL is not.
 fn classed(
     call: &ScalarFunction,
     whole: &Expr,
@@ -366,7 +366,7 @@ fn classed(
     };
     let (written, x) = (readable(x), total(x, scope)?);
     let is_whole = type_of(&x.expr, &scope.schema)?.is_integer();
-    // The calendar's own years are no range that anybody declared.
+    // The calendar is not a declared range.
     let range = Some(&x.facts).filter(|facts| facts.always != undeclared());
     let classes = range.and_then(|facts| facts.range.bounds()).zip(Classes::number(n));
     let classes = classes.and_then(|((lo, hi), n)| Classes::new(lo, hi, n, is_whole));
@@ -405,7 +405,7 @@ fn labelled(
     Ok(Facts { keys, ..facts })
 }
 
-/// Numbers that are whole: each of those in their range is a key, where floats have all of these.
+/// Whole numbers: each one in their range is a key, if floats represent all of them exactly.
 fn whole_numbers(facts: Facts, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     let digits = match type_of(whole, &scope.schema)? {
         DataType::Float64 => 53,
@@ -429,7 +429,7 @@ fn mapped(facts: &Facts, map: fn(&Interval) -> Interval) -> Facts {
     }
 }
 
-/// `LEAST` and `GREATEST` skip NULLs, so if an argument can be NULL, the result can be any value of
+/// `LEAST` and `GREATEST` skip NULLs. So if an argument can be NULL, the result can be any value of
 /// the others.
 fn extreme(args: &[Total], op: fn(&Interval, &Interval) -> Interval) -> Facts {
     let mut parts = args.iter().map(|a| a.facts.clone());
@@ -492,7 +492,8 @@ fn absolute(x: &Total, whole: &Expr, scope: &Scope) -> Result<Facts, Refusal> {
     }
 }
 
-/// Whether `date_trunc` never fails for a granularity; it fails on every row for an unknown one.
+/// True if `date_trunc` never fails for a granularity. For an unknown one it would fail on every
+/// row.
 fn is_granularity(part: &Expr) -> bool {
     const KNOWN: [&str; 10] = [
         "microsecond",

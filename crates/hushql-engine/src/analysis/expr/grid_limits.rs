@@ -1,7 +1,7 @@
 //! How large the values on a grid may be, and how fine a grid of floats is.
 //!
-//! In: the magnitude of a range. Out: the largest one that is accepted, and the binary places that
-//! a magnitude leaves.
+//! In: the magnitude of a range. Out: the largest accepted magnitude, and the binary places for a
+//! magnitude.
 //!
 //! ```text
 //! [0, 3]     37 binary places: 3 · 2^37 is below 2^39, and 3 · 2^38 is not
@@ -12,9 +12,9 @@ use num_traits::{One, Signed};
 
 use crate::privacy::Rational;
 
-/// The largest magnitude that is accepted as a range. Beyond it, sums of many integers would come
-/// close to the width of the accumulator, and a grid of floats would be too coarse to be useful. So
-/// 64-bit integers as floats have no range.
+/// The largest magnitude that a range may have. Beyond it, sums of many integers would come close
+/// to the width of the accumulator, and a grid of floats would be too coarse to be useful. For this
+/// reason, 64-bit integers as floats have no range.
 pub(crate) fn widest() -> Rational {
     Rational::from_integer(BigInt::one() << 62)
 }

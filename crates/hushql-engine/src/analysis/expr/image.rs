@@ -1,9 +1,9 @@
-//! The range of an expression over listed values, found by evaluating it on each of them while the
-//! query is planned.
+//! The range of an expression over listed values: evaluates it on each value while the query is
+//! planned.
 //!
-//! In: a total expression over columns that have a listed domain. Out: the smallest and the largest
-//! of its results, computed by the functions that also run on rows. Values that are not listed are
-//! NULL after the scan, so there are no other results.
+//! In: a total expression over columns with a listed domain. Out: its smallest and its largest
+//! result, computed by the functions that also run on rows. The scan turns values that are not
+//! listed into NULL, so there are no other results.
 //!
 //! ```text
 //! length(status)                  status IN ('never', 'widowed'):  5 to 7
@@ -27,8 +27,8 @@ use crate::functions::cast_value;
 /// Expressions with more values are not evaluated.
 const MOST: usize = 4_096;
 
-/// The same expression. If it is a number without a range and its values can be listed, it gets
-/// their range.
+/// The same expression. If it is a number without a range and its values can be listed, it gets the
+/// range of these values.
 ///
 /// # Guarantee
 /// On every row, the value of the expression is NULL, NaN or in the new range.
@@ -93,7 +93,7 @@ fn few(values: Vec<ScalarValue>) -> Option<Vec<ScalarValue>> {
     Some(values).filter(|values| values.len() <= MOST)
 }
 
-/// The values of all branches, whichever is taken.
+/// The values of all branches.
 fn branches(case: &Case, scope: &Scope) -> Option<Vec<ScalarValue>> {
     let mut all = Vec::new();
     for (_, then) in &case.when_then_expr {
@@ -112,8 +112,8 @@ fn results(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Option<Vec<Sca
     }
     let listed: Option<Vec<_>> = call.args.iter().map(|arg| values(arg, scope)).collect();
     let listed = listed?;
-    // The result is one of the arguments. It has no kernel, because the planner rewrites it as
-    // CASE.
+    // The result is one of the arguments. The planner rewrites coalesce as CASE, so it has no
+    // kernel.
     if call.func.name() == "coalesce" {
         return few(listed.concat());
     }
@@ -123,8 +123,8 @@ fn results(call: &ScalarFunction, whole: &Expr, scope: &Scope) -> Option<Vec<Sca
     Some(results)
 }
 
-/// The result of a function for every combination of its arguments' values, of which the last
-/// changes fastest; `None` if there are too many, or the function fails.
+/// The result of a function for every combination of its arguments' values. The last argument
+/// changes fastest. `None` if there are too many combinations, or if the function fails.
 pub(super) fn evaluated(
     call: &ScalarFunction,
     listed: &[Vec<ScalarValue>],

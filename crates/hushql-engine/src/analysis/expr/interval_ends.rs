@@ -1,7 +1,7 @@
-//! Calls of `error_low` and `error_high`: what they are, and what is said of them.
+//! Calls of `error_low` and `error_high`: finds them, describes them, and refuses wrong ones.
 //!
-//! In: expressions and plans with calls, as they were bound. Out: the calls in them, the same plan
-//! without them, refusals.
+//! In: expressions and plans with such calls, as they were bound. Out: the calls in them, the same
+//! plan without them, refusals.
 //!
 //! ```text
 //! error_low(n) > 100 AND n < 500     one call, of n; without it: NULL > 100 AND n < 500
@@ -16,7 +16,7 @@ use crate::analysis::expr::shape::readable;
 use crate::functions::{IntervalEnd, interval_end};
 use crate::refusal::{Reason, Refusal};
 
-/// A call: which end, and of what.
+/// A call: which end of which number's interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EndCall {
     pub(crate) end: IntervalEnd,
@@ -25,7 +25,7 @@ pub(crate) struct EndCall {
 }
 
 impl EndCall {
-    /// The call that an expression is.
+    /// The call, if an expression is one.
     pub(crate) fn read(expr: &Expr) -> Option<Self> {
         let Expr::ScalarFunction(call) = expr else { return None };
         let (end, [of]) = (interval_end(&call.func)?, call.args.as_slice()) else { return None };
@@ -43,12 +43,12 @@ impl EndCall {
     }
 }
 
-/// A public plan whose calls are ends of intervals.
+/// A public plan with the ends of intervals in place of the calls.
 #[derive(Debug)]
 pub(crate) struct CalledEnds {
-    /// The plan, with ends in the place of calls.
+    /// The plan.
     pub(crate) plan: LogicalPlan,
-    /// How many released numbers the calls depend on, each number once, ascending.
+    /// On how many released numbers a call depends: the distinct counts over all calls, ascending.
     pub(crate) among: Vec<u64>,
     /// The calls, each once.
     pub(crate) told: Vec<EndTold>,
@@ -56,7 +56,7 @@ pub(crate) struct CalledEnds {
     pub(crate) outputs: Vec<bool>,
 }
 
-/// What is said of a call.
+/// How a call is described to users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EndTold {
     /// The call and the number, as they are written.
@@ -66,7 +66,7 @@ pub(crate) struct EndTold {
 }
 
 impl EndTold {
-    /// What the reader of an answer should know of the call.
+    /// The note about this call in an answer.
     pub(crate) fn note(&self) -> Option<String> {
         let Self { text, number, worth } = self;
         match worth {
@@ -81,7 +81,7 @@ impl EndTold {
         }
     }
 
-    /// What the call gives, before anything is drawn.
+    /// The description of this call before anything is drawn.
     pub(crate) fn explained(&self) -> String {
         self.note().unwrap_or_else(|| {
             let Self { text, number, worth: _ } = self;
@@ -92,21 +92,22 @@ impl EndTold {
     }
 }
 
-/// What an end is worth.
+/// How far a reader can trust an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndWorth {
-    /// The number without noise is outside of the two ends with at most 5 %, in each row.
+    /// In each row, the number without noise is outside the two ends with a probability of at most
+    /// 5 %.
     Whole,
-    /// The same as the number was drawn; but the ends decide which rows come out.
+    /// The same, but only as the number was drawn: the ends decide which rows are shown.
     Drawn,
-    /// It is NULL: the number itself decides which rows come out.
+    /// The end is NULL: the number itself decides which rows are shown.
     Nothing,
 }
 
-/// The different calls in an expression; those in its subqueries are not among them.
+/// The distinct calls in an expression, without the calls in its subqueries.
 pub(crate) fn calls_in(expr: &Expr) -> Vec<EndCall> {
     let mut calls = Vec::new();
-    // The walk cannot fail, because the closure does not.
+    // The walk cannot fail, because its closure does not.
     let _ = expr.apply(|e| {
         calls.extend(EndCall::read(e).filter(|call| !calls.contains(call)));
         Ok(TreeNodeRecursion::Continue)
@@ -114,7 +115,7 @@ pub(crate) fn calls_in(expr: &Expr) -> Vec<EndCall> {
     calls
 }
 
-/// Whether there are calls anywhere in a plan.
+/// True if a plan contains a call.
 pub(crate) fn has_calls(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let walked = plan.apply_with_subqueries(|node| {
@@ -126,7 +127,7 @@ pub(crate) fn has_calls(plan: &LogicalPlan) -> bool {
     found || walked.is_err()
 }
 
-/// The same plan with NULL in the place of each call.
+/// The same plan with NULL in place of each call.
 pub(crate) fn without_calls(plan: &LogicalPlan) -> Result<LogicalPlan> {
     let without = plan.clone().transform_up_with_subqueries(|node| {
         let names = NamePreserver::new(&node);
@@ -142,7 +143,7 @@ pub(crate) fn without_calls(plan: &LogicalPlan) -> Result<LogicalPlan> {
     Ok(without.data)
 }
 
-/// The end of an interval that is not told.
+/// The end of an interval that is not shown.
 pub(crate) fn no_end() -> Expr {
     Expr::Literal(ScalarValue::Float64(None), None)
 }
@@ -177,13 +178,13 @@ pub(crate) fn is_end(plan: &LogicalPlan, output: usize) -> bool {
             Some(i) => !semi && is_end(&join.right, i),
         };
     }
-    // All others hand their inputs' columns on.
+    // All other nodes pass their inputs' columns on.
     plan.inputs().into_iter().any(|input| {
         input.schema().fields().len() == plan.schema().fields().len() && is_end(input, output)
     })
 }
 
-/// A call where rows of people are read.
+/// The refusal of a call below a release, where private rows are read.
 pub(crate) fn below_release(call: &Expr) -> Refusal {
     let text = readable(call);
     let name = text.split('(').next().unwrap_or_default();
@@ -197,7 +198,7 @@ pub(crate) fn below_release(call: &Expr) -> Refusal {
     )
 }
 
-/// A call of something that has no interval.
+/// The refusal of a call on something that has no interval.
 pub(crate) fn no_number(call: &EndCall, why: &str) -> Refusal {
     let name = call.end.name();
     Refusal::new(
@@ -211,7 +212,7 @@ pub(crate) fn no_number(call: &EndCall, why: &str) -> Refusal {
     )
 }
 
-/// A call in a condition or an order, of a number whose interval is not told.
+/// The refusal of a call in a condition or an order, on a number whose interval is not shown.
 pub(crate) fn decided(call: &EndCall, place: &str) -> Refusal {
     let (name, number) = (call.end.name(), call.number());
     Refusal::new(
@@ -228,7 +229,7 @@ pub(crate) fn decided(call: &EndCall, place: &str) -> Refusal {
     )
 }
 
-/// A call in a clause that takes none.
+/// The refusal of a call in a clause that allows none.
 pub(crate) fn misplaced(call: &EndCall) -> Refusal {
     let name = call.end.name();
     Refusal::new(

@@ -1,9 +1,9 @@
 //! Regular expressions over listed values: evaluated while the query is planned, and looked up on
 //! rows.
 //!
-//! In: a call over a text whose values can be listed, and literals. Out: the CASE that gives each
-//! of them its result. Rows meet no pattern: neither what a pattern costs nor how it fails depends
-//! on them.
+//! In: a call over a text whose values can be listed, and literals. Out: a CASE that maps each
+//! value to its result. No pattern is evaluated on rows, so the cost or the failure of a pattern
+//! does not depend on them.
 //!
 //! ```text
 //! regexp_replace(job, '-.*', '')     CASE job WHEN 'Craft-repair' THEN 'Craft' WHEN 'Sales' THEN 'Sales' … END
@@ -18,21 +18,21 @@ use super::image::{evaluated, values};
 use crate::analysis::expr::shape::{Total, readable};
 use crate::refusal::{Reason, Refusal};
 
-/// The functions that are looked up; their results are numbers, texts or conditions.
+/// The functions that are looked up. Their results are numbers, texts or conditions.
 const LOOKED_UP: [&str; 4] = ["regexp_count", "regexp_instr", "regexp_like", "regexp_replace"];
 
 /// The longest result, in bytes.
 const LONGEST: usize = 1_024;
 
-/// The call as a CASE over its text's values, if it is one of a regular expression; `None` for
-/// other functions, and where the values cannot be listed.
+/// The call as a CASE over its text's values, if the function uses a regular expression. `None` for
+/// other functions, and if the values cannot be listed.
 ///
 /// # Guarantee
-/// On every row the CASE has the value of the call: the text has one of the values or is NULL, for
-/// which both are NULL. Nothing but the domains and the statement decides how it is made.
+/// On every row the CASE has the value of the call: the text is a listed value or NULL, and for
+/// NULL both are NULL. The CASE depends only on the domains and the statement.
 ///
 /// # Errors
-/// A refusal of a pattern that cannot be read, and of results that are too long.
+/// Refuses a pattern that is not valid, and results that are too long.
 pub(super) fn looked_up(
     call: &ScalarFunction,
     args: &[Total],
@@ -46,7 +46,7 @@ pub(super) fn looked_up(
     let Some(listed) = listed else { return Ok(None) };
     let [texts, others @ ..] = listed.as_slice() else { return Ok(None) };
     let is_one = |values: &Vec<ScalarValue>| matches!(values.as_slice(), [one] if !one.is_null());
-    // A literal text is not looked up: the planner has computed what it gives.
+    // A literal text needs no lookup, because the planner has already computed the result.
     if texts.len() < 2 || !others.iter().all(is_one) {
         return Ok(None);
     }

@@ -1,8 +1,7 @@
 //! Buckets of magnitudes as a group key.
 //!
-//! In: a number below a release. Out: the bucket of its type that contains it, with the buckets as
-//! public keys. The attack prevented: buckets that come from the data would reveal the largest
-//! value.
+//! In: a number below a release. Out: the bucket that contains it, among the public buckets of its
+//! type. The attack prevented: buckets from the data would reveal the largest value.
 //!
 //! ```text
 //! magnitude(price)  →  place(price), 0 to 196, all of them public
@@ -25,7 +24,7 @@ use crate::sql_type::sql_type;
 /// A function of the row alone that never fails. Its keys depend only on the type.
 ///
 /// # Errors
-/// A refusal for the unit's own column, and for types without magnitudes.
+/// Refuses the unit's own column, and types without magnitudes.
 pub(crate) fn magnitude(
     call: &ScalarFunction,
     whole: &Expr,

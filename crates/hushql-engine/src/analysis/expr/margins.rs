@@ -1,5 +1,5 @@
-//! Margins in proofs about numbers: which floats are far from infinity, which divisors are
-//! harmless, and what rounding adds to a range.
+//! Margins in proofs about numbers: which floats are far from infinity, which divisors are safe,
+//! and how far rounding widens a range.
 //!
 //! In: ranges and literals of an expression below a release. Out: whether a kernel can be used
 //! unchanged, or a range that contains the results of the kernel.
@@ -13,13 +13,13 @@ use super::facts::{decimal_unit, rational, type_range};
 use super::interval::Interval;
 use crate::privacy::Rational;
 
-/// Whether floats of this range are far from the largest ones.
+/// True if the floats of this range are far from the largest floats.
 pub(crate) fn is_moderate(range: &Interval) -> bool {
     let most = Rational::from_integer(BigInt::from(10).pow(300));
     range.is_empty() || range.bounds().is_some_and(|(lo, hi)| -&most <= *lo && *hi <= most)
 }
 
-/// Whether a literal divides every integer without failing: it is neither 0 nor −1.
+/// True if every integer can be divided by a literal without failure: it is neither 0 nor −1.
 pub(crate) fn is_moderate_divisor(expr: &Expr) -> bool {
     let minus_one = Rational::from_integer((-1).into());
     matches!(expr, Expr::Literal(value, _)
@@ -30,18 +30,18 @@ pub(crate) fn is_nonzero_literal(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(value, _) if rational(value).is_some_and(|v| !v.is_zero()))
 }
 
-/// The whole numbers that are nearest to the numbers of a range, whichever of two equally near ones
-/// is taken.
+/// The whole numbers that are nearest to the numbers of a range. If two are equally near, both
+/// belong to the result.
 ///
 /// # Guarantee
-/// Every nearest whole number of every number in the range.
+/// Contains every nearest whole number of every number in the range.
 pub(crate) fn nearest(range: &Interval) -> Interval {
     let half = Interval::point(Rational::new(1.into(), 2.into()));
     range.sub(&half).ceil().union(&range.add(&half).floor())
 }
 
-/// The widest range after a cast between floats and decimals, which rounds values twice in floats
-/// and once to a decimal's last digit.
+/// The widest range after a cast between floats and decimals. The cast rounds a value twice as a
+/// float and once to a decimal's last digit.
 pub(crate) fn with_slack(range: &Interval, from: &DataType, to: &DataType) -> Interval {
     let Some((lo, hi)) = range.bounds() else { return range.clone() };
     let relative = Rational::new(1.into(), BigInt::from(2).pow(48));
@@ -59,7 +59,7 @@ pub(crate) fn with_slack(range: &Interval, from: &DataType, to: &DataType) -> In
 mod tests {
     use super::*;
 
-    /// In twentieths, around every half.
+    /// All ranges in steps of a twentieth, so that ends lie on both sides of every half.
     #[test]
     fn nearest_numbers_are_in_the_range() {
         let number = |twentieths: i64| Rational::new(twentieths.into(), 20.into());

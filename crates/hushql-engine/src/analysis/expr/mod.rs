@@ -2,10 +2,10 @@
 //!
 //! In: an expression over a [`Scope`]. Out: an expression that never fails on any row, with
 //! [`Facts`] about its values; or a refusal. Casts become TRY_CAST, zero divisors become NULL,
-//! integer arithmetic must provably fit, and functions come from an allow-list. Everything is
-//! row-local and deterministic.
+//! integer arithmetic must provably fit, and functions come from an allow-list. Every expression is
+//! deterministic and reads one row.
 //!
-//! The attack prevented: a query that fails because of one person, and quotes a cell.
+//! The attack prevented: a query that fails because of one person, and quotes a value in the error.
 
 use std::sync::Arc;
 
@@ -53,21 +53,21 @@ pub(crate) mod shape;
 pub(crate) mod temporal;
 pub(crate) mod types;
 
-/// Makes an expression total. Moments that lie outside of the calendar are NULL.
+/// Makes an expression total. Moments outside the calendar become NULL.
 ///
 /// # Guarantee
-/// The result is a function of the row alone, never fails on any row, and on every row where it is
-/// neither NULL nor NaN its value lies in `facts.always`, and in `facts.range` on the rows of the
-/// narrowed scope.
+/// The result depends on the row alone and never fails on any row. On every row where its value is
+/// neither NULL nor NaN, the value lies in `facts.always`, and on the rows of the narrowed scope
+/// also in `facts.range`.
 ///
 /// # Errors
-/// A refusal for every expression and function that is not on the allow-list, and if a failure or
-/// an overflow cannot be ruled out; also for types that have not been reviewed, see [`types`].
+/// Refuses every expression and function that is not on the allow-list, every possible failure or
+/// overflow, and types that have not been reviewed, see [`types`].
 pub(crate) fn total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     calendar::in_calendar(exact(expr, scope)?, scope)
 }
 
-/// As [`total`], but moments beyond the calendar stay exact: for comparisons and differences.
+/// As [`total`], but moments outside the calendar stay exact. For comparisons and differences.
 ///
 /// # Guarantee
 /// As [`total`]. Moments lie within their [reach](crate::functions::reach_of_moments).
@@ -84,7 +84,7 @@ pub(crate) fn exact(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
             expr.column_refs().into_iter().any(of)
         };
         let named = || match expr {
-            // NULL where all of them are.
+            // COALESCE is NULL if all its arguments are NULL.
             Expr::ScalarFunction(call) if call.func.name() == "coalesce" => {
                 call.args.iter().all(|arg| names(arg) || makes_null(arg, scope))
             }
@@ -95,7 +95,7 @@ pub(crate) fn exact(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     Ok(total)
 }
 
-/// As [`total`], for expressions that are only passed on: a column may have any type.
+/// As [`total`], for expressions that are only passed on. A column may have any type.
 ///
 /// # Guarantee
 /// As [`total`].
@@ -172,8 +172,8 @@ fn made_total(expr: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     }
 }
 
-/// A computed value with −0.0 as 0.0, which comparisons tell apart. A sum of two values that are
-/// not −0.0 is not −0.0; a product, a negative, a rounded value and a cast can be.
+/// Replaces −0.0 with 0.0 in a computed value, because comparisons tell them apart. A sum of two
+/// values other than −0.0 is not −0.0, but a product, a negative, a rounded value or a cast can be.
 fn with_one_zero(computed: Total, scope: &Scope) -> Result<Total, Refusal> {
     if let Expr::Literal(value, _) = &computed.expr {
         let zero = ScalarValue::new_zero(&value.data_type()).ok();
@@ -193,7 +193,7 @@ fn with_one_zero(computed: Total, scope: &Scope) -> Result<Total, Refusal> {
     Ok(Total { expr: without_nan(computed.expr, &data_type), ..computed })
 }
 
-/// Whether a constant is a zero of either sign, of a type that has both.
+/// True if a constant is a positive or negative zero of a float type.
 fn is_float_zero(value: &ScalarValue) -> bool {
     match value {
         ScalarValue::Float64(Some(x)) => *x == 0.0,
@@ -202,7 +202,7 @@ fn is_float_zero(value: &ScalarValue) -> bool {
     }
 }
 
-/// A predicate over one operand that is true or false, never NULL.
+/// A predicate on one operand that is true or false, never NULL.
 fn boolean(inner: &Expr, scope: &Scope, build: fn(Expr) -> Expr) -> Result<Total, Refusal> {
     let inner = exact(inner, scope)?;
     let facts = Facts { nullable: false, ..Facts::of_type(&DataType::Boolean) };
@@ -210,7 +210,7 @@ fn boolean(inner: &Expr, scope: &Scope, build: fn(Expr) -> Expr) -> Result<Total
 }
 
 fn binary(binary: &BinaryExpr, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
-    // A constant is computed once.
+    // A constant is computed while the query is planned.
     if let Some(value) = constant(whole)
         && type_of(whole, &scope.schema)? == value.data_type()
     {
@@ -277,7 +277,7 @@ fn combine(left: Expr, op: Operator, right: Expr) -> Expr {
     Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
 }
 
-/// `left || right` of texts, NULL where the result is longer than a cell may be. The planner casts
+/// `left || right` of texts; NULL if the result is longer than a cell may be. The planner casts
 /// other values to texts.
 fn concatenation(left: Total, right: Total, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     let to = type_of(whole, &scope.schema)?;
@@ -326,9 +326,9 @@ fn arithmetic(
         let Some(fits) = type_range(&result_type) else {
             return Err(not_allowed(whole, "arithmetic of this type is not known"));
         };
-        // Sums and products wrap silently, which is wrong but never fails: they must fit on the
-        // rows that count. A quotient out of range fails, so it must fit on every row. A remainder
-        // of decimals is NULL.
+        // A sum or product that overflows wraps silently: it is wrong but does not fail, so it must
+        // fit only on rows that enter the release. A quotient out of range fails, so it must fit on
+        // every row. A remainder of decimals that does not fit is NULL.
         let proven = if divides { &always } else { &known };
         let may_be_null = divides && decimal;
         if !may_be_null && !proven.is_within(&fits) {
@@ -338,7 +338,7 @@ fn arithmetic(
                 to_fit(whole, [&left.facts, &right.facts]),
             ));
         }
-        // Decimals are first rescaled to the scale of the result.
+        // Operands of a decimal sum are first rescaled to the scale of the result.
         let operands = [&left.facts.always, &right.facts.always];
         let scaled = matches!(op, Operator::Plus | Operator::Minus)
             && operands.iter().any(|operand| !operand.is_within(&fits));
@@ -358,31 +358,31 @@ fn arithmetic(
         true => not_zero(right.expr, &right_type),
         false => right.expr,
     };
-    // NaN results from infinities, which only floats beyond these ranges can produce.
+    // NaN can only come from infinities, which need floats beyond these ranges.
     let finite = [&left.facts.always, &right.facts.always, &always].into_iter().all(is_moderate);
     let nullable =
         divides || left.facts.nullable || right.facts.nullable || !(integer || decimal || finite);
     let facts = Facts { range, always, nullable, keys: None, null_key: false, is_unit: false };
-    // An operation that could fail at run time returns NULL instead, even if ranges rule it out.
+    // An operation that can fail at run time returns NULL instead, even if ranges rule it out.
     let fails = decimal || (divides && integer && !is_moderate_divisor(&divisor));
     let expr = match fails {
         true => checked(left.expr, op, divisor, &result_type)
             .ok_or_else(|| not_allowed(whole, "arithmetic of this type is not known"))?,
         false => combine(left.expr, op, divisor),
     };
-    // The kernel does not count the digits of a remainder of decimals.
+    // The kernel does not check the number of digits of a remainder of decimals.
     let expr = if divides && decimal { sound(expr, &result_type) } else { expr };
     Ok(Total { expr, facts })
 }
 
-/// The range of a quotient of floats, of which no divisor but 0 is smaller than `least`.
+/// The range of a quotient of floats. Every divisor is 0 or has at least the magnitude `least`.
 fn float_quotient(a: &Interval, b: &Interval, least: Option<&Rational>) -> Interval {
     let Some(least) = least else { return a.div(b) };
     a.div(&b.below(&-least)).union(&a.div(&b.above(least)))
 }
 
-/// The smallest magnitude, but 0, of a divisor that is an integer or a decimal as a float: that of
-/// one unit, as the cast rounds it.
+/// The smallest nonzero magnitude of a divisor that is an integer or a decimal cast to a float: one
+/// unit, as the cast rounds it.
 fn least_divisor(whole: &Expr, scope: &Scope) -> Option<Rational> {
     let Expr::BinaryExpr(BinaryExpr { right, .. }) = whole else { return None };
     let Expr::Cast(Cast { expr, field }) = right.as_ref() else { return None };
@@ -447,7 +447,7 @@ fn in_list(list: &InList, scope: &Scope) -> Result<Total, Refusal> {
     Ok(Total { expr, facts: Facts::of_type(&DataType::Boolean) })
 }
 
-/// LIKE with a literal pattern; a pattern from a column might not compile.
+/// LIKE with a literal pattern. A pattern from a column might be invalid.
 fn like(like: &Like, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     const LONGEST_PATTERN: usize = 1_000;
     // For columns of string views, the planner casts the literal.
@@ -482,7 +482,7 @@ fn case(case: &Case, scope: &Scope) -> Result<Total, Refusal> {
     branches.extend(otherwise.iter().map(|t| t.facts.clone()));
     let mut facts = union(&branches);
     facts.nullable |= nullable;
-    // Without ELSE, the rows of no branch are a group of their own.
+    // Without ELSE, the rows that match no branch form a group of their own.
     facts.null_key |= nullable;
     let expr = Expr::Case(Case::new(
         base.map(|t| Box::new(t.expr)),
@@ -492,12 +492,12 @@ fn case(case: &Case, scope: &Scope) -> Result<Total, Refusal> {
     Ok(Total { expr, facts })
 }
 
-/// Any cast becomes TRY_CAST; the analyzer inserts casts that can fail.
+/// Every cast becomes TRY_CAST, including the casts that the planner inserts.
 fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Total, Refusal> {
     let is_moment = is_temporal(to) && is_temporal(&type_of(inner, &scope.schema)?);
     let inner = if is_moment { exact(inner, scope)? } else { total(inner, scope)? };
     let from = type_of(&inner.expr, &scope.schema)?;
-    // Numbers of more than 38 digits are only compared, as what they are exactly.
+    // Numbers of more than 38 digits are exact, and can only be compared.
     let widens_exactly = matches!(to, DataType::Decimal256(..))
         && (matches!(inner.expr, Expr::Literal(..)) || holds_exactly(to, &from));
     if !castable(&from)
@@ -533,17 +533,17 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
             } else if rounds(&from, to) {
                 nearest(range)
             } else {
-                // Truncation and rounding both stay between the floor and the ceiling.
+                // Both truncated and rounded values lie between the floor and the ceiling.
                 range.floor().union(&range.ceil()).union(range)
             };
             let cut = type_range(to).map_or(carried.clone(), |fits| carried.intersect(&fits));
-            // A value beyond its type becomes NULL. That narrows an existing range, but does not
-            // give a range to a value without one.
+            // A value that does not fit its type becomes NULL. This can narrow a range, but cannot
+            // create one.
             (if carried.bounds().is_some() { cut.clone() } else { carried }, cut)
         };
         facts.range = carry(&inner.facts.range).0;
         facts.always = carry(&inner.facts.always).1;
-        // Casts between floats and decimals round, which can lead slightly beyond the ends.
+        // Casts between floats and decimals round, which can move values slightly beyond the ends.
         if from.is_floating() != to.is_floating() && (from.is_decimal() || to.is_decimal()) {
             facts.always = with_slack(&facts.always, &from, to);
         }
@@ -552,7 +552,7 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
         facts = Facts::ranged(Interval::integer_range(0, 1), facts.nullable);
     }
     if let (Some(from), Some(ticks)) = (ticks_a_day(&from), ticks_a_day(to)) {
-        // The same moment in another unit; a coarser unit rounds down or toward 1970.
+        // The same moment in another unit. A coarser unit rounds down or toward 1970.
         let carry = |range: &Interval| {
             let scaled = range.scale(&Rational::new(ticks.into(), from.into()));
             let rounded = scaled.floor().union(&scaled.ceil());
@@ -568,7 +568,7 @@ fn cast(inner: &Expr, to: &DataType, whole: &Expr, scope: &Scope) -> Result<Tota
         facts.keys = recast(inner.facts.keys, to);
         facts.is_unit = false;
     }
-    // A cast can produce a date that no column has, so the limits are enforced here too.
+    // A cast can produce a date outside the enforced range, so the range is enforced here, too.
     let expr = Expr::TryCast(TryCast::new(Box::new(inner.expr), to.clone()));
     let is_exact = is_moment && calendar::leaves(&facts.always, to);
     let expr = if is_temporal(to) && !is_exact { sound(expr, to) } else { expr };

@@ -1,8 +1,7 @@
-//! Whether an expression makes NULL of values that are there: `NULLIF(x, 1) > 0`, `10 / x`, CASE
-//! without ELSE.
+//! Whether an expression turns values into NULL: `NULLIF(x, 1) > 0`, `10 / x`, CASE without ELSE.
 //!
-//! In: an expression, and what is known of its columns. Out: whether the query itself may make it
-//! NULL. It decides whether NULL is a group; no bound relies on it.
+//! In: an expression, and the facts about its columns. Out: whether the query itself can make it
+//! NULL. If so, NULL is a group key. No bound relies on this.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -19,15 +18,15 @@ use super::shape::{is_string, type_of};
 use crate::functions::{reach_of_moments, temporal_limits, ticks_a_day};
 use crate::privacy::Rational;
 
-/// Whether an expression may be NULL where none of its columns is.
+/// True if an expression can be NULL although none of its columns is.
 ///
 /// # Guarantee
-/// Depends on the query and on declarations alone.
+/// Depends only on the query and the declarations.
 pub(crate) fn makes_null(expr: &Expr, scope: &Scope) -> bool {
     makes_null_as(expr, scope, Moments::Exact)
 }
 
-/// What becomes of moments that leave the calendar.
+/// How moments outside the calendar are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moments {
     /// They stay as they are.
@@ -36,7 +35,7 @@ enum Moments {
     Null,
 }
 
-/// What becomes of moments among the operands of an expression.
+/// How moments among the operands of an expression are treated.
 fn of_operands(expr: &Expr, own: Moments, scope: &Scope) -> Moments {
     let exact = |is_exact: bool| if is_exact { Moments::Exact } else { Moments::Null };
     let is_moment = |expr: &Expr| {
@@ -66,7 +65,7 @@ fn of_operands(expr: &Expr, own: Moments, scope: &Scope) -> Moments {
 fn makes_null_as(expr: &Expr, scope: &Scope, moments: Moments) -> bool {
     let operands = of_operands(expr, moments, scope);
     let of = |expr: &Expr| makes_null_as(expr, scope, operands);
-    // These are never NULL.
+    // These predicates are never NULL.
     let is_decided = matches!(
         expr,
         Expr::IsNull(_)
@@ -96,7 +95,7 @@ fn makes_null_as(expr: &Expr, scope: &Scope, moments: Moments) -> bool {
         match call.func.name() {
             "nullif" => return true,
             "date_bin" if leaves_calendar(expr, scope) => return true,
-            // NULL where all of them are.
+            // NULL if all arguments are NULL.
             "coalesce" | "greatest" | "least" => return call.args.iter().all(of),
             _ => {}
         }
@@ -130,14 +129,14 @@ fn makes_null_as(expr: &Expr, scope: &Scope, moments: Moments) -> bool {
     walked.is_ok() && found
 }
 
-/// Whether a moment that an interval moves is NULL outside of the calendar: it is, where
-/// nanoseconds end with theirs.
+/// True if a moment that an interval moved out of the calendar becomes NULL. Nanoseconds always do:
+/// their type ends where their calendar ends.
 fn is_cut(expr: &Expr, scope: &Scope, moments: Moments) -> bool {
     let ends = |own: DataType| reach_of_moments(&own) == temporal_limits(&own);
     moments == Moments::Null || type_of(expr, &scope.schema).is_ok_and(ends)
 }
 
-/// Whether the intervals of an expression may move a column out of the calendar, where there is
+/// True if the intervals of an expression can move a column out of the calendar, where it becomes
 /// NULL.
 fn leaves_calendar(expr: &Expr, scope: &Scope) -> bool {
     let mut days = 0_i64;
@@ -162,8 +161,7 @@ fn leaves_calendar(expr: &Expr, scope: &Scope) -> bool {
         || days > 0 && expr.column_refs().into_iter().any(|c| near_an_end(c).unwrap_or(false))
 }
 
-/// Whether a divisor may be zero on some row: a literal that is not, and a column whose range is
-/// apart from it, are not.
+/// True if a divisor can be zero. Nonzero literals, and columns whose range excludes zero, cannot.
 fn may_be_zero(divisor: &Expr, scope: &Scope) -> bool {
     if let Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) = divisor {
         return may_be_zero(expr, scope);

@@ -2,7 +2,7 @@
 //! days of a timestamp.
 //!
 //! In: a range of dates or timestamps without a time zone. Out: every start or label of a period in
-//! it, as the function itself gives it, in order; periods in which no row lies are among them.
+//! it, in order, as the function itself returns it. Periods without rows are included.
 //!
 //! ```text
 //! date_trunc('month', d)      d BETWEEN 2025-01-15 AND 2025-03-02      2025-01-01, 2025-02-01, 2025-03-01
@@ -26,17 +26,17 @@ use super::facts::{Facts, KeySource};
 use super::interval::Interval;
 use crate::functions::{Finest, LabelFormat, Stride, temporal_limits, ticks_a_day};
 
-/// The most periods that are listed.
+/// The largest number of periods that is listed.
 const MOST_PERIODS: i64 = 100_000;
 
 /// The days of 28 years.
 const CYCLE: i64 = 28 * 365 + 7;
 
-/// The starts of the periods of `date_trunc(part, x)`, x of this type and with these facts; `None`
-/// for too many.
+/// The starts of the periods of `date_trunc(part, x)`, for an x of this type with these facts;
+/// `None` if there are too many.
 ///
 /// # Guarantee
-/// For every x of the facts' range, the function's result is one of them.
+/// For every x in the range of the facts, the result of the function is one of them.
 pub(crate) fn starts(call: &ScalarFunction, x: &Facts, data_type: &DataType) -> Option<KeySource> {
     let Some(Expr::Literal(part, _)) = call.args.first() else { return None };
     let finest = match part.try_as_str()??.to_lowercase().as_str() {
@@ -51,15 +51,15 @@ pub(crate) fn starts(call: &ScalarFunction, x: &Facts, data_type: &DataType) -> 
         _ => return None,
     };
     let call = OfMoments { function: &call.func, args: &[Some(part.clone()), None] };
-    // The function keeps the order of moments.
+    // The function preserves the order of moments.
     call.values(declared(x, data_type)?, step_of(finest, data_type)?, data_type).map(values)
 }
 
-/// The starts of the bins of `date_bin(stride, x, origin)`, x of this type and with these facts;
-/// `None` for too many.
+/// The starts of the bins of `date_bin(stride, x, origin)`, for an x of this type with these facts;
+/// `None` if there are too many.
 ///
 /// # Guarantee
-/// As that of [`starts`].
+/// As for [`starts`].
 pub(crate) fn bins(
     call: &ScalarFunction,
     stride: Stride,
@@ -71,13 +71,13 @@ pub(crate) fn bins(
     call.values(declared(x, data_type)?, stride.least_ticks(data_type)?, data_type).map(values)
 }
 
-/// The starts of the periods of the first and of the last moment of a range, by `date_trunc` or
-/// `date_bin` with these arguments; `None` where one of them is outside of the calendar, and for
-/// moments in a zone, whose clocks are turned back.
+/// The start of the first and of the last period of a range, by `date_trunc` or `date_bin` with
+/// these arguments. `None` if one of them is outside the calendar, and for moments in a time zone,
+/// because its clocks are turned back.
 ///
 /// # Guarantee
-/// For every x of the range, the function's result is NULL or between them: it keeps the order of
-/// moments.
+/// For every x in the range, the result of the function is NULL or lies between them: the function
+/// preserves the order of moments.
 pub(crate) fn first_and_last(
     call: &ScalarFunction,
     args: &[Option<ScalarValue>],
@@ -98,15 +98,15 @@ pub(crate) fn first_and_last(
     }
 }
 
-/// The labels that a call of a function of [`is_date_label`](crate::functions::is_date_label) has
-/// for moments of this type and with these facts, in the order in which they first occur; `None`
-/// for too many.
+/// The labels that a function of [`is_date_label`](crate::functions::is_date_label) returns for
+/// moments of this type with these facts, in the order in which they first occur; `None` if there
+/// are too many.
 ///
-/// Labels without a year, of moments in no narrow range, are those of 28 years: they have every
-/// kind of year.
+/// If labels have no year and the range is not narrow, they are the labels of 28 years, which
+/// contain every kind of year.
 ///
 /// # Guarantee
-/// As that of [`starts`].
+/// As for [`starts`].
 pub(crate) fn labels(
     call: &ScalarFunction,
     format: &LabelFormat,
@@ -139,7 +139,8 @@ fn cycle_of(has_days: bool, a_day: i64) -> (i64, i64) {
     (DAY * a_day, (DAY + days) * a_day - 1)
 }
 
-/// The first and the last day of 28 years in which every kind of year begins on every weekday.
+/// The first and the last day of 28 years. They contain every kind of year, beginning on every
+/// weekday.
 pub(crate) fn every_kind_of_year() -> (i64, i64) {
     cycle_of(true, 1)
 }
@@ -148,8 +149,7 @@ fn values(values: Vec<ScalarValue>) -> KeySource {
     KeySource::Values(Arc::new(values))
 }
 
-/// No period of a kind is shorter than so many ticks, so that none lies between two moments that
-/// are tried.
+/// A number of ticks that no period of a kind is shorter than. Steps of this length skip no period.
 fn step_of(finest: Finest, data_type: &DataType) -> Option<i64> {
     let day = ticks_a_day(data_type)?;
     let step = match finest {
@@ -162,15 +162,15 @@ fn step_of(finest: Finest, data_type: &DataType) -> Option<i64> {
         Finest::Quarter => 90 * day,
         Finest::Year => 365 * day,
     };
-    // Of a date, the parts of a day are always the same.
+    // For a date, all times of day are the same.
     Some(if *data_type == DataType::Date32 { step.max(1) } else { step })
 }
 
-/// The days of a range of timestamps, by the cast that runs on rows; those of a date are its own
-/// keys.
+/// The days of a range of timestamps, computed by the cast that runs on rows. The days of a date
+/// are its own keys.
 ///
 /// # Guarantee
-/// For every timestamp of the range, its date is one of them: the cast keeps the order.
+/// For every timestamp in the range, its date is one of them: the cast preserves the order.
 pub(crate) fn days(x: &Facts, from: &DataType) -> Option<KeySource> {
     if *from == DataType::Date32 {
         return x.keys.clone();
@@ -185,44 +185,45 @@ pub(crate) fn days(x: &Facts, from: &DataType) -> Option<KeySource> {
     }
 }
 
-/// The first and the last moment of a range that somebody declared or asked for, see [`is_asked`].
+/// The first and the last moment of a range that is declared or stated in the query, see
+/// [`is_asked`].
 pub(crate) fn declared(x: &Facts, data_type: &DataType) -> Option<(i64, i64)> {
     let asked = ends(&x.range)?;
     is_asked(x, data_type, asked).then_some(asked)
 }
 
-/// Whether somebody declared or asked for moments from one to another: for some that are within the
-/// calendar on both sides, a few years at one of its ends, or those of a domain that leaves out a
-/// thousand years on one side. Of the calendar's own ends, nothing was declared, and hardly any of
-/// its periods has a row.
+/// True if a range of moments counts as declared or stated in the query. One of three conditions
+/// holds: both ends are well within the calendar; the range is at most a few years long; or the
+/// range belongs to a domain that leaves out a thousand years on one side. The calendar itself
+/// counts as undeclared, because hardly any of its periods has a row.
 pub(crate) fn is_asked(x: &Facts, data_type: &DataType, (lo, hi): (i64, i64)) -> bool {
     let Some(((first, last), a_day)) = temporal_limits(data_type).zip(ticks_a_day(data_type))
     else {
         return false;
     };
     let a_day = i128::from(a_day);
-    // How many ticks lie between the calendar's ends and those of a range.
+    // The number of ticks between the calendar's ends and the ends of a range.
     let beside = |(lo, hi): (i64, i64)| {
         (i128::from(lo) - i128::from(first), i128::from(last) - i128::from(hi))
     };
-    // A range that was moved, or is that of periods, may end a little within.
+    // A range that was moved, or a range of periods, may end slightly within the calendar.
     let (before, after) = beside((lo, hi));
     let is_narrow = before.min(after) > 1_000 * a_day;
     let is_short = i128::from(hi) - i128::from(lo) <= 1_000 * a_day;
-    // A domain may end with the calendar on one side: 9999-12-31 is the open end of many registers.
+    // A domain may reach the calendar's end on one side: many registers use 9999-12-31 as an open
+    // end.
     let in_domain = ends(&x.always)
         .map(beside)
         .is_some_and(|(before, after)| before.max(after) > 366_000 * a_day);
     is_narrow || is_short || in_domain
 }
 
-/// What is claimed of numbers of periods between moments of which nothing was declared, in place of
-/// the calendar's own.
+/// The range that is assumed for a number of periods between moments without a declared range.
 ///
 /// # Guarantee
-/// It holds every number of years or quarters of the calendar. It is so wide that no number of it,
-/// of a tenth or of a hundredth of it is listed as a key: the keys would show years in which hardly
-/// any row lies.
+/// It contains every number of years or quarters in the calendar. It is so wide that its numbers,
+/// tenths of them and hundredths of them are too many to be listed as keys. Such keys would show
+/// years in which hardly any row lies.
 pub(crate) fn undeclared() -> Interval {
     const WIDE: i64 = 10_000_000;
     Interval::integer_range(-WIDE, WIDE)
@@ -247,16 +248,16 @@ fn moments_of(ticks: impl Iterator<Item = i64>, data_type: &DataType) -> Option<
     cast(&numbers, data_type).ok()
 }
 
-/// A function of one moment and of constants; `None` is the moment's place among the arguments.
+/// A function of one moment and of constants. `None` marks the moment's position among the
+/// arguments.
 struct OfMoments<'a> {
     function: &'a Arc<ScalarUDF>,
     args: &'a [Option<ScalarValue>],
 }
 
 impl OfMoments<'_> {
-    /// Its values for every moment from one to another, tried at each step and at the end: in
-    /// order, without NULL, and without neighbours that are equal. `None` for too many, and for
-    /// none.
+    /// Its values for all moments of a range, evaluated at each step and at the end: in order,
+    /// without NULL, and without equal neighbours. `None` if there are too many values, or none.
     fn values(
         &self,
         (lo, hi): (i64, i64),
@@ -310,8 +311,8 @@ mod tests {
         ScalarFunction { func: date_trunc_function(), args }
     }
 
-    /// Every period of a range is listed once, and none but those: compared with each second,
-    /// minute, … by itself.
+    /// Every period of a range is listed once, and no other is. Compares them with the period of
+    /// each second, minute, … of the range.
     #[test]
     fn every_period_is_listed() {
         use arrow::datatypes::TimeUnit;
@@ -343,8 +344,8 @@ mod tests {
         }
     }
 
-    /// The range of the starts is that of each moment's own: no later start is before an earlier
-    /// one.
+    /// The starts of all moments lie between the starts of the range's ends, because the function
+    /// preserves the order.
     #[test]
     fn starts_are_between_those_of_the_ends() {
         use arrow::datatypes::TimeUnit;
@@ -366,7 +367,7 @@ mod tests {
             let mut each = each.as_primitive::<Int64Type>().iter().flatten();
             assert!(each.all(|start| (first..=last).contains(&start)), "{part}");
         }
-        // A zone turns its clocks back, and nothing is before year 1.
+        // A time zone turns its clocks back, and the calendar begins in year 1.
         let zoned = DataType::Timestamp(TimeUnit::Microsecond, Some("Europe/Berlin".into()));
         let args = [Some(ScalarValue::from("hour")), None];
         assert_eq!(first_and_last(&call("hour"), &args, &range, &zoned), None);
@@ -397,8 +398,8 @@ mod tests {
         assert_eq!(days(&range, &seconds), Some(KeySource::Integers(-1, 1)));
     }
 
-    /// A domain may end with the calendar; a range that only a condition gives may not, and neither
-    /// may that of a column without one.
+    /// A domain may reach the calendar's end. A range that only a condition gives may not, and
+    /// neither may the range of a column without a domain.
     #[test]
     fn the_calendars_own_ends_are_not_declared() {
         let date = DataType::Date32;

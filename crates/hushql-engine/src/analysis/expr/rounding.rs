@@ -28,17 +28,17 @@ use crate::privacy::Rational;
 use crate::refusal::Refusal;
 use crate::sql_type::sql_type;
 
-/// The most multiples that are listed.
+/// The largest number of multiples that is listed.
 const MOST_MULTIPLES: i64 = 100_000;
 
-/// Numbers that are rounded to decimal places, and decimals that are rounded at all; `None` for any
-/// other call.
+/// The call, if it rounds a number to decimal places or rounds a decimal; `None` for any other
+/// call.
 ///
 /// # Guarantee
-/// As that of `total`.
+/// As for `total`.
 ///
 /// # Errors
-/// A refusal of places that are not literal, and of types that are not rounded.
+/// Refuses places that are not literal, and types that cannot be rounded.
 pub(crate) fn rounded(
     call: &ScalarFunction,
     args: &[Total],
@@ -95,7 +95,7 @@ fn literal_places(places: &Expr) -> Option<i32> {
     (-Rounding::MOST_PLACES..=Rounding::MOST_PLACES).contains(&places).then_some(places)
 }
 
-/// The range of the rounded numbers of a range: rounding keeps the order.
+/// The range of the rounded numbers of a range. Rounding preserves the order.
 fn image(rounding: &Rounding, range: &Interval, from: &DataType, limits: &Interval) -> Interval {
     if range.is_empty() {
         return Interval::empty();
@@ -110,12 +110,12 @@ fn image(rounding: &Rounding, range: &Interval, from: &DataType, limits: &Interv
     };
     let rounded = ends.and_then(|ends| rounding.array(&cast(&ends, from).ok()?).ok());
     let end = |i: usize| rational(&ScalarValue::try_from_array(rounded.as_ref()?, i).ok()?);
-    // An end that does not fit is NULL, and so is everything beyond it.
+    // An end that does not fit the type is NULL, and so are all values beyond it.
     let (least, most) = limits.bounds().unzip();
     Interval::new(end(0).or(least.cloned()), end(1).or(most.cloned()))
 }
 
-/// The ends of a range as floats. A float in the range is not beyond the floats that are nearest to
+/// The ends of a range as floats. No float in the range is beyond the floats that are nearest to
 /// its ends.
 fn float_ends(range: &Interval) -> Option<ArrayRef> {
     let outward = range.round_outward_f64();
@@ -144,7 +144,7 @@ fn multiples(rounding: &Rounding, range: &Interval, to: &DataType) -> Option<Key
     };
     let unit = decimal_unit(i8::try_from(rounding.places()).ok()?);
     let (lo, hi) = range.bounds()?;
-    // The ends are multiples, but for the last bits of a float, or the limits of a type.
+    // The ends are multiples, except for the last bits of a float, or at the limits of a type.
     let (lo, hi) = match to.is_floating() {
         true => ((lo / &unit).round(), (hi / &unit).round()),
         false => ((lo / &unit).ceil(), (hi / &unit).floor()),
@@ -158,10 +158,10 @@ fn multiples(rounding: &Rounding, range: &Interval, to: &DataType) -> Option<Key
     (!values.is_empty()).then(|| KeySource::Values(Arc::new(values)))
 }
 
-/// `width_bucket(x, lo, hi, n)`: what is known of it.
+/// The facts about `width_bucket(x, lo, hi, n)`.
 ///
 /// # Errors
-/// A refusal of bounds that are not literal.
+/// Refuses bounds that are not literal.
 pub(crate) fn bucket(
     args: &[Total],
     call: &ScalarFunction,

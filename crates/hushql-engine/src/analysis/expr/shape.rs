@@ -1,4 +1,4 @@
-//! Total expressions with what is known about them, their types, and their text as SQL.
+//! Total expressions with their facts, their types, and their text as SQL.
 
 use super::facts::Scope;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use crate::sql_type::sql_type;
 /// expressions.
 pub(crate) type MakeTotal = fn(&Expr, &Scope) -> Result<Total, Refusal>;
 
-/// A total expression, and what is known about it.
+/// A total expression, and the facts about it.
 #[derive(Debug, Clone)]
 pub(crate) struct Total {
     pub(crate) expr: Expr,
     pub(crate) facts: Facts,
 }
 
-/// How many parts an expression has. The constants of a list are none.
+/// The number of parts of an expression, without the constants of a list.
 pub(crate) fn parts_of(expr: &Expr) -> usize {
     let mut parts = 0_usize;
     let counted = expr.apply(|part| {
@@ -52,8 +52,8 @@ pub(crate) fn readable(expr: &Expr) -> String {
     in_values_words(&text)
 }
 
-/// The expression without casts of literal texts between text types, and without functions that
-/// read texts, which the planner added.
+/// The expression without two things that the planner adds: casts of literal texts between text
+/// types, and functions that read texts.
 pub(crate) fn without_casts_of_text(expr: &Expr) -> Expr {
     let written = expr.clone().transform_up(|e| {
         if let Expr::Cast(cast) = &e
@@ -80,7 +80,7 @@ pub(crate) fn not_allowed(expr: &Expr, message: &str) -> Refusal {
     Refusal::new(Reason::Function, readable(expr), message, hint)
 }
 
-/// The refusal of an operator, with what says the same.
+/// The refusal of an operator, with an equivalent to write instead.
 pub(crate) fn no_operator(op: Operator, binary: &BinaryExpr, whole: &Expr) -> Refusal {
     let message = format!("the operator {op} is not allowed below a release");
     let x = readable(&binary.left);
@@ -94,7 +94,8 @@ pub(crate) fn no_operator(op: Operator, binary: &BinaryExpr, whole: &Expr) -> Re
     Refusal::new(Reason::Function, readable(whole), message, hint)
 }
 
-/// Refuses a literal that would be NULL on every row: that is a mistake, and it would cost budget.
+/// The refusal of a literal that would be NULL on every row. It is a mistake that would cost
+/// budget.
 pub(crate) fn no_value(text: &str, to: &DataType, whole: &Expr) -> Refusal {
     let (message, hint) = if is_temporal(to) {
         (
@@ -114,7 +115,7 @@ pub(crate) fn partial(expr: &Expr, message: impl Into<String>, hint: impl Into<S
     Refusal::new(Reason::Partial, readable(expr), message, hint)
 }
 
-/// How to write arithmetic whose result may not fit: with a range for the operand that has none,
+/// How to write arithmetic whose result may not fit: with a range for an operand that has none, or
 /// else with floats.
 pub(crate) fn to_fit(whole: &Expr, facts: [&Facts; 2]) -> String {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = whole else {
@@ -140,7 +141,7 @@ pub(crate) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, Refusa
     expr.get_type(schema).map_err(|_| not_allowed(expr, "the type of this is not known"))
 }
 
-/// What is known about a value that is one of several.
+/// The facts about a value that is one of several.
 pub(crate) fn union(branches: &[Facts]) -> Facts {
     let mut all = Facts::ranged(Interval::empty(), false);
     let mut keys: Option<Vec<ScalarValue>> = Some(Vec::new());
@@ -187,12 +188,13 @@ pub(crate) fn castable(data_type: &DataType) -> bool {
         }
 }
 
-/// Whether date functions of this type have been reviewed; time zones can leave gaps.
+/// True if date functions of this type have been reviewed. Types with a time zone are excluded,
+/// because time zones can have gaps.
 pub(crate) fn is_temporal(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(_, None))
 }
 
-/// The unit of a decimal type's last digit, 1 for integers.
+/// The unit of a decimal type's last digit; 1 for all other types.
 pub(crate) fn unit_of(data_type: &DataType) -> Rational {
     match data_type {
         DataType::Decimal128(_, scale) => decimal_unit(*scale),

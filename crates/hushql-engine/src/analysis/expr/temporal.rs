@@ -1,9 +1,9 @@
 //! Arithmetic of dates and timestamps below a release: days between two dates, and moments moved by
 //! an interval.
 //!
-//! In: total operands with their facts. Out: a total expression with its range, or nothing where an
-//! operator is not arithmetic of moments. Moments may leave the calendar, and are exact there; of
-//! nanoseconds, they are NULL. No expression fails.
+//! In: total operands with their facts. Out: a total expression with its range, or nothing if an
+//! operator is not arithmetic of moments. Moments may leave the calendar and stay exact there,
+//! except that nanoseconds become NULL. No expression fails.
 //!
 //! ```text
 //! discharged - admitted                 [0, 730] - [0, 600]       days in [-600, 730]
@@ -30,7 +30,7 @@ use crate::functions::{
 };
 use crate::refusal::Refusal;
 
-/// Whether an expression is the difference of two expressions over columns.
+/// True if an expression is the difference of two expressions over different columns.
 pub(crate) fn is_difference(expr: &Expr) -> bool {
     let differ = |one: &Expr, other: &Expr| {
         let (one, other) = (one.column_refs(), other.column_refs());
@@ -55,10 +55,10 @@ pub(crate) fn is_difference(expr: &Expr) -> bool {
 /// `date - date`, and a moment plus or minus an interval; `None` for anything else.
 ///
 /// # Guarantee
-/// As that of `total`.
+/// As for `total`.
 ///
 /// # Errors
-/// The refusal of an operand, and that of a difference of timestamps.
+/// The refusal of an operand. Also refuses a difference of timestamps.
 pub(crate) fn arithmetic(
     binary: &BinaryExpr,
     whole: &Expr,
@@ -88,7 +88,7 @@ pub(crate) fn arithmetic(
         let days = Interval::integer_range(-FARTHEST, FARTHEST);
         let ticks = crate::privacy::Rational::from_integer(ticks_a_day(&data_type)?.into());
         let inside = moment.facts.always.add(&days.scale(&ticks)).is_within(&reach);
-        // Nanoseconds end with their calendar.
+        // The type of nanoseconds ends where their calendar ends.
         Some(!inside && temporal_limits(&data_type) != reach_of_moments(&data_type))
     };
     if leaves().unwrap_or(false) {
@@ -101,7 +101,7 @@ pub(crate) fn arithmetic(
     Ok(Some(Total { expr, facts }))
 }
 
-/// An interval moves a moment by less than so many days.
+/// Every accepted interval moves a moment by less than this many days.
 const FARTHEST: i64 = 5_000_000;
 
 fn too_far(whole: &Expr) -> Refusal {
@@ -112,13 +112,13 @@ fn too_far(whole: &Expr) -> Refusal {
     )
 }
 
-/// Where an interval moves a range of moments.
+/// The range to which an interval moves a range of moments.
 fn moved_range(range: &Interval, by: IntervalMonthDayNano, data_type: &DataType) -> Interval {
     let reach = reach(data_type).unwrap_or_else(Interval::everything);
     let moved = ends(range, data_type, |ends| {
         let moved = moved_array(ends, by)?;
-        // An end that leaves what nanoseconds hold is moved to the limit; the moments beyond it are
-        // NULL.
+        // An end beyond the range of nanoseconds becomes the limit of the type, because all moments
+        // beyond it are NULL.
         let ticks = cast_to_ticks(&moved)?;
         Some((ticks.is_valid(0).then(|| ticks.value(0)), ticks.is_valid(1).then(|| ticks.value(1))))
     });
@@ -157,11 +157,11 @@ fn difference(
     Ok(Total { expr: Expr::BinaryExpr(expr), facts })
 }
 
-/// `date_diff(unit, from, to)`: what is known of it.
+/// The facts about `date_diff(unit, from, to)`.
 ///
 /// # Guarantee
-/// The numbers of periods never fall with the moment, so that the ends of the operands give those
-/// of the difference.
+/// The number of the period never decreases with the moment, so the ends of the operands give the
+/// ends of the difference.
 pub(crate) fn periods(unit: &Expr, from: &Total, to: &Total, scope: &Scope) -> Option<Facts> {
     let Expr::Literal(unit, _) = unit else { return None };
     let period = Period::parse(unit.try_as_str().flatten()?)?;
@@ -184,18 +184,20 @@ pub(crate) fn periods(unit: &Expr, from: &Total, to: &Total, scope: &Scope) -> O
     Some(Facts { always, keys, ..Facts::ranged(range, true) })
 }
 
-/// Whether the range of a moment was declared or asked for. The calendar's own gives no keys.
+/// True if the range of a moment is declared or stated in the query. The calendar's own range gives
+/// no keys.
 fn is_declared(moment: &Total, scope: &Scope) -> bool {
     type_of(&moment.expr, &scope.schema).is_ok_and(|own| declared(&moment.facts, &own).is_some())
 }
 
-/// Every whole number of a range is a key.
+/// Every whole number of a range, as keys.
 fn whole_keys(range: &Interval) -> Option<KeySource> {
     let (lo, hi) = range.to_i128()?;
     Some(KeySource::Integers(i64::try_from(lo).ok()?, i64::try_from(hi).ok()?))
 }
 
-/// What a function gives for the two ends of a range of moments; `None` for a range without ends.
+/// The results of a function at the two ends of a range of moments; `None` for a range without
+/// ends.
 fn ends<T>(
     range: &Interval,
     data_type: &DataType,

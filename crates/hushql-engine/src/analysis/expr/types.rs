@@ -1,4 +1,4 @@
-//! The types whose values may be computed with below a release.
+//! The types that expressions below a release may compute with.
 //!
 //! In: a type. Out: whether functions, aggregates, keys and joins have been reviewed for it. A
 //! table may have columns of other types, and rows pass them on, but nothing is computed from them.
@@ -18,7 +18,7 @@ use crate::analysis::expr::shape::{is_string, readable, type_of};
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
 
-/// Whether values of this type may be computed with.
+/// True if expressions may compute with values of this type.
 pub(crate) fn is_known(data_type: &DataType) -> bool {
     match data_type {
         DataType::Null
@@ -46,7 +46,7 @@ pub(crate) fn is_known(data_type: &DataType) -> bool {
         | DataType::Time32(_)
         | DataType::Time64(_)
         | DataType::Timestamp(..) => true,
-        // Kernels divide decimals with a negative scale by powers of ten that do not exist.
+        // Kernels would divide decimals with a negative scale by powers of ten that do not exist.
         DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => *scale >= 0,
         DataType::Dictionary(_, value) => is_string(value),
         DataType::Decimal32(..)
@@ -65,10 +65,10 @@ pub(crate) fn is_known(data_type: &DataType) -> bool {
     }
 }
 
-/// Refuses an expression whose values may not be computed with.
+/// Refuses an expression of a type that must not be computed with.
 ///
 /// # Errors
-/// The refusal.
+/// A type that has not been reviewed.
 pub(crate) fn check(expr: &Expr, schema: &DFSchema) -> Result<(), Refusal> {
     let data_type = type_of(expr, schema)?;
     if is_known(&data_type) {

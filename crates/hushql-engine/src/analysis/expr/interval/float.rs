@@ -1,8 +1,8 @@
 //! Rounding to binary floats, in exact arithmetic.
 //!
-//! A rational and a format go in; the nearest float of that format comes out, as a rational. The
-//! number may be any rational. The rounding is that of IEEE 754, so that an interval with rounded
-//! ends contains the results of float arithmetic.
+//! In: a rational number and a float format. Out: the nearest float of that format, as a rational.
+//! The rounding is that of IEEE 754, so an interval with rounded ends contains the results of float
+//! arithmetic.
 //!
 //! ```text
 //! nearest_float(1/10, SINGLE) = 13421773 / 2^27       0.100000001490116…
@@ -15,8 +15,8 @@ use num_traits::{One, Signed, Zero};
 
 use crate::privacy::Rational;
 
-/// A binary float format: its precision, and the exponents of its smallest step and of its
-/// overflow.
+/// A binary float format: its precision, the exponent of its smallest step, and the exponent at
+/// which it overflows.
 #[derive(Debug)]
 pub(super) struct Format {
     digits: i64,
@@ -29,7 +29,7 @@ pub(super) const SINGLE: Format = Format { digits: 24, least: -149, overflow: 12
 /// `f64`.
 pub(super) const DOUBLE: Format = Format { digits: 53, least: -1074, overflow: 1024 };
 
-/// The float nearest to `value`; of two equally near floats, the even one.
+/// The float nearest to `value`. If two floats are equally near, the even one.
 ///
 /// # Guarantee
 /// Exactly IEEE 754 roundTiesToEven, including subnormals; `None` if the result is ±∞.

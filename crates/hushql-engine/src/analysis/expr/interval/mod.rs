@@ -1,13 +1,13 @@
 //! Exact closed intervals: the range of an expression.
 //!
-//! Intervals of the operands go in; the interval of the result comes out. Ends are exact rationals
-//! or unbounded. Floats occur only as inputs ([`Interval::from_f64_bounds`]) and where float
+//! In: the intervals of the operands. Out: the interval of the result. Ends are exact rationals or
+//! unbounded. Floats occur only as inputs ([`Interval::from_f64_bounds`]) and where float
 //! arithmetic rounds ([`Interval::round_outward_f64`]).
 //!
 //! The result of an operation that is computed exactly on non-NULL operands lies in the returned
-//! interval. NULL and NaN are tracked elsewhere. Overflow is not modelled: after every step the
-//! caller checks with [`Interval::is_within`] whether integers fit their type, and rounds outward
-//! for floats, which also keeps the ends from growing without limit.
+//! interval. NULL and NaN are tracked elsewhere. Overflow is not modelled: after every step, the
+//! caller uses [`Interval::is_within`] to check that integers fit their type. For floats, the
+//! caller rounds outward, which also limits the size of the ends.
 //!
 //! ```text
 //! CLAMP(price, 0, 100) * qty - 5      price: everything    qty: [0, 10]
@@ -27,16 +27,17 @@ use num_traits::{FromPrimitive, One, Signed, ToPrimitive, Zero};
 use crate::privacy::{Rational, decimal_text};
 use float::{DOUBLE, SINGLE, nearest_float};
 
-/// A set of numbers without gaps: all numbers between two ends that belong to it, or the empty set.
+/// A set of numbers without gaps: all numbers between two ends, both included, or the empty set.
 ///
 /// An absent end is unbounded: it admits every number on that side, including a float's infinity.
 /// The empty interval means that there is no value, such as the quotient by a divisor that is
-/// always 0. Every operation on an empty operand is empty, as every SQL operator on a NULL is NULL.
+/// always 0. Every operation on an empty operand is empty, just as every SQL operator on a NULL is
+/// NULL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Interval {
     lo: Option<Rational>,
     hi: Option<Rational>,
-    /// An empty interval has no ends, so that equal sets are equal values.
+    /// An empty interval has no ends, so equal sets are equal values.
     empty: bool,
 }
 
@@ -64,7 +65,7 @@ impl Interval {
         Self::between(Rational::from_integer(lo.into()), Rational::from_integer(hi.into()))
     }
 
-    /// Every number: nothing is known.
+    /// Every number: the range is unknown.
     pub(crate) fn everything() -> Self {
         Self::new(None, None)
     }
@@ -74,7 +75,7 @@ impl Interval {
         Self { lo: None, hi: None, empty: true }
     }
 
-    /// The interval between two floats, which are taken exactly.
+    /// The interval between two floats, which are converted exactly.
     ///
     /// # Guarantee
     /// Contains every x with `lo ≤ x ≤ hi`. An infinite end is unbounded, and so is a NaN.
@@ -93,7 +94,7 @@ impl Interval {
         self.empty
     }
 
-    /// The least and the largest number; `None` where there is none.
+    /// The least and the largest number; `None` where no such number exists.
     pub(crate) fn limits(&self) -> (Option<&Rational>, Option<&Rational>) {
         (self.lo.as_ref(), self.hi.as_ref())
     }
@@ -115,7 +116,7 @@ impl Interval {
         self.intersect(other) == *self
     }
 
-    /// The largest magnitude, max(|lo|, |hi|): the `b` of a sum's sensitivity.
+    /// The largest magnitude, max(|lo|, |hi|). It bounds a sum's sensitivity.
     ///
     /// # Guarantee
     /// |x| is at most this for every x inside; exact. `None` when unbounded; 0 when empty.
@@ -209,8 +210,8 @@ impl Interval {
     #[must_use]
     pub(crate) fn div(&self, other: &Self) -> Self {
         let zero = Rational::zero();
-        // `divisors` lies on one side of 0: an end at 0, which is removed, has its reciprocals grow
-        // without bound, and those of an unbounded end approach 0.
+        // `divisors` lies on one side of 0. Towards an end at 0, which is excluded, the reciprocals
+        // grow without bound. Towards an unbounded end, they approach 0.
         let reciprocal = |divisors: Self| {
             if divisors.empty || divisors == Self::point(zero.clone()) {
                 return Self::empty();
@@ -243,7 +244,7 @@ impl Interval {
     /// The remainder x − y·trunc(x / y), which has the sign of x, for y ≠ 0.
     ///
     /// # Guarantee
-    /// Holds every remainder: its magnitude is at most |x| and at most |y|; it is x itself where
+    /// Contains every remainder. Its magnitude is at most |x| and at most |y|. It is x itself where
     /// |x| < |y|.
     #[must_use]
     pub(crate) fn rem(&self, other: &Self) -> Self {
@@ -258,7 +259,7 @@ impl Interval {
     /// The remainder of integers: as [`Interval::rem`], but its magnitude is at most |y| − 1.
     ///
     /// # Guarantee
-    /// Holds the remainder of every integer of `self` by every integer but 0 of `other`.
+    /// Contains the remainder of every integer of `self` by every integer of `other` except 0.
     #[must_use]
     pub(crate) fn rem_trunc(&self, other: &Self) -> Self {
         let one = Rational::one();
@@ -302,7 +303,7 @@ impl Interval {
     /// The smallest interval around both: the value is in one of them.
     ///
     /// # Guarantee
-    /// Contains every number of either.
+    /// Contains every number of both intervals.
     #[must_use]
     pub(crate) fn union(&self, other: &Self) -> Self {
         if self.empty {
@@ -319,7 +320,7 @@ impl Interval {
     /// The intersection: the value is in both of them.
     ///
     /// # Guarantee
-    /// Exactly the numbers of both.
+    /// Exactly the numbers that are in both intervals.
     #[must_use]
     pub(crate) fn intersect(&self, other: &Self) -> Self {
         let lo = self.lo.clone().max(other.lo.clone());
@@ -330,8 +331,8 @@ impl Interval {
     /// The part that remains when `x ≤ bound` is known.
     ///
     /// # Guarantee
-    /// Exactly the numbers up to `bound`. A strict `x < bound` leaves the same closed interval, and
-    /// for integers that of `⌈bound⌉ − 1`.
+    /// Exactly the numbers up to `bound`. A strict `x < bound` leaves the same closed interval; for
+    /// integers, it leaves the one up to `⌈bound⌉ − 1`.
     #[must_use]
     pub(crate) fn below(&self, bound: &Rational) -> Self {
         self.intersect(&Self::new(None, Some(bound.clone())))
@@ -340,8 +341,8 @@ impl Interval {
     /// The part that remains when `x ≥ bound` is known.
     ///
     /// # Guarantee
-    /// Exactly the numbers from `bound` on. A strict `x > bound` leaves the same closed interval,
-    /// and for integers that of `⌊bound⌋ + 1`.
+    /// Exactly the numbers from `bound` on. A strict `x > bound` leaves the same closed interval;
+    /// for integers, it leaves the one from `⌊bound⌋ + 1` on.
     #[must_use]
     pub(crate) fn above(&self, bound: &Rational) -> Self {
         self.intersect(&Self::new(Some(bound.clone()), None))
@@ -385,7 +386,7 @@ impl Interval {
         self.monotone(Rational::round)
     }
 
-    /// x without its fraction, as a cast to an integer gives it.
+    /// x without its fraction, like a cast to an integer.
     ///
     /// # Guarantee
     /// The smallest interval around the results: the function is monotone.
@@ -398,7 +399,7 @@ impl Interval {
     ///
     /// # Guarantee
     /// Contains the result of any IEEE 754 operation, in `f64` or `f32`, that rounds to nearest and
-    /// whose exact result is inside: such rounding is monotone, so the rounded ends bound the
+    /// whose exact result is inside. Such rounding is monotone, so the rounded ends bound the
     /// rounded values. An end that may overflow to ±∞ becomes unbounded. Ends that both types
     /// represent are unchanged.
     #[must_use]
@@ -430,7 +431,7 @@ impl Interval {
         (self.below(&Rational::zero()), self.above(&Rational::zero()))
     }
 
-    /// Remainders by `divisors` (magnitudes), none of which exceeds the upper end of `largest`.
+    /// Remainders by `divisors` (magnitudes). No remainder exceeds the upper end of `largest`.
     fn remainder(&self, divisors: &Self, largest: &Self) -> Self {
         if self.empty || divisors.empty {
             return Self::empty();
@@ -465,7 +466,7 @@ impl fmt::Display for Interval {
     }
 }
 
-/// An end of an interval on the extended line, in its order.
+/// An end of an interval on the extended number line. The derived order is the order of that line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum ExtendedEnd {
     MinusInfinity,

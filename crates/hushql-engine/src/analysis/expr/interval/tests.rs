@@ -1,5 +1,5 @@
-//! Intervals against brute force: small boxes point by point, hostile ends, and the machine's
-//! floats.
+//! Tests intervals against brute force: small boxes point by point, hostile ends, and the machine's
+//! own float arithmetic.
 
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::{prop_assert, prop_assert_eq};
@@ -46,7 +46,7 @@ fn text(value: &str) -> Rational {
     parse_decimal(value).unwrap()
 }
 
-/// An end: mostly a small half-integer, sometimes absent, sometimes as large as the types allow.
+/// An end: mostly a small half-integer, sometimes absent, sometimes an extreme of the types.
 fn end() -> impl Strategy<Value = Option<Rational>> {
     prop_oneof![
         8 => (-9_i64..=9).prop_map(|n| Some(half(n))),
@@ -61,13 +61,13 @@ fn interval() -> impl Strategy<Value = Interval> {
     (end(), end()).prop_map(|(lo, hi)| Interval::new(lo, hi))
 }
 
-/// A bounded interval of small integers: small enough to try every pair.
+/// A bounded interval of few small integers, so that a test can try every pair.
 fn box_of_integers() -> impl Strategy<Value = Interval> {
     (-7_i64..=7, 0_i64..=6).prop_map(|(lo, width)| Interval::between(int(lo), int(lo + width)))
 }
 
-/// Numbers of an interval: every quarter and integer near 0, its ends and their surroundings, and
-/// far ones.
+/// Numbers of an interval: every quarter and integer near 0, numbers at and around its ends, and
+/// distant ones.
 fn members(interval: &Interval) -> Vec<Rational> {
     let near = (-24_i64..=24).map(|n| Rational::new(n.into(), 4.into()));
     let whole = (-14_i64..=14).map(int);
@@ -181,7 +181,8 @@ proptest! {
         prop_assert_eq!(a.is_within(&b) && b.is_within(&a), a == b);
     }
 
-    // Wider than needed would be sound but useless: on whole boxes the claim is the very hull.
+    // A wider interval would be sound but useless. On whole boxes, the claimed interval is exactly
+    // the hull.
     #[test]
     fn nothing_is_wider_than_it_must_be(a in box_of_integers(), b in box_of_integers()) {
         let (in_a, in_b) = (integers(&a), integers(&b));
@@ -190,7 +191,8 @@ proptest! {
             (|x, y| x / y) as fn(&Rational, &Rational) -> Rational)];
         for (name, op, exact) in TOTAL.into_iter().chain([OF_INTEGERS[0]]).chain(quotients) {
             let divides = name.starts_with("div");
-            // Rationals between 0 and 1 divide too, and reach further than the integers do.
+            // The interval also contains fractional divisors between 0 and 1, whose quotients are
+            // larger than those of the integers.
             let touches_zero = b.contains(&Rational::zero());
             if name == "div" && touches_zero {
                 continue;
@@ -294,7 +296,7 @@ fn a_divisor_of_zero_is_no_divisor() {
         Interval::new(Some(Rational::new(2.into(), 5.into())), None)
     );
     assert_eq!(ints(2, 9).div(&ints(-5, 5)), Interval::everything());
-    // Only fractions between the integers: no integer divides.
+    // There are only fractions between two integers, so no integer divides.
     let fractions = Interval::between(half(1), Rational::new(3.into(), 4.into()));
     assert!(ints(1, 9).div_trunc(&fractions).is_empty());
     assert_eq!(Interval::everything().rem_trunc(&ints(2, 2)), ints(-1, 1));
