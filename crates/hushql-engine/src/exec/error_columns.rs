@@ -1,7 +1,7 @@
 //! The ± of released numbers, row by row.
 //!
-//! In: what a part drew, with what stands beside its measures. Out: the released table, and behind
-//! it the ± of each measure at each confidence that the public plan reads.
+//! In: the columns that a private aggregate drew, with the side columns of its measures. Out: the
+//! released table, followed by the ± of each measure at each confidence that the public plan reads.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::privacy::Rational;
 use crate::release::Release;
 use crate::release::mechanism::Predicted;
 
-/// How the ± of a measure follows from what was drawn.
+/// How to compute the ± of a measure from the drawn columns.
 #[derive(Debug, Clone)]
 pub(super) struct Margin {
     measure: usize,
     accuracy: Predicted,
     /// The accuracy under each bound of a ladder, if the measure has one.
     rungs: Vec<Predicted>,
-    /// No number is off by more: the width of the range of a mean.
+    /// An upper bound of the error: the width of the range of a mean.
     most: f64,
-    /// Whether what stands beside the measure was computed for this confidence.
+    /// True if the measure's side column was computed for this confidence.
     is_own: bool,
 }
 
@@ -36,7 +36,7 @@ fn width_of_range(measure: &Measure) -> f64 {
     approximate(&width).next_up()
 }
 
-/// The margins of a part, in the order of the columns behind its released ones.
+/// The margins of a private aggregate, in the order of the columns that follow its released ones.
 pub(super) fn margins(release: &Release, part: usize) -> Vec<Margin> {
     let Some(own) = release.analysis().parts().get(part) else { return Vec::new() };
     let among = release.error_bars().among().iter();
@@ -53,8 +53,8 @@ pub(super) fn margins(release: &Release, part: usize) -> Vec<Margin> {
     among.flat_map(of).collect()
 }
 
-/// Where released numbers are an end of their type, at which larger ones stop; `None` if none of
-/// them is.
+/// Marks the released numbers that lie at an end of their type, where larger numbers saturate;
+/// `None` if there are none.
 pub(crate) fn at_end(values: &ArrayRef) -> Option<BooleanArray> {
     let at_end: BooleanArray = match values.data_type() {
         DataType::Int64 => {
@@ -74,8 +74,8 @@ pub(crate) fn at_end(values: &ArrayRef) -> Option<BooleanArray> {
     at_end.has_true().then_some(at_end)
 }
 
-/// The released columns of a part with the ± of its measures behind them; `drawn` holds what stands
-/// beside them, too, `chosen` the places of their bounds.
+/// The released columns of a private aggregate, followed by the ± of its measures. `drawn` also
+/// holds the side columns, and `chosen` the positions of the chosen bounds.
 pub(super) fn with_margins(
     drawn: &RecordBatch,
     released: &RecordBatch,

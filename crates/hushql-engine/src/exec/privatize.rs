@@ -4,9 +4,8 @@
 //! adds up the partitions' integers, gives every key of the key space its row (zero if no row has
 //! it), and draws each mechanism once. It does nothing else.
 //!
-//! It runs once: it takes the right to draw out of a [`Permit`] that was filled when the query was
-//! paid for. A second execution, an execution before the charge, and an execution of a copy are
-//! errors.
+//! It runs once: it takes the right to draw out of a [`Permit`], which the charge fills. A second
+//! execution, an execution before the charge, and an execution of a copy are errors.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,8 +79,8 @@ impl DisplayAs for PrivatizeExec {
     }
 }
 
-/// Methods that are not overridden keep DataFusion's defaults: no fetch, no limit, no filter passed
-/// down, no projection swapped, no statistics.
+/// All other methods keep DataFusion's defaults: no fetch, no limit, no filter passed down, no
+/// projection swapped, no statistics.
 impl ExecutionPlan for PrivatizeExec {
     fn name(&self) -> &'static str {
         "PrivatizeExec"
@@ -155,7 +154,8 @@ impl ExecutionPlan for PrivatizeExec {
                     let rows = site.rows(input, Arc::clone(&context))?;
                     match gather(rows, *input_shape, &specification.keys, *columns).await {
                         Ok(integers) => break integers,
-                        // The integers of all rows, or none of them.
+                        // A retry reads the integers of all rows again; a failed attempt leaves
+                        // none.
                         Err(error) if site.runs_again(&error, times) => times += 1,
                         Err(error) => return Err(error),
                     }

@@ -1,5 +1,5 @@
-//! The privatizing operator keeps its promises, and `verify` notices a plan that is not the paid
-//! one.
+//! Tests that the privatizing operator keeps its promises, and that `verify` refuses every plan
+//! other than the paid one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ fn units() -> [Unit; 2] {
     [Unit::Row, Unit::Column { column: "id".to_owned(), max_rows: None, unique: false }]
 }
 
-/// The only part of a query, which is drawn.
+/// The plan that draws, from a query with one private aggregate.
 async fn to_draw(unit: Unit) -> ToDraw {
     match prepared(unit).await.parts.remove(0).source {
         PartSource::Drawn(draw) => *draw,
@@ -115,7 +115,7 @@ fn replaced(
     Arc::clone(plan).replace_children(vec![child], options).unwrap()
 }
 
-/// The right to draw comes with the charge, and the first execution of any copy uses it up.
+/// A charge grants the right to draw, and the first execution of any copy uses it up.
 #[tokio::test]
 async fn a_release_runs_once_and_only_after_its_charge() {
     let state = session_state();
@@ -148,7 +148,7 @@ async fn nothing_private_runs_without_a_charge() {
     }
 }
 
-/// A proof of any payment once sufficed to run any release.
+/// The charge of one release does not permit another.
 #[tokio::test]
 async fn nobody_pays_for_one_release_and_runs_another() {
     let state = session_state();
@@ -164,7 +164,7 @@ async fn nobody_pays_for_one_release_and_runs_another() {
         let ran = run(prepare(&other, &state).await.unwrap(), &other, charge(), &state).await;
         let ran = ran.map(drop);
         assert_eq!(ran.is_ok(), settled, "{sql}: {ran:?}");
-        // Nor is the plan made of another release after the charge.
+        // After the charge, the plan of another release is refused, too.
         let ran = run(prepare(&asked, &state).await.unwrap(), &other, charge(), &state).await;
         let ran = ran.map(drop);
         assert_eq!(ran.is_ok(), settled, "{sql}: {ran:?}");
@@ -227,8 +227,8 @@ async fn a_release_has_one_partition() {
     }
 }
 
-/// DataFusion's treatment of an operator that keeps the defaults; the privatizing operator relies
-/// on each one.
+/// DataFusion's treatment of an operator that overrides nothing. The privatizing operator relies on
+/// each of these defaults.
 #[tokio::test]
 async fn no_optimizer_moves_anything_through_the_operator() {
     for unit in units() {
@@ -284,7 +284,7 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
         let child = Arc::clone(plan.children()[0]);
         let below = Arc::clone(child.children()[0]);
 
-        // The root is missing, hidden, doubled or another operator.
+        // The root is missing, hidden, repeated, or another operator.
         assert!(message(&child).contains("its root is CoalescePartitionsExec"));
         let hidden: Arc<dyn ExecutionPlan> =
             Arc::new(GlobalLimitExec::new(Arc::clone(&plan), 0, Some(1)));
@@ -304,7 +304,7 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
             .unwrap();
         assert!(message(&replaced(&plan, literal)).contains("it holds a DataSourceExec"));
 
-        // Some rows are left out.
+        // Some rows are dropped.
         let limit = Arc::new(GlobalLimitExec::new(Arc::clone(&child), 0, Some(5)));
         assert!(message(&replaced(&plan, limit)).contains("it holds a GlobalLimitExec"));
         let early = Arc::new(CoalescePartitionsExec::new(below).with_fetch(Some(5)));
@@ -317,13 +317,13 @@ async fn the_finished_plan_is_the_one_that_was_analyzed() {
         assert!(foreign.contains("it reads t"), "{foreign}");
         assert!(verify(&plan, &specification, &expected(&["t".to_owned()], !bounded)).is_err());
 
-        // An empty input is not a secret: a WHERE that is never true.
+        // An empty input is allowed: the analysis knows that a WHERE is never true.
         let empty = replaced(&plan, Arc::new(EmptyExec::new(child.schema())));
         assert_eq!(verify(&empty, &specification, &expected(&["t".to_owned()], false)), Ok(()));
     }
 }
 
-/// Rows may be bounded instead of aggregates, but something must bound contributions, exactly once.
+/// A plan may bound rows instead of aggregates, but it must bound contributions exactly once.
 #[tokio::test]
 async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
     let unit = Unit::Column { column: "id".to_owned(), max_rows: None, unique: false };
@@ -359,8 +359,8 @@ async fn contributions_are_bounded_once_by_aggregates_or_by_rows() {
     }
 }
 
-/// Rows are added up by themselves only where each is a unit of its own: not below the bounds, nor
-/// above.
+/// `SumByKeyExec` adds up rows only where each row is a privacy unit: neither below nor above the
+/// operators that bound contributions.
 #[tokio::test]
 async fn rows_that_are_added_up_are_units_of_their_own() {
     let [row, person] = units();
@@ -392,8 +392,7 @@ async fn rows_that_are_added_up_are_units_of_their_own() {
     }
 }
 
-/// The keys of rows that are units of their own are clamped after the analysis, before they are
-/// looked up.
+/// Where each row is a privacy unit, keys are clamped before they are looked up.
 #[tokio::test]
 async fn keys_beyond_their_ends_count_for_the_ends() {
     for (ends, expected) in [
@@ -419,7 +418,7 @@ async fn keys_beyond_their_ends_count_for_the_ends() {
     }
 }
 
-/// An operator above a private scan is as private as the scan, however far above it is.
+/// An operator above a private scan is as private as the scan, at any distance.
 #[tokio::test]
 async fn the_public_remainder_reads_no_private_table() {
     for unit in units() {
@@ -431,7 +430,7 @@ async fn the_public_remainder_reads_no_private_table() {
             assert!(error.contains("its public plan reads t"), "{error}");
             let [child] = node.children()[..] else { panic!("{} has one input", node.name()) };
             if node.is::<PrivateScanExec>() {
-                // Below the mark are the operators of the table itself.
+                // Below the marked scan are the operators of the table itself.
                 assert_eq!(verify_public(child), Ok(()));
                 break;
             }

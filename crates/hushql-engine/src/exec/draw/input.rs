@@ -1,4 +1,4 @@
-//! How the bounded inputs of a release are read.
+//! Reads the bounded inputs of a release.
 //!
 //! In: the rows of a bounded input, from one partition, and the shape of its integers. Out: its
 //! exact integers.
@@ -9,7 +9,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use crate::analysis::{InputShape, KeySpace, Keys};
 use hushql_exec::gather::{self, Gathered, KeyColumns};
 
-/// Reads a bounded input, in the way that its measures need.
+/// Reads a bounded input in the shape that its measures need.
 ///
 /// # Guarantee
 /// The result is a function of the multiset of (key, integers) that the input yields: sums are
@@ -29,7 +29,7 @@ pub(crate) async fn gather(
         }
         InputShape::Keys => gather::data_keys(rows).await,
         InputShape::Groups { counter } => {
-            // Part of the schema, so independent of the data.
+            // The schema is public, so this number depends on no data.
             let key_columns = rows.schema().fields().len().saturating_sub(columns);
             gather::groups(rows, key_columns, columns, counter).await
         }

@@ -1,13 +1,13 @@
-//! From the noisy sums of products to a statistic of two columns, and the error that the noise may
-//! have caused.
+//! Computes a statistic of two columns from the noisy sums of products, and how far the noise may
+//! have moved it.
 //!
 //! In: the drawn integers of every group (see [`JointMoments`]), the public ranges, and the size t
-//! that no noise exceeds with 95 %. Out: the released value, and its own ±. Everything here is a
-//! function of drawn integers and public numbers.
+//! that no noise exceeds with 95 %. Out: the released value and its ±. All results are functions of
+//! drawn integers and public numbers.
 //!
-//! With u = X/W and v = Y/V in [0, 1], entry (i, j) counts i/p of u and j/q of v, p and q being the
-//! degrees of the columns. From the entries N, their sum S = n·W^p·V^q, and hats for what the noise
-//! is in:
+//! With u = X/W and v = Y/V in [0, 1], entry (i, j) weighs u by i/p and v by j/q, where p and q are
+//! the degrees of the columns. N are the entries, S = n·W^p·V^q is their sum, and a hat marks a
+//! number that contains noise:
 //!
 //! ```text
 //! r = Σ(i/p)N/S     s = Σ(j/q)N/S     c = Σ(i/p)(j/q)N/S − r·s     σ² = ΣN(p, ·)/S − r²
@@ -72,7 +72,7 @@ impl JointColumn {
         Self { degree: axis.degree(), lo: float(&lo), width: of(axis.steps()) }
     }
 
-    /// i/p for every factor.
+    /// i/p for i = 0, …, p.
     fn ends(self) -> impl Iterator<Item = f64> + Clone {
         (0..=self.degree).map(move |i| f64::from(i) / f64::from(self.degree))
     }
@@ -87,19 +87,19 @@ impl JointColumn {
     }
 }
 
-/// The public numbers of a statistic.
+/// The public numbers from which a statistic is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct JointScale {
     joint: Joint,
     x: JointColumn,
     y: JointColumn,
-    /// What one row adds to all entries together.
+    /// What one row adds to the sum of all entries.
     weight: f64,
     /// t over the weight: the size that no noise exceeds with 95 %, in rows.
     noise: f64,
 }
 
-/// The moments of one group, in parts of the ranges.
+/// The moments of one group, as fractions of the ranges.
 #[derive(Debug, Clone, Copy)]
 struct Estimated {
     rows: f64,
@@ -108,7 +108,7 @@ struct Estimated {
     covariance: f64,
     /// The variances of u and v, where their squares are known.
     variances: [Option<f64>; 2],
-    /// τ; `None` if the noise may be all there is.
+    /// τ; `None` if noise alone could explain the sums.
     tau: Option<f64>,
 }
 
@@ -127,9 +127,9 @@ impl JointScale {
     /// The released value of one group, from its drawn integers in the order of the products.
     ///
     /// # Guarantee
-    /// A function of the drawn integers and the public scale. `None` if they say that there are no
-    /// rows (fewer than half a row, or fewer than one and a half when dividing by n − 1), or that a
-    /// column that is divided by does not vary. A correlation lies in [−1, 1], its square in
+    /// A function of the drawn integers and the public scale. `None` if they show no rows (fewer
+    /// than half a row, or fewer than one and a half when dividing by n − 1), or if a
+    /// column whose variance is in the divisor does not vary. A correlation lies in [−1, 1], its square in
     /// [0, 1], a covariance within a quarter of the product of the ranges (half of it over n − 1).
     /// With 95 %, the statistic without noise, if it has a value, is within `within` of the value.
     /// Source: the argument above.
@@ -172,7 +172,7 @@ impl JointScale {
             Joint::RegrIntercept => {
                 let (slope, off) = self.slope(&moments)?;
                 let [r, s] = moments.means;
-                // The place of x = 0 in the range.
+                // The position of x = 0 in the range.
                 let zero = -self.x.lo / self.x.width;
                 let value = self.y.lo + self.y.width * (s + slope * (zero - r));
                 let within = moments.tau.map_or(f64::INFINITY, |tau| {
@@ -188,13 +188,13 @@ impl JointScale {
         f64::from((self.x.degree + 1) * (self.y.degree + 1))
     }
 
-    /// Σ|g(i, j)| for g of the places of u and v.
+    /// Σ|g(i, j)|, for a function g of the positions u and v.
     fn all(&self, g: impl Fn(f64, f64) -> f64) -> f64 {
         let ends = self.x.ends().flat_map(|u| self.y.ends().map(move |v| (u, v)));
         ends.map(|(u, v)| g(u, v).abs()).sum()
     }
 
-    /// The moments that the entries give.
+    /// The moments that follow from the entries.
     fn moments(&self, sums: &[i128]) -> Option<Estimated> {
         let (p, q) = (self.x.degree, self.y.degree);
         let places = (0..=p).flat_map(|i| (0..=q).map(move |j| (i, j)));
@@ -213,8 +213,7 @@ impl JointScale {
         if rows < least {
             return None;
         }
-        // The arithmetic is exact until here: where values are close to each other, differences are
-        // small.
+        // The arithmetic is exact up to here, because close values have small differences.
         let part = |over: &BigInt, times: i32| {
             Rational::new(over.clone(), &sum * BigInt::from(times)).to_f64()
         };
@@ -233,7 +232,7 @@ impl JointScale {
         })
     }
 
-    /// A covariance in parts of the ranges, and its ends.
+    /// A covariance and the ends of its interval, as fractions of the ranges.
     fn covariance(&self, moments: &Estimated) -> [f64; 3] {
         let c = moments.covariance;
         let [r, s] = moments.means;
@@ -244,7 +243,7 @@ impl JointScale {
         [c, c - off, c + off].map(|c| c.clamp(-0.25, 0.25))
     }
 
-    /// By how much a variance in parts of the range may differ, in parts of itself, and D.
+    /// How far a variance may be off, relative to itself, and D.
     fn spread(&self, moments: &Estimated, tau: f64, axis: usize, variance: f64) -> (f64, f64) {
         let (own, other) = if axis == 0 { (self.x, self.y) } else { (self.y, self.x) };
         let mean = moments.means[axis];
@@ -254,7 +253,7 @@ impl JointScale {
         ((tau * times * all + (tau * d).powi(2)) / variance, d)
     }
 
-    /// A slope in parts of the ranges, and how far it may be off.
+    /// A slope as a fraction of the ranges, and how far it may be off.
     fn slope(&self, moments: &Estimated) -> Option<(f64, f64)> {
         let variance = moments.variances[0].filter(|variance| *variance > 0.0)?;
         let slope = moments.covariance / variance;
@@ -304,12 +303,12 @@ impl JointScale {
         let (least, mean) = (1.0 - alpha.max(beta), 1.0 - f64::midpoint(alpha, beta));
         let roots = (alpha + beta).powi(2) / (8.0 * least);
         let off = (tau * linear + tau * tau * curved + roots) / mean;
-        // The value was clamped toward what it estimates.
+        // The value was clamped towards the true one, so it is no farther off.
         Some((value, if least > 0.0 { off.min(most) } else { most }))
     }
 }
 
-/// A value with the ends of what it may be.
+/// A value whose ± covers the interval from `low` to `high`.
 fn estimate(value: f64, low: f64, high: f64) -> JointEstimate {
     JointEstimate { value, within: (value - low).max(high - value).max(0.0) }
 }

@@ -1,10 +1,9 @@
-//! From exact integers to a released column: the draw, and the conversion from the grid to SQL's
-//! numbers.
+//! The draw: from exact integers to a released column, and from the grid to SQL's numbers.
 //!
-//! In: the sums of every key, and a source of randomness that was paid for. Out: the released
-//! batch. Each measure's mechanism is drawn once for each key (numbers) or once (selections), in
-//! the order of the key space. A mechanism sees the exact integers of this query and nothing else.
-//! Everything after the draw is a function of the noisy integers alone.
+//! In: the sums of every key, and a source of randomness that a charge paid for. Out: the released
+//! batch. The mechanism of a number is drawn once for each key, and that of a selection once, in
+//! the order of the key space. A mechanism receives the exact integers of this query and nothing
+//! else. Everything after the draw is a function of the noisy integers alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,8 +46,8 @@ pub(crate) mod variance;
 /// # Guarantee
 /// Each mechanism receives the exact integers of its measure once, and nothing else; it is
 /// calibrated for their sensitivity. The whole result is computed from the drawn values and public
-/// keys. If only the data know the keys, the result covers the groups whose number of units, also
-/// drawn, reaches the threshold.
+/// keys. If the keys are not declared, the result covers the groups whose number of units, which is
+/// also drawn, reaches the threshold.
 pub(super) fn draw(
     specification: &Specification,
     gathered: &[Gathered],
@@ -57,8 +56,8 @@ pub(super) fn draw(
     Ok(only_shown(&drawn(specification, gathered, rng)?)?)
 }
 
-/// Copies the rows into arrays that contain nothing else. A text array keeps the bytes of all rows
-/// that it was taken from, including those of hidden groups.
+/// Copies the rows into new arrays. A text array keeps the bytes of all rows that it was taken
+/// from, including those of hidden groups.
 fn only_shown(batch: &RecordBatch) -> Result<RecordBatch, arrow::error::ArrowError> {
     let schema = batch.schema();
     let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
@@ -181,13 +180,13 @@ fn drawn(
         (Some((hidden, counter)), Some(own)) => {
             hide(hidden, &released, own, *counter, compared.as_deref(), rng)
         }
-        // Groups that only the data know never come out without a threshold.
+        // Undeclared groups never come out without a threshold.
         (Some(_), None) | (None, Some(_)) => Err(failed().into()),
     }
 }
 
-/// A count, sum, mean or variance of a drawn vector, and what stands beside it: the noisy numbers
-/// of rows behind means, the ± of variances.
+/// A count, sum, mean or variance from a drawn vector, and its side column: the noisy numbers of
+/// rows behind means, or the ± of variances.
 fn of_vector(
     draw_plan: &DrawPlan,
     together: &Together,
@@ -213,7 +212,7 @@ fn of_vector(
 /// The columns of a private aggregate with public groups whose measures were all drawn before.
 ///
 /// # Errors
-/// An internal error for columns that are not those of the measures.
+/// An internal error for columns that do not belong to the measures.
 pub(crate) fn shown_again(
     part: &PrivateAggregate,
     measures: &[&[ArrayRef]],
@@ -233,7 +232,7 @@ pub(crate) fn shown_again(
     Ok([keys, columns, beside, rungs].concat())
 }
 
-/// A measure's own column, what stands beside it, and the place of its bound.
+/// A measure's own column, its side column, and the position of its bound.
 type Parted = (ArrayRef, Option<ArrayRef>, Option<ArrayRef>);
 
 /// The columns of a measure that was drawn before.
@@ -249,32 +248,32 @@ fn parted(measure: &Measure, shown: &[ArrayRef]) -> Result<Parted> {
     }
 }
 
-/// How many rows each group of a choice has.
+/// The number of rows in each group of a choice.
 fn rows_each(choice: &Choice, groups: usize) -> Result<Vec<usize>> {
     let rounds = usize::try_from(choice.rounds).map_err(|_| failed())?;
     Ok(vec![rounds; groups])
 }
 
-/// A bound that was chosen.
+/// The chosen bound of a measure.
 struct Chosen {
-    /// The exact integers under it, by output and key.
+    /// The exact integers under this bound, by output and key.
     under: Vec<Vec<i128>>,
-    /// Its place on the ladder.
+    /// The position of the bound on its ladder.
     number: f64,
-    /// How the values under it are drawn.
+    /// How to draw the values under this bound.
     plan: DrawPlan,
 }
 
-/// The places of the bounds that were chosen, by the number of the measure that chooses.
+/// The positions of the chosen bounds, by the number of the measure that chooses.
 type ChosenPlaces = BTreeMap<usize, usize>;
 
-/// Chooses the bound of a measure with a ladder, and gives its integers under that bound; `None`
+/// Chooses the bound of a measure with a ladder, and returns its integers under that bound; `None`
 /// for other measures.
 ///
 /// # Guarantee
 /// The choice is drawn from the numbers of units beyond the bounds, once for all measures that
-/// share it, by the mechanism of the release that pays for it; what comes after it takes the noise
-/// that was calibrated to the chosen bound.
+/// share the ladder, by the mechanism of the release that pays for it. Every later draw uses the
+/// noise that was calibrated to the chosen bound.
 fn bounded(
     draw_plan: &DrawPlan,
     specification: &Specification,
@@ -353,8 +352,7 @@ fn under_bound(
 /// A variance or standard deviation from its three noisy sums, with its own ±.
 ///
 /// # Guarantee
-/// A function of the drawn integers and public numbers; NULL if they say that there are too few
-/// rows.
+/// A function of the drawn integers and public numbers; NULL if they show too few rows.
 fn spreads(
     draw_plan: &DrawPlan,
     moments: &VarianceMoments,
@@ -375,8 +373,8 @@ fn spreads(
 /// A statistic of two columns from its noisy sums, with its own ±.
 ///
 /// # Guarantee
-/// A function of the drawn integers and public numbers; NULL if they say that there are too few
-/// rows, or that a column does not vary.
+/// A function of the drawn integers and public numbers; NULL if they show too few rows, or a column
+/// that does not vary.
 fn joints(
     draw_plan: &DrawPlan,
     moments: &JointMoments,
@@ -401,8 +399,8 @@ fn joints(
     Ok((Arc::new(Float64Array::from(values)), Arc::new(Float64Array::from(within))))
 }
 
-/// The key columns of the released rows: each outer group repeated once for each of its answers,
-/// and the chosen candidates in the target's column.
+/// The key columns of the released rows: each outer group, repeated for each of its answers, and
+/// the chosen candidates in the target's column.
 fn key_columns(
     keys: &Keys,
     rows: Option<&[usize]>,
@@ -479,7 +477,7 @@ fn number(noisy: &[i128], grid: Grid, data_type: &DataType) -> Result<ArrayRef, 
             Arc::new(UInt64Array::from_iter_values(saturated))
         }
         (DataType::Decimal128(precision, scale), Grid::Decimal { scale: own }) => {
-            // A step of the grid is at least a unit of the column.
+            // A step of the grid is at least one unit of the column.
             let unit = 10_i128.saturating_pow(u32::from(scale.saturating_sub(own).unsigned_abs()));
             let saturated =
                 noisy.iter().map(|v| v.saturating_mul(unit).clamp(-MOST_DIGITS, MOST_DIGITS));
@@ -508,7 +506,7 @@ fn unit(grid: Grid) -> f64 {
     }
 }
 
-/// AVG from its two exact parts, which are drawn.
+/// AVG: draws its two exact parts and divides.
 fn mean(
     draw_plan: &DrawPlan,
     above: &[i128],
@@ -522,12 +520,11 @@ fn mean(
     Ok(means(&draw_plan.measure, noisy.into_iter(), 1.0))
 }
 
-/// AVG from its two noisy parts A = Σ(x − lo) and B = Σ(hi − x), or so many times these: lo +
-/// w·A/(A + B), within [lo, hi]; and the noisy numbers of rows.
+/// AVG from its two noisy parts A = Σ(x − lo) and B = Σ(hi − x), or `times` as much: lo + w·A/(A +
+/// B), within [lo, hi]; and the noisy numbers of rows.
 ///
 /// # Guarantee
-/// A function of the two drawn integers and the public bounds; NULL if they say that there are no
-/// rows.
+/// A function of the two drawn integers and the public bounds; NULL if they show no rows.
 fn means(
     measure: &Measure,
     noisy: impl Iterator<Item = (i128, i128)>,
@@ -539,7 +536,7 @@ fn means(
     for (a, b) in noisy {
         let (a, b) = (as_float(a), as_float(b));
         let rows = (a + b) / times / (hi - lo);
-        // Fewer than half a row: there is nothing to average.
+        // Fewer than half a row: no average.
         counts.push((rows >= 0.5).then_some(rows));
         means.push((rows >= 0.5).then(|| ((lo + (hi - lo) * a / (a + b)).clamp(lo, hi)) * unit));
     }

@@ -1,4 +1,4 @@
-//! What is drawn: the mechanism of each measure, and the position of its integers.
+//! What to draw: the mechanism of each measure, and the position of its integers.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
@@ -10,18 +10,18 @@ use crate::release::PartitionSelection;
 use crate::release::mechanism::{Mechanism, Predicted, Together};
 use crate::sampler::QueryRng;
 
-/// How one released column is made.
+/// How to make one released column.
 #[derive(Debug, Clone)]
 pub(crate) struct DrawPlan {
     pub(crate) measure: Measure,
     pub(crate) mechanism: Mechanism,
-    /// Its predicted accuracy.
+    /// >
     pub(crate) accuracy: Predicted,
-    /// How it is computed from a vector that it shares with others, if it is.
+    /// How to compute it from a vector that it shares with other measures, if it shares one.
     pub(crate) together: Option<Together>,
     /// The r of MIN and MAX.
     pub(crate) rank: Option<u64>,
-    /// The columns of what was drawn before, if that is shown again: then nothing is drawn.
+    /// The columns of an earlier draw, if they are shown again; then nothing is drawn.
     pub(crate) shown: Option<Vec<ArrayRef>>,
     /// The bounded input that it reads.
     pub(crate) bounded_input: usize,
@@ -30,7 +30,7 @@ pub(crate) struct DrawPlan {
 }
 
 impl DrawPlan {
-    /// An exact integer with the noise of the mechanism.
+    /// Adds the mechanism's noise to an exact integer.
     pub(super) fn perturb(&self, value: i128, rng: &mut QueryRng) -> Result<i128, DrawError> {
         Ok(value.saturating_add(noise(&self.mechanism, rng)?))
     }
@@ -54,7 +54,7 @@ pub(super) fn noise(mechanism: &Mechanism, rng: &mut QueryRng) -> Result<i128, D
     })
 }
 
-/// Why a released table could not be computed; no message depends on the data.
+/// The reason why a released table could not be computed. No message depends on the data.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DrawError {
     #[error(transparent)]
@@ -65,15 +65,15 @@ pub(crate) enum DrawError {
     Arrow(#[from] arrow::error::ArrowError),
 }
 
-/// What a private aggregate releases: the keys, and for each measure how its answer is drawn.
+/// What a private aggregate releases: the keys, and how to draw each measure.
 #[derive(Debug)]
 pub(crate) struct Specification {
     pub(crate) keys: Keys,
     pub(crate) draw_plans: Vec<DrawPlan>,
     pub(crate) released: SchemaRef,
-    /// How each bounded input is read, and the number of its columns of integers.
+    /// The shape of each bounded input, and the number of its columns of integers.
     pub(crate) bounded_inputs: Vec<(InputShape, usize)>,
-    /// The selection that hides groups that only the data know, and the input column with the
-    /// number of their units.
+    /// The selection that hides undeclared groups, and the input column with the number of their
+    /// units.
     pub(crate) hidden: Option<(PartitionSelection, usize)>,
 }

@@ -1,8 +1,9 @@
-//! The integers of a measure under a bound that was chosen.
+//! The integers of a measure under a chosen bound.
 //!
-//! In: the columns of a measure with a ladder: its integers under the last bound, for each smaller
-//! bound what it cuts of them, for each bound the units beyond it, and the units that add anything.
-//! Out: the numbers that the choice weighs, and the integers under one bound.
+//! In: the columns of a measure with a ladder: its integers under the last bound; for each smaller
+//! bound, what the bound cuts off; for each bound, the number of units beyond it; and the number of
+//! units that add anything. Out: the numbers that the choice weighs, and the integers under one
+//! bound.
 //!
 //! ```text
 //! COUNT(*), bounds 1, 2, 4    columns: under 4 | cut by 1 | cut by 2 | beyond 1 | beyond 2 | beyond 4 | units
@@ -23,10 +24,11 @@ pub(crate) struct OfLadder<'a> {
 }
 
 impl<'a> OfLadder<'a> {
-    /// The columns of a measure that begin at `first`, with so many outputs without a ladder.
+    /// The columns of a measure that begin at `first`. Without a ladder, it would have `parts`
+    /// columns.
     ///
     /// # Errors
-    /// A constant text if there are fewer.
+    /// A constant text if there are fewer columns.
     pub(crate) fn new(
         sums: &'a [Vec<i128>],
         first: usize,
@@ -37,7 +39,7 @@ impl<'a> OfLadder<'a> {
         Ok(Self { columns, parts, rungs: ladder.rungs.len() })
     }
 
-    /// The number of units that add anything, and for each bound of those beyond it.
+    /// The number of units that add anything, and for each bound the number of units beyond it.
     ///
     /// # Guarantee
     /// Exact. A unit is counted at one of its keys.
@@ -50,7 +52,7 @@ impl<'a> OfLadder<'a> {
         Ok(Beyond { units, bounds })
     }
 
-    /// The integers under the bound of this number, by output and key.
+    /// The integers under the bound with this number, by output and key.
     ///
     /// # Guarantee
     /// Exact: the sum over all units of what each adds under the bound.

@@ -1,8 +1,8 @@
-//! Selections: from exact scores to chosen candidates.
+//! Selections: choose candidates by exact scores.
 //!
-//! In: a choice, its gathered integers, a calibrated mechanism, and randomness that was paid for.
-//! Out: for every outer group, the numbers of the chosen candidates, best first. In each round the
-//! mechanism sees the scores of the remaining candidates, and nothing else.
+//! In: a choice, its gathered integers, a calibrated mechanism, and randomness that a charge paid
+//! for. Out: for every outer group, the numbers of the chosen candidates, best first. In each round
+//! the mechanism receives the scores of the remaining candidates, and nothing else.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -22,12 +22,13 @@ use crate::release::mechanism::Mechanism;
 use crate::sampler::QueryRng;
 use hushql_exec::gather::{Gathered, Histogram};
 
-/// The candidates chosen in each outer group, best first; `None` means that none stands out.
+/// The candidates chosen in each outer group, best first; `None` means that no candidate stands
+/// out.
 ///
 /// # Guarantee
-/// For every group, the mechanism is drawn once for each round, each time with the exact scores of
-/// the candidates that were not chosen before; or once for every score, and the best noisy scores
-/// win. Among candidates that only the data know, the list ends when none stands out, or when no
+/// For every group, the mechanism is drawn either once for each round, with the exact scores of the
+/// candidates that were not chosen before, or once for every score, and then the best noisy scores
+/// win. Among candidates that are not declared, the list ends when none stands out, or when no
 /// other noisy score reaches the threshold.
 pub(crate) fn choose(
     draw_plan: &DrawPlan,
@@ -51,7 +52,7 @@ pub(crate) fn choose(
                 let chosen = mechanism.choose(sums, &places, rounds, rng).into_iter();
                 let chosen = chosen.map(|i| u64::try_from(i).map(Some).map_err(|_| failed()));
                 let mut chosen = chosen.collect::<Result<Vec<_>, _>>()?;
-                // A single answer always has a row, but a list just ends.
+                // A single answer always has a row. A list ends.
                 if rounds == 1 && chosen.is_empty() {
                     chosen.push(None);
                 }
@@ -81,7 +82,7 @@ pub(crate) fn choose(
 /// The tick of a quantile, a minimum or a maximum; `None` for all other choices.
 ///
 /// # Guarantee
-/// The law is that of one draw among the [`scores`].
+/// The distribution is that of one draw among the [`scores`].
 fn at_rank(
     draw_plan: &DrawPlan,
     choice: &Choice,
@@ -119,7 +120,7 @@ fn at_rank(
     Ok(Some(tick?))
 }
 
-/// The place of each of the keys in the data, in the order of their values.
+/// For each undeclared key, its position in the order of the values.
 fn places(values: &ArrayRef) -> Result<Vec<usize>, DrawError> {
     let field = SortField::new(values.data_type().clone());
     let rows = RowConverter::new(vec![field])?.convert_columns(&[Arc::clone(values)])?;
@@ -132,7 +133,7 @@ fn places(values: &ArrayRef) -> Result<Vec<usize>, DrawError> {
     Ok(places)
 }
 
-/// Rounds without replacement among the keys in the data; the first ⊥ ends them.
+/// Rounds without replacement among undeclared keys; the first ⊥ ends them.
 fn among_unknown(
     sums: &[i128],
     rounds: usize,
@@ -148,7 +149,7 @@ fn among_unknown(
                 chosen.push(Some(u64::try_from(candidate).map_err(|_| failed())?));
             }
             _ => {
-                // A single answer always has a row, but a list just ends.
+                // A single answer always has a row. A list ends.
                 if rounds == 1 {
                     chosen.push(None);
                 }
@@ -172,7 +173,7 @@ pub(crate) fn exact_scores(
     listed(&scores(choice, gathered, first, keys, group, Some(rank))?)
 }
 
-/// The same for candidate axes that are too long to list: runs of candidates, each with its first
+/// As [`exact_scores`], for candidate axes that are too long to list. Each run has its first
 /// candidate, its length, the score of the first candidate, and the difference between neighbours.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn exact_runs(
@@ -189,7 +190,7 @@ pub(crate) fn exact_runs(
 /// The scores of one outer group's selection, as runs in the order of the candidates.
 ///
 /// # Guarantee
-/// Exact: the run of a candidate gives its score, in units of the choice; if low scores win, the
+/// Exact: the run of a candidate gives its score, in units of the choice. If low scores win, the
 /// signs are inverted.
 fn scores(
     choice: &Choice,
@@ -284,7 +285,7 @@ fn on_axis(
     })
 }
 
-/// The rank by which a score counts distances, if it does; `rank` is the one of a minimum and a
+/// The rank from which a score measures distances, if it does. `rank` is that of a minimum or
 /// maximum.
 fn rank_of(score: &LineScore, rank: Option<u64>) -> Result<Option<Rank>, DrawError> {
     Ok(match score {
@@ -301,8 +302,8 @@ fn even(count: u64, score: i128) -> ScoredRun {
     ScoredRun { count, score, step: 0, weight: 1 }
 }
 
-/// For every candidate, the sum of the integers at places above it; places are ascending, and
-/// integers have either sign.
+/// For every candidate, the sum of the integers at positions above it. Positions ascend; integers
+/// have either sign.
 fn above(places: &[(u64, i128)], count: u64) -> Result<TickRuns, DrawError> {
     let all = places.iter().try_fold(0_i128, |sum, (_, weight)| sum.checked_add(*weight));
     let mut left = all.ok_or_else(failed)?;
@@ -400,7 +401,8 @@ fn best_of_noisy(
     Ok(noisy.into_iter().take(most).map(|(_, candidate)| candidate).collect())
 }
 
-/// A run with what one row changes each of its scores by, which grows evenly as the scores do.
+/// A run, and the sensitivity of its first candidate with its even step: sensitivities grow as
+/// evenly as scores do.
 fn sized(choice: &Choice, (start, run): (u64, &ScoredRun)) -> Result<SizedRun, DrawError> {
     let size = |candidate: u64| {
         choice.size_of(candidate).and_then(|size| i128::try_from(size).ok()).ok_or_else(failed)
@@ -410,7 +412,7 @@ fn sized(choice: &Choice, (start, run): (u64, &ScoredRun)) -> Result<SizedRun, D
     Ok(SizedRun { run: *run, size: first, size_step })
 }
 
-/// Every candidate as a run by itself, with its prior weight.
+/// Splits the runs into single candidates, each with its prior weight.
 fn weighted(runs: &TickRuns, weights: &[u128]) -> Result<TickRuns, DrawError> {
     let mut single = TickRuns::with_capacity(weights.len());
     for (start, run) in runs.each() {
@@ -429,8 +431,8 @@ fn score_at(run: &ScoredRun, i: u64) -> Result<i128, DrawError> {
     Ok(run.score.checked_add(change).ok_or_else(failed)?)
 }
 
-/// The scores one by one, for the mechanisms that examine every candidate; the release has limited
-/// their number.
+/// The scores one by one, for mechanisms that examine every candidate; the release limits their
+/// number.
 fn listed(runs: &TickRuns) -> Result<Vec<i128>, DrawError> {
     let count = runs.runs.iter().try_fold(0_u64, |n, run| n.checked_add(run.count));
     let few = count.and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= MOST_KEYS);
@@ -443,7 +445,7 @@ fn listed(runs: &TickRuns) -> Result<Vec<i128>, DrawError> {
     Ok(scores)
 }
 
-/// The run that holds the `index`-th listed candidate, and the position in it.
+/// The run that holds the `index`-th listed candidate, and its position in the run.
 fn place_of(runs: &TickRuns, index: usize) -> Result<(usize, u64), DrawError> {
     let mut before = u64::try_from(index).map_err(|_| failed())?;
     for (i, run) in runs.runs.iter().enumerate() {
@@ -455,7 +457,7 @@ fn place_of(runs: &TickRuns, index: usize) -> Result<(usize, u64), DrawError> {
     Err(failed().into())
 }
 
-/// The run that holds a candidate, and the position in it.
+/// The run that holds a candidate, and its position in the run.
 fn holding(runs: &TickRuns, candidate: u64) -> Result<(usize, u64), DrawError> {
     let found = runs.each().enumerate().find_map(|(i, (start, run))| {
         let within = candidate.checked_sub(start)?;

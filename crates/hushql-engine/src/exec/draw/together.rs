@@ -1,7 +1,7 @@
-//! COUNT, SUM, AVG and variances of one column from the vector that they share.
+//! Computes COUNT, SUM, AVG and variances of one column from their shared vector.
 //!
-//! In: the exact integers of a part, and which measures share a vector. Out: the drawn vectors, and
-//! what each measure is of one: functions of the drawn integers and public numbers alone.
+//! In: the exact integers of a private aggregate, and which measures share a vector. Out: the drawn
+//! vectors, and each measure, a function of the drawn integers and public numbers alone.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,17 +16,16 @@ use crate::release::mechanism::{Together, Vector, VectorMember};
 use crate::sampler::QueryRng;
 use hushql_exec::gather::Gathered;
 
-/// The noisy vectors that were drawn, each as (A, B) or (A, B, C) by key; without a third, C is 0.
+/// The drawn noisy vectors, each as (A, B) or (A, B, C) by key; without a third entry, C is 0.
 pub(super) type DrawnVectors = BTreeMap<Vector, Vec<NoisyVector>>;
 
-/// A vector of one key.
+/// The vector of one key.
 pub(super) type NoisyVector = [i128; 3];
 
-/// The vector that a measure reads, drawn when the first one reads it.
+/// The vector that a measure reads. The first reader draws it.
 ///
 /// # Guarantee
-/// Each vector is drawn once, by the noise that was calibrated to it at the sum of what its readers
-/// are charged.
+/// Each vector is drawn once, with noise that is calibrated to the sum of its readers' charges.
 pub(super) fn vector<'a>(
     together: &Together,
     draw_plan: &DrawPlan,
@@ -95,8 +94,8 @@ fn pair_of(together: &Together, count: i128, sum: i128) -> Option<(i128, i128)> 
 }
 
 /// COUNT = (A + B)/w, or SUM = lo·COUNT + A in steps of the grid, rounded to a whole number; a half
-/// to the even one, which favours neither side. Of the vector of a variance, COUNT = S/w² and SUM =
-/// lo·COUNT + (B + 2C)/2w.
+/// to the even one, which favours neither side. From the vector of a variance, COUNT = S/w² and
+/// SUM = lo·COUNT + (B + 2C)/2w.
 pub(super) fn whole(together: &Together, [a, b, c]: NoisyVector) -> i128 {
     let [a, b, c] = [a, b, c].map(BigInt::from);
     let width = BigInt::from(together.width);
@@ -121,11 +120,8 @@ pub(super) fn whole(together: &Together, [a, b, c]: NoisyVector) -> i128 {
     value.to_i128().unwrap_or(end)
 }
 
-/// What is above and below the mean, and the weight of one row, by which their sum is the number of
-/// rows: A, B and w, or of the vector of a variance B + 2C, 2A + B and 2w.
-///
-/// # Guarantee
-/// The mean is lo + w·above/(above + below). `None` if a number does not fit.
+/// The parts above and below the mean: A and B, or B + 2C and 2A + B from the vector of a variance.
+/// Their sum is the number of rows times w, or times 2w².
 pub(super) fn around_mean(together: &Together, [a, b, c]: NoisyVector) -> Option<(i128, i128)> {
     match together.of_moments() {
         false => Some((a, b)),
@@ -170,7 +166,7 @@ mod tests {
         assert_eq!(pair_of(&together(VectorMember::Sum, i128::MAX, 1), 2, 0), None);
     }
 
-    /// What is read of a vector without noise is the exact number, also at the ends of what fits.
+    /// A vector without noise gives the exact numbers, also at the largest numbers that fit.
     #[test]
     fn numbers_of_a_vector_without_noise_are_exact() {
         for (lo, hi) in [(0, 9), (-4, 3), (7, 8), (-9, -2), (-(1 << 90), 1 << 90)] {
@@ -182,7 +178,7 @@ mod tests {
                 assert_eq!(whole(&together(VectorMember::Sum, lo, hi - lo), pair), sum);
             }
         }
-        // Rounded to the nearest.
+        // Numbers are rounded to the nearest.
         let ten = |part| together(part, 0, 10);
         let counts =
             [14, 15, 16, 25, 5, -5, -6, -15].map(|a| whole(&ten(VectorMember::Count), [a, 0, 0]));
@@ -199,8 +195,8 @@ mod tests {
         );
     }
 
-    /// Of the exact vector of a variance, each row adding (w − X)², 2X(w − X) and X², counts, sums
-    /// and means are exact, too.
+    /// In the vector of a variance, each row adds (w − X)², 2X(w − X) and X². Without noise, it
+    /// gives exact counts, sums and means, too.
     #[test]
     fn numbers_of_the_vector_of_a_variance_are_exact() {
         for (lo, hi) in [(0_i128, 9), (-4, 3), (7, 8), (-9, -2), (0, 1)] {
@@ -209,7 +205,7 @@ mod tests {
             for rows in [vec![], vec![lo], vec![hi], vec![lo, hi, hi], (lo..=hi).collect()] {
                 let parts = rows.iter().fold([0; 3], |[a, b, c], x| {
                     let (near, far) = (x - lo, hi - x);
-                    // A row adds w² in all, and nothing below 0.
+                    // A row adds w² in all, and no part is below 0.
                     assert_eq!(far * far + 2 * near * far + near * near, width * width);
                     [a + far * far, b + 2 * near * far, c + near * near]
                 });

@@ -1,4 +1,4 @@
-//! Chooses the groups of the data that come out.
+//! Decides which undeclared groups are shown.
 
 use arrow::array::{Array, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
@@ -13,12 +13,12 @@ use hushql_exec::gather::Gathered;
 /// Hides the groups whose noisy number of units is below the threshold.
 ///
 /// # Guarantee
-/// A row stays exactly if the compared number is at least the threshold. That number is either in
-/// `drawn_numbers`, the noisy integers of the measure that is compared, or a separate draw for
-/// every group. Source: the noise of the numbers is that of `hidden`.
+/// A row stays exactly if the number that is compared is at least the threshold. That number is
+/// either in `drawn_numbers`, the noisy integers of the measure that is compared, or a separate
+/// draw for every group. Source: the numbers carry the noise of `hidden`.
 ///
 /// # Errors
-/// An internal error for columns that differ from the plan.
+/// An internal error for columns that do not match the plan.
 pub(crate) fn hide(
     hidden: &PartitionSelection,
     released: &RecordBatch,

@@ -1,9 +1,9 @@
-//! From three noisy sums to a variance or standard deviation, and the error that the noise may have
-//! caused.
+//! Computes a variance or standard deviation from three noisy sums, and how far the noise may have
+//! moved it.
 //!
 //! In: the drawn integers A, B, C of every group (see [`VarianceMoments`]), the public range, and
-//! the size t that no noise exceeds with 95 %. Out: the released column, and its own ±. Everything
-//! here is a function of drawn integers and public numbers.
+//! the size t that no noise exceeds with 95 %. Out: the released column and its ±. All results are
+//! functions of drawn integers and public numbers.
 //!
 //! With S = A + B + C, a variance is v·w² with v = (4AC − B²)/4S², and n = S/w². If every noise is
 //! within t, then with τ = t/w² rows
@@ -14,10 +14,11 @@
 //!
 //! Proof. With p = C/S and r = (B + 2C)/2S, v = p − r². The noises e_A, e_B, e_C move r by δ =
 //! (−r·e_A + (1/2 − r)·e_B + (1 − r)·e_C)/Ŝ, so |δ| ≤ t(1 + |1/2 − r|)/Ŝ ≤ 3t/2Ŝ, and v by ((2r² −
-//! p)·e_A + (2r² − r − p)·e_B + (1 − 2r + 2r² − p)·e_C)/Ŝ − δ². The three factors' magnitudes add
-//! up to at most 1: the sum is convex in p, A, B, C ≥ 0 confine p to [max(0, 2r − 1), r], and at
-//! the ends it is 1 − r + 2r² for r ≤ 1/2 and 2r² − 3r + 2 for r ≥ 1/2, and 1 − 2·min(r, 1 − r)².
-//! Clamping both to [0, 1/4] brings them no further apart, because 4AC ≤ (A + C)² ≤ S².
+//! p)·e_A + (2r² − r − p)·e_B + (1 − 2r + 2r² − p)·e_C)/Ŝ − δ². The magnitudes of the three factors
+//! add up to at most 1: their sum is convex in p; A, B, C ≥ 0 confine p to [max(0, 2r − 1), r]; and
+//! at the ends the sum is 1 − r + 2r² for r ≤ 1/2 and 2r² − 3r + 2 for r ≥ 1/2, and 1 − 2·min(r, 1
+//! − r)². Clamping both v̂ and v to [0, 1/4] moves them no farther apart, because 4AC ≤ (A + C)² ≤
+//! S².
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -38,14 +39,14 @@ pub(crate) struct Spreading {
     pub(crate) within: f64,
 }
 
-/// The public numbers of a variance: the range, in steps of the squares and in the column's own
-/// unit.
+/// The public numbers from which a variance is computed: the range, in squared steps and in the
+/// column's unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     spread: Spread,
     /// w² in squared steps.
     weight: f64,
-    /// w in the column's unit, to which the values are clamped before they are rounded.
+    /// w in the column's unit. Values are clamped to it before they are rounded.
     width: f64,
     /// w of the rounded values, in the column's unit.
     coarse: f64,
@@ -77,11 +78,11 @@ impl Scale {
     /// The released value of one group.
     ///
     /// # Guarantee
-    /// A function of the three drawn integers and the public scale. `None` if they say that there
-    /// are no rows (fewer than half a row, or fewer than one and a half when dividing by n − 1). A
-    /// variance lies in [0, w²/4], over n − 1 in [0, w²/2], a standard deviation between their
-    /// roots. With 95 %, the aggregate without noise, if it has a value, is within `within` of the
-    /// value. Source: the proof above.
+    /// A function of the three drawn integers and the public scale. `None` if they show no rows
+    /// (fewer than half a row, or fewer than one and a half when dividing by n − 1). A variance
+    /// lies in [0, w²/4], over n − 1 in [0, w²/2], a standard deviation between their roots. With
+    /// 95 %, the aggregate without noise, if it has a value, is within `within` of the value.
+    /// Source: the proof above.
     pub(crate) fn of(&self, [a, b, c]: [i128; 3]) -> Option<Spreading> {
         let [a, b, c] = [a, b, c].map(BigInt::from);
         let sum = &a + &b + &c;
@@ -90,8 +91,8 @@ impl Scale {
         if rows < least {
             return None;
         }
-        // The arithmetic is exact until here: if values are close to each other, 4AC and B² are
-        // nearly equal.
+        // The arithmetic is exact up to here, because 4AC and B² are nearly equal if values are
+        // close to each other.
         let four = BigInt::from(4);
         let fraction = Rational::new(&four * &a * &c - &b * &b, &four * &sum * &sum).to_f64()?;
         let fraction = fraction.clamp(0.0, 0.25);

@@ -1,14 +1,14 @@
 //! The scan of a table that has several files.
 //!
-//! In: a table, and the open files of a statement. Out: a plan over the files, or one that finds
-//! them when it is run. The second one is the plan of a private table before the charge: it is the
-//! same whether there are a thousand files or none. Behind the charge, files are listed,
-//! distributed, and skipped by what the names of their folders say.
+//! In: a table, and the open files of a statement. Out: a plan over the files, or a plan that finds
+//! them when it runs. A private table has the second one before the charge, so that the plan is the
+//! same for a thousand files and for none. After the charge, files are listed and distributed, and
+//! skipped where the names of their folders permit it.
 //!
 //! ```text
 //! before the charge      StreamingTableExec: partition_sizes=1
-//! behind it, Parquet     DataSourceExec: file_groups={2 groups: [[17, 18], [19]]}, …
-//! behind it, CSV         StreamingTableExec: partition_sizes=2
+//! after it, Parquet      DataSourceExec: file_groups={2 groups: [[17, 18], [19]]}, …
+//! after it, CSV          StreamingTableExec: partition_sizes=2
 //! ```
 
 use std::fmt;
@@ -53,7 +53,7 @@ pub(super) struct ManyFiles {
     open: Arc<OpenFiles>,
 }
 
-/// Neither paths nor how many there are may appear in plans and messages.
+/// Paths and the number of files must not appear in plans and messages.
 impl fmt::Debug for ManyFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ManyFiles").field("name", &self.table.name).finish_non_exhaustive()
@@ -78,7 +78,7 @@ impl ManyFiles {
         self.table.is_public()
     }
 
-    /// A plan that looks for its files when it is run.
+    /// A plan that finds its files when it runs.
     ///
     /// # Guarantee
     /// It follows from the declaration alone.
@@ -93,11 +93,11 @@ impl ManyFiles {
         streaming(self.columns(), vec![rows], projection)
     }
 
-    /// A plan over the files, which are listed, opened and checked now.
+    /// A plan over the files, which this call lists, opens and checks.
     ///
     /// # Errors
-    /// The refusal of a file that is not as declared; of a private table, it must not reach an
-    /// analyst.
+    /// The refusal of a file that differs from its declaration. For a private table, it must not
+    /// reach an analyst.
     pub(super) fn listed(
         &self,
         projection: Option<&Vec<usize>>,
@@ -137,8 +137,8 @@ impl ManyFiles {
         }
     }
 
-    /// The rows of files that store their columns: one scan for all of those that have the same
-    /// units of dates and moments.
+    /// The rows of files in a columnar format. Files with the same units of dates and moments share
+    /// one scan.
     fn stored(
         &self,
         set: &FileSet,
@@ -193,7 +193,8 @@ impl ManyFiles {
             Ok(file.with_partition_values(values.collect::<Result<_>>()?))
         };
         let files = members.iter().map(|member| file(member)).collect::<Result<Vec<_>>>()?;
-        // `FileGroup::split_files` would order them by their names in the store, which are random.
+        // `FileGroup::split_files` would order the files by their names in the store, which are
+        // random.
         let each = files.len().div_ceil(groups.max(1)).max(1);
         let groups = files.chunks(each).map(|files| FileGroup::new(files.to_vec())).collect();
         let mut config = FileScanConfigBuilder::new(ObjectStoreUrl::parse(STORE)?, source)
@@ -210,7 +211,7 @@ impl ManyFiles {
     }
 }
 
-/// The columns of files, and behind them those of their folders' names.
+/// The columns of files, followed by those of their folders' names.
 fn split(columns: &SchemaRef, own: usize) -> TableSchema {
     let fields = columns.fields();
     let (files, folders) = fields.split_at_checked(own).unwrap_or((fields, &[]));
@@ -219,8 +220,8 @@ fn split(columns: &SchemaRef, own: usize) -> TableSchema {
         .build()
 }
 
-/// The value of a column for all rows of a file; what is not of its type is NULL, as it is for a
-/// cell.
+/// The value of a column for all rows of a file. A text that its type cannot hold becomes NULL, as
+/// in a cell.
 fn typed(value: Option<&str>, data_type: &DataType) -> Result<ScalarValue> {
     let lenient = CastOptions { safe: true, ..CastOptions::default() };
     let text: Arc<dyn Array> = Arc::new(StringArray::from(vec![value]));
@@ -250,15 +251,15 @@ impl PartitionStream for ManyFiles {
     }
 }
 
-/// The reader's options for Parquet. For a private table, it uses the statistics of row groups at
-/// most.
+/// The options of the Parquet reader. For a private table, it uses at most the statistics of row
+/// groups.
 ///
-/// Bloom filters and page statistics would be further parts that must be correct, for the same
-/// answers. Filters that the reader evaluates itself would replace the filters above it.
+/// Bloom filters and page statistics would not change any answer, and would be more code that must
+/// be correct. Filters that the reader evaluates would replace the filters above it.
 pub(super) fn options_of(table: &Table) -> TableParquetOptions {
     let mut options = TableParquetOptions::default();
     options.global.pushdown_filters = false;
-    // See `columns`: in nanoseconds, 9999 would be read as 1816.
+    // See `columns`: in nanoseconds, the year 9999 would be read as 1816.
     options.global.coerce_int96 = Some("us".to_owned());
     if !table.is_public() {
         options.global.bloom_filter_on_read = false;

@@ -1,8 +1,9 @@
-//! An open folder: names in it are looked up in the folder itself, whatever its path names by then.
+//! An open folder. Names are looked up in the folder itself, even if its path leads elsewhere by
+//! then.
 //!
-//! In: an absolute path without links. Out: a handle in which files are created and removed.
-//! Whoever exchanges a folder on the way, or puts a link into the place of a folder or a file,
-//! makes the operation fail, and reaches nothing elsewhere.
+//! In: an absolute path without links. Out: a handle in which files are created and removed. If
+//! somebody exchanges a folder on the path, or replaces a folder or file by a link, the operation
+//! fails and reaches nothing elsewhere.
 //!
 //! ```text
 //! /srv/out, and the name a.csv   →   openat(openat(open("/"), "srv"), "out"), each no link; then a.csv, which must be new
@@ -26,8 +27,8 @@ use nix::sys::stat::Mode;
 #[cfg(unix)]
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// How a folder is opened to look names up in it: where the system lets one, without the right to
-/// list it.
+/// The flag with which a folder is opened to look up names. Where the system permits it, this needs
+/// no right to list the folder.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const LOOK_UP: OFlag = OFlag::O_PATH;
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
@@ -42,12 +43,12 @@ pub(crate) struct TargetFolder {
     path: std::path::PathBuf,
 }
 
-/// What tells a folder from all others: its device and its inode.
+/// What identifies a folder: its device and its inode.
 type FolderIdentity = (u64, u64);
 
 #[cfg(unix)]
 impl TargetFolder {
-    /// Opens a folder by an absolute path, from the root on.
+    /// Opens a folder by an absolute path, one component at a time from the root.
     ///
     /// # Guarantee
     /// `Ok` only if no part of the path is a link.
@@ -73,7 +74,7 @@ impl TargetFolder {
     /// Creates a file that must be new.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] where the name is taken, also by a link;
+    /// [`io::ErrorKind::AlreadyExists`] if the name is taken, even by a link;
     /// [`io::ErrorKind::InvalidInput`] for a name that leads elsewhere.
     pub(crate) fn create(&self, name: &str) -> io::Result<File> {
         if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
@@ -101,10 +102,10 @@ impl TargetFolder {
     /// Whether a file or folder is this folder, or lies below it.
     ///
     /// # Errors
-    /// Those of the file system; a path that does not exist is below no folder.
+    /// Those of the file system; a path of which no folder exists lies below none.
     pub(crate) fn contains(&self, path: &Path) -> io::Result<bool> {
         let identity = self.identity()?;
-        // Of a path whose last part does not exist, the folder that would hold it counts.
+        // If the end of a path does not exist, the folder that would hold it decides.
         let path = std::path::absolute(path)?;
         let Some(found) = path.ancestors().find_map(|known| std::fs::canonicalize(known).ok())
         else {
@@ -122,10 +123,7 @@ impl TargetFolder {
 
 #[cfg(not(unix))]
 impl TargetFolder {
-    /// Opens a folder. This system has no handles of folders, so its path must not change.
-    ///
-    /// # Errors
-    /// Those of the file system.
+    /// Opens a folder. This system has no handles for folders, so its path must not change.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         match std::fs::symlink_metadata(path)?.is_dir() && path.is_absolute() {
             true => Ok(Self { path: path.to_owned() }),

@@ -1,8 +1,8 @@
-//! Files that answers are written into.
+//! Files for answers.
 //!
-//! In: a folder, a name and the batches of an answer, or texts. Out: a new file with them. It is
-//! made before the query is charged, so that what cannot be written is not paid for, and removed if
-//! nothing was written. A file that exists is never touched.
+//! In: a folder, a name, and the batches of an answer, or texts. Out: a new file that holds them.
+//! The file is created before the query is charged, so that a query whose answer cannot be written
+//! costs nothing. It is removed if nothing was written. A file that exists is never touched.
 //!
 //! ```text
 //! open the folder, link by link ─▶ create the file, which must be new ─▶ (charge, run) ─▶ write ─▶ keep
@@ -25,14 +25,14 @@ use crate::dialect::CopyFormat;
 use crate::exec::target::folder::TargetFolder;
 use crate::exec::target::text::{csv, json};
 
-/// A new file for an answer, or for texts one after another; it is removed unless something was
+/// A new file for an answer, or for texts one after another. It is removed unless something was
 /// written.
 #[derive(Debug)]
 pub(crate) struct TargetFile {
     folder: TargetFolder,
     name: String,
     file: Option<File>,
-    /// The bytes of the texts in it.
+    /// The number of bytes written as texts.
     length: u64,
 }
 
@@ -40,8 +40,8 @@ impl TargetFile {
     /// Creates the file.
     ///
     /// # Guarantee
-    /// `Ok` only if nothing had the name, not even a link: what is written goes into a file that is
-    /// new, in the open folder.
+    /// `Ok` only if nothing had the name, not even a link: everything is written into a new file in
+    /// the open folder.
     ///
     /// # Errors
     /// Those of the file system; [`io::ErrorKind::AlreadyExists`] if the name is taken.
@@ -76,7 +76,7 @@ impl TargetFile {
         Ok(())
     }
 
-    /// Writes a text behind what is in the file, and keeps the file.
+    /// Appends a text to the file, and keeps the file.
     ///
     /// # Errors
     /// Those of the file system; the file then holds what it held before.
@@ -88,8 +88,7 @@ impl TargetFile {
                 Ok(())
             }
             Err(error) => {
-                // A half of a text is worse than none; where not even this works, the error says
-                // enough.
+                // Half a text is worse than none. If this fails, too, the error says enough.
                 let _ = file.set_len(self.length);
                 let _ = file.seek(SeekFrom::Start(self.length));
                 Err(error)
@@ -101,16 +100,16 @@ impl TargetFile {
 impl Drop for TargetFile {
     fn drop(&mut self) {
         if self.file.take().is_some() && self.length == 0 {
-            // Nothing more can be done about a file that cannot be removed; it is empty or a part
+            // If the file cannot be removed, nothing more can be done; it is empty or holds a part
             // of an answer.
             let _ = self.folder.remove(&self.name);
         }
     }
 }
 
-/// The first column that a format has no type for: an interval in Parquet, a list in CSV.
+/// The first column whose type a format lacks: an interval in Parquet, a list in CSV.
 pub(crate) fn unknown_to(format: CopyFormat, schema: &Schema) -> Option<&FieldRef> {
-    // What a writer takes is known for sure when it has written: here a NULL.
+    // Only writing shows for sure whether a writer takes a type: here, it writes a NULL.
     let takes = |field: &FieldRef| {
         let nullable = field.as_ref().clone().with_nullable(true);
         let values = new_null_array(field.data_type(), 1);

@@ -1,9 +1,9 @@
-//! Answers as CSV and as lines of JSON, in which every value can be told from every other.
+//! Writes answers as CSV and as lines of JSON, so that different values look different.
 //!
-//! In: the batches of an answer. Out: bytes. The writers of Arrow write an empty text as they write
-//! NULL, and an infinite number as null. In CSV, NULL is empty and an empty text is `""`, as
-//! PostgreSQL and DuckDB write them. In JSON, NULL is left out, and a number that JSON does not
-//! have is a text, as PostgreSQL's `to_json` writes it.
+//! In: the batches of an answer. Out: bytes. Arrow's writers write an empty text like NULL, and an
+//! infinite number as null. Here, CSV has an empty cell for NULL and `""` for an empty text, as in
+//! PostgreSQL and DuckDB. JSON leaves NULL out, and writes a number that JSON lacks as a text, as
+//! PostgreSQL's `to_json` does.
 //!
 //! ```text
 //! (7, '', NULL)          →   7,"",
@@ -23,7 +23,7 @@ use arrow::json::writer::{
 };
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-/// Writes a header and the rows, each on a line of its own (RFC 4180, with line feeds).
+/// Writes a header and the rows, each on its own line (RFC 4180, with line feeds).
 ///
 /// # Errors
 /// Those of the writer, and of a type that cannot be written as text.
@@ -46,7 +46,7 @@ pub(super) fn csv(
     Ok(())
 }
 
-/// A column whose cells are written one by one.
+/// A column, with its formatter and its NULLs.
 struct TextColumn<'a> {
     texts: ArrayFormatter<'a>,
     nulls: Option<NullBuffer>,
@@ -54,7 +54,7 @@ struct TextColumn<'a> {
 
 impl<'a> TextColumn<'a> {
     fn of(column: &'a ArrayRef, options: &FormatOptions<'a>) -> Result<Self, ArrowError> {
-        // Those of a column without a type, and of a dictionary, are not in its own buffer.
+        // A column without a type, and a dictionary, have NULLs that are not in their own buffer.
         let (texts, nulls) = (ArrayFormatter::try_new(column, options)?, column.logical_nulls());
         Ok(Self { texts, nulls })
     }
@@ -67,7 +67,7 @@ impl<'a> TextColumn<'a> {
     }
 }
 
-/// A text as a cell: in quotes where it is empty, or could be read as several cells.
+/// A text as a cell: in quotes if it is empty, or could be read as several cells.
 fn cell(text: &str) -> String {
     match text.is_empty() || text.contains([',', '"', '\r', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -75,7 +75,7 @@ fn cell(text: &str) -> String {
     }
 }
 
-/// Writes each row as an object on a line of its own.
+/// Writes each row as an object on its own line.
 ///
 /// # Errors
 /// Those of the writer, and of a type that JSON cannot hold.
@@ -86,7 +86,7 @@ pub(super) fn json(to: impl Write, batches: &[RecordBatch]) -> Result<(), ArrowE
     writer.finish()
 }
 
-/// Writes columns of floats of which some are not finite; others are written as Arrow writes them.
+/// Encodes columns with floats that are not finite; Arrow encodes all others.
 #[derive(Debug)]
 struct EveryFloat;
 
@@ -118,7 +118,7 @@ impl EncoderFactory for EveryFloat {
     }
 }
 
-/// Floats as Rust writes them.
+/// Floats in Rust's notation.
 struct Floats(Vec<String>);
 
 impl Encoder for Floats {

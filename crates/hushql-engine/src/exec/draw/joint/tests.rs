@@ -1,4 +1,5 @@
-//! Compares the statistics of two columns with the textbook, and their ± with every noise.
+//! Compares the statistics of two columns with the textbook, and checks their ± against every
+//! noise.
 
 use num_traits::ToPrimitive;
 
@@ -101,7 +102,7 @@ fn columns_that_do_not_vary_have_no_statistic_that_divides_by_them() {
     assert!(slope.value.abs() < 1e-12);
 }
 
-/// Whatever noise within t was drawn, the ± covers it, and values stay in their ranges.
+/// The ± covers every noise within t, and values stay in their ranges.
 #[test]
 fn the_margin_covers_every_noise_that_it_speaks_of() {
     let mut state = 9_u64;

@@ -1,4 +1,4 @@
-//! Compares variances with the textbook, and their ± with every noise.
+//! Compares variances with the textbook, and checks their ± against every noise.
 
 use num_traits::ToPrimitive;
 
@@ -64,7 +64,7 @@ fn too_few_rows_are_null_and_values_stay_in_their_range() {
     }
 }
 
-/// For every noise up to t, on every small table: the ± always holds, and some noise nearly reaches
+/// For every noise up to t, on every small table: the ± always holds, and some noise comes close to
 /// it.
 #[test]
 fn the_bound_holds_for_every_noise_within_t() {
@@ -108,8 +108,8 @@ fn the_bound_holds_for_every_noise_within_t() {
     assert!(tightest.iter().all(|t| *t > 0.7), "{tightest:?}");
 }
 
-/// The bound also holds for vectors that no rows yield, such as those of a unit that was scaled
-/// down and rounded.
+/// The bound also holds for vectors that no rows yield, such as the contributions of a unit after
+/// they were scaled down and rounded.
 #[test]
 fn the_bound_holds_for_vectors_that_are_no_rows() {
     for a in 0..7_i128 {
@@ -132,8 +132,8 @@ fn the_bound_holds_for_vectors_that_are_no_rows() {
     }
 }
 
-/// Steps of 4 grid units: the result is that of the rounded values, clamped to the range before
-/// rounding.
+/// Steps of 4 grid units: values are clamped to the range, then rounded, and the result is the
+/// variance of the rounded values.
 #[test]
 fn coarse_steps_are_worth_their_width() {
     let moments = VarianceMoments { column: 0, shift: 2, spread: Spread::VarPop };
