@@ -1,11 +1,10 @@
 //! Detects that two tables hold the same rows: one file under two paths, or two files with the same
 //! bytes.
 //!
-//! In: where the rows of two tables are. Out: what they have in common; of a table with several
-//! files, one in common is enough. A file that is declared twice has two budgets for the same
-//! people, so owners are warned when they declare the unit of a table. The comparison uses the
-//! present contents of the files; it does not detect the same rows in another order, format or
-//! compression.
+//! In: the sources of two tables. Out: what they have in common. For tables with several files, one
+//! common file is enough. A file that is declared twice has two budgets for the same people, so
+//! owners are warned when they declare the unit of a table. The comparison uses the present
+//! contents of the files; it does not detect the same rows in another order, format or compression.
 //!
 //! ```text
 //! /data/visits.csv, /data/link-to-visits.csv   one file
@@ -26,13 +25,13 @@ use crate::catalog::Source;
 /// What two files have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Same {
-    /// They are one file, perhaps under two names.
+    /// They are the same file, perhaps under two names.
     File,
     /// They are two files with the same bytes.
     Bytes,
 }
 
-/// What the files of two tables have in common, if they hold the same rows, or some of them.
+/// What the files of two tables have in common, if they share rows.
 ///
 /// # Errors
 /// The system's error when a file cannot be read.
@@ -51,8 +50,8 @@ pub(crate) fn same_rows(one: &Source, other: &Source) -> io::Result<Option<Same>
     }
 }
 
-/// What the objects of two tables have in common. Objects are not compared with files, whose bytes
-/// would have to be read.
+/// What the objects of two tables have in common. Objects are not compared with files, because that
+/// would mean to read their bytes.
 fn objects_in_common(one: &Source, other: &Source) -> io::Result<Option<Same>> {
     let (some, others) = (objects(one)?, objects(other)?);
     let (names, tags): (BTreeSet<&String>, BTreeSet<&String>) =
@@ -65,7 +64,7 @@ fn objects_in_common(one: &Source, other: &Source) -> io::Result<Option<Same>> {
     })
 }
 
-/// The addresses of a table's objects, and the sizes and tags of those that have bytes.
+/// The addresses of a table's objects, and the sizes and tags of the objects that have bytes.
 fn objects(source: &Source) -> io::Result<Vec<(String, String)>> {
     let Source::File { location, files: Some(files), .. } = source else { return Ok(Vec::new()) };
     if !source.is_remote() {
@@ -98,7 +97,7 @@ fn opened(source: &Source) -> io::Result<Vec<File>> {
     }
 }
 
-/// What two sets of files have in common. Files without a byte hold no rows.
+/// What two sets of files have in common. An empty file holds no rows.
 fn common(some: &[File], others: &[File]) -> io::Result<Option<Same>> {
     let mut inodes = BTreeSet::new();
     let mut sizes: BTreeMap<u64, Vec<&File>> = BTreeMap::new();
@@ -181,7 +180,7 @@ fn same_bytes(one: &mut impl Read, other: &mut impl Read) -> io::Result<bool> {
     }
 }
 
-/// The next bytes: as many as fit, or all that are left.
+/// The next bytes: as many as fit, or all the rest.
 fn block<'a>(file: &mut impl Read, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -206,7 +205,7 @@ mod tests {
         Source::File { format: FileFormat::Csv, location, options, fingerprint: None, files }
     }
 
-    /// One file in common is as bad as all of them.
+    /// One common file is as bad as many.
     #[test]
     fn one_file_among_several_is_known() {
         let folder = tempfile::tempdir().unwrap();

@@ -5,8 +5,7 @@
 //! numbers. Filters on `sequence`, LIMIT and ORDER BY `sequence` decide which pages are read. A
 //! query that needs only the numbers reads no page, because the numbers have no gaps. The vault
 //! verifies each page; if it refuses one, the query ends with that error. An analyst who is kept
-//! apart sees the own entries alone, with the numbers that they have among themselves; all pages
-//! are read for them.
+//! apart sees only their own entries, numbered among themselves; this reads all pages.
 //!
 //! ```text
 //! SELECT mechanism FROM hushql.ledger WHERE sequence > 900000 ORDER BY sequence DESC LIMIT 5
@@ -89,7 +88,7 @@ const COLUMNS: [LedgerColumn; 16] = [
     ("kind", DataType::Utf8, false, |entries| texts(entries, |e| kind(e).to_owned())),
 ];
 
-/// What an entry costs, as people read it: its ε, or its ρ where it has no ε, with the δ.
+/// The cost of an entry in people's notation: its ε, or its ρ if it has no ε, and its δ.
 fn cost(entry: &LedgerEntry) -> String {
     entry.cost.parts().next().unwrap_or_default().to_string()
 }
@@ -108,7 +107,7 @@ fn amounts(entries: &[ShownEntry], notion: Notion, of: fn(&Spend) -> String) -> 
     Arc::new(amounts.collect::<StringArray>())
 }
 
-/// The vault's error while its ledger was read, if it made a plan fail.
+/// The vault's error, if reading the ledger made a plan fail.
 pub(crate) fn vault_error(error: &DataFusionError) -> Option<VaultError> {
     match error.find_root() {
         DataFusionError::External(source) => {
@@ -118,21 +117,21 @@ pub(crate) fn vault_error(error: &DataFusionError) -> Option<VaultError> {
     }
 }
 
-/// The ledger of a vault, as it was when the table was made.
+/// The ledger of a vault, as of the creation of this table.
 #[derive(Debug)]
 pub(crate) struct LedgerTable {
     vault: Arc<Vault>,
     extent: Extent,
     schema: SchemaRef,
     reader: Arc<str>,
-    /// Whether the entries are the reader's own alone.
+    /// True if the table holds only the reader's own entries.
     apart: bool,
 }
 
 impl LedgerTable {
     /// The present ledger; later charges are not in the table. An analyst sees the texts of their
-    /// own statements, and the owner sees all texts. A reader who is kept `apart` sees the own
-    /// entries alone.
+    /// own statements, and the owner sees all texts. A reader who is kept `apart` sees only their
+    /// own entries.
     ///
     /// # Errors
     /// [`VaultError`] when the vault cannot be read.
@@ -261,7 +260,7 @@ impl Range {
     }
 }
 
-/// Which entries and columns are read, and how.
+/// Which entries and columns a scan reads, and how.
 #[derive(Debug, Clone)]
 struct Scan {
     vault: Arc<Vault>,
@@ -273,7 +272,7 @@ struct Scan {
     range: Range,
     newest_first: bool,
     fetch: Option<usize>,
-    /// Numbers the reader's own entries, where the reader sees these alone.
+    /// Numbers the reader's own entries, if the reader sees only these.
     own: Option<OwnEntries>,
 }
 
@@ -299,7 +298,8 @@ impl Scan {
         Ok(Some((batch, self)))
     }
 
-    /// Removes a part from the end of the range, at most a page and at most the rest of the fetch.
+    /// Removes a part from the end of the range that comes next: at most a page, and at most the
+    /// rest of the fetch.
     fn take(&mut self, most: i64) -> Range {
         let fetch = self.fetch.map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
         let less = most.min(fetch).saturating_sub(1);
@@ -315,7 +315,7 @@ impl Scan {
         }
     }
 
-    /// The numbers alone: every number from the first to the last belongs to an entry.
+    /// A batch of numbers: every number from the first to the last belongs to an entry.
     fn batch_of_numbers(&mut self) -> Result<RecordBatch> {
         let taken = self.take(PAGE);
         let mut numbers: Vec<i64> = (taken.first..=taken.last).collect();
@@ -345,7 +345,8 @@ impl Scan {
             if own.is_some() {
                 entries.retain(|entry| entry.analyst == *reader);
             }
-            // By their numbers in the whole ledger: own ones do not tell whose texts they are.
+            // The vault finds texts by the entries' numbers in the whole ledger, so own numbers
+            // come later.
             let shown = fetch.unwrap_or(usize::MAX).min(entries.len());
             let statements = match texts {
                 true => {
@@ -395,8 +396,8 @@ pub(crate) struct LedgerExec {
 }
 
 impl LedgerExec {
-    /// A scan that yields rows in `order`, which must agree with its direction; without `order`,
-    /// that of the numbers.
+    /// A scan that yields rows in `order`, which must agree with its direction. Without `order`,
+    /// rows come in the order of the numbers.
     fn new(scan: Scan, order: Option<&[PhysicalSortExpr]>) -> Self {
         let schema = &scan.schema;
         let by_number = scan.sequence().map(|at| {
@@ -497,7 +498,7 @@ impl ExecutionPlan for LedgerExec {
         Some(Arc::new(Self { scan, properties: Arc::clone(&self.properties) }))
     }
 
-    /// Entries have distinct numbers, so any further sort keys have no effect.
+    /// Entries have distinct numbers, so further sort keys have no effect.
     fn try_pushdown_sort(
         &self,
         order: &[PhysicalSortExpr],
@@ -610,7 +611,7 @@ mod tests {
         let batch = RecordBatch::try_new(Arc::clone(&table.schema), columns).unwrap();
         let whole = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
         let (read, whole) = (context(Arc::new(table)), context(Arc::new(whole)));
-        // Charges after a query was planned are not in its table.
+        // Charges after the planning of a query are not in its table.
         charge(&vault, 10);
         for sql in [
             "SELECT * FROM ledger ORDER BY sequence",

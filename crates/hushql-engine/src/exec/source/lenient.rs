@@ -1,12 +1,12 @@
 //! Reads CSV and newline-delimited JSON so that no row can make the reading fail.
 //!
-//! In: a text file and the declared columns. Out: batches of those columns. A cell that is not a
-//! value of its column's type is NULL. A line with another number of cells, or with an open
-//! quotation, or that is not a JSON object, is no row: it belongs to nobody. As a row of NULLs it
-//! would be a person of its own where each row is a privacy unit, and one person's text with a line
-//! break would be two. Bytes that are not UTF-8 are NULL, and so is a cell of more than 16 MiB.
-//! Only a disk error, and damage to a compressed file, makes the reading fail. Each line is one row
-//! at most, so that one person's text never affects how another person's line is read.
+//! In: a text file and the declared columns. Out: batches of those columns. A cell that does not
+//! fit its column's type is NULL. A line is not a row if it has another number of cells or an open
+//! quotation, or is not a JSON object; it belongs to no privacy unit. (Where each row is a privacy
+//! unit, a row of NULLs would be another person, and a text with a line break would make two people
+//! of one.) Bytes that are not UTF-8 are NULL, and so is a cell of more than 16 MiB. Only a disk
+//! error or a damaged compressed file makes the reading fail. Each line is at most one row, so one
+//! person's text never affects how another person's line is read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,10 +26,11 @@ use super::compressed::Compression;
 use super::open_files::{FileReader, OpenFile};
 use crate::functions::with_seconds;
 
-/// Rows in a batch.
+/// The most rows in a batch.
 const BATCH: usize = 8_192;
 
-/// Bytes of text in a batch: long cells make short batches, far below the limit of a text array.
+/// The number of bytes of text at which a batch is full: long cells make short batches, far below
+/// the limit of a text array.
 const BATCH_BYTES: usize = 16 << 20;
 
 /// The text format of a file.
@@ -52,7 +53,7 @@ pub(super) enum TextFormat {
 }
 
 impl TextFormat {
-    /// The same, but for how the file is compressed.
+    /// The same format with another compression.
     pub(super) fn compressed(self, compression: Compression) -> Self {
         match self {
             Self::Csv { header, delimiter, .. } => Self::Csv { header, delimiter, compression },
@@ -75,7 +76,7 @@ impl TextFormat {
     }
 }
 
-/// One text file, and the cells that each of its rows has behind its own: those of the last
+/// One text file, and the cells that its folders add to each of its rows: those of the last
 /// columns.
 pub(super) struct TextFile {
     pub(super) held: Arc<OpenFile>,
@@ -90,7 +91,7 @@ pub(super) struct LenientFiles {
 }
 
 impl fmt::Debug for LenientFiles {
-    /// Paths, and how many there are, must not appear in plans and messages.
+    /// Paths and the number of files must not appear in plans and messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LenientFiles").finish_non_exhaustive()
     }
@@ -138,17 +139,17 @@ impl PartitionStream for LenientFiles {
     }
 }
 
-/// How the cells of a column are read before they become its values.
+/// How to read the cells of a column before they are converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CellKind {
-    /// As they are.
+    /// Unchanged.
     Text,
-    /// Without blanks around them.
+    /// Without blanks at both ends.
     Plain,
-    /// The same, and a whole number may be written with a fraction of zeros: writers make `5.0` of
-    /// 5 where others are missing.
+    /// Without blanks, and without a fraction of zeros: some programs write 5 as `5.0` if other
+    /// values are missing.
     Whole,
-    /// The same, and a moment that ends with its minutes has seconds.
+    /// Without blanks, and with seconds if the moment ends with its minutes.
     Moment,
 }
 
@@ -172,7 +173,7 @@ impl CellKind {
     }
 }
 
-/// A whole number without its fraction of zeros; any other text as it is.
+/// A whole number without its fraction of zeros; any other text unchanged.
 fn without_zeros(cell: &str) -> &str {
     match cell.split_once('.') {
         Some((whole, zeros))
@@ -191,11 +192,11 @@ struct TextRows {
     schema: SchemaRef,
     columns: Vec<StringBuilder>,
     kinds: Vec<CellKind>,
-    /// The cells of the last columns, in every row.
+    /// The cells of the last columns, the same in every row.
     behind: Vec<Option<String>>,
     len: usize,
     bytes: usize,
-    /// How many cells of each column were texts that are no values of its type.
+    /// For each column, the number of cells with a text that does not fit its type.
     unfit: Vec<u64>,
 }
 
@@ -209,7 +210,7 @@ impl TextRows {
         Self { schema: Arc::clone(schema), columns, kinds, behind, len: 0, bytes: 0, unfit }
     }
 
-    /// How many cells a row has of its own.
+    /// The number of cells that a row has in the file.
     fn own(&self) -> usize {
         self.columns.len().saturating_sub(self.behind.len())
     }
@@ -221,7 +222,7 @@ impl TextRows {
         let mut behind = self.behind.iter().map(Option::as_deref);
         for (i, (column, kind)) in self.columns.iter_mut().zip(&self.kinds).enumerate() {
             let cell = if i < own { cells.next() } else { behind.next() };
-            // A text column is an array that must hold fewer bytes than a cell may have.
+            // A batch's text array must stay below its limit, so a longer cell is NULL.
             let cell = cell.flatten().filter(|cell| cell.len() <= BATCH_BYTES);
             let cell = cell.map(|cell| kind.read(cell));
             let cell = cell.filter(|cell| !cell.is_empty() || *kind == CellKind::Text);
@@ -252,8 +253,8 @@ impl TextRows {
     }
 }
 
-/// How many cells of each column of a file are texts that are no values of the column's type: each
-/// of them is NULL.
+/// For each column of a file, the number of cells with a text that does not fit the column's type;
+/// each of them is NULL.
 ///
 /// # Errors
 /// If the disk fails, or a compressed file is damaged.
@@ -299,7 +300,7 @@ fn csv_rows(
     Ok(())
 }
 
-/// The lines of a text file without their line endings; skips empty lines and a byte order mark.
+/// The lines of a text file without their line endings. It skips empty lines and a byte order mark.
 pub(super) struct LineReader {
     reader: BufReader<Box<dyn Read + Send>>,
     line: Vec<u8>,
@@ -336,8 +337,8 @@ impl LineReader {
 
 /// Splits a line of a CSV file into cells; false if it is not one record.
 ///
-/// A quotation ends with its line at the latest. Otherwise it would swallow the lines of others:
-/// one person's open quotation mark once hid all people after it.
+/// A quotation ends with its line at the latest. Otherwise one person's open quotation mark would
+/// hide the lines of all people after it.
 pub(super) fn read_cells(line: &[u8], delimiter: u8, record: &mut csv::ByteRecord) -> bool {
     record.clear();
     if !line.contains(&b'"') {
@@ -413,8 +414,7 @@ mod tests {
         batch.column(0).as_primitive::<Int64Type>().iter().collect()
     }
 
-    /// A cell is read as a text is that is cast: with blanks around it, and where a moment ends
-    /// with its minutes.
+    /// A cell is read as CAST reads a text: blanks at both ends and missing seconds are allowed.
     #[test]
     fn moments_are_read_without_seconds_and_with_blanks() {
         let micros = DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, None);
@@ -447,7 +447,7 @@ mod tests {
         );
     }
 
-    /// A whole number with a fraction of zeros is one; any other fraction, exponent or text is not.
+    /// A whole number may have a fraction of zeros, and no other fraction, exponent or text.
     #[test]
     fn whole_numbers_may_have_zeros() {
         let shape = TextFormat::Csv {
@@ -460,8 +460,7 @@ mod tests {
         assert_eq!(first_cells(shape, text), expected);
     }
 
-    /// Where each row is a unit, a record over two lines was two people: each half was a row of
-    /// NULLs.
+    /// Where each row is a privacy unit, a record over two lines must not count as two people.
     #[test]
     fn a_line_that_cannot_be_read_is_no_row() {
         let csv = TextFormat::Csv {
@@ -473,7 +472,7 @@ mod tests {
             ("id,note\n1,one\n2,\"two\nlines\"\n3,three\n", vec![Some(1), Some(3)]),
             ("id,note\n1,one\n2,\"two\n\nmore, lines\"\n3,three\n", vec![Some(1), Some(3)]),
             ("id,note\n1,one,more\n2\n3,\"a \"\"b\"\"\"\n", vec![Some(3)]),
-            // What is no number is NULL in a row that can be read.
+            // A cell that is not a number is NULL, in a row that can be read.
             ("id,note\nx,one\n,\n4,\"four\"\n", vec![None, None, Some(4)]),
             ("id,note\n", vec![]),
         ] {

@@ -1,7 +1,7 @@
-//! PostgreSQL servers where the program was built without them: nothing is read.
+//! PostgreSQL servers in a program that was built without them: nothing is read.
 //!
 //! In: a declaration, or a declared table. Out: an error. The feature `postgres` of the crate
-//! builds `postgres` in its place.
+//! builds `postgres` instead.
 
 use arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
@@ -13,10 +13,10 @@ use crate::catalog::{Column, Table};
 use crate::error::Error;
 use crate::refusal::{Reason, Refusal};
 
-/// How to build it in.
+/// The command that builds it in.
 const BUILD: &str = "cargo build --release --features postgres";
 
-/// The snapshots of one statement, of which there are none.
+/// The snapshots of one statement; none exists.
 #[derive(Debug, Default)]
 pub(super) struct Servers(());
 
@@ -38,7 +38,7 @@ impl Servers {
         Err(Refusal::new(Reason::ChangedFile, &table.name, message, write).into())
     }
 
-    /// Fails.
+    /// Fails always.
     pub(super) fn rows(&self, _table: &Table, schema: &SchemaRef) -> SendableRecordBatchStream {
         let failed = stream::once(async { Err(crate::grid::failed()) });
         Box::pin(RecordBatchStreamAdapter::new(SchemaRef::clone(schema), failed))

@@ -1,7 +1,7 @@
-//! Object stores where the program was built without them: there are no objects.
+//! Object stores in a program that was built without them: there are no objects.
 //!
-//! In: a location in a store. Out: an error. The feature `objects` of the crate builds `remote` in
-//! its place.
+//! In: a location in a store. Out: an error. The feature `objects` of the crate builds `remote`
+//! instead.
 
 #![allow(dead_code, reason = "it has the shape of what is built in its place")]
 
@@ -12,13 +12,13 @@ use std::ops::Range;
 use super::file_discovery::Selected;
 use super::location::{ObjectVersion, StoreLocation};
 
-/// What is built in, for messages.
+/// Whether object stores are built in, for messages.
 pub(super) const IS_BUILT_IN: bool = false;
 
-/// An object, of which there are none.
+/// An object; none exists.
 pub(super) struct Object(Infallible);
 
-/// The stores of a plan, of which there are none.
+/// The stores of a plan; none exists.
 #[derive(Default)]
 pub(super) struct Stores(());
 
@@ -28,7 +28,7 @@ impl Stores {
     }
 }
 
-/// An object, and its name below the location where it was looked for.
+/// An object, and its name below the location that was searched.
 pub(super) struct FoundObject {
     pub(super) name: Vec<u8>,
     pub(super) object: Object,
@@ -68,7 +68,7 @@ pub(super) fn list(_location: &str, _selected: &Selected) -> io::Result<Vec<Foun
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Whether the environment has the credentials for a store: none can be asked.
+/// Whether the environment has the credentials for a store. Here, no store can be read.
 pub(super) fn has_client(_place: &StoreLocation) -> bool {
     false
 }

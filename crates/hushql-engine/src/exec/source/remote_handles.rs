@@ -1,11 +1,11 @@
-//! Files and objects of tables that other processes open once more.
+//! Files and objects of tables that other processes open again.
 //!
-//! In: the scan of a table over held files. Out: for each file its number, its path and what the
-//! file system says of it. The other process opens the same path, and refuses it unless the file
-//! system says the same: it reads the bytes that were checked here, or none. That the file stays
-//! the same until the end is noticed here, as it is for every file. An object is named by its
-//! store, its path and its version, for which the other process asks with the credentials of its
-//! own environment.
+//! In: the scan of a table over open files. Out: for each file its number, its path and its
+//! properties from the file system. The other process opens the same path, and refuses it unless
+//! the properties are equal: it reads the bytes that were checked here, or none. As for every file,
+//! this process notices if the file changes before the end. An object is named by its store, its
+//! path and its version. The other process asks for this version with the credentials of its own
+//! environment.
 //!
 //! ```text
 //! held://files/17 ─▶ ShippedFile { number: 17, path: "/data/visits.parquet", size: 81920, … } ─▶ held://files/17, over there
@@ -28,11 +28,11 @@ use super::open_files::{HeldFiles, OpenFile, STORE};
 use super::remote::{IS_BUILT_IN, Stores};
 use crate::catalog::{FileFormat, Source, Table};
 
-/// Whether the library was built with object stores, so that [`ReceivedFiles::receive`] takes their
+/// True if the library was built with object stores, so that [`ReceivedFiles::receive`] takes their
 /// objects.
 pub const READS_OBJECTS: bool = IS_BUILT_IN;
 
-/// A file that another process is to open: where it is, and what it must be.
+/// A file that another process opens: where it is, and which properties it must have.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShippedFile {
     /// Its number in the plan.
@@ -53,8 +53,8 @@ enum Shipped {
     Object(ObjectVersion),
 }
 
-/// Whether another process that sees the same folders and stores can read a table: Parquet and
-/// Arrow.
+/// Whether another process that sees the same folders and stores can read a table: true for Parquet
+/// and Arrow.
 pub(crate) fn is_read_elsewhere(table: &Table) -> bool {
     match &table.source {
         Source::File { format, .. } => match format {
@@ -66,8 +66,8 @@ pub(crate) fn is_read_elsewhere(table: &Table) -> bool {
 }
 
 impl HeldFiles {
-    /// The files that a scan reads; `None` if it reads anything else, or a file whose path is not
-    /// known.
+    /// The files that a scan reads; `None` if it reads anything else, or if the path of a file is
+    /// unknown.
     pub(crate) fn shipped(&self, scan: &Arc<dyn ExecutionPlan>) -> Option<Vec<ShippedFile>> {
         let source = scan.downcast_ref::<DataSourceExec>()?;
         let files = source.data_source().downcast_ref::<FileScanConfig>()?;
@@ -103,8 +103,7 @@ fn described(held: &OpenFile) -> Option<ShippedFile> {
     Some(ShippedFile { number: held.number(), kept })
 }
 
-/// The files that a process opened for the plan of another process. They are closed with this
-/// value.
+/// The files that a process opened for another process's plan. Dropping this value closes them.
 pub struct ReceivedFiles {
     store: Arc<HeldFiles>,
     objects: Stores,
@@ -119,7 +118,7 @@ impl fmt::Debug for ReceivedFiles {
 }
 
 impl ReceivedFiles {
-    /// No file yet; scans that run in this environment find them by their numbers.
+    /// Starts without files. Scans in this environment find received files by their numbers.
     ///
     /// # Errors
     /// DataFusion's, for a name that is not a URL; this never happens.
@@ -129,12 +128,12 @@ impl ReceivedFiles {
         Ok(Self { store, objects: Stores::default(), open: Mutex::default() })
     }
 
-    /// Opens a file. Nothing is asked of the store of an object yet: each read asks for the version
-    /// that was described.
+    /// Opens a file. For an object, this asks its store for nothing: each read asks for the
+    /// described version.
     ///
     /// # Errors
-    /// If it cannot be opened, or is not the file that was described; for an object, if this
-    /// process was built without object stores, or its environment has no credentials.
+    /// If the file cannot be opened, or is not the described one; for an object, if this process
+    /// was built without object stores, or its environment has no credentials.
     pub fn receive(&self, file: &ShippedFile) -> Result<()> {
         let held = match &file.kept {
             Shipped::File { path, .. } => {
@@ -145,7 +144,7 @@ impl ReceivedFiles {
                 self.store.hold_object_as(object, file.number)
             }
         };
-        // Another machine may know the file system under another number of its device.
+        // Another machine may give the file system another device number, so it is not compared.
         if described(&held).as_ref() != Some(file) {
             return Err(external(io::Error::from(io::ErrorKind::InvalidData)));
         }
@@ -164,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that was written to, replaced or removed since it was described is not read.
+    /// A file that changed, was replaced or was removed after its description is not read.
     #[test]
     fn only_the_described_file_is_opened() {
         let folder = tempfile::tempdir().unwrap();

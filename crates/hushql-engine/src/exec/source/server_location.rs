@@ -1,8 +1,8 @@
-//! Where a table of a PostgreSQL server is: the location and the name as they are written.
+//! Where a table of a PostgreSQL server is: the location and the name, as declarations write them.
 //!
-//! In: `LOCATION` and `OPTIONS (table …)`. Out: an [`Address`] and a [`Relation`]. The location is
-//! kept in the vault, so one with a password is refused, and no message repeats a location before
-//! it is known to hold none.
+//! In: `LOCATION` and `OPTIONS (table …)`. Out: an [`Address`] and a [`Relation`]. The vault keeps
+//! the location, so a location with a password is refused, and no message repeats a location that
+//! may hold one.
 //!
 //! ```text
 //! postgresql://reader@db.clinic.example:5433/clinic             host db.clinic.example, TLS
@@ -15,21 +15,21 @@ use std::fmt;
 use crate::catalog::{Source, quoted};
 use crate::error::Error;
 
-/// The port where no other is written.
+/// The default port.
 const PORT: u16 = 5432;
-/// The schema where no other is written.
+/// The default schema.
 const SCHEMA: &str = "public";
 
-/// A database of a server, and how it is reached.
+/// A database of a server, and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Address {
-    /// The user; that of the environment where none is written.
+    /// The user; `None` for the user of the environment.
     pub(super) user: Option<String>,
     /// A name, an address, or the absolute path of a socket's folder.
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) database: String,
-    /// Whether the server has to show a certificate for its name.
+    /// True if the server has to show a certificate for its name.
     pub(super) has_tls: bool,
 }
 
@@ -69,8 +69,8 @@ impl Address {
     /// Reads a location.
     ///
     /// # Errors
-    /// [`Error::Catalog`] for one that holds a password, and for one that is not understood;
-    /// neither repeats it.
+    /// [`Error::Catalog`] for a location that holds a password or cannot be read. The message does
+    /// not repeat it.
     pub(super) fn parse(location: &str) -> Result<Self, Error> {
         let form = "postgresql://user@host:5432/database";
         let wrong = |what: &str| Error::catalog(format!("{what}: write LOCATION '{form}'"));
@@ -150,24 +150,24 @@ impl Address {
         Ok(Self { user, host, port, database, has_tls })
     }
 
-    /// Whether another address is the same database, whoever reads it.
+    /// Whether another address leads to the same database, perhaps as another user.
     fn is_database_of(&self, other: &Self) -> bool {
         let Self { host, port, database, .. } = self;
-        // A socket, a name and a number of this machine lead to one server at a port.
+        // A socket, a name and an address of this machine lead to the same server at a port.
         let is_one_host =
             host.eq_ignore_ascii_case(&other.host) || (is_here(host) && is_here(&other.host));
         is_one_host && *port == other.port && *database == other.database
     }
 }
 
-/// Whether a host is this machine, so that nobody is on the way.
+/// True if a host is this machine, so that nobody is between the client and the server.
 fn is_here(host: &str) -> bool {
     host.starts_with('/')
         || host.eq_ignore_ascii_case("localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// A text without its escapes; `None` for a broken one.
+/// A text without its percent escapes; `None` if one is broken.
 fn plain(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
@@ -180,10 +180,10 @@ fn plain(text: &str) -> Option<String> {
 }
 
 impl Relation {
-    /// Reads the name of a table, as the server would: letters without quotes are small ones.
+    /// Reads the name of a table as the server does: letters without quotes become lower case.
     ///
     /// # Errors
-    /// [`Error::Catalog`] for what is not one or two names.
+    /// [`Error::Catalog`] for anything but one or two names.
     pub(super) fn parse(written: &str) -> Result<Self, Error> {
         let wrong = || {
             Error::catalog(
@@ -210,18 +210,18 @@ impl Relation {
         }
     }
 
-    /// A table of the schema that is meant where none is written.
+    /// A table of the default schema.
     pub(super) fn in_public(name: &str) -> Self {
         Self { schema: SCHEMA.to_owned(), name: name.to_owned() }
     }
 
-    /// As it is written in a declaration.
+    /// The name as declarations write it.
     pub(crate) fn written(schema: &str, name: &str) -> String {
         format!("{}.{}", quoted(schema), quoted(name))
     }
 }
 
-/// The first name of a text, and what is behind it.
+/// The first name of a text, and the text after it.
 fn first_name(text: &str) -> Option<(String, &str)> {
     let Some(mut rest) = text.strip_prefix('"') else {
         let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
@@ -250,7 +250,7 @@ fn first_name(text: &str) -> Option<(String, &str)> {
 /// The address and the name of a table on a server.
 ///
 /// # Errors
-/// [`Error::Internal`] for a table that is elsewhere, and [`Error::Catalog`] for a damaged
+/// [`Error::Internal`] for a table that is not on a server, and [`Error::Catalog`] for a damaged
 /// declaration.
 pub(super) fn place(source: &Source) -> Result<(Address, Relation), Error> {
     match source {
@@ -262,8 +262,8 @@ pub(super) fn place(source: &Source) -> Result<(Address, Relation), Error> {
     }
 }
 
-/// Whether two sources are one table of a server. Two names of another machine are not recognized
-/// as the same.
+/// Whether two sources are the same table of a server. Two names of another machine count as
+/// different.
 pub(crate) fn is_same_table(one: &Source, other: &Source) -> bool {
     match (place(one), place(other)) {
         (Ok((one, of_one)), Ok((other, of_other))) => {

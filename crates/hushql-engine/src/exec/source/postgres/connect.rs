@@ -1,9 +1,9 @@
-//! Connections to a server: who asks, with which password, and what went wrong.
+//! Connections to a server: the user, the password, and what went wrong.
 //!
 //! In: an [`Address`], and the environment. Out: a connection that ends when it is dropped, or a
-//! [`Trouble`]. What a server or the client says goes nowhere: it may quote values, names and
-//! addresses. Connections run on a runtime of their own, because whoever waits for one may be
-//! inside of another, or block one.
+//! [`Trouble`]. Texts of the server and of the client are dropped, because they may quote values,
+//! names and addresses. Connections have their own runtime, because a caller that waits for one may
+//! block the runtime that it runs on.
 //!
 //! ```text
 //! PGPASSWORD, else PGPASSFILE, else ~/.pgpass:   db.clinic.example:5432:clinic:reader:…
@@ -27,34 +27,34 @@ use tokio_postgres::{Client, Config, Error, NoTls};
 use super::tls::VerifiedTls;
 use crate::exec::source::server_location::Address;
 
-/// How long the beginning of a connection may take.
+/// The longest time to begin a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a connection may take to take leave.
+/// The longest time to end a connection.
 const LEAVE: Duration = Duration::from_millis(200);
 
-/// Why something of a server cannot be read, and nothing that the server said.
+/// The reason why something on a server cannot be read, without any text of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// Nobody answers there.
+    /// No server answers at the address.
     Unreachable,
-    /// It takes no more connections.
+    /// The server takes no more connections.
     Busy,
     /// Neither the address nor the environment names a user.
     NoUser,
-    /// It does not accept the user, or the password.
+    /// The server does not accept the user or the password.
     Refused,
     NoDatabase,
-    /// It shows no certificate for its name, or there are no roots of trust.
+    /// The server shows no certificate for its name, or the system has no root certificates.
     Untrusted,
-    /// It is older than version 11.
+    /// The server is older than version 11.
     Old,
-    /// Its texts are not UTF-8.
+    /// The server's texts are not UTF-8.
     Encoding,
     NoTable,
-    /// It is a sequence, an index, or whatever else has no rows.
+    /// It is a sequence, an index, or something else without rows.
     NotATable,
-    /// Its rows, or some of them, are elsewhere.
+    /// Some of its rows come from a foreign table.
     Foreign,
     NoRight,
     Locked,
@@ -92,7 +92,7 @@ impl From<Error> for Trouble {
 /// The runtime of all connections.
 ///
 /// # Errors
-/// If the system gives it no thread.
+/// If the system cannot create its threads.
 pub(super) fn runtime() -> Result<Handle, Trouble> {
     static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
         Builder::new_multi_thread().worker_threads(2).thread_name("postgres").enable_all().build()
@@ -103,12 +103,12 @@ pub(super) fn runtime() -> Result<Handle, Trouble> {
     }
 }
 
-/// Ends a task when it is dropped.
+/// Aborts a task when it is dropped.
 #[derive(Debug)]
 pub(super) struct TaskGuard(AbortHandle);
 
 impl TaskGuard {
-    /// Runs a task until it is done, or this is dropped.
+    /// Runs a task until the task ends or the guard is dropped.
     ///
     /// # Errors
     /// If the runtime cannot be started.
@@ -123,7 +123,7 @@ impl Drop for TaskGuard {
     }
 }
 
-/// A connection; the server ends what it does for it when this is dropped.
+/// A connection. When it is dropped, the server stops its work for it.
 pub(super) struct Connected {
     client: Option<Client>,
     /// Whether the server has more to send.
@@ -133,7 +133,7 @@ pub(super) struct Connected {
 }
 
 impl Connected {
-    /// A connection with what serves it: notices may quote values, and end there.
+    /// A connection, and the task that serves it. The task drops notices, which may quote values.
     fn new(
         client: Client,
         serve: impl Future<Output = ()> + Send + 'static,
@@ -141,29 +141,29 @@ impl Connected {
         let (end, ended) = sync_channel(1);
         let connection = TaskGuard::spawn(async move {
             serve.await;
-            // Nobody may wait any more.
+            // The receiver may be gone.
             let _ = end.try_send(());
         })?;
         let (client, is_busy, ended) = (Some(client), AtomicBool::new(false), Mutex::new(ended));
         Ok(Self { client, is_busy, _connection: connection, ended })
     }
 
-    /// What asks the server.
+    /// The client of the connection.
     ///
     /// # Errors
-    /// If it has ended.
+    /// If the connection has ended.
     pub(super) fn client(&self) -> Result<&Client, Trouble> {
         self.client.as_ref().ok_or(Trouble::Failed)
     }
 
-    /// Says that the server sends more than is asked for at once, or has done so.
+    /// Tells whether the server sends more than was read.
     pub(super) fn busy(&self, is_busy: bool) {
         self.is_busy.store(is_busy, Ordering::Relaxed);
     }
 }
 
-/// Takes leave, which takes a moment, so that the server does not log a lost connection; what is
-/// unfinished is cut off.
+/// Ends the connection properly and waits a moment for it, so that the server does not log a lost
+/// connection. A connection that is busy is cut off.
 impl Drop for Connected {
     fn drop(&mut self) {
         self.client = None;
@@ -174,10 +174,10 @@ impl Drop for Connected {
     }
 }
 
-/// Connects.
+/// Connects to a server.
 ///
 /// # Errors
-/// Why not.
+/// The reason why that failed.
 pub(super) async fn connect(address: &Address) -> Result<Connected, Trouble> {
     let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let user = address.user.clone();
@@ -224,13 +224,13 @@ async fn plain(config: &Config) -> Result<Connected, Trouble> {
     })
 }
 
-/// The password of the file that the server's own programs read.
+/// The password from the password file of PostgreSQL's own programs.
 fn kept(address: &Address, user: &str) -> Option<String> {
     let path = match std::env::var_os("PGPASSFILE") {
         Some(path) => PathBuf::from(path),
         None => dirs::home_dir()?.join(".pgpass"),
     };
-    // As those programs do, it leaves a file alone that others may read.
+    // As those programs do, this ignores a file that other users may read.
     let metadata = fs::metadata(&path).ok()?;
     if !metadata.is_file() || metadata.permissions().mode() & 0o077 != 0 {
         return None;
@@ -240,7 +240,7 @@ fn kept(address: &Address, user: &str) -> Option<String> {
     password_in(&text, address, user)
 }
 
-/// The password of the first line that is for this address and user.
+/// The password in the first line that matches this address and user.
 fn password_in(text: &str, address: &Address, user: &str) -> Option<String> {
     let is_default = ["/tmp", "/run/postgresql", "/var/run/postgresql"].contains(&&*address.host);
     let is_host = |field: &str| field == address.host || (is_default && field == "localhost");
@@ -259,7 +259,7 @@ fn password_in(text: &str, address: &Address, user: &str) -> Option<String> {
     })
 }
 
-/// The five fields of a line, in which a backslash takes the meaning of `:` and of itself.
+/// The five fields of a line. A backslash makes the next character literal.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut letters = line.chars();

@@ -1,9 +1,9 @@
-//! Binary COPY as batches of columns.
+//! Decodes binary COPY into batches.
 //!
-//! In: the bytes that a server sends, in pieces of any length, and how each column is read. Out:
-//! batches. A value that its column here cannot hold (a date of infinity, a number that is too
-//! large, bytes that are not UTF-8) is NULL: no person's row makes the reading fail. Bytes that are
-//! not of this format do.
+//! In: the bytes that a server sends, in pieces of any length, and the encoding of each column.
+//! Out: batches. A value that a column here cannot hold (a date of infinity, a number that is too
+//! large, bytes that are not UTF-8) is NULL, so that no person's row makes the reading fail. Bytes
+//! in another format do make it fail.
 //!
 //! ```text
 //! PGCOPY\n\xff\r\n\0, flags, length of more    2 fields: 4 bytes 00 00 00 07, -1 (NULL)    …    -1: the end
@@ -22,27 +22,27 @@ use arrow::error::ArrowError;
 
 use super::types::WireEncoding;
 
-/// Rows in a batch.
+/// The most rows in a batch.
 const BATCH: usize = 8_192;
-/// Bytes in a batch: long cells make short batches.
+/// The number of bytes at which a batch is full, so that long cells make short batches.
 const BATCH_BYTES: usize = 16 << 20;
 
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
-/// The flag of a version of the format that no server has sent since 2005.
+/// A flag of an old version of the format, which no server has sent since 2005.
 const HAS_OIDS: u32 = 1 << 16;
 
-/// Days from 1970 to 2000, and microseconds.
+/// The days from 1970 to 2000; the next constant is the same in microseconds.
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
 
-/// Reads one COPY.
+/// Decodes one COPY.
 #[derive(Debug)]
 pub(super) struct Decoder {
     schema: SchemaRef,
     columns: Vec<ColumnBuilder>,
     rows: usize,
     bytes: usize,
-    /// What has come, and how much of it was read.
+    /// The bytes that have arrived, and the number of them that were read.
     text: Vec<u8>,
     at: usize,
     state: DecoderState,
@@ -60,7 +60,7 @@ fn damaged() -> io::Error {
 }
 
 impl Decoder {
-    /// A decoder of columns that are read so.
+    /// A decoder for columns with these encodings.
     pub(super) fn new(schema: SchemaRef, kinds: &[WireEncoding]) -> Self {
         let columns = kinds.iter().map(|kind| ColumnBuilder::new(*kind)).collect();
         let (rows, bytes, at) = (0, 0, 0);
@@ -74,10 +74,10 @@ impl Decoder {
         self.text.extend_from_slice(bytes);
     }
 
-    /// Reads rows until a batch is full; `None` if more bytes have to come first.
+    /// Reads rows until a batch is full; `None` if it needs more bytes.
     ///
     /// # Errors
-    /// For bytes that are not of the format.
+    /// For bytes in another format.
     pub(super) fn next(&mut self) -> io::Result<Option<RecordBatch>> {
         if self.state == DecoderState::Header && !self.header()? {
             return Ok(None);
@@ -90,7 +90,7 @@ impl Decoder {
         Ok(None)
     }
 
-    /// The rows that are left, once all bytes have come.
+    /// The last rows, after all bytes have arrived.
     ///
     /// # Errors
     /// If the end is missing.
@@ -115,7 +115,7 @@ impl Decoder {
             .map_err(|_| damaged())
     }
 
-    /// Whether the whole header has come.
+    /// Reads the header; false if it has not arrived completely.
     fn header(&mut self) -> io::Result<bool> {
         let mut text = ByteCursor(self.text.get(self.at..).unwrap_or_default());
         let Some(signature) = text.take(SIGNATURE.len()) else { return Ok(false) };
@@ -135,7 +135,7 @@ impl Decoder {
         Ok(true)
     }
 
-    /// Reads one row, if it has come as a whole.
+    /// Reads one row; false if it has not arrived completely, or at the end.
     fn row(&mut self) -> io::Result<bool> {
         let mut text = ByteCursor(self.text.get(self.at..).unwrap_or_default());
         let Some(fields) = text.number().map(i16::from_be_bytes) else { return Ok(false) };
@@ -166,7 +166,7 @@ impl Decoder {
     }
 }
 
-/// Bytes that are read from their front.
+/// A cursor that reads bytes from the front.
 #[derive(Clone, Copy)]
 struct ByteCursor<'a>(&'a [u8]);
 
@@ -181,7 +181,7 @@ impl<'a> ByteCursor<'a> {
         self.take(N)?.try_into().ok()
     }
 
-    /// The next cell: `None` if it has not come as a whole, `Some(None)` for NULL.
+    /// The next cell: `None` if it has not arrived completely, `Some(None)` for NULL.
     fn cell(&mut self) -> io::Result<Option<Option<&'a [u8]>>> {
         let Some(length) = self.number().map(i32::from_be_bytes) else { return Ok(None) };
         if length == -1 {
@@ -192,7 +192,7 @@ impl<'a> ByteCursor<'a> {
     }
 }
 
-/// The cells of a column, until a batch is full.
+/// The cells of a column in the present batch.
 #[derive(Debug)]
 enum ColumnBuilder {
     Bool(BooleanBuilder),
@@ -227,7 +227,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Adds a cell; `None` if its bytes are not of its type.
+    /// Adds a cell; `None` if its bytes do not fit its type.
     fn push(&mut self, cell: Option<&[u8]>) -> Option<()> {
         fn number<const N: usize>(cell: Option<&[u8]>) -> Option<Option<[u8; N]>> {
             match cell {
@@ -305,12 +305,12 @@ fn uuid(bytes: &[u8; 16]) -> String {
     text
 }
 
-/// A `numeric`, rounded to the scale as the server rounds, away from zero at a half; `Some(None)`
-/// if it is not a number or has more digits than the column. `None` if these bytes are no
-/// `numeric`.
+/// Decodes a `numeric`, rounded to the scale as the server rounds: a half goes away from zero.
+/// `Some(None)` if it is not a number or has more digits than the column; `None` if the bytes are
+/// not a `numeric`.
 ///
-/// It is digits in base 10,000: their number, the power of the first, the sign, and the digits
-/// behind the point that are shown.
+/// The bytes hold the number of digits in base 10,000, the power of the first digit, the sign, the
+/// number of decimal places to show, and the digits.
 #[allow(
     clippy::option_option,
     reason = "bytes of another format, and a value that does not fit, end differently"
@@ -327,7 +327,7 @@ fn decimal(cell: &[u8], precision: u8, scale: i8) -> Option<Option<i128>> {
     let is_negative = match sign {
         0x0000 => false,
         0x4000 => true,
-        // Not a number, and the infinities.
+        // NaN and the infinities.
         0xC000 | 0xD000 | 0xF000 => return Some(None),
         _ => return None,
     };
@@ -356,7 +356,7 @@ fn decimal(cell: &[u8], precision: u8, scale: i8) -> Option<Option<i128>> {
         }
         place -= 1;
     }
-    // Zeros behind the last digit are not sent.
+    // The server does not send zeros after the last digit.
     if sum != 0 {
         let zeros = last + scale;
         let factor = u32::try_from(zeros).ok().and_then(|zeros| 10_i128.checked_pow(zeros));
@@ -432,7 +432,7 @@ mod tests {
         }
     }
 
-    /// Pieces of any length are the same rows, and anything but the whole format fails.
+    /// Pieces of any length give the same rows, and an incomplete COPY fails.
     #[test]
     fn pieces_are_joined_and_damage_is_noticed() {
         let mut bytes = SIGNATURE.to_vec();
@@ -458,7 +458,7 @@ mod tests {
             }
             let batch = decoder.finish().unwrap().unwrap();
             assert_eq!(batch.column(0).as_primitive::<Int32Type>().values(), &[1, -5, 9]);
-            // Bytes that are no text are NULL.
+            // Bytes that are not UTF-8 are NULL.
             assert_eq!(batch.column(1).null_count(), 3);
         }
         for end in 0..bytes.len() - 1 {

@@ -1,14 +1,13 @@
 //! Tables of a PostgreSQL server.
 //!
-//! In: an address and a name, as the owner declares them. Out: a table whose columns were taken
-//! from the server's catalog, and the rows that it has when a statement reads them. All scans of a
-//! statement see one snapshot. No row is read before the charge, and what went wrong behind it is
-//! in no message.
+//! In: an address and a name, as the owner declares them. Out: a table whose columns come from the
+//! server's catalog, and its rows when a statement reads them. All scans of a statement see one
+//! snapshot. No row is read before the charge, and no message tells what went wrong after it.
 //!
 //! ```text
-//! declared     id BIGINT, fee DECIMAL(9, 2)             from the catalog, or as they are written
-//! checked      the same columns of the same types       before the charge, in the transaction that is read from
-//! read         COPY (SELECT id, fee FROM …) TO STDOUT   behind it
+//! declared     id BIGINT, fee DECIMAL(9, 2)             from the catalog, or as the declaration writes them
+//! checked      the same columns of the same types       before the charge, in the transaction that reads
+//! read         COPY (SELECT id, fee FROM …) TO STDOUT   after it
 //! ```
 
 mod connect;
@@ -61,13 +60,13 @@ impl Servers {
     /// no row.
     ///
     /// # Errors
-    /// A refusal that says what is wrong, and nothing of where the table is.
+    /// A refusal that says what is wrong, but not where the table is.
     pub(super) fn check(&self, table: &Table) -> Result<(), Error> {
         let (address, relation) = place(&table.source)?;
         let snapshot = self.snapshot(address);
         let (done, answer) = sync_channel(1);
         let _task = TaskGuard::spawn(async move {
-            // Nobody may wait any more.
+            // The receiver may be gone.
             let _ = done.send(snapshot.columns(&relation).await);
         })
         .map_err(|trouble| refused(table, trouble))?;
@@ -106,12 +105,12 @@ impl Servers {
         let (tell, kinds) = oneshot::channel();
         let task = TaskGuard::spawn(async move {
             let Ok(found) = snapshot.columns(&relation).await else { return };
-            // All columns are as they were declared, whichever of them are read.
+            // Compares all declared columns, even if the scan reads only some.
             let is_declared = read_columns(&found, &declared).is_ok_and(|all| all.is_some());
             let Ok(Some(read)) = read_columns(&found, &wanted) else { return };
             let kinds: Vec<WireEncoding> = read.iter().map(|column| column.kind).collect();
             if is_declared && tell.send(kinds).is_ok() {
-                // Where it fails, the end of the format is missing.
+                // If it fails, the end of the format is missing, and the decoder notices.
                 let _ = snapshot.copy(&relation, &read, &to).await;
             }
         })
@@ -126,10 +125,10 @@ impl Servers {
     }
 }
 
-/// The rows that come of one COPY.
+/// The rows of one COPY.
 struct CopyRows {
     schema: SchemaRef,
-    /// How the columns are read, as soon as it is known.
+    /// The encodings of the columns, as soon as they are known.
     kinds: Option<oneshot::Receiver<Vec<WireEncoding>>>,
     blocks: mpsc::Receiver<Vec<u8>>,
     decoder: Option<Decoder>,
@@ -140,7 +139,7 @@ impl CopyRows {
     /// The next rows; `None` after the last.
     ///
     /// # Errors
-    /// The same for whatever went wrong.
+    /// The same error for every cause.
     async fn next(&mut self) -> DataResult<Option<RecordBatch>> {
         if let Some(kinds) = self.kinds.take() {
             let kinds = kinds.await.map_err(|_| crate::grid::failed())?;
@@ -163,7 +162,7 @@ impl CopyRows {
     }
 }
 
-/// How declared columns are read; `None` if the server has others.
+/// The encodings of declared columns; `None` if the server has other columns.
 fn read_columns(
     found: &[ServerColumn],
     declared: &[Column],
@@ -177,10 +176,10 @@ fn read_columns(
     Ok(read.collect())
 }
 
-/// The columns of a table of a server: those that are written, or all.
+/// The columns of a server's table: those in the declaration, or all.
 ///
 /// # Errors
-/// [`Error::Catalog`] if the table cannot be read, or has columns that cannot.
+/// [`Error::Catalog`] if the table or one of these columns cannot be read.
 pub(super) async fn columns(
     name: &str,
     written: Vec<Column>,
@@ -191,7 +190,7 @@ pub(super) async fn columns(
     let of = relation.clone();
     let (done, answer) = oneshot::channel();
     let _task = TaskGuard::spawn(async move {
-        // Nobody may wait any more.
+        // The receiver may be gone.
         let _ = done.send(snapshot.columns(&of).await);
     });
     let found = answer.await.unwrap_or(Err(Trouble::Failed));
@@ -202,7 +201,7 @@ pub(super) async fn columns(
     }
 }
 
-/// The type with which a column is declared, or one that the owner may write.
+/// The type with which a column is declared, or a type that the owner may write for it.
 fn proposed(found: ServerColumnType) -> Option<DataType> {
     match found {
         ServerColumnType::Readable(kind) => Some(kind.data_type()),
@@ -241,7 +240,7 @@ fn declared(name: &str, data_type: &DataType) -> Column {
     Column { name, data_type, nullable: true, domain: None, zone: None }
 }
 
-/// Which columns cannot be read, and what to write.
+/// Says which columns cannot be read, and what to write.
 fn unreadable(name: &str, found: &[ServerColumn]) -> Error {
     let of = |wanted: fn(ServerColumnType) -> bool| {
         let columns = found.iter().filter(|column| wanted(column.found));
@@ -275,7 +274,7 @@ fn unreadable(name: &str, found: &[ServerColumn]) -> Error {
     ))
 }
 
-/// The written columns, if the server has them.
+/// The declared columns, if the server has them.
 fn given(written: Vec<Column>, found: &[ServerColumn]) -> Result<Vec<Column>, Error> {
     let schema = schema_of_columns(&written)?;
     for field in schema.fields() {
@@ -306,7 +305,7 @@ fn given(written: Vec<Column>, found: &[ServerColumn]) -> Result<Vec<Column>, Er
     Ok(written)
 }
 
-/// What is wrong with a server or a table, for the owner who declares it.
+/// Describes the trouble to the owner who declares the table.
 fn told(trouble: Trouble, address: &Address, relation: &Relation) -> String {
     let Address { host, port, database, .. } = address;
     match trouble {
@@ -346,8 +345,8 @@ fn refusal(table: &Table, what: &str, write: &str) -> Error {
     Refusal::new(Reason::ChangedFile, &table.name, message, write).into()
 }
 
-/// What is wrong with a declared table, for everyone: nothing of where it is, and nothing that the
-/// server said.
+/// Describes the trouble with a declared table to everyone, without its address and without any
+/// text of the server.
 fn refused(table: &Table, trouble: Trouble) -> Error {
     let (what, write) = match trouble {
         Trouble::Unreachable | Trouble::Busy => (

@@ -1,9 +1,9 @@
 //! One state of a database for all scans of a statement.
 //!
-//! In: an address. Out: the columns of its tables as the server's catalog has them, and the rows of
-//! all of them as they were at one moment. The first connection locks each table against changes of
-//! its columns, and exports its snapshot; where two scans run at once, the others read that
-//! snapshot through connections of their own.
+//! In: an address. Out: the columns of its tables from the server's catalog, and the rows of all
+//! tables as of one moment. The first connection locks each table against changes of its columns,
+//! and exports its snapshot. If two scans run at once, the second one reads that snapshot through
+//! its own connection.
 //!
 //! ```text
 //! first     BEGIN; LOCK t; export 00000003-0000001B-1 ── COPY t …  ────────────────▶ end of the statement
@@ -23,23 +23,23 @@ use super::connect::{Connected, Trouble, connect};
 use super::types::{ServerColumn, ServerColumnType, WireEncoding, found};
 use crate::exec::source::server_location::{Address, Relation, identifier};
 
-/// How long the server's catalog may take to answer.
+/// The longest time that the server's catalog may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Bytes that are handed on at once.
+/// The number of bytes in one block for the decoder.
 const BLOCK: usize = 256 << 10;
 
-/// What every transaction begins with. The engine's own clock ends a statement; a lock that others
-/// hold is not waited for longer than this.
+/// The beginning of every transaction. The engine's own clock ends a statement, so the server's
+/// clocks are off; but the server waits no longer than this for a lock that others hold.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const SETTINGS: &str = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = '10s'";
 
-/// The clock of a transaction, which servers have from version 17 on. It is set before the
+/// Turns off the clock of a transaction, which servers have since version 17. It is set before the
 /// transaction begins.
 const UNTIMED: &str = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'";
 
-/// What the catalog says of a table before anything of it is used. A table is foreign if any part
-/// of it is: a partition, or what a view reads.
+/// What the catalog says of a table, asked before the table is used. A table is foreign if any part
+/// of it is: a partition, or a table that a view reads.
 const KIND: &str = "
 WITH RECURSIVE below(id) AS (
     SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -61,8 +61,8 @@ SELECT c.relkind::text,
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname::text = $1 AND c.relname::text = $2";
 
-/// Whether a column is computed whenever it is read is not known to servers before version 12,
-/// which have none.
+/// The last column tells whether the server computes the column at every read. Servers before
+/// version 12 have no such columns, and no such attribute.
 const COLUMNS: &str = "
 SELECT a.attname::text, a.atttypid, a.atttypmod, pg_catalog.format_type(a.atttypid, a.atttypmod),
     coalesce(pg_catalog.to_jsonb(a) OPERATOR(pg_catalog.->>) 'attgenerated' = 'v', false)
@@ -72,7 +72,7 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname::text = $1 AND c.relname::text = $2 AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum";
 
-/// A database as it was at one moment; nothing of it is asked for before the first use.
+/// A database as of one moment. The server is asked for nothing before the first use.
 pub(super) struct Snapshot {
     address: Address,
     first: Arc<tokio::sync::Mutex<First>>,
@@ -83,7 +83,7 @@ pub(super) struct Snapshot {
 #[derive(Default)]
 struct First {
     connected: Option<Connected>,
-    /// Whether it is of no use any more, but to hold its locks and its snapshot.
+    /// True if the connection is useless except to hold its locks and its snapshot.
     is_spent: bool,
 }
 
@@ -100,7 +100,7 @@ impl fmt::Debug for Snapshot {
     }
 }
 
-/// A column that is read: its name on the server, and how.
+/// A column to read: its name on the server, and its encoding.
 #[derive(Debug, Clone)]
 pub(super) struct ReadColumn {
     pub(super) name: String,
@@ -117,14 +117,14 @@ impl Snapshot {
         known.columns.get(relation).cloned()
     }
 
-    /// The columns of a table, which stay as they are until this is dropped: the table is locked
-    /// against changes.
+    /// The columns of a table. The table is locked against changes, so they stay the same until
+    /// this is dropped.
     ///
     /// # Guarantee
     /// No row of the table is read.
     ///
     /// # Errors
-    /// Why the table cannot be read.
+    /// The reason why the table cannot be read.
     pub(super) async fn columns(
         &self,
         relation: &Relation,
@@ -144,7 +144,7 @@ impl Snapshot {
         if first.is_spent {
             return Err(Trouble::Failed);
         }
-        // Whoever gives up in the middle leaves a transaction that is of no use.
+        // A caller that is cancelled in the middle leaves a useless transaction.
         first.is_spent = true;
         let client = match first.connected.take() {
             Some(connected) => first.connected.insert(connected).client()?,
@@ -176,7 +176,7 @@ impl Snapshot {
         if version < 110_000 {
             return Err(Trouble::Old);
         }
-        // The server would fail where a text of its own has no letters here.
+        // With another encoding, the server would fail on a text that has no equivalent in UTF-8.
         if encoding != "UTF8" {
             return Err(Trouble::Encoding);
         }
@@ -194,8 +194,8 @@ impl Snapshot {
             client.batch_execute(UNTIMED).await?;
             client.batch_execute(&format!("{BEGIN}; {SETTINGS}")).await?;
         }
-        // Before the snapshot: whoever empties a table or writes it anew leaves older snapshots an
-        // empty one.
+        // The lock comes before the snapshot: TRUNCATE, or a rewrite of the table, makes it empty
+        // in older snapshots.
         match kind.as_str() {
             "r" | "p" | "v" => {
                 client
@@ -214,13 +214,13 @@ impl Snapshot {
         for row in client.query(COLUMNS, &name).await? {
             let (oid, modifier): (u32, i32) = (row.try_get(1)?, row.try_get(2)?);
             let (name, shown) = (row.try_get(0)?, row.try_get(3)?);
-            // One row could make the computation fail.
+            // The computation could fail on one row.
             let is_computed: bool = row.try_get(4)?;
             let found =
                 if is_computed { ServerColumnType::Unreadable } else { found(oid, modifier) };
             columns.push(ServerColumn { name, found, shown });
         }
-        // A materialized view, which LOCK does not take, is locked by whoever reads it.
+        // LOCK does not take a materialized view, but preparing a query on it locks it.
         client.prepare(&format!("SELECT FROM {relation}")).await?;
         Ok(columns)
     }
@@ -228,7 +228,7 @@ impl Snapshot {
     /// Sends the rows of a table, in the format of binary COPY.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why that failed.
     pub(super) async fn copy(
         &self,
         relation: &Relation,
@@ -258,7 +258,7 @@ impl Snapshot {
         connected.client()?.batch_execute(UNTIMED).await?;
         connected.client()?.batch_execute(&begin).await?;
         let sent = send(&connected, &copy, to).await;
-        // Taking leave waits for a moment.
+        // Dropping the connection blocks for a moment.
         drop(tokio::task::spawn_blocking(move || drop(connected)));
         sent
     }

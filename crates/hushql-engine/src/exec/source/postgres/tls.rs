@@ -1,7 +1,7 @@
-//! TLS to a server: its certificate has to be one for its name.
+//! TLS to a server, which must show a certificate for its name.
 //!
-//! In: the roots of trust of the system, or those of `PGSSLROOTCERT`. Out: what the client needs to
-//! begin a connection.
+//! In: the root certificates of the system, or those of `PGSSLROOTCERT`. Out: the connector that
+//! the client begins a connection with.
 
 use std::future::Future;
 use std::io;
@@ -22,10 +22,11 @@ use tokio_rustls::{Connect, TlsConnector};
 pub(super) struct VerifiedTls(TlsConnector);
 
 impl VerifiedTls {
-    /// With the roots of the system, or of the file that `PGSSLROOTCERT` names.
+    /// A connector with the root certificates of the system, or of the file that `PGSSLROOTCERT`
+    /// names.
     ///
     /// # Errors
-    /// If there are none.
+    /// If there are no root certificates.
     pub(super) fn new() -> io::Result<Self> {
         let other = |_| io::Error::from(io::ErrorKind::InvalidData);
         let mut roots = RootCertStore::empty();
@@ -58,7 +59,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for V
     }
 }
 
-/// Begins a connection to a server of this name.
+/// Begins a connection to the server with this name.
 pub(super) struct NamedTls {
     connector: TlsConnector,
     name: ServerName<'static>,
@@ -74,7 +75,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Named
     }
 }
 
-/// A connection that begins.
+/// A connection during its handshake.
 pub(super) struct Handshake<S>(Connect<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Future for Handshake<S> {

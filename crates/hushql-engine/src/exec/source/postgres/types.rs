@@ -1,8 +1,8 @@
-//! The types of a server's columns: which of them can be read, and as what.
+//! The types of a server's columns: which of them can be read, and how.
 //!
 //! In: the number of a type and its modifier, from the server's catalog. Out: a [`WireEncoding`],
-//! with the type of its column here and the expression that reads it. Others are refused at
-//! declaration.
+//! which knows the type of the column here and the expression that reads it. Other types are
+//! refused at declaration.
 //!
 //! ```text
 //! integer            INT                      numeric(9,2)    DECIMAL(9, 2)
@@ -14,11 +14,11 @@ use arrow::datatypes::{DataType, TimeUnit};
 
 use crate::functions::MOST_OF_A_CELL;
 
-/// The longest text that is read: a longer one is NULL, as it is in files. The server holds a row
-/// in one piece of at most 2³⁰ bytes, so that a row of 1,600 such texts still fits.
+/// The longest text; longer ones are NULL, as in files. The server holds a row in one piece of at
+/// most 2³⁰ bytes, and 1,600 columns of such texts still fit.
 const LONGEST: usize = MOST_OF_A_CELL;
 
-/// How the bytes of a column are read.
+/// The encoding of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WireEncoding {
     Bool,
@@ -27,16 +27,16 @@ pub(super) enum WireEncoding {
     Int8,
     Float4,
     Float8,
-    /// Its precision and scale.
+    /// With its precision and scale.
     Numeric(u8, i8),
     Text,
     Uuid,
     Date,
-    /// Of either kind: one with a time zone is in UTC.
+    /// With or without a time zone; a moment with a time zone is in UTC.
     Timestamp,
 }
 
-/// What a column of the server is here.
+/// The type here of a server's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerColumnType {
     Readable(WireEncoding),
@@ -50,11 +50,11 @@ pub(super) enum ServerColumnType {
 pub(super) struct ServerColumn {
     pub(super) name: String,
     pub(super) found: ServerColumnType,
-    /// The type as the server writes it, for its owner.
+    /// The type in the server's words, for the owner.
     pub(super) shown: String,
 }
 
-/// What a type of the server's catalog is here.
+/// The type here of a type in the server's catalog.
 pub(super) fn found(oid: u32, modifier: i32) -> ServerColumnType {
     ServerColumnType::Readable(match oid {
         16 => WireEncoding::Bool,
@@ -72,8 +72,8 @@ pub(super) fn found(oid: u32, modifier: i32) -> ServerColumnType {
     })
 }
 
-/// The modifier of `numeric(p, s)` holds both behind four bytes of length; a scale has eleven bits
-/// with a sign.
+/// Decodes the modifier of `numeric(p, s)`: four more than both packed together, where the scale
+/// has eleven bits with a sign.
 fn numeric(modifier: i32) -> ServerColumnType {
     if modifier < 4 {
         return ServerColumnType::Unconstrained;
@@ -91,7 +91,8 @@ fn numeric(modifier: i32) -> ServerColumnType {
 }
 
 impl ServerColumnType {
-    /// How a column is read that is declared with this type; `None` if it is of another one.
+    /// The encoding that reads a column as the declared type; `None` if the column has another
+    /// type.
     pub(super) fn read_as(self, declared: &DataType) -> Option<WireEncoding> {
         match (self, declared) {
             (Self::Readable(kind), declared) => (kind.data_type() == *declared).then_some(kind),
@@ -104,7 +105,7 @@ impl ServerColumnType {
 }
 
 impl WireEncoding {
-    /// The type of its column here.
+    /// The type of the column here.
     pub(super) fn data_type(self) -> DataType {
         match self {
             Self::Bool => DataType::Boolean,
@@ -120,11 +121,10 @@ impl WireEncoding {
         }
     }
 
-    /// The expression of the server that reads the column of this quoted name.
+    /// The server's expression that reads the column with this quoted name.
     ///
     /// # Guarantee
-    /// It fails for no value: only a text is converted, `char(n)` to what it is without its
-    /// padding.
+    /// It fails for no value: only texts are converted, `char(n)` to the text without its padding.
     pub(super) fn expression(self, column: &str) -> String {
         match self {
             Self::Text => format!(
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(of(9, 2), ServerColumnType::Readable(WireEncoding::Numeric(9, 2)));
         assert_eq!(of(38, 38), ServerColumnType::Readable(WireEncoding::Numeric(38, 38)));
         assert_eq!(of(38, 0), ServerColumnType::Readable(WireEncoding::Numeric(38, 0)));
-        // Larger than a decimal here, a scale below zero, and one above the precision.
+        // More digits than a decimal here has, a scale below zero, and a scale above the precision.
         for (precision, scale) in [(39, 2), (1000, 0), (5, -3), (3, 5), (1000, 1000)] {
             assert_eq!(
                 of(precision, scale),
