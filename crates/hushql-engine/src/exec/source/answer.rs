@@ -1,8 +1,8 @@
 //! Stored answers as bytes, and as tables that queries read.
 //!
-//! In: the rows of an answer, and how far each number is off where that is known row by row. Out:
-//! Arrow's stream format, in which the errors are further columns; and back. A release table reads
-//! its answer from the vault when it is scanned.
+//! In: the rows of an answer, and the error of each number if it is known row by row. Out: Arrow's
+//! stream format, with the errors as further columns; and back. A release table reads its answer
+//! from the vault when it is scanned.
 //!
 //! ```text
 //! status, n | errors of n   →   status, n, __hushql_error_1   →   bytes in the vault
@@ -30,7 +30,7 @@ use crate::ledger::Vault;
 /// Rows, each batch with the errors of its columns.
 pub(crate) type AnswerRows = Vec<(RecordBatch, Vec<Option<ArrayRef>>)>;
 
-/// Whether the vault keeps columns of this type.
+/// Whether the vault can keep columns of this type.
 pub(crate) fn is_storable(data_type: &DataType) -> bool {
     DataType::from_str(&data_type.to_string()).is_ok_and(|read| read == *data_type)
         && *data_type != DataType::Null
@@ -91,7 +91,7 @@ pub(crate) fn decoded(bytes: &[u8], schema: &SchemaRef) -> Result<AnswerRows, Ar
     Ok(rows)
 }
 
-/// What the parts of a query drew, as bytes.
+/// The batches that a query's private aggregates drew, as bytes.
 ///
 /// # Errors
 /// Arrow's own.
@@ -107,10 +107,10 @@ pub(crate) fn encoded_draw(batches: &[RecordBatch]) -> Result<Vec<u8>, ArrowErro
     Ok(all)
 }
 
-/// What the parts of a query drew.
+/// The batches that a query's private aggregates drew, from their bytes.
 ///
 /// # Errors
-/// Arrow's own, also for bytes that are no draw.
+/// Arrow's own, also for bytes in another format.
 pub(crate) fn decoded_draw(mut bytes: &[u8]) -> Result<Vec<RecordBatch>, ArrowError> {
     let broken = || ArrowError::IpcError("a kept draw is cut off".to_owned());
     let mut batches = Vec::new();
@@ -125,12 +125,12 @@ pub(crate) fn decoded_draw(mut bytes: &[u8]) -> Result<Vec<RecordBatch>, ArrowEr
     Ok(batches)
 }
 
-/// The name of the column of the errors of a column.
+/// The name of the column that holds the errors of a column.
 fn error_name(column: usize) -> String {
     format!("{RESERVED}_error_{column}")
 }
 
-/// A release table, whose rows are read when it is scanned.
+/// A release table. Its rows are read when it is scanned.
 ///
 /// # Errors
 /// [`Error::Catalog`] for a type that this version does not know.
@@ -146,7 +146,7 @@ pub(crate) fn stored(
 /// The rows of a stored answer with these columns, from the vault.
 ///
 /// # Errors
-/// The vault's own, and [`DataFusionError::Execution`] if the answer is gone.
+/// The vault's own, and [`DataFusionError::Execution`] if the answer is no longer there.
 pub(crate) fn stored_rows(
     vault: &Vault,
     sequence: i64,

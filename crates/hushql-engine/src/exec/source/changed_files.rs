@@ -1,7 +1,7 @@
-//! The refusals of files that are not as they were declared.
+//! The refusals of files that differ from their declaration.
 //!
-//! In: a table, and what is wrong with its files. Out: a sentence, and what its owner writes. Of a
-//! folder, none but the owner's own sentences name a file.
+//! In: a table, and what is wrong with its files. Out: a sentence, and what its owner writes. Only
+//! sentences for the owner name a file of a folder.
 //!
 //! ```text
 //! the files of visits differ from its declared columns      the owner puts files with the columns of visits in their place, or …
@@ -16,13 +16,13 @@ pub(super) fn changed(table: &Table, what: &str, write: String) -> Error {
     Refusal::new(Reason::ChangedFile, &table.name, message, write).into()
 }
 
-/// The same for the files of a table that has several; names no file.
+/// The same for a table with several files; names no file.
 pub(super) fn changed_files(table: &Table, what: &str, write: String) -> Error {
     let message = format!("the files of {} {what}", table.name);
     Refusal::new(Reason::ChangedFile, &table.name, message, write).into()
 }
 
-/// What is said of files that no longer fit their table.
+/// The message for files that no longer fit their table.
 pub(super) const DIFFER: &str = "differ from its declared columns";
 
 pub(super) fn unread_files(table: &Table) -> Error {
@@ -40,25 +40,25 @@ pub(super) fn in_their_place(table: &Table) -> String {
     )
 }
 
-/// What its owner is told of a file that no longer fits its table.
+/// The owner's message for a file that no longer fits its table.
 pub(super) fn drifted(table: &Table, file: &str, other: &str) -> Error {
     let what = format!("{DIFFER}: {file} has another {other}");
     changed_files(table, &what, in_their_place(table))
 }
 
-/// What an owner writes for files that were changed.
+/// What an owner writes after files changed.
 pub(super) fn verified_again(table: &Table) -> String {
     let unit = table.unit().map_or(String::new(), Unit::declaration);
     let name = quoted(&table.name);
     format!("the owner verifies it again: ALTER TABLE {name} SET PRIVACY UNIT {unit}")
 }
 
-/// What an owner writes for a single file that was changed.
+/// What an owner writes after a single file changed.
 pub(super) fn declared_again(table: &Table) -> String {
     let name = quoted(&table.name);
     let refresh =
         format!("the owner states that its rows are those of now: ALTER TABLE {name} REFRESH");
-    // A bound has to be verified on each content.
+    // A bound must be verified for each content.
     if table.unit().is_some_and(Unit::is_bounded) {
         return refresh;
     }

@@ -1,9 +1,8 @@
-//! The columns of data files: what their options say, and what their footers, headers or first rows
-//! do.
+//! The columns of data files, from their options, footers, headers or first rows.
 //!
 //! In: open files and the options of their table. Out: a schema with types that the engine reads.
-//! The types of text files are inferred from the first rows, of several files together; several
-//! files have the same columns, or are no table.
+//! The types of text files are inferred from the first rows, of several files together. Several
+//! files must have the same columns to be a table.
 //!
 //! ```text
 //! a.csv: id,fee ⏎ 1,2      b.csv: id,fee ⏎ 2,0.5     →   id BIGINT, fee DOUBLE
@@ -26,9 +25,9 @@ use crate::catalog::{Column, FileFormat, Table};
 use crate::error::Error;
 use crate::functions::{computed_type, has_offset};
 
-/// The option of a table that says how its file is identified: by its bytes at each statement
-/// (`'true'`), or not at all (`'false'`). Without it, the bytes count where the file system shows a
-/// change.
+/// The option that says how a table's file is identified: by its bytes at each statement
+/// (`'true'`), or not at all (`'false'`). Without it, the bytes are hashed again if the file system
+/// shows a change.
 pub(super) const CONTENT_HASH: &str = "content_hash";
 
 /// Whether the owner wants the file to be identified by its bytes at each statement.
@@ -44,7 +43,7 @@ pub(crate) fn may_change(options: &BTreeMap<String, String>) -> bool {
 /// The number of rows from which the types of a CSV or JSON file are inferred.
 const INFERRED_ROWS: usize = 10_000;
 
-/// The columns of a schema, as the catalog keeps them.
+/// The columns of a schema, in the catalog's form.
 pub(crate) fn columns_of(schema: &SchemaRef) -> Vec<Column> {
     schema
         .fields()
@@ -72,10 +71,10 @@ pub(super) fn is_true(value: Option<&String>, option: &str, unless: bool) -> Res
     }
 }
 
-/// How the files of a table are read.
+/// The text format of a table's files.
 ///
 /// # Errors
-/// [`Error::Catalog`] for options that say nothing known.
+/// [`Error::Catalog`] for options with unknown values.
 pub(super) fn shape(
     format: FileFormat,
     options: &BTreeMap<String, String>,
@@ -136,8 +135,8 @@ fn schema_of(
             if let Ok(rows) = usize::try_from(reader.metadata().file_metadata().num_rows()) {
                 held.rows.get_or_init(|| rows);
             }
-            // Timestamps of 96 bits, as Spark, Impala and Hive write them, would wrap beyond the
-            // years of nanoseconds.
+            // Timestamps of 96 bits, which Spark, Impala and Hive write, would wrap beyond the
+            // years that nanoseconds can hold.
             Int96Coercer::new(reader.parquet_schema(), reader.schema(), &TimeUnit::Microsecond)
                 .coerce()
                 .map_or_else(|| Arc::clone(reader.schema()), Arc::new)
@@ -161,7 +160,7 @@ fn schema_of(
     checked(&schema, format, shown)
 }
 
-/// The columns that text seems to have.
+/// The columns inferred from a text.
 fn inferred(text: &[u8], shape: &TextFormat) -> Result<SchemaRef, arrow::error::ArrowError> {
     Ok(Arc::new(match shape {
         TextFormat::Csv { header, delimiter, .. } => {
@@ -175,11 +174,11 @@ fn inferred(text: &[u8], shape: &TextFormat) -> Result<SchemaRef, arrow::error::
     }))
 }
 
-/// What is said of a text file whose cells name offsets, in place of a zone.
+/// The zone of a column whose cells have offsets.
 const OFFSETS: &str = "offsets";
 
-/// The columns of a text file as texts, but for those in which the first rows have moments with an
-/// offset: these have a zone.
+/// The columns of a text file. Columns whose first rows have moments with an offset get a zone; all
+/// others become texts.
 fn with_offsets(found: &SchemaRef, text: &[u8], shape: &TextFormat) -> SchemaRef {
     let mut moved = vec![false; found.fields().len()];
     let mut record = csv::ByteRecord::new();
@@ -223,7 +222,7 @@ fn checked(schema: &SchemaRef, format: FileFormat, shown: &str) -> Result<Schema
 ///
 /// # Errors
 /// [`Error::Catalog`] for a file that cannot be read, is not in its format, or has other columns
-/// than the one before it.
+/// than the file before it.
 pub(super) fn common_columns(
     files: &[(Arc<OpenFile>, TextFormat)],
     format: FileFormat,
@@ -252,7 +251,7 @@ pub(super) fn common_columns(
     for (held, shape) in files {
         if let TextFormat::Csv { header, delimiter, .. } = shape {
             let first = first_cells(held, *shape, *delimiter).map_err(read)?;
-            // A text without a line has no rows.
+            // A text without lines has no rows.
             let Some(first) = first else { continue };
             let known = cells.get_or_insert_with(|| first.clone());
             let is_same = if *header { *known == first } else { known.len() == first.len() };
@@ -286,8 +285,8 @@ pub(super) fn first_cells(
     Ok(Some(record))
 }
 
-/// The complete first lines of text files; other lines are rows of NULLs and have no types. Only
-/// the first file's header is among them.
+/// The complete first lines of text files. Other lines are not rows, and have no types. Only the
+/// first file's header is among them.
 #[derive(Default)]
 struct Sample {
     text: Vec<u8>,
@@ -328,14 +327,15 @@ impl Sample {
 /// A column with the type that its cells are read as.
 fn plain(field: &Field, format: FileFormat) -> Field {
     let data_type = match field.data_type() {
-        // Dates in days and moments in microseconds, whatever a file holds: its rows would decide
-        // the type.
+        // Dates are in days and moments in microseconds, whatever a file holds. Otherwise its rows
+        // would decide the type.
         moment if computed_type(moment).is_some() => {
             computed_type(moment).unwrap_or(DataType::Null)
         }
         // Other Arrow columns keep their types.
         own if format == FileFormat::Arrow => own.clone(),
-        // Lists and objects in a text file are read as text: a cell must fit its column's type.
+        // Lists and objects in a text file are read as text, because a cell must fit its column's
+        // type.
         nested if nested.is_nested() && format == FileFormat::Json => DataType::Utf8,
         DataType::Null => DataType::Utf8,
         DataType::Dictionary(_, value) => value.as_ref().clone(),
@@ -344,7 +344,7 @@ fn plain(field: &Field, format: FileFormat) -> Field {
     Field::new(field.name(), data_type, true)
 }
 
-/// The columns as which the rows of two files are read; `None` where they are of two tables.
+/// The columns as which the rows of two files are read; `None` if they cannot be one table.
 fn wider(one: &SchemaRef, other: &SchemaRef, format: FileFormat) -> Option<SchemaRef> {
     if one.fields().len() != other.fields().len() {
         return None;
@@ -362,8 +362,8 @@ fn wider(one: &SchemaRef, other: &SchemaRef, format: FileFormat) -> Option<Schem
     Some(Arc::new(Schema::new(fields.collect::<Option<Vec<_>>>()?)))
 }
 
-/// Whether a column of a file is read as a column of this type: of its own, or whole numbers among
-/// floats, as writers make them where a file happens to have no fractions.
+/// Whether a column of a file can be read as a column of this type. The types are equal, or the
+/// file has whole numbers for floats, as some programs write if a file has no fractions.
 fn is_read_as(from: &DataType, to: &DataType, format: FileFormat) -> bool {
     let whole = matches!(from, DataType::Int32 | DataType::Int64);
     from == to || (format == FileFormat::Parquet && whole && *to == DataType::Float64)
@@ -375,7 +375,7 @@ pub(super) fn same_columns(schema: &SchemaRef, table: &Table, format: FileFormat
         && other_column(schema, table, format).is_none()
 }
 
-/// The first declared column that a file lacks, or has with another type.
+/// The first declared column that a file lacks or has with another type.
 pub(super) fn other_column<'a>(
     schema: &SchemaRef,
     table: &'a Table,

@@ -1,8 +1,9 @@
-//! Text files that are compressed: what their options say, and their bytes as they were before.
+//! Compressed text files: what their options say, and their text.
 //!
-//! In: the options of a table and where its file lies. Out: how it is compressed, and a reader of
-//! the text. The text is read as it is expanded, so its length does not matter. A stream that is
-//! cut short or damaged fails as a disk does: it is the file that is broken, not a row.
+//! In: the options of a table, and the location of its file. Out: how the file is compressed, and a
+//! reader of the text. The text is expanded while it is read, so its length does not matter. A
+//! stream that is cut short or damaged fails like a disk, because the file is broken, and not a
+//! row.
 //!
 //! ```text
 //! LOCATION 'visits.csv.gz'                                   gzip
@@ -17,13 +18,13 @@ use flate2::read::MultiGzDecoder;
 use super::open_files::FileReader;
 use crate::error::Error;
 
-/// The option that names how a text file is compressed.
+/// The option that names the compression of a text file.
 pub(super) const COMPRESSION: &str = "compression";
 
-/// How the bytes of a text file are compressed.
+/// The compression of a text file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compression {
-    /// Not at all.
+    /// None.
     Uncompressed,
     /// RFC 1952, one member or several.
     Gzip,
@@ -32,7 +33,7 @@ pub(super) enum Compression {
 }
 
 impl Compression {
-    /// The value of the option that the end of a file's name stands for, if it stands for one.
+    /// The value of the option that follows from the ending of a file's name, if one does.
     pub(super) fn by_name(location: &str) -> Option<&'static str> {
         let ends =
             |end: &str| location.len() > end.len() && location.to_ascii_lowercase().ends_with(end);
@@ -43,10 +44,10 @@ impl Compression {
         }
     }
 
-    /// What the options say.
+    /// The compression that the options name.
     ///
     /// # Errors
-    /// [`Error::Catalog`] for a name that is none of `gzip`, `zstd` and `none`.
+    /// [`Error::Catalog`] for a name other than `gzip`, `zstd` and `none`.
     pub(super) fn of_options(options: &BTreeMap<String, String>) -> Result<Self, Error> {
         match options.get(COMPRESSION).map(|name| name.to_lowercase()).as_deref() {
             None | Some("none" | "uncompressed") => Ok(Self::Uncompressed),
@@ -61,7 +62,7 @@ impl Compression {
     /// A reader of the text of a file.
     ///
     /// # Errors
-    /// If the memory for expanding it cannot be had.
+    /// If there is not enough memory to expand it.
     pub(super) fn text(self, file: FileReader) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Self::Uncompressed => Box::new(file),

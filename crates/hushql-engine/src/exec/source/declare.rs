@@ -1,9 +1,9 @@
-//! CREATE EXTERNAL TABLE: from a location and options to a table whose columns are fixed.
+//! CREATE EXTERNAL TABLE: from a location and options to a table with fixed columns.
 //!
-//! In: what the owner wrote. Out: a [`Table`], whose columns were read from its files or given. A
-//! location is a file, a folder with files, or a pattern of paths; what is found below a folder is
-//! looked at now, and not stored: neither names nor how many there are. Messages name columns and
-//! the location as the owner wrote it, and no file below it.
+//! In: the owner's declaration. Out: a [`Table`], whose columns come from the declaration or from
+//! the files. A location is a file, a folder with files, or a pattern of paths. The files below a
+//! folder are read now, and neither their names nor their number is stored. Messages name columns,
+//! and the location as the owner wrote it, but no file below it.
 //!
 //! ```text
 //! LOCATION 'visits.csv'                                         one file
@@ -34,11 +34,11 @@ use super::server_location::is_server;
 use crate::catalog::{Column, FileFormat, Files, Privacy, RESERVED, Source, Table, quoted};
 use crate::error::Error;
 
-/// A column whose values are in the names of folders, and its type, if it is not text or listed
+/// A column whose values are in the names of folders. Its type is here unless it is text or listed
 /// among the columns.
 pub(crate) type Partition = (String, Option<sql::DataType>);
 
-/// What the owner wrote of a table.
+/// The owner's declaration of a table.
 #[derive(Debug)]
 pub(crate) struct WrittenTable<'a> {
     pub(crate) name: &'a str,
@@ -49,7 +49,7 @@ pub(crate) struct WrittenTable<'a> {
     pub(crate) options: &'a [(String, String)],
 }
 
-/// A file, or files, declared as a table; its columns are read now and do not change.
+/// Declares one or several files as a table. Its columns are read now, and stay fixed.
 ///
 /// # Errors
 /// [`Error::Catalog`] when a file is missing, empty or not in its format, or files differ in their
@@ -115,7 +115,7 @@ fn of_one(
     Ok(with_zones(found, &held))
 }
 
-/// The columns with the zones that a file names for its moments.
+/// The columns, with the zones that a file names for its moments.
 fn with_zones(columns: Vec<Column>, held: &OpenFile) -> Vec<Column> {
     let Some(stored) = held.stored.get() else { return columns };
     let zones = stored.fields().iter().map(|field| match field.data_type() {
@@ -150,13 +150,12 @@ fn of_several(
     };
     let set = FileSet::open(&HeldFiles::default(), folder, &files).map_err(unread)?;
     has_these_keys(&set, &files.partitioned_by)?;
-    // A column may be listed with its type, and be one of the folders' names.
+    // A column of the folders' names may be listed with its type.
     let is_partition = |name: &String| files.partitioned_by.contains(name);
     let own: Vec<_> = columns.iter().filter(|(name, _)| !is_partition(name)).cloned().collect();
     let members = members(&set, shape, options);
     let found = match (own.as_slice(), format) {
-        // A key that a line of JSON lacks is NULL there, so its columns are those that the owner
-        // says.
+        // A JSON object may lack a key, which is then NULL. So the owner's list of columns decides.
         (own @ [_, ..], FileFormat::Json) => own.iter().map(column).collect::<Result<_, _>>()?,
         (own, _) => match (common_columns(&members, format, location)?, own) {
             (Some(inferred), []) => columns_of(&inferred),
@@ -188,8 +187,8 @@ fn of_several(
     Ok((files, found))
 }
 
-/// The files of a set, and how each is read: an option says how they are compressed, or else the
-/// end of each name.
+/// The files of a set with their text formats. An option says how they are compressed, or else the
+/// ending of each name.
 pub(super) fn members(
     set: &FileSet,
     shape: TextFormat,
@@ -208,8 +207,8 @@ pub(super) fn members(
     set.members.iter().map(member).collect()
 }
 
-/// Refuses folders whose names hold other keys than PARTITIONED BY names: a key becomes a column,
-/// and the names of columns are public, so the owner says them.
+/// Refuses folders whose names have other keys than PARTITIONED BY. A key becomes a column, and the
+/// names of columns are public, so the owner must write them.
 fn has_these_keys(set: &FileSet, declared: &[String]) -> Result<(), Error> {
     let mut found = BTreeSet::new();
     for member in &set.members {
@@ -237,7 +236,8 @@ fn has_these_keys(set: &FileSet, declared: &[String]) -> Result<(), Error> {
 enum Located {
     /// In the file at an absolute path.
     File(String),
-    /// In what a pattern selects below the folder at an absolute path, or in all of its files.
+    /// In the files that a pattern selects below the folder at an absolute path, or in all of its
+    /// files.
     Below(String, Option<String>),
 }
 
@@ -247,7 +247,7 @@ fn located(location: &str) -> Result<Located, Error> {
         return in_store(location, &place);
     }
     if is_server(location) {
-        // It may hold a password, so it is not repeated.
+        // The location may hold a password, so the message does not repeat it.
         return Err(Error::catalog(
             "the location is a PostgreSQL server: write STORED AS POSTGRES, and OPTIONS (table 'schema.name') behind the location",
         ));
@@ -259,7 +259,7 @@ fn located(location: &str) -> Result<Located, Error> {
     };
     let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
     let path = match fs::canonicalize(location) {
-        // A file may be named like a pattern.
+        // A file may have the name of a pattern.
         Err(error) if is_missing(&error) && location.contains(['*', '?', '[']) => {
             return below(location);
         }
@@ -278,7 +278,7 @@ fn located(location: &str) -> Result<Located, Error> {
     Ok(Located::File(path.to_string_lossy().into_owned()))
 }
 
-/// What is in a store: an object, a folder of objects, or what a pattern selects below one.
+/// A location in a store: an object, a folder of objects, or what a pattern selects below a folder.
 fn in_store(location: &str, place: &StoreLocation) -> Result<Located, Error> {
     let (above, pattern) = split(location, &place.path)?;
     let root = |path: &[String]| format!("{}/{}", place.root(), path.join("/"));
@@ -299,7 +299,7 @@ fn in_store(location: &str, place: &StoreLocation) -> Result<Located, Error> {
     Ok(Located::Below(root(&above), is_object.then(String::new)))
 }
 
-/// Why a store cannot be read, without what it said: that may hold credentials and names.
+/// Why a store cannot be read, without its text, which may hold credentials and names.
 fn in_no_store(location: &str, error: &io::Error) -> Error {
     Error::catalog(match error.kind() {
         io::ErrorKind::PermissionDenied => format!(
@@ -316,7 +316,7 @@ fn in_no_store(location: &str, error: &io::Error) -> Error {
     })
 }
 
-/// The names above a pattern, and the pattern below them.
+/// The folders above a pattern, and the pattern below them.
 fn split(location: &str, path: &str) -> Result<(Vec<String>, String), Error> {
     let parts: Vec<&str> = path.split('/').collect();
     let above: Vec<String> = parts.iter().map_while(|part| literal(part)).collect();
@@ -348,7 +348,7 @@ fn below(location: &str) -> Result<Located, Error> {
     }
 }
 
-/// The name that a part of a pattern stands for, if it is one name.
+/// The name that a part of a pattern stands for, if it matches one name only.
 fn literal(part: &str) -> Option<String> {
     if !part.contains(['*', '?', '[']) {
         return Some(part.to_owned());
@@ -358,10 +358,11 @@ fn literal(part: &str) -> Option<String> {
     (Pattern::escape(&name) == part).then_some(name)
 }
 
-/// The location of a table as it can be declared again.
+/// The location of a table, in a form that can be declared again.
 pub(crate) fn written_location(location: &str, files: Option<&Files>) -> String {
     match files.and_then(|files| files.pattern.as_deref()) {
-        // A folder of a store is no object, whatever objects there will be.
+        // With a slash at its end, the location is a folder of the store, even if an object gets
+        // its name.
         None if StoreLocation::new(location).is_some() => {
             format!("{}/", location.trim_end_matches('/'))
         }
@@ -380,7 +381,7 @@ pub(super) fn column((name, data_type): &(String, sql::DataType)) -> Result<Colu
     Ok(Column { name: name.clone(), data_type, nullable: true, domain: None, zone: None })
 }
 
-/// A column with the name of one of the engine's hidden columns could replace it.
+/// Refuses the names of the engine's hidden columns: such a column could replace the hidden one.
 pub(crate) fn refuse_reserved(columns: &[Column]) -> Result<(), Error> {
     match columns.iter().find(|c| c.name.to_lowercase().starts_with(RESERVED)) {
         None => Ok(()),

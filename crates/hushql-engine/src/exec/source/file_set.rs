@@ -1,9 +1,9 @@
 //! The files of a table that has several: opened together, and identified together.
 //!
-//! In: a folder and what is selected below it. Out: a [`FileSet`], whose files stay open, with the
-//! values that the names of their folders give to columns. Names are as private as rows: no text
-//! that leaves this file contains one, and what identifies a set is a hash over the sorted list of
-//! names, sizes and versions.
+//! In: a folder and a selection below it. Out: a [`FileSet`], whose files stay open, with the
+//! values that the names of their folders give to columns. Names are as private as rows, so no text
+//! that leaves this file contains one. A hash over the sorted list of names, sizes and versions
+//! identifies a set.
 //!
 //! ```text
 //! year=2025/who=Ann%20Lee/a.parquet, partitioned by year and who   →   the values 2025 and Ann Lee, for all of its rows
@@ -22,7 +22,7 @@ use super::open_files::{HeldFiles, OpenFile, Stamp};
 use super::remote::{FoundObject, list};
 use crate::catalog::{Files, Fingerprint};
 
-/// The name of a folder whose rows have no value, as Hive writes it.
+/// Hive's name for the folder of NULL.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// One file of a set.
@@ -34,12 +34,12 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// The name of its file below the folder, for the owner alone.
+    /// The name of the file below the folder; only the owner may see it.
     pub(super) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.name).into_owned()
     }
 
-    /// Whether the name of its file ends so, whatever the case of letters.
+    /// Whether the name of the file has this ending, in upper or lower case.
     pub(super) fn ends_with(&self, end: &str) -> bool {
         self.name.to_ascii_lowercase().ends_with(end.as_bytes())
     }
@@ -63,7 +63,7 @@ impl fmt::Debug for FileSet {
 }
 
 impl FileSet {
-    /// Opens the files that are selected below a folder.
+    /// Opens the selected files below a folder.
     ///
     /// # Errors
     /// As [`walk`].
@@ -84,15 +84,12 @@ impl FileSet {
                 members.push(member(name, store.hold(file, path)?));
             }
         }
-        // A file without a byte has no rows, no columns and no header.
+        // An empty file has no rows, no columns and no header.
         members.retain(|member| member.held.stamp().size > 0);
         Ok(Self { members })
     }
 
-    /// What identifies the set: the list of its files and the hash of their bytes.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
+    /// What identifies the set: the list of its files, and the hash of their bytes.
     pub(super) fn fingerprint(&self) -> io::Result<Fingerprint> {
         Ok(Fingerprint {
             size: 0,
@@ -105,23 +102,17 @@ impl FileSet {
         })
     }
 
-    /// Whether the list of its files is the one of a fingerprint, according to the file system.
+    /// Whether the list of the files equals that of a fingerprint, according to the file system.
     pub(super) fn has_list_of(&self, fingerprint: &Fingerprint) -> bool {
         fingerprint.files.as_ref() == Some(&self.list())
     }
 
-    /// The hash of the names and bytes of its files.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
+    /// The hash of the names and bytes of the files.
     pub(super) fn sha256(&self) -> io::Result<String> {
         self.content(|held| held.sha256().map(str::to_owned))
     }
 
-    /// The same, of the bytes as they are now.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
+    /// The same hash, over the present bytes.
     pub(super) fn sha256_now(&self) -> io::Result<String> {
         self.content(OpenFile::sha256_now)
     }
@@ -131,7 +122,7 @@ impl FileSet {
         self.members.iter().map(|member| &member.held)
     }
 
-    /// Whether no file was changed since it was opened.
+    /// Whether no file changed since it was opened.
     pub(super) fn is_untouched(&self) -> bool {
         self.members.iter().all(|member| member.held.is_untouched())
     }
@@ -162,7 +153,8 @@ impl FileSet {
     }
 }
 
-/// Adds a name to a hash, and how long it is: no two lists of names are one text.
+/// Adds the length of a name and the name to a hash, so that different lists of names give
+/// different texts.
 fn named(hash: &mut Sha256, name: &[u8]) {
     hash.update(name.len().to_le_bytes());
     hash.update(name);
@@ -170,14 +162,14 @@ fn named(hash: &mut Sha256, name: &[u8]) {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a text does not fail.
+        // Writing to a `String` does not fail.
         let _ = write!(text, "{byte:02x}");
         text
     })
 }
 
-/// The values that the names of folders give to columns. A folder that is missing, or whose name is
-/// not text, gives NULL: no person's folder can make a query fail.
+/// The values that the names of folders give to columns. A missing folder, or a folder whose name
+/// is not text, gives NULL, so that no person's folder can make a query fail.
 fn values(name: &[u8], columns: &[String]) -> Vec<Option<String>> {
     let pairs = pairs(name);
     let value = |column: &String| {
@@ -199,7 +191,7 @@ fn pairs(name: &[u8]) -> Vec<(String, Option<String>)> {
     parts.into_iter().filter_map(pair).collect()
 }
 
-/// A part of a name in which Hive writes some bytes as `%20`.
+/// Decodes a part of a name, in which Hive writes some bytes as `%20`.
 fn unescaped(part: &[u8]) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = part;

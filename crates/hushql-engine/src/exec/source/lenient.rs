@@ -69,7 +69,7 @@ impl TextFormat {
     /// The lines of a file of this format.
     ///
     /// # Errors
-    /// If the memory for expanding a compressed file cannot be had.
+    /// If there is not enough memory to expand a compressed file.
     pub(super) fn lines(self, file: FileReader) -> io::Result<LineReader> {
         let (Self::Csv { compression, .. } | Self::Json { compression }) = self;
         Ok(LineReader::new(compression.text(file)?))

@@ -1,7 +1,7 @@
-//! Locations that are no paths: object stores, and files over HTTP.
+//! Locations that are not paths: object stores, and files over HTTP.
 //!
-//! In: a location as it is written. Out: its store, and the path in it. What a location holds is
-//! stored in the vault and shown to owners, so one with a password or a signature in it is refused;
+//! In: a location, as a declaration writes it. Out: its store, and the path in the store. The vault
+//! keeps the location and owners see it, so one with a password or a signature is refused;
 //! credentials come from the environment.
 //!
 //! ```text
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// A version of an object as plain values, from which another process asks the store for the same
+/// A version of an object as plain values, with which another process asks the store for the same
 /// bytes.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ObjectVersion {
@@ -22,9 +22,9 @@ pub(super) struct ObjectVersion {
     /// The path below it.
     pub(super) path: String,
     pub(super) size: u64,
-    /// When it was written, in nanoseconds since 1970.
+    /// The time of the last change, in nanoseconds since 1970.
     pub(super) modified_nanos: i64,
-    /// What the store calls this version.
+    /// The store's names for this version.
     pub(super) e_tag: Option<String>,
     pub(super) version: Option<String>,
 }
@@ -32,7 +32,7 @@ pub(super) struct ObjectVersion {
 /// The kinds of stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
-    /// S3, and what speaks like it.
+    /// S3, and stores with the same protocol.
     S3,
     /// Google Cloud Storage.
     Google,
@@ -53,7 +53,7 @@ pub(super) struct StoreLocation {
 }
 
 impl StoreLocation {
-    /// The place that a location names, if it is not a path.
+    /// The place that a location names; `None` for a path.
     pub(super) fn new(location: &str) -> Option<Self> {
         let (name, rest) = location.split_once("://")?;
         let scheme = match name.to_ascii_lowercase().as_str() {
@@ -73,21 +73,22 @@ impl StoreLocation {
         &self.root
     }
 
-    /// Refuses what must not be stored, or cannot be read.
+    /// Refuses a location that must not be stored, or cannot be read.
     ///
     /// # Errors
     /// [`Error::Catalog`] for a location that holds credentials or names no store, and for a folder
     /// over HTTP.
     pub(super) fn checked(&self, location: &str) -> Result<(), Error> {
         let authority = self.root.split_once("://").map_or("", |(_, authority)| authority);
-        // In Azure's own form, the container is where others have a password.
+        // In Azure's own form, the container stands where other locations have a user or a
+        // password.
         let has_user = match self.scheme {
             Scheme::Azure => authority.split('@').count() > 2 || authority.contains(':'),
             Scheme::S3 | Scheme::Google | Scheme::Http => authority.contains('@'),
         };
         let is_signed = self.scheme == Scheme::Http && location.contains(['?', '#']);
         if has_user || is_signed {
-            // The location itself would be shown with what should not be in it.
+            // The message must not repeat the location.
             return Err(Error::catalog(
                 "a location holds no credentials and no signature, because the vault keeps it: credentials come from the environment, as AWS_ACCESS_KEY_ID",
             ));

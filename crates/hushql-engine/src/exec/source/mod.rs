@@ -1,11 +1,10 @@
-//! Data files, and tables of servers, as tables: an owner declares them, and queries that are paid
-//! for open them.
+//! Data files and tables of servers as tables: an owner declares them, and paid queries open them.
 //!
 //! In: a declared file, or the files below a folder. Out: a [`TableProvider`] with the declared
-//! columns. CSV and JSON are read leniently: a cell that does not parse is NULL and a malformed
-//! line is a row of NULLs, so that no person's row can make a query fail. The columns are fixed
-//! when the table is created. A statement opens each file once, and reads the file that it checked:
-//! see [`open_files`]. Which files a private table has is found out behind the charge: see
+//! columns. CSV and JSON are read leniently, so that no person's row can make a query fail: a cell
+//! that does not parse is NULL, and a malformed line is not a row. The columns are fixed when the
+//! table is created. A statement opens each file once, and reads the file that it checked: see
+//! [`open_files`]. The files of a private table are found after the charge: see
 //! [`multi_file_scan`].
 
 pub(crate) mod ledger;
@@ -82,7 +81,7 @@ use crate::error::Error;
 use crate::exec::paid::PaidFor;
 
 /// The same columns with texts as views, which Parquet reads without copying each text. Texts of
-/// other formats get the same type, so that tables of either format can link to each other.
+/// other formats get the same type, so that tables of different formats can link to each other.
 fn viewed(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => {
@@ -93,7 +92,7 @@ fn viewed(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// A declared file as a table; opens nothing before it is scanned.
+/// A declared file as a table. It opens nothing before it is scanned.
 ///
 /// # Errors
 /// [`Error::Catalog`] for a table that is not a file, or whose declaration is damaged.
@@ -121,22 +120,22 @@ pub(crate) fn provider(
     Ok(Arc::new(FileTable { table: Arc::clone(table), schema, shape, open }))
 }
 
-/// The file of a table as a statement has opened and verified it; `None` for a table whose file is
-/// not verified by its properties.
+/// The file of a table that a statement opened and verified; `None` for a table whose file is not
+/// verified by its properties.
 pub(crate) fn pinned(table: &Arc<Table>, open: &Arc<OpenFiles>) -> Option<PinnedFile> {
     let Source::File { fingerprint: Some(_), .. } = &table.source else { return None };
     let (table, open) = (Arc::clone(table), Arc::clone(open));
     Some(Arc::new(move || open.pinned(&table)))
 }
 
-/// The file of a public table, if nobody wrote to it since its statement opened it; `None` for
-/// another table, and for a file whose properties do not tell.
+/// The file of a public table, if it did not change since its statement opened it; `None` for
+/// another table, and for a file whose properties do not show changes.
 pub(crate) fn pinned_public(provider: &dyn TableProvider) -> Option<Pinned> {
     let FileTable { table, open, .. } = provider.downcast_ref::<FileTable>()?;
     open.pinned_public(table)
 }
 
-/// A declared file; a statement reads the file that it checked.
+/// A declared file. A statement reads the file that it checked.
 struct FileTable {
     table: Arc<Table>,
     schema: SchemaRef,
@@ -152,7 +151,7 @@ impl fmt::Debug for FileTable {
 }
 
 impl FileTable {
-    /// The rows of the file, opened and checked, and how many they are if its footer says so.
+    /// The rows of the file, opened and checked, and their number if its footer states it.
     fn rows(&self) -> datafusion::common::Result<(Arc<dyn TableProvider>, Option<usize>)> {
         let Source::File { format, location, .. } = &self.table.source else {
             return Err(crate::grid::failed());
@@ -177,8 +176,8 @@ impl FileTable {
     }
 }
 
-/// A scan of a file that claims to have about so many rows. Nothing but the choice between
-/// equivalent plans follows from it; the scan of a private table hides it.
+/// A scan of a file that claims about this number of rows. The number only decides between
+/// equivalent plans; the scan of a private table hides it.
 fn with_rows(scan: Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn ExecutionPlan> {
     let source = scan.downcast_ref::<DataSourceExec>();
     let files = source.and_then(|s| s.data_source().downcast_ref::<FileScanConfig>());
@@ -203,7 +202,7 @@ impl TableProvider for FileTable {
         &self,
         filters: &[&Expr],
     ) -> datafusion::common::Result<Vec<TableProviderFilterPushDown>> {
-        // Readers decide by themselves which rows to skip.
+        // The readers decide which rows to skip.
         Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
     }
 
@@ -216,7 +215,7 @@ impl TableProvider for FileTable {
     ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
         let (rows, known) = self.rows()?;
         let scan = rows.scan(state, projection, filters, limit).await?;
-        // Of a private table, nothing is claimed before the charge.
+        // Before the charge, the scan of a private table claims no number of rows.
         let may_claim = self.table.is_public() || PaidFor::is_given(state.config());
         let scan = match known.filter(|_| may_claim) {
             Some(rows) => with_rows(scan, rows),
@@ -229,7 +228,7 @@ impl TableProvider for FileTable {
     }
 }
 
-/// A file that DataFusion reads.
+/// An open file as a table that DataFusion reads.
 fn listing(
     held: &OpenFile,
     format: Arc<dyn datafusion::datasource::file_format::FileFormat>,
@@ -269,8 +268,8 @@ impl TableProvider for FilesTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
-        // Which files a private table has is not looked at before the charge: nothing of a plan may
-        // depend on it.
+        // Before the charge, a private table does not list its files, because no plan may depend on
+        // them.
         match self.0.are_public() || PaidFor::is_given(state.config()) {
             true => self.0.listed(projection, state.config().target_partitions()),
             false => self.0.unlisted(projection),

@@ -1,10 +1,10 @@
-//! Keeps files open, and reads them through the handle that was checked; objects of a store are
-//! kept by their version.
+//! Keeps files open, and reads them through the checked handle. Objects of a store are kept by
+//! their version.
 //!
-//! In: a path, an open file or an object, once. Out: a [`OpenFile`] file, in which every reader has
-//! its own position, and [`HeldFiles`], where DataFusion finds it by a random number instead of its
-//! path. If another file is put in its place afterwards, the bytes still come from the opened file.
-//! Its [`Stamp`] reveals whether it was written to.
+//! In: a path, an open file or an object, once. Out: an [`OpenFile`], in which every reader has its
+//! own position, and [`HeldFiles`], where DataFusion finds it by a random number instead of its
+//! path. If somebody replaces the file afterwards, the bytes still come from the opened file. Its
+//! [`Stamp`] shows whether somebody wrote to it.
 //!
 //! ```text
 //! /data/visits.parquet ── opened ──▶ Held ◀── held://files/5263… ── ParquetSource
@@ -42,7 +42,7 @@ use super::location::ObjectVersion;
 use super::remote::Object;
 use crate::sampler::QueryRng;
 
-/// The store in which DataFusion looks for held files.
+/// The store in which DataFusion looks for open files.
 pub(super) const STORE: &str = "held://files";
 
 /// The number of bytes read at once.
@@ -56,17 +56,16 @@ pub(super) struct Stamp {
     pub(super) inode: u64,
     pub(super) size: u64,
     pub(super) modified_nanos: i64,
-    /// When the file or its metadata was last changed; this cannot be set.
+    /// The time of the last change of the file or its metadata; nobody can set it.
     pub(super) changed_nanos: i64,
 }
 
-/// How long ago a file was last changed when no further change can go unnoticed. The clocks of file
-/// systems advance every ten milliseconds or oftener.
+/// After this time without a change, a further change cannot go unnoticed. The clocks of file
+/// systems advance at least every ten milliseconds.
 const SETTLED: Duration = Duration::from_secs(1);
 
 impl Stamp {
-    /// Whether the file was last changed so long ago that another change would give it another
-    /// stamp.
+    /// Whether the last change is so old that another one would give another stamp.
     pub(super) fn is_settled(self) -> bool {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let changed = u64::try_from(self.changed_nanos).map_or(Duration::MAX, Duration::from_nanos);
@@ -86,7 +85,7 @@ impl Stamp {
     }
 }
 
-/// Where bytes are.
+/// Where the bytes are.
 enum ByteSource {
     File(File, Metadata),
     Object(Object),
@@ -95,19 +94,20 @@ enum ByteSource {
 /// An open file, or a version of an object.
 pub(super) struct OpenFile {
     number: u64,
-    /// Where it was opened, for processes that open it once more; `None` for an object and for a
-    /// name that is not text.
+    /// Where it was opened, for processes that open it again; `None` for an object, and for a name
+    /// that is not text.
     path: Option<String>,
     kept: ByteSource,
     stamp: Stamp,
     sha256: OnceLock<String>,
-    /// The columns that the file itself describes, once they were read.
+    /// The columns that the file itself describes, after they were read.
     pub(super) columns: OnceLock<SchemaRef>,
-    /// The same as the reader of its format gives them: with its own units and zones of moments.
+    /// The columns that the reader of its format yields, with the file's own units and zones of
+    /// moments.
     pub(super) stored: OnceLock<SchemaRef>,
-    /// How many rows the footer of a Parquet file claims, once it was read.
+    /// The number of rows in the footer of a Parquet file, after it was read.
     pub(super) rows: OnceLock<usize>,
-    /// The bytes that were read so far, some of them more than once.
+    /// The number of bytes read so far; bytes that were read twice count twice.
     read: AtomicU64,
     /// Whether a read failed.
     failed: AtomicBool,
@@ -189,22 +189,22 @@ impl OpenFile {
         self.stamp
     }
 
-    /// The bytes that were read so far.
+    /// The number of bytes read so far.
     pub(super) fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Whether all of its bytes that were asked for could be read.
+    /// False if any read failed.
     pub(super) fn is_readable(&self) -> bool {
         !self.failed.load(Ordering::Relaxed)
     }
 
-    /// The same result; that a read failed is kept.
+    /// Passes a result on, and remembers a failure.
     fn noted<T>(&self, read: io::Result<T>) -> io::Result<T> {
         read.inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
     }
 
-    /// What a store calls the version of an object; empty for a file, which its properties
+    /// The store's name for the version of an object; empty for a file, which its properties
     /// identify.
     pub(super) fn version(&self) -> String {
         match &self.kept {
@@ -213,8 +213,8 @@ impl OpenFile {
         }
     }
 
-    /// Whether its properties are unchanged since it was opened. Every read of an object asks for
-    /// its version, so what was read of it is unchanged.
+    /// Whether its properties did not change since it was opened. Every read of an object asks for
+    /// its version, so its bytes did not change.
     pub(super) fn is_untouched(&self) -> bool {
         match &self.kept {
             ByteSource::File(file, _) => {
@@ -276,10 +276,10 @@ impl OpenFile {
         self.noted(bytes)
     }
 
-    /// What DataFusion needs to know of it.
+    /// The metadata that DataFusion needs.
     ///
     /// # Errors
-    /// If the file system does not tell when it was modified.
+    /// If the file system does not tell when the file was modified.
     pub(super) fn object(&self) -> Result<ObjectMeta> {
         self.meta(&Path::from(self.number.to_string()))
     }
@@ -300,18 +300,18 @@ impl OpenFile {
     }
 }
 
-/// A reader of a held file, with its own position.
+/// A reader of an open file, with its own position.
 #[derive(Debug)]
 pub(super) struct FileReader {
     held: Arc<OpenFile>,
     at: u64,
-    /// Bytes of an object, which are asked for in blocks, and where they begin.
+    /// A block of bytes of an object, and the position where it begins.
     ahead: Vec<u8>,
     ahead_at: u64,
 }
 
 impl FileReader {
-    /// The bytes of an object from here on, as many as are there already, or in the next block.
+    /// The bytes of an object from here to the end of the present block, or the next block.
     fn ahead(&mut self) -> io::Result<&[u8]> {
         let known = |reader: &Self| {
             let skipped = usize::try_from(reader.at.checked_sub(reader.ahead_at)?).ok()?;
@@ -353,7 +353,7 @@ impl Seek for FileReader {
     }
 }
 
-/// A held file as the reader of Parquet footers takes it.
+/// An open file for the reader of Parquet footers.
 pub(super) struct Chunks(pub(super) Arc<OpenFile>);
 
 impl Length for Chunks {
@@ -376,31 +376,31 @@ impl ChunkReader for Chunks {
     }
 }
 
-/// The held files of an engine by their numbers, as long as a statement holds them.
+/// The open files of an engine by their numbers, as long as a statement holds them.
 #[derive(Default)]
 pub(crate) struct HeldFiles {
     known: Mutex<KnownFiles>,
-    /// The SHA-256 of files in the state of a stamp.
+    /// The SHA-256 of files, by their stamps.
     sha256: Mutex<HashMap<Stamp, String>>,
 }
 
 #[derive(Default)]
 struct KnownFiles {
-    /// How many files were opened; only for clearing up.
+    /// The number of opened files; only decides when to clear up.
     opened: u64,
     files: HashMap<u64, Weak<OpenFile>>,
 }
 
-/// The most hashes that are kept.
+/// The most hashes to keep.
 const MOST_HASHES: usize = 1_000;
 
 impl HeldFiles {
-    /// The SHA-256 of the file in this state, if it was computed before.
+    /// The SHA-256 of the file with this stamp, if it was computed before.
     pub(super) fn sha256_of(&self, stamp: Stamp) -> Option<String> {
         self.sha256.lock().unwrap_or_else(PoisonError::into_inner).get(&stamp).cloned()
     }
 
-    /// Keeps the SHA-256 of the file in this state.
+    /// Keeps the SHA-256 of the file with this stamp.
     pub(super) fn keep_sha256(&self, stamp: Stamp, sha256: &str) {
         let mut known = self.sha256.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_HASHES {
@@ -417,7 +417,7 @@ impl HeldFiles {
         self.keep(|number| OpenFile::open(location, number))
     }
 
-    /// Keeps an open file until its last user drops it; `path` says where it was opened.
+    /// Keeps an open file until its last user drops it; `path` tells where it was opened.
     ///
     /// # Errors
     /// If it is not a file.
@@ -425,8 +425,8 @@ impl HeldFiles {
         self.keep(|number| OpenFile::of_file(file, path, number))
     }
 
-    /// Opens a file under the number that another process gave it, and keeps it until its last user
-    /// drops it.
+    /// Opens a file under the number from another process, and keeps it until its last user drops
+    /// it.
     ///
     /// # Errors
     /// As [`OpenFile::open`].
@@ -434,8 +434,8 @@ impl HeldFiles {
         Ok(self.keep_as(OpenFile::open(location, number)?))
     }
 
-    /// Keeps a version of an object under the number that another process gave it, until its last
-    /// user drops it.
+    /// Keeps a version of an object under the number from another process, until its last user
+    /// drops it.
     pub(super) fn hold_object_as(&self, object: Object, number: u64) -> Arc<OpenFile> {
         self.keep_as(OpenFile::of_object(object, number))
     }
@@ -447,7 +447,7 @@ impl HeldFiles {
         held
     }
 
-    /// The file of this number, if it is still held.
+    /// The file with this number, if it is still open.
     pub(super) fn numbered(&self, location: &Path) -> Option<Arc<OpenFile>> {
         self.find(location).ok()
     }
@@ -463,11 +463,11 @@ impl HeldFiles {
     /// Keeps a file under a new number.
     ///
     /// # Guarantee
-    /// The number is random. A number that counts files would tell whoever sees it how many files
-    /// other statements opened, and so how many files a private folder has.
+    /// The number is random. Consecutive numbers would reveal how many files other statements
+    /// opened, and so how many files a private folder has.
     fn keep(&self, open: impl FnOnce(u64) -> io::Result<OpenFile>) -> io::Result<Arc<OpenFile>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // Looking at all of them at every file would take long where a table has many.
+        // Checking all files each time would take long for a table with many files.
         if known.opened.is_multiple_of(64) {
             known.files.retain(|_, held| held.strong_count() > 0);
         }
@@ -491,7 +491,7 @@ impl HeldFiles {
     }
 }
 
-/// A number that says nothing.
+/// A random number, which reveals nothing.
 fn random_number() -> io::Result<u64> {
     let nonce = QueryRng::nonce().map_err(io::Error::other)?;
     let mut bytes = [0_u8; 8];
@@ -594,8 +594,8 @@ impl ObjectStore for HeldFiles {
 mod tests {
     use super::*;
 
-    /// Files had the numbers 1, 2, 3 …, and `input_file_name()` showed them: a private folder had
-    /// as many files as lay between the numbers before and after a question.
+    /// With the numbers 1, 2, 3 …, `input_file_name()` would reveal how many files a private folder
+    /// has: the difference between the numbers before and after a query.
     #[test]
     fn the_name_of_a_file_does_not_tell_how_many_were_opened() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,11 +1,11 @@
 //! The objects of a table in an object store: S3, Google Cloud Storage, Azure, and single files
 //! over HTTP.
 //!
-//! In: a location such as `s3://bucket/visits`, and what is selected below it. Out: the objects
-//! with their names, each pinned to one version by its ETag. Every read asks the store for that
-//! very version, so two scans see the same bytes, or none. Credentials come from the environment
-//! alone, under the names that the stores' own tools use. No error keeps what the store or the
-//! client said: that may quote keys, addresses and names of objects.
+//! In: a location such as `s3://bucket/visits`, and a selection below it. Out: the objects with
+//! their names, each pinned to one version by its ETag. Every read asks the store for that version,
+//! so two scans see the same bytes, or none. Credentials come from the environment alone, under the
+//! names that the stores' own tools use. Errors drop the texts of the store and of the client,
+//! which may quote keys, addresses and names of objects.
 //!
 //! ```text
 //! s3://clinic/visits, year=2025/*.parquet    →    year=2025/a.parquet, ETag "9b2c…"    GET … If-Match: "9b2c…"
@@ -36,13 +36,13 @@ use tokio::runtime::{Builder, Runtime};
 use super::file_discovery::Selected;
 use super::location::{ObjectVersion, Scheme, StoreLocation};
 
-/// How long a request may take, with all of its retries.
+/// The longest time of a request, with all of its retries.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The longest part of an object that is asked for at once.
+/// The largest part of an object in one request.
 const LARGEST: u64 = 64 << 20;
 
-/// What is built in, for messages.
+/// Whether object stores are built in, for messages.
 pub(super) const IS_BUILT_IN: bool = true;
 
 /// One version of an object.
@@ -59,14 +59,14 @@ struct Store {
     client: Arc<dyn ObjectStore>,
 }
 
-/// An object, and its name below the location where it was looked for.
+/// An object, and its name below the location that was searched.
 pub(super) struct FoundObject {
     pub(super) name: Vec<u8>,
     pub(super) object: Object,
 }
 
 impl Object {
-    /// A version that the store tells apart from all others.
+    /// A version, if the store distinguishes it from all others by a strong ETag.
     fn pinned(store: &Store, meta: ObjectMeta) -> io::Result<Self> {
         let is_strong = |tag: &String| !tag.is_empty() && !tag.starts_with("W/");
         match meta.e_tag.as_ref().is_some_and(is_strong) {
@@ -75,7 +75,7 @@ impl Object {
         }
     }
 
-    /// This version, for another process.
+    /// A description of this version, for another process.
     pub(super) fn description(&self) -> ObjectVersion {
         ObjectVersion {
             root: self.store.root.to_string(),
@@ -91,19 +91,19 @@ impl Object {
         self.meta.size
     }
 
-    /// When it was written, in nanoseconds since 1970.
+    /// The time of the last change, in nanoseconds since 1970.
     pub(super) fn modified_nanos(&self) -> i64 {
         self.meta.last_modified.timestamp_nanos_opt().unwrap_or(i64::MAX)
     }
 
-    /// What the store calls this version.
+    /// The store's name for this version.
     pub(super) fn version(&self) -> String {
         let Self { meta: ObjectMeta { e_tag, version, .. }, .. } = self;
         format!("{} {}", e_tag.as_deref().unwrap_or(""), version.as_deref().unwrap_or(""))
     }
 
-    /// What the store calls its bytes: objects of equal bytes have equal tags, if they were written
-    /// in one piece.
+    /// The store's tag for the bytes: objects with equal bytes have equal tags, if they were
+    /// written in one piece.
     pub(super) fn tag(&self) -> String {
         self.meta.e_tag.clone().unwrap_or_default()
     }
@@ -111,7 +111,7 @@ impl Object {
     /// Bytes of this version.
     ///
     /// # Errors
-    /// If the store does not have this version any more, or does not answer.
+    /// If the store no longer has this version, or does not answer.
     pub(super) fn bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut at = range.start;
@@ -134,7 +134,7 @@ impl Object {
                 ..GetOptions::default()
             };
             let got = store.get_opts(&meta.location, options).await?;
-            // A server may leave out what it was asked.
+            // A server may ignore the condition of the request.
             let is_same = got.meta.e_tag == meta.e_tag && got.meta.size == meta.size;
             Ok(is_same.then_some(got.bytes().await?))
         })?
@@ -143,13 +143,13 @@ impl Object {
     }
 }
 
-/// The stores of a plan that another process has sent, each with one client for all of its objects.
+/// The stores of a plan from another process, each with one client for all of its objects.
 #[derive(Default)]
 pub(super) struct Stores(Mutex<BTreeMap<String, Store>>);
 
 impl Stores {
-    /// A version that another process has found. Nothing is asked yet: each read asks for this
-    /// version.
+    /// A version that another process found. This asks the store for nothing: each read asks for
+    /// this version.
     ///
     /// # Errors
     /// If the environment has no credentials for its store, or the description lacks a strong ETag
@@ -178,11 +178,11 @@ impl Stores {
     }
 }
 
-/// The objects that are selected below a location, sorted by the bytes of their names.
+/// The selected objects below a location, sorted by the bytes of their names.
 ///
 /// # Errors
-/// If the environment has no credentials, or the store cannot be read, or does not tell versions of
-/// an object apart.
+/// If the environment has no credentials, or the store cannot be read, or does not distinguish the
+/// versions of an object.
 pub(super) fn list(location: &str, selected: &Selected) -> io::Result<Vec<FoundObject>> {
     let place = StoreLocation::new(location).ok_or(io::ErrorKind::InvalidInput)?;
     let store = store(&place)?;
@@ -198,7 +198,7 @@ pub(super) fn list(location: &str, selected: &Selected) -> io::Result<Vec<FoundO
         let prefix = if above.as_ref().is_empty() { None } else { Some(&above) };
         from.list(prefix).try_collect().await
     })?;
-    // Some tools write an object without bytes for each folder.
+    // Some tools write an empty object for each folder.
     let folders: HashSet<String> = found.iter().flat_map(|meta| above_of(&meta.location)).collect();
     let mut objects = Vec::new();
     for meta in found {
@@ -218,13 +218,13 @@ pub(super) fn list(location: &str, selected: &Selected) -> io::Result<Vec<FoundO
     Ok(objects)
 }
 
-/// The paths above a path.
+/// The paths of the folders above a path.
 fn above_of(path: &Path) -> Vec<String> {
     let path = path.as_ref();
     path.match_indices('/').filter_map(|(at, _)| path.get(..at)).map(str::to_owned).collect()
 }
 
-/// Whether the environment has the credentials for a store; nothing is asked for.
+/// Whether the environment has the credentials for a store. This sends no request.
 pub(super) fn has_client(place: &StoreLocation) -> bool {
     client(place).is_ok()
 }
@@ -238,7 +238,7 @@ fn client(place: &StoreLocation) -> io::Result<Arc<dyn ObjectStore>> {
     let is_set = |names: &[&str]| names.iter().any(|name| std::env::var_os(name).is_some());
     let needs = |names: &[&str]| match is_set(names) {
         true => Ok(()),
-        // The client would ask the machine that it runs on, and wait.
+        // Without this check, the client would ask the machine that it runs on, and wait.
         false => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
     };
     let retry = RetryConfig { max_retries: 3, retry_timeout: PATIENCE, ..RetryConfig::default() };
@@ -298,7 +298,7 @@ fn client(place: &StoreLocation) -> io::Result<Arc<dyn ObjectStore>> {
     })
 }
 
-/// The kind of an error, and nothing that it says.
+/// The kind of an error, without its text.
 fn said(error: Error) -> io::Error {
     match error {
         Error::NotFound { .. } => io::ErrorKind::NotFound,
@@ -306,7 +306,7 @@ fn said(error: Error) -> io::Error {
             io::ErrorKind::PermissionDenied
         }
         Error::Precondition { .. } => io::ErrorKind::InvalidData,
-        // The client does not tell the refusal of a list from other failures, but in words.
+        // The client tells a refused list from other failures only in words.
         error
             if ["401 Unauthorized", "403 Forbidden"]
                 .iter()
@@ -319,8 +319,7 @@ fn said(error: Error) -> io::Error {
     .into()
 }
 
-/// Waits for a request, which runs on a runtime of its own: whoever waits may be inside of another
-/// one.
+/// Waits for a request. The request has its own runtime, because the caller may block another one.
 fn wait<T: Send + 'static>(
     request: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> io::Result<T> {
@@ -329,7 +328,7 @@ fn wait<T: Send + 'static>(
     let runtime = RUNTIME.as_ref().map_err(|error| io::Error::from(error.kind()))?;
     let (done, answer) = sync_channel(1);
     runtime.spawn(async move {
-        // Nobody may wait any more.
+        // The receiver may be gone.
         let _ = done.send(request.await);
     });
     answer.recv().map_err(|_| io::Error::from(io::ErrorKind::Other))?.map_err(said)

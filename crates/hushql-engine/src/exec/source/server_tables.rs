@@ -1,7 +1,7 @@
-//! Tables of a server as declarations, and as tables of the planner.
+//! Tables of a server, as declarations and as tables of the planner.
 //!
 //! In: CREATE EXTERNAL TABLE … STORED AS POSTGRES. Out: a [`Table`] with its columns; and later a
-//! [`TableProvider`] that asks the server for nothing before it is run.
+//! [`TableProvider`] that asks the server for nothing before it runs.
 //!
 //! ```text
 //! LOCATION 'postgresql://reader@db/clinic' OPTIONS (table 'ward.visits')     →  Source::Postgres
@@ -26,7 +26,7 @@ use super::server_location::{Address, Relation};
 use crate::catalog::{Privacy, Source, Table};
 use crate::error::Error;
 
-/// What the owner wrote of a table of a server.
+/// The owner's declaration of a server's table.
 #[derive(Debug)]
 pub(crate) struct Served<'a> {
     pub(crate) name: &'a str,
@@ -36,12 +36,11 @@ pub(crate) struct Served<'a> {
     pub(crate) options: &'a [(String, String)],
 }
 
-/// A table of a server, declared as a table; its columns are taken from the server's catalog now,
-/// and do not change.
+/// Declares a server's table. Its columns are read from the server's catalog now, and stay fixed.
 ///
 /// # Errors
 /// [`Error::Catalog`] for a location with a password, a table that cannot be read, and columns of
-/// types that are not read.
+/// types that are not supported.
 pub(crate) async fn served(written: &Served<'_>) -> Result<Table, Error> {
     let Served { name, columns, partitioned_by, location, options } = *written;
     let address = Address::parse(location)?;
@@ -108,7 +107,7 @@ impl TableProvider for ServedTable {
         &self,
         filters: &[&Expr],
     ) -> datafusion::common::Result<Vec<TableProviderFilterPushDown>> {
-        // What a server makes of a value is not known here.
+        // The server may compare values differently, so it filters nothing.
         Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
     }
 

@@ -1,8 +1,8 @@
-//! Counts the lines of text files that are no rows, for the owner.
+//! Counts the lines of text files that are not rows, for the owner.
 //!
-//! In: a table of CSV or JSON files. Out: how many of its lines are no rows, how many have cells
-//! that are not UTF-8, and how many cells of each column are no values of its type. The counts
-//! follow from rows: nobody but their owner may learn them.
+//! In: a table of CSV or JSON files. Out: how many lines are not rows, how many have cells that are
+//! not UTF-8, and how many cells of each column do not fit its type. The counts depend on private
+//! rows, so only the owner may see them.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::viewed;
 use crate::catalog::{FileFormat, Source, Table};
 use crate::sql_type::sql_type;
 
-/// Lines that are not read as their author meant them.
+/// Counts of lines and cells that the reader skips or makes NULL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Unread {
     /// Lines with another number of cells than the table has columns, or that are not a JSON
@@ -26,12 +26,12 @@ pub(crate) struct Unread {
     pub(crate) lines: u64,
     /// Lines with a cell that is not UTF-8.
     pub(crate) not_utf8: u64,
-    /// The columns with cells that are no values of their type: name, type and how many.
+    /// The columns with cells that do not fit their type: name, type, and number of cells.
     unfit: Vec<(String, String, u64)>,
 }
 
 impl Unread {
-    /// The lines of a table's files; none for other formats, and if a file cannot be read. This may
+    /// Counts over a table's files; zeros for other formats, and if a file cannot be read. This may
     /// block.
     pub(crate) fn of(table: &Table, open: &OpenFiles) -> Self {
         Self::counted(table, open).unwrap_or_default()
@@ -95,7 +95,7 @@ impl Unread {
         Ok(())
     }
 
-    /// What the owner is told; nothing if every line is a row.
+    /// The message for the owner; empty if every line is a row.
     pub(crate) fn text(self, table: &str) -> String {
         let Self { lines, not_utf8, unfit } = self;
         let are = |n: u64| if n == 1 { "1 line".to_owned() } else { format!("{n} lines") };

@@ -1,8 +1,8 @@
-//! Scans of files whose dates and moments have other units than the engine computes in.
+//! Scans of files whose dates and moments have other units than the engine's.
 //!
-//! In: the declared columns, and those of a file. Out: the columns as the file's reader gives them,
-//! and above its scan a projection to the declared ones. Parquet readers would cast by themselves,
-//! and fail for a moment that microseconds cannot hold; Arrow's would not cast.
+//! In: the declared columns, and those of a file. Out: the columns as the file's reader yields
+//! them, and above its scan a projection to the declared ones. Parquet readers would cast and fail
+//! for a moment that microseconds cannot hold; Arrow's would not cast.
 //!
 //! ```text
 //! ProjectionExec: id, in_microseconds(ts)       ts in microseconds, without a zone
@@ -21,8 +21,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use super::open_files::OpenFile;
 use crate::functions::{computed_type, in_microseconds_function};
 
-/// The first of the declared columns as a file stores them: with its own types of dates and
-/// moments.
+/// The declared columns as the file stores them, with the file's own types of dates and moments.
 pub(super) fn as_stored(declared: &SchemaRef, held: &OpenFile) -> SchemaRef {
     let Some(stored) = held.stored.get() else { return Arc::clone(declared) };
     let types = stored.fields().iter().map(|field| Some(field.data_type()));
@@ -40,7 +39,7 @@ fn computes_as(stored: &DataType, declared: &DataType) -> bool {
     stored != declared && computed_type(stored).as_ref() == Some(declared)
 }
 
-/// The rows of a scan of stored columns, as the declared ones.
+/// Casts the rows of a scan of stored columns to the declared columns.
 ///
 /// # Errors
 /// DataFusion's, for columns that do not correspond; this does not happen to those of
@@ -93,8 +92,8 @@ mod tests {
     /// The last second of year 9999, and the first of year 1.
     const ENDS: [i64; 2] = [253_402_300_799, -62_135_596_800];
 
-    /// Seconds since 1970 as Spark, Impala and Hive write them: the day of the Julian calendar, and
-    /// nanoseconds of the day.
+    /// Seconds since 1970 in the notation of Spark, Impala and Hive: the day of the Julian
+    /// calendar, and nanoseconds of the day.
     fn of_96_bits(seconds: i64) -> Int96 {
         let day = u32::try_from(seconds.div_euclid(86_400) + 2_440_588).unwrap();
         let nanoseconds = (seconds.rem_euclid(86_400) * 1_000_000_000).cast_unsigned();
@@ -138,7 +137,7 @@ mod tests {
         }
     }
 
-    /// The moments of a table over these files, in microseconds, and their dates.
+    /// Reads a table over these files: its moments in microseconds, and its dates.
     async fn read(location: &Path, format: &str) -> (Vec<Option<i64>>, Vec<Option<i32>>) {
         let engine = Engine::in_memory().unwrap();
         let owner = engine.owner();
@@ -158,7 +157,7 @@ mod tests {
         (moments, days)
     }
 
-    /// 9999 was read as 1816, without a word.
+    /// The year 9999 must not be read as 1816.
     #[tokio::test]
     async fn moments_of_96_bits_are_those_that_spark_wrote() {
         let folder = tempfile::tempdir().unwrap();
@@ -169,8 +168,8 @@ mod tests {
         assert_eq!(days, [Some(-719_162), Some(2_932_896)]);
     }
 
-    /// Files of one table may have different units; what one of them cannot hold is NULL, and fails
-    /// nothing.
+    /// Files of one table may have different units. A moment that microseconds cannot hold is NULL,
+    /// and fails nothing.
     #[tokio::test]
     async fn every_unit_and_zone_is_read_in_microseconds() {
         let folder = tempfile::tempdir().unwrap();
