@@ -1,15 +1,16 @@
-//! A rehearsal: the public plan over one harmless row of each table, before the charge.
+//! A rehearsal: the public plan runs over one harmless row of each table, before the charge.
 //!
 //! In: the plan above the releases, in which calls that fail on a value are NULL there. Out:
-//! nothing, or DataFusion's error. What still fails does so whatever is released: a fraction beyond
-//! 1, a place 0, a type for which an aggregate has no code. It would be charged and not answered.
+//! nothing, or DataFusion's error. Whatever still fails would fail for every release: a fraction
+//! beyond 1, a position 0, a type that an aggregate does not support. Such a query would be charged
+//! and not answered.
 //!
 //! ```text
 //! SELECT nth_value(n, 0) OVER (ORDER BY n) FROM (…)      fails over any row: refused, and nothing is charged
 //! ```
 //!
 //! # Guarantee
-//! No table is read: neither the rows of a person nor those of a public table decide.
+//! No table is read: neither a person's rows nor those of a public table decide.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use ::datafusion::physical_plan::collect;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 
-/// Why a query cannot be answered, whatever its releases draw.
+/// The reason why a query fails for every release.
 #[derive(Debug)]
 pub(crate) struct FailsOnAnyRow(pub(crate) String);
 
@@ -35,13 +36,13 @@ impl fmt::Display for FailsOnAnyRow {
 
 impl std::error::Error for FailsOnAnyRow {}
 
-/// The failed rehearsal behind an error of planning, if that is its cause.
+/// The failed rehearsal, if it caused an error of planning.
 pub(crate) fn fails_on_any_row(error: &DataFusionError) -> Option<&FailsOnAnyRow> {
     let DataFusionError::External(inner) = error.find_root() else { return None };
     inner.downcast_ref()
 }
 
-/// Runs a plan over one row of each table, where it has parts that can refuse their arguments.
+/// Runs a plan over one row of each table, if it has parts that can refuse their arguments.
 ///
 /// # Errors
 /// [`FailsOnAnyRow`].
@@ -67,7 +68,7 @@ pub(super) async fn rehearse(plan: &LogicalPlan, state: &SessionState) -> Result
     }
 }
 
-/// Whether a plan has aggregates or windows, whose arguments nothing else tries.
+/// Whether a plan has aggregates or windows. Nothing else tries their arguments.
 fn is_needed(plan: &LogicalPlan) -> Result<bool> {
     let mut needed = false;
     plan.apply_with_subqueries(|node| {
@@ -80,8 +81,8 @@ fn is_needed(plan: &LogicalPlan) -> Result<bool> {
     Ok(needed)
 }
 
-/// A table of one row: one where there are numbers, the empty text, the first moment of 1970; NULL
-/// for types without such a value.
+/// A table of one row: the number one, the empty text, the first moment of 1970; NULL for types
+/// without such a value.
 fn one_row(schema: &Schema) -> Result<MemTable> {
     let mut fields = Vec::with_capacity(schema.fields().len());
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());

@@ -1,8 +1,8 @@
 //! Released tables: the public plan of a query is planned over them before they have rows.
 //!
 //! In: a schema, and later, once, the rows that a private aggregate released. Out: a table whose
-//! scan never waits: it yields the given rows, or fails. So the plan that was verified before the
-//! charge is the plan that runs after it.
+//! scan never waits: it yields the given rows, or fails. So the verified plan from before the
+//! charge runs unchanged after it.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -33,7 +33,7 @@ pub(crate) struct ReleasedTable {
     rows: Arc<OnceLock<RecordBatch>>,
 }
 
-/// Rows are left out, so that the text of a plan is the same before and after the release.
+/// Rows are left out, so that a plan prints the same text before and after the release.
 impl fmt::Debug for ReleasedTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReleasedTable").finish_non_exhaustive()
@@ -47,15 +47,15 @@ impl ReleasedTable {
         Self { schema, expected, rows: Arc::default() }
     }
 
-    /// Its columns.
+    /// >
     pub(crate) fn columns(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    /// Hands over the rows to every scan of this table, whether planned before or after.
+    /// Gives the rows to every scan of this table, whether it was planned before or after.
     ///
     /// # Errors
-    /// If they have other columns, or rows were handed over before.
+    /// If the rows have other columns, or rows were given before.
     pub(crate) fn give(&self, rows: &RecordBatch) -> Result<()> {
         let rows = RecordBatch::try_new(Arc::clone(&self.schema), rows.columns().to_vec())?;
         match self.rows.set(rows) {
@@ -86,7 +86,7 @@ impl TableProvider for ReleasedTable {
             Some(columns) => Arc::new(self.schema.project(columns)?),
             None => Arc::clone(&self.schema),
         };
-        // One partition, because the answer promises rank order.
+        // One partition, because the answer keeps the order of ranks.
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(1),
@@ -201,7 +201,7 @@ mod tests {
         RecordBatch::try_new(schema(), vec![column(0), column(100)]).unwrap()
     }
 
-    /// One released table may be read in several places, and the release changes nothing else in a
+    /// A released table may be read in several places, and the release changes nothing else in a
     /// plan.
     #[tokio::test]
     async fn every_scan_yields_the_rows_in_their_order_once_they_are_there() {

@@ -1,8 +1,9 @@
-//! The last check before the charge: the finished physical plan is the one that was paid for.
+//! The last check before the charge: the finished physical plan is the one that the charge pays
+//! for.
 //!
 //! In: the plan of one private aggregate, after every optimizer. Out: nothing, or a refusal to run.
 //! A node's own checks cannot notice that the node is missing, so the whole tree is walked. The
-//! root privatizes this very release; every leaf is a scan of this aggregate's private table (or
+//! root privatizes exactly this release; every leaf is a scan of this aggregate's private table (or
 //! empty); and every operator in between keeps rows separate.
 
 use std::sync::Arc;
@@ -42,12 +43,12 @@ use hushql_exec::operator::sum_by_key::SumByKeyExec;
 #[error("the finished plan is not the analyzed one: {0}")]
 pub struct VerifyError(String);
 
-/// What the plan of a private aggregate may read, and whether it bounds a unit's rows.
+/// What the plan of a private aggregate may read, and whether it must bound a unit's rows.
 #[derive(Debug)]
 pub(super) struct Expected<'a> {
     /// The private tables.
     pub(super) tables: &'a [String],
-    /// Whether it reads public rows too.
+    /// Whether the plan reads public rows, too.
     pub(super) public: bool,
     /// Whether a column names the unit.
     pub(super) bounded: bool,
@@ -66,8 +67,8 @@ impl<'a> Expected<'a> {
 /// Checks the plan of one private aggregate.
 ///
 /// # Guarantee
-/// Succeeds only if the root is the privatizing operator of `specification`, it is the only one in
-/// the plan, and every plan below it passes [`verify_feed`].
+/// Succeeds only if the root is the privatizing operator of `specification`, no other operator of
+/// the plan privatizes, and every plan below the root passes [`verify_feed`].
 ///
 /// # Errors
 /// [`VerifyError`], naming the operator.
@@ -90,11 +91,11 @@ pub(super) fn verify(
 /// # Guarantee
 /// Succeeds only if the plan consists of known operators. Every leaf is a private scan of one of
 /// the tables, a public scan if one is expected, or empty. Every other operator is a filter,
-/// projection, join, union, aggregate (of whole groups), window (of rows that were sorted for its
-/// functions below it), sort, contribution bounding, or a move between partitions. Rows that an
-/// operator needs in one partition are moved there just below it. No nested-loop join may write
-/// files. Exactly one operator bounds contributions, by aggregates or by rows; none does if every
-/// row is a unit.
+/// projection, join, union, aggregate (of whole groups), window (over rows that are sorted below it
+/// as its functions need), sort, contribution bounding, or a move between partitions. Rows that an
+/// operator needs together are moved into one partition just below it. No nested-loop join may
+/// write files. Exactly one operator bounds contributions, by aggregates or by rows, and none if
+/// every row is a unit.
 ///
 /// # Errors
 /// [`VerifyError`], naming the operator.
@@ -166,7 +167,7 @@ fn verify_below(
     }
     let bounding = bounds_contributions(plan);
     let is_above_bounds = is_above_bounds && !bounding;
-    // An aggregate that emits a group before all its rows have arrived may emit it twice; so may a
+    // An aggregate that emits a group before it has all its rows may emit the group twice; so may a
     // window that restarts.
     let waits = plan.downcast_ref::<AggregateExec>().is_none_or(goes_by_no_order);
     if !waits || !orders_its_rows(plan) {
@@ -193,7 +194,7 @@ fn verify_below(
         || plan.is::<ProjectionExec>()
         || plan.is::<RepartitionExec>()
         || plan.is::<EmptyExec>()
-        // Private tables are read through marked scans only, where the walk has ended above.
+        // Private tables are read only through marked scans, at which this function returned above.
         || (expected.public && is_source(plan));
     if !known {
         return Err(VerifyError(format!("it holds a {}", plan.name())));
@@ -210,7 +211,7 @@ fn verify_below(
         refuse_spilling_join(child, plan)?;
         verify_below(child, expected, is_above_bounds)
     })?;
-    // Above the bounds, the reader of the partitions adds up their sums.
+    // Above the bounds, the reader adds up the sums of all partitions.
     if !is_above_bounds && !gathers_its_rows(plan) {
         return Err(VerifyError(format!(
             "rows that its {} needs together may be apart",
@@ -220,8 +221,8 @@ fn verify_below(
     Ok(())
 }
 
-/// Whether the rows that an operator needs together are brought together just below it. A claim of
-/// an operator further below that they are together does not suffice.
+/// Whether the rows that an operator needs together are brought together just below it. It does not
+/// suffice that an operator further below claims it.
 fn gathers_its_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let needs = plan.input_distribution_requirements();
     let inputs = plan.children();
@@ -240,7 +241,7 @@ fn gathers_its_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
     })
 }
 
-/// Whether these rows were partitioned by some of these keys, and at most sorted since.
+/// Whether these rows were partitioned by some of these keys, and at most sorted afterwards.
 fn is_distributed_by(rows: &Arc<dyn ExecutionPlan>, keys: &[Arc<dyn PhysicalExpr>]) -> bool {
     if let Some(sort) = rows.downcast_ref::<SortExec>() {
         return is_distributed_by(sort.input(), keys);
@@ -269,7 +270,8 @@ mod tests {
 
     use super::*;
 
-    /// Rows that are together by the claim of an operator, and rows that were brought together.
+    /// It does not suffice that an operator claims to keep rows together: they must be brought
+    /// together.
     #[test]
     fn rows_are_brought_together_just_below() {
         let fields = ["id", "x"].map(|name| Field::new(name, DataType::Int64, true));

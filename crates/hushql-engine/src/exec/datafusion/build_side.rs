@@ -1,11 +1,11 @@
-//! Chooses the side of a hash join that is kept in memory: the one whose rows take less to keep. A
-//! small one is kept once for all partitions.
+//! Chooses the side of a hash join to keep in memory: the side whose rows need less. A small side
+//! is kept once for all partitions.
 //!
 //! In: a physical plan before its rows are distributed. Out: the same joins, each with a hash table
-//! built from the side that has fewer rows, or much narrower ones. If building it in one place
-//! costs less than moving the rows of both sides between partitions, no row of the other side is
-//! moved. DataFusion chooses by statistics, but private tables report none, and a plan that is
-//! shown or charged must not depend on private rows; [`super::sizes`] says what is known when.
+//! built from the side that has fewer rows, or much narrower ones. If building it once costs less
+//! than moving the rows of both sides between partitions, the rows of the other side are not moved.
+//! DataFusion chooses by statistics, but private tables report none, and a plan that is shown or
+//! charged must not depend on private rows; [`super::sizes`] says what is known when.
 //!
 //! ```text
 //! lineitem (350 a unit) ⋈ orders (50 a unit)   →   orders is built, lineitem streams by
@@ -24,12 +24,11 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use super::memory::width;
 use super::sizes::{RowEstimate, Sizes};
 
-/// Rows that are always kept once for all partitions.
+/// Up to this number of rows, a side is always kept once for all partitions.
 const FEW: f64 = 1e5;
-/// The bytes that are copied in the time in which a row is put into a hash table.
+/// The number of bytes that can be copied while one row is put into a hash table.
 const HASHED: u32 = 32;
-/// How many rows are moved between partitions in the time in which one row is put into a hash
-/// table.
+/// The number of rows that can be moved between partitions while one row is put into a hash table.
 const MOVED: f64 = 2.0;
 
 /// The rule. It runs before DataFusion's own choice, which then finds nothing to improve.
@@ -37,17 +36,17 @@ const MOVED: f64 = 2.0;
 pub(crate) struct BuildSide {
     sizes: Sizes,
     collects: bool,
-    /// The processes that run the plan together.
+    /// The number of processes that run the plan together.
     processes: usize,
 }
 
 impl BuildSide {
-    /// The rule for private rows, in so many processes.
+    /// The rule for private rows, which this number of processes read.
     pub(crate) fn new(sizes: Sizes, processes: usize) -> Self {
         Self { sizes, collects: true, processes }
     }
 
-    /// The rule for other rows, which are distributed over all partitions.
+    /// The rule for public rows, which are distributed over all partitions.
     pub(crate) fn of_others() -> Self {
         Self { sizes: Sizes::Declared, collects: false, processes: 1 }
     }
@@ -95,7 +94,7 @@ impl PhysicalOptimizerRule for BuildSide {
     }
 }
 
-/// What it takes to keep a row, in bytes that are copied.
+/// The cost of keeping a row, in bytes to copy.
 fn cost(rows: &Arc<dyn ExecutionPlan>) -> f64 {
     f64::from(HASHED + u32::try_from(width(&rows.schema())).unwrap_or(u32::MAX / 2))
 }
@@ -106,7 +105,7 @@ fn can_swap(kind: JoinType) -> bool {
 }
 
 /// Whether the built side may serve all partitions. A join that yields rows of the built side waits
-/// for all partitions, and one of them may never be asked for rows.
+/// for all partitions, and nobody may ever ask one of them for rows.
 fn is_built_once(kind: JoinType) -> bool {
     matches!(
         kind,
@@ -118,8 +117,8 @@ fn is_built_once(kind: JoinType) -> bool {
     )
 }
 
-/// Whether it takes less time to build one hash table of these rows than to distribute both sides
-/// and build several.
+/// Whether building one hash table of these rows takes less time than distributing both sides and
+/// building several tables.
 fn is_worth_it(built: RowEstimate, other: RowEstimate, partitions: usize) -> bool {
     let others = f64::from(u32::try_from(partitions).unwrap_or(u32::MAX)) - 1.0;
     built.rows <= FEW || MOVED * built.rows * others <= built.rows + other.rows
@@ -160,8 +159,8 @@ mod tests {
         }
     }
 
-    /// Joins along links once built their hash tables from the longest table, and took ten times as
-    /// long.
+    /// A join along a link must not build its hash table from the longest table, which takes ten
+    /// times as long.
     #[tokio::test]
     async fn the_table_with_fewer_rows_a_unit_is_built() {
         for (kind, expected) in
@@ -187,8 +186,8 @@ mod tests {
         }
     }
 
-    /// Before the charge, a plan follows from declarations, whatever rows there are. Afterwards it
-    /// follows from the rows.
+    /// Before the charge, a plan follows from declarations alone; afterwards, it follows from the
+    /// rows.
     #[tokio::test]
     async fn the_numbers_of_private_rows_count_after_the_charge() {
         let few: Vec<i64> = (0..10).collect();
@@ -200,7 +199,7 @@ mod tests {
             let join = LogicalPlanBuilder::from(items).join(people, JoinType::Inner, keys, None);
             let join = join.and_then(LogicalPlanBuilder::build).unwrap();
             let mut state = session_state();
-            // A table in memory divides its rows into partitions by their number.
+            // The number of rows decides how a table in memory is partitioned.
             state.config_mut().options_mut().execution.target_partitions = 1;
             let before = planned(&join, &state, 1).await.unwrap();
             assert_eq!(built(&before).as_deref(), Some("people"));
@@ -214,8 +213,8 @@ mod tests {
         assert_eq!(shown[0], shown[1]);
     }
 
-    /// A row of the larger table leads to one of the smaller one: what a condition leaves of the
-    /// smaller one, it leaves of both.
+    /// A row of the larger table leads to a row of the smaller one. So a condition on the smaller
+    /// one keeps the same share of both.
     #[tokio::test]
     async fn a_condition_on_one_table_leaves_fewer_rows_of_the_join() {
         let half = |name: &str, rows, below: i64| {
@@ -224,7 +223,7 @@ mod tests {
             rows.filter(col(format!("{name}_id")).lt(lit(below))).unwrap().build().unwrap()
         };
         let keys = |l: &str, r: &str| (vec![format!("{l}_id")], vec![format!("{r}_id")]);
-        // 100 · 0.4 · 0.4 of a, which leads to c, are fewer than the 50 of b.
+        // 100 · 0.4 · 0.4 rows of a, which leads to c, are fewer than the 50 rows of b.
         let (a, b, c) = (half("a", 100, 5), table("b", 50, &[1, 2, 3, 7]), half("c", 1, 3));
         let plan = LogicalPlanBuilder::from(a)
             .join(c, JoinType::Inner, keys("a", "c"), None)

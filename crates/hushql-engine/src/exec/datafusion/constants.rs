@@ -1,14 +1,15 @@
 //! Computes expressions without columns while a private plan is made, and turns `coalesce` into a
 //! CASE.
 //!
-//! In: a plan. Out: the same plan, in which an operator of literals is a literal, and a comparison
-//! or calculation with NULL is NULL. DataFusion has one rule that does this and also reasons about
-//! values in many other ways; private plans run without it. They need three of its effects:
+//! In: a plan. Out: the same plan, in which an operator on literals becomes a literal, and a
+//! comparison or calculation with NULL becomes NULL. DataFusion has one rule that does this and
+//! also reasons about values in many other ways; private plans run without it. They need three of
+//! its effects, which this rule provides:
 //!
 //! - `DATE '1998-12-01' - INTERVAL '90 days'` is a date, so that a filter can prune files.
 //! - `x > NULL AND x > 5` is never true. The rule that moves filters keeps the stricter of two
 //!   comparisons, and treats NULL as the least value: it would keep `x > 5`. (docs/upstream.md, 5.
-//!   Delete that part when it compares with NULL.)
+//!   Delete this part when that rule handles NULL.)
 //! - DataFusion cannot run `coalesce`, only rewrite it.
 //!
 //! ```text
@@ -113,7 +114,7 @@ fn is_null(expr: &Expr) -> bool {
     strict && (null(left) || null(right))
 }
 
-/// Whether an expression consists of operators or functions of literals alone, and never changes.
+/// Whether an expression is an operator or function of literals alone, and never changes.
 fn is_constant(expr: &Expr) -> bool {
     let literal = |e: &Expr| matches!(e, Expr::Literal(..));
     match expr {
@@ -129,7 +130,7 @@ fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// The value of an expression without columns; `None` if it has none, or one of another type.
+/// The value of an expression without columns; `None` if it fails or has another type.
 fn value(expr: &Expr, schema: &DFSchema) -> Option<ScalarValue> {
     let no_columns = Arc::new(Schema::empty());
     let (properties, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
@@ -164,7 +165,7 @@ mod tests {
         LogicalPlanBuilder::scan("t", provider_as_source(Arc::new(table)), None).unwrap()
     }
 
-    /// The rule that moves filters once kept only `x > 5`, and returned 7.
+    /// Both conditions together are never true, so the 7 must not come out.
     #[tokio::test]
     async fn a_comparison_with_null_is_never_true() {
         let null = || Expr::Literal(ScalarValue::Int64(None), None);

@@ -1,12 +1,12 @@
-//! Fewer rows in a batch where expressions make long texts.
+//! Shortens batches in which expressions make long texts.
 //!
-//! In: a finished plan. Out: how many rows its batches may have, so that the texts that its
-//! expressions make fit a few megabytes, and how many bytes these are. It follows from the
-//! expressions alone, never from rows: a batch that is cut or refused for what is in it would tell
-//! what that is.
+//! In: a finished plan. Out: the number of rows that its batches may have, so that the texts from
+//! its expressions fit into a few megabytes, and the number of bytes of these texts. Both follow
+//! from the expressions alone, never from rows, because a batch that is cut or refused for its
+//! contents would reveal them.
 //!
 //! The attack prevented: 8,192 rows of 65,536 bytes are half a gigabyte in each operator that
-//! copies them, which no memory pool counts. Below a join, a single row can be in all of them.
+//! copies them, which no memory pool counts. Above a join, all of them can come from a single row.
 //!
 //! ```text
 //! Projection: upper(city)                       8,192 rows: a scan holds no less
@@ -34,29 +34,30 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJo
 use crate::functions::MOST_OF_A_CELL;
 use hushql_exec::operator::look_up::LookUpExec;
 
-/// The most bytes of made texts in a batch.
+/// The most bytes of such texts in a batch.
 const BUDGET: usize = 8 << 20;
 
-/// The most bytes of a value that is as good as a number.
+/// Up to this number of bytes, a text counts as no longer than a number.
 const SHORT: usize = 128;
 
-/// How many times as long as a text in a column a result may be that a scan's memory accounts for.
+/// A scan's memory accounts for results that are up to this many times as long as a text in a
+/// column.
 const FEW_TIMES: usize = 4;
 
-/// What the expressions of a plan make of one row.
+/// The texts that the expressions of a plan make from one row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct MadeTexts {
-    /// The bytes of all texts, at most.
+    /// An upper bound of the bytes of all these texts.
     bytes: usize,
 }
 
 impl MadeTexts {
-    /// What the expressions of a plan make of one row.
+    /// >
     pub(crate) fn of_plan(plan: &Arc<dyn ExecutionPlan>) -> Self {
         Self { bytes: TextWalk::default().plan(plan).bytes }
     }
 
-    /// The rows of a batch, of at most so many.
+    /// The number of rows in a batch, `most` or fewer.
     pub(crate) fn rows(self, most: usize) -> usize {
         match BUDGET.checked_div(self.bytes) {
             Some(rows) => rows.max(1).min(most),
@@ -75,8 +76,8 @@ impl MadeTexts {
     }
 }
 
-/// The rule: filters collect no more rows than the batches of their plan have. It runs after all
-/// other rules.
+/// The rule: filters collect no more rows than the plan's batches may have. It runs after all other
+/// rules.
 #[derive(Debug)]
 pub(crate) struct SmallBatches;
 
@@ -116,14 +117,14 @@ impl PhysicalOptimizerRule for SmallBatches {
 /// A walk over a plan.
 #[derive(Debug, Default, Clone, Copy)]
 struct TextWalk {
-    /// The bytes so far.
+    /// The number of bytes so far.
     bytes: usize,
     /// Whether a join below may have multiplied rows.
     is_joined: bool,
 }
 
 impl TextWalk {
-    /// Adds what a plan makes.
+    /// Adds the texts of a plan.
     fn plan(self, plan: &Arc<dyn ExecutionPlan>) -> Self {
         let mut walk = self;
         let mut is_joined = is_join(plan);
@@ -134,7 +135,7 @@ impl TextWalk {
         }
         walk.is_joined = is_joined;
         if is_join(plan) {
-            // Texts in views are not copied.
+            // The join copies these columns; it does not copy texts in views.
             let copied =
                 plan.schema().fields().iter().filter(|field| is_copied(field.data_type())).count();
             walk.bytes = walk.bytes.saturating_add(copied.saturating_mul(MOST_OF_A_CELL));
@@ -144,7 +145,7 @@ impl TextWalk {
             [input] => Some(input.schema()),
             _ => None,
         };
-        // A walk over expressions does not fail.
+        // The closure never fails, so the walk does not.
         let _ = plan.apply_expressions(&mut |expr| {
             walk.expr(expr, schema.as_deref());
             Ok(TreeNodeRecursion::Continue)
@@ -152,7 +153,7 @@ impl TextWalk {
         walk
     }
 
-    /// The size of an expression's result, after adding what it and its operands make.
+    /// Adds the texts that an expression and its operands make, and returns the size of its result.
     fn expr(&mut self, expr: &Arc<dyn PhysicalExpr>, schema: Option<&Schema>) -> Size {
         if let Some(column) = expr.downcast_ref::<Column>() {
             let field = schema.and_then(|schema| schema.fields().get(column.index()));
@@ -188,21 +189,21 @@ impl TextWalk {
         let all = Size::sum(&operands);
         if expr.is::<CaseExpr>() {
             let result = schema.and_then(|schema| expr.data_type(schema).ok());
-            // Views of one text share it.
+            // All views of a text share it.
             return match result.is_some_and(|result| !is_copied(&result)) {
                 true => all,
                 false => self.made(all),
             };
         }
         if expr.is::<CastExpr>() || expr.is::<TryCastExpr>() {
-            // A number has few bytes as a text.
+            // A number makes a short text.
             return self.made(all.plus(Size { times: 0, bytes: SHORT }));
         }
-        // Not known: as long as a cell may be.
+        // An unknown expression may make a text as long as a cell may be.
         self.made(Size::UNKNOWN)
     }
 
-    /// Counts a result that is built.
+    /// Counts a new text of this size.
     fn made(&mut self, size: Size) -> Size {
         let is_scanned = size.times <= FEW_TIMES && !self.is_joined;
         let of_columns = match is_scanned {
@@ -217,7 +218,7 @@ impl TextWalk {
     }
 }
 
-/// How long a result is: so many times the longest text of the columns, and so many bytes.
+/// The length of a result: `times` the longest text of the columns, plus `bytes`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Size {
     times: usize,
@@ -243,8 +244,8 @@ impl Size {
     }
 }
 
-/// The size of a function's result. All others make no more than their arguments together, or a
-/// short text.
+/// The size of a function's result. Functions that are not listed make at most their arguments
+/// together, or a short text.
 fn of_call(call: &ScalarFunctionExpr, operands: &[Size]) -> Size {
     let operand = |i: usize| operands.get(i).copied().unwrap_or_default();
     let literal = |i: usize| call.args().get(i)?.downcast_ref::<Literal>().map(Literal::value);
@@ -280,13 +281,13 @@ fn of_call(call: &ScalarFunctionExpr, operands: &[Size]) -> Size {
     }
 }
 
-/// Whether a function hands on its arguments, so that views of a text share it.
+/// Whether a function returns one of its arguments, so that views share the text.
 fn hands_on(name: &str) -> bool {
     matches!(name, "coalesce" | "greatest" | "least" | "nullif" | "nvl" | "nvl2" | "sound")
         || name.starts_with("listed_")
 }
 
-/// A literal number that is not negative.
+/// A literal integer that is not negative.
 fn whole(value: &ScalarValue) -> Option<usize> {
     let ScalarValue::Int64(Some(number)) = value.cast_to(&DataType::Int64).ok()? else {
         return None;
@@ -379,7 +380,7 @@ mod tests {
         ] {
             let plan = plan(sql).await;
             let found = MadeTexts::of_plan(&plan).rows(8_192);
-            // An operator may compute a text once more.
+            // An operator may compute a text twice.
             let is_as_expected =
                 found == rows || (rows < 8_192 && (rows / 2..=rows).contains(&found));
             assert!(is_as_expected, "{sql}: {found}");

@@ -1,8 +1,8 @@
 //! Keeps joins with NULL-matching keys separate from other joins, and adds no keys to them.
 //!
-//! In: a plan with joins on `x IS NOT DISTINCT FROM y`, or of INTERSECT and EXCEPT. Out: the same
-//! rows, whichever rules run. DataFusion records for a whole join that NULL matches NULL, and
-//! forgets it in later rules. If such a join is merged with a neighbouring join, either its own
+//! In: a plan with joins on `x IS NOT DISTINCT FROM y`, or from INTERSECT and EXCEPT. Out: a plan
+//! with the same rows under all rules. DataFusion records for a whole join that NULL matches NULL,
+//! and ignores it in later rules. If such a join is merged with a neighbouring join, either its own
 //! NULLs no longer match or those of the other join do. An `=` that is moved into it matches NULLs.
 //!
 //! ```text
@@ -24,7 +24,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::Rule;
 
-/// The rule that makes keys, restricted to joins whose keys do not match NULLs.
+/// The rule that adds keys to joins, restricted to joins whose keys do not match NULLs.
 #[derive(Debug)]
 pub(super) struct NoMoreKeys(pub(super) Rule);
 
@@ -83,7 +83,7 @@ fn all_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
 }
 
-/// Whether this is a join whose keys are equal if both are NULL, as in INTERSECT and EXCEPT.
+/// Whether this is a join in which two NULL keys are equal, as in INTERSECT and EXCEPT.
 fn matches_nulls(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull)
 }

@@ -1,10 +1,11 @@
-//! Applies conditions that cost little before the others, where they leave few rows.
+//! Applies cheap conditions before the others, if they leave few rows.
 //!
-//! In: a physical plan whose scans know their conditions. Out: the same rows. DataFusion evaluates
-//! one condition after the other on the rows that those before leave, and copies these rows with
-//! all columns each time. A condition on the values as they are, which also prunes the file, stands
-//! beside one on what the values count as: the first leaves few rows, which are copied once. Where
-//! all conditions cost little, those on the first columns that leave few rows are applied first.
+//! In: a physical plan whose scans know their conditions. Out: a plan with the same rows.
+//! DataFusion evaluates the conditions one after the other, and each time copies the remaining rows
+//! with all columns. A filter often has two kinds of conditions: on the plain values, which also
+//! prune files, and on their bounded form, such as `clamp(x, 0, 9)`. The first kind leaves few
+//! rows, so these are copied once. If all conditions are cheap, those on the first columns that
+//! leave few rows are applied first.
 //!
 //! ```text
 //! FilterExec: x >= 3 AND x < 5 AND clamp(x, 0, 9) >= 3 AND …      →  FilterExec: clamp(x, 0, 9) >= 3 AND …
@@ -26,7 +27,7 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
 use super::sizes::share;
 
-/// The assumed share of rows that conditions leave whose rows are worth a copy.
+/// If conditions are assumed to leave at most this share of the rows, these rows are worth a copy.
 const COPIED: f64 = 0.2;
 
 type Conditions = Vec<Arc<dyn PhysicalExpr>>;
@@ -60,11 +61,11 @@ impl PhysicalOptimizerRule for SplitFilters {
     }
 }
 
-/// The filter in two steps, if the first leaves few rows.
+/// Splits the filter into two steps, if the first leaves few rows.
 ///
 /// # Guarantee
-/// It yields the same rows: each condition stands in one of the two, and a row passes if it passes
-/// all.
+/// It yields the same rows: each condition is in one of the two steps, and a row passes if it
+/// satisfies all.
 fn split(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let conditions = split_conjunction(filter.predicate()).into_iter().cloned();
     let (mut first, mut rest): (Conditions, Conditions) = conditions.partition(costs_little);
@@ -85,8 +86,8 @@ fn split(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     Ok(Some(Arc::new(above)))
 }
 
-/// The conditions on the first column, and on further ones until they leave few rows; and the other
-/// conditions.
+/// The conditions on the first column, and on further columns until they leave few rows; and the
+/// other conditions.
 fn selective(conditions: Conditions) -> (Conditions, Conditions) {
     let (mut first, mut rest) = (Vec::new(), conditions);
     while let Some(columns) = rest.first().map(collect_columns) {
@@ -100,7 +101,7 @@ fn selective(conditions: Conditions) -> (Conditions, Conditions) {
     (first, rest)
 }
 
-/// Whether a condition compares a column as it is with a constant.
+/// Whether a condition compares a plain column with a constant.
 fn costs_little(condition: &Arc<dyn PhysicalExpr>) -> bool {
     let is_column = |expr: &Arc<dyn PhysicalExpr>| expr.is::<Column>();
     if let Some(present) = condition.downcast_ref::<IsNotNullExpr>() {
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
     use crate::exec::session_state;
 
-    /// Whether the filter is split, and that the same rows pass in the same columns.
+    /// Tests whether the filter is split, and that the same rows pass with the same columns.
     #[tokio::test]
     async fn the_same_rows_pass_in_two_steps() {
         let column = |of: fn(i64) -> Option<i64>| -> ArrayRef {
@@ -159,13 +160,13 @@ mod tests {
             (vec![x.clone(), dear.clone(), y.clone(), present.clone()], true),
             (vec![equal.clone(), dear.clone()], true),
             (vec![either.clone(), y.clone(), x.clone()], true),
-            // Most rows may pass the first step, or there is one step.
+            // Not split: most rows may pass the first step, or there is only one step.
             (vec![x.clone(), dear.clone(), present.clone()], false),
             (vec![present, dear], false),
             (vec![x.clone(), y.clone()], false),
             (vec![either], false),
             (vec![x.clone(), y, equal.clone()], false),
-            // One column leaves few rows.
+            // Split: the conditions on one column leave few rows.
             (vec![x, equal, at_least("y", 2)], true),
         ] {
             for projection in [None, Some(vec![2, 0])] {

@@ -128,8 +128,8 @@ impl JointScale {
     ///
     /// # Guarantee
     /// A function of the drawn integers and the public scale. `None` if they show no rows (fewer
-    /// than half a row, or fewer than one and a half when dividing by n − 1), or if a
-    /// column whose variance is in the divisor does not vary. A correlation lies in [−1, 1], its square in
+    /// than half a row, or fewer than one and a half when dividing by n − 1), or if a column whose
+    /// variance is in the divisor does not vary. A correlation lies in [−1, 1], its square in
     /// [0, 1], a covariance within a quarter of the product of the ranges (half of it over n − 1).
     /// With 95 %, the statistic without noise, if it has a value, is within `within` of the value.
     /// Source: the argument above.

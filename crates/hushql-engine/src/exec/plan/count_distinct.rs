@@ -4,8 +4,8 @@
 //! that yields the keys and one integer. A unit's rows become pairs of a group and a value. The
 //! unit keeps as many distinct pairs as its bounds allow, chosen by a keyed hash of its own groups
 //! and values alone. Only then are equal pairs of different units merged, so that no unit's choice
-//! depends on the rows of others. A choice that preferred values that no other unit has would let
-//! one person change many counts.
+//! depends on the rows of others. If a choice preferred values that no other unit has, one person
+//! could change many counts.
 //!
 //! ```text
 //! CoalescePartitionsExec                            adds the partitions' counts up
@@ -39,8 +39,8 @@ mod tests;
 ///
 /// # Guarantee
 /// For all data, removing one unit lowers the count of a group by at most the number of pairs that
-/// the unit keeps there, which obey the measure's limits, and changes nothing else. If every row is
-/// a unit, no choice is necessary: a row has one pair.
+/// the unit keeps there, and changes nothing else. These pairs obey the measure's limits. If every
+/// row is a unit, no choice is necessary: a row has one pair.
 ///
 /// # Errors
 /// DataFusion's planning errors; planning has seen no data.
@@ -53,8 +53,8 @@ pub(crate) async fn different(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let input = part.input();
     let groups = part.key_names().len();
-    // NULL is not counted, and a row that FILTER drops adds no value. Both go before the bounds, so
-    // that they use up none of them.
+    // NULL is not counted, and a row that FILTER drops adds no value. Both are dropped before the
+    // bounds, so that they use up none of them.
     let mut condition = column(input, value).is_not_null();
     if let Some(filter) = measure.filter {
         condition = condition.and(column(input, filter));
@@ -84,14 +84,14 @@ pub(crate) async fn different(
     counted(in_partitions(&plan, state).await?, limits, key)
 }
 
-/// Counts the distinct values of rows that are a unit, group keys and a value, in this order.
+/// Counts distinct values. Each row has a unit, group keys and a value, in this order.
 ///
 /// The columns of the result are the keys and an Int64 count. A group may have one row in each
 /// partition; their counts add up.
 ///
 /// # Guarantee
-/// For every group, its counts add up to the number of distinct values that units keep there: of
-/// each unit at most m values in a group, M in all, in at most C groups. The choice depends on the
+/// For every group, its counts add up to the number of distinct values that units keep there. Each
+/// unit keeps at most m values in a group, M in all, in at most C groups. The choice depends on the
 /// unit, its own groups and values, and the key alone. Exact.
 ///
 /// # Errors
@@ -118,7 +118,7 @@ fn counted(
         .collect();
     let partitions = pairs.output_partitioning().partition_count();
     if partitions > 1 {
-        // Equal pairs of two units may be in two partitions, and count as one pair.
+        // Equal pairs of two units may be in two partitions, and must count as one pair.
         let by_pair = columns.iter().map(|(column, _)| Arc::clone(column)).collect();
         pairs = Arc::new(RepartitionExec::try_new(pairs, Partitioning::Hash(by_pair, partitions))?);
     }

@@ -1,16 +1,16 @@
 //! Bounded inputs: the plans that yield the exact integers of a private aggregate.
 //!
-//! In: a private aggregate. Out: one physical plan for all measures that are sums of public keys,
-//! and one for each measure that needs more of its rows: their places on a candidate axis, distinct
-//! values, or keys that only the data know. Every plan bounds what a unit contributes before
-//! anything is added up.
+//! In: a private aggregate. Out: one physical plan for all measures that are sums over public keys,
+//! and one for each measure that needs more of its rows: their positions on a candidate axis,
+//! distinct values, or undeclared keys. Every plan bounds a unit's contributions before it adds
+//! anything up.
 //!
 //! ```text
 //! sums      keys, integers of every measure          SumByKeyExec, or BoundContributionsExec
 //! places    outer keys, place, one integer           CountPlacesExec or AggregateExec over SampleContributionsExec
 //! keys      key, one integer                         AggregateExec over SampleContributionsExec
 //! distinct  keys, one integer                        AggregateExec over distinct pairs, see [`count_distinct`]
-//! groups    keys, integers of every measure          as sums, for keys that only the data know
+//! groups    keys, integers of every measure          as sums, for undeclared keys
 //! ```
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) mod rows;
 pub(crate) mod sums;
 pub(crate) mod unknown_groups;
 
-/// A plan, and how its output is read.
+/// A plan, and the shape of its output.
 #[derive(Debug)]
 pub(super) struct BoundedInput {
     pub(super) input_shape: InputShape,
@@ -51,7 +51,7 @@ pub(super) struct BoundedInput {
 ///
 /// # Guarantee
 /// For all data, removing one unit changes the output of a plan by no more than the limits and
-/// ranges of its measures say: the plan itself bounds the unit's rows and partial results.
+/// ranges of its measures allow: the plan itself bounds the unit's rows and partial results.
 ///
 /// # Errors
 /// DataFusion's planning errors; planning has seen no data.
@@ -120,7 +120,7 @@ async fn sums(
     Ok(Arc::new(BoundContributionsExec::new(rows, 0, keys, space, inputs, key.clone())?))
 }
 
-/// The rows that one measure needs, bounded per unit, and added up by the keys and the place.
+/// The rows that one measure needs, bounded per unit, and added up by the keys and the position.
 async fn rows(
     part: &PrivateAggregate,
     measure: &Measure,
@@ -131,7 +131,7 @@ async fn rows(
     let unit = usize::from(part.has_unit());
     let mut wanted: Vec<usize> = (0..unit + part.key_names().len()).collect();
     let groups = part.key_names().len();
-    // The added rows are grouped by the keys, and by the place if there is one.
+    // The sums are grouped by the keys, and by the position if there is one.
     let mut keys = groups;
     if let Input::Places { place, .. } = &measure.input {
         wanted.push(*place);
@@ -198,7 +198,7 @@ async fn rows(
     summed(Arc::new(kept), &keys, &[term])
 }
 
-/// The number of places on the axis of a choice on a line.
+/// The number of positions on a choice's axis.
 fn places_of(measure: &Measure) -> Option<u64> {
     match measure.choice().map(|choice| &choice.source) {
         Some(CandidateSource::Line { axis, .. }) => Some(axis.count()),
@@ -209,7 +209,7 @@ fn places_of(measure: &Measure) -> Option<u64> {
     }
 }
 
-/// The keys, as an operator looks them up.
+/// The key space in the form of the bounding operator.
 fn key_space(keys: &KeySpace) -> Result<bound::KeySpace> {
     match keys.columns() {
         [] => Ok(bound::KeySpace::global()),

@@ -1,4 +1,4 @@
-//! The rows of a private aggregate: planned, brought into partitions, and added up.
+//! Plans the rows of a private aggregate, partitions them, and adds them up.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::exec::distributed::site_of;
 use crate::functions::{clamp, only_listed};
 use hushql_exec::operator::bound_contributions::{AggregateInput, EnforcedBounds, InputKind};
 
-/// Optimizes and plans private rows for the site of the session.
+/// Optimizes and plans private rows for the session's site.
 ///
 /// # Errors
 /// DataFusion's planning errors; planning has seen no row.
@@ -30,9 +30,9 @@ pub(super) async fn planned(
     private_plans::planned(plan, state, site_of(state.config()).processes()).await
 }
 
-/// The enforced rows, in as many partitions as there are threads, also if they come from a union of
-/// many tables; the unit is the first column. A unit may have rows in each, unless the site of the
-/// session wants them together.
+/// The enforced rows, in as many partitions as there are threads, even if they come from a union of
+/// many tables; the unit is the first column. A unit may have rows in each partition, unless the
+/// session's site wants them together.
 pub(crate) async fn in_partitions(
     plan: &LogicalPlan,
     state: &SessionState,
@@ -51,7 +51,7 @@ pub(crate) async fn in_partitions(
     spread(rows, state)
 }
 
-/// Rows in as many partitions as there are threads, where it matters to no row which one it is in.
+/// Rows in as many partitions as there are threads, if each row may be in any partition.
 pub(crate) fn spread(
     rows: Arc<dyn ExecutionPlan>,
     state: &SessionState,
@@ -63,7 +63,7 @@ pub(crate) fn spread(
     Ok(Arc::new(RepartitionExec::try_new(rows, Partitioning::RoundRobinBatch(partitions))?))
 }
 
-/// The enforced rows, whose keys are clamped here if the analysis has left that to their reader.
+/// The enforced rows. Their keys are clamped here if the analysis left that to their reader.
 pub(crate) fn with_clamped_keys(part: &PrivateAggregate) -> Result<LogicalPlan> {
     let rows = part.input().clone();
     if part.late_clamps().iter().all(Option::is_none) {
@@ -153,7 +153,7 @@ pub(crate) fn aggregate_inputs(measure: &Measure) -> Result<Vec<AggregateInput>>
     Ok(kinds.into_iter().map(input).collect())
 }
 
-/// Which rows count: those with a place, and with keys of the key space.
+/// The condition for rows that count: they have a position, and keys of the key space.
 ///
 /// This filter goes before the bounds, so that rows that do not count use up none of them.
 pub(crate) fn conditions(part: &PrivateAggregate, measure: &Measure) -> Option<Expr> {

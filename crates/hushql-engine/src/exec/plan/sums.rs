@@ -1,7 +1,6 @@
 //! The terms of a measure: the columns of exact integers that are added up for it.
 //!
-//! In: a measure over rows that count one by one. Out: its terms, in the order of the measure's
-//! outputs.
+//! In: a measure over rows that each count. Out: its terms, in the order of the measure's outputs.
 //!
 //! ```text
 //! AVG(x), x between lo and hi     Σ(x − lo), Σ(hi − x)
@@ -13,10 +12,11 @@ use crate::analysis::{Input, JointMoments, Measure, TermColumns, VarianceMoments
 use hushql_exec::aggregate::fixed_sum::Measured;
 use hushql_exec::aggregate::terms::{Term, TermKind};
 
-/// The terms of a measure over rows that count one by one, in the order of its outputs.
+/// The terms of a measure over rows that each count, in the order of its outputs.
 ///
 /// # Errors
-/// An internal error for a measure that counts a unit once per group: rows alone cannot express it.
+/// An internal error for a measure that counts a unit once per group, which terms of rows cannot
+/// express.
 pub(crate) fn terms_of_measure(measure: &Measure) -> Result<Vec<Term>> {
     let Measure { filter, grid, lo, hi, .. } = *measure;
     let sum = |column, measured| TermKind::Sum { column, grid, lo, hi, measured };

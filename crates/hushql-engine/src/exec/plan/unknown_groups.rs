@@ -1,11 +1,11 @@
-//! Groups that only the data know: their plan, their integers, and which of them come out.
+//! Undeclared groups: their plan, their integers, and which of them come out.
 //!
-//! In: a private aggregate whose groups are those of the data. Out: a plan that yields, for every
+//! In: a private aggregate whose group keys are not declared. Out: a plan that yields, for every
 //! group that contains a unit, the integers of every measure and the number of units, all bounded
 //! per unit. The integers are then added up in the order of the keys, and the groups whose noisy
 //! number of units reaches the threshold come out. The threshold must be calibrated for the limits
-//! that the plan enforces. A hidden group hides all its released numbers: the output depends on the
-//! draws of a hidden group only in that the group is missing.
+//! that the plan enforces. All released numbers of a hidden group are hidden: its draws affect the
+//! output only in that the group is missing.
 //!
 //! ```text
 //! PrivatizeExec                                      adds partitions up, draws for every group, hides the small ones
@@ -30,14 +30,14 @@ use hushql_exec::operator::bound_contributions::{
     AggregateInput, BoundContributionsExec, EnforcedBounds, InputKind, LateKey,
 };
 
-/// How the plan of a private aggregate's groups is read: which of its columns of integers is the
+/// The shape of the output of a plan with undeclared groups: which of its integer columns is the
 /// number of units.
 pub(crate) fn input_shape(groups: &UnknownPartitions, measures: &[Measure]) -> InputShape {
     let before = measures.get(..groups.counter.unwrap_or(measures.len())).unwrap_or_default();
     InputShape::Groups { counter: before.iter().map(Measure::width).sum() }
 }
 
-/// The number of columns of integers in addition to those of the measures.
+/// The number of integer columns besides those of the measures.
 pub(crate) fn extra_columns(input_shape: InputShape, measures: &[Measure]) -> usize {
     let own: usize = measures.iter().map(Measure::width).sum();
     match input_shape {
@@ -46,12 +46,12 @@ pub(crate) fn extra_columns(input_shape: InputShape, measures: &[Measure]) -> us
     }
 }
 
-/// The plan that yields the exact integers of every group of the data and its number of units,
+/// The plan that yields the exact integers of every undeclared group and its number of units,
 /// bounded per unit.
 ///
 /// # Guarantee
 /// For all data, removing one unit changes the integers of the groups by no more than the limits
-/// and ranges of the measures say, and the number of units by at most 1 in each of at most C
+/// and ranges of the measures allow, and the number of units by at most 1 in each of at most C
 /// groups. The groups in which a unit is counted depend on its own rows and the key of the hash
 /// alone.
 ///
@@ -66,7 +66,7 @@ pub(crate) async fn unknown_partition_sums(
     let measures: Vec<&Measure> = part.measures().iter().collect();
     let rows = only_known_keys(part)?;
     if !part.has_unit() {
-        // Every row is a unit, in one group.
+        // Every row is a unit, and belongs to one group.
         let counted = groups.counter.is_none();
         return planned(&row_sums(part, rows, &measures, counted)?, state).await;
     }
@@ -90,8 +90,8 @@ pub(crate) async fn unknown_partition_sums(
     Ok(Arc::new(BoundContributionsExec::new(rows, 0, keys, space, inputs, key.clone())?))
 }
 
-/// Sums over rows by their keys, for tables in which every row is a unit; with the number of rows
-/// behind them if `counted`.
+/// Sums of rows by their keys, for tables in which every row is a unit; followed by the number of
+/// rows if `counted`.
 fn row_sums(
     part: &PrivateAggregate,
     rows: LogicalPlan,
@@ -113,8 +113,8 @@ fn row_sums(
     LogicalPlanBuilder::from(rows).aggregate(keys, sums)?.build()
 }
 
-/// The enforced rows without those whose value in a column with public keys is not one of these
-/// keys. This filter goes before the bounds, so that rows that do not count use up none of them.
+/// Drops the rows whose value in a column with public keys is not one of these keys. This filter
+/// goes before the bounds, so that rows that do not count use up none of them.
 fn only_known_keys(part: &PrivateAggregate) -> Result<LogicalPlan> {
     let input = part.input();
     let unit = usize::from(part.has_unit());

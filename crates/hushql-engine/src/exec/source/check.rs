@@ -1,6 +1,6 @@
 //! Checks whether a file is still the declared one.
 //!
-//! In: the files that a statement names, each opened once. Out: a refusal, before anything is
+//! In: the files that a statement names, each opened once. Out: a refusal before anything is
 //! charged, if a file differs from the declared one; and after its rows were read, whether the file
 //! stayed the same.
 
@@ -43,18 +43,18 @@ pub(crate) struct OpenFiles {
 #[derive(Default)]
 struct Open {
     files: BTreeMap<String, Arc<OpenFile>>,
-    /// The files that are held to their fingerprints.
+    /// The files that must keep their fingerprints.
     verified: Vec<VerifiedFile>,
-    /// The files of tables that have several, by what selects them.
+    /// The files of tables that have several, by their selection.
     sets: BTreeMap<(String, Files), Arc<FileSet>>,
-    /// The hashes of the sets that are held to theirs.
+    /// The sets that must keep their hashes.
     verified_sets: Vec<VerifiedSet>,
-    /// The private tables whose files were found not to fit their declaration.
+    /// The private tables whose files do not fit their declaration.
     drifted: BTreeSet<String>,
 }
 
-/// A set, the hash of its names and bytes when constraints were verified on it, and whether only
-/// the hash counts.
+/// A set, the hash of its names and bytes when constraints were verified on it, and whether the
+/// hash alone decides.
 struct VerifiedSet {
     set: Arc<FileSet>,
     sha256: String,
@@ -69,13 +69,13 @@ struct VerifiedFile {
     hashes: bool,
 }
 
-/// How much of a statement's files was read since some moment.
+/// How many bytes of a statement's files were read since a moment.
 pub(crate) struct Reading(Vec<(Arc<OpenFile>, u64)>);
 
 impl Reading {
-    /// The percentage, at most 99, because there is work after the last byte; `None` where there
-    /// are no bytes to read. A file that is read twice counts as read after the first time, and one
-    /// that is read in part never counts as read.
+    /// The percentage of the bytes that were read, at most 99, because there is work after the last
+    /// byte; `None` if there are no bytes to read. A file that is read twice counts as read after
+    /// the first time, and one of which only a part is read never counts as read.
     pub(crate) fn percent(&self) -> Option<u8> {
         let size = |held: &OpenFile| u128::from(held.stamp().size);
         let all: u128 = self.0.iter().map(|(held, _)| size(held)).sum();
@@ -96,7 +96,7 @@ impl std::fmt::Debug for OpenFiles {
     }
 }
 
-/// Registers held files with DataFusion.
+/// Registers the store of open files with DataFusion.
 ///
 /// # Errors
 /// DataFusion's, for a name that is not a URL; this never happens.
@@ -115,7 +115,7 @@ impl OpenFiles {
         Self { store: Arc::clone(store), open: Mutex::default(), servers: Servers::default() }
     }
 
-    /// The file at a path; opened now, unless it is already open.
+    /// The file at a path. It is opened now unless it is already open.
     ///
     /// # Errors
     /// If the file cannot be opened.
@@ -129,13 +129,13 @@ impl OpenFiles {
         Ok(held)
     }
 
-    /// What is read of these files from now on.
+    /// Counts the bytes that are read of these files from now on.
     ///
     /// # Guarantee
-    /// None: it counts the bytes of private tables, too. Who may see it is decided where it is
-    /// shown.
+    /// None: it counts the bytes of private tables, too. The caller that shows the count decides
+    /// who may see it.
     pub(crate) fn reading(&self) -> Reading {
-        // How much a server still has to send is not known.
+        // The remaining bytes of a server are unknown.
         if self.servers.are_used() {
             return Reading(Vec::new());
         }
@@ -144,7 +144,8 @@ impl OpenFiles {
         Reading(files.map(|held| (Arc::clone(held), held.read())).collect())
     }
 
-    /// The files of a table that has several; listed and opened now, unless they already are.
+    /// The files of a table that has several. They are listed and opened now unless they already
+    /// are.
     ///
     /// # Errors
     /// If one of them cannot be opened.
@@ -159,7 +160,7 @@ impl OpenFiles {
         Ok(set)
     }
 
-    /// The SHA-256 of what is in a table's files; `None` if they cannot be read, or were changed
+    /// The SHA-256 of the contents of a table's files; `None` if they cannot be read, or changed
     /// since they were opened. It is computed once for each state of a file.
     pub(crate) fn content(&self, source: &Source) -> Option<String> {
         let Source::File { location, files, .. } = source else { return None };
@@ -168,8 +169,8 @@ impl OpenFiles {
         }
         let held = self.held(location).ok()?;
         let stamp = held.stamp();
-        // An object has a version instead, and a file that was changed just now may change again
-        // without another stamp.
+        // An object has a version instead, and a file that changed just now may change again under
+        // the same stamp.
         let is_known = held.version().is_empty() && stamp.is_settled();
         if let (true, true, Some(sha256)) =
             (is_known, held.is_untouched(), self.store.sha256_of(stamp))
@@ -194,7 +195,7 @@ impl OpenFiles {
     /// The fingerprint of a table's files, which must not have changed since they were opened.
     ///
     /// # Errors
-    /// [`Error::Catalog`] when a file cannot be read, or was changed since it was opened.
+    /// [`Error::Catalog`] when a file cannot be read, or changed since it was opened.
     pub(crate) fn fingerprint(&self, source: &Source) -> Result<Fingerprint, Error> {
         let Source::File { location, files, .. } = source else { return Err(Error::Internal) };
         let failed = |e| Error::catalog_from(format!("`{location}` cannot be read"), e);
@@ -219,22 +220,22 @@ impl OpenFiles {
         Ok(Fingerprint { device, inode, size, modified_nanos, changed_nanos, sha256, files })
     }
 
-    /// Checks that the file of a table is still the declared one; costs nothing. The checked file
-    /// is the one that is read.
+    /// Checks that the file of a table is still the declared one; costs nothing. The statement then
+    /// reads the file that was checked.
     ///
     /// # Guarantee
-    /// If a file has no fingerprint, only its header or footer is read, never a row. A refusal is
-    /// free, so a refusal that a person's row can cause would reveal that row for nothing. If it
-    /// has one, the bytes are those that its privacy unit was declared on: a refusal tells that the
-    /// file was changed, and nothing of either content. The properties from the file system decide
-    /// that; if they differ, or the owner wants it so, the SHA-256 of the bytes decides. Of a
-    /// private table with several files, only the folder is looked for, which is there without a
-    /// file, too: which files there are is as private as the rows in them, and
-    /// [`OpenFiles::checked`] looks after the charge.
+    /// Without a fingerprint, only the header or footer of a file is read, never a row. A refusal
+    /// is free, so a refusal that a person's row can cause would reveal that row at no cost. With a
+    /// fingerprint, the bytes are those on which the privacy unit was declared, and a refusal
+    /// reveals only that the file was changed, and nothing of either content. The properties from
+    /// the file system decide; if they differ, or the owner wants it, the SHA-256 of the bytes
+    /// decides. For a private table with several files, only the folder is looked for, which exists
+    /// without files, too: the list of its files is as private as their rows, and
+    /// [`OpenFiles::checked`] reads it after the charge.
     ///
     /// # Errors
-    /// A refusal if the file is missing, was changed since its privacy unit was declared, or has
-    /// other columns.
+    /// A refusal if the file is missing, changed since its privacy unit was declared, or has other
+    /// columns.
     pub(crate) fn check(&self, table: &Table) -> Result<(), Error> {
         let (format, location, options, fingerprint, files) = match &table.source {
             Source::File { format, location, options, fingerprint, files } => {
@@ -294,9 +295,9 @@ impl OpenFiles {
         if named { Ok(()) } else { Err(remade("has other columns than were declared")) }
     }
 
-    /// The file of a table, if the file system says that it is the one that was verified, and would
-    /// say so if it were written to from now on: a file that was changed just now could be changed
-    /// again at the same moment of a coarse clock.
+    /// The file of a table, if the file system shows that it is the verified one, and would show a
+    /// later change. A file that changed just now could change again within the same tick of a
+    /// coarse clock.
     pub(super) fn pinned(&self, table: &Table) -> Option<Pinned> {
         let Source::File { format, location, options, fingerprint: Some(fingerprint), files: None } =
             &table.source
@@ -307,8 +308,8 @@ impl OpenFiles {
         is_same(fingerprint, held.stamp()).then(|| read_as(table, *format, options, held))?
     }
 
-    /// The file of a public table, if the file system says that nobody wrote to it since it was
-    /// opened, and would say so from now on.
+    /// The file of a public table, if the file system shows that it did not change since it was
+    /// opened, and would show a later change.
     pub(super) fn pinned_public(&self, table: &Table) -> Option<Pinned> {
         let Source::File { format, location, options, fingerprint: _, files: None } = &table.source
         else {
@@ -319,8 +320,8 @@ impl OpenFiles {
         is_known.then(|| read_as(table, *format, options, held))?
     }
 
-    /// Checks that the files of a table are still the declared ones, for its owner, who may learn
-    /// which files there are.
+    /// Checks that the files of a table are still the declared ones. Only its owner may see the
+    /// result, which depends on the list of files.
     ///
     /// # Errors
     /// As [`OpenFiles::check`], and as [`OpenFiles::checked`].
@@ -338,12 +339,12 @@ impl OpenFiles {
         }
     }
 
-    /// Checks that each file of a table that has several has the declared columns, for its owner,
-    /// who may learn which one has not. Whether the files are those that constraints were verified
-    /// on is not looked at: they are about to be verified.
+    /// Checks that each file of a table that has several has the declared columns. Only its owner
+    /// may see which file has not. The caller is about to verify constraints on these files, so
+    /// their fingerprint is not compared.
     ///
     /// # Errors
-    /// A refusal that names the first file that has other columns, or is not of its format.
+    /// A refusal that names the first file that has other columns, or another format.
     pub(crate) fn fits_its_declaration(&self, table: &Table) -> Result<(), Error> {
         let Source::File { location, files: Some(files), .. } = &table.source else {
             return Ok(());
@@ -355,8 +356,8 @@ impl OpenFiles {
     /// The files of a table that has several, each with the declared columns.
     ///
     /// # Guarantee
-    /// That of [`OpenFiles::check`] for the files together. For a private table, the caller has a
-    /// charge or is its owner.
+    /// That of [`OpenFiles::check`] for the files together. For a private table, the caller must
+    /// have a charge or be its owner.
     ///
     /// # Errors
     /// A refusal that names no file if one of them cannot be read or has other columns, or if the
@@ -373,8 +374,8 @@ impl OpenFiles {
         }
     }
 
-    /// Keeps in mind that the files of a private table, whole and not written to since, do not fit
-    /// its declaration.
+    /// Remembers that the files of a private table do not fit its declaration, although they did
+    /// not change since they were opened.
     fn found_unfit(&self, table: &Table, set: &FileSet) {
         if !table.is_public() && set.is_untouched() {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -382,8 +383,8 @@ impl OpenFiles {
         }
     }
 
-    /// Keeps in mind that the rows of a private table could not be made of what its files hold, if
-    /// these could be read and nobody wrote to them: what is in them is damaged.
+    /// Remembers that a private table has damaged files: they could be read and did not change, but
+    /// their contents could not be decoded into rows.
     pub(crate) fn found_damaged(&self, table: &Table) {
         let Source::File { location, files, .. } = &table.source else { return };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -400,23 +401,24 @@ impl OpenFiles {
         }
     }
 
-    /// The private tables whose files were found, whole and not written to since, to be others than
-    /// their declaration was verified on, to have other columns, or to be damaged; and those with a
-    /// link, or a file that may not be read, among their files. A file that could not be read for
-    /// another reason is none.
+    /// The private tables whose files do not fit their declaration. These files were read
+    /// completely and did not change meanwhile; they differ from the files that constraints were
+    /// verified on, have other columns, or are damaged. Tables with a link, or with a file that may
+    /// not be read, are listed, too. A file that could not be read for another reason does not
+    /// count.
     ///
     /// # Guarantee
-    /// None: it depends on which files there are. Whoever asks has a charge, and has told that its
-    /// statement failed.
+    /// None: it depends on the list of files. The caller must have a charge, and must have reported
+    /// that its statement failed.
     pub(crate) fn drifted(&self) -> Vec<String> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.drifted.iter().cloned().collect()
     }
 
-    /// The files of a table that has several, if they are those that constraints were verified on.
+    /// The files of a table that has several, if constraints were verified on them.
     ///
     /// # Errors
-    /// As [`OpenFiles::checked`], but for files with other columns.
+    /// As [`OpenFiles::checked`], except for files with other columns.
     fn unchanged(&self, table: &Table) -> Result<Arc<FileSet>, Error> {
         let Source::File { location, options, fingerprint, files: Some(files), .. } = &table.source
         else {
@@ -448,7 +450,7 @@ impl OpenFiles {
         Ok(set)
     }
 
-    /// The rows of a table of a server, with the columns of a schema.
+    /// The rows of a server's table, with the columns of a schema.
     pub(super) fn served(&self, table: &Table, schema: &SchemaRef) -> SendableRecordBatchStream {
         self.servers.rows(table, schema)
     }
@@ -460,13 +462,13 @@ impl OpenFiles {
         }
     }
 
-    /// Whether everything that was verified holds for the rows that were read. The caller asks
-    /// after reading them and before answering.
+    /// Whether all verified files are unchanged. The caller asks after reading the rows and before
+    /// answering.
     ///
     /// # Guarantee
-    /// If true, no verified file, and no file of a set, was written to between its check and now,
-    /// according to the file system; or it was, and its bytes are still those that were verified.
-    /// The result depends on files alone, never on a row.
+    /// If true, according to the file system, nobody wrote to a verified file or to a file of a set
+    /// between its check and now; or somebody did, and its bytes are still the verified ones. The
+    /// result depends on files alone, never on a row.
     pub(crate) fn is_unchanged(&self) -> bool {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let is_verified = |set: &Arc<FileSet>| {
@@ -491,8 +493,8 @@ impl OpenFiles {
     }
 }
 
-/// An open file, and how it is read as this table; `None` if its properties do not tell whether it
-/// is written to.
+/// An open file, and a text that identifies how it is read as this table; `None` if its properties
+/// would not show a change.
 fn read_as(
     table: &Table,
     format: FileFormat,
@@ -503,15 +505,16 @@ fn read_as(
     // An object has a version instead.
     let is_file = held.version().is_empty();
     let is_told = is_file && !hashes_content(options) && stamp.is_settled();
-    // Where a file names no columns, only all of them together tell which one a name stands for.
+    // If a file does not name its columns, the position of a name among all columns decides what it
+    // means.
     let columns: Vec<_> =
         table.columns.iter().map(|column| (&column.name, &column.data_type)).collect();
     let read = format!("{stamp:?} {format} {options:?} {columns:?}");
     is_told.then(|| Pinned::new(read, stamp.size, held))
 }
 
-/// Whether there is a folder, or the environment has what it takes to ask a store. Which files or
-/// objects there are is not looked at.
+/// Whether the folder exists, or the environment has the credentials for the store. No file or
+/// object is looked at.
 fn is_there(location: &str) -> bool {
     match StoreLocation::new(location) {
         Some(place) => has_client(&place),
@@ -519,9 +522,8 @@ fn is_there(location: &str) -> bool {
     }
 }
 
-/// Whether files that could not be opened cannot be opened later either, unless somebody changes
-/// the folder: there is a link among them, or a file that may not be read. What is missing was
-/// removed just now.
+/// Whether opening the files fails until somebody changes the folder: a link is among them, or a
+/// file that may not be read. A missing file was removed just now.
 fn lasts(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied)
 }
@@ -535,8 +537,8 @@ fn is_same(verified: &Fingerprint, stamp: Stamp) -> bool {
         && verified.changed_nanos == Some(stamp.changed_nanos)
 }
 
-/// The first file of a set that has other columns than its table, and what it has instead; both are
-/// for the owner alone.
+/// The first file of a set that has other columns than its table, and what differs. Only the owner
+/// may see both.
 ///
 /// # Errors
 /// A refusal that names no file, if one of them cannot be read.
@@ -547,7 +549,7 @@ fn differing(set: &FileSet, table: &Table) -> Result<Option<(String, String)>, E
         let other = match (format, shape) {
             (FileFormat::Csv, TextFormat::Csv { header: true, delimiter, .. }) => {
                 match first_cells(&held, shape, delimiter) {
-                    // A text without a line has no rows.
+                    // A text without lines has no rows.
                     Ok(None) => None,
                     Ok(Some(header)) => (!has_header(&header, table)).then(|| "header".to_owned()),
                     Err(_) => Some(other_format(&held, *format, table)?),
@@ -573,10 +575,10 @@ fn differing(set: &FileSet, table: &Table) -> Result<Option<(String, String)>, E
     Ok(None)
 }
 
-/// What is said of a file that is not of its format.
+/// What differs in a file with another format.
 ///
 /// # Errors
-/// A refusal that names no file, if its bytes cannot be read, or are being written.
+/// A refusal that names no file, if its bytes cannot be read, or changed meanwhile.
 fn other_format(held: &OpenFile, format: FileFormat, table: &Table) -> Result<String, Error> {
     match held.is_readable() && held.is_untouched() {
         true => Ok(format!("format than {format}")),
@@ -593,8 +595,8 @@ fn has_header(header: &csv::ByteRecord, table: &Table) -> bool {
 mod tests {
     use super::*;
 
-    /// The checked file and the file that is read are one open file, even if another file replaces
-    /// it at its path.
+    /// The file that is checked and the file that is read are one open file, even if another file
+    /// replaces it at its path.
     #[test]
     fn a_file_is_opened_once() {
         let folder = tempfile::tempdir().unwrap();
@@ -608,8 +610,8 @@ mod tests {
         assert!(Arc::ptr_eq(&checked, &files.held(location).unwrap()));
     }
 
-    /// Two scans of one statement see the files that the first one found, and a file that is
-    /// written meanwhile is noticed.
+    /// Two scans of one statement see the files that the first one found, and notice a file that is
+    /// written meanwhile.
     #[test]
     fn files_are_listed_once() {
         let folder = tempfile::tempdir().unwrap();
@@ -642,8 +644,8 @@ mod tests {
         std::fs::rename(folder.path().join("c.csv"), folder.path().join("b.csv")).unwrap();
         let again = files.checked(&table).unwrap();
         assert!(Arc::ptr_eq(&first, &again) && again.members.len() == 2);
-        // Before the charge, a private table's files are not looked at; another statement finds
-        // what there is now.
+        // Before the charge, nobody looks at a private table's files. Another statement finds the
+        // present files.
         let next = OpenFiles::new(&Arc::default());
         assert!(next.check(&table).is_ok());
         assert!(next.checked(&table).is_err() && next.check_as_owner(&table).is_err());
@@ -657,8 +659,7 @@ mod tests {
         assert!(!last.is_unchanged());
     }
 
-    /// Size and time of modification can be reset, so a vault that stores only these stores too
-    /// little.
+    /// Size and time of modification can be reset, so a fingerprint with these alone is not enough.
     #[test]
     fn properties_that_can_be_reset_are_not_enough() {
         let stamp = Stamp { device: 1, inode: 2, size: 3, modified_nanos: 4, changed_nanos: 5 };

@@ -1,10 +1,10 @@
-//! Finds the files of a table below a folder, and opens each of them where it was found.
+//! Finds the files of a table below a folder, and opens each of them where it finds it.
 //!
-//! In: a folder, and a pattern or none. Out: the files with their names below the folder, sorted by
-//! the bytes of these names. Folders are looked up in each other and never by a path, and no link
-//! is followed: a link where a file or folder is looked for makes the walk fail, because it may
-//! lead out of the folder. What a writer hides until it is done, as Spark and DataFusion see it, is
-//! left out.
+//! In: a folder, and perhaps a pattern. Out: the files with their names below the folder, sorted by
+//! the bytes of these names. Each folder is opened in the folder above it, never by a path, and no
+//! link is followed: a link in the place of a file or folder makes the walk fail, because it may
+//! lead out of the folder. Files that writers hide until they are complete are left out, as in
+//! Spark and DataFusion.
 //!
 //! ```text
 //! /data/visits                   year=2025/a.parquet   year=2026/b.parquet        and not _SUCCESS, .a.crc, b.parquet.tmp
@@ -25,7 +25,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::Mode;
 
-/// How deep folders may lie in each other.
+/// The most folders within each other.
 const DEEPEST: usize = 64;
 
 /// A file, and its name below the folder where the walk began.
@@ -42,27 +42,28 @@ enum Step {
     One(Pattern),
 }
 
-/// What is selected below a folder, or in a store.
+/// The selection below a folder, or in a store.
 pub(super) struct Selected {
     steps: Vec<Step>,
     is_location: bool,
 }
 
 impl Selected {
-    /// What a pattern selects; without one, everything, and with an empty one, the location itself.
+    /// The selection of a pattern. No pattern selects everything, and an empty one the location
+    /// itself.
     ///
     /// # Errors
-    /// If the pattern is none.
+    /// If the pattern is invalid.
     pub(super) fn new(pattern: Option<&str>) -> io::Result<Self> {
         Ok(Self { steps: steps(pattern)?, is_location: pattern == Some("") })
     }
 
-    /// Whether the location itself is the one object.
+    /// Whether the location itself is the only object.
     pub(super) fn is_location(&self) -> bool {
         self.is_location
     }
 
-    /// Whether the name of an object is selected, and no part of it hidden.
+    /// Whether the name of an object is selected and no part of it is hidden.
     #[cfg_attr(not(feature = "objects"), allow(dead_code, reason = "it is for objects of a store"))]
     pub(super) fn selects(&self, name: &str) -> bool {
         let mut at = closed(&self.steps, vec![0]);
@@ -76,12 +77,12 @@ impl Selected {
     }
 }
 
-/// The files that a pattern selects below a folder; without one, all of them. A pattern that
-/// selects a folder selects what is in it.
+/// The files that a pattern selects below a folder; without a pattern, all files. A pattern that
+/// selects a folder selects the files in it.
 ///
 /// # Errors
-/// If the folder is missing, the pattern is none, or something that it selects is a link, cannot be
-/// opened, or is neither file nor folder.
+/// If the folder is missing, the pattern is invalid, or something that it selects is a link, cannot
+/// be opened, or is neither file nor folder.
 pub(super) fn walk(folder: &str, pattern: Option<&str>) -> io::Result<Vec<FoundFile>> {
     let steps = steps(pattern)?;
     let root = File::open(folder)?;
@@ -95,7 +96,7 @@ pub(super) fn walk(folder: &str, pattern: Option<&str>) -> io::Result<Vec<FoundF
     Ok(found)
 }
 
-/// Whether a text is a pattern of paths, and leads nowhere but down.
+/// Whether a text is a pattern of paths that stays below its folder.
 pub(super) fn is_pattern(pattern: &str) -> bool {
     steps(Some(pattern)).is_ok() && pattern.split('/').all(|part| part != "..")
 }
@@ -109,7 +110,7 @@ fn steps(pattern: Option<&str>) -> io::Result<Vec<Step>> {
     parts.filter(|part| !matches!(*part, "" | ".")).map(step).collect()
 }
 
-/// The places in a pattern that are reached without another name: those behind `**`.
+/// Adds the positions in a pattern that need no further name: those after `**`.
 fn closed(steps: &[Step], mut at: Vec<usize>) -> Vec<usize> {
     let mut i = 0;
     while let Some(place) = at.get(i).copied() {
@@ -121,7 +122,7 @@ fn closed(steps: &[Step], mut at: Vec<usize>) -> Vec<usize> {
     at
 }
 
-/// Whether a name is that of a file or folder that its writer hides.
+/// Whether a writer hides the file or folder with this name.
 fn is_hidden(name: &[u8]) -> bool {
     let is_marked = name.starts_with(b"_") && !name.contains(&b'=');
     name.starts_with(b".") || is_marked || name.ends_with(b".tmp") || name.ends_with(b"._COPYING_")
@@ -171,7 +172,7 @@ impl FolderWalk<'_> {
     }
 }
 
-/// The places in the pattern behind a name. Behind its end, everything is selected.
+/// The positions in the pattern after a name. After the end of the pattern, everything is selected.
 fn after(steps: &[Step], at: &[usize], name: &[u8]) -> Vec<usize> {
     let options = MatchOptions {
         case_sensitive: true,
@@ -187,8 +188,8 @@ fn after(steps: &[Step], at: &[usize], name: &[u8]) -> Vec<usize> {
 }
 
 /// Opens a file or folder in a folder, without waiting for the writer of a pipe. All files of a
-/// table are open at once, so the limit of open files is raised where it is reached and may be
-/// raised.
+/// table are open at once, so this raises the limit of open files when it is reached, as far as the
+/// system permits.
 fn opened(folder: &Dir, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let open = || openat(folder.as_fd(), OsStr::from_bytes(name), flags, Mode::empty());
@@ -198,7 +199,7 @@ fn opened(folder: &Dir, name: &[u8]) -> io::Result<OwnedFd> {
             setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
             Ok(open()?)
         }
-        // A link, and a socket.
+        // The errors for a link and for a socket.
         Err(Errno::ELOOP | Errno::EMLINK | Errno::ENXIO) => Err(io::ErrorKind::InvalidInput.into()),
         opened => Ok(opened?),
     }
@@ -270,7 +271,7 @@ mod tests {
         assert!(names(&format!("{root}/nothing"), None).is_err());
     }
 
-    /// A link may lead to rows of others, and a pipe to none.
+    /// A link may lead to other people's rows, and a pipe has no rows.
     #[test]
     fn links_and_pipes_are_no_files() {
         let outside = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Compares the plan with a plain restatement of its rules on small random tables, and one unit
-//! with all others.
+//! Compares the plan with a simple version of its rules on small random tables, and the counts with
+//! and without one unit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn batch(visits: &[Visit], groups: usize, unit_type: &DataType, numbers: bool) -
         ("number", Arc::new(visits.iter().map(|v| v.number).collect::<Float64Array>())),
     ];
     let value: ArrayRef = if numbers {
-        // 0.0 and −0.0 are one value.
+        // 0.0 and −0.0 are equal.
         let number = |v: &Visit| match v.value.len() {
             0 => -0.0,
             n => [0.0, 1.0, 2.5][n % 3],
@@ -131,7 +131,7 @@ fn encoded(columns: &[ArrayRef], rows: usize) -> Vec<Vec<u8>> {
 /// The name of one of a unit's groups, and its values there.
 type Own = (String, BTreeSet<Vec<u8>>);
 
-/// The rules restated: unit by unit, with sets.
+/// The rules in their simple version: unit by unit, with sets.
 fn naive(whole: &RecordBatch, limits: EnforcedBounds, of: impl Fn(usize) -> Option<i64>) -> Counts {
     let hash = HashKey::new(HASH);
     let columns: Vec<ArrayRef> =
@@ -236,8 +236,8 @@ async fn without_bounds_every_value_counts_once() {
     assert_eq!(run(shuffled(&mut dice, &batch, 4_000), 2, wide).await, expected);
 }
 
-/// One unit lowers each count by at most what its bounds allow and raises none; the bounds are
-/// reached.
+/// Removing one unit lowers each count by at most what its bounds allow and raises none; the bounds
+/// are reached.
 #[tokio::test]
 async fn removing_a_unit_changes_the_counts_by_no_more_than_claimed() {
     let mut dice = Dice(QueryRng::seeded_for_tests(33));
