@@ -1,8 +1,8 @@
-//! Released numbers that are made consistent.
+//! Makes released numbers consistent.
 //!
 //! In: the released columns of the private aggregates of a hierarchy, after all of them have drawn.
-//! Out: the same columns with numbers that add up. This is a function of released numbers, public
-//! keys and public variances: it costs nothing.
+//! Out: the same columns with numbers that add up. They are a function of released numbers, public
+//! keys and public variances, so this costs nothing.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use super::error_columns::with_margins;
 use crate::grid::failed;
 use crate::release::Release;
 
-/// What a private aggregate has drawn.
+/// What a private aggregate drew.
 pub(super) struct DrawnPart {
     pub(super) index: usize,
     pub(super) part: PreparedPart,
-    /// All that it drew.
+    /// The whole batch that it drew.
     pub(super) batch: RecordBatch,
     /// Its released columns.
     pub(super) columns: RecordBatch,
-    /// The places of the bounds that were chosen.
+    /// The positions of the chosen bounds.
     pub(super) rungs: Vec<Option<usize>>,
 }
 
 impl DrawnPart {
-    /// Hands its rows to the plans that read them.
+    /// Gives its rows to the plans that read them.
     fn give(&self) -> Result<()> {
         let Self { index: _, part, batch, columns, rungs } = self;
         part.released.give(&with_margins(batch, columns, rungs, part)?)
@@ -41,10 +41,11 @@ impl DrawnPart {
 pub(super) struct WaitingParts(Vec<DrawnPart>);
 
 impl WaitingParts {
-    /// Hands over what has drawn; the numbers of a hierarchy once all of them have.
+    /// Gives the rows of a draw to the plans that read them. Those of a hierarchy wait until all of
+    /// its private aggregates have drawn.
     ///
     /// # Guarantee
-    /// Numbers that are not in a hierarchy stay as they were drawn.
+    /// Numbers outside of hierarchies stay as they were drawn.
     pub(super) fn give(&mut self, drawn: DrawnPart, release: &Release) -> Result<()> {
         let index = drawn.index;
         self.0.push(drawn);
@@ -108,7 +109,7 @@ fn numbers(column: &ArrayRef) -> Option<Vec<f64>> {
     whole.iter().map(|number| number.unwrap_or(0).to_f64()).collect()
 }
 
-/// Numbers as a column of this type; whole ones that do not fit saturate.
+/// Numbers as a column of this type; whole numbers that do not fit saturate.
 fn as_type(numbers: Vec<f64>, data_type: &DataType) -> Result<ArrayRef> {
     Ok(match data_type {
         DataType::Float64 => Arc::new(Float64Array::from(numbers)),

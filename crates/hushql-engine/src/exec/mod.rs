@@ -1,10 +1,10 @@
 //! Stages 5 and 7: [`Release`] → verified physical plans → rows.
 //!
-//! In: a calibrated release. Out: first a [`Prepared`] query (planned, optimized, verified; nothing
-//! has been opened), then, for a [`Charge`], the answer's batches. The private parts run first,
-//! each once, each as a DataFusion plan whose root is the privatizing operator; what comes out is a
-//! small released table. The remainder then runs as ordinary DataFusion over released and public
-//! tables.
+//! In: a calibrated release. Out: first a [`Prepared`] query (planned, optimized and verified,
+//! without opening anything), then, for a [`Charge`], the answer's batches. The private aggregates
+//! run first, each once. Each is a DataFusion plan whose root is the privatizing operator, and
+//! yields a small released table. The public plan then runs as ordinary DataFusion over released
+//! and public tables.
 //!
 //! The privatizing and bounding operators are put on top of the finished plan of the enforced rows,
 //! so that no optimizer ever sees them.
@@ -90,17 +90,17 @@ use released_table::ReleasedTable;
 use side_columns::{Beside, split, with_columns_beside};
 use verify::{Expected, verify, verify_public};
 
-/// A query that is planned and verified, and waits to be paid for.
+/// A query that is planned and verified, and waits for its charge.
 #[derive(Debug)]
 pub struct Prepared {
     due: Due,
     parts: Vec<PreparedPart>,
-    /// Released values, each with the plan over released tables that gives it.
+    /// The released values, each with the plan over released tables that computes it.
     values: Vec<(Value, Arc<dyn ExecutionPlan>)>,
     public_plan: Arc<dyn ExecutionPlan>,
-    /// The answer's columns, as they were bound.
+    /// The answer's columns, as the binder named them.
     schema: SchemaRef,
-    /// What the operators reserve, whatever rows there are.
+    /// The memory that the operators reserve regardless of the number of rows.
     advance: Advance,
 }
 
@@ -108,26 +108,26 @@ pub struct Prepared {
 struct PreparedPart {
     source: PartSource,
     released: ReleasedTable,
-    /// The number of its released columns.
+    /// >
     columns: usize,
-    /// What stands beside each measure.
+    /// The side column of each measure, if it has one.
     beside: Vec<Option<Beside>>,
-    /// Whether the bound of each measure is chosen.
+    /// For each measure, whether its bound is chosen.
     is_chosen: Vec<bool>,
-    /// The ± of the numbers, in the order of the columns behind the released ones.
+    /// The ± of the numbers, in the order of the columns that follow the released ones.
     margins: Vec<Margin>,
 }
 
-/// Where the rows of a private part come from.
+/// Where the rows of a private aggregate come from.
 #[derive(Debug)]
 enum PartSource {
-    /// They are drawn, once, after the charge.
+    /// From a draw, once, after the charge.
     Drawn(Box<ToDraw>),
-    /// They were drawn before, and are shown again.
+    /// From an earlier draw, which is shown again.
     Shown(RecordBatch),
 }
 
-/// A private part that is drawn.
+/// A private aggregate that draws.
 #[derive(Debug)]
 struct ToDraw {
     plan: Arc<dyn ExecutionPlan>,
@@ -146,8 +146,8 @@ impl PreparedPart {
 }
 
 impl Prepared {
-    /// The finished plans of the private parts, for tests that look at them; without a charge none
-    /// of them runs.
+    /// The finished plans of the private aggregates, for tests that examine them. None of them runs
+    /// without a charge.
     #[doc(hidden)]
     pub fn plans(&self) -> impl Iterator<Item = &Arc<dyn ExecutionPlan>> {
         self.parts.iter().filter_map(PreparedPart::to_draw).map(|draw| &draw.plan)
@@ -158,60 +158,62 @@ impl Prepared {
         SchemaRef::clone(&self.schema)
     }
 
-    /// The release whose columns have these headings, as [`under`].
+    /// The query with these headings for its columns, as [`under`].
     pub(crate) fn under(self, headings: &[Option<String>]) -> Self {
         Self { schema: under(&self.schema, headings), ..self }
     }
 
-    /// Bytes of memory that its operators take before the number of rows matters; known without
-    /// one.
+    /// The number of bytes that its operators take regardless of the number of rows; no row is read
+    /// for it.
     pub(crate) fn memory(&self) -> usize {
         self.advance.bytes()
     }
 }
 
-/// What the parts of a query drew, once each: accuracy and notes follow from it and from the
-/// release.
+/// What the private aggregates of a query drew, once each. Accuracy and notes follow from this and
+/// the release.
 #[derive(Debug)]
 pub(crate) struct Drawn {
     /// The answer's columns.
     pub schema: SchemaRef,
-    /// For each part by measure: the least noisy number of rows behind its means, the largest ± of
-    /// its variances; `None` for the others.
+    /// For each private aggregate, by measure: the least noisy number of rows behind a mean, or the
+    /// largest ± of a variance; `None` for other measures.
     pub mean_rows: Vec<Vec<Option<f64>>>,
-    /// For each part by measure: the place of the bound that was chosen on its ladder; `None`
-    /// without a ladder, and where no row came out.
+    /// For each private aggregate, by measure: the position of the chosen bound on the ladder;
+    /// `None` without a ladder, and if no row came out.
     pub rungs: Vec<Vec<Option<usize>>>,
-    /// The released tables of the parts, in their order.
+    /// The released tables of the private aggregates, in order.
     pub released: Vec<RecordBatch>,
-    /// The released values that later parts used, as numbers; `None` for what is none.
+    /// The released values that later private aggregates used, as numbers; `None` for values of
+    /// other types.
     pub values: Vec<Option<f64>>,
-    /// What each part drew, with what stands beside its measures.
+    /// What each private aggregate drew, with the side columns of its measures.
     pub batches: Vec<RecordBatch>,
 }
 
-/// A query whose parts have drawn, and whose rows are computed as they are asked for.
+/// A query after its draws. Its rows are computed when they are asked for.
 pub(crate) struct Running {
-    /// What its parts drew.
+    /// What its private aggregates drew.
     pub drawn: Drawn,
-    /// The answer's rows, in order: public and released ones only. Behind its columns come the
-    /// errors of its numbers.
+    /// The answer's rows, in order. They come from public and released rows only. After the
+    /// answer's columns follow the errors of its numbers.
     pub rows: SendableRecordBatchStream,
-    /// What was consumed.
+    /// The charge that paid for it.
     pub charge: Option<Charge>,
 }
 
-/// Plans the private parts of a release.
+/// Plans the private aggregates of a release.
 ///
 /// # Guarantee
-/// Opens no table and draws nothing, and the site accepts what is to run there; the remainder is
-/// planned over released tables without their rows, so that what cannot be planned is not charged,
-/// and holds no private scan. Each part's finished plan was verified: its root is the privatizing
-/// operator of this release, below which only enforced rows of the part's own table are read.
+/// Opens no table and draws nothing, and the site accepts every plan that will run there. The
+/// public plan is planned over released tables without their rows, so that a query that cannot be
+/// planned is not charged; it holds no private scan. The finished plan of each private aggregate
+/// was verified: its root is the privatizing operator of this release, below which only enforced
+/// rows of the aggregate's own tables are read.
 ///
 /// # Errors
-/// What DataFusion says while planning (it has seen no data), [`VerifyError`], and what cannot run
-/// at the site of the session.
+/// DataFusion's planning errors (it has seen no data), [`VerifyError`], and a plan that cannot run
+/// at the session's site.
 pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared> {
     let mut parts = Vec::new();
     for (i, part) in release.analysis().parts().iter().enumerate() {
@@ -236,7 +238,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
         parts.push(PreparedPart { source, released, columns, beside, is_chosen, margins });
     }
     let released: Vec<ReleasedTable> = parts.iter().map(|part| part.released.clone()).collect();
-    // It is the same moment in the whole query; without one, now() would fail after the charge.
+    // The whole query has one moment. Without it, now() would fail after the charge.
     let mut state = state.clone();
     let options = Arc::clone(state.config_options());
     state.execution_props_mut().mark_start_execution(options);
@@ -246,7 +248,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     }
     let schema = columns_of(release);
     let public_plan = over_released(release.error_bars().plan(), &released, &state).await?;
-    // Where nothing is released, nothing is charged, and what fails on some row fails there.
+    // A query without a release costs nothing, so its failures need no rehearsal.
     if !parts.is_empty() {
         for value in release.analysis().values() {
             rehearse(value.plan(), &state).await?;
@@ -255,7 +257,7 @@ pub async fn prepare(release: &Release, state: &SessionState) -> Result<Prepared
     }
     let own = parts.iter().filter_map(PreparedPart::to_draw).map(|draw| &draw.plan);
     let plans = own.chain(values.iter().map(|(_, plan)| plan));
-    // They run one after the other.
+    // The plans run one after the other.
     let advance = plans
         .chain([&public_plan])
         .map(|plan| advance_of(plan, &state))
@@ -273,7 +275,7 @@ fn accepted(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Result<()> {
     Ok(())
 }
 
-/// All that a private aggregate drew before, if nothing of it is drawn now.
+/// The columns of a private aggregate that only shows earlier draws; `None` if it draws anything.
 fn shown_again(release: &Release, at: usize, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
     let Some(part) = release.analysis().parts().get(at).filter(|_| release.is_shown(at)) else {
         return Ok(None);
@@ -308,15 +310,15 @@ fn privatized(
 }
 
 impl ToDraw {
-    /// Plans the part once more where it joins tables, now that their numbers of rows may be used.
+    /// Plans a private aggregate with joins again, now that the numbers of rows may be used.
     ///
     /// # Guarantee
     /// The plan has the specification that was charged, and was verified like the plan before the
-    /// charge. It yields the same rows: only which side of a join is kept in memory, and whether
-    /// its rows are distributed, may differ.
+    /// charge. It yields the same rows. Only two things may differ: which side of a join is kept in
+    /// memory, and whether its rows are distributed.
     ///
     /// # Errors
-    /// As [`prepare`]; whether there is one may depend on private rows, so it must never reach an
+    /// As [`prepare`]. Private rows may decide whether there is an error, so it must never reach an
     /// analyst.
     async fn planned_by_size(
         &mut self,
@@ -334,7 +336,7 @@ impl ToDraw {
     }
 }
 
-/// The columns of the answer to a release, before they have the headings of its query.
+/// The columns of the answer to a release, before they get the headings of its query.
 pub(crate) fn columns_of(release: &Release) -> SchemaRef {
     let schema = release.analysis().public_plan().schema();
     headed(schema.as_arrow(), |_, name| match heading(name) {
@@ -343,7 +345,8 @@ pub(crate) fn columns_of(release: &Release) -> SchemaRef {
     })
 }
 
-/// The columns under these headings, if they are those of all columns and no two become the same.
+/// The columns under these headings; unchanged if the number of headings differs, or if two columns
+/// would get the same name.
 pub(crate) fn under(schema: &SchemaRef, headings: &[Option<String>]) -> SchemaRef {
     if headings.len() != schema.fields().len() {
         return Arc::clone(schema);
@@ -366,7 +369,7 @@ fn headed(schema: &Schema, heading: impl Fn(usize, &str) -> Option<String>) -> S
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// What has to be paid before this release runs.
+/// What must be paid before this release runs.
 fn due(release: &Release) -> Due {
     Due {
         plan_hash: plan_hash(&release.plan_text()),
@@ -375,7 +378,7 @@ fn due(release: &Release) -> Due {
     }
 }
 
-/// The memory that a plan's operators take before the number of rows matters.
+/// The memory that a plan's operators take regardless of the number of rows.
 fn advance_of(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Advance {
     let config = state.config();
     Advance::for_plan(plan, config.batch_size(), config.target_partitions())
@@ -386,7 +389,7 @@ fn single(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     Arc::new(CoalescePartitionsExec::new(plan))
 }
 
-/// How many columns of integers a feed has.
+/// The number of integer columns of a bounded input.
 fn width(part: &PrivateAggregate, bounded_input: &BoundedInput) -> usize {
     let own: usize = bounded_input
         .measures
@@ -397,7 +400,7 @@ fn width(part: &PrivateAggregate, bounded_input: &BoundedInput) -> usize {
     own + extra_columns(bounded_input.input_shape, part.measures())
 }
 
-/// What the operator of a part releases.
+/// What a private aggregate releases.
 fn specification(
     release: &Release,
     part: usize,
@@ -429,7 +432,7 @@ fn specification(
     }))
 }
 
-/// The draw_plans of a part: for each measure its mechanism, and where its integers are.
+/// How to draw each measure of a private aggregate: its mechanism, and where its integers are.
 fn draw_plans(
     release: &Release,
     part: usize,
@@ -467,7 +470,7 @@ fn draw_plans(
     Ok(draw_plans)
 }
 
-/// The finished and verified plan of what is public, over released tables.
+/// The finished and verified public plan, over released tables.
 async fn over_released(
     plan: &LogicalPlan,
     released: &[ReleasedTable],
@@ -482,7 +485,7 @@ async fn over_released(
             return internal_err!("every part has a released table");
         };
         let source = provider_as_source(Arc::new(table.clone()));
-        // Behind the columns that were analyzed, there may be those of the ±.
+        // Columns with ± may follow the analyzed columns.
         let all = || (0..scan.projected_schema.fields().len()).collect();
         let scan = TableScanBuilder::new(scan.table_name.clone(), source)
             .with_projection(Some(scan.projection.clone().unwrap_or_else(all)))
@@ -494,16 +497,16 @@ async fn over_released(
     Ok(plan)
 }
 
-/// Runs the parts of a paid query, and begins with its rows.
+/// Runs the private aggregates of a paid query, and starts the public plan.
 ///
 /// # Guarantee
-/// The charge is for this release, consumed, and durable, before the first random draw. Every part
-/// has drawn once when this returns, or shows again what it drew before; the remainder, whose rows
-/// are still to come, sees released and public tables only. Where nothing is drawn, nothing private
-/// is read.
+/// The charge is for this release, consumed, and durable, before the first random draw. When this
+/// returns, every private aggregate has drawn once, or shows its earlier draw again. The public
+/// plan, whose rows are still to come, sees released and public tables only. If nothing is drawn,
+/// nothing private is read.
 ///
 /// # Errors
-/// Whatever fails while running. The error may quote cells: it must never reach an analyst.
+/// Any failure while running. The error may quote cells: it must never reach an analyst.
 pub(crate) async fn run(
     prepared: Prepared,
     release: &Release,
@@ -547,7 +550,8 @@ pub(crate) async fn run(
             PartSource::Shown(batch) => vec![batch.clone()],
             PartSource::Drawn(draw) => {
                 let mut rng = QueryRng::from_os().map_err(entropy)?;
-                // One key for all parts: a unit keeps the same groups wherever the query bounds it.
+                // All private aggregates use one key, so that a unit keeps the same groups wherever
+                // the query bounds it.
                 let key = *hash.get_or_insert_with(|| HashKey::new(rng.hash_key()));
                 draw.key.set(key);
                 draw.permit.grant(rng);

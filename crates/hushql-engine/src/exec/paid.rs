@@ -1,7 +1,7 @@
 //! What a charge permits: plans that use the numbers of rows of private tables.
 //!
 //! In: a durable charge. Out: an extension of a session, which sources and estimates look for.
-//! Without it, a plan shows nothing of private tables but their declarations.
+//! Without it, a plan depends on private tables only through their declarations.
 
 use std::sync::Arc;
 
@@ -13,9 +13,8 @@ use crate::ledger::Charge;
 /// Permission to plan by the numbers of rows of private tables, as an extension of a session.
 ///
 /// # Guarantee
-/// Exists only for a statement that is charged. Nothing that is shown follows from a plan that is
-/// made with it: not a refusal, a cost, a hash of a plan or an entry of the ledger. Only time and
-/// memory do.
+/// Exists only for a charged statement. Nothing that is shown follows from a plan that is made with
+/// it: not a refusal, a cost, a hash of a plan or an entry of the ledger. Only time and memory do.
 #[derive(Debug)]
 pub(crate) struct PaidFor(());
 
@@ -35,7 +34,7 @@ impl PaidFor {
         config.get_extension::<Self>().is_some()
     }
 
-    /// The session in which plans are made with the permission.
+    /// The session, with the permission for its plans.
     pub(crate) fn within(self, state: &SessionState) -> SessionState {
         let mut state = state.clone();
         state.config_mut().set_extension(Arc::new(self));

@@ -1,8 +1,8 @@
-//! What stands beside the columns that a private aggregate releases.
+//! The side columns of a private aggregate: columns that follow its released ones.
 //!
-//! In: its measures, and the batch that it drew. Out: the columns behind the released ones: the
-//! noisy numbers of rows behind means, the ± of variances, and the places of bounds that were
-//! chosen; and the one number of each that counts.
+//! In: its measures, and the batch that it drew. Out: the noisy numbers of rows behind means, the ±
+//! of variances, and the positions of chosen bounds; and from each side column the one number that
+//! accuracy depends on.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use num_traits::ToPrimitive;
 
 use crate::analysis::Measure;
 
-/// A column behind the released ones that the accuracy of a measure depends on.
+/// A side column, on which the accuracy of a measure depends.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Beside {
-    /// The noisy number of rows behind a mean: the least one counts.
+    /// The noisy numbers of rows behind a mean; the least one decides.
     Rows,
-    /// The ± of a variance or of a statistic of two columns: the largest one counts.
+    /// The ± of a variance or of a statistic of two columns; the largest one decides.
     Within,
 }
 
 impl Beside {
-    /// What stands beside a measure, if anything does.
+    /// The side column of a measure, if it has one.
     pub(super) fn for_measure(measure: &Measure) -> Option<Self> {
         let has_own = measure.moments().is_some() || measure.joint().is_some();
         match (measure.is_mean(), has_own) {
@@ -40,7 +40,7 @@ impl Beside {
         }
     }
 
-    /// The one number of a column that counts.
+    /// The number of a side column that decides the accuracy.
     fn number(self, column: &Float64Array) -> f64 {
         match self {
             Self::Rows => column.iter().flatten().fold(f64::INFINITY, f64::min),
@@ -49,8 +49,8 @@ impl Beside {
     }
 }
 
-/// The released table, and behind it what stands beside its measures, in their order, and the
-/// places of the bounds that were chosen for them.
+/// The columns of the released table, followed by the side columns of its measures in their order,
+/// and the positions of the chosen bounds.
 pub(super) fn with_columns_beside(released: &SchemaRef, measures: &[Measure]) -> SchemaRef {
     let beside = measures.iter().enumerate().filter_map(|(i, measure)| {
         let name = format!("{}{i}", Beside::for_measure(measure)?.name());
@@ -63,8 +63,8 @@ pub(super) fn with_columns_beside(released: &SchemaRef, measures: &[Measure]) ->
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The released columns of a batch, what stands beside each measure, and the place of its chosen
-/// bound.
+/// The released columns of a batch, the deciding number of each side column, and the position of
+/// each chosen bound.
 pub(super) type Parted = (RecordBatch, Vec<Option<f64>>, Vec<Option<usize>>);
 
 pub(super) fn split(

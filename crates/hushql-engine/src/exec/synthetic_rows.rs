@@ -1,7 +1,7 @@
 //! The rows of a synthetic table: planned, paid for and read.
 //!
-//! In: a planned synthetic table. Out: first [`PreparedRows`] (planned and verified; nothing has
-//! been opened), then, for a [`Charge`], the rows as public codes, of which nothing can be asked
+//! In: a planned synthetic table. Out: first [`PreparedRows`] (planned and verified, without
+//! opening anything), then, for a [`Charge`], the rows as public codes. These rows answer nothing
 //! but counts over sets of columns. The rows are read and bounded once, by the operators of any
 //! other release, so that all counts are of the same rows.
 //!
@@ -29,7 +29,7 @@ use hushql_exec::encoded_rows::{CodedRows, Coding, ReadingLimits, encode_rows};
 use hushql_exec::operator::bound_contributions::{EnforcedBounds, HashKey, LateKey};
 use hushql_exec::operator::sample_rows::SampleContributionsExec;
 
-/// Rows that are planned and verified, and wait to be paid for.
+/// Rows that are planned and verified, and wait for their charge.
 #[derive(Debug)]
 pub(crate) struct PreparedRows {
     due: Due,
@@ -38,14 +38,14 @@ pub(crate) struct PreparedRows {
 }
 
 impl PreparedRows {
-    /// The finished plan, for tests that look at it; without a charge it does not run.
+    /// The finished plan, for tests that examine it; it does not run without a charge.
     #[cfg(test)]
     pub(crate) fn plan(&self) -> &Arc<dyn ExecutionPlan> {
         &self.plan
     }
 
-    /// Bytes of memory that its operators take before the number of rows matters; known without
-    /// one.
+    /// The number of bytes that its operators take regardless of the number of rows; no row is read
+    /// for it.
     pub(crate) fn memory(&self, state: &SessionState) -> usize {
         advance(&self.plan, state).bytes()
     }
@@ -54,12 +54,11 @@ impl PreparedRows {
 /// Plans the rows of a synthetic table.
 ///
 /// # Guarantee
-/// Opens no table. The plan was verified: only enforced rows of the private tables are read, and
-/// where a column names the unit, one operator bounds the rows of each.
+/// Opens no table. The plan was verified: it reads only enforced rows of the private tables, and if
+/// a column names the unit, one operator bounds the rows of each unit.
 ///
 /// # Errors
-/// What DataFusion says while planning (it has seen no data), and
-/// [`VerifyError`](super::VerifyError).
+/// DataFusion's planning errors (it has seen no data), and [`VerifyError`](super::VerifyError).
 pub(crate) async fn prepare_rows(
     release: &SyntheticRelease,
     state: &SessionState,
@@ -69,7 +68,7 @@ pub(crate) async fn prepare_rows(
     Ok(PreparedRows { due: due(release), plan, key })
 }
 
-/// What has to be paid before these rows are read.
+/// What must be paid before these rows are read.
 fn due(release: &SyntheticRelease) -> Due {
     Due {
         plan_hash: plan_hash(&release.plan_text()),
@@ -78,8 +77,8 @@ fn due(release: &SyntheticRelease) -> Due {
     }
 }
 
-/// Whoever codes the rows of a partition keeps them, too: at most two bytes for each value, with as
-/// much to grow, and its unit.
+/// The advance of the plan, and of the codes that are kept of each partition: for each row, at most
+/// two bytes for each value, as much again to grow, and the unit.
 fn advance(plan: &Arc<dyn ExecutionPlan>, state: &SessionState) -> Advance {
     let config = state.config();
     let (batch, threads) = (config.batch_size(), config.target_partitions());
@@ -126,7 +125,7 @@ fn expected(rows: &PrivateRows) -> Expected<'_> {
 /// release says: removing one unit removes its rows with their weights, and changes no other row.
 ///
 /// # Errors
-/// Whatever fails while running. The error may quote cells: it must never reach an analyst.
+/// Any failure while running. The error may quote cells: it must never reach an analyst.
 pub(crate) async fn read_rows(
     prepared: PreparedRows,
     release: &SyntheticRelease,
@@ -142,17 +141,17 @@ pub(crate) async fn read_rows(
     if !charge.settles(&due) {
         return internal_err!("a charge pays for its own release");
     }
-    // Planned once more, now that the numbers of rows may be used; and verified like the plan
-    // before the charge.
+    // The rows are planned again, now that the numbers of rows may be used; the new plan is
+    // verified like the one before the charge.
     let paid = PaidFor::by(charge).within(state);
     let plan = bounded(release, &paid, &key).await?;
-    // What was checked before the charge is there, too.
+    // The memory suffices for the plan that was checked before the charge, too.
     let context = context(state, advance(&checked, state).or(advance(&plan, state)))?;
     key.set(HashKey::new(rng.hash_key()));
     encode_rows(&plan, coding(release)?, &context, limits).await
 }
 
-/// How the rows of a release are coded.
+/// The codes of a release's rows.
 fn coding(release: &SyntheticRelease) -> Result<Coding> {
     let (rows, task) = (release.rows(), release.task());
     let encoders = rows.columns().iter().map(|column| column.codes.encoder());

@@ -1,5 +1,5 @@
-//! The exact inputs of mechanisms: for tests of sensitivities and of draws, never for answers. The
-//! feature `testing` brings it, which no release turns on.
+//! The exact inputs of mechanisms, for tests of sensitivities and draws, never for answers. They
+//! exist only with the feature `testing`, which no release turns on.
 //!
 //! In: the caller's own tables and an analysis of them. Out: exact integers, or many draws from one
 //! run of the plan. An [`crate::Engine`] gives no access to this.
@@ -81,9 +81,9 @@ impl ExactSums {
     }
 
     /// Inserts the caller's operator between all enforced rows and the operators that bound and add
-    /// them, so that a test that examines both runs the rows once. The operator passes rows on and
-    /// never answers from rows that it kept. False if the rows are not bounded in one place; then
-    /// nothing is inserted.
+    /// them, so that a test that examines both runs the rows once. The caller's operator must pass
+    /// rows on, and never answer from rows that it kept. False if the rows are not bounded in one
+    /// place; then nothing is inserted.
     ///
     /// # Errors
     /// DataFusion's errors while the plan is put together.
@@ -108,8 +108,8 @@ impl ExactSums {
     }
 
     /// For each measure its vectors of integers: perturbed numbers by column and key, scores of
-    /// choices by outer group and candidate. `rank` is the r of MIN and MAX. Keys that only the
-    /// data know come with their names.
+    /// choices by outer group and candidate. `rank` is the r of MIN and MAX. Undeclared keys come
+    /// with their names.
     ///
     /// # Errors
     /// Any error while running; an analyzed private aggregate must not cause one.
@@ -142,7 +142,7 @@ impl ExactSums {
 #[derive(Debug)]
 struct Again {
     plan: Arc<dyn ExecutionPlan>,
-    /// Whether an operator may keep rows that it saw: a join would answer from the tables of the
+    /// Whether an operator may keep rows from a run: a join would answer from the tables of the
     /// last run.
     keeps: bool,
 }
@@ -178,25 +178,25 @@ fn keeps(plan: &dyn ExecutionPlan) -> bool {
 pub enum Exact {
     /// By column (or outer group), then by key (or candidate).
     Vectors(Vec<Vec<i128>>),
-    /// Under each bound of a ladder, by column and key, and how many units there are, and are
+    /// Under each bound of a ladder, by column and key; with the number of units, and of units
     /// beyond each bound.
     Ladder {
         /// By bound, column and key.
         under: Vec<Vec<Vec<i128>>>,
-        /// Those that add anything, and by bound those beyond it.
+        /// The units that add anything, and by bound the units beyond it.
         beyond: Beyond,
     },
     /// By outer group, the scores of a long candidate axis as runs: each with its first candidate,
     /// its length, the score of the first candidate, and the difference between neighbours.
     Lines(Vec<Vec<(u64, u64, i128, i128)>>),
-    /// Keys that only the data know, as text, in order, with their scores.
+    /// Undeclared keys as text, in order, with their scores.
     Keys(Vec<(String, i128)>),
-    /// Groups that only the data know, by their keys as text: their number of units, and one
-    /// measure's integers.
+    /// Undeclared groups by their keys as text, with their number of units and one measure's
+    /// integers.
     Groups(BTreeMap<String, (i128, Vec<i128>)>),
 }
 
-/// The largest number of scores that are listed one by one.
+/// The most scores to list one by one.
 const MOST_LISTED: u64 = 1_000;
 
 fn exact(
@@ -257,7 +257,7 @@ fn exact(
     }
 }
 
-/// A release whose exact integers were computed once, and which can be drawn many times.
+/// A release whose exact integers were computed once, for many draws.
 #[derive(Debug)]
 pub struct Draws {
     specification: Arc<Specification>,

@@ -4,8 +4,8 @@
 //! result if no operator has two columns of the same name; otherwise the unchanged plan, with its
 //! filters in place.
 //!
-//! The rule looks columns up by name and takes the last or the first match. After the sides of a
-//! join were swapped, `a RIGHT JOIN b ON a.n = b.n WHERE COALESCE(a.n, 7) = 2` tested `b.n`.
+//! The rule looks columns up by name and takes the last or the first match. After it swaps the
+//! sides of a join, `a RIGHT JOIN b ON a.n = b.n WHERE COALESCE(a.n, 7) = 2` tests `b.n`.
 //!
 //! Upstream: docs/upstream.md, 10. Delete with the release that has apache/datafusion #25259.
 
@@ -21,7 +21,7 @@ use datafusion::physical_plan::ExecutionPlan;
 /// The prefix of the names of DataFusion's rules that look columns up by name.
 pub(crate) const BY_NAME: &str = "FilterPushdown";
 
-/// Such a rule, restricted to plans in which each name is one column.
+/// Such a rule, restricted to plans in which column names are unique.
 #[derive(Debug)]
 pub(crate) struct WhereNamesDiffer(pub(crate) Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 

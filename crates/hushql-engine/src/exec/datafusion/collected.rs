@@ -1,7 +1,7 @@
-//! The bytes of rows that are collected, counted as long as they are held.
+//! Counts the bytes of collected rows as long as they are held.
 //!
-//! In: batches. Out: the bytes of their rows. A batch that is a part of another one counts its own
-//! rows alone.
+//! In: batches. Out: the bytes of their rows. A batch that is a slice of another one counts only
+//! its own rows.
 //!
 //! ```text
 //! 60,000 rows of 64 KiB     3.9 GB: an answer that a server of 500 MB does not collect
@@ -14,10 +14,10 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 
 use crate::functions::bytes_of_column;
 
-/// The first bytes of collected rows, which take nothing: a batch or two are in hand in any case.
+/// The first bytes of collected rows are free: a batch or two are in memory in any case.
 const FREE: usize = 1 << 20;
 
-/// The memory that rows take as long as they are held.
+/// Holds the memory of collected rows.
 #[derive(Debug)]
 pub(crate) struct Collected {
     taken: MemoryReservation,
@@ -25,7 +25,7 @@ pub(crate) struct Collected {
 }
 
 impl Collected {
-    /// No row yet; rows take the memory of this session.
+    /// Starts without rows. Rows take their memory from this session.
     pub(crate) fn new(state: &SessionState) -> Self {
         let taken = MemoryConsumer::new("collected").register(&state.runtime_env().memory_pool);
         Self { taken, bytes: 0 }
@@ -34,7 +34,7 @@ impl Collected {
     /// Takes the memory of further rows.
     ///
     /// # Errors
-    /// DataFusion's, if there is not enough.
+    /// DataFusion's, if there is not enough memory.
     pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         self.bytes = self.bytes.saturating_add(bytes_of(batch));
         self.taken.try_resize(self.bytes.saturating_sub(FREE))

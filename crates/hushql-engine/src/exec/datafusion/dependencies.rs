@@ -1,8 +1,8 @@
 //! Hides functional dependencies from the rules that read them.
 //!
-//! In: a plan. Out: the same plan without recorded functional dependencies, which can be wrong: see
-//! [`crate::bind::functional_dependencies`]. Rules record them anew, so this runs before each rule
-//! that reads them.
+//! In: a plan. Out: the same plan without recorded functional dependencies, because they can be
+//! wrong: see [`crate::bind::functional_dependencies`]. Rules record them anew, so this runs before
+//! each rule that reads them.
 //!
 //! Upstream: docs/upstream.md, 9. Delete when an aggregate no longer widens the dependencies of its
 //! input.

@@ -1,9 +1,9 @@
-//! Rows of public tables that were read to plan a statement, kept for later statements.
+//! Keeps rows of public tables that were read to plan a statement, for later statements.
 //!
 //! In: a plan over public tables. Out: its rows, if an earlier statement read the same plan over
-//! the same files. A file is the same if the file system says that nobody wrote to it: its device,
-//! inode, size and times; it stays open as long as what was read of it is kept. Only small results
-//! are kept: how often a key occurs, which keys there are. Other tables are read each time.
+//! the same files. A file is the same if its device, inode, size and times in the file system are
+//! the same; it stays open as long as its rows are kept. Only small results are kept, such as how
+//! often a key occurs, or the list of keys. Other tables are read each time.
 //!
 //! ```text
 //! max(count(*)) of partsupp by ps_partkey, ps_suppkey      1, until the file changes or the owner declares something
@@ -21,13 +21,13 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, Volatility};
 
 use crate::exec::source::{Pinned, pinned_public};
 
-/// The most bytes of one result that is kept.
+/// The most bytes of a result to keep.
 const MOST_BYTES: usize = 64 << 10;
 
-/// The most results that are kept; the one that was not used for longest is forgotten first.
+/// The most results to keep; the least recently used one is dropped first.
 const MOST: usize = 64;
 
-/// What an engine keeps, the most recently used one last.
+/// The results that an engine keeps, the most recently used one last.
 #[derive(Default)]
 pub(crate) struct KeptPublic(Mutex<Vec<(PlanKey, RecordBatch)>>);
 
@@ -37,21 +37,20 @@ impl fmt::Debug for KeptPublic {
     }
 }
 
-/// Which rows a plan has, without reading them.
+/// Identifies the rows of a plan without reading them.
 ///
 /// # Guarantee
-/// If two are equal, they stand for the same expressions over the same columns of the same files.
+/// Equal keys stand for the same expressions over the same columns of the same files.
 #[derive(PartialEq)]
 struct PlanKey {
-    /// The plan, without the sources that it was bound to: they hold the files of a whole statement
-    /// open.
+    /// The plan without its sources, which would keep all files of a statement open.
     plan: LogicalPlan,
     files: Vec<Pinned>,
 }
 
 impl PlanKey {
-    /// The key of a plan over public files, none of which was written to since its statement opened
-    /// it; `None` for another plan.
+    /// The key of a plan over public files that did not change since its statement opened them;
+    /// `None` for any other plan.
     fn of(plan: &LogicalPlan) -> Option<Self> {
         if !is_timeless(plan).ok()? {
             return None;
@@ -70,7 +69,7 @@ impl PlanKey {
     }
 }
 
-/// Whether the rows of a plan follow from its tables alone.
+/// Whether the tables of a plan alone determine its rows.
 fn is_timeless(plan: &LogicalPlan) -> Result<bool> {
     let mut all = true;
     plan.apply_with_subqueries(|node| {
@@ -91,8 +90,8 @@ impl KeptPublic {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rows of a plan over public tables: those that were kept, or otherwise these, which are
-    /// kept if they are few and if no file was written to while they were read.
+    /// The rows of a plan over public tables: the kept ones, or else those that `read` returns.
+    /// These are kept if they are few and no file changed meanwhile.
     pub(crate) fn or_read(
         &self,
         plan: &LogicalPlan,

@@ -1,8 +1,9 @@
 //! Keeps joins and windows within the limits of their statement.
 //!
 //! In: a plan with joins and windows. Out: the same plan, with an operator above each join that
-//! ends it at the statement's deadline and prevents nested-loop joins from writing files. The same
-//! operator above windows divides their rows into batches: a window may emit all rows at once.
+//! ends the join at the statement's deadline and prevents nested-loop joins from writing files.
+//! Above windows, the same operator divides the rows into batches, because a window may emit all
+//! rows at once.
 //!
 //! A join can make many rows from few without asking its inputs for more. Meanwhile the operators
 //! above and below it cannot end the query. When a nested-loop join runs out of memory and may
@@ -15,8 +16,8 @@
 //!                                                 NestedLoopJoinExec: Left, t.x < u.y
 //! ```
 //!
-//! Upstream: docs/upstream.md, 24. Delete what keeps joins from writing files with a release that
-//! has apache/datafusion #24675; the deadline stays.
+//! Upstream: docs/upstream.md, 24. With the release that has apache/datafusion #24675, delete the
+//! part that keeps joins from writing files; the deadline stays.
 
 use std::fmt;
 use std::sync::Arc;
@@ -58,7 +59,8 @@ impl PhysicalOptimizerRule for LimitJoins {
             if is_join(&node) {
                 return Ok(Transformed::yes(Arc::new(LimitedJoinExec::new(node))));
             }
-            // Operators that need the rows of a window in their order or place stay just above it.
+            // Operators that need the rows of a window in their order or position stay just above
+            // it.
             match (
                 node.is::<ProjectionExec>() || node.is::<FilterExec>(),
                 node.children().as_slice(),
@@ -107,7 +109,7 @@ pub(crate) struct LimitedJoinExec {
 }
 
 impl LimitedJoinExec {
-    /// The operator over a join or window.
+    /// >
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
         Self { input }
     }
@@ -179,7 +181,8 @@ impl ExecutionPlan for LimitedJoinExec {
         let metrics = SplitMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
         let rows = BatchSplitStream::new(rows, most, metrics);
         let in_time = rows.map(move |rows| match deadline.is_over() {
-            // No error of a row: what says why a public row failed leaves it alone.
+            // This is not an error of a row, so the code that reports failures of public rows
+            // ignores it.
             true => resources_err!("the time is over"),
             false => rows,
         });
@@ -187,7 +190,7 @@ impl ExecutionPlan for LimitedJoinExec {
     }
 }
 
-/// The same context, in which no operator writes files.
+/// The same context without files for its operators.
 fn without_files(context: &Arc<TaskContext>) -> Result<Arc<TaskContext>> {
     let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled).build()?;
     let runtime = context.runtime_env();
@@ -220,7 +223,7 @@ mod tests {
     use super::*;
     use crate::exec::session_state_within;
 
-    /// 500 rows of one key and long texts in each partition.
+    /// 500 rows with one key and long texts in each partition.
     fn batches(key: &str, value: i64, partitions: usize) -> Vec<Vec<RecordBatch>> {
         let keys: ArrayRef = Arc::new(Int64Array::from_iter_values([value; 100]));
         let texts = (0..100).map(|i| format!("{i:01000}"));
@@ -251,10 +254,11 @@ mod tests {
         LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(table)), None).unwrap()
     }
 
-    /// 500 rows that match none of 1,500 others, which are distributed over three partitions.
+    /// A join of 500 rows that match none of 1,500 others, which are distributed over three
+    /// partitions.
     fn joined(kind: JoinType) -> LogicalPlan {
         let others = table("u", "y", -1, 3).build().unwrap();
-        // The texts of both sides stay in memory as long as they are compared.
+        // The comparison keeps the texts of both sides in memory.
         let none = col("t.x").lt(col("u.y")).and(col("t.text").lt_eq(col("u.text")));
         let rows = table("t", "x", 7, 1).join_on(others, kind, [none]);
         let counted = count(col("t.text")).alias("n");
@@ -263,9 +267,9 @@ mod tests {
         counted.unwrap().project([col("n") + lit(0_i64)]).unwrap().build().unwrap()
     }
 
-    /// When a nested-loop join ran out of memory and could write files, each partition emitted all
-    /// rows that had no match in it. The join is built by hand, because the operators that a
-    /// planner puts below it may prevent it from running so short of memory.
+    /// If a nested-loop join runs out of memory and may write files, each partition emits all rows
+    /// that have no match in it. The join is built by hand, because the operators that a planner
+    /// puts below it may prevent it from running so short of memory.
     #[tokio::test]
     async fn no_row_comes_several_times_for_want_of_memory() {
         let folder = tempfile::tempdir().unwrap();
@@ -275,7 +279,7 @@ mod tests {
             let (mut failed, mut answered) = (0, 0);
             for memory in [50_000, 100_000, 200_000, 400_000, 700_000, 1_000_000, 30_000_000] {
                 let state = session_state_within(Some(memory), Some(folder.path())).unwrap();
-                // A join reads its left side once, and remembers the outcome.
+                // A join reads its left side once and remembers it, so each run needs a new join.
                 let (left, right) = (Arc::clone(&left), Arc::clone(&right));
                 let filter = less(&left, &right);
                 let join = NestedLoopJoinExec::try_new(left, right, Some(filter), &kind, None);
@@ -293,7 +297,7 @@ mod tests {
         }
     }
 
-    /// Each join is below an operator that enforces its limits; a plan without that operator is
+    /// Each join is below an operator that enforces its limits. A plan without that operator is
     /// refused before it runs.
     #[tokio::test]
     async fn every_join_has_its_limits() {

@@ -1,11 +1,10 @@
-//! Replaces joins that lead along links by look-ups, whose index of the table may be kept for later
-//! statements.
+//! Replaces joins along links by look-ups. Their index of a table may be kept for later statements.
 //!
 //! In: a physical plan before its rows are distributed, for a statement that is charged. Out: the
-//! same plan, with a [`LookUpExec`] in place of each hash join whose one side is nothing but
-//! columns of verified files, or such columns joined. Which rows these are must follow from the
-//! plan without reading them, so every operator below is on a list, and every expression is a
-//! column or says that a column is not NULL.
+//! same plan, with a [`LookUpExec`] in place of each hash join one side of which consists only of
+//! columns of verified files, or of joins of such columns. The plan must identify these rows
+//! without reading them, so every operator below is on a list, and every expression is a column or
+//! says that a column is not NULL.
 //!
 //! ```text
 //! HashJoinExec: o_orderkey = l_orderkey            LookUpExec: l_orderkey = o_orderkey
@@ -38,22 +37,23 @@ use hushql_exec::operator::look_up::{
 };
 use hushql_exec::operator::private_scan::PrivateScanExec;
 
-/// Tables with fewer rows are indexed as a whole, even if few rows look for them.
+/// Tables with at most this number of rows are indexed as a whole, even for few look-ups.
 const FEW: f64 = 4e6;
-/// Those of more rows, up to so many, if it is known what a row takes. A process that asks once
-/// then takes about as long as with a join, or a second longer if the keys are far from each other.
+/// The limit if the size of a row is known. A process that asks only once then takes about as long
+/// as with a join, or a second longer if the keys are far from each other.
 const MANY: f64 = 2e7;
-/// The assumed bytes of a row in a file that does not state how many there are.
+/// The assumed number of bytes of a row in a file that does not state its number of rows.
 const IN_A_FILE: u64 = 32;
 
-/// The rule. It does nothing before the charge: whether a table is kept shows in time alone.
+/// The rule. It does nothing before the charge. Afterwards, only the running time shows whether a
+/// table is kept.
 #[derive(Debug)]
 pub(crate) struct LookUps {
     kept: Option<Arc<KeptLookUps>>,
 }
 
 impl LookUps {
-    /// The rule for a session: with the look-ups of its engine, if its statement is charged.
+    /// The rule for a session. It uses the engine's look-ups if the session's statement is charged.
     pub(crate) fn for_state(state: &SessionState) -> Self {
         let paid = PaidFor::is_given(state.config());
         Self { kept: state.config().get_extension().filter(|_| paid) }
@@ -88,7 +88,7 @@ impl PhysicalOptimizerRule for LookUps {
     }
 }
 
-/// The look-up that stands for a join.
+/// The look-up that replaces a join.
 ///
 /// # Guarantee
 /// It yields the same rows: the join has one pair of equal columns, where NULL equals nothing, and
@@ -108,7 +108,7 @@ fn in_place(join: &HashJoinExec, kept: &Arc<KeptLookUps>, sizes: Sizes) -> Optio
         return None;
     }
     let by = |of_rows, of_table: usize, columns, table: &Arc<dyn ExecutionPlan>| {
-        // The same rows are one index by one column, and another by another.
+        // The same rows have one index for each key column.
         let identity = identity(table)?.then(&format!("by {of_table}"));
         let schema = table.schema();
         let is_key = LookUp::takes(schema.fields().get(of_table)?.data_type());
@@ -146,8 +146,8 @@ fn in_place(join: &HashJoinExec, kept: &Arc<KeptLookUps>, sizes: Sizes) -> Optio
     Some(LookUpExec::new(Arc::clone(rows), Arc::clone(table), by, join.schema()))
 }
 
-/// Whether a table is worth an index: it fits what is kept, and is small, or as small as what is
-/// looked up in it.
+/// Whether a table is worth an index: it fits into the memory for look-ups, and it is small, or no
+/// larger than the table of the rows that look it up.
 fn is_worth_it(
     table: &Arc<dyn ExecutionPlan>,
     by: &By,
@@ -170,7 +170,7 @@ fn is_worth_it(
     table_rows * width <= most && (table_rows <= few || table_rows <= rows)
 }
 
-/// Which rows a plan yields, if that follows from the plan alone.
+/// Identifies the rows that a plan yields, if the plan alone determines them.
 fn identity(plan: &Arc<dyn ExecutionPlan>) -> Option<RowsIdentity> {
     if let Some(scan) = plan.downcast_ref::<PrivateScanExec>() {
         let schema = scan.schema();
@@ -203,7 +203,7 @@ fn identity(plan: &Arc<dyn ExecutionPlan>) -> Option<RowsIdentity> {
     None
 }
 
-/// The column that is not NULL by this condition.
+/// The column of which this condition says that it is not NULL.
 fn not_null(condition: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     column(condition.downcast_ref::<IsNotNullExpr>()?.arg())
 }
@@ -238,7 +238,7 @@ mod tests {
         scan.unwrap().build().unwrap()
     }
 
-    /// Items of orders of people, joined as the chain of a link is.
+    /// Items of orders of people, joined like the chain of a link.
     fn led(pinned: bool, kind: JoinType, condition: Option<Expr>) -> LogicalPlan {
         let people = table("people", pinned, &[(7, 0), (8, 0)]);
         let orders = table("orders", pinned, &[(1, 7), (2, 8), (3, 9), (4, 7)]);
@@ -268,7 +268,7 @@ mod tests {
         (shown, rows.iter().map(RecordBatch::num_rows).sum())
     }
 
-    /// After the charge, rows find their unit in an index of verified files; the index is used
+    /// After the charge, rows find their unit in an index of verified files, and the index is used
     /// again.
     #[tokio::test]
     async fn links_are_looked_up_after_the_charge() {
@@ -283,14 +283,14 @@ mod tests {
             let (plan, rows) = shown(&chain, &paid).await;
             assert_eq!((plan.matches("HashJoinExec").count(), rows), (0, 3), "{plan}");
             assert_eq!(plan.matches(" LookUpExec").count(), 2, "{plan}");
-            // That of orders and that of the people in them.
+            // The index of the orders, and that of the people in them.
             assert_eq!(kept.len(), 2);
         }
         let (plan, rows) = shown(&chain, &PaidFor::for_tests().within(&session_state())).await;
         assert_eq!((plan.contains("LookUpExec"), rows), (false, 3), "an engine that keeps nothing");
     }
 
-    /// The same columns of the same rows are an index by each of them.
+    /// The same columns of the same rows have an index for each key.
     #[tokio::test]
     async fn an_index_is_found_by_its_key_too() {
         let kept = Arc::<KeptLookUps>::default();
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(kept.len(), 2);
     }
 
-    /// Rows that are not known from the plan alone are joined anew.
+    /// Rows that the plan alone does not determine are joined again.
     #[tokio::test]
     async fn nothing_else_is_looked_up() {
         let kept = Arc::<KeptLookUps>::default();
@@ -318,7 +318,8 @@ mod tests {
         let paid = PaidFor::for_tests().within(&state);
         for (plan, look_ups, expected) in [
             (led(false, JoinType::Inner, None), 0, 3),
-            // Orders under a condition lead to people, whose index is kept.
+            // The filtered orders are joined again; the index of the people, to whom they lead, is
+            // kept.
             (led(true, JoinType::Inner, Some(col("orders_v").gt(lit(7_i64)))), 1, 0),
             (led(true, JoinType::Left, None), 1, 4),
             (led(true, JoinType::Right, None), 1, 5),

@@ -1,9 +1,9 @@
 //! Hides casts that lose something, and `||`, from DataFusion.
 //!
-//! In: a plan. Out: the same plan, in which CAST and TRY_CAST are functions if two values can
-//! become one, a value can fail to convert, or the order can change. DataFusion moves a cast from a
-//! compared column to the literal, in the optimizer and again when it reads Parquet files, as if no
-//! cast lost anything: `CAST(id AS TINYINT) > 100` became `id > 100`.
+//! In: a plan. Out: the same plan, in which CAST and TRY_CAST become functions if they can make two
+//! values equal, fail on a value, or change the order. DataFusion moves a cast from a compared
+//! column to the literal, in the optimizer and again when it reads Parquet files, as if no cast
+//! lost anything: it would make `id > 100` of `CAST(id AS TINYINT) > 100`.
 //!
 //! ```text
 //! CAST(age AS BIGINT) = 5          stays: age = 5 is the same
@@ -26,7 +26,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::functions::{cast_value, joined, opaque_cast, rounds};
 
-/// Turns casts that lose something into functions; the first of all rules.
+/// Turns casts that lose something into functions. It is the first of all rules.
 #[derive(Debug)]
 pub(crate) struct HideCasts;
 
@@ -101,7 +101,7 @@ fn hidden(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     {
         return Transformed::yes(Expr::Literal(value, None));
     }
-    // Any other cast literal is computed during planning, and becomes a literal.
+    // Any other cast of a literal is computed during planning.
     let is_literal = matches!(*inner, Expr::Literal(..));
     let widens = inner.get_type(schema).is_ok_and(|from| widens(&from, field.data_type()));
     if !is_literal && !widens {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::exec::session_state;
 
-    /// Each query once returned the answer for the column without its cast.
+    /// Without the rule, each of these queries returns the answer for the column without its cast.
     #[expect(
         clippy::disallowed_methods,
         reason = "a test of the session, over rows without owners"
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Twenty subqueries once made a gigabyte from one cell.
+    /// Without the limit, twenty subqueries make a gigabyte from one cell.
     #[expect(clippy::disallowed_methods, reason = "a test of the session, over no table")]
     #[tokio::test]
     async fn nothing_grows_by_being_joined_with_itself() {
@@ -241,8 +241,7 @@ mod tests {
         assert!(batches[0].column(0).as_boolean().value(0));
     }
 
-    /// Whole numbers lose digits as floats. Their casts stay as they are, because DataFusion never
-    /// moves them.
+    /// Whole numbers lose digits as floats. Their casts stay, because DataFusion never moves them.
     #[test]
     fn casts_to_floats_are_never_moved() {
         let schema = arrow::datatypes::Schema::new(vec![arrow::datatypes::Field::new(

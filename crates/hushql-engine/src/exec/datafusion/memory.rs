@@ -2,12 +2,12 @@
 //! row is read.
 //!
 //! In: a finished plan. Out: an [`Advance`]: how many operators reserve memory, and how much each
-//! of them needs for a single row. A statement takes its advance from the engine's memory at once,
-//! and an operator's first bytes come from it. A limit that is too small for the advance is refused
-//! before the charge.
+//! of them needs for a single row. A statement takes its whole advance from the engine's memory
+//! when it starts, and the first bytes of its operators come from the advance. If the memory limit
+//! is too small for the advance, the statement is refused before the charge.
 //!
-//! This prevents an attack: operators reserve memory in blocks. With a limit that one more block
-//! exceeds, a query over the rows of one person would fail if and only if there is such a row, at a
+//! This prevents an attack: operators reserve memory in blocks. If one more block exceeded the
+//! limit, a query over the rows of one person would fail if and only if there is such a row, at a
 //! negligible cost in ε.
 //!
 //! ```text
@@ -38,11 +38,11 @@ use hushql_exec::operator::look_up::LookUpExec;
 use hushql_exec::operator::sample_rows::SampleContributionsExec;
 use hushql_exec::operator::sum_by_key::SumByKeyExec;
 
-/// What an operator reserves in addition to its columns: empty hash tables and buffers.
+/// What an operator reserves besides its columns: empty hash tables and buffers.
 const BLOCK: usize = 128 << 10;
 
-/// The bytes of a text or list in a column that are not counted by rows: a view, and a share of its
-/// first buffer.
+/// The bytes of a text or list that a column reserves regardless of its rows: a view, and a share
+/// of its first buffer.
 const VIEW: usize = 20;
 
 /// The memory that the operators of a plan reserve regardless of the number of rows.
@@ -54,22 +54,22 @@ pub(crate) struct Advance {
     each: usize,
     /// The bytes that operators reserve for known keys.
     totals: usize,
-    /// The texts that expressions make of one row.
+    /// The texts that expressions make from one row.
     made: MadeTexts,
     /// The bytes of these texts in one batch of each partition.
     texts: usize,
 }
 
 impl Advance {
-    /// The advance of a finished plan whose batches have at most `batch` rows, where scans are read
-    /// by `threads` threads.
+    /// The advance of a finished plan whose batches have at most `batch` rows, and whose scans
+    /// `threads` threads read.
     ///
     /// # Guarantee
     /// Depends on the query and the declarations alone. Every operator that reserves memory in
     /// proportion to its rows is counted in each of its partitions, with a full batch of its
-    /// columns. Whether a file is large enough for several partitions, and so for operators that
-    /// distribute its rows, changes nothing: the operators that read distributed rows count for
-    /// these.
+    /// columns. Large files are read in several partitions, which needs operators that distribute
+    /// rows. This changes nothing, because each operator that reads distributed rows counts for
+    /// them in any case.
     pub(crate) fn for_plan(plan: &Arc<dyn ExecutionPlan>, batch: usize, threads: usize) -> Self {
         let made = MadeTexts::of_plan(plan);
         let texts = made.of_a_batch(batch).saturating_mul(threads);
@@ -93,7 +93,7 @@ impl Advance {
         })
     }
 
-    /// The same, and so many operators more, of which each needs so many bytes for a batch.
+    /// The same advance with further operators, each of which needs `bytes` for a batch.
     pub(crate) fn beside(self, operators: usize, bytes: usize) -> Self {
         Self {
             operators: self.operators.saturating_add(operators),
@@ -102,7 +102,7 @@ impl Advance {
         }
     }
 
-    /// An advance that suffices for either of two plans that do not run at the same time.
+    /// An advance that suffices for each of two plans that do not run at the same time.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             operators: self.operators.max(other.operators),
@@ -128,8 +128,8 @@ fn totals(plan: &Arc<dyn ExecutionPlan>) -> usize {
     reserved.or_else(|| adding.map(SumByKeyExec::reserved)).unwrap_or(0)
 }
 
-/// The most partitions in which an operator may run: those of its scans, if each is divided among
-/// all threads.
+/// The most partitions in which an operator may run: those of its scans, if every scan is divided
+/// among all threads.
 fn partitions(plan: &Arc<dyn ExecutionPlan>, threads: usize) -> usize {
     let inputs = plan.children();
     let below = inputs.iter().map(|input| partitions(input, threads));
@@ -137,9 +137,9 @@ fn partitions(plan: &Arc<dyn ExecutionPlan>, threads: usize) -> usize {
     below.max(plan.output_partitioning().partition_count())
 }
 
-/// How many operators reserve memory for the rows that this one keeps: itself, and one that
-/// distributes the rows of each input, whether or not there is one. The rows of a group are added
-/// up in one place, or also where they are read. `None` if it keeps none.
+/// The number of operators that reserve memory for the rows that this one keeps: itself, and one
+/// for each input that may distribute the input's rows. An aggregate counts for its first step,
+/// too. `None` if it keeps no rows.
 fn reserving(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         return Some(match aggregate.mode() {
@@ -150,7 +150,7 @@ fn reserving(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
             | AggregateMode::SinglePartitioned => 3,
         });
     }
-    // Sorted rows are merged by another one.
+    // A sort, and an operator that merges its sorted rows.
     if plan.is::<SortExec>() {
         return Some(3);
     }
@@ -164,13 +164,13 @@ fn reserving(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     keeps.then(|| 1 + plan.children().len())
 }
 
-/// The bytes of a row that enters or leaves an operator, whichever is larger.
+/// The number of bytes of an input row or an output row, whichever is larger.
 fn widest(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let below = plan.children().into_iter().map(|child| width(&child.schema())).sum();
     width(&plan.schema()).max(below)
 }
 
-/// The bytes of a row, as far as they are known from its types.
+/// The number of bytes of a row that its types determine.
 pub(super) fn width(schema: &SchemaRef) -> usize {
     schema.fields().iter().map(|field| width_of(field.data_type())).sum()
 }
@@ -179,7 +179,7 @@ fn width_of(data_type: &DataType) -> usize {
     data_type.primitive_width().unwrap_or(VIEW).max(1)
 }
 
-/// The context in which a plan runs whose texts are made a few megabytes at a time.
+/// The context for a plan whose long texts are made a few megabytes at a time.
 pub(crate) fn in_small_batches(
     plan: &Arc<dyn ExecutionPlan>,
     state: &SessionState,
@@ -187,7 +187,7 @@ pub(crate) fn in_small_batches(
     Arc::new(with_rows(TaskContext::from(state), MadeTexts::of_plan(plan)))
 }
 
-/// The context whose batches have no more rows than fit.
+/// The context, with batches short enough for these texts.
 fn with_rows(context: TaskContext, made: MadeTexts) -> TaskContext {
     let config = context.session_config();
     let (most, config) = (config.batch_size(), config.clone());
@@ -197,8 +197,8 @@ fn with_rows(context: TaskContext, made: MadeTexts) -> TaskContext {
     }
 }
 
-/// The context in which a statement runs. Its advance is taken now, and returned when the statement
-/// ends. Where its expressions make long texts, its batches have fewer rows.
+/// The context in which a statement runs. It takes the advance now, and returns it when the
+/// statement ends. If expressions make long texts, batches have fewer rows.
 ///
 /// # Errors
 /// DataFusion's, if other statements leave too little memory for the advance.
@@ -213,16 +213,16 @@ pub(crate) fn context(state: &SessionState, advance: Advance) -> Result<Arc<Task
     Ok(Arc::new(context.with_runtime(Arc::new(runtime))))
 }
 
-/// The memory of one statement: what the engine has left, and an advance for every operator.
+/// The memory of one statement: an advance for every operator, and the rest of the engine's memory.
 #[derive(Debug)]
 struct Advanced {
     each: usize,
-    /// The engine's memory, and how much of it.
+    /// The engine's memory, and its limit.
     pool: Arc<dyn MemoryPool>,
     limit: usize,
     /// The advance, in bytes.
     advance: usize,
-    /// The advance and the memory beyond it.
+    /// The memory that is taken: the advance, and everything beyond it.
     taken: MemoryReservation,
     /// The memory of every operator, by its number.
     sizes: Mutex<HashMap<usize, usize>>,
@@ -232,7 +232,7 @@ impl Advanced {
     fn new(pool: &Arc<dyn MemoryPool>, limit: usize, advance: Advance) -> Result<Self> {
         let taken = MemoryConsumer::new("statement").register(pool);
         taken.try_grow(advance.bytes())?;
-        // The operators reserve these themselves, before their first row.
+        // The operators reserve this part themselves, before their first row.
         taken.shrink(advance.totals);
         let (pool, each) = (Arc::clone(pool), advance.each);
         let advance = taken.size();
@@ -243,7 +243,7 @@ impl Advanced {
         self.sizes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The part of `size` bytes of one operator that exceeds its advance.
+    /// The part of an operator's `size` bytes that exceeds its advance.
     fn beyond(&self, size: usize) -> usize {
         size.saturating_sub(self.each)
     }
@@ -294,8 +294,8 @@ impl MemoryPool for Advanced {
         self.sizes().values().sum()
     }
 
-    /// What the operators can take together: not what other statements have, nor what is set aside
-    /// for operators to come.
+    /// The memory that the operators can take together: without the memory of other statements, and
+    /// without the advance for later operators.
     fn memory_limit(&self) -> MemoryLimit {
         let others = self.pool.reserved().saturating_sub(self.taken.size());
         MemoryLimit::Finite(self.limit.saturating_sub(others).saturating_sub(self.advance))
@@ -314,7 +314,7 @@ mod tests {
     use crate::exec::datafusion::private_plans::planned;
     use crate::exec::{PrivateTable, session_state};
 
-    /// A large file is read by several threads and a small one by one, which adds operators that
+    /// Several threads read a large file, and one reads a small one. This adds operators that
     /// distribute rows.
     #[tokio::test]
     async fn the_size_of_a_file_decides_nothing() {
@@ -354,8 +354,8 @@ mod tests {
         assert!(advances.iter().all(|own| *own == advances[0]), "{advances:?}");
     }
 
-    /// Up to its advance, an operator takes no memory from the engine, so that no row decides
-    /// whether memory is available.
+    /// An operator takes its first bytes from the advance, so that no row decides whether the
+    /// engine has memory.
     #[test]
     fn the_first_bytes_of_an_operator_are_set_aside() {
         let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1_000));

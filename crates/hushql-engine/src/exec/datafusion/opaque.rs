@@ -1,8 +1,8 @@
 //! Hides an operator's claims about its rows from the operators above it.
 //!
 //! In: a physical plan before its rows are distributed and ordered. Out: the same plan, with an
-//! operator that passes rows on and makes no claims about them, below each operator that could use
-//! such claims: aggregates, windows, joins, unions and sorts.
+//! operator that passes rows on without claims, below each operator that could use claims:
+//! aggregates, windows, joins, unions and sorts.
 //!
 //! Some claims of DataFusion's operators are wrong:
 //!
@@ -11,15 +11,15 @@
 //! - A filter assumes that `m / 2 = 5` leaves only `m = 10`, and claims that m is a constant; 11
 //!   passes too.
 //! - A window that counts in a frame claims that all its rows come in the order of that count,
-//!   where at best those of one partition do; one with a running extreme claims that NULL comes
-//!   last, where it comes first.
+//!   although at best those of one partition do. A window with a running extreme claims that NULL
+//!   comes last, although it comes first.
 //!
 //! DataFusion then leaves out sorts, and its aggregates and windows assume that rows with equal
-//! keys are adjacent. An aggregate emits a group when another one begins, and a window restarts.
-//! The rows of one person were counted differently if rows of others lay between them, so that one
-//! person could change what all others contribute. Therefore every aggregate keeps its groups until
-//! the end, each window sorts its rows just below it, and each join and aggregate has its rows
-//! distributed just below it.
+//! keys are adjacent. An aggregate emits a group when another one begins, and a window restarts. So
+//! the rows of one person would count differently if rows of others lay between them, and one
+//! person could change the contributions of all others. Therefore every aggregate keeps its groups
+//! until the end, each window sorts its rows just below it, and each join and aggregate has its
+//! rows distributed just below it.
 //!
 //! ```text
 //! Aggregate by [id, tag]                 Aggregate by [id, tag]
@@ -28,7 +28,7 @@
 //! ```
 //!
 //! Upstream: docs/upstream.md, 1 to 4. Delete when no claim is wrong, and only for the public plan:
-//! a private plan takes no claim on trust.
+//! a private plan trusts no claim.
 
 use std::fmt;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl PhysicalOptimizerRule for HideProperties {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            // The second step of an aggregate takes the rows of its first step.
+            // The second step of an aggregate reads the rows of its first step.
             if !uses_claims(&node) || is_second_step(&node) {
                 return Ok(Transformed::no(node));
             }
@@ -89,8 +89,8 @@ impl PhysicalOptimizerRule for HideProperties {
     }
 }
 
-/// Whether an operator could use the claims of its inputs. Others pass them on, to such an operator
-/// or to the end of the plan.
+/// Whether an operator could use the claims of its inputs. Other operators pass the claims on, to
+/// such an operator or to the end of the plan.
 fn uses_claims(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.is::<AggregateExec>()
         || node.is::<BoundedWindowAggExec>()
@@ -102,8 +102,8 @@ fn uses_claims(node: &Arc<dyn ExecutionPlan>) -> bool {
         || node.downcast_ref::<SortExec>().is_some_and(|sort| !is_read_in_order(sort.input()))
 }
 
-/// Whether the claimed order of these rows is that of their source: a source that is read from its
-/// end is not sorted again.
+/// Whether these rows come in the order of their source. A source that is read from its end must
+/// not be sorted again.
 fn is_read_in_order(rows: &Arc<dyn ExecutionPlan>) -> bool {
     let finds_constants =
         rows.is::<FilterExec>() && !rows.equivalence_properties().constants().is_empty();
@@ -144,8 +144,9 @@ fn functions(node: &Arc<dyn ExecutionPlan>) -> &[Arc<dyn WindowExpr>] {
     functions.unwrap_or_default()
 }
 
-/// Whether the rows of a window are moved and sorted only where no claims reach, in the order of
-/// all its functions: the operator requires only that of the first. True for other operators.
+/// Whether the rows of a window are moved and sorted just below it, where no claims reach, in the
+/// order of all its functions. (The operator requires only the order of the first one.) True for
+/// other operators.
 pub(crate) fn orders_its_rows(node: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(mut input) = input_of_window(node) else { return true };
     let functions = functions(node);
@@ -167,7 +168,7 @@ pub(crate) fn orders_its_rows(node: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// Passes rows on, and makes no claims about their values and their order.
+/// Passes rows on without claims about their values and their order.
 #[derive(Debug)]
 pub(crate) struct OpaqueExec {
     input: Arc<dyn ExecutionPlan>,
@@ -255,7 +256,7 @@ mod tests {
     use super::*;
     use crate::exec::session_state;
 
-    /// A session with the table t(id, a), which yields its rows one by one.
+    /// A session with the table t(id, a), which yields one row at a time.
     fn one_by_one() -> SessionContext {
         let columns: [(&str, ArrayRef); 2] = [
             ("id", Arc::new(Int64Array::from(vec![1, 2, 1, 2, 1, 3, 1]))),
@@ -293,9 +294,9 @@ mod tests {
         }
     }
 
-    /// Two functions over one written order, one of which needs a longer order, once shared an
-    /// operator. The other function's order decided which of a person's rows came first, and among
-    /// equal keys the storage order did.
+    /// Two functions over one written order, one of which needs a longer order, must not share an
+    /// operator. Otherwise the other function's order decides which of a person's rows comes first,
+    /// and among equal keys the storage order does.
     #[expect(
         clippy::disallowed_methods,
         reason = "a test of the session, over rows without owners"
@@ -340,8 +341,8 @@ mod tests {
         rows
     }
 
-    /// Person 1 once had three groups with 7, of one, two and one rows, because rows of 2 and 3 lie
-    /// between them.
+    /// Person 1 has one group with 7 and four rows. Rows of 2 and 3 between them must not split it
+    /// into three.
     #[tokio::test]
     async fn groups_come_whole_whoever_comes_between() {
         let found = numbers(
@@ -350,8 +351,8 @@ mod tests {
         assert_eq!(found.await, [[1, 4], [2, 2], [3, 1]]);
     }
 
-    /// A filter on a quotient of whole numbers was once assumed to leave one number, and the sort
-    /// by it was dropped. Rows came in storage order, and split where others' rows ended.
+    /// A filter on a quotient of whole numbers may leave several numbers. If the sort by it is
+    /// dropped, rows come in storage order, and groups split where others' rows end.
     #[tokio::test]
     async fn what_passes_a_division_is_no_constant() {
         let found = numbers(
@@ -362,8 +363,8 @@ mod tests {
         assert_eq!(found.await, [[8]]);
     }
 
-    /// The count was claimed to grow over all rows, and the window above it restarted in every
-    /// batch.
+    /// The count does not grow over all rows. If it is claimed to, the window above it restarts in
+    /// every batch.
     #[tokio::test]
     async fn a_count_in_a_frame_orders_nobody_elses_rows() {
         let found = numbers(
@@ -374,7 +375,7 @@ mod tests {
         assert_eq!(found.await, expected);
     }
 
-    /// A running extreme begins with NULL, and was claimed to end with it.
+    /// A running extreme begins with NULL. DataFusion claims that it ends with it.
     #[tokio::test]
     async fn a_running_extreme_begins_with_null() {
         let found = numbers(
@@ -383,7 +384,7 @@ mod tests {
         assert_eq!(found.await, [[1, 1], [1, 1], [1, 1], [1, 4]]);
     }
 
-    /// NULL once came first.
+    /// NULL must come last.
     #[tokio::test]
     async fn padded_constants_are_put_in_order() {
         let found = numbers(

@@ -1,8 +1,7 @@
 //! Limits planning: a deadline, and public rows that are read once.
 //!
 //! In: the clock of a statement. Out: an extension of its session's configuration, where all code
-//! that reads public rows during planning finds it. The rows of a plan that was already read are
-//! not read again.
+//! that reads public rows during planning finds it. The rows of one plan are read once.
 //!
 //! ```text
 //! Deadline(3 s) ─▶ Planning ─▶ SessionState ─▶ rows_of_public: read, or stop at the deadline
@@ -20,7 +19,7 @@ use datafusion::prelude::SessionConfig;
 use crate::analysis::MOST_ROWS_OF_A_UNIT;
 use hushql_exec::deadline::Deadline;
 
-/// The limits of planning one statement, and the rows that it has read.
+/// The limits of planning one statement, and the public rows that were read for it.
 #[derive(Debug)]
 pub(crate) struct Planning {
     deadline: Deadline,
@@ -51,8 +50,8 @@ impl PlanWithSources {
 }
 
 impl Planning {
-    /// Planning with a deadline, for queries whose joins make at most `rows_of_a_unit` rows of one
-    /// unit.
+    /// Planning with a deadline, for queries whose joins make at most `rows_of_a_unit` rows from
+    /// the rows of one unit.
     pub(crate) fn new(deadline: Deadline, rows_of_a_unit: u64) -> Self {
         Self { deadline, rows_of_a_unit, read: Mutex::default() }
     }
@@ -80,12 +79,12 @@ impl Planning {
         &self.deadline
     }
 
-    /// The most rows that joins may make of one unit.
+    /// The most rows that joins may make from the rows of one unit.
     pub(crate) fn rows_of_a_unit(&self) -> u64 {
         self.rows_of_a_unit
     }
 
-    /// The rows of a plan over public tables: those that were read before, or otherwise these.
+    /// The rows of a plan over public tables. The first call for a plan reads them.
     pub(crate) fn once(
         &self,
         plan: &LogicalPlan,
@@ -121,7 +120,7 @@ mod tests {
         scan.unwrap().build().unwrap()
     }
 
-    /// Tables that are read during planning have names that recur in every private aggregate.
+    /// Every private aggregate reads tables under the same names during planning.
     #[test]
     fn tables_of_the_same_name_keep_their_own_rows() {
         let planning = Planning::new(Deadline::default(), 1);

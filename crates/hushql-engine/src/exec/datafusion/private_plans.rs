@@ -1,9 +1,9 @@
 //! Plans private rows; there is no other way to plan them.
 //!
-//! In: a plan over enforced rows, whose expressions the analysis has made total. Out: a physical
-//! plan made by a few rules: only rules that pay off and do not reason about values. Such rules
-//! have been wrong. If one is wrong about rows of different people, a bound on one person's
-//! contribution fails. Plans above, on released rows, use [`super::public_plans`].
+//! In: a plan over enforced rows, whose expressions the analysis made total. Out: a physical plan
+//! from a few rules. Each rule pays off, and none reasons about values: such rules have been wrong,
+//! and if one is wrong about rows of different people, a bound on one person's contribution fails.
+//! Plans above, on released rows, use [`super::public_plans`].
 //!
 //! ```text
 //! logical    hide_casts · compute_constants · push_down_filter · extract_equijoin_predicate · common_sub_expression_eliminate
@@ -48,11 +48,11 @@ use super::sizes::Sizes;
 use super::split_filters::SplitFilters;
 use super::{PhysicalRule, Rule};
 
-/// Optimizes and plans private rows, which so many processes read together.
+/// Optimizes and plans private rows, which this number of processes read together.
 ///
 /// # Guarantee
-/// No expression changes its type: what the analysis has proved of expressions holds for those that
-/// run.
+/// No expression changes its type, so everything that the analysis proved of an expression holds
+/// when it runs.
 ///
 /// # Errors
 /// DataFusion's planning errors; planning has seen no row.
@@ -79,18 +79,18 @@ pub(crate) async fn planned(
 /// The logical rules, with the purpose of each.
 fn rules() -> Vec<Rule> {
     vec![
-        // Casts that lose something, and unbounded `||`, become functions.
+        // Turns casts that lose something, and unbounded `||`, into functions.
         Arc::new(HideCasts),
-        // A date minus an interval becomes a date that can prune a file; an operand NULL is
-        // resolved here.
+        // Computes a date minus an interval, so that a filter can prune files, and operators on
+        // NULL.
         Arc::new(ComputeConstants),
-        // Rows are dropped where they are read, and conditions reach their join.
+        // Drops rows where they are read, and moves conditions to their join.
         Arc::new(PushDownFilter::new()),
-        // Joins by equal columns become hash joins.
+        // Turns joins on equal columns into hash joins.
         Arc::new(NoMoreKeys(Arc::new(ExtractEquijoinPredicate::new()))),
-        // Common subexpressions of two aggregates in one SELECT are computed once.
+        // Computes common subexpressions of two aggregates in one SELECT once.
         Arc::new(CommonSubexprEliminate::new()),
-        // Unused columns are not read.
+        // Does not read unused columns.
         Arc::new(Forget),
         Arc::new(OptimizeProjections::new()),
     ]
@@ -100,27 +100,27 @@ fn rules() -> Vec<Rule> {
 fn physical_rules(look_ups: LookUps, build_side: BuildSide) -> Vec<PhysicalRule> {
     vec![
         Arc::new(HideProperties),
-        // A row finds its unit in an index that may be kept, after the charge only.
+        // After the charge, finds the unit of a row in an index that may be kept.
         Arc::new(look_ups),
         // Decides which side of a join is kept in memory, and whether both are distributed: by
-        // declarations before the charge, by numbers of rows afterwards.
+        // declarations before the charge, by numbers of rows after it.
         Arc::new(build_side),
         Arc::new(JoinSelection::new()),
-        // Row groups of Parquet that cannot contribute a row are not read.
+        // Skips the row groups of Parquet files that cannot contribute a row.
         Arc::new(WhereNamesDiffer(Arc::new(FilterPushdown::new()))),
-        // Few rows are copied for the conditions that cost more.
+        // Copies few rows for expensive conditions.
         Arc::new(SplitFilters),
-        // Rows that must meet are brought together, and windows get their order.
+        // Brings rows together that must meet, and gives windows their order.
         Arc::new(EnsureRequirements::new()),
-        // On one partition, an aggregate takes one step.
+        // Lets an aggregate on one partition take one step.
         Arc::new(CombinePartialFinalAggregate::new()),
-        // A join passes on only the columns that are read above it.
+        // Lets a join pass on only the columns that are read above it.
         Arc::new(ProjectionPushdown::new()),
-        // An operator that never waits still yields to a deadline.
+        // Lets an operator that never waits yield to a deadline.
         Arc::new(EnsureCooperative::new()),
         Arc::new(SanityCheckPlan::new()),
         Arc::new(LimitJoins),
-        // Filters collect few rows where expressions make long texts.
+        // Lets filters collect few rows if expressions make long texts.
         Arc::new(SmallBatches),
     ]
 }
@@ -154,9 +154,9 @@ mod tests {
         scan.unwrap().build().unwrap()
     }
 
-    /// Each row comes out once with its mark, which is never NULL: keys that are NULL or occur
-    /// twice, conditions beside keys and without, empty sides, several partitions and small
-    /// batches.
+    /// Each row comes out once with its mark, which is never NULL. The cases have keys that are
+    /// NULL or occur twice, conditions with and without keys, empty sides, several partitions and
+    /// small batches.
     #[tokio::test]
     async fn a_mark_tells_whether_a_row_matches() {
         let some: Rows = vec![

@@ -2,7 +2,7 @@
 //!
 //! In: the public plan of a statement, or a plan over public tables alone. Out: DataFusion's plan
 //! for it. Each rule that can give wrong rows has a companion that hides the case from it; each
-//! companion has a file of its own.
+//! companion has its own file.
 //!
 //! ```text
 //! hide_casts · … · forget_dependencies, eliminate_join · … · null_keys_apart, wide_keys_are_conditions, eliminate_cross_join · …
@@ -75,7 +75,8 @@ pub(super) fn physical_rules() -> Vec<PhysicalRule> {
         })
         .collect();
     rules.insert(0, Arc::new(HideProperties));
-    // Before the rules that partition rows, because they depend on the sides of the joins.
+    // This rule stands before those that partition rows, because they depend on the sides of the
+    // joins.
     let joins = rules.iter().position(|rule| rule.name() == "join_selection").unwrap_or(0);
     rules.insert(joins, Arc::new(BuildSide::of_others()));
     rules.push(Arc::new(LimitJoins));

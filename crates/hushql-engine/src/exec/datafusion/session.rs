@@ -1,4 +1,4 @@
-//! The DataFusion session in which everything runs; its optimizer rules are a fixed list.
+//! The DataFusion session for all plans, with a fixed list of optimizer rules.
 //!
 //! Upstream: docs/upstream.md, 22 (dynamic filters), 23 (size of spill files) and 25 (schema
 //! check). Each switch names its entry.
@@ -35,11 +35,11 @@ use crate::catalog::{Catalog, RESERVED, Table};
 use hushql_exec::deadline::Deadline;
 use hushql_exec::operator::spill::SpillFolder;
 
-/// The most public rows that are read during planning: one more than the analysis keeps, so that it
+/// The most public rows to read during planning: one more than the analysis keeps, so that it
 /// notices the excess.
 const MOST_PUBLIC_ROWS: usize = 1_000_001;
 
-/// Estimated public rows for which several threads pay off.
+/// From this estimated number of public rows on, several threads pay off.
 const MANY_PUBLIC_ROWS: f64 = 1e5;
 
 /// The session of an engine.
@@ -52,8 +52,8 @@ pub fn session_state() -> SessionState {
     in_runtime(Arc::default())
 }
 
-/// The session of an engine whose queries share `memory` bytes, and may write what does not fit
-/// into files below this folder; without a folder they write no files.
+/// The session of an engine whose queries share `memory` bytes, and may write rows that do not fit
+/// into files below this folder. Without a folder they write no files.
 ///
 /// # Errors
 /// DataFusion's, if the folder cannot be used.
@@ -68,7 +68,7 @@ pub(crate) fn session_state_within(
     };
     let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk);
     if let Some(bytes) = memory {
-        // A greedy pool: an operator may use what others leave free.
+        // A greedy pool: an operator may use all memory that others leave.
         runtime = runtime.with_memory_limit(bytes, 1.0);
     }
     let mut state = in_runtime(runtime.build_arc()?);
@@ -78,7 +78,7 @@ pub(crate) fn session_state_within(
     let options = state.config_mut().options_mut();
     options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
     // Otherwise, a sort that may write files would reserve ten megabytes at its first row, and
-    // nothing without a row.
+    // nothing without rows.
     options.execution.sort_spill_reservation_bytes = 0;
     Ok(state)
 }
@@ -89,23 +89,24 @@ fn in_runtime(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_collect_statistics(false)
         .with_repartition_file_scans(true);
     config.options_mut().optimizer.skip_failed_rules = false;
-    // Readers evaluate no filter themselves: rows are filtered above them, whatever a file claims
-    // about itself.
+    // Readers do not filter rows. Operators above filter them, whatever a file claims about itself.
     config.options_mut().execution.parquet.pushdown_filters = false;
-    // docs/upstream.md, 22. Keep in any case: which rows are read would depend on private rows.
-    // These filters come from the rows of one side of a join. Its partitions wait for each other to
-    // build them, and if a join above has no rows in one of them, they wait forever.
+    // docs/upstream.md, 22. Even after a fix, this must stay, because private rows would decide
+    // which rows are read. These filters come from the rows of one side of a join. Its partitions
+    // wait for each other to build them, and if a join above has no rows in one of them, they wait
+    // forever.
     let optimizer = &mut config.options_mut().optimizer;
     optimizer.enable_dynamic_filter_pushdown = false;
     optimizer.enable_join_dynamic_filter_pushdown = false;
     optimizer.enable_topk_dynamic_filter_pushdown = false;
     optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-    // Scans divide their rows themselves. Batches that are dealt out later come back in the order
-    // in which threads are done: released rows would come out in another order each time.
+    // Scans divide their rows themselves. If batches were dealt out later, they would come back in
+    // the order in which threads finish, and released rows would come out in another order each
+    // time.
     optimizer.enable_round_robin_repartition = false;
-    // `x IS NOT TRUE` is nullable to the physical planner and not to the logical one; the check
-    // that they agree would refuse the query, and nothing here relies on either.
-    // (docs/upstream.md, 25. Delete with the release that has apache/datafusion #24244.)
+    // `x IS NOT TRUE` is nullable to the physical planner and not to the logical one. The check
+    // that both agree would refuse the query, and nothing here relies on it. (docs/upstream.md, 25.
+    // Delete with the release that has apache/datafusion #24244.)
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
     SessionStateBuilder::new()
         .with_config(config)
@@ -128,8 +129,8 @@ pub(crate) async fn exact_rows(
 
 /// The columns of a public table, read during planning.
 ///
-/// Planning is not asynchronous, and a file may need a runtime: the read has a thread and a runtime
-/// of its own.
+/// Planning is not asynchronous, and a file may need a runtime. So the read has its own thread and
+/// runtime.
 pub(crate) fn columns_of_public(
     provider: Arc<dyn TableProvider>,
     columns: &[String],
@@ -144,7 +145,7 @@ pub(crate) fn columns_of_public(
 }
 
 /// All rows of a plan over public tables, in one batch: at most a million, read before the deadline
-/// of planning. Many rows are read by several threads.
+/// of planning. Several threads read many rows.
 fn rows_of_public(plan: &LogicalPlan, state: &SessionState) -> Result<RecordBatch> {
     let failed = |_| crate::grid::failed();
     let planning = Planning::for_state(state);
@@ -183,7 +184,7 @@ async fn in_time<T>(deadline: &Deadline, work: impl Future<Output = Result<T>>) 
     }
 }
 
-/// Collects rows, up to a limit, and as many bytes as the memory of the engine has left.
+/// Collects rows, up to a limit, and as long as the engine's memory suffices.
 async fn at_most(
     most_rows: usize,
     mut collected: Collected,
@@ -226,7 +227,7 @@ impl Tables for PlannedTables<'_> {
         let mut public = true;
         plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node {
-                // A table that was already read has a name of the engine's own.
+                // A table whose rows were already read has one of the engine's own names.
                 let name = scan.table_name.table();
                 let table = self.catalog.table(name);
                 public &= name.starts_with(RESERVED) || table.is_some_and(Table::is_public);
@@ -266,9 +267,8 @@ mod tests {
 
     use super::*;
 
-    /// A query that wrote files for lack of memory once never ended, and used no time either: two
-    /// partitions each had a file open for a third partition, which waited for a row in the older
-    /// file.
+    /// A query that writes files for lack of memory must end. Two partitions could each have a file
+    /// open for a third partition, which would wait for a row in the older file forever.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn partitions_that_spill_at_once_do_not_wait_for_each_other() {
         let folder = tempfile::tempdir().unwrap();
@@ -276,7 +276,7 @@ mod tests {
         let options = state.config_mut().options_mut();
         options.execution.target_partitions = 2;
         // Small batches give many chances to wait: without the setting, every second round of
-        // queries hung.
+        // queries hangs.
         options.execution.batch_size = ConfigNonZeroUsize::try_new(64).unwrap();
         let batch = |from: i64| {
             let names: ArrayRef =
@@ -299,8 +299,9 @@ mod tests {
         assert!(answered > 0, "there is not enough memory, whatever is written");
     }
 
-    /// If one side of a join had no row in a partition, a join below it waited forever for that
-    /// partition's filter. Whether the query ended depended on the presence of one person.
+    /// If one side of a join has no row in a partition, a join below it must not wait forever for
+    /// that partition's filter. Otherwise the presence of one person decides whether the query
+    /// ends.
     #[expect(
         clippy::disallowed_methods,
         reason = "DataFusion's own plan of written SQL is looked at"
@@ -309,8 +310,8 @@ mod tests {
     async fn partitions_without_rows_are_waited_for_by_none() {
         let mut state = session_state();
         state.config_mut().options_mut().execution.target_partitions = 2;
-        // What makes partitions wait for each other is switched off; the queries below never made
-        // any wait.
+        // The switches that make partitions wait for each other are off. The queries below would
+        // not always notice.
         let optimizer = &state.config_options().optimizer;
         assert!(!optimizer.enable_dynamic_filter_pushdown);
         assert!(!optimizer.enable_join_dynamic_filter_pushdown);

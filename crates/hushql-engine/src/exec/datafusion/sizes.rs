@@ -1,9 +1,9 @@
-//! Estimates how many rows a plan yields, to decide which rows of a join are kept in memory.
+//! Estimates the number of rows of a plan, to decide which rows of a join are kept in memory.
 //!
-//! In: a physical plan before its rows are distributed. Out: an [`RowEstimate`]. Public tables tell
+//! In: a physical plan before its rows are distributed. Out: a [`RowEstimate`]. Public tables tell
 //! their numbers of rows at any time. Private tables tell nothing before the charge: the declared
-//! rows of a unit stand for their size. Once a charge is durable, [`PaidFor`] allows the numbers of
-//! rows that files and tables in memory know of themselves.
+//! number of a unit's rows replaces their size. Once a charge is durable, [`PaidFor`] allows the
+//! numbers of rows that files and tables in memory know.
 //!
 //! ```text
 //! before the charge    customer 1 row a unit, orders 50, lineitem 350      1,000,000 · 1, 50 and 350 rows
@@ -33,22 +33,22 @@ use crate::functions::ends_of_sound;
 use hushql_exec::operator::look_up::LookUpExec;
 use hushql_exec::operator::private_scan::PrivateScanExec;
 
-/// The assumed number of units of a table whose size is not told; only the order of sizes matters.
+/// The assumed number of units of a table that does not tell its size; only the order of sizes
+/// matters.
 const UNITS: f64 = 1e6;
-/// The assumed rows of a public table of unknown size.
+/// The assumed number of rows of a public table of unknown size.
 const PUBLIC: f64 = 1e5;
-/// The assumed share of rows for which two values are equal, a text has a pattern, or a value is
-/// NULL.
+/// The assumed share of rows that satisfy an equality, match a pattern, or are NULL.
 const EQUAL: f64 = 0.1;
-/// The assumed share of rows for which a comparison holds.
+/// The assumed share of rows that satisfy a comparison.
 const COMPARED: f64 = 0.4;
-/// The assumed share of rows for which any other condition holds.
+/// The assumed share of rows that satisfy any other condition.
 const KEPT: f64 = 0.5;
 
-/// The least number of rows that is told apart: any smaller table is as good as this one.
+/// The smallest size that is distinguished: smaller tables count as this one.
 const SMALL: usize = 8_192;
 
-/// Which numbers of rows estimates use.
+/// The numbers of rows that estimates use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sizes {
     /// Those of public tables, and declarations of private ones.
@@ -58,13 +58,13 @@ pub(crate) enum Sizes {
 }
 
 impl Sizes {
-    /// What a session allows.
+    /// The numbers that a session permits.
     pub(crate) fn for_state(state: &SessionState) -> Self {
         if PaidFor::is_given(state.config()) { Self::Read } else { Self::Declared }
     }
 
-    /// The same for one plan. Real numbers are compared with real numbers only: if one private
-    /// table does not know its own, declarations stand for all of them.
+    /// The numbers for one plan. Real numbers are compared only with real numbers: if one private
+    /// table does not know its own, declarations replace all of them.
     pub(super) fn for_plan(self, plan: &Arc<dyn ExecutionPlan>) -> Self {
         match self == Self::Read && all_known(plan) {
             true => Self::Read,
@@ -102,7 +102,7 @@ impl Sizes {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RowEstimate {
     pub(super) rows: f64,
-    /// How many they were without conditions.
+    /// The number of rows without conditions.
     all: f64,
 }
 
@@ -123,8 +123,8 @@ impl RowEstimate {
         if self.all > 0.0 { self.rows / self.all } else { 1.0 }
     }
 
-    /// The rows of a join. A row of the larger table is taken to lead to one row of the smaller
-    /// one, as along a link.
+    /// The rows of a join, on the assumption that each row of the larger table leads to one row of
+    /// the smaller table, as along a link.
     fn joined(left: Self, right: Self, kind: JoinType) -> Self {
         let all = left.all.max(right.all);
         let (large, small) = if left.all > right.all { (left, right) } else { (right, left) };
@@ -152,13 +152,13 @@ fn rows_of(source: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     known.num_rows.get_value().copied()
 }
 
-/// A number of rows to the next lower power of two, so that a row seldom decides how much memory a
-/// statement needs, and nobody can choose when it does.
+/// Rounds a number of rows down to a power of two, so that a single row seldom decides how much
+/// memory a statement needs, and nobody can choose when it does.
 fn rounded(rows: usize) -> usize {
     1 << rows.max(SMALL).ilog2()
 }
 
-/// More rows than four billion are as good as four billion.
+/// A number above four billion counts as four billion.
 fn number(rows: usize) -> f64 {
     f64::from(u32::try_from(rows).unwrap_or(u32::MAX))
 }
@@ -171,7 +171,7 @@ fn all_known(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// The assumed share of rows for which a condition holds.
+/// The assumed share of rows that satisfy a condition.
 pub(super) fn share(condition: &Arc<dyn PhysicalExpr>) -> f64 {
     share_of_all(split_conjunction(condition), &[])
 }
@@ -188,13 +188,13 @@ fn share_of_filter(filter: &FilterExec) -> f64 {
     share_of_all(conditions.flat_map(|of| split_conjunction(computed(of))).collect(), &[])
 }
 
-/// The assumed share of the rows with all of `given` for which all conditions hold. A scan filters
-/// by the values as they are, and the rows of a private table once more by what the values count
-/// as: such conditions count once, as do those that stand in each branch of an OR and beside it.
+/// Of the rows that satisfy all of `given`, the assumed share that also satisfy all conditions. A
+/// scan of a private table filters by the plain values, and again by their bounded form; these two
+/// forms count once, and so does a condition that is both in each branch of an OR and beside it.
 fn share_of_all(conditions: Vec<&Arc<dyn PhysicalExpr>>, given: &[&Arc<dyn PhysicalExpr>]) -> f64 {
     let mut counted: Vec<(HashSet<Column>, Option<Operator>, f64)> = Vec::new();
     let mut given = given.to_vec();
-    // Those that are made of others come last.
+    // Conditions that combine others come last.
     let (ors, others): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|of| is_or(of));
     for condition in others.into_iter().chain(ors) {
         if given.contains(&condition) {
@@ -248,8 +248,8 @@ fn share_of_one(condition: &Arc<dyn PhysicalExpr>, given: &[&Arc<dyn PhysicalExp
     if condition.is::<IsNullExpr>() { EQUAL } else { KEPT }
 }
 
-/// Whether a comparison with an end of a type leaves out values that become NULL as a column
-/// enters, and no others.
+/// Whether a comparison with an end of a type excludes only values that become NULL when the column
+/// is read.
 fn bounds_nothing(compared: &BinaryExpr) -> bool {
     let Some(value) = compared.right().downcast_ref::<Literal>().map(Literal::value) else {
         return false;
@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// One condition in two forms holds for no fewer rows than in one.
+    /// A condition in two forms counts once.
     #[test]
     fn a_condition_on_the_same_columns_counts_once() {
         let schema = Schema::new(vec![
@@ -299,7 +299,7 @@ mod tests {
         is(&not(below).unwrap(), 1.0 - COMPARED);
     }
 
-    /// What keeps NaN out keeps hardly any rows out.
+    /// Conditions that exclude NaN exclude hardly any rows.
     #[test]
     fn ends_of_types_bound_nothing() {
         let schema = Schema::new(vec![Field::new("x", DataType::Float64, true)]);
@@ -316,7 +316,8 @@ mod tests {
         }
     }
 
-    /// What stands beside an OR says nothing new within its branches, nor does what is said twice.
+    /// A condition beside an OR adds nothing within its branches, and a repeated condition adds
+    /// nothing.
     #[test]
     fn a_condition_that_is_given_counts_once() {
         let schema = Schema::new(vec![

@@ -1,5 +1,4 @@
-//! Turns join keys that read several tables on one side into conditions until joins have been
-//! reordered.
+//! Turns join keys that read several tables on one side into conditions until joins are reordered.
 //!
 //! In: `a.x + b.y = c.z` between a join of a and b and a join with c. Out: the same join with the
 //! key as a condition. DataFusion splits inner joins and recombines them. If a recombined pair of
@@ -13,7 +12,7 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// Turns keys that do not read one column on each side into conditions.
+/// Turns keys into conditions unless they read one column on each side.
 #[derive(Debug)]
 pub(super) struct NoWideKeys;
 
@@ -61,7 +60,7 @@ mod tests {
 
     use crate::exec::session_state;
 
-    /// The condition on all three tables was lost, and the query returned two rows instead of one.
+    /// Without the rule, the condition on all three tables is lost, and the query returns two rows.
     #[expect(
         clippy::disallowed_methods,
         reason = "a test of the session, over rows without owners"

@@ -1,7 +1,7 @@
 //! The aggregate function of private plans as plain values.
 //!
 //! In: a sum on a grid. Out: its grid, its interval and what each value adds, from which another
-//! process makes the same function. Aggregate functions of DataFusion go by their names.
+//! process makes the same function. DataFusion's own aggregate functions are sent by name.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
-    /// What an aggregate function of the engine is made of; `None` for others.
+    /// The values that describe an aggregate function of the engine; `None` for other functions.
     pub fn of(function: &AggregateUDF) -> Option<Self> {
         let (range, measured) = function.inner().downcast_ref::<FixedSum>()?.parts();
         Some(Self { grid: range.grid(), lo: range.lo(), hi: range.hi(), measured })
     }
 
-    /// The function.
+    /// Makes the function.
     ///
     /// # Errors
-    /// A planning error for an interval that no sum has.
+    /// A planning error for an interval that is invalid for a sum.
     pub fn made(&self) -> Result<Arc<AggregateUDF>> {
         let sum = FixedSum::new(self.grid, self.lo, self.hi, self.measured)?;
         Ok(Arc::new(AggregateUDF::new_from_impl(sum)))

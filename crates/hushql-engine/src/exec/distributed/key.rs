@@ -1,5 +1,5 @@
-//! The key that decides which groups and rows of a unit stay. It exists after the charge only, and
-//! travels apart from plans.
+//! The key that decides which groups and rows of a unit are kept. It exists only after the charge,
+//! and does not travel within plans.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl BoundingKey {
         Self(key)
     }
 
-    /// The key of a plan; `None` if nothing is bounded in it. It has no words before the charge.
+    /// The key of a plan; `None` if the plan bounds nothing. It has no words before the charge.
     pub fn of_plan(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         if let Some(bounded) = plan.downcast_ref::<BoundContributionsExec>() {
             return Some(Self(bounded.key().clone()));
@@ -39,7 +39,7 @@ impl BoundingKey {
         plan.children().into_iter().find_map(Self::of_plan)
     }
 
-    /// Its bits, once the query is paid for.
+    /// Its bits, after the query is paid for.
     pub fn words(&self) -> Option<[u64; 4]> {
         self.0.key().map(HashKey::words)
     }

@@ -1,8 +1,7 @@
-//! The memory and the disk of a process that runs plans of others, by the limits that engines have.
+//! Limits the memory and the disk of a process that runs other processes' plans, as engines do.
 //!
-//! In: bytes of memory, and a folder. Out: an environment whose plans reserve from the same memory,
-//! and write what does not fit into files without names in that folder, or nothing without a
-//! folder.
+//! In: bytes of memory, and a folder. Out: an environment whose plans share this memory, and write
+//! rows that do not fit into unnamed files in that folder, or nothing without a folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +11,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 
 use crate::exec::session_state_within;
 
-/// The environment of a process whose plans together have so many bytes of memory, or any number,
-/// and may write files in this folder, or none.
+/// The environment of a process whose plans share `memory` bytes, or unlimited memory, and may
+/// write files in this folder, or no files.
 ///
 /// # Errors
 /// DataFusion's, if the folder cannot be used.

@@ -1,10 +1,10 @@
 //! Bounded inputs that run in other processes: where they run, and what their plans are made of.
 //!
 //! In: the verified plan of a bounded input. Out: for a [`Site`], its operators, functions and
-//! files as plain values, from which the same plan is made elsewhere; and the key of the bounds,
-//! which travels apart from the plan and exists after the charge only. How these values become
-//! bytes, and how they travel, is a matter of the package `hushql-cluster`. Seeds, noise and the
-//! privatizing operator have no description: they cannot be sent.
+//! files as plain values, from which another process makes the same plan; and the key of the
+//! bounds, which travels separately and exists only after the charge. The package `hushql-cluster`
+//! turns these values into bytes and sends them. Seeds, noise and the privatizing operator have no
+//! description, so they cannot be sent.
 //!
 //! ```text
 //! BoundContributionsExec ─▶ Operator::BoundContributions { unit: 0, keys: [1], … } ─▶ bytes ─▶ … ─▶ BoundContributionsExec

@@ -1,11 +1,10 @@
 //! The operators of bounded inputs as plain values, from which another process makes the same
 //! operators.
 //!
-//! In: an operator of the engine below the privatizing one. Out: an [`Operator`], which holds
-//! everything that the operator is made of except its inputs and the key of its bounds.
-//! DataFusion's own operators have no description here: DataFusion has one for each.
-//! [`InputOperator`] says of every operator of a bounded input which of the two it is, or that it
-//! cannot be sent.
+//! In: an operator of the engine below the privatizing one. Out: an [`Operator`] with everything
+//! but the inputs and the key of the bounds. DataFusion's own operators have no description here,
+//! because DataFusion has one for each. For every operator of a bounded input, [`InputOperator`]
+//! says which of the two it is, or that it cannot be sent.
 //!
 //! ```text
 //! BoundContributionsExec   ─▶ Part::Own(Operator)        unit 0, keys [1], the key space, the aggregates and their bounds
@@ -53,15 +52,15 @@ use hushql_exec::operator::sum_by_key::SumByKeyExec;
 /// What to do about a table that only this process can read.
 const AS_FILES: &str = "store its rows as Parquet or Arrow files in a folder or an object store that all workers see, or run without workers";
 
-/// The most bytes of public rows in memory that travel with a plan, for each table.
+/// For each table, the most bytes of public rows in memory that travel with a plan.
 pub const MOST_BYTES_OF_ROWS: usize = 2 << 20;
 
-/// An operator of a bounded input, as it is sent.
+/// An operator of a bounded input, in the form in which it is sent.
 #[derive(Debug, Clone)]
 pub enum InputOperator {
-    /// One of the engine.
+    /// An operator of the engine.
     Own(Operator),
-    /// One of DataFusion, which describes itself.
+    /// An operator of DataFusion, which describes itself.
     DataFusions,
 }
 
@@ -73,10 +72,10 @@ pub struct Operator(Described);
 enum Described {
     PrivateScan {
         table: String,
-        /// `None` before the charge, for a table whose files are listed afterwards.
+        /// `None` before the charge, for a table that lists its files after it.
         files: Option<Vec<ShippedFile>>,
     },
-    /// Files of a public table.
+    /// The files of a public table.
     PublicScan {
         files: Vec<ShippedFile>,
     },
@@ -106,13 +105,13 @@ enum Described {
     LimitedJoin,
 }
 
-/// Key columns.
+/// A key space.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Space {
-    /// Those of the keys, or empty ones of their types.
+    /// The keys by column; for undeclared keys, empty columns of their types.
     #[serde(with = "travelling_values::columns")]
     columns: Vec<ArrayRef>,
-    /// Whether only the data know the keys.
+    /// Whether the keys are undeclared.
     of_the_data: bool,
 }
 
@@ -130,12 +129,12 @@ impl Space {
 }
 
 impl InputOperator {
-    /// What an operator of a bounded input is, for a session of this configuration. Before the
-    /// charge, the files of some tables are not known, and none of what is described may be sent.
+    /// Describes an operator of a bounded input, for a session with this configuration. Before the
+    /// charge, the files of some tables are unknown, and no description may be sent.
     ///
     /// # Guarantee
-    /// [`Operator::made`] of an operator of the engine, with inputs that yield the same rows,
-    /// yields the same rows.
+    /// [`Operator::made`] of an operator of the engine yields the same rows as the operator, if its
+    /// inputs do.
     ///
     /// # Errors
     /// Why it cannot be sent: it is not on the list, or reads a table that only this process can
@@ -177,7 +176,7 @@ impl InputOperator {
             return own(Described::LimitedJoin);
         }
         if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
-            // Those of private tables are below their scans, and described with them.
+            // Sources of private tables are below their scans, and described with them.
             return match source.data_source().downcast_ref::<MemorySourceConfig>() {
                 Some(rows) => travels(rows).map(|()| Self::DataFusions),
                 None => own(Described::PublicScan { files: held(plan, config)? }),
@@ -251,7 +250,7 @@ fn held(
     })
 }
 
-/// Whether public rows in memory are few enough to travel with a plan.
+/// Checks that public rows in memory are few enough to travel with a plan.
 fn travels(rows: &MemorySourceConfig) -> Result<(), CannotRunThere> {
     let bytes: usize =
         rows.partitions().iter().flatten().map(RecordBatch::get_array_memory_size).sum();
@@ -264,7 +263,8 @@ fn travels(rows: &MemorySourceConfig) -> Result<(), CannotRunThere> {
     }
 }
 
-/// Equal floats may be written in several ways, of which partitions know nothing.
+/// Refuses units that are floats: equal floats can have different bits, and partitioning would
+/// separate them.
 fn refuse_floats(plan: &Arc<dyn ExecutionPlan>, unit: usize) -> Result<(), CannotRunThere> {
     let input = plan.children().into_iter().next().map(|input| input.schema());
     let field = input.as_ref().and_then(|schema| schema.fields().get(unit));
@@ -277,7 +277,7 @@ fn refuse_floats(plan: &Arc<dyn ExecutionPlan>, unit: usize) -> Result<(), Canno
     }
 }
 
-/// Why an operator cannot be sent yet.
+/// Why an operator cannot be sent.
 fn refused(plan: &Arc<dyn ExecutionPlan>) -> CannotRunThere {
     let name = plan.name();
     let what = match name {
@@ -301,12 +301,12 @@ fn receive(files: &[ShippedFile], context: &TaskContext) -> Result<()> {
 }
 
 impl Operator {
-    /// The operator over these inputs, in the process that received it. Its bounds have this key;
-    /// its files are opened.
+    /// Makes the operator over these inputs, in the process that received it, with this key for its
+    /// bounds. Opens its files.
     ///
     /// # Errors
-    /// A planning error for inputs that do not fit; if a file cannot be opened, or is not the one
-    /// that was described.
+    /// A planning error for inputs that do not fit; an error if a file cannot be opened, or is not
+    /// the described one.
     pub fn made(
         &self,
         inputs: &[Arc<dyn ExecutionPlan>],
@@ -356,7 +356,7 @@ impl Operator {
         })
     }
 
-    /// Whether it scans a table, with all that is below it.
+    /// Whether it scans a table, together with everything below it.
     pub fn is_scan(&self) -> bool {
         match &self.0 {
             Described::PrivateScan { .. } | Described::PublicScan { .. } => true,
@@ -369,7 +369,7 @@ impl Operator {
         }
     }
 
-    /// Whether it is complete: before the charge, a table may lack its files.
+    /// Whether its description is complete: before the charge, a table may lack its files.
     pub fn is_complete(&self) -> bool {
         match &self.0 {
             Described::PrivateScan { files, .. } => files.is_some(),

@@ -1,8 +1,8 @@
 //! Where the bounded inputs of private aggregates run: in this process, or elsewhere.
 //!
-//! In: the verified plan below the privatizing operator, once the query is paid for. Out: its rows
+//! In: the verified plan below the privatizing operator, after the query is paid for. Out: its rows
 //! of keys and exact integers, in any order and any number of parts, which are added up here.
-//! Everything else stays: parsing, the charge, the sum and the draw.
+//! Everything else stays here: parsing, the charge, the sum and the draw.
 //!
 //! ```text
 //! PrivatizeExec                       always here
@@ -21,7 +21,7 @@ use datafusion::prelude::SessionConfig;
 
 use crate::exec::source::HeldFiles;
 
-/// Runs bounded inputs. The methods that are provided run them in this process.
+/// Runs bounded inputs. The provided methods run them in this process.
 pub trait Site: fmt::Debug + Send + Sync {
     /// Whether rows must be partitioned by their unit below the operator that bounds contributions,
     /// because several processes bound the contributions of different units.
@@ -29,13 +29,14 @@ pub trait Site: fmt::Debug + Send + Sync {
         false
     }
 
-    /// How many processes run a plan together. Whatever all of them keep is kept so often.
+    /// The number of processes that run a plan together. Rows that all of them keep exist this many
+    /// times.
     fn processes(&self) -> usize {
         1
     }
 
-    /// Whether this plan can run there. It is asked before the charge: the plan has no key yet, and
-    /// nothing of the result may depend on private rows.
+    /// Whether this plan can run there. The engine asks before the charge: the plan has no key yet,
+    /// and the result must not depend on private rows.
     ///
     /// # Errors
     /// Why not, and what to do instead.
@@ -47,7 +48,7 @@ pub trait Site: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// The rows of a verified plan of one partition. The query is paid for, and the plan has its
+    /// The rows of a verified plan with one partition. The query is paid for, and the plan has its
     /// key.
     ///
     /// # Guarantee
@@ -55,7 +56,7 @@ pub trait Site: fmt::Debug + Send + Sync {
     /// the plan yields here.
     ///
     /// # Errors
-    /// Whatever fails. The error may quote cells: it must never reach an analyst.
+    /// Any failure. The error may quote cells: it must never reach an analyst.
     fn rows(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
@@ -64,9 +65,8 @@ pub trait Site: fmt::Debug + Send + Sync {
         plan.execute(0, context)
     }
 
-    /// Whether the rows of a plan are asked for once more, which has failed with this error, and
-    /// was begun again so many times. Nothing was drawn yet, and what came of the failed rows is
-    /// dropped.
+    /// Whether to ask for the rows of a plan again after this error, when this has happened this
+    /// many times before. Nothing was drawn yet, and the rows of the failed attempt are dropped.
     fn runs_again(&self, _error: &DataFusionError, _times: usize) -> bool {
         false
     }
@@ -78,7 +78,7 @@ pub struct Here;
 
 impl Site for Here {}
 
-/// Why a bounded input cannot run at a site; nothing was charged.
+/// Why a bounded input cannot run at a site. Nothing was charged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; {instead}")]
 pub struct CannotRunThere {
@@ -95,7 +95,7 @@ impl CannotRunThere {
     }
 }
 
-/// The refusal behind an error of planning.
+/// The site's refusal, if it caused an error of planning.
 pub(crate) fn refused_by_site(error: &DataFusionError) -> Option<&CannotRunThere> {
     match error.find_root() {
         DataFusionError::External(cause) => cause.downcast_ref(),
@@ -103,15 +103,15 @@ pub(crate) fn refused_by_site(error: &DataFusionError) -> Option<&CannotRunThere
     }
 }
 
-/// A site as an extension of a session.
+/// The site of a session, as its extension.
 struct Placed(Arc<dyn Site>);
 
-/// Lets the private parts of a session run at a site, which may describe the files that its
-/// statements hold.
+/// Lets the private aggregates of a session run at a site, which may describe the files that the
+/// session's statements hold.
 pub(crate) fn place(state: &mut SessionState, site: Arc<dyn Site>, files: &Arc<HeldFiles>) {
     if site.partitions_by_unit() {
-        // Rows that no operator has to bring together in one process alone, however small a file
-        // is.
+        // Even a small file is read in several partitions, so that an operator has to distribute
+        // its rows among the processes.
         let options = state.config_mut().options_mut();
         options.optimizer.repartition_file_min_size = 0;
         let partitions = options.execution.target_partitions.max(2);
@@ -176,12 +176,12 @@ mod tests {
         (cell(0), cell(1))
     }
 
-    /// What a test site does, and what it was asked.
+    /// What a test site does, and the questions that it got.
     #[derive(Debug, Default)]
     struct Watched {
         refuses: bool,
         fails: bool,
-        /// How often its rows end with a failure.
+        /// The number of times that its rows end with a failure.
         breaks: usize,
         partitions: bool,
         seen: Mutex<Vec<String>>,
@@ -243,8 +243,8 @@ mod tests {
         }
     }
 
-    /// A site is asked before the charge, without a key, and runs after it. Its integers are those
-    /// of this process.
+    /// A site is asked before the charge, without a key, and runs after the charge. Its integers
+    /// equal those of this process.
     #[tokio::test]
     async fn a_site_is_asked_before_the_charge_and_runs_after_it() {
         let local = asked(&engine(Arc::new(Here)).await).await;
@@ -258,7 +258,7 @@ mod tests {
                 format!("rows: paid true, by unit {partitions}"),
             ];
             assert_eq!(*site.seen.lock().unwrap(), expected);
-            // Other limits keep the site.
+            // With other limits, the engine keeps its site.
             let engine = engine.with_resources(crate::Resources::default()).unwrap();
             site.seen.lock().unwrap().clear();
             let other = "SELECT COUNT(*) AS n FROM visits WHERE minutes > 1";
@@ -267,7 +267,7 @@ mod tests {
         }
     }
 
-    /// What a site does not accept is refused with its words, and costs nothing.
+    /// A plan that a site does not accept is refused in its words, and costs nothing.
     #[tokio::test]
     async fn what_a_site_does_not_accept_is_refused_before_the_charge() {
         let site = Arc::new(Watched { refuses: true, ..Watched::default() });
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(site.seen.lock().unwrap().len(), 1);
     }
 
-    /// A site that fails gets the constant sentence, and the charge stays.
+    /// If a site fails, the analyst sees the constant sentence, and the charge stays.
     #[tokio::test]
     async fn a_site_that_fails_says_nothing_and_is_charged() {
         let site = Arc::new(Watched { fails: true, ..Watched::default() });
@@ -293,8 +293,8 @@ mod tests {
         assert_ne!(spent(&engine), before);
     }
 
-    /// Rows that ended with a failure are asked for again, a few times: their integers count once,
-    /// and they are charged once.
+    /// Rows that end with a failure are asked for again, a few times. Their integers count once,
+    /// and the charge is made once.
     #[tokio::test]
     async fn rows_that_fail_are_asked_for_again_and_count_once() {
         let local = engine(Arc::new(Here)).await;
