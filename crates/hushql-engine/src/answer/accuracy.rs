@@ -1,7 +1,7 @@
-//! How accurate a column of an answer is.
+//! The accuracy of a column of an answer.
 //!
-//! In: a bound, what it bounds, and how surely. Out: the same for programs, and a sentence for
-//! people.
+//! In: a bound, the quantity that it bounds, and its confidence. Out: the same values for programs,
+//! and a sentence for people.
 //!
 //! ```text
 //! n: ± 3.00 with 95 %
@@ -12,7 +12,7 @@ use std::fmt;
 
 use crate::visible::{self, rounded};
 
-/// What an accuracy says.
+/// The meaning of an accuracy's value.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -30,20 +30,20 @@ use crate::visible::{self, rounded};
 pub enum AccuracyKind {
     /// The column's numbers are within the value of the bounded aggregate.
     Within,
-    /// The column's numbers were drawn within the value of the bounded aggregate; but which of them
-    /// are shown depends on themselves, through a threshold, a filter or a LIMIT. What came out
-    /// large by chance is shown more often, so that of the numbers shown fewer are within it.
+    /// The column's numbers were drawn within the value of the bounded aggregate. But they decide
+    /// themselves whether they are shown, through a threshold, a filter or a LIMIT. Numbers that
+    /// are large by chance are shown more often, so fewer of the shown ones are within the value.
     Drawn,
     /// The winner's score is within the value of the best score.
     Winner,
-    /// No other candidate scores more than the winner by over the value times what a row can change
-    /// *that* candidate's score by.
+    /// No other candidate's score exceeds the winner's by more than the value times the change that
+    /// one row can make to *that* candidate's score.
     OwnRows,
-    /// The value's rank is within the value of the best rank that a candidate has, in rows.
+    /// The value's rank is within this many rows of the best rank that a candidate has.
     Rank,
     /// On average the winner's score, or the value's rank, is within the value of the best.
     Average,
-    /// The value is the probability with which each answer is the entry's own.
+    /// The value is the probability that a response is the entry's own value.
     Truthful,
 }
 
@@ -61,8 +61,8 @@ impl fmt::Display for AccuracyKind {
     }
 }
 
-/// How accurate one released column is. It speaks of the noise alone: what bounding contributions
-/// and clamping values cut is not in it, nor what a bound cuts that was found.
+/// How accurate one released column is. It covers the noise alone. It does not cover what bounding
+/// contributions and clamping values cut, nor what a bound cuts that was itself drawn.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -82,17 +82,17 @@ pub struct Accuracy {
     pub kind: AccuracyKind,
     /// The bound, in the column's or the score's own unit.
     pub value: f64,
-    /// The probability with which it holds; 0.95, or 1 for an average or a probability.
+    /// The confidence: 0.95, or 1 for an average or a probability.
     pub confidence: f64,
 }
 
 impl Accuracy {
-    /// The sentence for people; none where a note says it.
+    /// The sentence for people. `None` if a note says it instead.
     pub(super) fn line(&self) -> Option<String> {
         self.text().map(|text| format!("{}: {text}", visible::line(&self.column)))
     }
 
-    /// The same without the name of the column.
+    /// The sentence without the name of the column.
     pub(crate) fn text(&self) -> Option<String> {
         let Self { column: _, kind, value, confidence } = self;
         let percent = confidence * 100.0;

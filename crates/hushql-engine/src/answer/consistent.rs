@@ -1,8 +1,8 @@
-//! What an answer says of numbers that are made consistent.
+//! The notes of an answer about numbers that are made consistent.
 
 use crate::release::Release;
 
-/// What the reader of consistent numbers should know beside them.
+/// One note for each hierarchy of consistent numbers.
 pub(crate) fn consistent_notes(release: &Release) -> Vec<String> {
     let parts = release.analysis().parts();
     let mut notes = Vec::new();

@@ -1,6 +1,6 @@
 //! The receipt of an answer: what it cost, what is left, and which charges paid for it.
 //!
-//! In: a charge. Out: the same, in words: `cost ε = 0.5 · left demo ε = 9.5`.
+//! In: a charge. Out: the charge in words: `cost ε = 0.5 · left demo ε = 9.5`.
 
 use std::fmt;
 
@@ -24,26 +24,26 @@ use crate::visible;
 pub struct Receipt {
     /// What was charged, in the notions that the touched budgets count in.
     pub spent: Cost,
-    /// What every touched budget has left, by name; of a replayed answer, every budget that would
+    /// What every touched budget has left, by name. For a replayed answer: every budget that would
     /// be charged for it now.
     pub left: Vec<(String, Spend)>,
-    /// Which cells of people were charged, and why all of them, in words; none where people have no
-    /// cells.
+    /// The cells of people that were charged, in words, and the reason if all of them were. Empty
+    /// if people have no cells.
     pub cells: Vec<String>,
-    /// The number of the charge in the ledger, as `hushql.ledger` shows it to who asked; of a
-    /// replayed answer, that of the charge which paid for it. 0 if that number follows from the
-    /// ledger, and the vault could not be read after the charge.
+    /// The number of the charge in the ledger, as `hushql.ledger` shows it to the analyst. For a
+    /// replayed answer, the number of the charge that paid for it. 0 if the number would have to be
+    /// read from the ledger, and the vault could not be read after the charge.
     pub sequence: i64,
-    /// The same in the whole ledger.
+    /// The number of the charge in the whole ledger.
     pub(crate) charge: i64,
-    /// Whether the answer was paid for before, and is shown again.
+    /// True if the answer was paid for before, and is replayed.
     pub is_replayed: bool,
-    /// The numbers of the charges that paid for what is shown again, each once, in order; of an
-    /// answer that is partly drawn, too.
+    /// The numbers of the charges that paid for replayed draws, each once, in order. An answer that
+    /// is drawn in part has them, too.
     pub replayed: Vec<i64>,
 }
 
-/// Charges by their numbers, in words; `None` for none.
+/// Charges by their numbers, in words. `None` if there are none.
 pub(crate) fn charges_text(charges: &[i64]) -> Option<String> {
     let numbers: Vec<String> = charges.iter().map(i64::to_string).collect();
     match numbers.as_slice() {
@@ -54,7 +54,7 @@ pub(crate) fn charges_text(charges: &[i64]) -> Option<String> {
 }
 
 impl Receipt {
-    /// What of the answer was paid for before, and by which charges; `None` if nothing was.
+    /// Which charges paid for what is replayed, in words. `None` if nothing is.
     pub fn replayed_text(&self) -> Option<String> {
         let charges = charges_text(&self.replayed)?;
         Some(match self.is_replayed {
@@ -63,7 +63,7 @@ impl Receipt {
         })
     }
 
-    /// What every touched budget has left, in words.
+    /// For each touched budget, what it has left, in words.
     fn left_texts(&self) -> impl Iterator<Item = String> + '_ {
         let text = |(budget, left): &(String, Spend)| {
             format!("{} {}", visible::line(budget), left.neat_down())
@@ -71,7 +71,7 @@ impl Receipt {
         self.left.iter().map(text)
     }
 
-    /// What every budget of `left` has left, in words.
+    /// What all budgets of `left` have left, in words.
     ///
     /// ```
     /// # use hushql_engine as hushql;
@@ -89,7 +89,7 @@ impl Receipt {
 impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cost {}", self.spent.neat())?;
-        // What costs nothing leaves what was left.
+        // An answer that costs nothing does not change what is left.
         for budget in self.left_texts().filter(|_| !self.is_replayed) {
             write!(f, " · left {budget}")?;
         }

@@ -1,9 +1,9 @@
 //! The functions of DataFusion that a query may call, by name.
 //!
 //! In: the name of a function. Out: whether a query may call it. A function is listed if its value
-//! follows from its arguments alone, or from the moment of the statement, or from a fresh random
-//! number. A function that knows more is left out: where its rows come from, which version of a
-//! library runs, or how many files the engine has opened, which other statements decide.
+//! follows from its arguments alone, from the moment of the statement, or from a fresh random
+//! number. A function that knows more is left out: the file that its rows come from, the version of
+//! a library, or how many files the engine has opened, which depends on other statements.
 //!
 //! ```text
 //! upper('a')             'A'
@@ -12,8 +12,8 @@
 
 /// Scalar functions.
 const SCALARS: [&str; 113] = [
-    // Conditions, types and structs. `arrow_typeof` knows the type of its argument, which DESCRIBE
-    // shows.
+    // Conditions, types and structs. `arrow_typeof` returns the type of its argument, which
+    // DESCRIBE shows, too.
     "arrow_cast",
     "arrow_try_cast",
     "arrow_typeof",
@@ -30,7 +30,7 @@ const SCALARS: [&str; 113] = [
     "try_cast_to_type",
     "union_extract",
     "union_tag",
-    // Dates. `now`, `current_date` and `current_time` are one moment in a statement.
+    // Dates. In one statement, `now`, `current_date` and `current_time` are the same moment.
     "current_date",
     "current_time",
     "date_bin",
@@ -50,8 +50,7 @@ const SCALARS: [&str; 113] = [
     "to_timestamp_nanos",
     "to_timestamp_seconds",
     "to_unixtime",
-    // Numbers. `random` is a fresh number of the operating system's generator, which draws no
-    // noise.
+    // Numbers. `random` draws from the operating system's generator, which no noise uses.
     "abs",
     "acos",
     "acosh",
@@ -99,7 +98,7 @@ const SCALARS: [&str; 113] = [
     // Texts as bytes.
     "decode",
     "encode",
-    // Texts. `uuid` is a fresh random number, as `random`.
+    // Texts. `uuid` is a fresh random number, like `random`.
     "ascii",
     "bit_length",
     "btrim",
@@ -178,7 +177,7 @@ const AGGREGATES: [&str; 39] = [
     "var_pop",
 ];
 
-/// Window functions that are no aggregates.
+/// Window functions that are not aggregates.
 const WINDOWS: [&str; 11] = [
     "cume_dist",
     "dense_rank",
@@ -228,8 +227,8 @@ mod tests {
     ];
 
     /// `input_file_name()` came with an upgrade, and told how many files other statements had
-    /// opened. A new function of DataFusion is listed above, or here, by whoever has asked what it
-    /// knows.
+    /// opened. A new function of DataFusion must be listed above or here, after someone has checked
+    /// what it knows.
     #[test]
     fn each_function_is_listed_or_left_out_on_purpose() {
         let scalars = SessionStateDefaults::default_scalar_functions();

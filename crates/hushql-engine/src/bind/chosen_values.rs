@@ -1,10 +1,10 @@
-//! Values that meet without an operator: those of which COALESCE or CASE chooses one, and the
-//! branches of set operations.
+//! Checks the types of values that meet without an operator: the values from which COALESCE or CASE
+//! chooses, and the branches of set operations.
 //!
 //! In: a plan as the planner makes it. Out: the same plan, or a refusal with what to write. The
-//! planner would cast all of them to one type, and an impossible cast gives NULL:
-//! `COALESCE(nation, 0)` would be 0 for every nation, and a number beside a date would be that many
-//! days since 1970. Types and literals alone decide.
+//! planner would cast all these values to one type, and an impossible cast gives NULL:
+//! `COALESCE(nation, 0)` would be 0 for every nation, and a number beside a date would be a number
+//! of days since 1970. Only types and literals matter, not rows.
 //!
 //! ```text
 //! COALESCE(nation, 0)                           COALESCE(nation, '0')
@@ -12,8 +12,8 @@
 //! CASE WHEN paid THEN day ELSE 5 END            CASE WHEN paid THEN day ELSE DATE '2025-12-31' END
 //! ```
 //!
-//! CASE and UNION of texts and numbers are texts, and a text that is a number or a date is one
-//! beside numbers and dates.
+//! CASE and UNION of texts and numbers give texts. Beside numbers and dates, a text that is a
+//! number or a date counts as one.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use crate::functions::{DecimalLiteral, written as number_of};
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
 
-/// The plan, after checking that its types and comparisons mean what they say.
+/// Checks that the types and comparisons of a plan mean what they say, and returns the plan.
 ///
 /// # Errors
 /// The refusal, as an error of the planner.
@@ -67,12 +67,12 @@ fn refused(refusal: Option<Refusal>) -> Result<()> {
 /// Functions that return one of their arguments, or compare them.
 const OF_EQUALS: [&str; 5] = ["coalesce", "nvl", "nullif", "greatest", "least"];
 
-/// The values that meet in one expression.
+/// Refuses values that meet in one expression, if they are of different kinds.
 fn within(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
     if let Expr::ScalarFunction(call) = expr {
         let own = match call.func.name() {
             name if OF_EQUALS.contains(&name) => call.args.as_slice(),
-            // The first argument is only asked whether it is NULL.
+            // The first argument is only tested for NULL.
             "nvl2" => call.args.get(1..)?,
             _ => return None,
         };
@@ -104,7 +104,7 @@ fn within(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
     None
 }
 
-/// The branches of CASE.
+/// Refuses branches of CASE that are of different kinds.
 fn chosen(expr: &Expr, case: &Case, schema: &DFSchema) -> Option<Refusal> {
     let thens = case.when_then_expr.iter().map(|(_, then)| then.as_ref().clone());
     let own: Vec<Expr> = thens.chain(case.else_expr.iter().map(|e| e.as_ref().clone())).collect();
@@ -116,7 +116,8 @@ fn chosen(expr: &Expr, case: &Case, schema: &DFSchema) -> Option<Refusal> {
     Some(refusal(expr, message, written(&Expr::Case(hint))))
 }
 
-/// The columns of INTERSECT and EXCEPT, which find NULL equal to NULL.
+/// Refuses columns of INTERSECT and EXCEPT that are of different kinds. These joins treat NULL as
+/// equal to NULL.
 fn intersected(join: &Join, schema: &DFSchema) -> Option<Refusal> {
     if join.null_equality != NullEquality::NullEqualsNull {
         return None;
@@ -130,10 +131,10 @@ fn intersected(join: &Join, schema: &DFSchema) -> Option<Refusal> {
     })
 }
 
-/// The columns of a union.
+/// Refuses columns of a union that are of different kinds.
 fn united(union: &Union) -> Option<Refusal> {
     let column = |input: &LogicalPlan, i: usize| {
-        // As it is written: the name of a literal says nothing.
+        // The expression as it is written: the name of a literal does not tell its value.
         if let LogicalPlan::Projection(projection) = input
             && let Some(own) = projection.expr.get(i)
         {
@@ -156,16 +157,16 @@ fn united(union: &Union) -> Option<Refusal> {
     })
 }
 
-/// How values meet.
+/// How strictly the kinds of values must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meeting {
-    /// As in a comparison.
+    /// The kinds must agree as in a comparison.
     Strict,
     /// A number beside texts becomes a text.
     Loose,
 }
 
-/// What is said of values of different kinds, and their kinds.
+/// The message for values of different kinds, and their kinds.
 fn meeting(
     own: &[Expr],
     schema: &DFSchema,
@@ -176,7 +177,7 @@ fn meeting(
     Some((among(own, &kinds, how)?, kinds))
 }
 
-/// What is said of the first two values that are of different kinds.
+/// The message for the first two values of different kinds.
 fn among(own: &[Expr], kinds: &[Option<ValueKind>], how: Meeting) -> Option<String> {
     let all: Vec<(&Expr, ValueKind)> =
         own.iter().zip(kinds).filter_map(|(expr, kind)| Some((expr, (*kind)?))).collect();
@@ -185,7 +186,7 @@ fn among(own: &[Expr], kinds: &[Option<ValueKind>], how: Meeting) -> Option<Stri
     })
 }
 
-/// What is said of two values that are not of one kind.
+/// The message for two values of different kinds.
 fn different(left: (&Expr, ValueKind), right: (&Expr, ValueKind), how: Meeting) -> Option<String> {
     let has_moment = left.1.is_moment() || right.1.is_moment();
     if how == Meeting::Loose && !has_moment {
@@ -200,7 +201,7 @@ fn different(left: (&Expr, ValueKind), right: (&Expr, ValueKind), how: Meeting) 
     mismatch(left, "=", right).map(|refusal| refusal.message().to_owned())
 }
 
-/// The values with others in place of those that are not of the kind of the rest.
+/// The values, with a replacement for each one that is not of the kind of the others.
 fn of_one_kind(own: &[Expr], kinds: &[Option<ValueKind>]) -> Vec<Expr> {
     let has = |kind| kinds.contains(&Some(kind));
     let moment = [ValueKind::Timestamp, ValueKind::Date].into_iter().find(|kind| has(*kind));
@@ -233,7 +234,7 @@ fn refusal(expr: &Expr, message: impl Into<String>, hint: impl Into<String>) -> 
     Refusal::new(Reason::BadValue, written(expr), message, hint)
 }
 
-/// A DATE that hours move. The result would be a DATE again, without the hours.
+/// Refuses a DATE that hours move. The planner's result would be a DATE again, without the hours.
 fn hours_of_a_date(
     expr: &Expr,
     left: &Expr,
@@ -257,7 +258,7 @@ fn hours_of_a_date(
     Some(refusal(expr, message, hint))
 }
 
-/// Whether an interval that is written out has a part of a day.
+/// True if a literal interval has a part that is less than a day.
 fn has_hours(expr: &Expr) -> bool {
     const DAY: i64 = 86_400_000_000_000;
     let found = expr.exists(|e| {
@@ -272,7 +273,7 @@ fn has_hours(expr: &Expr) -> bool {
     found.unwrap_or(true)
 }
 
-/// The default of LAG and LEAD, which the planner would round to a value of the column's type.
+/// Refuses a default of LAG and LEAD that the planner would round to a value of the column's type.
 fn default_of(call: &WindowFunction, expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
     let name = call.fun.name().to_lowercase();
     let [x, _, default] = call.params.args.as_slice() else { return None };
@@ -305,7 +306,7 @@ fn default_of(call: &WindowFunction, expr: &Expr, schema: &DFSchema) -> Option<R
     Some(refusal(expr, message, hint))
 }
 
-/// The number that a literal is, with or without quotes.
+/// The number that a literal stands for, with or without quotes.
 fn number(expr: &Expr) -> Option<DecimalLiteral> {
     let number = match literal(expr)? {
         ScalarValue::Int64(Some(whole)) => DecimalLiteral::parse(&whole.to_string()),
@@ -318,7 +319,7 @@ fn number(expr: &Expr) -> Option<DecimalLiteral> {
     Some(number.trimmed().unwrap_or(number))
 }
 
-/// Whether a default is a value of a type, as far as numbers go.
+/// True if a default is a value of a type, as far as numbers are concerned.
 fn fits(default: &Expr, own: &DataType) -> bool {
     let Some(number) = number(default) else { return true };
     let before = i16::from(number.precision) - i16::from(number.scale);

@@ -1,8 +1,8 @@
-//! Comparisons and conditions that would not mean what they say.
+//! Refuses comparisons and conditions that would not mean what they say.
 //!
-//! In: an operator with its operands, before casts are added; or a plan. Out: nothing, or a refusal
+//! In: an operator with its operands before casts are added, or a plan. Out: nothing, or a refusal
 //! with what to write. The planner would count days to compare a date with 2024, read texts as
-//! numbers, and take numbers for conditions; `x = NULL` is never true. Types and literals decide.
+//! numbers, and take numbers for conditions; `x = NULL` is never true. Rows do not matter.
 //!
 //! ```text
 //! signed_up > 2024       signed_up is a date, and 2024 is a number     EXTRACT(YEAR FROM signed_up) > 2024
@@ -25,10 +25,10 @@ use crate::catalog::RESERVED;
 use crate::functions::{YEARS, is_in_calendar, without_offset, written as number_of};
 use crate::refusal::{Reason, Refusal};
 
-/// Looks at each operator before the planner makes an expression of it.
+/// Checks each operator before the planner makes an expression of it.
 #[derive(Debug)]
 pub(super) struct Strict {
-    /// Whether a program has given NULL for a parameter: it means the comparison that it prepared.
+    /// True if a program gave NULL for a parameter: the comparison that it prepared is then meant.
     pub(super) null_values: bool,
 }
 
@@ -43,7 +43,7 @@ impl ExprPlanner for Strict {
     }
 }
 
-/// Refuses mistakes in what the planner makes without operators: lists, BETWEEN, CASE, USING, …
+/// Refuses the same mistakes in expressions without operators: lists, BETWEEN, CASE, USING, …
 ///
 /// # Errors
 /// The refusal, as an error of the planner.
@@ -65,7 +65,7 @@ pub(super) fn check(plan: LogicalPlan, null_values: bool) -> Result<LogicalPlan>
     Ok(plan)
 }
 
-/// What is said of comparisons that are never true.
+/// The messages about comparisons that are never true.
 const NEVER: [&str; 2] =
     ["a comparison with NULL is never true", "NOT IN is never true where NULL is in the list"];
 
@@ -76,7 +76,7 @@ fn refused(refusal: Option<Refusal>, null_values: bool) -> Result<()> {
     }
 }
 
-/// The comparisons inside one expression, and its conditions.
+/// Refuses mistakes in the comparisons and conditions of one expression.
 fn within(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
     if let Expr::InList(list) = expr {
         return in_list(list, schema);
@@ -117,11 +117,11 @@ fn within(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
     None
 }
 
-/// The values of a list.
+/// Refuses mistakes in the values of a list.
 fn in_list(list: &InList, schema: &DFSchema) -> Option<Refusal> {
     let InList { expr, list, negated } = list;
     let present: Vec<&Expr> = list.iter().filter(|e| !is_null(e)).collect();
-    // Beside other values, NULL adds nothing to IN.
+    // Beside other values, NULL changes nothing in IN.
     let is_null_list = present.is_empty() || *negated && present.len() < list.len();
     let hints: Vec<Refusal> =
         present.iter().filter_map(|item| compared(expr, "=", item, schema)).collect();
@@ -143,7 +143,7 @@ fn in_list(list: &InList, schema: &DFSchema) -> Option<Refusal> {
         return Some(refusal(clause, message, format!("{} AND {null}", all(&present))));
     }
     let first = hints.first()?;
-    // Each hint compares the same with another value.
+    // Each hint compares the same expression with another value.
     let sides: Option<Vec<(&str, &str)>> =
         hints.iter().map(|one| one.hint().rsplit_once(" = ")).collect();
     let hint = match sides.as_deref() {
@@ -158,7 +158,7 @@ fn in_list(list: &InList, schema: &DFSchema) -> Option<Refusal> {
     Some(refusal(clause, first.message(), hint))
 }
 
-/// A list as comparisons with each of its values.
+/// The list as comparisons with each of its values.
 fn one_by_one(expr: &Expr, list: &[&Expr], negated: bool, schema: &DFSchema) -> String {
     let each = |item: &&Expr| match compared(expr, "=", item, schema) {
         Some(refusal) => refusal.hint().to_owned(),
@@ -168,7 +168,7 @@ fn one_by_one(expr: &Expr, list: &[&Expr], negated: bool, schema: &DFSchema) -> 
     if negated { format!("NOT ({all})") } else { all }
 }
 
-/// What values are, as far as comparisons care.
+/// The kinds of values that comparisons tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueKind {
     Number,
@@ -180,7 +180,7 @@ pub(super) enum ValueKind {
 }
 
 impl ValueKind {
-    /// `None` for types whose comparisons are left to the planner.
+    /// `None` for types whose comparisons the planner may decide.
     pub(super) fn new(data_type: &DataType) -> Option<Self> {
         match data_type {
             DataType::Dictionary(_, values) => Self::new(values),
@@ -210,7 +210,7 @@ impl ValueKind {
     }
 }
 
-/// `None` also for a candidate, whose values are looked at one by one.
+/// The kind of an expression. `None` also for a candidate, whose values are checked one by one.
 pub(super) fn kind(expr: &Expr, schema: &DFSchema) -> Option<ValueKind> {
     if let Expr::ScalarFunction(call) = expr
         && call.func.name().starts_with(RESERVED)
@@ -220,7 +220,7 @@ pub(super) fn kind(expr: &Expr, schema: &DFSchema) -> Option<ValueKind> {
     ValueKind::new(&expr.get_type(schema).ok()?)
 }
 
-/// An expression as SQL.
+/// The text of an expression as SQL.
 pub(super) fn written(expr: &Expr) -> String {
     let text = as_sql(expr).unwrap_or_else(|_| expr.human_display().to_string());
     text.replace("count(Int64(1))", "COUNT(*)").replace("count(1)", "COUNT(*)")
@@ -230,7 +230,7 @@ fn refusal(clause: String, message: impl Into<String>, hint: impl Into<String>) 
     Refusal::new(Reason::BadValue, clause, message, hint)
 }
 
-/// The value of a literal. A number with a point is one, and its value is its digits.
+/// The value of a literal. A number with a point is a literal, too: its value is its digits.
 pub(super) fn literal(expr: &Expr) -> Option<&ScalarValue> {
     if let Expr::Cast(cast) = expr
         && number_of(expr).is_some()
@@ -248,7 +248,7 @@ pub(super) fn text_of(expr: &Expr) -> Option<&str> {
     if let Expr::Literal(value, _) = expr { value.try_as_str()? } else { None }
 }
 
-/// The operands of an operator of SQL.
+/// Refuses mistakes in the operands of an operator.
 fn operands(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
     match op {
         BinaryOperator::Eq
@@ -264,12 +264,12 @@ fn operands(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -
         | BinaryOperator::Divide
         | BinaryOperator::Modulo => calculated(op, left, right, schema),
         BinaryOperator::StringConcat => joined(left, right, schema),
-        // Other operators compare nothing; the analysis looks at the operands of those it knows.
+        // Other operators compare nothing. The analysis checks the operands of those that it knows.
         _ => None,
     }
 }
 
-/// A comparison of two expressions.
+/// Refuses a comparison with NULL, or of two expressions of different kinds.
 fn compared(left: &Expr, op: &str, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
     for (null, other) in [(left, right), (right, left)] {
         if is_null(null) {
@@ -282,7 +282,7 @@ fn compared(left: &Expr, op: &str, right: &Expr, schema: &DFSchema) -> Option<Re
     mismatch((left, kind(left, schema)?), op, (right, kind(right, schema)?))
 }
 
-/// The same comparison from the other side.
+/// The operator of the same comparison with its sides swapped.
 fn swapped(op: &str) -> &str {
     match op {
         "<" => ">",
@@ -293,7 +293,7 @@ fn swapped(op: &str) -> &str {
     }
 }
 
-/// Two expressions of kinds that are not compared with each other.
+/// Refuses two expressions of kinds that cannot be compared with each other.
 pub(super) fn mismatch(
     left: (&Expr, ValueKind),
     op: &str,
@@ -324,12 +324,12 @@ pub(super) fn mismatch(
         }
         if of == ValueKind::Number && other == ValueKind::Text {
             return match text_of(b).map(|text| text.trim().parse::<f64>()) {
-                // It is read as the number that it is.
+                // The text is a number, and is read as one.
                 Some(Ok(number)) if number.is_finite() => None,
                 Some(_) => said(format!("{x} {op} 10")),
                 None if literal(a).is_some() => said(match op {
                     "=" | "<>" => format!("{} {op} '{x}'", written(b)),
-                    // Texts are ordered by their letters: '60' is after '500'.
+                    // The order of texts is by letters: '60' is after '500'.
                     _ => format!("CAST({} AS DOUBLE) {} {x}", written(b), swapped(op)),
                 }),
                 None => said(format!("CAST({x} AS VARCHAR) {op} {}", written(b))),
@@ -352,7 +352,7 @@ pub(super) fn mismatch(
         if of == ValueKind::Span && other == ValueKind::Number {
             return said(match (literal(b), literal(a)) {
                 (Some(number), _) => format!("{x} {op} INTERVAL '{number} days'"),
-                // A number of days.
+                // The span is a number of days.
                 (None, Some(ScalarValue::IntervalMonthDayNano(Some(by)))) => {
                     format!("{} {} {}", written(b), swapped(op), by.days)
                 }
@@ -363,7 +363,7 @@ pub(super) fn mismatch(
     None
 }
 
-/// A date or timestamp that is compared with a number: a year, or the digits of a date.
+/// What to write for a moment that is compared with a number: a year, or the digits of a date.
 fn moment(x: &str, op: &str, number: &Expr) -> String {
     const KNOWN: std::ops::RangeInclusive<i64> = 1..=9_999;
     let digits = literal(number).map(ToString::to_string);
@@ -384,7 +384,7 @@ fn moment(x: &str, op: &str, number: &Expr) -> String {
     }
 }
 
-/// A text that is compared with a date or timestamp: nothing where it is one, else what to write.
+/// What to write for a text that is compared with a date or timestamp. `None` if the text is one.
 fn no_moment(x: &str, op: &str, text: &str, of: ValueKind) -> Option<String> {
     let data_type = match of {
         ValueKind::Date => DataType::Date32,
@@ -398,7 +398,7 @@ fn no_moment(x: &str, op: &str, text: &str, of: ValueKind) -> Option<String> {
     if is_moment(text) {
         return None;
     }
-    // Blanks around a date.
+    // The text has blanks around the date.
     if is_moment(text.trim()) {
         return Some(format!("{x} {op} '{}'", text.trim()));
     }
@@ -418,7 +418,7 @@ fn no_moment(x: &str, op: &str, text: &str, of: ValueKind) -> Option<String> {
     })
 }
 
-/// A truth value that is compared with a word or a number.
+/// What to write for a truth value that is compared with a word or a number.
 fn truth(x: &str, op: &str, word: Option<&str>) -> String {
     let word = word.map(str::to_lowercase);
     let yes = matches!(word.as_deref(), Some("yes" | "y" | "true" | "t" | "on" | "1"));
@@ -431,7 +431,7 @@ fn truth(x: &str, op: &str, word: Option<&str>) -> String {
     }
 }
 
-/// `20 < age < 30`, of which the first comparison is an operand of the second.
+/// What to write for `20 < age < 30`, where the first comparison is an operand of the second.
 fn chained(left: &Expr, op: &str, right: &Expr) -> Option<String> {
     let orders = |op: &str| op.starts_with(['<', '>']) && op != "<>";
     if let Expr::BinaryExpr(BinaryExpr { op: first, right: middle, .. }) = left
@@ -443,7 +443,7 @@ fn chained(left: &Expr, op: &str, right: &Expr) -> Option<String> {
     None
 }
 
-/// LIKE of texts alone.
+/// Refuses LIKE on anything but texts.
 fn like(expr: &Expr, name: &str, pattern: &Expr, schema: &DFSchema) -> Option<Refusal> {
     let clause = || format!("{} {name} {}", written(expr), written(pattern));
     let x = written(expr);
@@ -475,10 +475,10 @@ fn like(expr: &Expr, name: &str, pattern: &Expr, schema: &DFSchema) -> Option<Re
     None
 }
 
-/// What is said of a condition that is not one.
+/// The start of the message about an expression that is not a condition.
 const NO_CONDITION: &str = "a condition is true or false, and ";
 
-/// A condition that is not true or false.
+/// Refuses a condition that is not true or false.
 fn condition(expr: &Expr, schema: &DFSchema) -> Option<Refusal> {
     let of = kind(expr, schema)?;
     if of == ValueKind::Boolean || is_null(expr) {
@@ -499,7 +499,7 @@ fn no_condition(expr: &Expr, of: ValueKind) -> Refusal {
     refusal(x.clone(), format!("{NO_CONDITION}{x} is {}", of.words()), hint)
 }
 
-/// The operands of AND and OR.
+/// Refuses operands of AND and OR that are not conditions.
 fn connected(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
     let other =
         |expr: &Expr| kind(expr, schema).filter(|of| *of != ValueKind::Boolean && !is_null(expr));
@@ -517,7 +517,7 @@ fn connected(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) 
     other(left).map(|of| no_condition(left, of))
 }
 
-/// The operands of `||`, one of which is a text.
+/// Refuses `||` if neither operand is a text.
 fn joined(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
     let (l, r) = (kind(left, schema)?, kind(right, schema)?);
     if l == ValueKind::Text || r == ValueKind::Text {
@@ -528,7 +528,7 @@ fn joined(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Refusal> {
     Some(refusal(format!("{x} || {y}"), message, format!("CAST({x} AS VARCHAR) || {y}")))
 }
 
-/// The operands of arithmetic.
+/// Refuses operands of arithmetic that have no such operation.
 fn calculated(
     op: &BinaryOperator,
     left: &Expr,
@@ -605,7 +605,7 @@ mod tests {
     use crate::catalog::RESERVED;
     use crate::functions::LateValue;
 
-    /// A released value is told from other functions by its name, and says nothing of its kind.
+    /// The name of a released value tells it from other functions. Such a value has no kind.
     #[test]
     fn released_values_have_reserved_names() {
         let value = LateValue::new(0, DataType::Int64);

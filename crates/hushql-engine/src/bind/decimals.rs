@@ -1,10 +1,10 @@
-//! Numbers with a point as exact decimals, where what they stand beside decides what they are.
+//! Reads numbers with a point as exact decimals, where their context needs that.
 //!
-//! In: the syntax tree of a query. Out: the same tree, in which a number with a point that is
-//! compared, added, subtracted, multiplied, chosen or listed is a decimal with all of its digits.
-//! The planner would make a float of it, and 17.01 of a DECIMAL(4, 2) is not the float 17.01.
-//! Everywhere else it stays a float: as the argument of a function of floats, and where it is
-//! divided. A number with an exponent is a float.
+//! In: the syntax tree of a query. Out: the same tree, in which a number with a point is a decimal
+//! with all of its digits if it is compared, added, subtracted, multiplied, chosen or listed. The
+//! planner would make it a float, and the DECIMAL(4, 2) 17.01 is not equal to the float 17.01.
+//! Everywhere else it stays a float: as the argument of a function of floats, and in a division. A
+//! number with an exponent is always a float.
 //!
 //! ```text
 //! m = 17.01                 m = CAST('17.01' AS DECIMAL(4, 2))
@@ -21,7 +21,7 @@ use sqlparser::ast::{
 
 use crate::functions::DecimalLiteral;
 
-/// Makes decimals of numbers with a point.
+/// Turns numbers with a point into decimals.
 pub(super) fn with_decimals(query: &mut sql::Query) {
     let _ = query.visit(&mut Points);
 }
@@ -29,7 +29,7 @@ pub(super) fn with_decimals(query: &mut sql::Query) {
 /// Functions that return one of their arguments, or compare them.
 const OF_EQUALS: [&str; 6] = ["coalesce", "nullif", "greatest", "least", "lag", "lead"];
 
-/// Functions of which the first argument may be a decimal.
+/// Functions whose first argument may be a decimal.
 const OF_DECIMALS: [&str; 6] = ["abs", "round", "trunc", "sum", "min", "max"];
 
 struct Points;
@@ -57,7 +57,7 @@ impl VisitorMut for Points {
     }
 }
 
-/// The numbers that an expression compares, computes or chooses.
+/// Turns the numbers that an expression compares, computes or chooses into decimals.
 fn operands(expr: &mut Expr) {
     if let Expr::BinaryOp { left, op, right } = expr
         && keeps_decimals(op)
@@ -89,7 +89,7 @@ fn operands(expr: &mut Expr) {
     }
 }
 
-/// Whether the operands of an operator may be decimals.
+/// True if the operands of an operator may be decimals.
 fn keeps_decimals(op: &BinaryOperator) -> bool {
     matches!(
         op,
@@ -121,7 +121,7 @@ fn is_float(data_type: &DataType) -> bool {
     )
 }
 
-/// The numbers among the arguments of a function that takes decimals.
+/// Turns the numbers among the arguments of a function into decimals, if it takes decimals.
 fn arguments(function: &mut sql::Function) {
     let name = function.name.to_string().to_lowercase();
     let FunctionArguments::List(list) = &mut function.args else { return };
@@ -135,8 +135,8 @@ fn arguments(function: &mut sql::Function) {
     }
 }
 
-/// The rows of VALUES: the columns in which each cell is a number with all of its digits, or NULL.
-/// The planner decides on the type of a column by its cells, before anything else sees them.
+/// The rows of VALUES: turns columns into decimals if each cell is NULL or a number with all of its
+/// digits. The planner derives the type of a column from its cells before any other code sees them.
 fn body(body: &mut SetExpr) {
     match body {
         SetExpr::SetOperation { left, right, .. } => {
@@ -163,7 +163,7 @@ fn body(body: &mut SetExpr) {
     }
 }
 
-/// Whether a cell is NULL, or a number that a decimal or a whole number holds.
+/// True if a cell is NULL, or a number that fits a decimal or a whole number.
 fn is_exact(cell: &Expr) -> bool {
     if let Expr::Value(value) = cell
         && value.value == Value::Null
@@ -173,8 +173,8 @@ fn is_exact(cell: &Expr) -> bool {
     signed(cell).is_some_and(|text| DecimalLiteral::parse(&text).is_some())
 }
 
-/// Makes a decimal of an expression that is a number with a point, or a whole number of more digits
-/// than integers have.
+/// Turns an expression into a decimal if it is a number with a point, or a whole number with more
+/// digits than integers have.
 fn exact(expr: &mut Expr) {
     if let Expr::Nested(inner) = expr {
         return exact(inner);
@@ -186,7 +186,7 @@ fn exact(expr: &mut Expr) {
     }
 }
 
-/// The digits of a number, and its sign.
+/// The digits of a number, with its sign.
 fn signed(expr: &Expr) -> Option<String> {
     if let Expr::Value(value) = expr
         && let Value::Number(text, _) = &value.value
@@ -204,7 +204,7 @@ fn signed(expr: &Expr) -> Option<String> {
 }
 
 fn decimal(text: &str) -> Option<Expr> {
-    // The planner takes whole numbers that fit.
+    // The planner reads whole numbers that fit an integer.
     if text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok() {
         return None;
     }

@@ -50,7 +50,8 @@ pub enum BindError {
         /// The nearest existing name.
         suggestion: Option<String>,
     },
-    /// A bare name that is neither a column nor similar to one: it may be a text without quotes.
+    /// A bare name that is neither a column nor similar to a column: it may be a text without
+    /// quotes.
     #[error(
         "there is no column `{0}`{1}; a text is written in single quotes: '{0}'",
         visible::line(.name),
@@ -59,10 +60,10 @@ pub enum BindError {
     Unquoted {
         /// The name as written.
         name: String,
-        /// The columns that there are, if they are few.
+        /// The existing columns, if there are few.
         columns: Vec<String>,
     },
-    /// A name in double quotes that is not a column, but similar to one: it may be a text.
+    /// A name in double quotes that is not a column but similar to one: it may be a text.
     #[error(
         "there is no column `{0}`; did you mean `{1}`? A text is written in single quotes: '{0}'",
         visible::line(.name),
@@ -123,7 +124,7 @@ pub enum BindError {
     },
 }
 
-/// Why a query has no plan: a mistake in it, or a part of it that the engine refuses.
+/// Why a query has no plan: it contains a mistake, or the engine refuses a part of it.
 #[derive(Debug, thiserror::Error)]
 pub enum Unbound {
     /// A name or type is wrong.
@@ -162,7 +163,7 @@ impl BindError {
 
 struct Suggestion<'a>(&'a Option<String>);
 
-/// A column as a statement writes it, with the table of its own before it.
+/// A column as a statement writes it, with its table before it.
 fn flat(name: &str) -> String {
     if name.contains(['(', '"']) {
         return name.to_owned();
@@ -170,10 +171,10 @@ fn flat(name: &str) -> String {
     name.split('.').map(quoted).collect::<Vec<_>>().join(".")
 }
 
-/// The most columns that are named where a column is not among them.
+/// The most columns that a message lists when a column does not exist.
 const FEW: usize = 6;
 
-/// The columns among which one was looked for.
+/// The columns that a message lists.
 struct Among<'a>(&'a [String]);
 
 impl fmt::Display for Among<'_> {
@@ -189,7 +190,7 @@ impl fmt::Display for Among<'_> {
 impl fmt::Display for Suggestion<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            // Without its quotes, the name would be read as the one that was not found.
+            // Without its quotes, the suggested name would be read as the name that was not found.
             Some(name) if name.contains(|c: char| c.is_uppercase()) && !name.contains('.') => {
                 let name = quoted(name);
                 let name = visible::line(&name);
@@ -273,7 +274,7 @@ pub(super) fn place(span: Option<Span>) -> Option<(u64, u64)> {
     span.map(|span| (span.start.line, span.start.column)).filter(|(line, _)| *line > 0)
 }
 
-/// The planner's error, or the refusal of what the planner was about to make.
+/// The planner's error, or the refusal of a plan that the planner was about to make.
 pub(super) fn unbound<'a>(
     error: DataFusionError,
     sources: &Sources,
@@ -327,11 +328,11 @@ fn explain_error<'a>(
                     }
                 }
             }
-            // An alias of an aggregate in GROUP BY causes this error too.
+            // An alias of an aggregate in GROUP BY causes this error, too.
             SchemaError::DuplicateUnqualifiedField { name } => {
                 let name = in_releases_words(&without_prefixes(name), releases);
                 let message = match name.split_once('.') {
-                    // The planner gives a cast the name of what it casts.
+                    // The planner names a cast after the expression that it casts.
                     Some((table, column)) if !name.contains('(') => format!(
                         "GROUP BY cannot tell {name} from a cast of it: name the cast in a subquery, as in FROM (SELECT *, CAST({column} AS …) AS other FROM {table}) GROUP BY other, {column}"
                     ),
@@ -371,7 +372,7 @@ fn explain_error<'a>(
     }
 }
 
-/// Whether a name was written in double quotes: without them it would be in lower case.
+/// True if a name was written in double quotes: without them it would be in lower case.
 fn is_quoted(name: &str) -> bool {
     let plain = |c: char| c.is_lowercase() || c.is_ascii_digit() || c == '_';
     !name.chars().all(plain)

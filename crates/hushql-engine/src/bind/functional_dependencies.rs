@@ -1,12 +1,12 @@
 //! Removes functional dependencies from plans.
 //!
-//! DataFusion records that a GROUP BY has one row for each of its keys, and relies on that: its
-//! planner adds to `GROUP BY k` the columns that k determines, in case the query displays them, and
-//! its optimizer drops keys that others determine. As keys of a release, added columns would be
-//! combined with each other. The records can also be wrong: for
+//! DataFusion records that a GROUP BY has one row for each of its keys, and relies on that. Its
+//! planner adds to `GROUP BY k` the columns that k determines, in case the query displays them. Its
+//! optimizer drops keys that other keys determine. In a release, added columns would become
+//! additional keys. The records can also be wrong: for
 //! `SELECT DISTINCT q.k, t.e FROM t JOIN q ON q.k = t.k` with q grouped by k, DataFusion believes
-//! that k determines e, and counts, joins and orders rows as if each k occurred once. Nothing may
-//! rely on these records.
+//! that k determines e. It then counts, joins and orders rows as if each k occurred once. So
+//! nothing may rely on these records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +50,7 @@ fn schema_without_dependencies(schema: &DFSchemaRef) -> Result<DFSchemaRef> {
 /// functional dependencies.
 #[derive(Debug)]
 pub(super) struct Forgetful {
-    /// Whether this planner has already been called for the relation: the context calls it a second
+    /// True if this planner has already been called for the relation: the context calls it a second
     /// time.
     asked: AtomicBool,
     /// The joins of the statement that merge columns.
@@ -62,7 +62,7 @@ impl Forgetful {
         Self { asked: AtomicBool::new(false), joins }
     }
 
-    /// The plan of a relation, as the planner makes it without this one.
+    /// The plan of a relation as the planner makes it on its own.
     fn usual(
         &self,
         relation: TableFactor,
@@ -88,7 +88,7 @@ impl RelationPlanner for Forgetful {
                 let plan = if alias.is_some() { shown(without_hidden(plan)?)? } else { plan };
                 (plan, alias)
             }
-            // Its columns have their own names before the alias is one of their table.
+            // The columns need their own names before the alias becomes the name of their table.
             TableFactor::Derived { lateral, subquery, alias, sample } if !self.joins.is_empty() => {
                 let subquery = TableFactor::Derived { lateral, subquery, alias: None, sample };
                 (shown(self.usual(subquery, context)?)?, alias)

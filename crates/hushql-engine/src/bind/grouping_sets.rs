@@ -1,9 +1,9 @@
-//! Computes the sets of ROLLUP, CUBE and GROUPING SETS one by one, and GROUPING.
+//! Computes the sets of ROLLUP, CUBE and GROUPING SETS one by one, and evaluates GROUPING.
 //!
 //! In: a plan as the planner made it, in which an aggregate may have several sets of keys, and the
-//! releases. Out: the plan in which each such aggregate is the union of one aggregate for each set,
-//! with NULL for the keys that a set leaves out, and a literal for each GROUPING; and the releases,
-//! one for each set at an equal share of what was written.
+//! releases. Out: the plan, in which each such aggregate is a union of one aggregate for each set;
+//! keys that a set leaves out are NULL, and each GROUPING is a literal. Also the releases: one for
+//! each set, with an equal share of the cost that was written.
 //!
 //! ```text
 //!                                              Projection a, n
@@ -30,24 +30,24 @@ use crate::catalog::RESERVED;
 use crate::dialect::{Consistent, KeysClause, MOST_SETS, ReleaseClause, marked};
 use crate::privacy::ParameterError;
 
-/// How many tables the sets of a statement may read together, counted at each use.
+/// The most tables that the sets of a statement may read together, counted at each use.
 const MOST_SCANS: usize = 400;
 
-/// The column of a set's rows that holds how many sets share what its releases cost. No query can
-/// name it.
+/// The name of the column that marks the rows of a set. It holds how many sets share the cost of
+/// the releases. No query can name it.
 pub(crate) fn set_column() -> String {
     format!("{RESERVED}_sets")
 }
 
-/// The plan in which each set of keys has an aggregate of its own, and its releases.
+/// The plan with one aggregate for each set of keys, and the releases of these aggregates.
 ///
-/// # Guarantee
-/// The releases that stand for one, in the sets of its aggregate, cost together no more than it
-/// does: each has an equal share, rounded down. Everything else in the plan means what it did.
+/// A release is replaced by one release for each set of its aggregate. Together, these cost no more
+/// than it does: each has an equal share, rounded down. All other parts of the plan keep their
+/// meaning.
 ///
 /// # Errors
-/// An error of the planner for GROUPING of something that is not a key, for too many sets, for KEYS
-/// that contradict each other, and for a share below the smallest cost.
+/// An error of the planner for GROUPING of an expression that is not a key, for too many sets, for
+/// KEYS that contradict each other, and for a share below the smallest cost.
 pub(super) fn one_by_one(
     plan: LogicalPlan,
     releases: Vec<ReleaseClause>,
@@ -68,7 +68,7 @@ pub(super) fn one_by_one(
                 return Ok(Transformed::yes(one));
             }
         }
-        // What stands above an aggregate with sets knows a column of it that is no longer there.
+        // Nodes above an aggregate with sets know one of its columns that no longer exists.
         if changed {
             return Ok(Transformed::yes(node.recompute_schema()?));
         }
@@ -91,7 +91,7 @@ fn too_many<T>(sets: usize) -> Result<T> {
     )
 }
 
-/// How many sets of keys are computed in a plan, and how many tables are read.
+/// The number of sets that a plan computes, and the number of table scans.
 fn size(plan: &LogicalPlan) -> Result<(usize, usize)> {
     let (mut sets, mut scans) = (0_usize, 0_usize);
     plan.apply_with_subqueries(|node| {
@@ -104,8 +104,8 @@ fn size(plan: &LogicalPlan) -> Result<(usize, usize)> {
     Ok((sets, scans))
 }
 
-/// How many sets share the cost of the releases below, if a projection shows the rows of one of
-/// them.
+/// The number of sets that share the cost of the releases below, if a projection shows the rows of
+/// a set.
 pub(crate) fn set_of(projection: &Projection) -> Option<u64> {
     let name = set_column();
     projection.expr.iter().find_map(|expr| {
@@ -115,11 +115,10 @@ pub(crate) fn set_of(projection: &Projection) -> Option<u64> {
     })
 }
 
-/// The releases of a query, and those of each set.
+/// The releases of a query, and the releases of each set.
 struct Sets {
     releases: Vec<ReleaseClause>,
-    /// The release that stands for one, by its number, the set's number and how many sets there
-    /// are.
+    /// For a written release, a set's number and the number of sets: the release that replaces it.
     shares: BTreeMap<(usize, usize, usize), usize>,
 }
 
@@ -128,7 +127,7 @@ impl Sets {
     fn united(&mut self, aggregate: &Aggregate) -> Result<LogicalPlan> {
         let WrittenSets { keys, sets } = WrittenSets::from_aggregate(aggregate)?;
         let listed = self.listed(aggregate, &keys, &sets)?;
-        // Two sets are the same in any order of their keys.
+        // Two sets are the same if they have the same keys in any order.
         let own: Vec<Vec<usize>> = sets.iter().map(|set| once(set)).collect();
         let sorted = |set: &[usize]| {
             let mut set = set.to_vec();
@@ -170,7 +169,7 @@ impl Sets {
         as_before(below, aggregate, keys.len())
     }
 
-    /// The rows of one set: its keys, NULL for the others, and its aggregates.
+    /// The rows of one set: its keys, NULL for the other keys, and its aggregates.
     fn branch(&mut self, branch: &Branch<'_>, number: usize, count: usize) -> Result<LogicalPlan> {
         let Branch { aggregate, keys, set, listed } = branch;
         let own: Vec<Expr> = set.iter().filter_map(|i| keys.get(*i).cloned()).collect();
@@ -181,7 +180,7 @@ impl Sets {
             })?);
         }
         let rows = match own.is_empty() && aggregates.is_empty() {
-            // One group, whatever the rows are.
+            // One group, even without rows.
             true => LogicalPlan::EmptyRelation(EmptyRelation {
                 produce_one_row: true,
                 schema: Arc::new(DFSchema::empty()),
@@ -214,7 +213,7 @@ impl Sets {
         Ok(LogicalPlan::Projection(Projection::try_new(all, Arc::new(rows))?))
     }
 
-    /// An aggregate of one set: its release has an equal share of what the written one costs.
+    /// An aggregate of one set. Its release has an equal share of the written release's cost.
     fn shared(
         &mut self,
         expr: &Expr,
@@ -235,7 +234,7 @@ impl Sets {
                 Some(own) => *own,
                 None => {
                     let mut share = share_of(clause, count)?;
-                    // The releases of all sets belong together.
+                    // Consistent releases of all sets belong together.
                     share.consistent =
                         share.consistent.map(|one| Consistent { of: written, ..one });
                     let keys = keys();
@@ -254,7 +253,7 @@ impl Sets {
         Ok(shared.data)
     }
 
-    /// The KEYS of each key: a key that has them in one set has them in every set.
+    /// The KEYS of each key. A key with KEYS in one set has the same KEYS in every set.
     fn listed(
         &self,
         aggregate: &Aggregate,
@@ -289,8 +288,8 @@ struct Branch<'a> {
     listed: &'a BTreeMap<usize, KeysClause>,
 }
 
-/// The keys of an aggregate, each once and in the order of its columns, and the keys of each set by
-/// number.
+/// The keys of an aggregate, each once and in the order of its columns, and for each set the
+/// positions of its keys.
 struct WrittenSets {
     keys: Vec<Expr>,
     sets: Vec<Vec<usize>>,
@@ -317,8 +316,7 @@ impl WrittenSets {
 /// A release with one of `count` equal shares of its cost.
 ///
 /// # Guarantee
-/// ε, ρ and δ of the shares add up to no more than those of the release, also where OPTIONS state
-/// them.
+/// The shares' ε, ρ and δ add up to no more than the release's own, even if OPTIONS states them.
 fn share_of(clause: &ReleaseClause, count: usize) -> Result<ReleaseClause> {
     let share = || -> Result<ReleaseClause, ParameterError> {
         let mut share = clause.clone();
@@ -340,7 +338,7 @@ fn share_of(clause: &ReleaseClause, count: usize) -> Result<ReleaseClause> {
     })
 }
 
-/// The numbers of a set, each once.
+/// The positions of a set, each once.
 fn once(set: &[usize]) -> Vec<usize> {
     let mut own: Vec<usize> = Vec::with_capacity(set.len());
     for key in set {
@@ -351,10 +349,9 @@ fn once(set: &[usize]) -> Vec<usize> {
     own
 }
 
-/// The columns of a plan under the names of the keys and aggregates of an aggregate with several
-/// sets.
+/// Renames the columns of a plan to the keys and aggregates of an aggregate with several sets.
 fn as_before(below: Arc<LogicalPlan>, aggregate: &Aggregate, keys: usize) -> Result<LogicalPlan> {
-    // Behind the keys, the planner has a column with the number of the set.
+    // After the keys, the planner has a column with the number of the set.
     let fields = aggregate.schema.iter().enumerate().filter(|(i, _)| *i != keys);
     let columns = below.schema().columns().into_iter().map(Expr::Column);
     let named = columns
@@ -366,7 +363,7 @@ fn as_before(below: Arc<LogicalPlan>, aggregate: &Aggregate, keys: usize) -> Res
     Ok(LogicalPlan::Projection(Projection::try_new(named, below)?))
 }
 
-/// An aggregate with one set of keys, and GROUPING: 0, since no key is left out.
+/// An aggregate with one set of keys. GROUPING is 0, because that set leaves out no key.
 fn without_grouping(aggregate: &Aggregate) -> Result<LogicalPlan> {
     let keys: Vec<Expr> =
         grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().cloned().collect();
@@ -415,8 +412,8 @@ fn is_grouping(expr: &Expr) -> bool {
     grouping(expr).is_some()
 }
 
-/// GROUPING of a set: for each argument 1 if the set leaves it out, as the digits of a binary
-/// number.
+/// GROUPING of a set as a binary number: one digit for each argument, 1 if the set leaves the
+/// argument out.
 fn bits(call: &AggregateFunction, keys: &[Expr], set: &[usize]) -> Result<i32> {
     let params = &call.params;
     let plain = !params.distinct
@@ -443,7 +440,7 @@ mod tests {
     use crate::dialect::{Statement, parse};
     use crate::privacy::Rational;
 
-    /// All that a clause states of its cost, also in OPTIONS.
+    /// All costs that a clause states, including those in OPTIONS.
     fn costs(clause: &ReleaseClause) -> Vec<Option<Rational>> {
         let own = &clause.parameters;
         let all = clause.grouping.as_ref();
@@ -471,7 +468,7 @@ mod tests {
                     let (Some(own), Some(all)) = (own, all) else { continue };
                     let sum = own * Rational::from_integer(count.into());
                     assert!(sum <= all, "{sql}: {count} shares are {sum}");
-                    // Little is lost to rounding.
+                    // Rounding loses little.
                     assert!(sum * Rational::new(1001.into(), 1000.into()) > all, "{sql}");
                 }
             }

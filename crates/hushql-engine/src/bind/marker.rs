@@ -1,7 +1,7 @@
 //! The aggregate function that represents a release while its query is planned.
 //!
-//! In: the number of a release, and its operand. Out: a function with a reserved name. It only
-//! determines the type of the released column, and computes nothing.
+//! In: the number of a release, and its operand. Out: a function with a reserved name. It
+//! determines the type of the released column, and is never computed.
 //!
 //! ```text
 //! LAPLACE(eps=1) SUM(price)  →  __hushql_release_0(price): DOUBLE
@@ -39,7 +39,7 @@ enum ReleaseColumn {
 pub(super) struct Marker {
     name: String,
     kind: ReleaseColumn,
-    /// Whether it is made consistent with those of other sets, and then whether its numbers are
+    /// Set if the release is made consistent with those of other sets: true if its numbers are
     /// whole.
     consistent: Option<bool>,
     signature: Signature,
@@ -88,8 +88,7 @@ pub(crate) fn marker_function(n: usize, clause: &ReleaseClause) -> Arc<Aggregate
     Arc::new(AggregateUDF::from(Marker::new(n, clause)))
 }
 
-/// Whether the release that a function represents divides what it adds up; `None` for any other
-/// function.
+/// True if the release that a function represents divides its sums. `None` for any other function.
 pub(super) fn marker_divides(function: &AggregateUDF) -> Option<bool> {
     let marker = function.inner().downcast_ref::<Marker>()?;
     Some(match marker.kind {
@@ -101,7 +100,7 @@ pub(super) fn marker_divides(function: &AggregateUDF) -> Option<bool> {
     })
 }
 
-/// The type in which a sum over this type is released; `None` where it has no sum.
+/// The type of a released sum over this type. `None` if the type has no sum.
 fn sum_type(of: &DataType) -> Option<DataType> {
     match of {
         DataType::Null => Some(DataType::Int64),

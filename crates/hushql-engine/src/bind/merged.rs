@@ -1,8 +1,8 @@
-//! Joins with USING and NATURAL joins, as plans.
+//! Plans joins with USING and NATURAL joins.
 //!
-//! In: the tables of FROM whose joins have numbers (see `using`). Out: their plan, in which one
-//! column alone has the name of each merged column; and the plan as it is shown, once the whole
-//! query is planned.
+//! In: the tables of FROM, whose joins have numbers (see `using`). Out: their plan, in which the
+//! name of each merged column belongs to one column alone. Once the whole query is planned,
+//! [`shown`] gives the hidden columns their own names again.
 //!
 //! ```text
 //! a JOIN b USING (k)        a.k, a.x, b.__hushql_using0_k, b.y                              k means a.k
@@ -10,9 +10,9 @@
 //! a FULL JOIN b USING (k)   COALESCE of both as k, a.x, b.y, and both under hidden names    k means the COALESCE
 //! ```
 //!
-//! DataFusion's own plan of such a join has two columns of one name. Its planner finds some of them
-//! ambiguous, takes a column of an outer query for others, and takes the left one for the rest,
-//! which is NULL in rows of the right side alone.
+//! DataFusion's own plan of such a join has two columns with the same name. Its planner reports
+//! some of them as ambiguous, takes others for columns of an outer query, and reads the rest from
+//! the left side, which is NULL in rows that only the right side has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,23 +31,24 @@ use sqlparser::ast as sql;
 
 use crate::catalog::RESERVED;
 
-/// The joins of a statement that merge columns, and which columns they hide.
+/// The joins of a statement that merge columns, and the columns that they hide.
 #[derive(Debug, Default)]
 pub(super) struct Joins {
     written: Vec<WrittenJoin>,
     hidden: Mutex<BTreeMap<usize, Vec<Hidden>>>,
 }
 
-/// A join that merges columns, as the statement has it.
+/// A join that merges columns, as the statement writes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WrittenJoin {
-    /// Whether it merges all columns that both sides have.
+    /// True if it merges all columns that both sides have.
     pub(super) is_natural: bool,
-    /// Whether a `*` shows its columns, so that they need the order of SQL: merged ones first.
+    /// True if a `*` shows its columns, so that they need the order of SQL: merged ones first.
     pub(super) is_shown: bool,
 }
 
-/// A column that a merged one of the same name hides. It is addressed with its table alone.
+/// A column that is hidden by a merged column of the same name. A query can address it only with
+/// its table.
 #[derive(Debug, Clone)]
 pub(super) struct Hidden {
     pub(super) table: Option<TableReference>,
@@ -65,7 +66,7 @@ impl Joins {
         self.written.is_empty()
     }
 
-    /// What the joins hide that were planned so far.
+    /// The columns that are hidden by the joins planned so far.
     pub(super) fn hidden(&self) -> BTreeMap<usize, Vec<Hidden>> {
         self.hidden.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -75,7 +76,7 @@ impl Joins {
     }
 }
 
-/// What the hidden names of one side of a join begin with. No query can write it.
+/// The prefix of the hidden names of one side of a join. No query can write it.
 fn prefix(number: usize, side: JoinedSide) -> String {
     let side = match side {
         JoinedSide::Left => 0,
@@ -90,14 +91,14 @@ enum JoinedSide {
     Right,
 }
 
-/// The number of a join, which stands before the columns of USING.
+/// The number of a join. It is stored before the columns of USING.
 pub(super) fn number_of(constraint: &sql::JoinConstraint) -> Option<usize> {
     let sql::JoinConstraint::Using(names) = constraint else { return None };
     let [sql::ObjectNamePart::Identifier(first)] = names.first()?.0.as_slice() else { return None };
     first.value.strip_prefix(RESERVED)?.strip_prefix("_using")?.parse().ok()
 }
 
-/// The first name of USING in a join with a number.
+/// The name that stores a join's number, first in its USING.
 pub(super) fn numbered(number: usize) -> sql::ObjectName {
     let name = format!("{RESERVED}_using{number}");
     sql::ObjectName::from(vec![sql::Ident::with_quote('"', name)])
@@ -123,7 +124,7 @@ pub(super) fn without_prefixes(text: &str) -> String {
     shown
 }
 
-/// The kind and the constraint of a join that the dialect knows.
+/// The kind and the constraint of a join, if the dialect has this join.
 pub(super) fn parts(
     operator: &mut sql::JoinOperator,
 ) -> Option<(JoinType, &mut sql::JoinConstraint)> {
@@ -149,7 +150,7 @@ pub(super) fn parts(
     }
 }
 
-/// Whether one of the joins has a number.
+/// True if one of the joins has a number.
 pub(super) fn merges(table: &sql::TableWithJoins) -> bool {
     table.joins.iter().any(|join| {
         let mut operator = join.join_operator.clone();
@@ -160,7 +161,7 @@ pub(super) fn merges(table: &sql::TableWithJoins) -> bool {
 /// The plan of tables whose joins merge columns.
 ///
 /// # Errors
-/// Those of the planner: a merged column that a side does not have, or has more than once.
+/// Errors of the planner: a side does not have a merged column, or has it more than once.
 pub(super) fn plan_joins(
     table: sql::TableWithJoins,
     joins: &Joins,
@@ -197,8 +198,7 @@ pub(super) fn plan_joins(
     Ok(left)
 }
 
-/// The plan with its columns as `*` shows them, and nothing else: hidden ones have no name outside
-/// of these tables.
+/// The plan with the columns that `*` shows. Hidden columns have no name outside of these tables.
 pub(super) fn without_hidden(plan: LogicalPlan) -> Result<LogicalPlan> {
     let shown = plan.schema().columns().into_iter().filter(|column| !is_hidden(column));
     let shown: Vec<Expr> = shown.map(Expr::Column).collect();
@@ -209,7 +209,7 @@ fn is_hidden(column: &Column) -> bool {
     column.name.starts_with(RESERVED) && without_prefixes(&column.name) != column.name
 }
 
-/// A name of USING.
+/// A column that USING names.
 fn column(name: &sql::ObjectName, context: &dyn RelationPlannerContext) -> Result<Column> {
     let [sql::ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
         return plan_err!("USING takes names of columns, each without its table: USING (k)");
@@ -224,12 +224,12 @@ fn column(name: &sql::ObjectName, context: &dyn RelationPlannerContext) -> Resul
 /// One join that merges columns.
 struct Merging<'a> {
     number: usize,
-    /// Those of USING; none in a natural join.
+    /// The columns of USING; empty in a natural join.
     names: Vec<Column>,
     joins: &'a Joins,
 }
 
-/// The plan of one join: each merged column is the only one of its name.
+/// The plan of one join. No other column has the name of a merged one.
 fn merged(
     left: LogicalPlan,
     right: LogicalPlan,
@@ -273,7 +273,7 @@ fn merged(
         .build()?;
     let values: Vec<Expr> = match kind {
         JoinType::Full => {
-            // Its own table keeps it apart from the columns that it is made of.
+            // A table of its own keeps it apart from the columns that it combines.
             let table = TableReference::bare(format!("USING {number}"));
             let pairs = lefts.into_iter().zip(rights).zip(&common);
             let both = pairs.map(|((l, r), name)| {
@@ -289,9 +289,9 @@ fn merged(
     in_order(joined, values, kind != JoinType::Full)
 }
 
-/// The merged columns, then the others from left to right. Where that is all, hidden columns have
-/// aliases that no query can write: the order is that of `*`, which names the columns, and is
-/// dropped once it has done so.
+/// The merged columns, then the others from left to right. With `is_all`, hidden columns have
+/// aliases that no query can write. Such a projection only gives `*` its order, and is dropped
+/// after `*` has named the columns.
 fn in_order(joined: LogicalPlan, merged: Vec<Expr>, is_all: bool) -> Result<LogicalPlan> {
     let rest = joined.schema().columns().into_iter().map(|column| {
         let (table, name) = (column.relation.clone(), column.name.clone());
@@ -304,7 +304,7 @@ fn in_order(joined: LogicalPlan, merged: Vec<Expr>, is_all: bool) -> Result<Logi
     Ok(LogicalPlan::Projection(Projection::try_new(all, Arc::new(joined))?))
 }
 
-/// The names that both sides of a natural join have, in the order of the left one.
+/// The names that both sides of a natural join have, in the order of the left side.
 fn common(left: &LogicalPlan, right: &LogicalPlan) -> Result<Vec<Column>> {
     let right: BTreeSet<String> = right.schema().columns().into_iter().map(|c| c.name).collect();
     let mut common: Vec<Column> = Vec::new();
@@ -341,7 +341,7 @@ fn only(side: &LogicalPlan, name: &Column) -> Result<Column> {
     Err(DataFusionError::SchemaError(Box::new(error), Box::new(None)))
 }
 
-/// A side of a join with hidden names for these columns, and the columns under these names.
+/// A side of a join in which these columns have hidden names, and the columns under these names.
 fn renamed(
     side: LogicalPlan,
     columns: &[Column],
@@ -368,9 +368,8 @@ fn renamed(
 
 /// The plan in which each hidden column has its own name again.
 ///
-/// # Guarantee
-/// It has the same rows and columns. Nothing in it depends on the numbers of joins, so that a query
-/// means the same plan whether it names columns by USING or by ON.
+/// The rows and columns stay the same. Nothing in the plan depends on the numbers of joins, so a
+/// query with USING means the same plan as one with ON.
 pub(super) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {
     let shown = plan.transform_up_with_subqueries(|node| {
         if let LogicalPlan::Projection(projection) = &node
@@ -389,7 +388,7 @@ pub(super) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {
                 let schema = DFSchema::new_with_metadata(fields.collect(), metadata)?;
                 LogicalPlan::Union(Union { inputs, schema: Arc::new(schema) })
             }
-            // A column that the alias would name like another has a name of its own.
+            // The builder renames a column if the alias would give two columns the same name.
             LogicalPlan::SubqueryAlias(alias) => {
                 LogicalPlanBuilder::from(alias.input).alias(alias.alias)?.build()?
             }
@@ -400,8 +399,8 @@ pub(super) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(shown.data)
 }
 
-/// Whether a projection does nothing but hide columns of a join's side, which have their own names
-/// by now.
+/// True if a projection only hides columns of a join's side; they have their own names again by
+/// now.
 fn only_renames(projection: &Projection) -> bool {
     let columns = projection.input.schema().columns();
     let renames = projection.expr.iter().zip(&columns).filter(|(expr, column)| {
@@ -417,7 +416,7 @@ fn only_renames(projection: &Projection) -> bool {
     renamed > 0 && renamed + same.count() == columns.len() && projection.expr.len() == columns.len()
 }
 
-/// Whether a projection does nothing but order the columns of a join for `*`.
+/// True if a projection only orders the columns of a join for `*`.
 fn only_orders(projection: &Projection) -> bool {
     let mut marked = 0;
     let columns = projection.expr.iter().all(|expr| {
@@ -429,7 +428,7 @@ fn only_orders(projection: &Projection) -> bool {
     columns && marked > 0
 }
 
-/// An expression with the own names of columns.
+/// An expression in which columns have their own names.
 fn shown_expr(expr: Expr) -> Result<Transformed<Expr>> {
     let subquery = |subquery: Subquery| -> Result<Subquery> {
         let Subquery { subquery, outer_ref_columns, spans } = subquery;

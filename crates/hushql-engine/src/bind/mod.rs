@@ -4,10 +4,10 @@
 //! logical plan after type coercion, in which every release is a separate aggregate function. Names
 //! and types are resolved; this stage makes no decision about privacy.
 //!
-//! A release becomes an *aggregate* so that the planner carries it through HAVING, ORDER BY,
-//! aliases, CTEs and subqueries like any other aggregate, and copies of one release stay one
-//! column. The analyzer's type coercion runs here, before the analysis, because it inserts casts
-//! that can fail: it turns `status = 5` into `CAST(status AS BIGINT) = 5`. No optimizer rule runs.
+//! A release becomes an *aggregate*. So the planner carries it through HAVING, ORDER BY, aliases,
+//! CTEs and subqueries like any other aggregate, and copies of one release stay one column. The
+//! analyzer's type coercion runs here, before the analysis, because it inserts casts that can fail:
+//! it turns `status = 5` into `CAST(status AS BIGINT) = 5`. No optimizer rule runs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -103,12 +103,13 @@ impl Bound {
         &self.plan
     }
 
-    /// Whether it means the same at every time: each function that it names is immutable.
+    /// True if the query means the same at every time, because each function that it names is
+    /// immutable.
     pub(crate) fn is_timeless(&self) -> bool {
         self.is_timeless
     }
 
-    /// The releases; a marker's number is its index here.
+    /// The releases. The number of a marker is the position of its release in this list.
     pub fn releases(&self) -> &[ReleaseClause] {
         &self.releases
     }
@@ -177,7 +178,7 @@ fn unknown_column(plan: &LogicalPlan) -> Option<Column> {
     unknown
 }
 
-/// The plan, after checking that each expression has a type. No other code checks the types in
+/// Checks that each expression has a type, and returns the plan. No other code checks the types in
 /// ORDER BY before execution.
 fn typed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     plan.apply_with_subqueries(|node| {
@@ -193,8 +194,7 @@ fn typed(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(plan)
 }
 
-/// Removes repeated keys: a repeated key has only one column, so that it would hide the last
-/// aggregate.
+/// Removes repeated keys. A repeated key has only one column, so it would hide the last aggregate.
 fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     let once = plan.transform_up_with_subqueries(|node| {
         let LogicalPlan::Aggregate(aggregate) = node else { return Ok(Transformed::no(node)) };
@@ -214,8 +214,8 @@ fn with_keys_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     Ok(once.data)
 }
 
-/// The plan, after checking that different keys have different names. A cast has the name of what
-/// it casts: beside it, it would pass for the same column.
+/// Checks that different keys have different names, and returns the plan. A cast is named after the
+/// expression that it casts, and beside this expression it would be taken for the same column.
 fn with_keys_apart(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     plan.apply_with_subqueries(|node| {
         let LogicalPlan::Aggregate(aggregate) = node else {
@@ -256,14 +256,14 @@ pub(crate) fn planned(
         .and_then(|plan| Ok(one_by_one(plan, Vec::new())?.0))
         .and_then(with_one_type)
         .map_err(|error| match unbound(error, sources, context.known.names(), &[]) {
-            // Its place is one in the view.
+            // The position is relative to the view's text, so it is dropped.
             Unbound::Mistake(BindError::At { source, .. }) => Unbound::Mistake(*source),
             Unbound::Mistake(mistake) => Unbound::Mistake(mistake),
             Unbound::Refused(refusal) => Unbound::Refused(refusal),
         })
 }
 
-/// Runs type coercion, the only rewrite between the planner and the analysis: our own of dates and
+/// Runs type coercion, the only rewrite between the planner and the analysis: our own for dates and
 /// moments, then DataFusion's.
 fn coerce(plan: LogicalPlan, options: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
     let plan = temporal::in_microseconds(plan)?;
@@ -339,7 +339,8 @@ impl Functions {
             RR_COUNT.to_owned(),
             Arc::new(AggregateUDF::from(RrCountPlaceholder::default())),
         );
-        // The dialect's names for these aggregates, with or without a mechanism.
+        // Names of the dialect for these aggregates. They can be called with or without a
+        // mechanism.
         if let Some(quantile) = aggregates.get("percentile_cont").cloned() {
             aggregates.insert("quantile".to_owned(), Arc::clone(&quantile));
             aggregates.insert("approx_percentile_cont".to_owned(), quantile);
@@ -387,14 +388,14 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The names of the functions that a query may call, in order. Which of them may stand below a
-/// release is decided for each call.
+/// The names of the functions that a query may call, in order. Below a release, each call is
+/// checked separately.
 pub fn function_names() -> Vec<String> {
     FUNCTIONS.names().map(str::to_owned).collect()
 }
 
-/// Sorted, because the planner suggests the first of the nearest names, and an error must be the
-/// same each time.
+/// The names in order. The planner suggests the first of the nearest names, and an error must be
+/// the same each time.
 fn names<T>(map: &HashMap<String, T>) -> Vec<String> {
     let mut names: Vec<_> =
         map.keys().filter(|name| !name.starts_with(RESERVED)).cloned().collect();
@@ -471,8 +472,8 @@ impl ContextProvider for Context<'_> {
     }
 }
 
-/// The function that represents a candidate while the query is planned. It never runs: the analysis
-/// replaces it by each candidate.
+/// The function that represents a candidate while the query is planned. It never runs, because the
+/// analysis replaces it by each candidate.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Candidate {
     name: String,
@@ -510,7 +511,8 @@ fn type_of_candidates(candidates: &CandidatesClause) -> DataType {
             (DataType::Int64, DataType::Float64) | (DataType::Float64, DataType::Int64) => {
                 DataType::Float64
             }
-            // Mixed kinds: a later check reports the literals that are not values of this type.
+            // The kinds are mixed: a later check reports the literals that are not values of this
+            // type.
             (_, own) => own,
         };
     }
@@ -579,7 +581,7 @@ impl AggregateUDFImpl for RrCountPlaceholder {
 mod tests {
     use crate::engine::Engine;
 
-    /// The planner's messages were once displayed unchanged, with markers.
+    /// The planner's messages were once displayed unchanged, with markers in them.
     #[test]
     fn mistakes_are_reported_in_the_dialect() {
         let session = Engine::demo().unwrap().analyst("lab").unwrap();

@@ -1,9 +1,8 @@
-//! The moment of a statement: `now()` and `current_date` are one value, the same in all of its
-//! parts.
+//! The moment of a statement: `now()` and `current_date` have one value in all of its parts.
 //!
 //! In: a plan as the planner makes it. Out: the plan with literals in place of these functions. The
-//! clock is read once, when the statement is bound, before anything private is: the moment depends
-//! on no row. It is that of UTC, and has no time zone, as the timestamps of files have none.
+//! clock is read once, when the statement is bound and before anything private is read, so the
+//! moment depends on no row. It is in UTC and has no time zone, like the timestamps in files.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,10 +14,10 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 
-/// The plan at the present moment.
+/// Replaces the functions of the moment by the present moment.
 ///
 /// # Errors
-/// Those of planning, where a function of another type stood.
+/// Errors of planning, if a function had another type.
 pub(super) fn at_one_moment(plan: LogicalPlan) -> Result<LogicalPlan> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
@@ -42,8 +41,8 @@ pub(super) fn at_one_moment(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(fixed.data)
 }
 
-/// Whether every scalar function of a plan is immutable: none reads a clock or anything else beside
-/// its arguments. Aggregates and window functions read rows alone.
+/// True if every scalar function of a plan is immutable, so that it reads its arguments alone and
+/// no clock. Aggregates and window functions read only rows.
 ///
 /// # Errors
 /// None: the walk does not fail.

@@ -1,7 +1,7 @@
 //! The tables that a query names, as the planner resolves them.
 //!
-//! In: the tree of a query. Out: every name of a table or view in it; these names decide which
-//! sources the query is planned over. A name that refers to a CTE of the query is left out.
+//! In: the syntax tree of a query. Out: every name of a table or view in it. These names decide
+//! over which sources the query is planned. A name that refers to a CTE of the query is left out.
 //!
 //! ```text
 //! WITH old AS (SELECT * FROM adult) SELECT * FROM old, hushql.ledger   →   adult, hushql.ledger
@@ -20,20 +20,20 @@ pub(crate) fn tables_named(query: &sql::Query) -> Vec<String> {
     relations.found
 }
 
-/// Resolves names as the planner does: a CTE is visible to the CTEs that follow it and to the query
-/// that it belongs to.
+/// Resolves names as the planner does. A CTE is visible to the CTEs after it and to the query that
+/// it belongs to.
 #[derive(Debug, Default)]
 struct Relations {
     found: Vec<String>,
-    /// The queries that enclose the visited one.
+    /// The queries that enclose the current one.
     enclosing: Vec<Enclosing>,
 }
 
 #[derive(Debug, Default)]
 struct Enclosing {
-    /// CTEs whose queries were visited.
+    /// CTEs whose queries have been visited.
     seen: Vec<String>,
-    /// CTEs whose queries are visited next, one by one.
+    /// CTEs whose queries are still to be visited, in order.
     pending: VecDeque<String>,
 }
 

@@ -1,8 +1,8 @@
-//! Expressions that the planner accepts, and that nothing computes.
+//! Refuses expressions that the planner accepts but cannot compute.
 //!
-//! In: a plan. Out: the same plan, or a refusal of LIKE with an ESCAPE other than the backslash,
-//! and of windows whose frames reach further than 2³¹ rows: numbers of rows beyond that overflow,
-//! but only where there are rows.
+//! In: a plan. Out: the same plan, or a refusal. Refused are LIKE with an ESCAPE other than the
+//! backslash, and windows whose frames reach further than 2³¹ rows. Larger numbers of rows
+//! overflow, but only if there are rows.
 //!
 //! ```text
 //! city LIKE '50!%' ESCAPE '!'                        write LIKE '50\%'
@@ -21,7 +21,7 @@ use crate::refusal::{Reason, Refusal};
 /// The most rows or groups that a frame may reach to either side.
 const MOST_AWAY: i64 = 1 << 31;
 
-/// The plan, after checking that each LIKE and each frame is one that is computed.
+/// Checks that each LIKE and each frame can be computed, and returns the plan.
 ///
 /// # Errors
 /// The refusal.
@@ -70,7 +70,7 @@ fn is_far(bound: &WindowFrameBound) -> bool {
     false
 }
 
-/// A literal number of rows.
+/// The value of a literal number of rows.
 fn rows(by: &ScalarValue) -> Option<i64> {
     let by = by.cast_to(&arrow::datatypes::DataType::Int64).ok()?;
     if let ScalarValue::Int64(rows) = by { rows } else { None }

@@ -1,11 +1,11 @@
-//! One type for the numbers that are compared, chosen or joined, before the planner's own coercion.
+//! Gives numbers that are compared, chosen or joined one type, before the planner's own coercion.
 //!
-//! In: a plan as the planner makes it. Out: the same plan, in which the sides of a comparison, the
-//! values of IN, the branches of CASE and COALESCE, the columns of a union and the keys of a join
-//! are DOUBLE where one is DOUBLE, REAL where one is REAL, and otherwise decimals that hold every
-//! value of all sides. A decimal is divided as DOUBLE, and a number with a point averaged as one.
-//! The planner would cut quotients off after four digits, cast floats to decimals of 15 places,
-//! which fail from 10¹⁵ on and lose what is smaller, and would cut off digits beyond 38.
+//! In: a plan as the planner makes it. Out: the same plan with one type for the sides of a
+//! comparison, the values of IN, the branches of CASE and COALESCE, the columns of a union and the
+//! keys of a join: DOUBLE if one is DOUBLE, else REAL if one is REAL, else a decimal that holds all
+//! values. A decimal is divided, and a number with a point averaged, as DOUBLE. The planner would
+//! cut off quotients after four digits and decimals after 38. It would cast floats to decimals of
+//! 15 places, which fail from 10¹⁵ on and lose smaller digits.
 //!
 //! ```text
 //! DECIMAL(4, 2) = DOUBLE                 both DOUBLE
@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Only numbers beside a decimal are changed: dates, moments and texts keep the planner's types. A
-//! text that is a number, and is compared with a decimal, counts as that number.
+//! text that is a number counts as that number if it is compared with a decimal.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ use super::points::has_point;
 use super::temporal::compares;
 use crate::functions::{DecimalLiteral, in_quotes, is_clamp, is_fraction_in_quotes, written};
 
-/// The plan in which numbers that meet have one type.
+/// Gives numbers that meet one type.
 ///
 /// # Errors
 /// Those of planning.
@@ -55,13 +55,13 @@ pub(super) fn with_one_type(plan: LogicalPlan) -> Result<LogicalPlan> {
             LogicalPlan::Union(union) => united(union),
             other => Ok(Transformed::no(other)),
         })?;
-        // The types below may have changed too.
+        // The types of the inputs may have changed, too.
         node.map_data(LogicalPlan::recompute_schema)
     })?;
     Ok(typed.data)
 }
 
-/// What the expressions of a node read.
+/// The columns and rows that the expressions of a node read.
 struct Below {
     schema: DFSchema,
     rows: Vec<Arc<LogicalPlan>>,
@@ -132,7 +132,7 @@ fn alike(expr: Expr, below: &Below) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Expressions that meet, each with its type; nothing if a type is unknown, as is reported later.
+/// Expressions that meet, with their types. `None` if a type is unknown; a later check reports it.
 struct Sides<const N: usize> {
     exprs: [Expr; N],
     types: Option<Vec<DataType>>,
@@ -144,13 +144,13 @@ impl<const N: usize> Sides<N> {
         Self { exprs, types }
     }
 
-    /// The expressions for a comparison, and whether one has changed.
+    /// The expressions in one type for a comparison, and whether one of them changed.
     fn compared(self) -> (bool, [Expr; N]) {
         let to = self.types.as_ref().and_then(|types| for_comparison(&self.exprs, types));
         self.cast(to)
     }
 
-    /// The expressions in one type, and whether one has changed.
+    /// The expressions in the given type, and whether one of them changed.
     fn cast(self, to: Option<DataType>) -> (bool, [Expr; N]) {
         let (Some(to), Some(types)) = (to, self.types) else { return (false, self.exprs) };
         let mut own = types.iter();
@@ -162,14 +162,14 @@ fn types(exprs: &[Expr], schema: &DFSchema) -> Option<Vec<DataType>> {
     exprs.iter().map(|expr| expr.get_type(schema).ok()).collect()
 }
 
-/// Any number of expressions for a comparison, and whether one has changed.
+/// A list of expressions in one type for a comparison, and whether one of them changed.
 fn listed(exprs: Vec<Expr>, schema: &DFSchema) -> (bool, Vec<Expr>) {
     let own = types(&exprs, schema);
     let to = own.as_ref().and_then(|types| for_comparison(&exprs, types));
     all_cast(exprs, own, to)
 }
 
-/// Expressions of these types in one type, and whether one has changed.
+/// The expressions, of the types `own`, in one type, and whether one of them changed.
 fn all_cast(
     exprs: Vec<Expr>,
     own: Option<Vec<DataType>>,
@@ -201,8 +201,8 @@ fn for_comparison(exprs: &[Expr], types: &[DataType]) -> Option<DataType> {
         .and_then(|all| Digits::common(&all))
 }
 
-/// The type of a result that is one of several. Without a float it is a decimal of at most 38
-/// digits if one can hold all values, and otherwise DOUBLE.
+/// The type of a result that is chosen from several values. Without a float it is a decimal of at
+/// most 38 digits if such a decimal holds all values, and otherwise DOUBLE.
 fn for_choice(exprs: &[Expr], types: &[DataType]) -> Option<DataType> {
     if types.iter().all(|t| t == types.first().unwrap_or(t))
         || !types.iter().any(DataType::is_decimal)
@@ -226,7 +226,7 @@ fn for_choice(exprs: &[Expr], types: &[DataType]) -> Option<DataType> {
     })
 }
 
-/// What a type has before and after the point.
+/// The number of digits that a type has before and after the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Digits {
     Null,
@@ -263,7 +263,7 @@ impl Digits {
         Self::Exact { before: i16::from(number.precision) - after, after }
     }
 
-    /// The narrowest type that holds all of these; `None` where there is none, or all are NULL.
+    /// The narrowest type that holds all of these. `None` if no type does, or if all are NULL.
     fn common(all: &[Self]) -> Option<DataType> {
         if all.contains(&Self::Double) {
             return Some(DataType::Float64);
@@ -289,7 +289,7 @@ impl Digits {
     }
 }
 
-/// The number that a constant is: one with a point, a whole one, or a text beside a decimal.
+/// The number of a constant: one with a point, a whole one, or a text beside a decimal.
 fn constant(expr: &Expr, has_decimal: bool) -> Option<DecimalLiteral> {
     match expr {
         Expr::Literal(ScalarValue::Int64(Some(whole)), _) => {
@@ -303,8 +303,8 @@ fn constant(expr: &Expr, has_decimal: bool) -> Option<DecimalLiteral> {
     }
 }
 
-/// An expression in another type. The digits of a number that is written out become a value of that
-/// type themselves, so that nothing is rounded twice.
+/// An expression in another type. A literal number is converted from its digits, so that it is
+/// rounded only once.
 fn cast(expr: Expr, from: Option<&DataType>, to: &DataType) -> Expr {
     if from == Some(to) {
         return expr;
@@ -315,7 +315,7 @@ fn cast(expr: Expr, from: Option<&DataType>, to: &DataType) -> Expr {
     }
 }
 
-/// The operands of a comparison or of arithmetic.
+/// The operands of a comparison or of arithmetic, in one type.
 fn operands(binary: BinaryExpr, below: &Below) -> Transformed<Expr> {
     let schema = &below.schema;
     let BinaryExpr { left, op, right } = binary;
@@ -327,7 +327,7 @@ fn operands(binary: BinaryExpr, below: &Below) -> Transformed<Expr> {
     Transformed::new_transformed(Expr::BinaryExpr(binary), changed)
 }
 
-/// The operands of arithmetic. With decimals, a quotient and a result of too many digits is DOUBLE.
+/// The operands of arithmetic. With decimals, a quotient or a too long result is DOUBLE.
 fn calculated(sides: Sides<2>, op: Operator, below: &Below) -> (bool, [Expr; 2]) {
     let to = match sides.types.as_deref() {
         Some([left, right]) if left.is_decimal() || right.is_decimal() => {
@@ -338,7 +338,7 @@ fn calculated(sides: Sides<2>, op: Operator, below: &Below) -> (bool, [Expr; 2])
     sides.cast(to)
 }
 
-/// The float that arithmetic with a decimal is done in; `None` where it is exact.
+/// The float type in which arithmetic with a decimal is computed. `None` if the result is exact.
 fn type_of_result(
     left: &DataType,
     op: Operator,
@@ -346,7 +346,7 @@ fn type_of_result(
     has_point: impl Fn() -> bool,
 ) -> Option<DataType> {
     let (a, b) = (Digits::of_type(left)?, Digits::of_type(right)?);
-    // Arrow cuts a quotient of decimals off after four digits.
+    // Arrow cuts off a quotient of decimals after four digits.
     if op == Operator::Divide {
         return Some(DataType::Float64);
     }
@@ -356,7 +356,7 @@ fn type_of_result(
     }
 }
 
-/// Whether every result of arithmetic is a decimal of at most 38 digits.
+/// True if every result of the operation is a decimal of at most 38 digits.
 fn fits(a: Digits, op: Operator, b: Digits) -> bool {
     let (Digits::Exact { before, after }, Digits::Exact { before: more, after: finer }) = (a, b)
     else {
@@ -409,9 +409,9 @@ fn fits(a: Digits, op: Operator, b: Digits) -> bool {
     digits <= i16::from(DECIMAL128_MAX_PRECISION)
 }
 
-/// Whether an aggregate of decimals counts them, adds them up or picks one of them.
+/// True if an aggregate of decimals counts them, adds them up or picks one of them.
 fn keeps_decimals(function: &AggregateUDF) -> bool {
-    /// All others divide.
+    /// Other aggregates divide.
     const KEEPING: [&str; 9] = [
         "count",
         "sum",
@@ -429,7 +429,7 @@ fn keeps_decimals(function: &AggregateUDF) -> bool {
     }
 }
 
-/// The arguments of an aggregate that divides: DOUBLE where a number with a point takes part.
+/// The arguments of an aggregate that divides: DOUBLE if a number with a point takes part.
 fn averaged(args: Vec<Expr>, below: &Below) -> (bool, Vec<Expr>) {
     let mut changed = false;
     let args = args.into_iter().map(|arg| {
@@ -444,7 +444,7 @@ fn averaged(args: Vec<Expr>, below: &Below) -> (bool, Vec<Expr>) {
     (changed, args)
 }
 
-/// What CASE compares, and what it returns.
+/// CASE with one type for the values that it compares, and one for those that it returns.
 fn chosen(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     let Case { expr, when_then_expr, else_expr } = case;
     let (whens, thens): (Vec<Expr>, Vec<Expr>) =
@@ -471,7 +471,7 @@ fn chosen(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(Expr::Case(case), compares || chooses)
 }
 
-/// The arguments of functions that return one of them, or compare them.
+/// A call with one type for its arguments, if it returns one of them or compares them.
 fn called(call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     let ScalarFunction { func, args } = call;
     let own = types(&args, schema);
@@ -496,8 +496,8 @@ fn called(call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(call, changed)
 }
 
-/// The type of a decimal between bounds: its own where the bounds are values of it, and otherwise
-/// one with their digits.
+/// The type of a decimal between bounds: its own if the bounds are values of it, otherwise one with
+/// their digits.
 fn with_room_for(x: &DataType, args: &[Expr], own: &[DataType]) -> DataType {
     match for_comparison(args, own) {
         Some(to @ DataType::Decimal128(..)) => to,
@@ -506,9 +506,9 @@ fn with_room_for(x: &DataType, args: &[Expr], own: &[DataType]) -> DataType {
     }
 }
 
-/// The type with a digit more, in which each decimal of a type has a ceiling and a floor: 99.99 has
-/// four digits, and its ceiling five. `None` for other numbers, and for an argument that has the
-/// digit.
+/// A type with one more digit, in which every decimal of this type has a ceiling and a floor: 99.99
+/// has four digits, and its ceiling has five. `None` for other numbers, and for an argument that
+/// already has the digit.
 fn room_for_carry(x: &Expr, of: &DataType, schema: &DFSchema) -> Option<DataType> {
     let DataType::Decimal128(precision, scale) = of else { return None };
     let has_room = if let Expr::Cast(cast) = x {
@@ -521,7 +521,7 @@ fn room_for_carry(x: &Expr, of: &DataType, schema: &DFSchema) -> Option<DataType
         .then(|| DataType::Decimal128(precision + 1, *scale))
 }
 
-/// A value and the rows of a subquery that it is compared with.
+/// A value and the rows of the subquery with which it is compared, in one type.
 fn with_query(expr: Expr, subquery: Subquery, schema: &DFSchema) -> Result<(bool, Expr, Subquery)> {
     let own = expr.get_type(schema).ok().zip(subquery.subquery.schema().fields().first().cloned());
     let to = own.as_ref().and_then(|(own, field)| {
@@ -533,7 +533,7 @@ fn with_query(expr: Expr, subquery: Subquery, schema: &DFSchema) -> Result<(bool
     Ok((true, cast(expr, Some(&from), &to), subquery.with_plan(rows)))
 }
 
-/// The rows of a plan, with these types where one is given, under the names that they have.
+/// The rows of a plan in the given types, under their own names. A `None` leaves a type as it is.
 fn with_types(plan: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {
     let schema = Arc::clone(plan.schema());
     let own = schema.iter().zip(schema.columns()).zip(types);
@@ -552,7 +552,7 @@ fn with_types(plan: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<Arc<
     Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, plan)?)))
 }
 
-/// The keys of a join.
+/// A join whose keys have one type.
 fn joined(mut join: Join) -> Result<Transformed<LogicalPlan>> {
     let mut any = false;
     for (left, right) in &mut join.on {
@@ -568,7 +568,7 @@ fn joined(mut join: Join) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::new_transformed(LogicalPlan::Join(join), any))
 }
 
-/// The columns of a union.
+/// A union whose branches have one type for each column.
 fn united(union: Union) -> Result<Transformed<LogicalPlan>> {
     let Union { inputs, schema } = union;
     let width = schema.fields().len();
@@ -618,7 +618,7 @@ mod tests {
         format!("{sign}{whole}{point}{fraction}")
     }
 
-    /// The numbers of rows on which conditions on `m` hold.
+    /// The numbers of the rows on which conditions on `m` hold.
     async fn counts(
         session: &Session,
         precision: u32,
@@ -642,7 +642,7 @@ mod tests {
         batch.columns().iter().map(|column| column.as_primitive::<Int64Type>().value(0)).collect()
     }
 
-    /// Every width and some scales of it, against integers.
+    /// Every width and some scales of decimals, compared with integers.
     #[tokio::test]
     async fn comparisons_with_numbers_with_a_point_are_exact() {
         let session = Engine::demo().unwrap().analyst("lab").unwrap();
@@ -654,7 +654,7 @@ mod tests {
                 rows.extend((1..precision).map(|digits| -> BigInt { ten.pow(digits) + 7 }));
                 rows.retain(|row| row <= &end);
                 let (mut conditions, mut expected) = (Vec::new(), Vec::new());
-                // One more place than the column has, so that some numbers lie between its values.
+                // One place more than the column has, so that some numbers lie between its values.
                 for literal in
                     rows.iter().step_by(3).flat_map(|row| [-3, 0, 5].map(|off| row * 10 + off))
                 {

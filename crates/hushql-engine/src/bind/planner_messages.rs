@@ -1,8 +1,8 @@
-//! What the planner says, in the words of the language.
+//! Rewrites the planner's messages in the words of the language.
 //!
 //! In: a message of DataFusion about names and types. Out: what is wrong with the query, and what
-//! to write. A message that is not known here keeps its sentence, with types as SQL writes them and
-//! without the planner's structures. The planner has seen no data.
+//! to write. A message that is unknown here keeps its sentence, with types as SQL writes them and
+//! without dumps of the planner's structures. The planner has seen no data.
 //!
 //! ```text
 //! Order by column out of bounds, specified: 3, max: 2     ORDER BY 3: the query shows 2 columns; write …
@@ -11,14 +11,14 @@
 use crate::catalog::quoted;
 use crate::sql_type::in_literals;
 
-/// What is said where nothing more is known.
+/// The message if nothing more specific is known.
 pub(super) const UNFIT: &str = "the types in this query do not fit together: write CAST(x AS DOUBLE), or a literal of the type that it is beside";
 
-/// The planner's message for arguments that match no signature of a function; the call follows in
+/// The planner's message if the arguments match no signature of a function. The call follows in
 /// quotes.
 const NO_SIGNATURE: &str = "No function matches the given name and argument types '";
 
-/// Names of types in messages, and what SQL calls them.
+/// The planner's names of types, and SQL's.
 const TYPES: [(&str, &str); 27] = [
     ("LargeUtf8", "VARCHAR"),
     ("Utf8View", "VARCHAR"),
@@ -49,7 +49,7 @@ const TYPES: [(&str, &str); 27] = [
     ("Time64", "TIME"),
 ];
 
-/// A message of the planner as the engine says it.
+/// The engine's text for a message of the planner.
 pub(super) fn said(sentence: &str) -> String {
     let plain = without_class(sentence);
     if plain.contains(NO_SIGNATURE) {
@@ -58,7 +58,7 @@ pub(super) fn said(sentence: &str) -> String {
     known(plain).unwrap_or_else(|| in_types(without_dump(plain)))
 }
 
-/// A message without the names of error classes in front of it.
+/// A message without the names of error classes before it.
 fn without_class(sentence: &str) -> &str {
     const CLASSES: [&str; 6] = [
         "Error during planning: ",
@@ -92,7 +92,7 @@ fn known(sentence: &str) -> Option<String> {
     if sentence.starts_with("Projections require unique expression names") {
         let name = sentence.split('"').nth(1)?;
         let (of, alias) = name.rsplit_once(" AS ").unwrap_or(("", name));
-        // The planner gives a cast the name of what it casts.
+        // The planner names a cast after the expression that it casts.
         let parentheses = |sign: char| alias.matches(sign).count();
         let cast = of.strip_prefix("CAST(").filter(|_| parentheses('(') < parentheses(')'));
         let name = in_literals(cast.filter(|_| alias.ends_with(')')).unwrap_or(alias));
@@ -187,7 +187,7 @@ fn known(sentence: &str) -> Option<String> {
     fixed.map(|(_, said)| (*said).to_owned())
 }
 
-/// Messages that are always the same, by how they begin or end.
+/// Messages whose beginning or end is always the same.
 const FIXED: [(&str, &str); 20] = [
     (
         "For SELECT DISTINCT, ORDER BY expressions",
@@ -243,7 +243,7 @@ fn no_column(clause: &str, n: u64, columns: u64) -> String {
     )
 }
 
-/// The number behind some words.
+/// The number after some words.
 fn number_after(sentence: &str, words: &str) -> Option<u64> {
     let rest = match words {
         "" => sentence,
@@ -270,7 +270,7 @@ fn signature(sentence: &str) -> String {
         .map(in_types)
         .collect();
     if takes.is_empty() {
-        // The engine's own functions report a message of their own, after a chain of prefixes.
+        // The engine's own functions report their message after a chain of prefixes.
         let own = why.rsplit("Error during planning: ").next().unwrap_or(why);
         let own = own.trim_end_matches([' ', '.']);
         return known(own).unwrap_or_else(|| in_types(own));
@@ -418,7 +418,7 @@ fn in_types(message: &str) -> String {
         let known = TYPES.iter().find(|(own, _)| *own == name);
         said.push_str(known.map_or(name, |(_, sql)| sql));
         rest = after;
-        // The unit of a moment.
+        // Skips the time unit in parentheses.
         if ["Timestamp", "Time32", "Time64"].contains(&name)
             && let Some(unit) = rest.strip_prefix('(')
         {
@@ -432,7 +432,7 @@ fn in_types(message: &str) -> String {
     said
 }
 
-/// A message without the trailing debug output of the planner's structures.
+/// A message without the debug output of the planner's structures at its end.
 fn without_dump(sentence: &str) -> &str {
     match sentence.split_once(" { ") {
         // The last word before the brace is the structure's name.

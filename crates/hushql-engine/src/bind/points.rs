@@ -1,9 +1,9 @@
-//! Where numbers with a point come from.
+//! Finds out whether a number with a point takes part in an expression.
 //!
 //! In: an expression, and the plans that it reads. Out: whether a number with a point takes part in
-//! what it computes, also where it was written in a subquery or a CTE. Such numbers are averaged as
-//! floats: a mean of decimals has four places more than its column, which is too few for a share
-//! such as `AVG(n * 1.0)`.
+//! its value, even if it was written in a subquery or a CTE. Such values are averaged as floats: a
+//! mean of decimals has only four places more than its column, which is too few for a share such as
+//! `AVG(n * 1.0)`.
 //!
 //! ```text
 //! SELECT AVG(a) FROM (SELECT n * 1.5 AS a FROM t)      a comes from 1.5
@@ -15,10 +15,10 @@ use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 
 use crate::functions::written;
 
-/// How deeply subqueries are looked into.
+/// The deepest level of subqueries that is searched.
 const DEEPEST: usize = 100;
 
-/// Whether a number with a point takes part in an expression over the columns of these plans.
+/// True if a number with a point takes part in an expression over the columns of these plans.
 pub(super) fn has_point(expr: &Expr, inputs: &[&LogicalPlan]) -> bool {
     within(expr, inputs, DEEPEST)
 }
@@ -43,7 +43,7 @@ fn of_column(column: &Column, inputs: &[&LogicalPlan], depth: usize) -> bool {
     })
 }
 
-/// Whether a number with a point takes part in one column of a plan.
+/// True if a number with a point takes part in one column of a plan.
 fn at(plan: &LogicalPlan, place: usize, depth: usize) -> bool {
     let of = |expr: Option<&Expr>, input: &LogicalPlan| {
         expr.is_some_and(|expr| within(expr, &[input], depth))
@@ -87,7 +87,7 @@ fn at(plan: &LogicalPlan, place: usize, depth: usize) -> bool {
             .values
             .iter()
             .any(|row| row.get(place).is_some_and(|cell| within(cell, &[], depth))),
-        // Rows of tables, and plans without rows.
+        // Rows of tables, and plans without rows, contain no such number.
         LogicalPlan::TableScan(_)
         | LogicalPlan::EmptyRelation(_)
         | LogicalPlan::Statement(_)

@@ -1,7 +1,7 @@
-//! How the names of columns are written in what a refusal says to write.
+//! The names of columns as refusals write them, ready to paste.
 //!
-//! In: an expression of a plan, or the name of a column. Out: SQL in which a name stands in double
-//! quotes where a statement that is pasted would read another name.
+//! In: an expression of a plan, or the name of a column. Out: SQL with names in double quotes where
+//! the bare name would mean another one.
 //!
 //! ```text
 //! v.Age Group > 5   →   v."Age Group" > 5
@@ -23,8 +23,8 @@ impl Dialect for Quoting {
     }
 }
 
-/// The name of a column as a statement writes it. A column without an alias, which the planner
-/// names by its expression, is written as that expression.
+/// The name of a column as a statement writes it. The planner names a column without an alias after
+/// its expression; such a name is written as that expression.
 pub(crate) fn name_of_column(name: &str) -> String {
     let is_computed = name.contains(['(', '*', '+', '=', '<', '>'])
         || [" - ", " / ", " % ", RESERVED].iter().any(|sign| name.contains(sign));
@@ -33,8 +33,7 @@ pub(crate) fn name_of_column(name: &str) -> String {
 
 /// An expression as SQL, with numbers as they were written.
 ///
-/// # Errors
-/// What the planner has no syntax for.
+/// An error for an expression that the planner cannot write as SQL.
 pub(crate) fn as_sql(expr: &Expr) -> Result<String> {
     let sql = Unparser::new(&Quoting).with_pretty(true).expr_to_sql(&with_numbers(expr))?;
     Ok(sql.to_string())

@@ -1,9 +1,9 @@
-//! Dates in days and moments in microseconds; DataFusion's nanoseconds would end in 2262.
+//! Dates in days and moments in microseconds. DataFusion's nanoseconds would end in 2262.
 //!
 //! In: a plan as the planner makes it, with TIMESTAMP in microseconds ([`Types`]). Out: the plan,
-//! in which the sides of each comparison, list, CASE, COALESCE, join and union have one type if
-//! they are dates, moments and texts of these; and texts that are read as moments without their
-//! offsets, and with or without seconds, as PostgreSQL reads them. Types and literals alone decide.
+//! in which dates, moments and texts of these have one type where they meet: in each comparison,
+//! list, CASE, COALESCE, join and union. Texts that are read as moments lose their offsets, and may
+//! lack seconds, as in PostgreSQL. Only types and literals matter, not rows.
 //!
 //! ```text
 //! day > ts                                        CAST(day AS TIMESTAMP) > ts
@@ -11,7 +11,7 @@
 //! TIMESTAMPTZ '2024-01-05 10:30:00+01'            CAST('2024-01-05 09:30:00' AS TIMESTAMP)
 //! ```
 //!
-//! A column in nanoseconds keeps them beside constants that fit, and else counts microseconds.
+//! A column in nanoseconds keeps them beside constants that fit, and otherwise has microseconds.
 //!
 //! Upstream: docs/upstream.md, 17. Delete when DataFusion's coercion of dates keeps years.
 
@@ -37,13 +37,13 @@ use crate::functions::{
     date_trunc_function, in_utc, moved_constant, texts_without_offset, with_seconds, without_offset,
 };
 
-/// The zone of TIMESTAMP WITH TIME ZONE until [`in_microseconds`] has read its texts.
+/// The zone of TIMESTAMP WITH TIME ZONE, until [`in_microseconds`] has read its texts.
 const UTC: &str = "+00:00";
 
-/// TIMESTAMP, without and with a time zone.
+/// The type of TIMESTAMP, with and without a time zone.
 pub(super) const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
-/// The types of SQL that DataFusion would understand otherwise.
+/// The types of SQL that DataFusion would understand differently.
 #[derive(Debug)]
 pub(super) struct Types;
 
@@ -64,10 +64,10 @@ impl TypePlanner for Types {
     }
 }
 
-/// The plan with dates and moments of one type wherever they meet.
+/// Gives dates and moments one type wherever they meet.
 ///
 /// # Errors
-/// Those of planning, for a node whose expressions no longer fit; the planner makes no such plan.
+/// Errors of planning, if the expressions of a node no longer fit. The planner makes no such plan.
 pub(super) fn in_microseconds(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut changed = false;
     let done = plan.transform_up_with_subqueries(|node| {
@@ -93,7 +93,7 @@ pub(super) fn in_microseconds(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(done.data)
 }
 
-/// One expression, whose operands are done.
+/// One expression; its operands are already done.
 fn typed(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
         Expr::Cast(Cast { expr, field }) => cast_as_written(*expr, &field, schema, false),
@@ -174,7 +174,7 @@ fn meets(op: Operator) -> bool {
     compares(op) || op == Operator::Minus
 }
 
-/// Whether a moment in nanoseconds, which may end where it goes, is moved by whole microseconds.
+/// True if whole microseconds move a moment in nanoseconds, perhaps to beyond their range.
 fn is_moved(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> bool {
     let by = |expr: &Expr| match (expr.get_type(schema), constant(expr)) {
         (_, Some(ScalarValue::IntervalMonthDayNano(Some(by)))) => by.nanoseconds % 1_000 == 0,
@@ -184,7 +184,7 @@ fn is_moved(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> bool 
         && (is_fine(left, schema) && by(right) || by(left) && is_fine(right, schema))
 }
 
-/// Whether an expression is a moment in nanoseconds, as columns are that a program registers.
+/// True if an expression is a moment in nanoseconds, such as a column that a program registers.
 fn is_fine(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(side(expr, schema), Some(ComparedSide::Moment(TimeUnit::Nanosecond, None)))
 }
@@ -233,7 +233,7 @@ fn cast_as_written(
     })
 }
 
-/// The nearest whole second or millisecond, as TIMESTAMP(0) and TIMESTAMP(3) have it.
+/// The nearest whole second or millisecond, as TIMESTAMP(0) and TIMESTAMP(3) require.
 fn rounded(moment: Expr, unit: &str, half: i64) -> Expr {
     let half = ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(0, 0, half)));
     let later =
@@ -242,10 +242,10 @@ fn rounded(moment: Expr, unit: &str, half: i64) -> Expr {
     date_trunc_function().call(vec![unit, Expr::BinaryExpr(later)])
 }
 
-/// A text without its offset, or moved to UTC by it; `None` if it stays as it is.
+/// A text without its offset; with `moved`, in UTC. `None` if it stays as it is.
 fn text(expr: &Expr, moved: bool) -> Option<Expr> {
     let Expr::Literal(value, metadata) = expr else {
-        // A column of texts that is read in UTC is read as Arrow reads it.
+        // A column of texts that is read in UTC is read by Arrow.
         return (!moved).then(|| texts_without_offset(expr.clone()));
     };
     let own = value.try_as_str().flatten()?;
@@ -253,7 +253,7 @@ fn text(expr: &Expr, moved: bool) -> Option<Expr> {
     (stripped != own).then(|| Expr::Literal(ScalarValue::Utf8(Some(stripped)), metadata.clone()))
 }
 
-/// A literal text of a moment with its seconds; any other expression as it is.
+/// A literal moment with its seconds added. Any other expression stays as it is.
 fn literal_with_seconds(expr: Expr) -> Expr {
     match expr {
         Expr::Literal(value, metadata) => {
@@ -268,7 +268,7 @@ fn literal_with_seconds(expr: Expr) -> Expr {
     }
 }
 
-/// What one side of a comparison is.
+/// The kind of one side of a comparison.
 #[derive(Clone)]
 enum ComparedSide {
     Null,
@@ -288,7 +288,7 @@ fn side(expr: &Expr, schema: &DFSchema) -> Option<ComparedSide> {
     })
 }
 
-/// The sides of a comparison in one type, and whether one of them was changed.
+/// The sides of a comparison in one type, and whether one of them changed.
 fn alike(sides: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, bool) {
     let kinds: Option<Vec<ComparedSide>> = sides.iter().map(|expr| side(expr, schema)).collect();
     let Some(kinds) = kinds else { return (sides, false) };
@@ -303,7 +303,7 @@ fn alike(sides: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, bool) {
     (sides, changed)
 }
 
-/// The same of values of which one is chosen: a text among dates stays a text.
+/// The same for values from which one is chosen. A text among dates stays a text.
 fn alike_values(values: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, bool) {
     let is_text = |expr: &Expr| matches!(side(expr, schema), Some(ComparedSide::Text));
     match values.iter().any(is_text) {
@@ -312,7 +312,7 @@ fn alike_values(values: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, bool) {
     }
 }
 
-/// The type in which sides meet; `None` where DataFusion's own is right.
+/// The type in which sides meet. `None` if DataFusion's own choice is right.
 fn common(kinds: &[ComparedSide], sides: &[Expr]) -> Option<DataType> {
     let has_text = kinds.iter().any(|kind| matches!(kind, ComparedSide::Text));
     let moments = kinds.iter().filter_map(|kind| match kind {
@@ -331,7 +331,7 @@ fn common(kinds: &[ComparedSide], sides: &[Expr]) -> Option<DataType> {
     if let Some(zone) = moments.iter().find_map(|(_, zone)| zone.clone()) {
         return Some(DataType::Timestamp(finest, Some(zone)));
     }
-    // A declared column has nanoseconds. What they cannot hold is compared in microseconds.
+    // A declared column has nanoseconds. Values that do not fit are compared in microseconds.
     let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);
     let fits = |(expr, kind): (&Expr, &ComparedSide)| match kind {
         ComparedSide::Moment(TimeUnit::Nanosecond, _) | ComparedSide::Null => true,
@@ -364,7 +364,7 @@ fn holds(value: &ScalarValue, to: &DataType) -> bool {
     read.is_ok_and(|read| !read.is_null())
 }
 
-/// The value of a literal, of a cast of one, and of a constant moment that an interval moves.
+/// The value of a literal, of a cast of a literal, or of a constant moment that an interval moves.
 fn constant(expr: &Expr) -> Option<ScalarValue> {
     if let Expr::Literal(value, _) = expr {
         return Some(value.clone());
@@ -376,13 +376,13 @@ fn constant(expr: &Expr) -> Option<ScalarValue> {
     moved_constant(&constant(left)?, *op, &constant(right)?)
 }
 
-/// One side in the common type, and whether it was changed.
+/// One side in the common type, and whether it changed.
 fn into(expr: Expr, kind: &ComparedSide, to: &DataType) -> (Expr, bool) {
     let cast = |expr: Expr| Expr::Cast(Cast::new(Box::new(expr), to.clone()));
     let has_zone = matches!(to, DataType::Timestamp(_, Some(_)));
     match kind {
         ComparedSide::Null => (expr, false),
-        // Beside a zone, an offset says which moment is meant.
+        // If the other side has a zone, the offset of the text matters.
         ComparedSide::Text if has_zone => (cast(literal_with_seconds(expr)), true),
         ComparedSide::Text => {
             let stripped = text(&expr, false);
@@ -390,7 +390,7 @@ fn into(expr: Expr, kind: &ComparedSide, to: &DataType) -> (Expr, bool) {
         }
         ComparedSide::Date if *to == DataType::Date32 => (expr, false),
         ComparedSide::Date => (cast(expr), true),
-        // Between zones, and to a finer unit, DataFusion casts by itself.
+        // DataFusion itself casts between zones, and to a finer unit.
         ComparedSide::Moment(TimeUnit::Nanosecond, None) if *to == MICROSECONDS => {
             (cast(expr), true)
         }
@@ -418,14 +418,14 @@ fn of_case(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     made(base_changed || changed, Expr::Case(Case::new(base, pairs, otherwise)))
 }
 
-/// Functions that give one of their arguments, and those that read texts as moments.
+/// Calls of functions that return one of their arguments, and of those that read texts as moments.
 fn of_call(call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     const CHOOSE: [&str; 3] = ["coalesce", "nvl", "nvl2"];
     const COMPARE: [&str; 3] = ["nullif", "greatest", "least"];
     const READ: [&str; 4] = ["date_part", "date_trunc", "date_bin", "date_diff"];
     let ScalarFunction { func, args } = call;
     if CHOOSE.contains(&func.name()) {
-        // The first argument of NVL2 is only asked whether it is NULL.
+        // The first argument of NVL2 is only tested for NULL.
         let apart = usize::from(func.name() == "nvl2");
         let mut first = args;
         let rest = first.split_off(apart.min(first.len()));
@@ -445,7 +445,7 @@ fn of_call(call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     }
     let mut changed = false;
     let read = |(i, expr): (usize, Expr)| {
-        // The unit of all but DATE_BIN comes first, and is a text too.
+        // In all but DATE_BIN, the unit comes first, and is a text, too.
         let is_text = expr.get_type(schema).is_ok_and(|own| own.is_string());
         if !is_text || i == 0 {
             return expr;
@@ -523,7 +523,7 @@ fn joined(node: LogicalPlan, schema: &DFSchema) -> Transformed<LogicalPlan> {
     }
 }
 
-/// A union whose branches have dates and moments of one type; `stale`: branches may have changed.
+/// A union whose branches have dates and moments of one type. `stale`: branches may have changed.
 fn united(union: Union, stale: bool) -> Result<(LogicalPlan, bool)> {
     let Union { inputs, schema } = union;
     let width = inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
@@ -568,7 +568,7 @@ fn united(union: Union, stale: bool) -> Result<(LogicalPlan, bool)> {
     }
 }
 
-/// VALUES with moments in microseconds: the planner has cast their mixed rows already.
+/// VALUES with moments in microseconds. The planner has already cast their mixed rows.
 fn listed(values: Values) -> Result<(LogicalPlan, bool)> {
     let is_fine = |field: &FieldRef| {
         matches!(field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, None))

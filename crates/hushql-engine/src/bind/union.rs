@@ -1,8 +1,8 @@
 //! Renames the columns of a union's branches to the names of the union.
 //!
-//! In: a plan. Out: the same plan, in which the branches of every union have the column names of
-//! the union. Branches correspond by position. But some rules of DataFusion replace a union by one
-//! of its branches, or move a projection below it, and then look columns up by name:
+//! In: a plan. Out: the same plan, in which all branches of a union have its column names. Branches
+//! correspond by position. But some rules of DataFusion replace a union by one of its branches, or
+//! move a projection below it, and then look up columns by name:
 //! `SELECT 1 AS a, 2 AS b WHERE false UNION ALL SELECT DISTINCT y AS b, x AS a FROM t` returned its
 //! columns in the wrong order.
 
@@ -12,7 +12,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union};
 
-/// The plan, in which every branch of a union has the names of the union.
+/// Gives every branch of a union the names of the union.
 pub(super) fn with_named_branches(plan: LogicalPlan) -> Result<LogicalPlan> {
     let renamed = plan.transform_up_with_subqueries(|node| {
         let LogicalPlan::Union(Union { inputs, schema }) = node else {

@@ -1,9 +1,10 @@
-//! Joins with USING and NATURAL joins, in the text of a query.
+//! Rewrites joins with USING and NATURAL joins in the syntax tree of a query.
 //!
-//! In: the tree of a query. Out: its plan. A merged column is the only one of its name, and `b.k`
-//! still means the own column of b. Which columns a join merges and hides is known only once its
-//! tables are planned. So the tree is planned, and planned again with the names of hidden columns
-//! for those that are addressed with their table, until no join is new.
+//! In: the tree of a query. Out: its plan. The name of a merged column means that column alone, and
+//! `b.k` still means b's own column. The columns that a join merges and hides are known only after
+//! its tables are planned. So the tree is planned several times: each time, columns that are
+//! addressed with their table get the hidden names that are known by then. The last round finds no
+//! new join.
 //!
 //! ```text
 //! SELECT *, b.k FROM a JOIN b USING (k)
@@ -23,7 +24,7 @@ use sqlparser::ast::{
 use super::functional_dependencies::without_dependencies;
 use super::merged::{Hidden, Joins, WrittenJoin, number_of, numbered, parts, shown};
 
-/// The tree of a query, in which each join that merges columns has a number.
+/// The tree of a query in which each join that merges columns has a number.
 #[derive(Debug)]
 pub(super) struct Numbered {
     tree: Box<sql::Query>,
@@ -37,7 +38,7 @@ impl Numbered {
         Self { tree, joins: Arc::new(Joins::new(numbers.written)) }
     }
 
-    /// The joins, which their planner tells what they hide.
+    /// The joins. Their planner records in them which columns they hide.
     pub(super) fn joins(&self) -> Arc<Joins> {
         Arc::clone(&self.joins)
     }
@@ -45,7 +46,7 @@ impl Numbered {
     /// The plan of the query.
     ///
     /// # Errors
-    /// Those of the planner.
+    /// Errors of the planner.
     pub(super) fn plan(
         self,
         plan: impl Fn(Box<sql::Query>) -> Result<LogicalPlan>,
@@ -67,20 +68,20 @@ impl Numbered {
     }
 }
 
-/// The constraint of a join that the dialect knows.
+/// The constraint of a join, if the dialect has this join.
 fn constraint(operator: &mut sql::JoinOperator) -> Option<&mut sql::JoinConstraint> {
     parts(operator).map(|(_, constraint)| constraint)
 }
 
-/// Gives each join that merges columns its number, and puts it in parentheses, where the planner
-/// asks for its plan.
+/// Gives each join that merges columns a number, and puts it in parentheses, because the planner
+/// asks for the plan of a join in parentheses.
 #[derive(Debug, Default)]
 struct JoinNumbers {
     written: Vec<WrittenJoin>,
 }
 
 impl JoinNumbers {
-    /// Numbers the joins of one table in FROM; says whether there was one.
+    /// Numbers the joins of one table in FROM. Returns whether there was one.
     fn number(&mut self, table: &mut sql::TableWithJoins, is_shown: bool) -> bool {
         self.factor(&mut table.relation, is_shown);
         let mut any = false;
@@ -151,7 +152,7 @@ impl VisitorMut for JoinNumbers {
     }
 }
 
-/// A query without anything.
+/// An empty query.
 fn nothing() -> sql::Query {
     sql::Query {
         with: None,
@@ -171,8 +172,8 @@ fn nothing() -> sql::Query {
     }
 }
 
-/// Makes a query `SELECT * FROM (query)`: its columns have their own names before its CTE gives
-/// them its name.
+/// Turns a query into `SELECT * FROM (query)`, so that its columns have their own names before the
+/// CTE gives them its name.
 fn all_of(query: &mut sql::Query) {
     let inner = std::mem::replace(query, nothing());
     let relation = TableFactor::Derived {
@@ -215,26 +216,26 @@ fn select(projection: Vec<SelectItem>, from: Vec<sql::TableWithJoins>) -> sql::S
     }
 }
 
-/// What the tables of one FROM are named, and which of their columns are hidden.
+/// The names of the tables of one FROM, and their hidden columns.
 #[derive(Debug, Default)]
 struct FromScope {
     tables: Vec<TableReference>,
-    /// Table, name and hidden name.
+    /// The table, the name and the hidden name.
     hidden: Vec<(Option<TableReference>, String, String)>,
 }
 
-/// Gives columns that are addressed with their table their hidden names, and leaves hidden columns
-/// out of `*`.
+/// Replaces columns that are addressed with their table by their hidden names, and leaves hidden
+/// columns out of `*`.
 #[derive(Debug)]
 struct HiddenNames<'a> {
     hidden: &'a BTreeMap<usize, Vec<Hidden>>,
     /// The scopes that an expression sees, the nearest last.
     scopes: Vec<FromScope>,
-    /// How many scopes the enclosing queries see from outside.
+    /// For each enclosing query, how many outer scopes it sees.
     outside: Vec<usize>,
     /// Scopes that the tables of a FROM do not see.
     aside: Vec<Vec<FromScope>>,
-    /// The CTEs of the enclosing queries, whose names are done.
+    /// The CTEs of the enclosing queries; their names are done.
     ctes: Vec<Option<sql::With>>,
 }
 
@@ -308,7 +309,7 @@ impl<'a> HiddenNames<'a> {
         found.map(|(_, _, hidden)| hidden.clone())
     }
 
-    /// Names what a SELECT shows: `b.k` shows the name k, and `*` shows no hidden column.
+    /// Names the columns that a SELECT shows: `b.k` has the name k, and `*` shows no hidden column.
     fn name_items(&self, items: &mut [SelectItem], scope: &FromScope) {
         let names: Vec<Option<String>> = items.iter().map(name_of).collect();
         let once = |name: &String| {
@@ -348,7 +349,7 @@ impl<'a> HiddenNames<'a> {
     }
 }
 
-/// The name that an item shows, if the text says it; an item of unknown names has none.
+/// The name that an item shows. `None` if the text does not tell it.
 fn name_of(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(normalized(name)),
@@ -369,7 +370,7 @@ fn normalized(name: &Ident) -> String {
     }
 }
 
-/// The table that parts of a name refer to.
+/// The table to which the parts of a name refer.
 fn reference<'n>(parts: impl IntoIterator<Item = &'n Ident>) -> Option<TableReference> {
     let parts: Vec<String> = parts.into_iter().map(normalized).collect();
     match parts.as_slice() {
@@ -390,7 +391,7 @@ impl VisitorMut for HiddenNames<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut sql::Query) -> ControlFlow<()> {
-        // CTEs see what the query sees from outside.
+        // CTEs see the same outer scopes as their query.
         let mut with = query.with.take();
         for cte in with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             cte.query.visit(self)?;
@@ -401,7 +402,7 @@ impl VisitorMut for HiddenNames<'_> {
             sql::SetExpr::Select(select) => self.scope(&mut select.from),
             _ => FromScope::default(),
         };
-        // For ORDER BY.
+        // The scope of ORDER BY.
         self.scopes.push(scope);
         ControlFlow::Continue(())
     }

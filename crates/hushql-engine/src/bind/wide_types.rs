@@ -1,4 +1,4 @@
-//! Types whose every value has a written size, which may be gigabytes.
+//! Refuses casts to types whose values have a fixed size, which may be gigabytes.
 //!
 //! In: a plan. Out: the same plan, or a refusal of a cast to a type whose values have more than
 //! 65,536 bytes each. A NULL of such a type takes as much memory as any other value, in each row,
@@ -19,7 +19,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use crate::functions::MOST_OF_A_CELL;
 use crate::refusal::{Reason, Refusal};
 
-/// The plan, after checking that it casts nothing to a type whose values are too large.
+/// Checks that the plan casts nothing to a type whose values are too large, and returns it.
 ///
 /// # Errors
 /// The refusal.
@@ -43,14 +43,14 @@ fn cast_to(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
     if let Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) = expr {
         return Some(field.data_type().clone());
     }
-    // Arrow's casts by name. No other expression names a type.
+    // Arrow's casts name their type as a text. No other expression names a type.
     let Expr::ScalarFunction(call) = expr else { return None };
     matches!(call.func.name(), "arrow_cast" | "arrow_try_cast")
         .then(|| expr.get_type(schema).ok())
         .flatten()
 }
 
-/// The bytes of every value of a type; few for a type whose values have different lengths.
+/// The bytes of every value of a type. Small for a type whose values have different lengths.
 fn bytes(data_type: &DataType) -> usize {
     match data_type {
         DataType::FixedSizeBinary(size) => usize::try_from(*size).unwrap_or(usize::MAX),

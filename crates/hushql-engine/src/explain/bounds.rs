@@ -1,15 +1,15 @@
-//! The bounds of a unit's contribution, told: how large, where each comes from, where it is
-//! enforced, what it cuts.
+//! The bounds of a unit's contribution in an explanation: how large they are, where each comes
+//! from, where it is enforced, and what it cuts.
 //!
-//! In: a measure with its enforced [`ContributionBounds`](crate::analysis::Limits), and the part
-//! that it is of. Out: lines of an explanation. They speak of declarations and of the query, never
-//! of data: what was cut is not told unless somebody asks and pays for it.
+//! In: a measure with its enforced [`ContributionBounds`](crate::analysis::Limits), and its private
+//! aggregate. Out: lines of an explanation. They describe declarations and the query, never data:
+//! how much was cut stays unknown unless someone asks and pays for it.
 
 use super::ladder;
 use crate::analysis::{Input, Measure, PrivateAggregate};
 use crate::release::bounds_that_cut::{is_of_values, may_cut};
 
-/// The lines about bounds; none where every row is a unit.
+/// The lines about bounds. Empty if every row is a unit.
 pub(super) fn bounds_lines(
     part: &PrivateAggregate,
     measure: &Measure,
@@ -64,7 +64,7 @@ fn bounds_text(part: &PrivateAggregate, measure: &Measure) -> String {
     };
     let in_all = limits.total.map(|n| {
         let asked = parameters.total_rows == Some(n) && part.subject().max_rows() != Some(n);
-        // OPTIONS have a name of their own for it.
+        // In OPTIONS, the bound has a name of its own.
         let clause = &measure.clause;
         let by_options = clause.grouping.is_some() || clause.finding.is_some();
         let named = if by_options { "max_rows_contributed" } else { "total=" };

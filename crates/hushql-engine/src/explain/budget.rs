@@ -1,4 +1,4 @@
-//! What an explanation says of budgets and of what a release takes from them.
+//! The lines of an explanation about budgets, and about what a release takes from them.
 //!
 //! In: quotes of budgets and a cost. Out: the text of a line, and JSON.
 
@@ -49,12 +49,12 @@ pub(super) fn budget_text(quote: &BudgetQuote) -> String {
     )
 }
 
-/// Whose slice of a budget pays, and in which cell.
 /// What would be left after the charge.
 fn left_after(quote: &BudgetQuote) -> Spend {
     quote.limit.minus(quote.after)
 }
 
+/// The analyst whose slice of a budget pays, and the cell.
 fn slice_and_cell(quote: &BudgetQuote) -> String {
     let slice = quote.slice.as_ref().map(|slice| format!(", slice of {slice}"));
     let cell = quote.cell.as_ref().map(|cell| format!(", {cell}"));
@@ -65,8 +65,8 @@ fn spend_json(spend: Spend) -> Value {
     json!({ spend.notion.name(): number(&spend.loss_text()), "delta": number(&spend.delta_text()) })
 }
 
-/// The cost in one notion as an amount; in several, the δ beside another than the first has a name
-/// of its own.
+/// The cost as JSON. The first notion has the fields of an amount; each further notion has its own
+/// name, and its δ is `<notion>_delta`.
 pub(super) fn cost_json(cost: Cost) -> Value {
     let mut parts = cost.parts();
     let mut object = spend_json(parts.next().unwrap_or_default());

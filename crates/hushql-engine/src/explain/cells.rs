@@ -1,7 +1,7 @@
-//! What an explanation says of the cells of people.
+//! The lines of an explanation about the cells of people.
 //!
-//! In: the explanation of a query, and a sentence for each part about the cells that it is charged
-//! to. Out: the explanation with these lines before its cost.
+//! In: the explanation of a query, and for each private aggregate a sentence about the cells that
+//! it is charged to. Out: the explanation with these lines before its cost.
 //!
 //! ```text
 //!  cells        charged to region 'Oslo' alone
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Explanation;
 
 impl Explanation {
-    /// The same explanation of a query that is charged to these cells.
+    /// Adds the cells to which the query is charged.
     pub(crate) fn with_cells(mut self, told: &[String]) -> Self {
         if told.is_empty() {
             return self;

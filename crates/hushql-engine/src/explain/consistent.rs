@@ -1,4 +1,4 @@
-//! What an explanation says of numbers that are made consistent.
+//! The lines of an explanation about numbers that are made consistent.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::release::consistent::FittedLevel;
 use crate::release::mechanism::Predicted;
 use crate::visible::rounded;
 
-/// How a number is made consistent with those of the other sets.
+/// The line about a number that is made consistent with the numbers of other grouping sets.
 pub(super) fn line(level: &FittedLevel) -> (&'static str, String) {
     let others = match level.of - 1 {
         0 => "there is no other set".to_owned(),
@@ -31,7 +31,7 @@ pub(super) fn line(level: &FittedLevel) -> (&'static str, String) {
     ("consistent", text)
 }
 
-/// The same as JSON.
+/// The same line as JSON.
 pub(super) fn object(level: &FittedLevel) -> Value {
     json!({
         "sets": level.of,
@@ -45,6 +45,6 @@ fn drawn(level: &FittedLevel) -> Option<f64> {
     if let Predicted::Within(error) = level.drawn { Some(error) } else { None }
 }
 
-/// Why what is kept from falling below 0 has no error.
+/// Why a number that is kept from falling below 0 has no error.
 pub(super) const NO_ERROR: &str =
     "none is known of numbers that are kept from falling below 0; without NONNEGATIVE there is one";

@@ -1,4 +1,4 @@
-//! What an explanation says of a statistic of two columns.
+//! The lines of an explanation about a statistic of two columns.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::privacy::decimal_text;
 use crate::release::text::grid_text;
 use crate::visible::rounded;
 
-/// The range of one row, or those of both columns.
+/// The range of one row, or the ranges of both columns.
 pub(super) fn range_text(measure: &Measure) -> String {
     match measure.joint() {
         None => format!("{}..{}", grid_text(measure, measure.lo), grid_text(measure, measure.hi)),
@@ -19,7 +19,7 @@ pub(super) fn range_text(measure: &Measure) -> String {
     }
 }
 
-/// An end of the range of one row; null for two columns, which have two ranges.
+/// An end of the range of one row. Null for two columns, because each has its own range.
 pub(super) fn end_json(measure: &Measure, end: i128) -> Value {
     match measure.joint() {
         None => number(&grid_text(measure, end)),
@@ -27,7 +27,7 @@ pub(super) fn end_json(measure: &Measure, end: i128) -> Value {
     }
 }
 
-/// The sums that are perturbed.
+/// The sums to which noise is added.
 pub(super) fn products_text(joint: &JointMoments) -> String {
     let side = |axis: &Axis, below: &str, above: &str| match axis.degree() {
         2 => format!("({below} + {above})²"),
@@ -50,8 +50,8 @@ pub(super) fn products_text(joint: &JointMoments) -> String {
     )
 }
 
-/// What the noise means before anything is drawn; the answer shows what it means for the value that
-/// came out.
+/// What the noise means before anything is drawn. The answer shows what it means for the drawn
+/// value.
 pub(super) fn error_text(joint: &JointMoments, noise: f64) -> String {
     format!(
         "with 95 %: the noise on each of the {} sums is at most what {} rows add; the answer tells its own ±",

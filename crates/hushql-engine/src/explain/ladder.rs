@@ -1,8 +1,8 @@
-//! The ladder of `rows=auto`, told: the bounds, what the choice and the noise cost, and how far off
-//! an answer is under each.
+//! The ladder of `rows=auto` in an explanation: its bounds, the cost of the choice and of the
+//! noise, and the error under each bound.
 //!
-//! In: a measure with a ladder, and its mechanism. Out: lines of an explanation, and the same for
-//! programs. They follow from the query and the declarations; which bound is chosen is drawn.
+//! In: a measure with a ladder, and its mechanism. Out: lines of an explanation, and JSON. They
+//! follow from the query and the declarations; the chosen bound is not known before the draw.
 //!
 //! ```text
 //! bound        τ, chosen with ε = 0.25 from the ladder: …
@@ -21,7 +21,7 @@ use crate::release::mechanism::{Mechanism, Mechanized, Predicted};
 use crate::release::text::{bound_text, exact, most_beyond};
 use crate::visible::rounded;
 
-/// A unit with more rows than this is rare, and noise for so many drowns most answers.
+/// A unit rarely has more rows than this, and noise for this many hides most answers.
 const MANY_ROWS: u64 = 1_000;
 
 /// The lines about the choice.
@@ -51,7 +51,7 @@ pub(super) fn ladder_lines(
     vec![("bound", choice), ("ladder", ladder_text(measure, mechanized, chosen))]
 }
 
-/// Every bound, with the error under it and how many units may have more.
+/// Every bound, with the error under it and the number of units that may exceed it.
 fn ladder_text(measure: &Measure, mechanized: &Mechanized, chosen: &ChosenBound) -> String {
     let within = accuracies_under_bounds(measure, &mechanized.mechanism, 1);
     let rungs = chosen.rungs().iter().zip(within).enumerate().map(|(i, (rung, within))| {
@@ -85,7 +85,7 @@ pub(super) fn bounds_text(measure: &Measure) -> String {
     )
 }
 
-/// The norm that the noise is calibrated to.
+/// The norm to which the noise is calibrated.
 pub(super) fn norm_text(measure: &Measure) -> String {
     let weight = measure.ladder.as_ref().map_or(1, |ladder| ladder.weight);
     if weight == 1 && !measure.is_mean() {
@@ -114,7 +114,7 @@ pub(super) fn error_text(measure: &Measure) -> String {
     )
 }
 
-/// The same for programs.
+/// The same as JSON.
 pub(super) fn ladder_json(
     measure: &Measure,
     mechanized: &Mechanized,
@@ -151,8 +151,8 @@ pub(super) fn ladder_json(
     ]
 }
 
-/// The line that proposes to choose the bound, where the noise is for more than a thousand rows of
-/// one unit.
+/// The line that proposes `rows=auto`, if the noise covers more than [`MANY_ROWS`] rows of one
+/// unit.
 pub(super) fn proposal_line(
     part: &PrivateAggregate,
     measure: &Measure,

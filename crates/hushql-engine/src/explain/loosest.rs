@@ -1,10 +1,8 @@
-//! What loosens a release most: the bound, declaration or join without which its noise would be
-//! least.
+//! The loosest bound of a release: the bound, declaration or join that adds most to its noise.
 //!
-//! In: a measure with its enforced bounds, and the part that it is of. Out: one line of an
-//! explanation, and the same for programs. It follows from the factors of the sensitivity, never
-//! from data, and is left out where none of them is above 1.
-//!
+//! In: a measure with its enforced bounds, and its private aggregate. Out: one line of an
+//! explanation, and JSON. The line follows from the factors of the sensitivity, never from data. It
+//! is left out if no factor exceeds 1.
 //! ```text
 //! MAX ROWS 1000, GROUP BY status (7)     rows=1: Δ₁ = 7 instead of 1000, so the noise is divided by 142
 //! ```
@@ -18,23 +16,23 @@ use crate::release::mechanism::{Mechanism, Mechanized};
 use crate::release::text::grid_text;
 use crate::visible::rounded;
 
-/// A range of this many of its own units or more is wide.
+/// A range of this many units of the column or more counts as wide.
 const WIDE: f64 = 100.0;
 
-/// The step that loosens a release most.
+/// The factor that adds most to a release's noise.
 pub(super) struct Loosest {
-    /// By what the noise would be divided.
+    /// The number by which the noise would be divided.
     pub(super) factor: f64,
     /// Where the factor comes from.
     from: String,
     /// What to write instead.
     pub(super) write: String,
-    /// What that changes beside the noise.
+    /// What else changes.
     price: &'static str,
 }
 
 impl Loosest {
-    /// The line.
+    /// The text of the line.
     pub(super) fn text(&self) -> String {
         let Self { factor, from, write, price } = self;
         let trimmed = rounded(*factor);
@@ -46,11 +44,10 @@ impl Loosest {
     }
 }
 
-/// The loosest step of a release, if one can be tightened.
+/// The largest factor of a release that can be tightened, if there is one.
 ///
-/// # Guarantee
-/// A function of the query and the declarations. The factor is that of Δ₁ under Laplace noise, of
-/// Δ₂ under Gaussian noise, and of the range of a score on an axis.
+/// The result is a function of the query and the declarations. The factor is that of Δ₁ under
+/// Laplace noise, of Δ₂ under Gaussian noise, and of the range of a score on an axis.
 pub(super) fn loosest(
     part: &PrivateAggregate,
     measure: &Measure,
@@ -100,12 +97,12 @@ pub(super) fn loosest(
         });
     }
     steps.retain(|step| step.factor > 1.0);
-    // Of equal ones the first: a join costs no row.
+    // If several are equal, the first one is taken: tightening a join cuts no row.
     let loosest = steps.into_iter().reduce(|a, b| if b.factor > a.factor { b } else { a });
     loosest.or_else(|| wide(measure))
 }
 
-/// By what the noise of a measure is divided under other bounds.
+/// The number by which the noise of a measure is divided under other bounds.
 fn tightened(measure: &Measure, mechanized: &Mechanized, to: &ContributionBounds) -> Option<f64> {
     let ratio = |a: u128, b: u128| approximate(&Rational::new(a.into(), b.max(1).into()));
     match &measure.release_kind {
@@ -142,14 +139,14 @@ fn tightened(measure: &Measure, mechanized: &Mechanized, to: &ContributionBounds
     }
 }
 
-/// Where the rows of a unit are declared, if they come from one table.
+/// The declaration of a unit's rows, if they come from one table.
 fn declared(part: &PrivateAggregate) -> String {
     let rows = part.subject().max_rows();
     let own = part.subject().factors().iter().find(|f| !f.repeats && Some(f.times) == rows);
     own.map_or_else(String::new, |f| format!(" (MAX ROWS {} of {})", f.times, f.table))
 }
 
-/// The release with further bounds.
+/// The release as it would be written with further bounds.
 fn written(
     measure: &Measure,
     mechanized: &Mechanized,
@@ -171,7 +168,7 @@ fn written(
     format!("{name}({parameters}) {}", measure.clause.text)
 }
 
-/// A wide range of values, where nothing else is loose.
+/// A wide range of values, if no other factor can be tightened.
 fn wide(measure: &Measure) -> Option<Loosest> {
     let is_ranged = match &measure.input {
         Input::Sum(_) | Input::Mean(_) | Input::SumPerUnit(_) | Input::MeanPerUnit(_) => true,
@@ -180,7 +177,7 @@ fn wide(measure: &Measure) -> Option<Loosest> {
         | Input::Values(_)
         | Input::Units
         | Input::Distinct(_)
-        // Its range is that of the codes of pairs.
+        // The range of a pair of columns is the range of its codes.
         | Input::Joint(_)
         | Input::Terms { .. }
         | Input::Places { .. } => false,

@@ -1,8 +1,8 @@
-//! What a query would cost and how accurate it would be, without reading anything.
+//! The cost and accuracy of a query, found without reading anything.
 //!
 //! In: stages 2 to 4 of a query, or the refusal that ended them. Out: an [`Explanation`], as
-//! aligned text or as one JSON object. Answers are random and explanations are not: they are what
-//! the tests pin down.
+//! aligned text or as one JSON object. Unlike answers, explanations are not random, so tests can
+//! compare them.
 
 use std::fmt;
 
@@ -51,7 +51,7 @@ mod tighter;
 
 pub(crate) use crate::release::record::threshold_ledger_texts;
 
-/// An explanation of a query: lines of (name, text), and the same as JSON.
+/// The explanation of a query: lines of (name, text), and the same as JSON.
 ///
 /// ```
 /// # use hushql_engine as hushql;
@@ -168,7 +168,7 @@ impl Explanation {
         Self { lines, json }
     }
 
-    /// The same explanation, with how a range is read off the release.
+    /// Adds the rule by which a range is read from the released histogram.
     pub(crate) fn with_range(mut self, rule: &str) -> Self {
         let at = self.lines.iter().position(|(name, _)| *name == "cost");
         self.lines.insert(at.unwrap_or(self.lines.len()), ("domain", rule.to_owned()));
@@ -178,7 +178,7 @@ impl Explanation {
         self
     }
 
-    /// The same explanation of a query that its budget does not allow.
+    /// Adds that the budget does not allow the query.
     pub(crate) fn over_budget(mut self, sentence: &str) -> Self {
         let at = self.lines.iter().position(|(name, _)| *name == "derivation");
         self.lines.insert(at.unwrap_or(self.lines.len()), ("budget", sentence.to_owned()));
@@ -188,7 +188,7 @@ impl Explanation {
         self
     }
 
-    /// The explanation of a query that is refused: how far the analysis came, and the fix.
+    /// The explanation of a refused query: how far the analysis came, and what to write.
     pub(crate) fn of_refusal(refusal: &Refusal) -> Self {
         let mut lines = vec![
             ("refused", format!("{} {}", refusal.code(), refusal.message())),
@@ -222,7 +222,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// The steps as a tree: each step over the one it reads.
+/// The steps as a tree: each step contains the step that it reads.
 fn derivation_tree(steps: &[String]) -> Value {
     steps.iter().fold(Value::Null, |below, step| match below {
         Value::Null => json!({ "step": step }),
@@ -242,7 +242,7 @@ fn unit_text(subject: &UnitScope) -> String {
     }
 }
 
-/// Which set of keys a part has, and its share of what the releases cost as written.
+/// The grouping set of a private aggregate, and its share of the cost that is written.
 fn set_line(part: &PrivateAggregate, mechanisms: &[Mechanized]) -> Option<(&'static str, String)> {
     let sets = part.sets()?;
     let keys = part.key_names().join(", ");
@@ -254,7 +254,7 @@ fn set_line(part: &PrivateAggregate, mechanisms: &[Mechanized]) -> Option<(&'sta
         format!("{} at {}", measure.clause.text, loss_text(&one.loss, in_rho))
     });
     let shares: Vec<String> = shares.collect();
-    // A set of what asks for an accuracy has a cost of its own.
+    // Sets of a release that asks for an accuracy each have a cost of their own.
     let is_shared = part.measures().iter().any(|m| m.clause.parameters.within.is_none());
     let equally = if is_shared { ", which share the cost equally" } else { "" };
     let shares = shares.join(", ");
@@ -320,7 +320,7 @@ fn release_lines(
     lines.push(("error", error_text(measure, mechanized)));
     lines.extend(noise_below_text(measure, mechanized).map(|text| ("mostly noise", text)));
     lines.extend(instead_text(measure, mechanized).map(|text| ("less error", text)));
-    // An accuracy that was asked for has the same noise under other bounds, and another cost.
+    // Under other bounds, a release that asks for an accuracy has the same noise at another cost.
     let loose = loosest(part, measure, mechanized);
     let asked = &measure.clause.parameters;
     let loose = loose.filter(|_| asked.within.is_none() && asked.complete_above.is_none());
@@ -328,7 +328,7 @@ fn release_lines(
     lines
 }
 
-/// The sums that are perturbed in the place of what is released.
+/// The sums to which noise is added, if they differ from what is released.
 fn released_as(measure: &Measure) -> String {
     if let Some(joint) = measure.joint() {
         return joint::products_text(joint);
@@ -348,11 +348,11 @@ fn released_as(measure: &Measure) -> String {
     }
 }
 
-/// What the error of a number is worth that decides itself which rows come out.
+/// The note on the error of a number that itself decides which rows come out.
 const DECIDES: &str = "this release decides which rows come out: the error above is that of the draw, and what is shown because it came out \
                        large is off by more, more often";
 
-/// How a bound is read off its histogram.
+/// How a bound is read from its histogram.
 fn finding_line(measure: &Measure) -> Option<(&'static str, String)> {
     let Some(Finding::Histogram { least, .. }) = measure.clause.finding else { return None };
     let text = format!(
@@ -406,8 +406,8 @@ fn error_in_its_unit(measure: &Measure, mechanized: &Mechanized) -> String {
     }
 }
 
-/// What the noise means for a variance of n rows; the answer shows what it means for the value that
-/// came out.
+/// What the noise means for a variance of n rows. The answer shows what it means for the drawn
+/// value.
 fn spread_text(measure: &Measure, noise: f64) -> String {
     if let Some(joint) = measure.joint() {
         return joint::error_text(joint, noise);
@@ -415,7 +415,7 @@ fn spread_text(measure: &Measure, noise: f64) -> String {
     let Some(moments) = measure.moments() else { return String::new() };
     let weight = Rational::from_integer(measure.weight().unwrap_or(0).into());
     let squared = approximate(&(weight * measure.noise_unit()));
-    // τ·w²/n + (3τ/2n)²·w², by the proof in the drawing of moments.
+    // τ·w²/n + (3τ/2n)²·w²; the code that draws moments proves it.
     let (first, second) = (noise * squared, (1.5 * noise).powi(2) * squared);
     let what = match moments.spread {
         Spread::VarPop => "",

@@ -1,7 +1,7 @@
-//! Says where an answer is mostly noise, before anything is spent.
+//! The line that says when an answer is mostly noise, before anything is spent.
 //!
 //! In: a measure and its mechanism. Out: the number of rows below which the ± is as large as the
-//! range of the answer itself.
+//! range of the answer.
 //!
 //! ```text
 //! AVG(age), ages 0..120, ± 277/n     where fewer than 3 rows are behind the mean, its ± is as large as its own range
@@ -12,7 +12,7 @@ use crate::release::mechanism::Mechanized;
 use crate::release::mostly_noise::mostly_noise_below;
 use crate::release::text::grid_text;
 
-/// Where the ± is as large as the range of the answer.
+/// The number of rows below which the ± is as large as the range of the answer, as a sentence.
 pub(super) fn noise_below_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {
     let rows = mostly_noise_below(measure, mechanized.accuracy)?;
     let (what, range) = match measure.moments() {

@@ -1,4 +1,4 @@
-//! The noise of a number, told: its norm, its scale, and the accuracy that it was asked for.
+//! The noise of a number in an explanation: its norm, its scale, and the requested accuracy.
 //!
 //! In: a measure and its mechanism. Out: texts of an explanation, which follow from the query and
 //! the declarations.
@@ -19,7 +19,7 @@ use crate::release::mechanism::{Mechanism, Mechanized, Together, VectorMember};
 use crate::release::record::sensitivity_text;
 use crate::visible::rounded;
 
-/// The norm that the noise is calibrated to.
+/// The norm to which the noise is calibrated.
 pub(super) fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
     let ReleaseKind::Number(sensitivity) = &measure.release_kind else { return String::new() };
     match &mechanized.mechanism {
@@ -39,7 +39,7 @@ pub(super) fn norm_text(measure: &Measure, mechanized: &Mechanized) -> String {
     }
 }
 
-/// Δ₂ as a number for people.
+/// Δ₂ as a number to display.
 pub(super) fn euclidean(measure: &Measure, sensitivity: &Sensitivity) -> f64 {
     let unit = measure.noise_unit();
     let squared = Rational::from_integer(sensitivity.l2_squared.into()) * &unit * &unit;
@@ -77,7 +77,7 @@ pub(super) fn noise_text(measure: &Measure, mechanized: &Mechanized, share: &str
     }
 }
 
-/// The noise of a vector, what is computed from it, and with what it is shared.
+/// The noise of a shared vector, how the number is computed from it, and which numbers share it.
 fn together_text(noise: &Laplace, together: &Together) -> String {
     let read = match (together.part, together.of_moments()) {
         (VectorMember::Count, false) => "(A + B)/(hi − lo)",
@@ -110,7 +110,7 @@ fn together_text(noise: &Laplace, together: &Together) -> String {
     )
 }
 
-/// The accuracy that was asked for, and the cost that it takes.
+/// The requested accuracy, and the cost that it takes.
 pub(super) fn asked_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {
     let Parameters { within, complete_above, confidence, jointly, .. } = &measure.clause.parameters;
     let asked = match (within.as_ref().map(|within| decimal_text(within, 40)), complete_above) {

@@ -1,9 +1,8 @@
-//! How selections are explained: score, candidates, prior, what is drawn, how several share the
-//! cost.
+//! How selections are explained: the score, the candidates, the prior, the draws, and how several
+//! selections share the cost.
 //!
-//! In: a choice and its mechanism. Out: lines for people, and the same for programs. Nothing here
-//! depends on the data, and among candidates that only the data know no number depends on how many
-//! they are.
+//! In: a choice and its mechanism. Out: lines of an explanation, and JSON. Nothing here depends on
+//! the data. If only the data contain the candidates, no number depends on how many there are.
 
 use num_traits::ToPrimitive;
 use serde_json::{Value, json};
@@ -22,7 +21,7 @@ use crate::release::record::{calibrated_text, chosen_by, clause, l1_text, monoto
 use crate::release::text::{exact, grid_text, score_units};
 use crate::visible::rounded;
 
-/// The range that the mechanism of one selection is calibrated to.
+/// The range to which the mechanism of one selection is calibrated.
 fn range_text(measure: &Measure, choice: &Choice) -> String {
     if !monotonic(measure) && choice.tried.is_none() {
         return score_units(choice, choice.largest.saturating_mul(2));
@@ -70,7 +69,8 @@ pub(super) fn choice_lines(
     lines
 }
 
-/// The score from which a candidate that only the data know comes out, except with 5 %.
+/// The score from which on a candidate comes out except with 5 %, if only the data contain the
+/// candidates.
 fn kept_from(choice: &Choice, mechanized: &Mechanized) -> Option<f64> {
     let beta = Rational::new(1.into(), 20.into());
     let in_steps = match &mechanized.mechanism {
@@ -87,7 +87,7 @@ fn kept_from(choice: &Choice, mechanized: &Mechanized) -> Option<f64> {
     Some(in_steps * approximate(&choice.unit))
 }
 
-/// What AUTO left, among candidates that only the data know.
+/// The alternative that AUTO did not take, if only the data contain the candidates.
 fn runner_up_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {
     let by_name = !matches!(measure.clause.mechanism, MechanismName::Auto | MechanismName::Default);
     let (how, from) = match mechanized.instead? {
@@ -99,12 +99,12 @@ fn runner_up_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> 
     Some(format!("{how}, at the same cost: from a score of {} on", rounded(from)))
 }
 
-/// τ of noisy scores.
+/// The threshold τ of noisy scores.
 fn tau_text(choice: &Choice, keys: &NoisyKeys) -> String {
     decimal_text(&(Rational::from_integer(keys.threshold().into()) * &choice.unit), 6)
 }
 
-/// What would err less than a mechanism that was asked for.
+/// What would have a smaller error than the requested mechanism.
 pub(super) fn instead_text(measure: &Measure, mechanized: &Mechanized) -> Option<String> {
     let parameters = &measure.clause.parameters;
     let cost = match parameters.within {
@@ -153,19 +153,20 @@ fn score_text<'a>(measure: &'a Measure, choice: &Choice) -> &'a str {
     }
 }
 
-/// What one row, and one unit, does to one score.
+/// How far one row or one unit changes one score.
 fn change_text(measure: &Measure, choice: &Choice, is_row: bool) -> String {
     if let CandidateSource::Line { score, .. } = &choice.source {
         let (who, rows) = if is_row { ("row", 1) } else { ("unit", measure.limits.per_partition) };
         let most = score_units(choice, choice.largest);
         return match score {
-            // A row beyond an end of the line counts against every tick between, and for none.
+            // A row can only lower the score of a tick, never raise it.
             LineScore::Quantile { num, den } if *num == 0 || num == den => {
                 let most = exact(&(Rational::from_integer(choice.range.into()) * &choice.unit));
                 let of = if rows == 1 { String::new() } else { format!(" of {rows} rows") };
                 format!("one {who}{of} changes a score by -{most}..0")
             }
-            // Either way by the same: a row stands on one side of a tick or on the other.
+            // The change is the same in both directions: a row is on one side of a tick or on the
+            // other.
             LineScore::Quantile { .. } | LineScore::Smallest | LineScore::Largest => {
                 let units = Rational::new(choice.range.into(), 2.into());
                 let most = exact(&(units * &choice.unit));
@@ -277,7 +278,7 @@ fn prior_text(measure: &Measure, choice: &Choice) -> String {
     }
 }
 
-/// The prior for programs: how it is written.
+/// The prior as JSON: as the query writes it.
 fn prior_name(measure: &Measure, choice: &Choice) -> String {
     let written = clause(measure).and_then(|selection| selection.prior.as_ref());
     match (&choice.prior, written) {
@@ -362,16 +363,18 @@ fn sharing_text(
     }
 }
 
-/// The ε of a response for an entry added or removed: its own answers against uniform ones.
+/// The ε of a response for an entry added or removed. It compares the entry's own answers with
+/// uniform ones.
 ///
 /// # Guarantee
-/// Of n values, its own has e^ε times the probability of each other one, uniformly each has 1/n:
-/// the larger of ln((e^ε + n − 1)/n) and ln(n·e^ε/(e^ε + n − 1)), for display.
+/// For display. Of n values, an entry's own value has e^ε times the probability of each other
+/// value; a uniform answer has 1/n for each. The result is the larger of ln((e^ε + n − 1)/n) and
+/// ln(n·e^ε/(e^ε + n − 1)).
 fn present_or_absent(choice: &Choice, mechanized: &Mechanized) -> f64 {
     let values = choice.candidates().and_then(|n| n.to_f64()).unwrap_or(f64::INFINITY);
     let Mechanism::Exponential(mechanism) = &mechanized.mechanism else { return f64::INFINITY };
     let epsilon = approximate(mechanism.exponent());
-    // ln((e^ε + n − 1)/n), without an overflow.
+    // ln((e^ε + n − 1)/n), computed without overflow.
     let other = epsilon + ((1.0 + (values - 1.0) * (-epsilon).exp()) / values).ln();
     other.max(epsilon - other)
 }
@@ -449,7 +452,7 @@ fn flips_text(text: &str, low: bool, rate: &str) -> String {
     )
 }
 
-/// The most that is bought at a price by one row; `None` unless candidates are prices.
+/// The most that one row buys at a price. `None` unless candidates are prices.
 fn most_bought(measure: &Measure, choice: &Choice) -> Option<f64> {
     match choice.sizes.as_ref()?.of_rows {
         SizesOfRows::Prices(most) => {
@@ -459,7 +462,7 @@ fn most_bought(measure: &Measure, choice: &Choice) -> Option<f64> {
     }
 }
 
-/// What a row changes the score of a candidate by, in words.
+/// How far a row changes the score of a candidate, in words.
 fn own_text(measure: &Measure, choice: &Choice) -> String {
     match most_bought(measure, choice) {
         Some(1.0) => "the price".to_owned(),
@@ -468,7 +471,7 @@ fn own_text(measure: &Measure, choice: &Choice) -> String {
     }
 }
 
-/// How much better another candidate may be: so many rows of its own.
+/// How much better another candidate may be, as a multiple of one row of its own.
 fn by_size_text(measure: &Measure, choice: &Choice, rows: f64) -> String {
     match most_bought(measure, choice) {
         Some(most) => format!("{} × the price", rounded(rows * most)),
@@ -504,7 +507,7 @@ pub(super) fn winner_text(measure: &Measure, worst: f64, average: f64) -> String
     )
 }
 
-/// What an aggregate counts, if it counts.
+/// The noun for what an aggregate counts. Empty if it does not count.
 fn counted(input: &Input) -> &'static str {
     match input {
         Input::Rows | Input::Values(_) | Input::Places { weight: None, .. } => " rows",
@@ -572,7 +575,7 @@ pub(super) fn choice_json(
             let scale = m.exponent().recip() * &choice.unit;
             fields.push(("scale", json!(approximate(&scale))));
         }
-        // The noise's scale stands where all mechanisms have theirs.
+        // The scale of the noise stands in the same field for all mechanisms.
         Mechanism::Laplace(_) => fields.push(("l1", number(&l1_text(choice)))),
         Mechanism::Gaussian(_) | Mechanism::ChosenBound(_) => {}
     }

@@ -1,7 +1,7 @@
-//! What an explanation says of answers that are stored.
+//! The lines of an explanation about stored answers.
 //!
-//! In: the explanation of a query, and what is known of stored answers that it reads or repeats.
-//! Out: the explanation with a line before its cost.
+//! In: the explanation of a query, and the stored answers that it reads or repeats. Out: the
+//! explanation with a line before its cost.
 //!
 //! ```text
 //!  stored       cities: stored, and read at cost 0
@@ -17,7 +17,7 @@ use crate::answer::charges_text;
 use crate::visible;
 
 impl Explanation {
-    /// The same explanation of a query that reads these release tables.
+    /// Adds the release tables that the query reads.
     pub(crate) fn with_stored(mut self, tables: &BTreeSet<String>) -> Self {
         if tables.is_empty() {
             return self;
@@ -32,8 +32,7 @@ impl Explanation {
         self
     }
 
-    /// The same explanation of a query of which these charges have paid for a part already, or for
-    /// all.
+    /// Adds the charges that already paid for a part of the query, or for all of it.
     pub(crate) fn with_replay(mut self, charges: &[i64], is_all: bool) -> Self {
         let Some(paid) = charges_text(charges) else { return self };
         let at = self.lines.iter().position(|(name, _)| *name == "cost");

@@ -1,6 +1,6 @@
-//! Explains a synthetic table: codes, noise, what one unit moves, and the cost.
+//! The explanation of a synthetic table: codes, noise, how far one unit changes them, and the cost.
 //!
-//! In: a planned synthetic table, and what the budgets say. Out: an [`Explanation`]. Nothing of it
+//! In: a planned synthetic table, and the quotes of budgets. Out: an [`Explanation`]. Nothing in it
 //! depends on rows.
 
 use serde_json::json;
@@ -14,8 +14,8 @@ use crate::synthetic::Method;
 use crate::visible::rounded;
 
 impl Explanation {
-    /// The explanation of a synthetic table that is allowed, of which the vault keeps at most
-    /// `most` rows.
+    /// The explanation of a synthetic table that is allowed. The vault keeps at most `most` rows of
+    /// it.
     pub(crate) fn for_synthetic(
         release: &SyntheticRelease,
         most: usize,

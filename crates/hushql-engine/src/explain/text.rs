@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::privacy::{Rational, decimal_text, parse_decimal};
 
-/// A rate, exactly: as a decimal, or as a fraction where no short decimal is exact.
+/// An exact rate: a decimal, or a fraction if no short decimal is exact.
 pub(crate) fn exact_rate(value: &Rational) -> String {
     let text = decimal_text(value, 9);
     if value.is_integer() && !value.is_zero() {
@@ -14,17 +14,17 @@ pub(crate) fn exact_rate(value: &Rational) -> String {
     } else if parse_decimal(&text).as_ref() == Some(value) {
         text
     } else {
-        // A rounded rate would not be the one that is drawn with.
+        // A rounded rate would not be the rate that is drawn with.
         value.to_string()
     }
 }
 
-/// The digits of a size that is not short.
+/// The number of digits from which on a size is not short.
 const DIGITS: u32 = 5;
 
-/// How large noise is: `= 2000`, or where that takes more than a few digits, `≤ 707.11`, never
-/// lower than it is. Where a share of a cost was rounded down, it is a little more than a whole
-/// number: `just above 3600`.
+/// The size of noise, never rounded down: `= 2000`, or, if that takes more than a few digits,
+/// `≤ 707.11`. If a share of a cost was rounded down, the size is slightly above a whole number:
+/// `just above 3600`.
 ///
 /// ```text
 /// 1200  →  = 1200          3600.000036  →  just above 3600          1/6  →  ≤ 0.16667
@@ -42,14 +42,14 @@ pub(crate) fn at_most(value: &Rational) -> String {
     {
         return format!("just above {}", decimal_text(&low, 0));
     }
-    // A digit more behind the point for each power of ten that is missing.
+    // One more decimal place for each power of ten that is missing.
     let ten = |power: u32| Rational::from_integer(BigInt::from(10).pow(power));
     let missing = (0..40).find(|places| value * ten(*places) >= ten(DIGITS - 1)).unwrap_or(40);
     let above = (value * ten(missing)).ceil() / ten(missing);
     format!("≤ {}", decimal_text(&above, missing))
 }
 
-/// A scale and what it is by its formula: `2000 = Δ₁/ε`, or `Δ₁/ε ≤ 707.11`.
+/// A scale with its formula: `2000 = Δ₁/ε`, or `Δ₁/ε ≤ 707.11`.
 pub(crate) fn equal_to(formula: &str, size: &str) -> String {
     match size.strip_prefix("= ") {
         Some(exact) => format!("{exact} = {formula}"),

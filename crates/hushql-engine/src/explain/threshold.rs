@@ -1,8 +1,7 @@
-//! How the threshold of groups that only the data know is explained, and how it stands in the
-//! ledger.
+//! The threshold for groups with undeclared keys, in explanations and in the ledger.
 //!
-//! In: what hides a part's small groups. Out: lines for people, and the same for programs. Nothing
-//! here depends on the data: not how many groups there are, nor how many come out.
+//! In: the partition selection of a private aggregate. Out: lines of an explanation, and JSON.
+//! Nothing here depends on the data: neither the number of groups nor how many come out.
 
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ use crate::release::mechanism::Mechanism;
 use crate::release::text::{exact, steps_text};
 use crate::release::{Other, PartitionSelection};
 
-/// The line about the keys of a part whose groups are those of the data.
+/// The line about the keys of a private aggregate whose groups come from the data.
 pub(super) fn keys_text(part: &PrivateAggregate) -> String {
     let names = part.key_names().join(" × ");
     let which = match part.unknown_partitions().map(|groups| groups.compares) {
@@ -89,7 +88,7 @@ fn number_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
     }
 }
 
-/// What one unit adds at most to numbers of rows.
+/// The most that one unit adds to numbers of rows.
 fn rows_text(limits: &ContributionBounds) -> String {
     let in_all = limits.total.map(|total| format!("{total} in all"));
     let groups = limits.l0.map(|groups| match groups {
@@ -101,7 +100,7 @@ fn rows_text(limits: &ContributionBounds) -> String {
     format!("per unit at most {} (enforced)", bounds.join(", "))
 }
 
-/// Another number that could have been compared.
+/// Another number that could be compared.
 fn other_text(part: &PrivateAggregate, other: &Other) -> String {
     let threshold = steps_text(part, other.measure, other.threshold);
     let measure = other.measure.and_then(|i| part.measures().get(i));
@@ -119,7 +118,7 @@ fn other_text(part: &PrivateAggregate, other: &Other) -> String {
     }
 }
 
-/// What the number that is compared is, or with which noise it is drawn.
+/// Which number is compared, or which noise is drawn for it.
 fn noise_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
     let released = hidden.counter().and_then(|i| part.measures().get(i));
     if let Some(measure) = released {
@@ -151,7 +150,7 @@ fn noise_text(part: &PrivateAggregate, hidden: &PartitionSelection) -> String {
     }
 }
 
-/// The share of ε with which a measure's noise is drawn: half where it pays for the threshold.
+/// The share of ε that a measure's noise has: half if the measure pays for the threshold.
 pub(super) fn share_text(
     part: &PrivateAggregate,
     measure: usize,

@@ -1,8 +1,8 @@
-//! What would answer with less noise, as far as the statement and the declarations tell.
+//! What would have less noise, as far as the statement and the declarations tell.
 //!
-//! In: a measure and its private aggregate. Out: lines of an explanation, which costs nothing: what
-//! to write instead where a range follows from several columns, where Gaussian noise would be much
-//! smaller, and where many groups come out, most of them perhaps empty.
+//! In: a measure and its private aggregate. Out: lines of an explanation, which costs nothing. They
+//! say what to write in three cases: a range follows from several columns, Gaussian noise would be
+//! much smaller, or many groups come out, most of them perhaps empty.
 
 use arrow::array::{Array, ArrayRef};
 
@@ -11,19 +11,19 @@ use crate::release::mechanism::Mechanized;
 use crate::release::number::{as_gaussian, size};
 use crate::visible::rounded;
 
-/// Of fewer groups, an analyst sees at a glance which are empty.
+/// With fewer groups than this, an analyst sees at a glance which are empty.
 const MANY_KEYS: usize = 200;
 
-/// Of numbers, often few of those occur that can: of the counts from 1 to 40, those below 6.
+/// Of many possible numbers, often only a few occur: of the counts from 1 to 40, those below 6.
 const MANY_NUMBERS: usize = 30;
 
-/// The δ that is proposed.
+/// The δ that the line proposes.
 const DELTA: &str = "1e-6";
 
-/// Noise that is smaller by less than this is not worth a δ.
+/// Gaussian noise is proposed only if its error is less than this share of Laplace noise's error.
 const MUCH_SMALLER: f64 = 0.8;
 
-/// The line about a range that is wider than its values may be, or else about noise that adds up
+/// The line about a range that is wider than necessary; otherwise the line about noise that adds up
 /// over many groups.
 pub(super) fn tighter_lines(
     part: &PrivateAggregate,
@@ -33,8 +33,8 @@ pub(super) fn tighter_lines(
     narrower_range(part, measure).or_else(|| smaller_noise(part, measure, mechanized))
 }
 
-/// Gaussian noise grows with the square root of a unit's groups, where Laplace noise grows with
-/// their number.
+/// Gaussian noise grows with the square root of a unit's groups; Laplace noise grows with their
+/// number.
 fn smaller_noise(
     part: &PrivateAggregate,
     measure: &Measure,
@@ -67,7 +67,7 @@ fn narrower_range(part: &PrivateAggregate, measure: &Measure) -> Option<(&'stati
     ))
 }
 
-/// How to ask for the groups that the data have, where there are many others.
+/// Advice to ask for the groups that the data have, if many declared groups may be empty.
 pub(super) fn of_the_data(part: &PrivateAggregate, measure: &Measure, keys: usize) -> String {
     let is_number = |column: &ArrayRef| column.data_type().is_numeric();
     let many = match part.keys().all().columns() {
