@@ -1,12 +1,12 @@
 //! `CountPlacesExec`: counts rows by group and place, for quantiles and other choices on a line.
 //!
-//! In: bounded rows, with group columns and a place on the axis of candidates. Out: the groups, the
-//! place and the number of rows, for every group of a known key space and every place that a row
-//! has, in the order of groups and places. Where these are few, each has a counter of its own.
-//! Otherwise the number of each row's group and place is written down, until counters for all would
-//! take less; the numbers are sorted. Where memory is short, this is done several times, each time
-//! for the rows so far. Neither looks up texts in a hash table as large as all groups and places.
-//! It guarantees that output rows add up: each counts rows of its own partition, each once.
+//! In: bounded rows, with group columns and a place on the axis of candidates. Out: the group, the
+//! place and the number of rows, for every pair of a listed group and a place that occurs, in the
+//! order of groups and places. If all pairs are few, each has a counter. Otherwise the number of
+//! each row's pair is listed, until counters for all pairs would take less memory; the list is
+//! sorted at the end. If memory is short, counts come out several times, each time for the rows so
+//! far. So no text is looked up in a hash table of all pairs. It guarantees that output rows add
+//! up: each counts rows of its own partition, each once.
 //!
 //! ```text
 //! PrivatizeExec                                          adds the partitions' rows up
@@ -43,17 +43,17 @@ mod radix;
 #[cfg(test)]
 mod tests;
 
-/// So many counters a partition has from the start, 8 MiB; numbers of more groups and places are
-/// written down at first.
+/// The number of counters that a partition has from the start: 8 MiB. If there are more pairs of
+/// group and place, their numbers are listed at first.
 const MANY: usize = 1 << 21;
 
-/// Where groups are no more than these, each has a list of its own, which takes half the space.
+/// Up to this number of groups, each has a list of its own, which takes half the space.
 const LISTS: usize = 1_024;
 
-/// Rows are counted up to so many, and some of a batch; then counts come out.
+/// After this many rows and the rest of a batch, counts come out.
 const MOST_ROWS: u64 = 1 << 31;
 
-/// The rows of one output batch. Fewer in unit tests, so that groups end where batches do.
+/// The rows of one output batch. Unit tests use fewer, so that groups end where batches do.
 const BATCH: usize = if cfg!(test) { 64 } else { 8_192 };
 
 /// The operator. The group columns come first, then the place; the FILTER may be any column.
@@ -68,26 +68,26 @@ pub struct CountPlacesExec {
 }
 
 impl CountPlacesExec {
-    /// Whether so many groups and places can be numbered.
+    /// Whether all pairs of group and place can be numbered.
     pub fn fits(groups: usize, places: u64) -> bool {
         numbered(groups, places).is_some()
     }
 
     /// Checks the columns and builds the operator.
     ///
-    /// The input's first columns are the groups, in the order of `space`, and behind them the
-    /// place, an Int64. The output has these columns, and `sum0`, the number of rows that pass
-    /// `filter`, as an Int64.
+    /// The input's first columns are the groups, in the order of `space`, and then the place, an
+    /// Int64. The output has these columns, and `sum0`, the number of rows that pass `filter`, as
+    /// an Int64.
     ///
     /// # Guarantee
     /// For all inputs, the output rows of all partitions with one group and place add up to the
     /// number of input rows that have this group and place, and pass the filter. Every place beyond
-    /// the axis counts as the first one behind it. Rows with other groups, and rows without a
-    /// place, count nowhere. Exact.
+    /// the axis counts as the first place after it. Rows with other groups, and rows without a
+    /// place, are not counted. Exact.
     ///
     /// # Errors
-    /// A planning error when a column is missing or of the wrong type, or the counters are too
-    /// many.
+    /// A planning error when a column is missing or of the wrong type, or there are too many
+    /// counters.
     pub fn new(
         input: Arc<dyn ExecutionPlan>,
         space: KeySpace,
@@ -124,8 +124,8 @@ impl CountPlacesExec {
     }
 }
 
-/// How many numbers groups and places take, one for each group and place, and one for each group
-/// beyond the axis.
+/// The count of all numbers: one for each pair of group and place, and one for each group beyond
+/// the axis.
 fn numbered(groups: usize, places: u64) -> Option<u64> {
     places.checked_add(1)?.checked_mul(u64::try_from(groups).ok()?)
 }
@@ -208,7 +208,7 @@ impl ExecutionPlan for CountPlacesExec {
             .register(context.memory_pool());
         let counts = PartitionCounts::new(&self.space, self.places, self.filter)?;
         reservation.try_resize(counts.numbers.size()).map_err(|_| failed())?;
-        // What the rows below need has precedence.
+        // The operators below this one need memory more urgently.
         let partitions = self.properties.partitioning.partition_count();
         let most = match context.memory_pool().memory_limit() {
             MemoryLimit::Finite(limit) => limit / 8 / partitions.max(1),
@@ -222,34 +222,33 @@ impl ExecutionPlan for CountPlacesExec {
     }
 }
 
-/// The counts of one partition. The number of a group and place is the group's times the width, and
-/// the place.
+/// The counts of one partition. The number of a pair is group · width + place.
 struct PartitionCounts {
     columns: Vec<ArrayRef>,
     index: KeyIndex,
     numbers: PlaceNumbers,
-    /// How many numbers there are.
+    /// The count of all numbers.
     all: u64,
-    /// The places of the axis, and one for all beyond it.
+    /// The number of places on the axis, plus one for all places beyond it.
     width: u64,
     filter: Option<usize>,
     located: Vec<u32>,
-    /// The rows since counts came out.
+    /// The number of rows since counts last came out.
     rows: u64,
 }
 
-/// What is known of the numbers of groups and places.
+/// The pairs of group and place that were read.
 enum PlaceNumbers {
-    /// How many rows have each number.
+    /// The number of rows with each number.
     Counted(Vec<u32>),
-    /// The number of each row, less the group's; a list for each group.
+    /// The place of each row, in a list for each group.
     Places(Vec<Vec<u32>>),
     /// The number of each row.
     Listed(Vec<u64>),
 }
 
 impl PlaceNumbers {
-    /// None, for so many groups and places of each; `few` if they may all have counters.
+    /// No rows yet; `few` is the number of counters, if all pairs get one.
     fn new(groups: usize, width: u64, few: Option<usize>) -> Self {
         if let Some(few) = few {
             return Self::Counted(vec![0; few]);
@@ -269,7 +268,7 @@ impl PlaceNumbers {
         }
     }
 
-    /// Counts rows of these groups and places, or writes their numbers down.
+    /// Counts rows of these groups and places, or lists their numbers.
     fn extend(&mut self, rows: impl Iterator<Item = (u32, u64)>, width: u64) -> Result<()> {
         match self {
             Self::Counted(counts) => {
@@ -290,7 +289,7 @@ impl PlaceNumbers {
         Ok(())
     }
 
-    /// The bytes of what is written down.
+    /// The bytes of the lists.
     fn listed(&self) -> Option<usize> {
         match self {
             Self::Counted(_) => None,
@@ -310,7 +309,7 @@ impl PlaceNumbers {
         }
     }
 
-    /// Brings what is written down into order, with room for so many numbers.
+    /// Sorts the lists, with room for this many numbers.
     fn sort(&mut self, room: usize) {
         match self {
             Self::Places(lists) => {
@@ -322,7 +321,7 @@ impl PlaceNumbers {
         }
     }
 
-    /// For how many numbers a sort by bytes takes room.
+    /// The number of numbers for which a sort by bytes takes room.
     fn room(&self) -> usize {
         match self {
             Self::Places(lists) => lists.iter().map(|list| radix::room(list)).max().unwrap_or(0),
@@ -354,13 +353,13 @@ impl PartitionCounts {
         self.numbers.clear();
     }
 
-    /// The bytes of counters for all numbers, if numbers are written down and take as much already.
+    /// The bytes of counters for all numbers, once lists take as much.
     fn counters(&self) -> Option<usize> {
         let bytes = usize::try_from(self.all).ok()?.checked_mul(size_of::<u32>())?;
         self.numbers.listed().filter(|listed| *listed >= bytes).map(|_| bytes)
     }
 
-    /// Counts the numbers that are written down.
+    /// Counts the listed numbers.
     fn count_listed(&mut self) -> Result<()> {
         let mut counts = vec![0; usize::try_from(self.all).map_err(|_| failed())?];
         match &self.numbers {
@@ -380,7 +379,7 @@ impl PartitionCounts {
         Ok(())
     }
 
-    /// Counts the rows of a batch, or writes their numbers down.
+    /// Counts the rows of a batch, or lists their numbers.
     ///
     /// # Errors
     /// A constant text for a place below the axis, and for a batch with more rows than a counter
@@ -407,8 +406,8 @@ impl PartitionCounts {
         if is_below { Err(failed()) } else { Ok(()) }
     }
 
-    /// The first group and place from `next` on that a row has, how many rows have them, and where
-    /// to look for those behind them.
+    /// The first pair of group and place from `next` on that a row has, its number of rows, and the
+    /// position after it.
     fn count(&self, (mut list, mut next): (usize, usize)) -> Option<(u64, u64, u64, Next)> {
         match &self.numbers {
             PlaceNumbers::Counted(counts) => {
@@ -435,10 +434,10 @@ impl PartitionCounts {
     }
 }
 
-/// Where the next number is: in which list, and where in it.
+/// The position of the next number: its list, and its place in the list.
 type Next = (usize, usize);
 
-/// Counts a row. There are fewer than 2³² since counts came out.
+/// Counts a row. Since counts last came out, there are fewer than 2³² rows.
 fn count_one(counts: &mut [u32], number: u64) -> Result<()> {
     let at = usize::try_from(number).map_err(|_| failed())?;
     let count = counts.get_mut(at).ok_or_else(failed)?;
@@ -448,14 +447,14 @@ fn count_one(counts: &mut [u32], number: u64) -> Result<()> {
 
 /// The output of one partition.
 struct Counted {
-    /// What is not counted yet.
+    /// The rows that are not counted yet.
     rows: Option<SendableRecordBatchStream>,
     counts: PartitionCounts,
     schema: SchemaRef,
     next: Next,
-    /// The memory of the counts, until all have come out.
+    /// The memory of the counts, held until all have come out.
     reservation: MemoryReservation,
-    /// The most bytes for a list of numbers.
+    /// The most bytes for lists.
     most: usize,
 }
 
@@ -471,7 +470,7 @@ async fn next(mut counted: Counted) -> Result<Option<(RecordBatch, Counted)>> {
 }
 
 impl Counted {
-    /// Counts the rows that are left, as far as there is memory for them.
+    /// Counts the remaining rows, as far as the memory suffices.
     async fn read(&mut self, mut rows: SendableRecordBatchStream) -> Result<()> {
         self.next = (0, 0);
         self.counts.clear();
@@ -497,13 +496,13 @@ impl Counted {
                 break;
             }
         }
-        // Where memory is limited, it is left to the partitions that still read.
+        // If memory is limited, it is left to the partitions that still read.
         let room = if self.most == usize::MAX { self.counts.numbers.room() } else { 0 };
         self.counts.numbers.sort(room);
         Ok(())
     }
 
-    /// The next counts that are not 0.
+    /// The next counts other than 0.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let mut groups = Vec::with_capacity(BATCH);
         let (mut place, mut count) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));

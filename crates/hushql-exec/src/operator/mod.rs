@@ -1,7 +1,7 @@
 //! The operators of private plans that DataFusion does not provide.
 //!
 //! In: rows. Out: bounded rows of each privacy unit, and the exact integers that its bounded
-//! contributions add up to. What is drawn from these integers is no matter of this room.
+//! contributions add up to. Noise is drawn elsewhere.
 //!
 //! ```text
 //! BoundContributionsExec         at most l0 groups of a unit, and per_partition rows in each

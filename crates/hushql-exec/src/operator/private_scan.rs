@@ -1,9 +1,9 @@
 //! Tables whose rows are private: their scans are marked, and report no statistics.
 //!
 //! In: any [`TableProvider`]. Out: a provider whose scans are wrapped in [`PrivateScanExec`], so
-//! that the finished plan can be searched for them. It reports no statistics, because otherwise
-//! `COUNT(*)`, `MIN` and `MAX` would be answered from a file's footer without reading a row. Nor
-//! does it report the order of the rows, or that rows with equal values are adjacent. Among
+//! that the finished plan can be searched for them. It reports no statistics: with them, the
+//! planner would answer `COUNT(*)`, `MIN` and `MAX` from a file's footer without reading a row. It
+//! reports neither the order of the rows, nor whether rows with equal values are adjacent. Among
 //! filters, only comparisons that prune soundly reach the source, and only if the engine itself
 //! opens it.
 //!
@@ -44,8 +44,8 @@ use futures::TryStreamExt;
 use crate::functions::prunes;
 use crate::pinned::{Pinned, PinnedFile};
 
-/// What is done where rows cannot be made of what was read; a closure, so that operators need no
-/// files.
+/// Called when bytes that were read cannot be decoded into rows. It is a closure, so that operators
+/// need not know files.
 pub type OnDamage = Arc<dyn Fn() + Send + Sync>;
 
 /// A private table as the planner sees it.
@@ -60,7 +60,7 @@ pub struct PrivateTable {
     on_damage: Option<OnDamage>,
 }
 
-/// Its rows are left out; a table in memory would show them.
+/// Leaves out its rows; the output of a table in memory would show them.
 impl fmt::Debug for PrivateTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PrivateTable").field("name", &self.name).finish_non_exhaustive()
@@ -68,7 +68,7 @@ impl fmt::Debug for PrivateTable {
 }
 
 impl PrivateTable {
-    /// Wraps the provider of the private table of this name.
+    /// Wraps the provider of the private table with this name.
     pub fn new(name: impl Into<String>, inner: Arc<dyn TableProvider>) -> Self {
         let name = name.into();
         Self {
@@ -86,24 +86,23 @@ impl PrivateTable {
     /// The same table, but its source may skip parts of itself by the minimum and maximum of each
     /// part.
     ///
-    /// The source must skip row groups of Parquet only, whose statistics are defined by the format.
-    /// How any other source uses a filter is unknown.
+    /// The source must skip only row groups of Parquet, whose format defines the statistics. How
+    /// other sources use a filter is unknown.
     #[must_use]
     pub fn pruned(mut self) -> Self {
         self.prunes = true;
         self
     }
 
-    /// The same table, but what is made of its rows may be kept for as long as this file stays as
-    /// it is.
+    /// The same table, whose derived look-ups may be kept as long as this file does not change.
     #[must_use]
     pub fn in_file(mut self, file: PinnedFile) -> Self {
         self.file = Some(file);
         self
     }
 
-    /// The same table, whose files are listed once a statement is paid for: its plan is made again
-    /// then.
+    /// The same table, whose files are listed after a statement is paid for; then its plan is made
+    /// again.
     #[must_use]
     pub fn listed_when_paid(mut self) -> Self {
         self.listed_when_paid = true;
@@ -117,15 +116,15 @@ impl PrivateTable {
         self
     }
 
-    /// The same table, which calls this where its rows cannot be made of what was read.
+    /// The same table, which calls this when bytes that were read cannot be decoded into rows.
     #[must_use]
     pub fn on_damage(mut self, on_damage: OnDamage) -> Self {
         self.on_damage = Some(on_damage);
         self
     }
 
-    /// The same table with the declared number of rows of a unit: in joins, larger tables stream
-    /// past smaller ones.
+    /// The same table with the declared number of rows of a unit. In joins, tables with more rows
+    /// stream past tables with fewer.
     #[must_use]
     pub fn with_rows_of_a_unit(mut self, rows: u32) -> Self {
         self.rows_of_a_unit = rows;
@@ -166,8 +165,7 @@ impl TableProvider for PrivateTable {
     }
 }
 
-/// Trusts no claim of a source about its rows: neither that they are ordered, nor where equal rows
-/// are.
+/// Drops all claims of a source about its rows: their order, and where equal rows are.
 fn properties(input: &Arc<dyn ExecutionPlan>) -> PlanProperties {
     let PlanProperties { emission_type, boundedness, .. } = input.properties().as_ref();
     PlanProperties::new(
@@ -178,7 +176,7 @@ fn properties(input: &Arc<dyn ExecutionPlan>) -> PlanProperties {
     )
 }
 
-/// Whether a source may use its statistics to skip what this filter excludes.
+/// Whether a source may skip rows that this filter excludes according to its statistics.
 ///
 /// # Guarantee
 /// If true, the filter compares a column, as the file holds it, with literals of the column's own
@@ -207,13 +205,13 @@ fn may_prune(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     false
 }
 
-/// Whether the result of an operator follows from the minimum and maximum.
+/// Whether the minimum and maximum of a column decide what this operator can yield.
 fn compares(op: Operator) -> bool {
     matches!(op, Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
 }
 
-/// Whether what was read cannot be rows, by what its reader says. A disk that fails, and memory
-/// that does not suffice, are no damage.
+/// Whether an error means that the bytes cannot be decoded into rows. A failing disk, and too
+/// little memory, do not count as damage.
 fn is_damage(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::ParquetError(_) => true,
@@ -224,7 +222,7 @@ fn is_damage(error: &DataFusionError) -> bool {
     }
 }
 
-/// The scan of a private table: passes rows on, and no prior knowledge about them.
+/// The scan of a private table. It passes rows on, but no prior knowledge about them.
 #[derive(Clone)]
 pub struct PrivateScanExec {
     table: String,
@@ -238,7 +236,7 @@ pub struct PrivateScanExec {
     properties: Arc<PlanProperties>,
 }
 
-/// Its rows are left out; a scan of a table in memory would show them.
+/// Leaves out its rows; the output of a scan of a table in memory would show them.
 impl fmt::Debug for PrivateScanExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PrivateScanExec").field("table", &self.table).finish_non_exhaustive()
@@ -246,8 +244,8 @@ impl fmt::Debug for PrivateScanExec {
 }
 
 impl PrivateScanExec {
-    /// The scan of a table over the plan that reads it, as a process makes it that received the
-    /// plan of a statement.
+    /// The scan of a table over the plan that reads it, for a process that received the plan of a
+    /// statement.
     pub fn received(table: String, input: Arc<dyn ExecutionPlan>) -> Self {
         let properties = Arc::new(properties(&input));
         Self {
@@ -274,7 +272,7 @@ impl PrivateScanExec {
         self.rows_of_a_unit
     }
 
-    /// Whether the files of its table are listed once a statement is paid for.
+    /// Whether the files of its table are listed after a statement is paid for.
     pub fn is_listed_when_paid(&self) -> bool {
         self.listed_when_paid
     }
@@ -284,7 +282,8 @@ impl PrivateScanExec {
         self.read_elsewhere
     }
 
-    /// The source without the marks: what it knows of its rows may be used after the charge only.
+    /// The source without the marks. Its knowledge about its rows may be used only after the
+    /// charge.
     pub fn unprotected(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
     }
@@ -387,7 +386,7 @@ impl ExecutionPlan for PrivateScanExec {
         let mut child = ChildFilterDescription::all_unsupported(&parent_filters);
         if self.prunes {
             let schema = self.schema();
-            // Filters of its own, so that no operator above assumes that they were applied.
+            // As the child's own filters, so that no operator above assumes that they were applied.
             let sound = parent_filters.into_iter().filter(|filter| may_prune(filter, &schema));
             child = child.with_self_filters(sound.collect());
         }
@@ -400,7 +399,7 @@ impl ExecutionPlan for PrivateScanExec {
         child_pushdown_result: ChildPushdownResult,
         _config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        // A source may prune by a filter; it is never trusted to have applied it.
+        // A source may prune by a filter, but is never trusted to have applied it.
         let none = vec![PushedDown::No; child_pushdown_result.parent_filters.len()];
         Ok(FilterPushdownPropagation::with_parent_pushdown_result(none))
     }
@@ -416,7 +415,7 @@ mod tests {
 
     use super::*;
 
-    /// The number of rows is secret, even from the planner, because its plans are shown.
+    /// The number of rows is secret even from the planner, because its plans are shown.
     #[tokio::test]
     async fn no_statistics_of_private_rows_are_reported() {
         let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
@@ -437,7 +436,7 @@ mod tests {
         }
     }
 
-    /// Comparisons of whole numbers and dates with literals are passed on, and only to a known
+    /// Only comparisons of integers and dates with literals are passed on, and only to a known
     /// source.
     #[tokio::test]
     async fn a_source_gets_no_filter_that_could_hide_a_row() {

@@ -1,12 +1,12 @@
-//! Batches that an operator reads several times: in memory as far as it suffices, in files beyond
-//! that.
+//! Batches that an operator reads several times: in memory as far as it suffices, otherwise in
+//! files.
 //!
 //! In: batches in whatever form the operator holds them, and a way to write them as Arrow arrays.
-//! Out: the same batches, those in memory and those in files, in no particular order, as often as
-//! they are asked for. The files are those of the folder that the owner chose: without names, and
-//! gone with their last handle. Without a folder, nothing is written, and what exceeds the memory
-//! is an error. Rows that do not fit into memory even one unit after the other are [dealt](Dealt)
-//! to several files, all rows of a unit to the same one.
+//! Out: the same batches, from memory and from files, in no particular order, as often as needed.
+//! The files are in the folder that the owner chose; they have no names, and are gone with their
+//! last handle. Without a folder nothing is written, and exceeding the memory is an error. If the
+//! later work on these rows does not fit into memory at once, they are [dealt](Dealt) to several
+//! files, all rows of a unit to the same file.
 //!
 //! ```text
 //! push ─▶ in memory ── too little of it ──▶ write_out ─▶ file
@@ -36,7 +36,7 @@ use crate::grid::failed;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// The type in which a file's bytes are passed on.
+/// A part of a file's bytes.
 type Bytes = <PutPayload as IntoIterator>::Item;
 
 /// The most files to which the rows of all partitions are dealt.
@@ -44,14 +44,14 @@ const MOST_FILES: usize = 256;
 
 /// The batches of one partition.
 pub(crate) struct Shelf<T> {
-    /// Those in memory.
+    /// The batches in memory.
     pub(crate) held: Vec<T>,
     folder: ShelfFolder,
     open: Option<Open>,
     written: Vec<Arc<dyn SpillFile>>,
-    /// The files that were written before what is in memory was numbered anew.
+    /// The number of files that were written before units and keys were renumbered.
     own_numbers: usize,
-    /// The most bytes to hold in memory, if there is a folder for the others.
+    /// The most bytes to hold in memory, if there is a folder for the rest.
     share: Option<usize>,
 }
 
@@ -62,7 +62,7 @@ struct ShelfFolder {
     schema: SchemaRef,
 }
 
-/// A file that is being written.
+/// A file that is still written.
 struct Open {
     writer: StreamWriter<BufWriter<Box<dyn SpillWriter>>>,
     file: Arc<dyn SpillFile>,
@@ -90,10 +90,10 @@ impl Open {
 }
 
 impl<T> Shelf<T> {
-    /// An empty shelf of one of `readers` partitions; `schema` is that of its batches in a file.
+    /// An empty shelf of one of `readers` partitions. Its batches in files have this schema.
     ///
-    /// All readers together hold at most half of the engine's memory, so that the other half is
-    /// left to what they make of it.
+    /// All readers together hold at most half of the engine's memory. The other half is left for
+    /// their results.
     pub(crate) fn new(context: &TaskContext, schema: SchemaRef, readers: usize) -> Self {
         let disk = Arc::clone(&context.runtime_env().disk_manager);
         let share = match context.memory_pool().memory_limit() {
@@ -116,7 +116,8 @@ impl<T> Shelf<T> {
         self.folder.disk.tmp_files_enabled()
     }
 
-    /// Takes memory for `bytes`; false if there is too little, or more than one reader should hold.
+    /// Reserves memory for `bytes`; false if there is too little, or if `bytes` exceeds the share
+    /// of one reader.
     pub(crate) fn fits(&self, reservation: &MemoryReservation, bytes: usize) -> bool {
         self.share.is_none_or(|share| bytes <= share) && reservation.try_resize(bytes).is_ok()
     }
@@ -139,8 +140,8 @@ impl<T> Shelf<T> {
         Ok(())
     }
 
-    /// Notes that units and keys get other numbers now. Batches in files keep the ones that they
-    /// have. Returns whether there are such files.
+    /// Notes that units and keys are renumbered now. Batches in files keep their old numbers.
+    /// Returns whether there are such files.
     ///
     /// # Errors
     /// A constant text if the file cannot be finished.
@@ -157,7 +158,7 @@ impl<T> Shelf<T> {
         Ok(())
     }
 
-    /// What was written so far. What is written later is in another file.
+    /// The files that are written so far. Later batches go to another file.
     ///
     /// # Errors
     /// A constant text if a file cannot be finished or opened.
@@ -177,7 +178,7 @@ impl<T> Shelf<T> {
     }
 }
 
-/// Half of the memory that this statement can still take, since lists grow by doubling.
+/// Half of the memory that this statement can still take, because lists grow by doubling.
 pub(crate) fn room(context: &TaskContext) -> usize {
     let pool = context.memory_pool();
     match pool.memory_limit() {
@@ -186,21 +187,22 @@ pub(crate) fn room(context: &TaskContext) -> usize {
     }
 }
 
-/// In how many turns rows of `bytes` in all are read, of `readers` partitions; 1 if there is room
-/// for them.
+/// The number of turns in which the rows of `readers` partitions are read, given their bytes; 1 if
+/// they fit.
 pub(crate) fn turns(context: &TaskContext, bytes: usize, readers: usize) -> usize {
     bytes.div_ceil(room(context).max(1)).clamp(1, (MOST_FILES / readers.max(1)).max(2))
 }
 
-/// Files of rows, of which each has all rows of its units.
+/// Files of rows. Each file has all rows of its units.
 pub(crate) struct Dealt {
     open: Vec<Open>,
-    /// The rows of a batch that go to each of them.
+    /// For each file, the rows of the current batch that go to it.
     rows: Vec<Vec<u32>>,
 }
 
 impl Dealt {
-    /// Writes the rows of a batch, each to the file of its unit's bucket, unless it has none.
+    /// Writes each row of a batch to the file of its unit's bucket. Rows without a bucket are
+    /// skipped.
     ///
     /// # Errors
     /// A constant text if a folder is full.
@@ -225,7 +227,7 @@ impl Dealt {
         Ok(())
     }
 
-    /// The files.
+    /// Finishes the files.
     ///
     /// # Errors
     /// A constant text if a file cannot be finished.
@@ -239,7 +241,7 @@ pub(crate) struct SpilledFile {
     bytes: Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>,
     left: Buffer,
     decoder: StreamDecoder,
-    /// Whether units and keys have the numbers of their partition.
+    /// Whether units and keys still have the numbers of their partition.
     pub(crate) own_numbers: bool,
 }
 

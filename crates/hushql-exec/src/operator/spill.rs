@@ -1,9 +1,9 @@
 //! Files without names for rows that do not fit into memory.
 //!
 //! In: the folder that the owner chose. Out: files in it that are unlinked immediately after they
-//! are opened, before a row is written. When the process ends, even by a signal that no program can
-//! catch, the system frees the files with their last handle. Only an empty file can remain, if the
-//! process ends between the two calls; the next start removes it.
+//! are opened, before a row is written. When the process ends, even by an uncatchable signal, the
+//! system frees the files with their last handle. Only an empty file can remain, if the process
+//! ends between the two calls; the next start removes it.
 //!
 //! ```text
 //! create_new(hushql-spill-4711-0) ─▶ unlink ─▶ write batches ─▶ read them ─▶ close
@@ -21,13 +21,13 @@ use datafusion::execution::spill_file::{SpillFile, SpillWriter, TempFileFactory}
 use datafusion::object_store::PutPayload;
 use futures::Stream;
 
-/// The type in which a file's bytes are passed on.
+/// A part of a file's bytes.
 type Bytes = <PutPayload as IntoIterator>::Item;
 
-/// The prefix of the names that files have for a moment.
+/// The prefix of the temporary names of files.
 const PREFIX: &str = "hushql-spill-";
 
-/// The most bytes that all files of a folder may have together, as in DataFusion.
+/// The most bytes of all files of a folder together, as in DataFusion.
 const MOST: u64 = 100 << 30;
 
 /// The number of bytes that are read at a time.
@@ -38,7 +38,7 @@ const CHUNK: usize = 128 << 10;
 pub struct SpillFolder {
     folder: PathBuf,
     opened: AtomicU64,
-    /// The total size of its files.
+    /// The total size of the files in it.
     used: Arc<AtomicU64>,
 }
 
@@ -75,7 +75,7 @@ impl SpillFolder {
             let path = self.folder.join(name);
             match options.open(&path) {
                 Ok(file) => {
-                    // Another process that sweeps the folder may have been faster.
+                    // Another process that sweeps the folder may have removed it already.
                     return match std::fs::remove_file(&path) {
                         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
                         Ok(()) | Err(_) => Ok(file),
@@ -219,7 +219,7 @@ mod tests {
     async fn a_file_is_read_as_it_was_written_and_never_has_a_name() {
         let folder = tempfile::tempdir().unwrap();
         let names = || std::fs::read_dir(folder.path()).unwrap().count();
-        // A file that an earlier process left behind.
+        // A file left behind by an earlier process.
         std::fs::write(folder.path().join(format!("{PREFIX}1-2-3")), "").unwrap();
         std::fs::write(folder.path().join("another"), "").unwrap();
         let spill = SpillFolder::open(folder.path()).unwrap();

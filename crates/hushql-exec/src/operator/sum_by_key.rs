@@ -1,11 +1,11 @@
-//! `SumByKeyExec`: counts rows and adds values up by key, where each row is a unit of its own.
+//! `SumByKeyExec`: counts rows and adds up values by key, for tables in which each row is a unit.
 //!
 //! In: rows with key columns and arguments. Out: for each partition one row for every key of a
-//! known key space, with the raw integer of every aggregate (zero for keys without rows). A row
-//! that is a unit of its own is bounded by the interval to which its values are clamped, and by
-//! nothing else. Rows are added up as they arrive, and none is kept. It guarantees that the output
-//! rows of all partitions add up to the integers of all rows, exactly, for every order, batching
-//! and partitioning of the rows.
+//! listed key space, with the exact integer of every aggregate (zero for keys without rows). If
+//! each row is a unit, clamping its values to their interval is the only bound that it needs. Rows
+//! are added up as they arrive, and none is kept. It guarantees that the output rows of all
+//! partitions add up to the integers of all rows, exactly, for every order, batching and
+//! partitioning of the rows.
 //!
 //! ```text
 //! PrivatizeExec                                          adds the partitions' integers up
@@ -49,8 +49,8 @@ pub struct SumByKeyExec {
     inputs: Arc<Vec<AggregateInput>>,
     sources: Arc<ValueSources>,
     properties: Arc<PlanProperties>,
-    /// The memory of all partitions, which the first one takes for all: rows of one must not decide
-    /// whether there is memory for another.
+    /// The memory of all partitions. The first one reserves it for all: rows of one partition must
+    /// not decide whether there is memory for another.
     memory: Mutex<Option<MemoryReservation>>,
 }
 
@@ -62,14 +62,14 @@ impl SumByKeyExec {
     ///
     /// # Guarantee
     /// For all inputs, the output rows of all partitions with one key add up to the aggregates over
-    /// the input rows with this key; rows with other keys count nowhere. With b the largest
-    /// magnitude of a value (1 for counts), removing one row changes an aggregate by at most b, of
-    /// one key. For AVG, b is hi − lo and covers both outputs together; for variances, b is w² of
-    /// its steps and covers all three. Exact.
+    /// the input rows with this key; rows with other keys are not counted. With b the largest
+    /// magnitude of a value (1 for counts), removing one row changes an aggregate by at most b, and
+    /// only for one key. For AVG, b is hi − lo and covers both outputs together; for variances, b
+    /// is w² of its steps and covers all three. Exact.
     ///
     /// # Errors
-    /// A planning error when a column is missing or of the wrong type, an interval is empty, only
-    /// the data know the keys, or an aggregate is more than a sum of what rows add.
+    /// A planning error when a column is missing or of the wrong type, an interval is empty, the
+    /// keys are undeclared, or an aggregate is not a sum over rows.
     pub fn new(
         input: Arc<dyn ExecutionPlan>,
         space: KeySpace,
@@ -101,13 +101,12 @@ impl SumByKeyExec {
         (&self.space, &self.inputs)
     }
 
-    /// The bytes that each partition reserves, whatever rows there are.
+    /// The bytes that each partition reserves. They do not depend on the rows.
     pub fn reserved(&self) -> usize {
         reserved(&self.inputs, &self.space)
     }
 
-    /// Takes the memory of all partitions, unless that was done. It is held as long as the
-    /// operator.
+    /// Reserves the memory of all partitions, unless it is already reserved. The operator holds it.
     ///
     /// # Errors
     /// A constant text if there is too little.
@@ -221,7 +220,7 @@ impl PartitionTotals {
         Ok(Self { space, inputs, sources, index, columns, places: Vec::new() })
     }
 
-    /// Adds the rows of a batch up.
+    /// Adds up the rows of a batch.
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice.

@@ -1,16 +1,17 @@
 //! `BoundContributionsExec`: bounds what each unit contributes, and aggregates, in one operator.
 //!
-//! In: rows with a unit, key columns and arguments. Out: one row for every key of a known key
-//! space, with the raw integer of every aggregate (zero for keys without rows), or for every key in
-//! the rows, in no particular order. It reads all partitions of its input itself, and assumes
-//! nothing about which rows are in which of them. It guarantees that removing one unit changes each
-//! aggregate by no more than its bounds and [`EnforcedBounds`] allow, exactly, in integers, for
-//! every order, batching and partitioning of the rows.
+//! In: rows with a unit, key columns and arguments. Out: the exact integer of every aggregate, one
+//! row for each key. If the keys are listed, each of them has a row, with zeros where no row has
+//! the key; otherwise each key of the rows has one, in no particular order. The operator reads all
+//! partitions of its input itself, and assumes nothing about which rows are in which partition. It
+//! guarantees that removing one unit changes each aggregate by no more than its bounds and
+//! [`EnforcedBounds`] allow, exactly, in integers, for every order, batching and partitioning of
+//! the rows.
 //!
-//! A unit's groups are served in the order of a keyed hash: group j keeps k_j = min(rows_j, m, rest
-//! of M) rows, and at most C groups keep any. Rows without a unit and rows with other keys are
-//! dropped before that. Nearly all units are within their bounds; all rows are added up column by
-//! column, and those of units that may not be are taken away again.
+//! A keyed hash orders a unit's groups. In this order, group j keeps k_j = min(rows_j, m, rest of
+//! M) rows, and at most C groups keep any. Rows without a unit and rows with other keys are dropped
+//! before that. Nearly all units are within their bounds. So all rows are added up column by
+//! column, and the rows of units that may exceed a bound are subtracted again.
 //!
 //! ```text
 //! PrivatizeExec
@@ -63,7 +64,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-/// The parameters of the operator, except the hash key, which is set when the query is paid for.
+/// The parameters of the operator. The hash key is set later, when the query is paid for.
 #[derive(Debug)]
 struct BoundingPlan {
     unit: usize,
@@ -125,8 +126,8 @@ impl BoundContributionsExec {
         &self.plan.hash
     }
 
-    /// The bytes that each reader of the input reserves for the totals of known keys, whatever rows
-    /// there are.
+    /// The bytes that each reader of the input reserves for the totals of known keys. They do not
+    /// depend on the rows.
     pub fn reserved(&self) -> usize {
         reserved(&self.plan.inputs, &self.space)
     }
@@ -193,7 +194,7 @@ pub(crate) fn output_schema(
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// No promise of the input about its values or their order holds for the output.
+/// The output has none of the input's properties, such as the order of its rows.
 fn properties(schema: SchemaRef) -> PlanProperties {
     PlanProperties::new(
         EquivalenceProperties::new(schema),
@@ -223,8 +224,8 @@ impl DisplayAs for BoundContributionsExec {
 }
 
 /// Methods that are not overridden keep DataFusion's defaults, and tests check these: no fetch, no
-/// limit, no filter passed down, no projection swapped, no statistics. Each would change what is
-/// counted or reveal it.
+/// limit, no filter passed down, no projection swapped, no statistics. Each of these would change
+/// the counted rows or reveal something about them.
 impl ExecutionPlan for BoundContributionsExec {
     fn name(&self) -> &'static str {
         "BoundContributionsExec"

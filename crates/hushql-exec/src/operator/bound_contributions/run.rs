@@ -1,12 +1,12 @@
 //! The passes of the operator, each over all partitions at once.
 //!
 //! In: the input, and the key space. Out: one row for every key. Each pass waits for the one
-//! before: a unit may have rows in every partition, so its rows are counted when all have arrived,
-//! and bounded when all were collected. Rows stay with the task that read them; of those that are
-//! bounded, each bucket goes to one task. Where memory is short, rows wait in files, and are
-//! bounded in several turns, each of which has all rows of its units. A query that is dropped stops
-//! between two batches, and between two buckets; what partitions numbered for themselves is put
-//! together in one go.
+//! before. A unit may have rows in every partition, so its rows are counted when all rows have
+//! arrived, and bounded when all of them are collected. Rows stay with the task that read them
+//! until they are bounded; then each bucket goes to one task. If memory is short, rows wait in
+//! files and are bounded in several turns. A turn has all rows of its units. A query that is
+//! dropped stops between two batches or two buckets, but not while the numberings of the partitions
+//! are merged.
 //!
 //! ```text
 //! partition 0 ─ hold ─┐          ┌─ count ─┐           ┌─ split ─┐         ┌─ buckets 0, 2, … ─┐
@@ -95,10 +95,10 @@ pub(super) async fn run(
     with_keys(schema, &names.keys.columns, names.keys.len, sums)
 }
 
-/// The totals of each output behind their `len` keys.
+/// The output batch: the keys, then the `len` totals of each output.
 ///
 /// # Errors
-/// DataFusion's for other columns than those of the schema.
+/// DataFusion's error if the columns do not match the schema.
 pub(crate) fn with_keys(
     schema: SchemaRef,
     keys: &[ArrayRef],
@@ -113,7 +113,7 @@ pub(crate) fn with_keys(
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
-/// Does some work for each of these, each in a task of its own.
+/// Runs `work` on each item, in a task of its own.
 ///
 /// # Errors
 /// The first error of a task, and a constant text for a task that panics.
@@ -143,13 +143,13 @@ async fn hold(
     Ok((holder, reservation))
 }
 
-/// Which units may exceed a bound.
+/// Finds the units that may exceed a bound.
 async fn suspects(
     context: &TaskContext,
     names: &Arc<PartitionNames>,
     mut parts: Vec<HeldPartition>,
 ) -> Result<(Vec<HeldPartition>, Suspects)> {
-    // Each part counts, and all together.
+    // Each part counts its rows; then the counts are added.
     let room = room(context) / (parts.len() + 1);
     let rows = parts.iter().map(|part| part.rows).sum();
     let least = Least::new(&names.task, names.keys.len, rows);
@@ -165,8 +165,8 @@ async fn suspects(
             let counted;
             (parts, counted) = counted_by(by, names, parts, counts.emptied()).await?;
             let mut found = (by, counted.finish());
-            // Runs of units that are far apart share many counters or none, as the key has it. Then
-            // each unit is scattered by itself.
+            // Where runs of consecutive unit codes overlap in the counters, many units share one:
+            // this depends on the hash key. Then units are counted again, each scattered by itself.
             if found.1.rows() > Some(few(rows)) {
                 let by = By::ScatteredUnit(hash);
                 let counted;
@@ -189,7 +189,7 @@ async fn suspects(
     Ok((parts, suspects))
 }
 
-/// So few of these rows that nothing is saved if fewer are bounded one by one.
+/// The number of suspect rows up to which a finer screen saves nothing.
 fn few(rows: usize) -> u64 {
     u64::try_from(rows / 16).unwrap_or(u64::MAX)
 }
@@ -231,8 +231,8 @@ async fn counted_by(
     Ok((parts, all.unwrap_or_else(|| empty.emptied())))
 }
 
-/// In how many turns rows are collected. If they do not fit into memory at once, and there is a
-/// folder for files, those of each turn are brought into files of their own.
+/// Decides in how many turns rows are collected. If they do not fit into memory at once, and there
+/// is a folder for files, the rows of each turn are written into files of their own.
 async fn dealt(
     context: &TaskContext,
     names: &Arc<PartitionNames>,
@@ -257,7 +257,7 @@ async fn dealt(
     Ok((turns, parts))
 }
 
-/// Bounds what was collected of all parts, and adds it up.
+/// Bounds the rows that all parts collected, and adds them up.
 async fn bounded(
     names: &Arc<PartitionNames>,
     ways: &Ways,
@@ -300,7 +300,7 @@ async fn bounded(
     Ok(parts)
 }
 
-/// What all parts collected, bucket by bucket; those without rows are left out.
+/// The rows that all parts collected, bucket by bucket, without empty ones.
 fn buckets(collectors: Vec<Collector>) -> Vec<Vec<Waited>> {
     let mut parts: Vec<_> =
         collectors.into_iter().map(|collector| collector.into_buckets().into_iter()).collect();

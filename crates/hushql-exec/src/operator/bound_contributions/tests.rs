@@ -78,7 +78,7 @@ const NUMBERS: [Option<f64>; 3] = [Some(0.0), Some(2.5), None];
 fn random_rows(dice: &mut Dice, units: usize, rows: usize) -> Vec<Row> {
     let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.125, 0.375, -2.625, 1e300, 3.0];
     let keys = 1 + dice.roll(6);
-    // Around zero, codes are far from each other; elsewhere, they are close, and in steps some are
+    // Around zero, codes are far from each other; elsewhere they are close. With a step, some are
     // left out.
     let (first, step) = (dice.pick(&[-3, 7, -9_000]), dice.pick(&[1, 16]));
     let mut out = Vec::new();
@@ -362,7 +362,7 @@ fn dealt(dice: &mut Dice, batches: Vec<RecordBatch>, partitions: usize) -> Arc<d
     source(&dealt)
 }
 
-/// Runs a plan and adds its partitions up: the outputs, one number for each key.
+/// Runs a plan and adds up its partitions: for each output, one number for each key.
 async fn outputs(plan: Arc<dyn ExecutionPlan>, keys: usize, columns: usize) -> Vec<Vec<i128>> {
     let batches = collect(plan, Arc::new(TaskContext::default())).await.unwrap();
     let width = batches[0].num_columns();
@@ -381,8 +381,7 @@ async fn outputs(plan: Arc<dyn ExecutionPlan>, keys: usize, columns: usize) -> V
 
 const HASH: [u64; 4] = [11, 22, 33, 44];
 
-/// The outputs of aggregates over batches, by the columns of the keys and the space of so many
-/// keys.
+/// The outputs of aggregates over batches. `keys` are the key columns and the number of keys.
 async fn bounded(
     plan: Arc<dyn ExecutionPlan>,
     (columns, space, keys): (&[usize], &KeySpace, usize),
@@ -402,7 +401,7 @@ async fn random_tables_agree_with_the_rules_in_any_order_and_partitioning() {
         let rows = random_rows(&mut dice, units, length);
         let (columns, space, keys) = random_space(&mut dice);
         let mut inputs = random_inputs(&mut dice);
-        // Of one alone, what is kept may be inside of the rows.
+        // With a single aggregate, rows may hold their own values.
         if dice.roll(2) == 0 {
             inputs = vec![dice.pick(&inputs)];
         }
@@ -449,8 +448,8 @@ fn pieces(dice: &mut Dice, whole: &RecordBatch, most: usize) -> Vec<RecordBatch>
     pieces
 }
 
-/// Many units, of which none, a few or all exceed the bounds: the way that a unit's rows take
-/// changes nothing.
+/// Many units, of which none, a few or all exceed the bounds: the results do not depend on the path
+/// that a unit's rows take.
 #[tokio::test]
 async fn units_within_and_beyond_their_bounds_agree_with_the_rules() {
     let mut dice = Dice(4);
@@ -474,13 +473,13 @@ async fn units_within_and_beyond_their_bounds_agree_with_the_rules() {
     .take(40)
     .enumerate()
     {
-        // Of many rows, some wait before they are in the list of their bucket.
+        // With many rows, some wait before they reach the list of their bucket.
         let (units, length) = if round % 9 == 4 { (6_000, 40_000) } else { (300, 1_800) };
         let rows = random_rows(&mut dice, units, length);
         let (columns, space, keys) = random_space(&mut dice);
         let mut inputs = random_inputs(&mut dice);
         for input in &mut inputs {
-            // Now and then one aggregate has other bounds than the rest.
+            // Sometimes one aggregate has other bounds than the rest.
             if dice.roll(40) > 0 {
                 input.limits = limits;
             }
@@ -507,7 +506,7 @@ async fn units_within_and_beyond_their_bounds_agree_with_the_rules() {
     }
 }
 
-/// The outputs for each key that only the rows know, in the order of the keys.
+/// The outputs for each undeclared key, in the order of the keys.
 async fn of_the_data(
     plan: Arc<dyn ExecutionPlan>,
     inputs: &[AggregateInput],
@@ -529,7 +528,7 @@ async fn of_the_data(
     outputs
 }
 
-/// The same rows, with the key as Parquet files yield it.
+/// The same rows, with the key in the form in which Parquet files yield it.
 fn with_views(batch: &RecordBatch) -> RecordBatch {
     let mut columns = batch.columns().to_vec();
     columns[KEY] = cast(&columns[KEY], &DataType::Utf8View).unwrap();
@@ -539,8 +538,7 @@ fn with_views(batch: &RecordBatch) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
-/// Keys that only the rows know, and units that are texts, are numbered in each partition by
-/// itself.
+/// Undeclared keys, and units that are texts, are numbered in each partition independently.
 #[tokio::test]
 async fn what_partitions_number_for_themselves_is_put_together() {
     let mut dice = Dice(8);
@@ -711,11 +709,11 @@ async fn removing_a_unit_changes_each_aggregate_by_no_more_than_claimed() {
             }
         }
     }
-    // The bounds are reached as well as kept: a bound too large by one row would fail here.
+    // The bounds are reached, and not only kept: a bound too large by one row would fail here.
     assert!(full > 100 && full_range > 20, "{full} {full_range}");
 }
 
-/// A plan over a table with one aggregate, for the tests of the operator's shape.
+/// A plan over a table with one aggregate, to test the operator's shape.
 fn small(input: Arc<dyn ExecutionPlan>) -> BoundContributionsExec {
     let keys = KeySpace::new(&[Arc::new(StringArray::from(vec!["a", "b"]))]).unwrap();
     let limits = EnforcedBounds { total: Some(2), ..EnforcedBounds::default() };

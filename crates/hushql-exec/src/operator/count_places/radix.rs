@@ -1,19 +1,19 @@
 //! Sorts numbers of 32 bits by their bytes, the lowest first.
 //!
-//! In: a list, and room for as many numbers. Out: the list in ascending order. It takes a pass to
-//! count the bytes, and one for each byte in which the numbers differ, where a sort by comparisons
-//! takes a pass for each doubling of the list.
+//! In: a list, and room for as many numbers. Out: the list in ascending order. It takes one pass to
+//! count the bytes, and one for each byte in which the numbers differ. A sort by comparisons takes
+//! a pass for each doubling of the list.
 
-/// Fewer numbers are sorted by comparisons: for them, counting bytes takes longer.
+/// Shorter lists are sorted by comparisons: for them, counting bytes takes longer.
 const FEW: usize = 512;
 
-/// More numbers are sorted by comparisons, so that the room stays below 8 MiB.
+/// Longer lists are sorted by comparisons, so that the room stays below 8 MiB.
 const MANY: usize = 1 << 21;
 
 /// The bytes of a number.
 const BYTES: usize = size_of::<u32>();
 
-/// For how many numbers [`sort`] takes room.
+/// The room that [`sort`] needs, as a number of numbers.
 pub(super) fn room(numbers: &[u32]) -> usize {
     if is_sorted_by_bytes(numbers) { numbers.len() } else { 0 }
 }
@@ -40,7 +40,7 @@ pub(super) fn sort(numbers: &mut [u32], room: &mut [u32]) {
         if counts.contains(&from.len()) {
             continue;
         }
-        // From how many numbers have each byte to where the first of them goes.
+        // Turns the count of each byte value into the position of its first number.
         let mut before = 0;
         for count in &mut *counts {
             before += std::mem::replace(count, before);
@@ -63,7 +63,8 @@ mod tests {
     use super::*;
     use hushql_privacy::sampler::{QueryRng, Uniform};
 
-    /// Lengths on both sides of each limit, and numbers that differ in some of their bytes only.
+    /// Covers lengths on both sides of each limit, and numbers that differ in some of their bytes
+    /// only.
     #[test]
     fn numbers_come_out_in_order() {
         let mut rng = QueryRng::seeded_for_tests(11);

@@ -23,7 +23,7 @@ use hushql_privacy::sampler::{QueryRng, Uniform};
 const PLACES: u64 = 5;
 const FLAG: usize = 3;
 
-/// How far places are from each other.
+/// The distances between places.
 const FAR: [i64; 3] = [1, 1_000_000, 1_000_000_000];
 
 /// Counts by the text of the groups and the place.
@@ -61,8 +61,8 @@ fn source(parts: &[Vec<RecordBatch>]) -> Arc<dyn ExecutionPlan> {
     MemorySourceConfig::try_new_exec(parts, schema, None).unwrap()
 }
 
-/// Without the row of places that are NULL, which no reader counts, and with one place for all
-/// beyond the axis.
+/// Leaves out the row for NULL places, which no reader counts, and merges all places beyond the
+/// axis.
 async fn counts(plan: Arc<dyn ExecutionPlan>, groups: usize, beyond: i64) -> Counts {
     let mut counts = Counts::new();
     let partitions = collect_partitioned(plan, Arc::new(TaskContext::default())).await.unwrap();
@@ -99,7 +99,7 @@ fn space() -> KeySpace {
 async fn counts_are_those_of_a_general_aggregation() {
     let mut rng = QueryRng::seeded_for_tests(71);
     let mut counted = 0;
-    // Places that are far from each other are too many for counters, and very far, for 32 bits.
+    // Distant places are too many for counters; very distant ones are too many for 32 bits.
     for (turn, far) in (0..60).flat_map(|turn| FAR.map(|far| (turn, far))) {
         let (beyond, places) = (5 * far, 5 * u64::try_from(far).unwrap());
         let parts: Vec<Vec<RecordBatch>> = (0..=turn % 3)
@@ -163,7 +163,7 @@ async fn without_groups_all_rows_are_in_one() {
 }
 
 /// With too little memory for the numbers of all rows, counts come out in several parts, which add
-/// up to the same.
+/// up to the same counts.
 #[tokio::test]
 async fn with_little_memory_counts_come_out_in_parts() {
     let mut rng = QueryRng::seeded_for_tests(74);
@@ -186,7 +186,7 @@ async fn with_little_memory_counts_come_out_in_parts() {
     assert_eq!(added, all);
 }
 
-/// More counts than one batch holds come out once each, in the order of their places.
+/// If counts fill more than one batch, each comes out once, in the order of their places.
 #[tokio::test]
 async fn counts_come_out_in_batches() {
     let all: Vec<i64> = (0..40_000).map(|i| (i * 7_919) % 20_000 * 1_000).collect();
@@ -209,7 +209,7 @@ async fn counts_come_out_in_batches() {
     }
 }
 
-/// Groups that end where a batch does are followed by the next ones.
+/// If a group ends with a batch, the next group follows.
 #[tokio::test]
 async fn groups_end_where_batches_do() {
     for lengths in [[BATCH, 3, 1], [2 * BATCH, BATCH, 7], [0, BATCH, BATCH], [BATCH - 1, 1, 9]] {
@@ -233,8 +233,8 @@ async fn groups_end_where_batches_do() {
     }
 }
 
-/// Numbers that are written down, in one list or in a list for each group, are counted where there
-/// are as many of them, and the rows behind them are.
+/// Listed numbers, in one list or in a list for each group, are turned into counters once they take
+/// as much memory; the rows after them are counted at once.
 #[tokio::test]
 async fn many_rows_are_counted_at_last() {
     let rows = 2_500_000;
@@ -273,7 +273,7 @@ async fn many_rows_are_counted_at_last() {
     }
 }
 
-/// A place below the axis is a fault of the plan.
+/// A place below the axis is a defect of the plan.
 #[tokio::test]
 async fn places_below_the_axis_fail() {
     let place: ArrayRef = Arc::new(Int64Array::from(vec![-1]));

@@ -1,8 +1,8 @@
-//! Keys that are close to each other: a bit for each number says whether it is a key.
+//! Looks up keys that are close to each other: a bit for each number says whether it is a key.
 //!
-//! In: the keys of all rows. Out: the last row of each key. How many keys are less than a key
-//! follows from the bits before its own. If keys ascend from row to row, as they do where rows were
-//! numbered when they were written, that is the place of the row.
+//! In: the keys of all rows. Out: the last row of each key. The bits before a key's bit give the
+//! number of smaller keys. If keys ascend from row to row, as serial numbers do, this is the place
+//! of the row.
 //!
 //! ```text
 //! keys of rows 0 1 2 3    9 11 12 70    words from 9 on    1011 0000 …    01 0000 …
@@ -15,7 +15,7 @@ use datafusion::common::Result;
 
 use super::keys::{Before, Keys, NONE};
 
-/// How many numbers there may be for each row, on average, if each has a bit.
+/// The table has at most this many bits for each row, on average.
 const NUMBERS_OF_A_ROW: usize = 32;
 
 /// The last row of each key.
@@ -25,7 +25,7 @@ pub(super) struct CloseKeys {
     last: Last,
 }
 
-/// Which of 64 numbers are keys, and how many keys are less than all of these numbers.
+/// Which of 64 numbers are keys, and how many keys are smaller than all of these numbers.
 #[derive(Clone, Copy, Default)]
 struct Word {
     keys: u64,
@@ -34,13 +34,13 @@ struct Word {
 
 /// The last row of each key, from the least key on.
 enum Last {
-    /// Each row has a key, which is greater than that of the row before.
+    /// Each row has a key that is greater than the key of the row before.
     InOrder,
     Of(Vec<u32>),
 }
 
 impl CloseKeys {
-    /// The last row of each key, and for all rows the row before with the same key; `None` if the
+    /// The last row of each key, and for each row the previous row with the same key; `None` if the
     /// keys are too far from each other.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl CloseKeys {
         Some((word?, 1 << (number % 64)))
     }
 
-    /// How many keys are less than this one, if it is a key.
+    /// The number of smaller keys, if this is a key.
     fn rank(&self, code: u64) -> Option<u32> {
         let (word, bit) = self.slot(code)?;
         let word = self.words[word];

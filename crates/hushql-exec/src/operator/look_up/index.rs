@@ -1,8 +1,8 @@
 //! An index of the rows of a table by one integer column.
 //!
-//! In: all rows of a table. Out: for each key that is looked up, the places of the rows that have
-//! it, mostly one. Keys that are close to each other have a bit for each number; others have a hash
-//! table. Rows without a key are found by none.
+//! In: all rows of a table. Out: the places of the rows that have a given key, mostly one. Keys
+//! that are close to each other are found by a bit for each number, others by a hash table. No key
+//! finds rows without a key.
 //!
 //! ```text
 //! o_orderkey 1 2 3 · · · 7 32          →  bits 1 1 1 0 0 0 1 … 1, places 0 1 2 3 4
@@ -22,16 +22,16 @@ use super::keys::{Before, Keys, NONE};
 use crate::grid::failed;
 use crate::operator::bound_contributions::ordered;
 
-/// The most bytes that an index takes for a row, beside its columns: its entry in a hash table that
-/// is less than half full, and the row before.
+/// The most bytes of an index for each row, in addition to its columns: an entry in a hash table
+/// that is less than half full, and the previous row.
 pub const OF_A_ROW: usize = 44;
 
 /// The rows of a table by their keys.
 pub struct LookUp {
     index: Index,
-    /// For each row, the row before it with the same key; empty if no key occurs twice.
+    /// For each row, the previous row with the same key; empty if no key occurs twice.
     before: Vec<u32>,
-    /// The columns of the table. The key is left out, because whoever looks for it has it.
+    /// The columns of the table without the key, which every row that is looked up has, too.
     columns: Vec<Option<ArrayRef>>,
     rows: usize,
 }
@@ -42,7 +42,7 @@ enum Index {
     Scattered(HashMap<u64, u32>),
 }
 
-/// Private rows are left out.
+/// Leaves out private rows.
 impl std::fmt::Debug for LookUp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LookUp").finish_non_exhaustive()
@@ -86,7 +86,7 @@ impl LookUp {
         Ok(Self { index, before: before.of, columns, rows: keys.rows })
     }
 
-    /// For each key the place of its last row, or [`NONE`].
+    /// The place of the last row of each key, or [`NONE`].
     ///
     /// # Errors
     /// A constant text for keys of another type.
@@ -108,7 +108,7 @@ impl LookUp {
         Ok(places)
     }
 
-    /// The row before this one with the same key, or [`NONE`].
+    /// The previous row with the same key, or [`NONE`].
     pub(super) fn before(&self, place: u32) -> u32 {
         self.before.get(place as usize).map_or(NONE, |before| *before)
     }
@@ -127,13 +127,13 @@ impl LookUp {
     pub(super) fn size(&self) -> usize {
         let index = match &self.index {
             Index::Close(close) => close.size(),
-            // Seven of eight slots may be taken.
+            // A hash table fills at most seven of eight slots.
             Index::Scattered(last) => last.capacity() / 7 * 8 * (size_of::<(u64, u32)>() + 1),
         };
         index + self.before.capacity() * size_of::<u32>() + self.of_columns()
     }
 
-    /// The most bytes that as many rows may use, whatever their keys are.
+    /// The most bytes of an index of this number of rows, whatever their keys are.
     pub(super) fn most(&self) -> usize {
         self.rows.saturating_mul(OF_A_ROW).saturating_add(self.of_columns())
     }
@@ -170,7 +170,8 @@ mod tests {
         look_up.last(keys).unwrap().into_iter().map(all).collect()
     }
 
-    /// Close and scattered keys, negative ones, keys that are NULL, occur twice or never.
+    /// Covers close and scattered keys, negative ones, and keys that are NULL, occur twice or
+    /// never.
     #[test]
     fn every_row_is_found_by_its_key() {
         for scale in [1, 100_000] {
@@ -191,8 +192,7 @@ mod tests {
         }
     }
 
-    /// In whatever order keys come, how far they are from each other, and how many there are in a
-    /// word.
+    /// Covers keys in any order, at any distance, and any number of keys in a word.
     #[test]
     fn random_keys_have_the_places_of_a_map() {
         let mut dice = ChaCha20Rng::seed_from_u64(77);

@@ -1,9 +1,9 @@
-//! Look-ups that are kept from one statement to the next.
+//! Keeps look-ups from one statement to the next.
 //!
 //! In: look-ups over files that stay open. Out: the same look-up, for a later statement that reads
-//! the same columns of the same files in the same way. A file is the same if the file system says
-//! that nobody wrote to it since it was verified: its device, inode, size and times. It stays open
-//! as long as a look-up of it is kept, so that no other file can take its inode.
+//! the same columns of the same files in the same way. A file is the same if its device, inode,
+//! size and times have not changed since it was verified. It stays open as long as a look-up of it
+//! is kept, so that no other file can take its inode.
 //!
 //! ```text
 //! Identity    orders 42.17.81920.… [o_orderkey, o_custkey] WHERE both IS NOT NULL, joined with customer 42.18.… [c_custkey]
@@ -20,16 +20,16 @@ use tokio::sync::OnceCell;
 use super::index::LookUp;
 use crate::pinned::Pinned;
 
-/// The bytes that an engine without a limit keeps at most.
+/// The most bytes that an engine without a memory limit keeps.
 const MOST_BYTES: usize = 256 << 20;
 
-/// What is kept is this part of an engine's memory at most.
+/// At most one part in this many of an engine's memory is kept.
 const PART: usize = 16;
 
-/// The least memory of an engine that keeps look-ups.
+/// An engine with less memory keeps no look-ups.
 const LEAST_MEMORY: usize = PART * MOST_BYTES;
 
-/// Which rows a look-up has, without reading them.
+/// Identifies the rows of a look-up without reading them.
 ///
 /// # Guarantee
 /// If two are equal, they stand for the same columns of the same rows, in some order.
@@ -40,29 +40,29 @@ pub struct RowsIdentity {
 }
 
 impl RowsIdentity {
-    /// Columns of a file; their description has their names and types.
+    /// Columns of a file. Their description has their names and types.
     pub fn of_file(file: Pinned, columns: &str) -> Self {
         Self { rows: columns.to_owned(), files: vec![file] }
     }
 
-    /// The bytes of the file whose rows these are; others are only looked up.
+    /// The bytes of the file whose rows these are. Other files are only looked up.
     pub fn bytes(&self) -> u64 {
         self.files.first().map_or(0, Pinned::bytes)
     }
 
-    /// A name that no other one has, as long as the files are open.
+    /// A name that is unique as long as the files are open.
     fn name(&self) -> String {
         let stamps: Vec<&str> = self.files.iter().map(Pinned::stamp).collect();
         format!("{} {stamps:?}", self.rows)
     }
 
-    /// What a step makes of these rows; its description must leave nothing open.
+    /// The rows that a step makes of these. The description of the step must determine the result.
     pub fn then(mut self, step: &str) -> Self {
         self.rows = format!("({}) {step}", self.rows);
         self
     }
 
-    /// What a step makes of these rows and others.
+    /// The rows that a step makes of these and others.
     pub fn with(mut self, other: Self, step: &str) -> Self {
         self.rows = format!("({}) ({}) {step}", self.rows, other.rows);
         self.files.extend(other.files);
@@ -76,22 +76,22 @@ pub(super) type InUse = OnceCell<Arc<LookUp>>;
 /// The look-ups that an engine keeps, the most recently used one last.
 pub struct KeptLookUps {
     kept: Mutex<Vec<(RowsIdentity, Arc<LookUp>)>>,
-    /// Those that running statements use or make, by name. Their files are held open by the plans
-    /// of these statements.
+    /// The look-ups that running statements use or make, by name. The plans of these statements
+    /// hold their files open.
     in_use: Mutex<Vec<(String, Weak<InUse>)>>,
-    /// The bytes of all of them, at most.
+    /// The most bytes of all look-ups.
     most: usize,
     _memory: Option<MemoryReservation>,
 }
 
-/// Those of an engine without a limit of its memory.
+/// For an engine without a memory limit.
 impl Default for KeptLookUps {
     fn default() -> Self {
         Self::with(MOST_BYTES, None)
     }
 }
 
-/// Private rows are left out.
+/// Leaves out private rows.
 impl fmt::Debug for KeptLookUps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeptLookUps").finish_non_exhaustive()
@@ -102,8 +102,8 @@ impl KeptLookUps {
     /// The look-ups of an engine with this memory; `None` if it is too little to keep any.
     ///
     /// # Guarantee
-    /// The memory of all that may be kept is reserved now: what is kept at some time takes nothing
-    /// from a statement.
+    /// The memory for all look-ups is reserved now, so keeping one never takes memory from a
+    /// statement.
     pub fn within(memory: &Arc<dyn MemoryPool>) -> Option<Self> {
         match memory.memory_limit() {
             MemoryLimit::Infinite => Some(Self::default()),
@@ -121,7 +121,7 @@ impl KeptLookUps {
         Self { kept: Mutex::default(), in_use: Mutex::default(), most, _memory: memory }
     }
 
-    /// The bytes of all that it keeps, at most.
+    /// The most bytes of all look-ups.
     pub fn most(&self) -> usize {
         self.most
     }
@@ -134,11 +134,11 @@ impl KeptLookUps {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where statements that run at the same time find the look-up of these rows: the first one
-    /// makes it. If that one fails or ends before, the next one does.
+    /// The place where concurrent statements find the look-up of these rows. The first statement
+    /// makes it. If that one fails or ends early, the next one does.
     pub(super) fn in_use(&self, wanted: &RowsIdentity) -> Arc<InUse> {
         let mut all = self.all_in_use();
-        // What no plan holds any more may stand for other files of the same name.
+        // Once no plan holds a look-up, its name may stand for other files.
         all.retain(|(_, one)| one.strong_count() > 0);
         let name = wanted.name();
         let found = all.iter().find(|(own, _)| *own == name).and_then(|(_, one)| one.upgrade());
@@ -159,8 +159,8 @@ impl KeptLookUps {
         Some(look_up)
     }
 
-    /// Keeps a look-up, and forgets those that were not used for longest if they are too large
-    /// together. One that is too large alone is not kept.
+    /// Keeps a look-up, and forgets the least recently used ones if all together are too large. A
+    /// look-up that is too large alone is not kept.
     pub(super) fn keep(&self, identity: RowsIdentity, look_up: &Arc<LookUp>) {
         if look_up.size() > self.most {
             return;
@@ -174,14 +174,14 @@ impl KeptLookUps {
         }
     }
 
-    /// Forgets all of them, and closes their files. Statements that run go on with theirs, and
-    /// share them with no later one.
+    /// Forgets all look-ups and closes their files. Running statements go on with theirs, but later
+    /// ones do not share them.
     pub fn clear(&self) {
         self.all().clear();
         self.all_in_use().clear();
     }
 
-    /// How many look-ups are kept, for tests.
+    /// The number of kept look-ups, for tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn len(&self) -> usize {
         self.all().len()

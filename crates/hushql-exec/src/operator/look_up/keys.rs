@@ -13,7 +13,7 @@ use datafusion::common::Result;
 use crate::grid::failed;
 use crate::operator::bound_contributions::ordered;
 
-/// The place of no row.
+/// Stands for no row.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The keys of all rows.
@@ -50,19 +50,19 @@ impl Keys {
     }
 }
 
-/// The row before each row with the same key, once a key occurs twice.
+/// For each row, the previous row with the same key. The list is empty until a key occurs twice.
 pub(super) struct Before {
     rows: usize,
     pub(super) of: Vec<u32>,
 }
 
 impl Before {
-    /// For so many rows, of which no two have the same key so far.
+    /// For this number of rows; no two have the same key so far.
     pub(super) fn of_rows(rows: usize) -> Self {
         Self { rows, of: Vec::new() }
     }
 
-    /// Sets the row before this one; [`NONE`] if it is the first one with its key.
+    /// Sets the previous row of this one; [`NONE`] if it is the first one with its key.
     pub(super) fn set(&mut self, place: u32, earlier: u32) {
         if earlier != NONE {
             self.of.resize(self.rows, NONE);

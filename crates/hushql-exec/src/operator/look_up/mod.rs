@@ -1,11 +1,11 @@
 //! `LookUpExec`: joins rows with a table by an index of the table, which may be kept for later
 //! statements.
 //!
-//! In: rows, and the plan of a table. Out: the rows whose key is in the table, each with the
-//! columns of the table's rows that have it, or without. It yields exactly the rows of the hash
-//! join in whose place it stands. The table is read once for all partitions, and not at all if its
-//! index was kept. An index is kept only if the table comes from files that were verified and stay
-//! open. The engine sets memory for all of them aside when it begins.
+//! In: rows, and the plan of a table. Out: the rows whose key is in the table, with or without the
+//! columns of the matching table rows. It yields exactly the rows of the hash join that it
+//! replaces. The table is read once for all partitions, and not at all if its index was kept. An
+//! index is kept only if the table comes from files that were verified and stay open. The engine
+//! reserves the memory for all kept indexes when it starts.
 //!
 //! ```text
 //! LookUpExec: l_orderkey = o_orderkey
@@ -55,17 +55,17 @@ pub use index::{LookUp, OF_A_ROW};
 use kept::InUse;
 pub use kept::{KeptLookUps, RowsIdentity};
 
-/// How long a statement waits for the index that another one makes. Then it makes one for itself.
+/// How long a statement waits for an index that another one makes. After that it makes its own.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 20_000 });
 
 /// Which columns come out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LookUpColumns {
-    /// Those of the rows.
+    /// The columns of the rows.
     Rows,
-    /// Those of the rows, then those of the table.
+    /// The columns of the rows, then those of the table.
     RowsThenTable,
-    /// Those of the table, then those of the rows.
+    /// The columns of the table, then those of the rows.
     TableThenRows,
 }
 
@@ -80,8 +80,7 @@ pub struct By {
     pub columns: LookUpColumns,
     /// Where the index is kept.
     pub kept: Arc<KeptLookUps>,
-    /// What tells the index from others: the rows of the table, and which of their columns is the
-    /// key.
+    /// Identifies the index: the rows of the table, and the column that is the key.
     pub identity: RowsIdentity,
 }
 
@@ -94,7 +93,7 @@ pub struct LookUpExec {
     properties: Arc<PlanProperties>,
 }
 
-/// Private rows are left out.
+/// Leaves out private rows.
 impl fmt::Debug for LookUpExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LookUpExec").field("by", &self.by).finish_non_exhaustive()
@@ -102,8 +101,7 @@ impl fmt::Debug for LookUpExec {
 }
 
 impl LookUpExec {
-    /// Joins `rows` with `table`, which has the rows of the identity of `by`; the columns that come
-    /// out have this schema.
+    /// Joins `rows` with `table`, whose rows `by` identifies. The output columns have this schema.
     pub fn new(
         rows: Arc<dyn ExecutionPlan>,
         table: Arc<dyn ExecutionPlan>,
@@ -124,7 +122,7 @@ impl LookUpExec {
         &self.rows
     }
 
-    /// Which rows the table has.
+    /// The parameters of the join.
     pub fn by(&self) -> &By {
         &self.by
     }
@@ -208,11 +206,11 @@ impl ExecutionPlan for LookUpExec {
     }
 }
 
-/// An index, and the memory that it takes of the statement.
+/// An index, and the statement's memory for it.
 struct ReservedIndex {
     look_up: Arc<LookUp>,
-    /// Where statements that begin meanwhile find it, and the memory; nothing if the engine set
-    /// memory aside.
+    /// Where concurrent statements find the index, and the memory for it; `None` if the engine's
+    /// reserved memory holds the index.
     _in_use: Option<(Arc<InUse>, Arc<MemoryReservation>)>,
 }
 
@@ -227,8 +225,7 @@ async fn indexed(
     Ok(Arc::clone(&index.look_up))
 }
 
-/// The index of a table: the one that was kept, the one that another statement makes now, or a new
-/// one.
+/// The index of a table: the kept one, the one that another statement is making, or a new one.
 async fn index(
     table: &Arc<dyn ExecutionPlan>,
     by: &By,
@@ -245,7 +242,7 @@ async fn index(
     Ok(ReservedIndex { look_up, _in_use: Some((in_use, memory)) })
 }
 
-/// The index that another statement makes now, or the one that this statement makes for all.
+/// The index that another statement is making, or one that this statement makes for all.
 async fn shared(
     in_use: &InUse,
     table: &Arc<dyn ExecutionPlan>,
@@ -267,14 +264,14 @@ async fn shared(
             return shared.await.map(Arc::clone);
         }
     }
-    // Another statement may stand still with what it began. This one stands in nobody's way while
-    // it makes its own, and whoever comes later finds it.
+    // The other statement may hang. This one makes its own index without blocking any statement,
+    // and later ones find it.
     let own = made(table, by, context, memory).await?;
     let _ = in_use.set(Arc::clone(&own));
     Ok(own)
 }
 
-/// Makes the index of a table, with the memory that it takes meanwhile.
+/// Makes the index of a table, and reserves memory while it does.
 async fn made(
     table: &Arc<dyn ExecutionPlan>,
     by: &By,
@@ -290,9 +287,9 @@ async fn made(
     for partition in reading {
         batches.append(&mut partition.join().await.map_err(|_| failed())??);
     }
-    // The rows are copied. Of the index, the most that it may take is reserved, now and later: one
-    // key far from all others decides how it is made, and must not decide whether there is memory
-    // for it.
+    // The rows are copied. The memory that is reserved for the index, now and later, is the most
+    // that it may take: one key far from all others decides the form of the index, and must not
+    // decide whether there is memory for it.
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     memory.try_grow(memory.size().saturating_add(rows.saturating_mul(OF_A_ROW)))?;
     let look_up = Arc::new(LookUp::new(&table.schema(), &batches, by.of_table)?);
@@ -314,20 +311,20 @@ async fn read(
     Ok(batches)
 }
 
-/// The rows of a batch with what they lead to, from some row on.
+/// The matches of the rows of a batch, from some row on.
 struct Matches {
     look_up: Arc<LookUp>,
     batch: RecordBatch,
-    /// The last place of the key of each row.
+    /// For each row, the last place of its key.
     last: Vec<u32>,
     row: usize,
-    /// The next place of the row; `None` before its last place.
+    /// The next place for this row; `None` before its last place.
     next: Option<u32>,
 }
 
 impl Matches {
-    /// The next rows, at most `most`, each with a place; all rows of the batch at once if each has
-    /// one.
+    /// The next rows, at most `most`, each with a place. If each row of the batch has exactly one,
+    /// all of them at once.
     fn pairs(&mut self, most: usize) -> Result<(FoundRows, Vec<u32>)> {
         if self.row == 0 && self.each_has_one() {
             return Ok((FoundRows::Every, std::mem::take(&mut self.last)));
@@ -350,7 +347,7 @@ impl Matches {
         Ok((FoundRows::These(rows), places))
     }
 
-    /// Whether each row of a batch has one place.
+    /// Whether each row of a batch has exactly one place.
     fn each_has_one(&self) -> bool {
         !self.last.is_empty() && self.look_up.is_unique() && !self.last.contains(&NONE)
     }
@@ -373,7 +370,7 @@ enum FoundRows {
 }
 
 impl FoundRows {
-    /// These rows of each column.
+    /// The columns of these rows.
     fn of(self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         let Self::These(rows) = self else { return Ok(columns.to_vec()) };
         let rows = UInt32Array::from(rows);
@@ -381,7 +378,7 @@ impl FoundRows {
     }
 }
 
-/// How batches are made of rows and places.
+/// How output batches are built of rows and places.
 #[derive(Clone)]
 struct Make {
     schema: SchemaRef,
@@ -391,7 +388,7 @@ struct Make {
 }
 
 impl Make {
-    /// What a batch leads to, in batches of its own.
+    /// The matches of a batch, as output batches.
     fn joined(
         self,
         look_up: &Arc<LookUp>,
@@ -403,7 +400,7 @@ impl Make {
         Ok(stream::try_unfold(matches, move |matches| ready(self.batch(matches))))
     }
 
-    /// The next batch of these matches; none if there is no further row.
+    /// The next output batch of these matches; `None` after the last row.
     fn batch(&self, mut matches: Matches) -> Result<Option<(RecordBatch, Matches)>> {
         let most = if matches.look_up.is_unique() { usize::MAX } else { self.most };
         let (found, places) = match self.columns {
@@ -429,7 +426,7 @@ impl Make {
         Ok(Some((RecordBatch::try_new(Arc::clone(&self.schema), columns)?, matches)))
     }
 
-    /// The table's columns at these places; the key is that of the rows.
+    /// The table's columns at these places. The key comes from the rows.
     fn of_places(
         &self,
         look_up: &LookUp,

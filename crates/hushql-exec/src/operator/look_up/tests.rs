@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use super::*;
 use crate::pinned::Pinned;
 
-/// The most rows of a batch that is joined.
+/// The most rows of a joined batch.
 const MOST_ROWS: usize = 30;
 
 fn session(batch_size: usize) -> SessionState {
@@ -32,8 +32,8 @@ fn session(batch_size: usize) -> SessionState {
     SessionContext::new_with_config(config).state()
 }
 
-/// Rows with a key, which is often NULL or occurs again, and a text of their own, in some
-/// partitions and batches.
+/// Rows in some partitions and batches, each with a key, which is often NULL or a duplicate, and
+/// with a unique text.
 fn random(dice: &mut ChaCha20Rng, name: &str, keys: i64, rows: usize) -> Vec<Vec<RecordBatch>> {
     let batch = |dice: &mut ChaCha20Rng, rows: usize| {
         let key =
@@ -60,7 +60,7 @@ async fn scan(parts: &[Vec<RecordBatch>], state: &SessionState) -> Arc<dyn Execu
 async fn rows(plan: Arc<dyn ExecutionPlan>, state: &SessionState) -> Vec<String> {
     let (mut rows, is_look_up) = (Vec::new(), plan.is::<LookUpExec>());
     for batch in collect_partitioned(plan, state.task_ctx()).await.unwrap().concat() {
-        // The rows of a batch stay together if each has one match at most.
+        // The rows of a batch stay together if each has at most one match.
         let most = state.config().batch_size().max(MOST_ROWS);
         assert!(batch.num_rows() <= most || !is_look_up);
         for i in 0..batch.num_rows() {
@@ -76,8 +76,8 @@ fn identity() -> RowsIdentity {
     RowsIdentity::of_file(Pinned::new("a file".to_owned(), 100, Arc::new(())), "a table")
 }
 
-/// Each kind of join that is replaced yields the rows of the hash join, with a new index and with
-/// the one that was kept.
+/// Each kind of join that is replaced yields the rows of the hash join, with a new index and with a
+/// kept one.
 #[tokio::test]
 async fn a_look_up_yields_the_rows_of_a_join() {
     let mut dice = ChaCha20Rng::seed_from_u64(31);
@@ -131,7 +131,7 @@ async fn a_look_up_yields_the_rows_of_a_join() {
     assert!(found > 10_000 && several > 20, "{found} {several}");
 }
 
-/// What is kept is found by the same files, read in the same way, and by nothing else.
+/// A kept index is found by the same files, read in the same way, and by nothing else.
 #[test]
 fn an_index_is_found_by_its_files_and_what_is_made_of_them() {
     let kept = KeptLookUps::default();
@@ -167,7 +167,7 @@ fn an_index_is_found_by_its_files_and_what_is_made_of_them() {
     assert!(identities.iter().all(|identity| kept.find(identity).is_none()));
 }
 
-/// Those that were not used for longest make room.
+/// The least recently used look-ups make room.
 #[test]
 fn what_is_kept_is_limited() {
     let kept = KeptLookUps::default();
@@ -186,7 +186,7 @@ fn what_is_kept_is_limited() {
     assert!(kept.find(&of(0)).is_some() && kept.find(&of(1)).is_none());
 }
 
-/// An index that is larger than all that may be kept drives out nothing.
+/// An index larger than the limit displaces nothing.
 #[test]
 fn what_does_not_fit_leaves_the_others() {
     let memory: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(4 << 30));
@@ -206,7 +206,7 @@ fn what_does_not_fit_leaves_the_others() {
     assert_eq!(kept.len(), 1);
 }
 
-/// A table of which it is known how often it was read. It fails the first times.
+/// A table that counts how often it is read, and fails the first times.
 #[derive(Debug)]
 struct Counted {
     rows: RecordBatch,
@@ -252,8 +252,8 @@ fn by_keys_of(
     Arc::new(LookUpExec::new(Arc::clone(rows), Arc::new(table), by, rows.schema()))
 }
 
-/// Statements that need an index at the same time make it once. If the one that makes it fails or
-/// is given up, the next one does.
+/// Concurrent statements that need an index make it once. If the one that makes it fails or is
+/// cancelled, the next one does.
 #[tokio::test]
 async fn statements_at_the_same_time_share_an_index() {
     let state = session(8_192);
@@ -284,8 +284,8 @@ async fn statements_at_the_same_time_share_an_index() {
     }
 }
 
-/// A statement that stands still with an index that it began holds up no other one for long, nor
-/// does one that lost patience.
+/// A statement that hangs while it makes an index does not delay another one for long. Neither does
+/// one that lost patience.
 #[tokio::test]
 async fn a_statement_that_stands_still_is_not_waited_for() {
     let state = session(8_192);
@@ -300,7 +300,7 @@ async fn a_statement_that_stands_still_is_not_waited_for() {
     while table.reads.load(Ordering::Relaxed) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // It makes its own, and whoever comes now begins at once.
+    // It makes its own index, and later statements start at once.
     drop(standing);
     let next = in_use.get_or_try_init(async || Err(failed()));
     assert!(timeout(Duration::from_secs(60), next).await.unwrap().is_err());
@@ -309,7 +309,7 @@ async fn a_statement_that_stands_still_is_not_waited_for() {
     assert!(in_use.initialized() && kept.len() == 1);
 }
 
-/// What a statement reserves for an index does not follow from its keys.
+/// The memory that a statement reserves for an index does not depend on its keys.
 #[test]
 fn one_key_far_from_the_others_takes_no_other_memory() {
     let of = |last: i64| {
@@ -324,7 +324,7 @@ fn one_key_far_from_the_others_takes_no_other_memory() {
     assert!(near * 3 < far, "{near} {far}");
 }
 
-/// An engine keeps a sixteenth of its memory, which it reserves, or nothing.
+/// An engine keeps and reserves a sixteenth of its memory, or nothing.
 #[test]
 fn what_is_kept_is_reserved() {
     let within = |limit: usize| {
@@ -339,8 +339,8 @@ fn what_is_kept_is_reserved() {
     assert_eq!(within((4 << 30) - 1), (None, 0));
 }
 
-/// A filter that reached the table would leave rows out of an index that is kept for statements
-/// without it.
+/// If a filter reached the table, rows would be missing in an index that later statements without
+/// the filter use.
 #[tokio::test]
 async fn no_filter_passes_through_the_operator() {
     let state = session(8_192);

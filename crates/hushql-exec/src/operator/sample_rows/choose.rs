@@ -2,7 +2,7 @@
 //!
 //! In: the collected rows of all partitions, and some of their buckets. Out: the kept rows of these
 //! buckets, one by one. It assumes that all rows of a unit are in one bucket. It guarantees that
-//! the choice is a function of the unit's value, its multiset of rows and the key: if two hashes
+//! the choice is a function of the unit's value, its multiset of rows and the key. If two hashes
 //! are equal, rows are compared by their values, encoded as bytes, never by their positions.
 //!
 //! ```text
@@ -25,7 +25,7 @@ use super::hold::SharedNames;
 use crate::grid::failed;
 use crate::operator::bound_contributions::{UnitRow, Units, place_of};
 
-/// The second pass.
+/// The second pass: chooses among the collected rows.
 pub(super) struct Chooser {
     names: Arc<SharedNames>,
     suspects: Arc<Suspects>,
@@ -45,7 +45,7 @@ pub(super) struct Suspects {
 /// A row's rank and its place in the bucket.
 type Ranked = (u64, usize);
 
-/// The rows of a bucket as bytes, and which of them stay.
+/// The rows of a bucket as bytes, and which of them are kept.
 struct RowChoice {
     groups: EncodedBucket,
     others: EncodedBucket,
@@ -76,7 +76,7 @@ impl Chooser {
         Ok(Self { names, suspects, buckets, reservation, units, choice, ready })
     }
 
-    /// The next finished batch of this bucket.
+    /// The next finished batch.
     pub(super) fn next_batch(&mut self) -> Option<RecordBatch> {
         self.ready.pop_front()
     }
@@ -131,7 +131,7 @@ impl Chooser {
         Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
     }
 
-    /// One unit may have all rows; its bucket is then as large as the partition.
+    /// Reserves memory. One unit may have all rows; its bucket is then as large as the partition.
     fn account(&mut self, rows: usize, gathered: &[RecordBatch]) -> Result<()> {
         let left: usize = self.buckets.iter().map(Vec::capacity).sum();
         let left = left.saturating_add(rows.saturating_mul(3)) * size_of::<UnitRow>();
@@ -143,7 +143,7 @@ impl Chooser {
 }
 
 impl RowChoice {
-    /// Loads a bucket; encodes its rows only if a unit may lose rows.
+    /// Loads a bucket. Its rows are encoded only if a unit may lose rows.
     fn load(&mut self, gathered: &[RecordBatch], rows: usize, encode: bool) -> Result<()> {
         self.kept.clear();
         self.kept.resize(rows, false);
@@ -158,7 +158,7 @@ impl RowChoice {
     ///
     /// # Guarantee
     /// For all rows of a unit: at most M are marked, at most m of them in one group, and they lie
-    /// in at most C groups. The marked rows are as a multiset a function of the unit, its multiset
+    /// in at most C groups. As a multiset, the marked rows are a function of the unit, its multiset
     /// of rows and the key. Source: the rule of contribution bounding by hash order.
     fn choose(&mut self, task: &SamplingTask, unit: u64, rows: &[u64]) -> Result<()> {
         let mut by_group = std::mem::take(&mut self.by_group);
@@ -187,12 +187,12 @@ impl RowChoice {
         Ok(())
     }
 
-    /// Marks the distinct rows that one unit keeps. It marks one of several equal rows, and it does
-    /// not matter which.
+    /// Marks the distinct rows that one unit keeps. Of several equal rows it marks an arbitrary
+    /// one.
     ///
     /// # Guarantee
-    /// As [`RowChoice::choose`], with rows_j the number of distinct rows of group j; which of them
-    /// stay is a function of the unit, the set of its rows and the key.
+    /// As [`RowChoice::choose`], with rows_j the number of distinct rows of group j. The kept rows
+    /// are a function of the unit, the set of its rows and the key.
     fn choose_distinct(&mut self, task: &SamplingTask, groups: &[&[Ranked]]) {
         let others = &self.others;
         let mut different: Vec<Vec<usize>> = Vec::with_capacity(groups.len());
@@ -214,7 +214,8 @@ impl RowChoice {
         }
     }
 
-    /// Marks `quota` of one group's rows; the group has more, and `quota` is at least one.
+    /// Marks `quota` of one group's rows. The group has more than `quota` rows, and `quota` is at
+    /// least one.
     fn choose_in_group(&mut self, task: &SamplingTask, group: &[Ranked], quota: usize) {
         let others = &self.others;
         let ranked = group.iter();
@@ -224,7 +225,7 @@ impl RowChoice {
         self.by_row.extend(ranked);
         others.sort(&mut self.by_row);
         self.by_copy.clear();
-        // Equal rows are numbered, and it does not matter in which order.
+        // Equal rows are numbered in an arbitrary order.
         for equal in self.by_row.chunk_by(|a, b| others.compare(a, b).is_eq()) {
             for (copy, (rank, place)) in (0..).zip(equal) {
                 self.by_copy.push((task.hash.copy_rank(*rank, copy), *place));
@@ -242,7 +243,7 @@ impl RowChoice {
     }
 }
 
-/// Some columns of a bucket's rows, as bytes that are equal exactly if the values are equal.
+/// Some columns of a bucket's rows, as bytes that are equal exactly if the values are.
 struct EncodedBucket {
     columns: Vec<usize>,
     converter: RowConverter,
@@ -287,7 +288,7 @@ impl EncodedBucket {
         }
     }
 
-    /// Compares by rank, and equal ranks by value: distinct values never compare equal.
+    /// Compares by rank, and then by value, so that distinct values never compare equal.
     fn compare(&self, (a, place_a): &Ranked, (b, place_b): &Ranked) -> Ordering {
         a.cmp(b).then_with(|| self.bytes(*place_a).cmp(self.bytes(*place_b)))
     }
@@ -301,7 +302,7 @@ mod tests {
     use super::*;
     use crate::operator::bound_contributions::{EnforcedBounds, HashKey};
 
-    /// Two rows with the same hash remain two rows, and are ordered by value.
+    /// Two rows with the same hash stay two rows, ordered by value.
     #[test]
     fn equal_ranks_are_ordered_by_value_in_any_order_of_the_rows() {
         let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, true)]));

@@ -21,7 +21,7 @@ use datafusion::common::Result;
 use crate::grid::failed;
 use crate::operator::bound_contributions::{BUCKETS, EnforcedBounds, HashKey, UnitRow};
 
-/// Rows of a batch: few enough that every offset of an array stays small.
+/// The rows of a batch, so few that every offset of an array stays small.
 pub(super) const BATCH: usize = 8_192;
 
 /// The constant state that all phases of the operator read.
@@ -65,11 +65,11 @@ pub(super) struct Collector {
     buckets: Vec<Vec<UnitRow>>,
 }
 
-/// The collected rows, of one partition or of all.
+/// The collected rows of one or all partitions.
 #[derive(Default)]
 pub(super) struct Collected {
     pub(super) batches: Vec<RecordBatch>,
-    /// `key` is the number of a batch, `place` is the row in it.
+    /// In each entry, `key` is the number of a batch, and `place` the row in it.
     pub(super) buckets: Vec<Vec<UnitRow>>,
     /// The bytes of the batches, accurate enough for a memory limit.
     pub(super) bytes: usize,
@@ -79,7 +79,7 @@ impl Collected {
     /// Adds the rows of another partition.
     ///
     /// # Errors
-    /// A constant text for more batches than 32 bits can count.
+    /// A constant text if 32 bits do not suffice for the batches.
     pub(super) fn absorb(&mut self, mut other: Self) -> Result<()> {
         let before = u32::try_from(self.batches.len()).map_err(|_| failed())?;
         self.buckets.resize_with(BUCKETS, Vec::new);
@@ -120,8 +120,8 @@ impl Collector {
             self.buckets[usize::from(bucket)].push(UnitRow { unit: *unit, key, place });
             self.rows += 1;
         }
-        // Batches on their way may share their memory with others, which they would count as their
-        // own.
+        // A batch may share its memory with others, and each would count all of it; only its own
+        // rows are counted here.
         self.bytes += bytes_of(rows.columns())?;
         self.coalescer.push_batch(rows)?;
         self.take_batches();
@@ -140,7 +140,7 @@ impl Collector {
         rows * size_of::<UnitRow>() + self.bytes
     }
 
-    /// All rows that were collected.
+    /// All collected rows.
     pub(super) fn finish(mut self) -> Result<Collected> {
         self.coalescer.finish_buffered_batch()?;
         self.take_batches();
@@ -163,7 +163,7 @@ pub(super) fn bytes_of(columns: &[ArrayRef]) -> Result<usize> {
     Ok(bytes)
 }
 
-/// The bytes behind views that are too long to hold them.
+/// The bytes of texts that are too long for their views.
 fn viewed<T: ByteViewType>(column: &dyn Array) -> usize {
     let lengths = column.as_byte_view::<T>().lengths();
     lengths.filter(|length| *length > 12).map(|length| length as usize).sum()

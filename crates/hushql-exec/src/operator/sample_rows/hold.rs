@@ -1,12 +1,12 @@
 //! Holds the batches of one partition, and passes on the rows of units that keep all of them.
 //!
 //! In: the batches of each partition. Out: the same rows without the unit column and without rows
-//! that have no unit. Rows are counted by unit when those of all partitions have arrived. Nearly
-//! all units are within the bounds; their rows come out as they were; until then they are
-//! [packed](Packed). All rows of a unit that may exceed a bound go to the [`Collector`]. It
-//! guarantees that every row takes one of the two ways, and that all rows of a unit take the same
-//! one, in whichever partitions they are. What exceeds the memory waits in files; if even the rows
-//! to choose from do, they are dealt to one file for each turn.
+//! that have no unit. Rows are counted by unit when all partitions have arrived. Nearly all units
+//! are within the bounds; their rows come out unchanged, and are [packed](Packed) until then. All
+//! rows of a unit that may exceed a bound go to the [`Collector`]. It guarantees that every row
+//! takes one of these two ways, and that all rows of a unit take the same way, whatever partitions
+//! they are in. Rows that exceed the memory wait in files. If the rows to choose from exceed it,
+//! too, they are dealt to one file for each turn.
 //!
 //! ```text
 //! held ─ together ─ count ─┬ within the bounds ─▶ out, as it is
@@ -58,7 +58,7 @@ impl HeldRows {
     }
 }
 
-/// Rows and the codes of their units, without what the texts of a column share with those of other
+/// Rows and the codes of their units, without the memory that texts of a column share with other
 /// batches.
 fn with_units(rows: &RecordBatch, units: Vec<u64>) -> Result<RecordBatch> {
     let own = |column: &ArrayRef| -> ArrayRef {
@@ -90,7 +90,7 @@ pub(super) struct Holder {
     packer: Packer,
     shelf: Shelf<HeldRows>,
     rows: usize,
-    /// The bytes of the batches in memory, and of the rows of all.
+    /// The bytes of the batches in memory, and the unpacked bytes of all rows.
     bytes: usize,
     all_bytes: usize,
 }
@@ -106,7 +106,7 @@ impl Holder {
         Ok(Self { task, codes, packer, shelf, rows: 0, bytes: 0, all_bytes: 0 })
     }
 
-    /// Takes memory for what is held, and writes the batches into a file if there is too little.
+    /// Reserves memory for the held batches, or writes them into a file if there is too little.
     ///
     /// # Errors
     /// A constant text if there is too little memory, and no folder for files.
@@ -148,7 +148,7 @@ impl Holder {
                 columns[*other] = canonical(&columns[*other]);
             }
         }
-        // Rows that are collected are as long as they were.
+        // Collected rows are not packed, so their full length counts.
         self.all_bytes += units.size() + bytes_of(&columns)?;
         let rows = self.packer.pack(columns, batch.num_rows())?;
         let bytes = units.size() + rows.size()?;
@@ -165,24 +165,24 @@ impl Holder {
     }
 }
 
-/// What is the same for all partitions.
+/// The state that all partitions share.
 pub(super) struct SharedNames {
     pub(super) task: Arc<SamplingTask>,
     pub(super) units: UnitNames,
 }
 
-/// What was held of one partition, and the memory that is reserved for it.
+/// The held rows of one partition, and the memory that is reserved for them.
 pub(super) struct SampledPartition {
     pub(super) shelf: Shelf<HeldRows>,
     rows: usize,
     bytes: usize,
     all_bytes: usize,
     reservation: MemoryReservation,
-    /// The new code of each unit, where they have one.
+    /// The new code of each unit; `None` if the old codes hold for all partitions.
     units: Option<Arc<Vec<u64>>>,
 }
 
-/// Puts all partitions together: each unit gets one code in all of them.
+/// Merges the numberings of all partitions: each unit gets one code in all of them.
 ///
 /// # Errors
 /// A constant text if there is no partition.
@@ -203,7 +203,7 @@ pub(super) fn together(
         parts.push(SampledPartition { shelf, rows, bytes, all_bytes, reservation, units });
     }
     let (task, codes) = all.ok_or_else(failed)?;
-    // The names of units take about as much as their codes did.
+    // The names of units take about as much memory as their codes did.
     if let Some(first) = parts.first_mut() {
         first.bytes += codes.size();
     }
@@ -218,14 +218,14 @@ pub(super) fn counters(
 ) -> Option<RowCounts> {
     let rows = parts.iter().map(|part| part.rows).sum();
     let most = task.limits.spared(!task.group.is_empty());
-    // Rows within the bound have no unit beyond it.
+    // If a bound is not less than the number of rows, no unit can exceed it.
     let most = most.filter(|most| usize::try_from(*most).is_ok_and(|most| most < rows));
-    // Each part counts, and all together.
+    // Each part counts its rows; then the counts are added.
     let room = room(context) / (parts.len() + 1);
     most.map(|most| RowCounts::new(most, rows, room))
 }
 
-/// At most so many bytes are collected of all parts.
+/// The most bytes that collecting takes for all parts.
 pub(super) fn collected(parts: &[SampledPartition], crowded: &Crowded) -> usize {
     let rows: usize = parts.iter().map(|part| part.rows).sum();
     let bytes: usize = parts.iter().map(|part| part.all_bytes).sum();
@@ -235,7 +235,7 @@ pub(super) fn collected(parts: &[SampledPartition], crowded: &Crowded) -> usize 
 }
 
 impl SampledPartition {
-    /// Gives units in memory the codes that they have in all partitions.
+    /// Replaces the codes of units in memory by those that hold for all partitions.
     ///
     /// # Errors
     /// A constant text for a unit without a code, and if there is not enough memory.
@@ -255,10 +255,10 @@ impl SampledPartition {
         self.reserve(0)
     }
 
-    /// Moves what is in memory into a file.
+    /// Moves the batches in memory into a file.
     ///
     /// # Errors
-    /// A constant text without a folder for it, or if it is full.
+    /// A constant text without a folder for files, or if it is full.
     pub(super) fn write_out(&mut self) -> Result<()> {
         let bytes: usize = self.shelf.held.iter().map(|held| held.bytes).sum();
         self.shelf.write_out(HeldRows::pack)?;
@@ -299,8 +299,8 @@ impl SampledPartition {
         HeldFile { batches, units: self.units.clone() }
     }
 
-    /// Separates the rows of units that may exceed a bound; where they are collected in several
-    /// turns, they go to files.
+    /// Separates the rows of units that may exceed a bound. If they are collected in several turns,
+    /// they go to files.
     ///
     /// # Errors
     /// A constant text if there is not enough memory, for too many rows, or if a file cannot be
@@ -317,7 +317,7 @@ impl SampledPartition {
         let mut split = Split { collector, whole, scratch };
         for held in std::mem::take(&mut self.shelf.held) {
             split.push(held, crowded.as_deref())?;
-            // A batch that is taken apart stays as long as its pieces are made.
+            // A batch that is split stays in memory while its pieces are made.
             self.reserve(split.collector.size() + own)?;
             tokio::task::yield_now().await;
         }
@@ -367,7 +367,7 @@ pub(super) struct HeldFile {
 }
 
 impl HeldFile {
-    /// The codes that the units of the next batch have in all partitions, and its rows.
+    /// The rows of the next batch, and the codes of their units that hold for all partitions.
     ///
     /// # Errors
     /// A constant text if the file cannot be read, and for a unit without a code.
@@ -404,7 +404,7 @@ impl HeldFile {
 /// The rows of a held batch whose units are within the bounds.
 pub(super) struct Whole {
     rows: Packed,
-    /// The rows that stay, where some do not.
+    /// The kept rows; `None` if all are kept.
     within: Option<BooleanBuffer>,
     /// The bytes in use.
     pub(super) bytes: usize,
@@ -417,17 +417,17 @@ impl Whole {
     }
 }
 
-/// The rows of one partition, apart by what becomes of them.
+/// The rows of one partition, separated by whether their units may exceed a bound.
 pub(super) struct SeparatedRows {
-    /// Batches in memory, of which the rows within the bounds stay.
+    /// Batches in memory; only the rows within the bounds stay.
     pub(super) whole: Vec<Whole>,
-    /// Batches in files, of which the rows within the bounds stay.
+    /// Batches in files; only the rows within the bounds stay.
     pub(super) files: Vec<HeldFile>,
     /// The memory of the batches in memory.
     pub(super) reservation: MemoryReservation,
     /// The rows of units that may exceed a bound.
     pub(super) collected: Collected,
-    /// The same in files, one for each turn.
+    /// The same rows in files, one for each turn.
     pub(super) dealt: Vec<Arc<dyn SpillFile>>,
 }
 
@@ -458,7 +458,8 @@ impl Split {
                 let suspects = BooleanArray::new(suspects, None);
                 units.retain(beyond);
                 self.collector.push(units, rows.rows(Some(&suspects))?)?;
-                // A copy of the rows that stay is made when they come out: most of the batch stays.
+                // The rows that stay are copied only when they come out, because they are most of
+                // the batch.
                 self.whole.push(Whole { rows, within, bytes });
             }
         }

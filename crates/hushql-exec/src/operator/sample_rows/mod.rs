@@ -3,17 +3,17 @@
 //!
 //! In: rows with a unit, group columns and any other columns. Out: some of these rows, without the
 //! unit. It reads all partitions of its input itself, and assumes nothing about which rows are in
-//! which of them; it has as many of its own, which are to be read at the same time or one after the
-//! other, each once. It guarantees that removing one unit removes at most the rows that
+//! which partition. It has as many output partitions, which may be read at the same time or one
+//! after the other, each once. It guarantees that removing one unit removes at most the rows that
 //! [`EnforcedBounds`] allow it and adds none, and that every other unit keeps the same rows, for
 //! every order, batching and partitioning.
 //!
-//! A unit's groups are served in the order of a keyed hash of their values: group j keeps k_j =
+//! A keyed hash of their values orders a unit's groups. In this order, group j keeps k_j =
 //! min(rows_j, m, rest of M) rows, and at most C groups keep any. A keyed hash of the other columns
-//! decides which k_j rows these are. Equal rows are numbered and hashed one by one, so that a row's
+//! decides which k_j rows are kept. Equal rows are numbered and hashed one by one, so that a row's
 //! chance does not depend on how many rows equal it. If distinct rows are required, equal rows
 //! count as one row instead. Rows without a unit are dropped before that. Rows are counted first,
-//! and those of units within the bounds come out as they are.
+//! and rows of units within the bounds come out unchanged.
 //!
 //! ```text
 //! PrivatizeExec                                     adds the partitions' rows up
@@ -61,7 +61,7 @@ pub struct SampleContributionsExec {
     limits: EnforcedBounds,
     distinct: bool,
     hash: LateKey,
-    /// The run that some partitions have begun.
+    /// The current run, which some partitions have begun.
     run: Mutex<Arc<Run>>,
     properties: Arc<PlanProperties>,
 }
@@ -71,14 +71,14 @@ impl SampleContributionsExec {
     /// one.
     ///
     /// As [`SampleContributionsExec::new`], but floats of all columns come out with −0.0 as 0.0 and
-    /// NaN as NULL. A unit that the bounds cannot affect keeps its equal rows; the reader of the
+    /// NaN as NULL. A unit that the bounds cannot affect keeps its equal rows, so the reader of the
     /// output must merge them.
     ///
     /// # Guarantee
     /// For all inputs, with the limits M, m and C: one unit has at most M output rows, at most m of
     /// them in one group, and they lie in at most C groups. As a set they are a function of that
-    /// unit's set of rows and the key alone. The bounds leave out no row while there is room for a
-    /// distinct one. Exact.
+    /// unit's set of rows and the key alone. The bounds drop no distinct row while there is room
+    /// for one. Exact.
     ///
     /// # Errors
     /// As [`SampleContributionsExec::new`].
@@ -95,7 +95,7 @@ impl SampleContributionsExec {
     /// Checks the columns and builds the operator; `unit` and `group` are positions in the input.
     ///
     /// The output has the columns of the input in their order, without the unit. Group columns of
-    /// floats come out with −0.0 as 0.0 and NaN as NULL, as they were compared.
+    /// floats come out as they were compared: −0.0 as 0.0, and NaN as NULL.
     ///
     /// # Guarantee
     /// For all inputs, with the limits M, m and C: one unit has at most M output rows, at most m of
@@ -140,7 +140,7 @@ impl SampleContributionsExec {
             return plan_err!("rows with a column of this type cannot be compared");
         }
         let schema = output_schema(&schema, unit, &group, distinct);
-        // No promise of the input about its values or their order holds for the output.
+        // The output has none of the input's properties, such as the order of its rows.
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
@@ -160,8 +160,8 @@ impl SampleContributionsExec {
         &self.hash
     }
 
-    /// The run of which this partition is read now: a partition that is read once more begins
-    /// another one.
+    /// The run to which this read of a partition belongs. Reading a partition once more begins a
+    /// new run.
     fn begin(&self, partition: usize) -> Arc<Run> {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         if !run.begin(partition) {
@@ -172,7 +172,7 @@ impl SampleContributionsExec {
     }
 }
 
-/// All columns except the unit; a float column that is compared may contain NULL.
+/// All columns except the unit. A float column that is compared may contain NULL.
 fn output_schema(input: &Schema, unit: usize, group: &[usize], distinct: bool) -> SchemaRef {
     let columns = input.fields().iter().enumerate().filter(|(i, _)| *i != unit);
     let fields = columns.map(|(i, field)| -> FieldRef {
@@ -213,8 +213,8 @@ impl DisplayAs for SampleContributionsExec {
 }
 
 /// Methods that are not overridden keep DataFusion's defaults, and tests check these: no fetch, no
-/// limit, no filter passed down, no projection swapped, no statistics. Each would change the rows
-/// to choose from, or reveal their number.
+/// limit, no filter passed down, no projection swapped, no statistics. Each of these would change
+/// the rows to choose from, or reveal their number.
 impl ExecutionPlan for SampleContributionsExec {
     fn name(&self) -> &'static str {
         "SampleContributionsExec"

@@ -1,8 +1,8 @@
-//! Held columns in fewer bytes: small numbers in four, and texts of which few are distinct in two.
+//! Holds columns in fewer bytes: four for a small number, and two for a text that repeats often.
 //!
-//! In: the columns of a batch. Out: a batch of the same values, or of those rows that pass a
-//! filter. It guarantees the values and the types that went in. What is left of a file's memory is
-//! let go: texts that repeat are copied once for each batch.
+//! In: the columns of a batch. Out: a batch of the same values, or of the rows that pass a filter.
+//! It guarantees that values and types are those that went in. The memory of the file is released:
+//! each distinct text is copied once for each batch.
 //!
 //! ```text
 //! city  'Graz', 'Linz', 'Graz', …  16 bytes a row     codes 0, 1, 0, …  2 bytes, and Graz, Linz
@@ -23,14 +23,13 @@ use super::collect::bytes_of;
 use crate::functions::ViewCache;
 use crate::grid::failed;
 
-/// Texts are coded if a batch has at most one distinct text for so many rows.
+/// Texts are coded if, on average, each distinct text of a batch has at least this many rows.
 const ROWS_OF_A_TEXT: usize = 4;
 
 /// Packs the batches of one partition.
 pub(super) struct Packer {
     schema: SchemaRef,
-    /// What is remembered of the texts of each column; `None` for a column whose texts are not
-    /// coded.
+    /// The texts of each column that were seen; `None` for a column whose texts are not coded.
     seen: Vec<Option<ViewCache<u16>>>,
 }
 
@@ -42,11 +41,11 @@ pub(super) struct Packed {
 }
 
 enum PackedColumn {
-    /// As it was.
+    /// The column itself.
     Plain(ArrayRef),
     /// An Int64 whose values fit 32 bits and are not negative.
     Small(ArrayRef),
-    /// A Utf8View: the place of each row's text among these texts.
+    /// A Utf8View: for each row, the place of its text in `texts`.
     Coded { codes: ArrayRef, texts: ArrayRef },
 }
 
@@ -60,15 +59,15 @@ impl Packer {
         Self { seen: coded.collect(), schema }
     }
 
-    /// The bytes of what is remembered.
+    /// The bytes of the texts that were seen.
     pub(super) fn size(&self) -> usize {
         self.seen.iter().flatten().map(ViewCache::size).sum()
     }
 
-    /// Packs these columns of so many rows.
+    /// Packs these columns of `rows` rows.
     ///
     /// # Errors
-    /// Arrow's, and a constant text for other columns than those of the schema.
+    /// Arrow's errors, and a constant text if the columns do not match the schema.
     pub(super) fn pack(&mut self, columns: Vec<ArrayRef>, rows: usize) -> Result<Packed> {
         if columns.len() != self.seen.len() {
             return Err(failed());
@@ -79,7 +78,7 @@ impl Packer {
             }
             let coded = seen.as_mut().map(|seen| coded(&column, seen)).transpose()?.flatten();
             if coded.is_none() {
-                // A column of many texts has many in other batches, too.
+                // A column with many texts in this batch has many in other batches, too.
                 *seen = None;
             }
             Ok(coded.unwrap_or(PackedColumn::Plain(column)))
@@ -89,7 +88,7 @@ impl Packer {
     }
 }
 
-/// Numbers in 32 bits, if they fit.
+/// Numbers in 32 bits, if all of them fit.
 fn small(column: &ArrayRef) -> Option<ArrayRef> {
     let numbers = column.as_primitive_opt::<Int64Type>()?;
     let bits = numbers.values().iter().fold(0, |bits, number| bits | number);
@@ -103,14 +102,14 @@ fn small(column: &ArrayRef) -> Option<ArrayRef> {
     Some(Arc::new(UInt32Array::new(small.collect(), numbers.nulls().cloned())))
 }
 
-/// The distinct texts, and the place of each row's text among them; `None` where most texts differ.
+/// The distinct texts, and the place of each row's text among them; `None` if most texts differ.
 fn coded(column: &ArrayRef, seen: &mut ViewCache<u16>) -> Result<Option<PackedColumn>> {
     let Some(texts) = column.as_string_view_opt() else { return Ok(None) };
     let most = (texts.len() / ROWS_OF_A_TEXT).clamp(1, usize::from(u16::MAX));
     seen.begin();
     let (mut codes, mut first) = (Vec::with_capacity(texts.len()), Vec::new());
     for (row, view) in texts.views().iter().enumerate() {
-        // The view of a missing text may be that of another one.
+        // The view of a NULL may equal that of a text.
         if texts.is_null(row) {
             codes.push(0);
             continue;
@@ -156,7 +155,7 @@ impl Packed {
     /// The rows, or those that pass a filter.
     ///
     /// # Errors
-    /// Arrow's.
+    /// Arrow's errors.
     pub(super) fn rows(&self, passing: Option<&BooleanArray>) -> Result<RecordBatch> {
         let filter = passing.map(|passing| FilterBuilder::new(passing).optimize().build());
         let rows = filter.as_ref().map_or(self.rows, |filter| filter.count());
@@ -199,7 +198,7 @@ mod tests {
         RecordBatch::try_from_iter_with_nullable(columns).unwrap()
     }
 
-    /// Short and long texts, also with views that were other texts before, missing values, numbers
+    /// Covers short and long texts, views that were reused for other texts, missing values, numbers
     /// that are small in some batches only, and texts that differ more and more.
     #[test]
     fn rows_come_out_as_they_went_in() {
@@ -245,8 +244,8 @@ mod tests {
         assert!((15..40).contains(&coded), "{coded}");
     }
 
-    /// A row takes fourteen bytes instead of 32 and its text, and none of the memory that its texts
-    /// were read into.
+    /// A row takes fourteen bytes instead of 32 and its text, and does not keep the memory that its
+    /// texts were read into.
     #[test]
     fn rows_take_few_bytes() {
         let texts = StringViewArray::from(vec!["Graz", "a city whose name is too long for a view"]);
@@ -261,7 +260,7 @@ mod tests {
         assert!(before > 8_000 * 32, "{before}");
     }
 
-    /// Texts that mostly differ are left as they are, in this batch and in all others.
+    /// Texts that mostly differ are not coded, in this batch and in all others.
     #[test]
     fn many_texts_are_not_coded() {
         let one = |texts: Vec<String>| {

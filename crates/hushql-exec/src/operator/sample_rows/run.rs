@@ -1,10 +1,9 @@
-//! The passes of the operator, each over all partitions at once, and what each partition then
-//! yields.
+//! The passes of the operator, each over all partitions at once, and the output of each partition.
 //!
 //! In: the input. Out: for each partition its own rows of units within the bounds, and the chosen
-//! rows of some buckets. The first partition that is read makes the passes for all of them. Each
-//! pass waits for the one before: a unit may have rows in every partition, so its rows are counted
-//! when all have arrived, and chosen when all were collected.
+//! rows of some buckets. The first output partition that is read runs the passes for all of them.
+//! Each pass waits for the one before. A unit may have rows in every partition, so its rows are
+//! counted when all rows have arrived, and chosen when all of them are collected.
 //!
 //! ```text
 //! partition 0 ─ hold ─┐          ┌─ count ─┐           ┌─ split ─┐         ┌─ whole rows of 0, buckets 0, 2, …
@@ -35,14 +34,14 @@ use crate::grid::failed;
 use crate::operator::bound_contributions::{Crowded, RowCounts, UnitRow, at_once};
 use crate::operator::shelf::{Shelf, SpilledFile, turns};
 
-/// One run of the operator, of which each partition takes its own part.
+/// One run of the operator. Each output partition takes its own part of it.
 #[derive(Default)]
 pub(super) struct Run {
     begun: Mutex<BTreeSet<usize>>,
     parts: OnceCell<Vec<Mutex<Option<KeptRows>>>>,
 }
 
-/// Private rows are left out.
+/// Leaves out private rows.
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Run").finish_non_exhaustive()
@@ -50,12 +49,12 @@ impl std::fmt::Debug for Run {
 }
 
 impl Run {
-    /// Notes that a partition is read; false if it was read before.
+    /// Notes that a partition is read; false if it was already read.
     pub(super) fn begin(&self, partition: usize) -> bool {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(partition)
     }
 
-    /// What one partition yields.
+    /// The output of one partition.
     pub(super) async fn part(
         self: Arc<Self>,
         partition: usize,
@@ -69,23 +68,22 @@ impl Run {
     }
 }
 
-/// The rows that a partition yields: those of units within the bounds first, then those that are
-/// chosen.
+/// The output of one partition: the rows of units within the bounds first, then the chosen rows.
 pub(super) struct KeptRows {
     whole: Vec<Whole>,
     /// The memory of these batches.
     reservation: MemoryReservation,
-    /// Batches in files, with rows of units that may exceed a bound.
+    /// Batches in files, which also have rows of units that may exceed a bound.
     files: Vec<HeldFile>,
     crowded: Option<Arc<Crowded>>,
     names: Arc<SharedNames>,
-    /// Chooses among what is in memory; `None` between two turns.
+    /// Chooses among the rows in memory; `None` between two turns.
     chooser: Option<Chooser>,
-    /// The turns of this partition: the files of all partitions for each.
+    /// The turns of this partition; each has one file of every partition.
     turns: Vec<Vec<Arc<dyn SpillFile>>>,
 }
 
-/// Makes all passes.
+/// Runs all passes.
 async fn parts(
     input: Arc<dyn ExecutionPlan>,
     task: SamplingTask,
@@ -159,16 +157,16 @@ async fn parts(
     kept.collect()
 }
 
-/// In how many turns rows are chosen. If the rows to choose from do not fit into memory at once,
-/// and there is a folder for files, all rows are brought into files first.
+/// Decides in how many turns rows are chosen. If the rows to choose from do not fit into memory at
+/// once, and there is a folder for files, all rows are first written into files.
 fn in_turns(
     context: &TaskContext,
     parts: &mut [SampledPartition],
     crowded: Option<&Crowded>,
 ) -> Result<usize> {
     let Some(crowded) = crowded else { return Ok(1) };
-    // Each partition reads a turn of its own at the same time, and what was chosen before may wait
-    // above, in as much memory.
+    // All partitions read a turn of their own at the same time, and the chosen rows may wait in an
+    // operator above, in as much memory.
     let readers = parts.len();
     let wanted = collected(parts, crowded).saturating_mul(readers).saturating_mul(2);
     if turns(context, wanted, readers) == 1 || !parts.iter().all(|part| part.shelf.has_folder()) {
@@ -186,7 +184,7 @@ impl KeptRows {
     /// # Errors
     /// A constant text if a file cannot be read, and if there is not enough memory.
     async fn next_turn(&mut self) -> Result<bool> {
-        // What the turn before needed is free.
+        // Frees the memory of the previous turn.
         self.chooser = None;
         let Some(files) = self.turns.pop() else { return Ok(false) };
         let task = &self.names.task;
@@ -224,7 +222,7 @@ async fn hold(
 /// The next batch of kept rows.
 pub(super) async fn next(mut kept: KeptRows) -> Result<Option<(RecordBatch, KeptRows)>> {
     loop {
-        // A dropped query stops between two batches, and between two buckets.
+        // A dropped query stops between two batches or two buckets.
         tokio::task::yield_now().await;
         if let Some(whole) = kept.whole.pop() {
             let bytes = whole.bytes;

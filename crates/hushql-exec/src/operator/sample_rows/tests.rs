@@ -40,7 +40,7 @@ fn keyed(words: [u64; 4]) -> LateKey {
     key
 }
 
-/// The tests are the same on every run.
+/// Random choices that are the same on every run.
 struct Dice(QueryRng);
 
 impl Dice {
@@ -108,7 +108,7 @@ fn source(partitions: &[Vec<RecordBatch>]) -> Arc<dyn ExecutionPlan> {
     MemorySourceConfig::try_new_exec(partitions, schema, None).unwrap()
 }
 
-/// The rows in random order, each in one of some partitions, in batches of `step` rows.
+/// The rows in random order, each in a random partition, in batches of `step` rows.
 fn dealt(
     dice: &mut Dice,
     whole: &RecordBatch,
@@ -269,7 +269,7 @@ async fn random_tables_agree_with_the_rules_in_any_order_and_partitioning() {
     assert!(cut > 100 && whole_units > 10, "{cut} {whole_units}");
 }
 
-/// Buckets of several batches, and units with more rows than a batch.
+/// Buckets have several batches, and units have more rows than a batch.
 #[tokio::test]
 async fn large_units_agree_with_the_rules() {
     let mut dice = Dice::new(2);
@@ -284,8 +284,8 @@ async fn large_units_agree_with_the_rules() {
     }
 }
 
-/// Many units, of which none, a few or all exceed the bounds: the way that a unit's rows take
-/// changes nothing.
+/// Many units, of which none, a few or all exceed the bounds: the results do not depend on the path
+/// that a unit's rows take.
 #[tokio::test]
 async fn units_within_and_beyond_their_bounds_agree_with_the_rules() {
     let mut dice = Dice::new(7);
@@ -375,7 +375,7 @@ async fn every_unit_obeys_its_bounds_and_no_unit_moves_anothers_rows() {
             );
         }
     }
-    // The bounds are reached as well as kept.
+    // The bounds are reached, and not only kept.
     assert!(full_unit > 50 && full_group > 50 && full_groups > 50);
 }
 
@@ -399,7 +399,7 @@ fn person(unit: i64) -> Person {
     Person { key: None, unit: Some(unit), number: None, value: None }
 }
 
-/// How often each value is kept when every one of 60,000 units keeps one of these rows.
+/// How often each value is kept if every one of 60,000 units keeps one of these rows.
 async fn wins(values: &[i64], group: &[usize]) -> Vec<i64> {
     let rows: Vec<_> = (0..60_000)
         .flat_map(|unit| values.iter().map(move |v| Person { value: Some(*v), ..person(unit) }))
@@ -423,7 +423,7 @@ async fn wins(values: &[i64], group: &[usize]) -> Vec<i64> {
     wins
 }
 
-/// With little memory, rows wait in files and are chosen in several turns: the same rows stay.
+/// With little memory, rows wait in files and are chosen in several turns. The same rows are kept.
 #[tokio::test]
 async fn rows_in_files_and_several_turns_change_nothing() {
     let mut dice = Dice::new(12);
@@ -469,7 +469,7 @@ async fn rows_in_files_and_several_turns_change_nothing() {
             };
             assert_eq!(different(&got), expected, "round {round}, {memory} bytes {limits:?}");
             in_files += usize::from(little.files() > 0);
-            // Each partition has a file at most, unless its rows were dealt.
+            // Each partition has at most one file, unless its rows were dealt.
             in_turns += usize::from(little.files() > partitions);
         }
     }
@@ -521,7 +521,7 @@ async fn equal_numbers_are_one_group_and_null_is_another() {
     }
 }
 
-/// A projection may leave only the unit column, and there are still rows to count.
+/// A projection may leave only the unit column. The rows are still counted.
 #[tokio::test]
 async fn rows_without_columns_are_counted() {
     let units: ArrayRef = Arc::new(Int64Array::from_iter(
@@ -542,8 +542,8 @@ fn table(seed: u64, rows: usize) -> RecordBatch {
 
 const TWO: EnforcedBounds = EnforcedBounds { total: Some(2), per_partition: None, l0: None };
 
-/// Nothing moves rows below the operator, and its partitions may be read one after the other, and
-/// again.
+/// Nothing repartitions rows below the operator, and its partitions may be read one after the
+/// other, and again.
 #[tokio::test]
 async fn the_rows_of_a_unit_may_be_in_several_partitions() {
     let parts = [vec![table(1, 50)], vec![table(2, 50)], vec![table(3, 20)]];

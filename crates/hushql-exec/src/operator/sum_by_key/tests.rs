@@ -18,11 +18,11 @@ use crate::grid::Grid;
 use crate::operator::bound_contributions::{EnforcedBounds, InputKind};
 use hushql_privacy::sampler::{QueryRng, Uniform};
 
-/// The columns behind the keys.
+/// The number of columns after the keys.
 const ARGUMENTS: usize = 3;
 
-/// How a key column looks, of whose values the first are keys: close integers and those that are
-/// far apart are found in different ways.
+/// The form of a key column. Its first values are the keys. Close and distant integers are found in
+/// different ways.
 #[derive(Debug, Clone, Copy)]
 enum Key {
     Text,
@@ -55,7 +55,7 @@ impl Key {
         }
     }
 
-    /// The values of its keys, with NULL or without it.
+    /// The values that are keys, with or without NULL.
     fn keys(self, null: bool) -> Vec<ScalarValue> {
         let known = if matches!(self, Self::Float | Self::Flag) { 2 } else { 5 };
         (0..known).chain(null.then_some(7)).map(|which| self.value(which)).collect()
@@ -86,7 +86,7 @@ fn random_batch(rng: &mut QueryRng, keys: &[Key], rows: usize) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
-/// Each aggregate, over arguments that begin at `first`, with the terms that mean the same.
+/// Each aggregate over arguments that begin at `first`, with the equivalent terms.
 fn aggregates(first: usize, filter: Option<usize>) -> Vec<(InputKind, Vec<TermKind>)> {
     let (integer, halves) = (Grid::Integer, Grid::Binary { log2: 2 });
     let (whole, float) = (first, first + 1);
@@ -139,14 +139,14 @@ fn space(keys: &ListedKeys) -> KeySpace {
     KeySpace::new(keys.columns()).unwrap()
 }
 
-/// The integers of each key, as their reader adds them up.
+/// The integers of each key, added up over all partitions.
 async fn read(plan: Arc<dyn ExecutionPlan>, keys: &ListedKeys, columns: usize) -> Vec<Vec<i128>> {
     let plan = CoalescePartitionsExec::new(plan);
     let rows = plan.execute(0, Arc::new(TaskContext::default())).unwrap();
     sums_of_keys(rows, keys, columns).await
 }
 
-/// All kinds of keys, partitions and batches, empty ones too.
+/// Covers all kinds of keys, partitions and batches, also empty ones.
 #[tokio::test]
 async fn integers_are_those_of_a_general_aggregation() {
     let mut rng = QueryRng::seeded_for_tests(81);
@@ -220,8 +220,8 @@ async fn removing_a_row_changes_each_aggregate_by_no_more_than_claimed() {
     assert_eq!(largest, [1, 1, 900, 9, 40, 1 << 70, 940, 11, steps * steps]);
 }
 
-/// What is reserved follows from keys and aggregates. The first partition reserves it for all,
-/// before it reads a row.
+/// The reserved memory depends on keys and aggregates alone. The first partition reserves it for
+/// all, before it reads a row.
 #[tokio::test]
 async fn memory_follows_from_the_keys_alone() {
     let mut rng = QueryRng::seeded_for_tests(83);
@@ -268,7 +268,7 @@ fn wrong_columns_and_aggregates_are_refused_when_planned() {
     assert!(!build(keys(), InputKind::CountValues { column: 9, filter: None }));
     let sum = |lo| InputKind::Sum { column: 1, filter: None, grid: Grid::Integer, lo, hi: 5 };
     assert!(build(keys(), sum(0)) && !build(keys(), sum(6)));
-    // Rows alone do not tell who is who.
+    // Rows alone do not tell which unit is which.
     assert!(!build(keys(), InputKind::CountUnits { filter: None }));
     let mut ladder = inputs([sum(0)]);
     ladder[0].ladder = Some(vec![1, 2]);

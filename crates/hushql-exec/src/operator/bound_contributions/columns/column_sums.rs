@@ -1,9 +1,9 @@
 //! Adds rows up, column by column, as they arrive.
 //!
 //! In: lanes, with the place of each row's key. Out: for every output and key, the sum over these
-//! rows. What a unit adds that keeps all its rows is the sum of what its rows add, whichever unit
-//! they belong to. The rows of units that may not keep all are taken away again. It guarantees, for
-//! the units that are left, the integers that [`InputKind::partial`] yields unit by unit.
+//! rows. If a unit keeps all its rows, its contribution is the sum of its rows' values, so nothing
+//! depends on which row is whose. The rows of units that may lose some are subtracted again. For
+//! all other units, it guarantees the integers that [`InputKind::partial`] yields unit by unit.
 //!
 //! ```text
 //! let mut columns = Columns::new(&inputs, &sources, keys);
@@ -22,20 +22,20 @@ use crate::grid::pairs::Pairs;
 use crate::operator::bound_contributions::exact::kept_share::UnitTally;
 use crate::operator::bound_contributions::exact::unit_contribution::{AggregateInput, InputKind};
 
-/// So many 32-bit numbers fit a sum of 64 bits.
+/// The number of 32-bit values whose sum is sure to fit 64 bits.
 const SETTLE: u64 = 1 << 31;
 
-/// The totals of the aggregates that are sums of rows. Each list has an entry for the rows outside
-/// of the keys, and then one for each key.
+/// The totals of the aggregates that are sums of rows. The first entry of each list is for rows
+/// whose key is not listed; then each key has one.
 pub(crate) struct ColumnSums {
-    /// All rows, if a source counts them.
+    /// The number of rows, if an aggregate needs it.
     rows: Option<Vec<u64>>,
     all: u64,
     /// The totals of each source, if an aggregate needs them.
     streams: Vec<Option<Stream>>,
 }
 
-/// A row that is taken away again, and the place of its key.
+/// A row to subtract again, and the place of its key.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::operator::bound_contributions) struct Away {
     pub(in crate::operator::bound_contributions) row: u32,
@@ -44,23 +44,23 @@ pub(in crate::operator::bound_contributions) struct Away {
 
 /// The totals of one source.
 struct Stream {
-    /// The rows that do not pass.
+    /// The number of rows that do not pass.
     missing: Vec<u64>,
     sums: Sums,
     squares: Option<Vec<i128>>,
     products: Option<(Pairs, Vec<Vec<i128>>)>,
 }
 
-/// Sums of numbers: those of at most 32 bits in 64 bits first.
+/// Sums of numbers. Those of at most 32 bits are added up in 64 bits first.
 struct Sums {
     short: Vec<i64>,
-    /// The rows that may be in `short`.
+    /// At most so many rows are added up in `short`.
     unsettled: u64,
     long: Vec<i128>,
 }
 
-/// Whether what a unit adds is the sum of what its rows add, as long as it keeps all of them. Under
-/// a ladder it is not: few units keep all rows under its least bounds.
+/// Whether a unit's contribution is the sum over its rows if it keeps all of them. Under a ladder
+/// it is not: few units keep all rows under its least bounds.
 pub(crate) fn is_sum_of_rows(input: &AggregateInput) -> bool {
     if input.ladder.is_some() {
         return false;
@@ -90,19 +90,19 @@ fn slot(place: u32) -> usize {
     place.wrapping_add(1) as usize
 }
 
-/// Entries of so many keys.
+/// Zeroed entries for this number of keys.
 fn entries<T: Clone + Default>(keys: usize) -> Vec<T> {
     vec![T::default(); keys + 1]
 }
 
-/// Makes room for the keys that have arrived.
+/// Makes room for new keys.
 fn grow<T: Clone + Default>(list: &mut Vec<T>, keys: usize) {
     if list.len() <= keys {
         list.resize(keys + 1, T::default());
     }
 }
 
-/// Moves the entries of keys to other places; the first one stays.
+/// Moves the entries of keys to other places. The first one stays.
 fn renumber<T: Copy + Default>(list: &mut Vec<T>, places: &[u32], keys: usize) -> Result<()> {
     let Some((outside, own)) = list.split_first() else { return Ok(()) };
     let mut moved = vec![T::default(); keys + 1];
@@ -116,8 +116,8 @@ fn renumber<T: Copy + Default>(list: &mut Vec<T>, places: &[u32], keys: usize) -
 }
 
 impl ColumnSums {
-    /// Totals of the aggregates that are sums of rows; `None` if there are none. Those of the first
-    /// `keys` keys take their memory now, whether or not rows come.
+    /// Totals of the aggregates that are sums of rows; `None` if there are none. The memory for the
+    /// first `keys` keys is taken now, even if no rows come.
     pub(crate) fn new(
         inputs: &[AggregateInput],
         sources: &ValueSources,
@@ -164,7 +164,7 @@ impl ColumnSums {
         Ok(())
     }
 
-    /// Takes rows away that were added.
+    /// Subtracts rows that were added.
     ///
     /// # Errors
     /// As [`ColumnSums::add`].
@@ -216,8 +216,8 @@ impl ColumnSums {
     ///
     /// # Guarantee
     /// For units that keep all their rows, the outputs of [`InputKind::partial`] are linear in
-    /// count, sum and squares: the outputs of all units together are those of their totals. Nothing
-    /// is clamped or scaled, because as many rows are kept as there are.
+    /// count, sum and squares, so the outputs of all units together are computed from their totals.
+    /// Nothing is clamped or scaled, because all rows are kept.
     ///
     /// # Errors
     /// As [`ColumnSums::add`].
@@ -247,7 +247,7 @@ impl ColumnSums {
             for key in 0..keys {
                 let tally = stream.tally(self.rows.as_deref().unwrap_or_default(), key + 1);
                 let tally = tally.ok_or_else(failed)?;
-                // All rows count, so that nothing is rounded.
+                // The number of kept rows equals the number of rows, so nothing is rounded.
                 let parts = kind.partial(tally, self.all, self.all, || Err(failed()))?;
                 for (part, sums) in parts.into_iter().zip(sums.iter_mut()) {
                     sums[key] = sums[key].checked_add(part).ok_or_else(failed)?;
@@ -262,7 +262,7 @@ impl Stream {
     fn new(source: &ValueSource, keys: usize) -> Self {
         let products = |pairs: Pairs| (pairs, vec![entries(keys); pairs.products()]);
         let width = source.width();
-        // Rows that are taken away are taken from the long sums.
+        // Rows are subtracted from the long sums.
         let long = width.map(|_| entries(keys)).unwrap_or_default();
         let short = width.filter(|width| width.is_short()).map(|_| entries(keys));
         Self {
@@ -281,13 +281,13 @@ impl Stream {
         wide.sum::<usize>() * size_of::<i128>() + narrow * size_of::<u64>()
     }
 
-    /// What rows of one entry are, with the number of all of them; `None` if fewer than those that
-    /// do not pass.
+    /// The count and sums of one entry, given the number of all rows of each; `None` if more rows
+    /// do not pass than there are.
     fn tally(&self, rows: &[u64], at: usize) -> Option<UnitTally> {
         let rows = rows.get(at).copied().unwrap_or(0);
         let missing = self.missing.get(at).copied().unwrap_or(0);
         let squares = self.squares.as_ref().and_then(|squares| squares.get(at));
-        // Where nothing counts rows, nothing reads the count.
+        // If the aggregates do not need the number of rows, nothing reads this count.
         let count = rows.checked_sub(missing).or((rows == 0).then_some(0))?;
         Some(UnitTally { count, sum: self.sums.at(at), squares: squares.copied().unwrap_or(0) })
     }
@@ -408,7 +408,7 @@ impl Sums {
         let mut adder = Adder::default();
         match places {
             None => {
-                // One sum stays in registers.
+                // A single sum stays in registers.
                 let mut sum = self.long[1];
                 numbers.iter().for_each(|number| adder.add(&mut sum, (*number).into()));
                 self.long[1] = sum;

@@ -4,7 +4,7 @@
 //! In: the batches of one partition. Out: for each batch and each source one lane with a number for
 //! every row. It assumes that columns were checked against the grid. It guarantees that NULL, NaN
 //! and filtered rows hold 0 and do not pass. Aggregates that read the same values share a source.
-//! The batch itself is not needed any more: a price of 16 bytes becomes a number of 4.
+//! The batch itself can then be dropped: a price of 16 bytes becomes a number of 4.
 //!
 //! ```text
 //! price DECIMAL(12, 2) IN 0..9999.99: 12.50, NULL, 20000.00  ─▶  [1250, 0, 999999] (32 bits), passing 1 0 1
@@ -22,7 +22,7 @@ use crate::grid::{GridRange, coarse_width, failed, passing, present};
 use crate::operator::bound_contributions::exact::rows_by_unit::Inside;
 use crate::operator::bound_contributions::exact::unit_contribution::{AggregateInput, InputKind};
 
-/// What is read of a row.
+/// What to read from a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::operator::bound_contributions) struct ValueSource {
     column: Option<usize>,
@@ -30,7 +30,7 @@ pub(in crate::operator::bound_contributions) struct ValueSource {
     range: Option<GridRange>,
     /// Values to be squared are read as their distance from the lower end, in steps of 2^shift.
     pub(in crate::operator::bound_contributions) shift: Option<u32>,
-    /// The pairs whose codes are read.
+    /// The pairs, if their codes are read.
     pub(in crate::operator::bound_contributions) pairs: Option<Pairs>,
 }
 
@@ -46,12 +46,13 @@ pub(crate) struct ValueSources {
 
 /// The numbers of one source in one batch.
 pub(crate) struct Lane {
-    /// The rows that pass the filter and hold a value; `None` if all do, or no aggregate asks.
+    /// The rows that pass the filter and hold a value; `None` if all do, or no aggregate needs to
+    /// know.
     pub(in crate::operator::bound_contributions) passing: Option<NullBuffer>,
     pub(in crate::operator::bound_contributions) numbers: LaneNumbers,
 }
 
-/// A number for every row, if numbers are read.
+/// A number for every row, unless only rows are counted.
 pub(in crate::operator::bound_contributions) enum LaneNumbers {
     None,
     Byte(Vec<i8>),
@@ -72,10 +73,7 @@ pub(in crate::operator::bound_contributions) enum Width {
 }
 
 impl ValueSources {
-    /// The sources of these aggregates, each once.
-    ///
-    /// # Errors
-    /// A planning error for an empty or too wide interval.
+    /// The sources of these aggregates. Aggregates with equal sources share one.
     pub(crate) fn new(inputs: &[AggregateInput]) -> Result<Self> {
         let mut sources = Self { list: Vec::new(), of: Vec::new(), flagged: Vec::new() };
         for input in inputs {
@@ -192,10 +190,7 @@ impl Lane {
         self.passing.as_ref().is_none_or(|passing| passing.is_valid(row))
     }
 
-    /// Adds what is kept of each row [inside](Inside) of it.
-    ///
-    /// # Errors
-    /// A constant text for wider numbers.
+    /// Appends the flag and the number of each row to `inside`; see [`Inside`].
     pub(in crate::operator::bound_contributions) fn add_inside(
         &self,
         rows: usize,
@@ -234,7 +229,7 @@ impl Lane {
 }
 
 impl Width {
-    /// Whether the sum of 2³¹ of them fits 64 bits.
+    /// Whether the sum of 2³¹ such numbers fits 64 bits.
     pub(in crate::operator::bound_contributions) fn is_short(self) -> bool {
         match self {
             Self::Byte | Self::Half | Self::Short => true,
@@ -244,7 +239,7 @@ impl Width {
 }
 
 impl LaneNumbers {
-    /// Whether they may be the codes of pairs, which fit 64 bits.
+    /// Whether these may be the codes of pairs, which fit 64 bits.
     pub(in crate::operator::bound_contributions) fn are_codes(&self) -> bool {
         match self {
             Self::Byte(_) | Self::Half(_) | Self::Short(_) | Self::Narrow(_) => true,
@@ -252,7 +247,7 @@ impl LaneNumbers {
         }
     }
 
-    /// The number of a row; 0 if none are read.
+    /// The number of a row; 0 if no numbers are read.
     pub(in crate::operator::bound_contributions) fn at(&self, row: usize) -> i128 {
         match self {
             Self::None => 0,
@@ -297,7 +292,7 @@ mod tests {
         InputKind::Mean { column, filter, grid, lo: ends.0, hi: ends.1 }
     }
 
-    /// Clamped to their interval, and held in the fewest bits that hold all of it.
+    /// Numbers are clamped to their interval, and held in as few bits as the whole interval needs.
     #[test]
     fn numbers_are_as_wide_as_their_interval() {
         let (least, most) = (i128::from(i32::MIN), i128::from(i32::MAX));
@@ -348,7 +343,8 @@ mod tests {
         assert_eq!(passing, [true, true, false, true]);
     }
 
-    /// Aggregates of the same values share a source, which knows what passes if one of them asks.
+    /// Aggregates of the same values share a source, which knows the passing rows if one of them
+    /// needs them.
     #[test]
     fn equal_sources_are_one() {
         let sum = InputKind::Sum { column: 0, filter: None, grid: Grid::Integer, lo: 0, hi: 9 };

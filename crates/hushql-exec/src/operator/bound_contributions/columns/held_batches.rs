@@ -1,10 +1,10 @@
-//! Holds what the aggregates read of each batch, until all rows have arrived.
+//! Holds the columns that aggregates need of each batch, until all rows have arrived.
 //!
 //! In: the batches of one partition. Out: for each of them the units, the places of the keys, and
-//! the lanes of numbers. A row without a unit, or with a key that is not asked for, is [`OUTSIDE`].
-//! Meanwhile [`ColumnSums`] adds all rows up. What exceeds the memory is
-//! [packed](super::spill_format) into a file. It assumes nothing about the order of rows, nor about
-//! what other partitions have.
+//! the lanes of numbers. A row without a unit, or with an unlisted key, is [`OUTSIDE`]. Meanwhile
+//! [`ColumnSums`] adds all rows up. Batches that exceed the memory are
+//! [packed](super::spill_format) into a file. It assumes nothing about the order of rows or about
+//! other partitions.
 //!
 //! ```text
 //! batch ─ locate keys ─▶ places: 3, 0, OUTSIDE, …
@@ -30,7 +30,7 @@ use crate::operator::bound_contributions::keys::unit_codes::{HeldUnits, UnitCode
 use crate::operator::bound_contributions::task::BoundingTask;
 use crate::operator::shelf::Shelf;
 
-/// A batch, as far as it is needed.
+/// The needed part of a batch.
 pub(in crate::operator::bound_contributions) struct HeldBatch {
     pub(in crate::operator::bound_contributions) units: HeldUnits,
     /// The place of each row's key; `None` if there is one key and all rows count.
@@ -98,8 +98,8 @@ pub(in crate::operator::bound_contributions) struct Holder {
     /// The totals of all rows, for the aggregates that are sums of rows.
     pub(in crate::operator::bound_contributions) columns: Option<ColumnSums>,
     bytes: usize,
-    /// The bytes of the totals of known keys, which rows that are bounded need later. They are
-    /// reserved from the start, so that no row decides whether there is memory for them.
+    /// The bytes of the totals of known keys, which the exact pass needs later. They are reserved
+    /// from the start, so that no row decides whether there is memory for them.
     totals: usize,
     places: Vec<u32>,
 }
@@ -158,7 +158,7 @@ impl Holder {
         Ok(())
     }
 
-    /// Takes memory for what is held, and writes the batches into a file if there is too little.
+    /// Reserves memory for the held batches, or writes them into a file if there is too little.
     ///
     /// # Errors
     /// A constant text if there is too little memory, and no folder for files.
@@ -187,8 +187,8 @@ impl Holder {
     }
 }
 
-/// The places of a batch, in as few bytes as all keys so far need. The largest number stands for
-/// [`OUTSIDE`].
+/// The places of a batch, in as few bytes as the number of keys needs so far. The largest number
+/// stands for [`OUTSIDE`].
 pub(in crate::operator::bound_contributions) enum KeyPlaces {
     Byte(Vec<u8>),
     Short(Vec<u16>),
@@ -196,7 +196,6 @@ pub(in crate::operator::bound_contributions) enum KeyPlaces {
 }
 
 impl KeyPlaces {
-    /// The places of `keys` keys.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "what is not OUTSIDE is less than the keys"
@@ -211,7 +210,7 @@ impl KeyPlaces {
         }
     }
 
-    /// Replaces `places` by these.
+    /// Replaces `places` by these places.
     pub(in crate::operator::bound_contributions) fn read(&self, places: &mut Vec<u32>) {
         places.clear();
         match self {

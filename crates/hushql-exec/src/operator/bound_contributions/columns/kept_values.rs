@@ -1,7 +1,7 @@
 //! The numbers of one source, kept row by row for the units that are bounded.
 //!
-//! In: lanes, and the rows of them that are kept. Out: for any set of these rows, how many of them
-//! pass, and their sum. It guarantees that rows that do not pass add nothing.
+//! In: lanes, and which of their rows are kept. Out: for any set of these rows, the number of those
+//! that pass, and their sum. It guarantees that rows that do not pass add nothing.
 //!
 //! ```text
 //! payload.push(&lane, &rows_that_count_and_their_buckets);
@@ -20,11 +20,10 @@ use crate::operator::bound_contributions::exact::kept_share::UnitTally;
 use crate::operator::bound_contributions::exact::radix_lists::{Expected, Lists};
 use crate::operator::bound_contributions::exact::rows_by_unit::{BUCKETS, Inside, place_of};
 
-/// The values of one source, one entry for each row that counts, distributed over buckets like the
-/// rows themselves.
+/// The values of one source for each kept row, distributed over buckets like the rows themselves.
 pub(in crate::operator::bound_contributions) struct Payload {
     flags: Option<Lists<bool>>,
-    /// Whether values are squared, which are distances of at most 2⁴⁰ then.
+    /// Whether values are squared. Then they are distances of at most 2⁴⁰.
     squared: bool,
     values: ValueLists,
 }
@@ -71,7 +70,7 @@ impl Payload {
         self.flags.is_some() || !matches!(self.values, ValueLists::None)
     }
 
-    /// Whether what is kept of a row fits into [`Inside`].
+    /// Whether a row's flag and value fit into [`Inside`].
     pub(in crate::operator::bound_contributions) fn fits_inside(&self) -> bool {
         match self.values {
             ValueLists::None | ValueLists::Byte(_) | ValueLists::Half(_) => true,
@@ -79,14 +78,14 @@ impl Payload {
         }
     }
 
-    /// What each bucket has if all that is kept is inside of the rows.
+    /// The values of each bucket, if the rows themselves hold them.
     pub(in crate::operator::bound_contributions) fn inside(&self) -> Vec<BucketValues> {
         let kept =
             || BucketValues { flags: None, squared: self.squared, values: KeptValues::Inside };
         (0..BUCKETS).map(|_| kept()).collect()
     }
 
-    /// Adds the numbers of the rows that count, each with its bucket.
+    /// Adds the numbers of the kept rows, each with its bucket.
     ///
     /// # Errors
     /// A constant text for the lane of another source.
@@ -184,14 +183,14 @@ pub(in crate::operator::bound_contributions) struct BucketValues {
 }
 
 enum KeptValues {
-    /// At the places of the rows.
+    /// One for each place of a row.
     Listed(LaneNumbers),
-    /// [Inside](Inside) of the rows.
+    /// In the rows themselves; see [`Inside`].
     Inside,
 }
 
 impl BucketValues {
-    /// Adds the values of other rows of the same bucket behind its own.
+    /// Appends the values of other rows of the same bucket.
     ///
     /// # Errors
     /// A constant text for the values of another source.
@@ -288,7 +287,7 @@ impl BucketValues {
     }
 }
 
-/// Adds numbers behind others of the same source.
+/// Appends numbers of the same source.
 fn append(own: &mut LaneNumbers, other: LaneNumbers) -> Result<()> {
     match (own, other) {
         (LaneNumbers::None, LaneNumbers::None) => {}
@@ -302,7 +301,7 @@ fn append(own: &mut LaneNumbers, other: LaneNumbers) -> Result<()> {
     Ok(())
 }
 
-/// The sum of fewer than 2³² values of at most 32 bits, which fits 64.
+/// The sum of fewer than 2³² values of at most 32 bits each, which fits 64 bits.
 fn short_sum<T: Copy + Into<i64>>(values: &[T], rows: &[u64]) -> i64 {
     rows.iter().map(|row| values[place_of(*row)].into()).sum()
 }

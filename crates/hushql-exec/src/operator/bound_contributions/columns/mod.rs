@@ -1,4 +1,4 @@
-//! What the aggregates read of each batch, added up column by column, and kept while rows arrive.
+//! The columns that aggregates read: added up as they arrive, and kept row by row where needed.
 
 pub(super) mod column_sums;
 pub(super) mod grid_values;

@@ -1,8 +1,8 @@
 //! Held batches as Arrow arrays, for a file.
 //!
 //! In: a held batch. Out: a batch of its units, places and numbers, in a schema that depends on the
-//! aggregates alone; and back. It guarantees that what comes back is what was packed: the same rows
-//! with the same units, places and numbers, of which the same pass.
+//! aggregates alone; and back. It guarantees that a batch comes back as it was packed: the same
+//! rows with the same units, places, numbers and flags.
 //!
 //! ```text
 //! units: 7, 7, 9    places: 0, OUTSIDE, 3    lanes: [1250, 0, 999999], passing 1 0 1

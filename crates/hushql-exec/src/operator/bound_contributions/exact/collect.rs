@@ -1,8 +1,8 @@
 //! Collects rows by unit.
 //!
-//! In: rows, with their units, keys and values, those of one part. Out: those that are wanted, in
-//! [`BUCKETS`]. It guarantees that all parts have a unit in the same bucket, so that the last pass
-//! works on pieces that fit the processor's cache; the rows are never sorted as a whole.
+//! In: the rows of one part, with their units, keys and values. Out: the wanted rows, in
+//! [`BUCKETS`] buckets. It guarantees that all parts put a unit into the same bucket. So the last
+//! pass works on pieces that fit the processor's cache, and the rows are never sorted as a whole.
 //!
 //! ```text
 //! rows ─▶ bucket 0..256, each with the rows of its units and their values
@@ -21,32 +21,32 @@ use crate::operator::bound_contributions::task::BoundingTask;
 
 /// Distributes rows over buckets, for some of the aggregates.
 pub(in crate::operator::bound_contributions) struct Collector {
-    /// The payload of each source that one of them reads.
+    /// The payload of each source that one of these aggregates reads.
     payloads: Vec<Option<Payload>>,
-    /// The source of which all that is kept is inside of the rows, and what is inside of those of a
+    /// The only source, if the rows themselves hold its values, and these values for the rows of a
     /// batch.
     inside: Option<usize>,
     numbers: Vec<Inside>,
     buckets: UnitBuckets,
-    /// Whether values are read, and then the rows of a batch, with their buckets.
+    /// Whether values are read, and, if so, the rows of a batch with their buckets.
     reads: bool,
     added: Vec<(u32, u8)>,
 }
 
-/// What is known of the rows of a collector before they come.
+/// What is known about the rows of a collector before they come.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::operator::bound_contributions) struct CollectorSize {
-    /// About so many.
+    /// The approximate number of rows.
     pub(in crate::operator::bound_contributions) rows: usize,
     pub(in crate::operator::bound_contributions) keys: usize,
-    /// Where all units are, if they are close to each other.
+    /// The range of all units, if they are close to each other.
     pub(in crate::operator::bound_contributions) close: Option<Close>,
     /// Whether only some buckets have rows.
     pub(in crate::operator::bound_contributions) in_turns: bool,
 }
 
 impl Collector {
-    /// For rows of which so much is known.
+    /// For rows of this size.
     pub(in crate::operator::bound_contributions) fn new(
         task: &BoundingTask,
         shape: &CollectedShape,
@@ -81,11 +81,11 @@ impl Collector {
         }
     }
 
-    /// Adds those rows of a batch that are wanted, given the number of each, its unit and its key.
+    /// Adds the wanted rows of a batch. `is_wanted` gets the number of a row, its unit and its key.
     ///
     /// # Errors
-    /// A constant text for the lanes of other sources, and for a unit that is not close to the
-    /// others, as was said.
+    /// A constant text for the lanes of other sources, and for a unit outside of the range of close
+    /// units.
     pub(in crate::operator::bound_contributions) fn add(
         &mut self,
         held: &HeldBatch,
@@ -182,8 +182,8 @@ mod tests {
         HeldBatch { units, places, lanes: vec![lane], rows, bytes: 0 }
     }
 
-    /// One unit far from the others, or a key more than words have room for, decides how rows are
-    /// kept, and not what memory is reserved for them.
+    /// One unit far from the others, or a key too large for a word, decides how rows are kept, but
+    /// not how much memory is reserved for them.
     #[test]
     fn what_is_inside_takes_no_other_memory() {
         let task = task(300);

@@ -1,7 +1,7 @@
-//! What few kept rows of a group have of its sums.
+//! The share of a group's sums that the kept rows stand for.
 //!
-//! In: the count and sums of a unit's rows in one group, how many rows these are, and how many of
-//! them are kept. Out: the share of the sums that so many rows have. Everything is integer
+//! In: the count and sums of a unit's rows in one group, the number of these rows, and the number
+//! of kept ones. Out: the share of the sums that the kept rows stand for. Everything is integer
 //! arithmetic: shares are rounded by a hash, and means to the nearest integer.
 //!
 //! ```text
@@ -24,11 +24,10 @@ pub(in crate::operator::bound_contributions) struct UnitTally {
     pub(in crate::operator::bound_contributions) squares: i128,
 }
 
-/// The share of a group that counts: so many rows' worth of the rows that hold a value, each row
-/// alike.
+/// How much of a group counts: `kept` rows' worth of its rows with a value, each row alike.
 ///
-/// It is what a uniform sample of so many rows has on average, without the sample's own error. What
-/// is no whole number is rounded up with a chance of its fraction, by a hash of the unit and the
+/// This is the average over all uniform samples of `kept` rows, without the sampling error. A
+/// fraction is rounded up with a probability equal to it, decided by a hash of the unit and the
 /// group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator::bound_contributions) enum Share {
@@ -40,11 +39,11 @@ pub(in crate::operator::bound_contributions) enum Share {
 }
 
 impl Share {
-    /// Of `rows` rows of a group, of which `count` hold a value, `kept` may count; `point` is asked
-    /// for a part only.
+    /// The share of a group with `rows` rows, if `kept` of them may count and `count` hold a value.
+    /// `point` is called only for a part.
     ///
     /// # Errors
-    /// Those of `point`.
+    /// The errors of `point`.
     pub(in crate::operator::bound_contributions) fn new(
         kept: u64,
         [rows, count]: [u64; 2],
@@ -62,7 +61,7 @@ impl Share {
     /// If each value is in [lo, hi], the result is in [n·lo, n·hi], with n the smaller of kept and
     /// count: these ends are integers, the exact share lies between them, and it is rounded to one
     /// of its two neighbours. For one point, the share of a larger sum is not smaller, and the
-    /// share of sum + count·c is that of the sum, plus kept·c, for all integers c.
+    /// share of sum + count·c is the share of sum, plus kept·c, for all integers c.
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice.
@@ -85,7 +84,8 @@ impl Share {
     ///
     /// # Guarantee
     /// All results are ≥ 0. If the sums add up to at most count·w, the results add up to at most
-    /// n·w, with n the smaller of kept and count; exactly so if exactly so.
+    /// n·w, with n the smaller of kept and count. If the sums add up to exactly count·w, the
+    /// results add up to exactly n·w.
     ///
     /// # Errors
     /// As [`Share::of`].
@@ -104,11 +104,11 @@ impl Share {
     }
 }
 
-/// How far the values of a group's rows are above the lower end of their interval, and below the
-/// upper one.
+/// The sums of the distances of a group's values from the lower end of their interval, and from the
+/// upper end.
 ///
 /// # Guarantee
-/// Both are ≥ 0, and together count·(hi − lo), if each value is in the interval.
+/// If each value is in the interval, both are ≥ 0, and they add up to count·(hi − lo).
 ///
 /// # Errors
 /// A constant text if 128 bits do not suffice.
@@ -140,8 +140,8 @@ fn gap(sum: i128, end: i128, count: u64) -> Option<i128> {
     sum.checked_sub(times(end, count)?)
 }
 
-/// end·count; `None` if 128 bits do not suffice. Most factors have at most 64, whose product needs
-/// no check.
+/// end·count; `None` if 128 bits do not suffice. Most factors have at most 64 bits, and then the
+/// product needs no check.
 fn times(end: i128, count: u64) -> Option<i128> {
     match i64::try_from(end) {
         Ok(end) => Some(i128::from(end) * i128::from(count)),
@@ -181,7 +181,7 @@ mod tests {
                     let share = part(kept, count, point).of(sum).unwrap();
                     let (down, rest) = ((sum * k).div_euclid(n), (sum * k).rem_euclid(n));
                     assert!([down, down + i128::from(rest > 0)].contains(&share));
-                    // Values moved by c move the share by c for each row that counts.
+                    // If each value is moved by c, the share moves by c for each row that counts.
                     for c in [-7, 3] {
                         let moved = part(kept, count, point).of(sum + n * c).unwrap();
                         assert_eq!(moved, share + k * c);
@@ -198,7 +198,7 @@ mod tests {
         assert!(wide < i128::MAX && wide > i128::MAX - (1 << 64));
     }
 
-    /// Over evenly spread points, shares are right on average.
+    /// Averaged over evenly spread points, shares are exact.
     #[test]
     fn shares_are_right_on_average() {
         for (sum, kept, count) in [(3, 1, 4), (4, 1, 5), (-4, 1, 5), (7, 2, 3), (1, 1, 1000)] {
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Parts of a whole that is so many rows' worth stay parts of such a whole.
+    /// If parts add up to count·w, their shares add up to kept·w.
     #[test]
     fn shares_of_parts_add_up() {
         for (count, point) in (2..6_u64).flat_map(|count| POINTS.map(|point| (count, point))) {

@@ -1,10 +1,10 @@
-//! The keyed hash that decides which groups of a unit come first, and which rows of a group.
+//! The keyed hash that orders the groups of a unit and the rows of a group.
 //!
 //! In: a unit's value and the position of a key, or the values of a group and of a row. Out: a rank
 //! for this unit. It assumes a key drawn freshly for each query from the engine's random source. It
 //! guarantees that a rank depends only on the key, the unit's own value and the ranked values:
-//! never on other units, on the order of rows, on batches or on partitions. Privacy needs only
-//! that. Because the hash is hard to guess, an analyst cannot choose which groups and rows survive.
+//! never on other units, on the order of rows, on batches or on partitions. Privacy needs nothing
+//! more. Because the hash is hard to guess, an analyst cannot choose which groups and rows survive.
 //!
 //! ```text
 //! let hash = HashKey::new(random_words);
@@ -18,8 +18,8 @@ use std::sync::{Arc, OnceLock};
 /// The golden ratio in 64 bits: the step of SplitMix64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The first hashed word for a group and for a row differ, so that a group is never hashed like a
-/// row.
+/// The first hashed word of a group differs from that of a row, so that a group is never hashed
+/// like a row.
 const GROUP: u64 = 1;
 const ROW: u64 = 2;
 
@@ -57,7 +57,7 @@ impl HashKey {
         Self(words)
     }
 
-    /// The bits of the key, for the processes that bound contributions.
+    /// The bits of the key, for other processes that bound contributions.
     pub fn words(self) -> [u64; 4] {
         self.0
     }
@@ -67,7 +67,7 @@ impl HashKey {
         mix(code ^ self.0[0])
     }
 
-    /// Numbers for codes, whose `bits` last bits, at most 63, choose a counter.
+    /// Numbers for codes. The last `bits` bits of a number, at most 63, choose a counter.
     pub(in crate::operator::bound_contributions) fn spread(self, bits: u32) -> Spread {
         Spread { hash: self, bits, block: 0, of_block: self.scatter(0) }
     }
@@ -75,8 +75,8 @@ impl HashKey {
     /// A scattering of pairs of a unit's code and the place of a key: equal pairs have equal
     /// results.
     ///
-    /// Places may depend on the order of arrival, so this may decide how a sum is computed, never
-    /// what it is.
+    /// Places may depend on the order of arrival. So the result may decide how a sum is computed,
+    /// but never its value.
     pub(in crate::operator::bound_contributions) fn scatter_pair(
         &self,
         code: u64,
@@ -90,7 +90,7 @@ impl HashKey {
         mix(mix(value ^ self.0[0]).wrapping_add(self.0[1]))
     }
 
-    /// The hash of a unit whose value is any other text or number, given as canonical bytes:
+    /// The hash of a unit whose value is a text or another number, given as canonical bytes:
     /// SipHash-1-3.
     pub fn bytes_unit(&self, bytes: &[u8]) -> u64 {
         let [k0, k1, ..] = self.0;
@@ -119,16 +119,17 @@ impl HashKey {
         mix(mix(unit.wrapping_add(group) ^ self.0[2]).wrapping_add(group ^ self.0[3]))
     }
 
-    /// The rank of a row, given as canonical bytes, among the rows of the group of that rank.
+    /// The rank of a row, given as canonical bytes, within the group that has the rank `group`.
     ///
-    /// The hash includes the group's rank: units and groups choose among equal values
-    /// independently, so that no value is dropped everywhere.
+    /// The hash includes the group's rank. So units and groups choose among equal values
+    /// independently, and no value is dropped everywhere.
     pub fn row_rank(&self, group: u64, row: &[u8]) -> u64 {
         let [.., k2, k3] = self.0;
         sip([k2, k3], &[ROW, group], row)
     }
 
-    /// The rank of the n-th of equal rows: a value that a group holds twice is kept twice as often.
+    /// The rank of the n-th of several equal rows: a value that occurs twice in a group is kept
+    /// twice as often.
     pub(crate) fn copy_rank(&self, row: u64, copy: u64) -> u64 {
         mix(mix(row.wrapping_add(STEP.wrapping_mul(copy)) ^ self.0[2]).wrapping_add(self.0[3]))
     }
@@ -136,37 +137,37 @@ impl HashKey {
     /// The point at which shares of a unit or of one of its groups are rounded up, from the unit's
     /// hash or the group's rank.
     ///
-    /// Groups are served by their ranks, so that a point that grew with the rank would round most
-    /// groups that are served alike.
+    /// Groups are kept in the order of their ranks. If the point grew with the rank, most kept
+    /// groups would be rounded the same way.
     pub(in crate::operator::bound_contributions) fn point(&self, rank: u64) -> u64 {
         mix(mix(rank ^ self.0[3]).wrapping_add(self.0[2]))
     }
 
-    /// The rank of a group among the groups of its unit: smaller ranks are served first.
+    /// The rank of a group among the groups of its unit: groups with smaller ranks come first.
     pub(in crate::operator::bound_contributions) fn rank(&self, unit: u64, key: u32) -> u64 {
         let step = STEP.wrapping_mul(u64::from(key).wrapping_add(1));
         mix(mix(unit.wrapping_add(step) ^ self.0[2]).wrapping_add(self.0[3]))
     }
 }
 
-/// Chooses counters for codes that are often close to the one before.
+/// Chooses counters for codes that are often close to the code before.
 ///
-/// It may decide how a sum is computed, never what it is.
+/// It may decide how a sum is computed, but never its value.
 pub(in crate::operator::bound_contributions) struct Spread {
     hash: HashKey,
     bits: u32,
-    /// All but the last bits of the last code, and their hash.
+    /// The last code without its last `bits` bits, and the hash of this.
     block: u64,
     of_block: u64,
 }
 
 impl Spread {
-    /// The number of a code, whatever others were asked for before.
+    /// The number of a code. It does not depend on earlier calls.
     ///
     /// # Guarantee
     /// Two codes that agree in all bits before the last `bits` ones never share a counter; any
-    /// other two do as often as if counters were drawn for them. So units that are numbered one
-    /// after the other share few, and none decides where another one is counted.
+    /// other two share one as often as if counters were drawn at random. So consecutive units share
+    /// few counters, and no unit decides where another one is counted.
     pub(in crate::operator::bound_contributions) fn of(&mut self, code: u64) -> u64 {
         let block = code >> self.bits;
         if block != self.block {
@@ -175,8 +176,8 @@ impl Spread {
         code.wrapping_add(self.of_block)
     }
 
-    /// What is added to each of the codes from `least` to `most`, if that is the same for all of
-    /// them.
+    /// The difference between number and code for all codes from `least` to `most`, if it is the
+    /// same for all of them.
     pub(in crate::operator::bound_contributions) fn added(
         &mut self,
         least: u64,
@@ -317,9 +318,9 @@ mod tests {
         }
     }
 
-    /// Also the groups that are served first are rounded up as often as down: of 20,000 units with
-    /// six groups each, the first one's point is in each quarter 5,000 times; chi-square with 3
-    /// degrees of freedom exceeds 35 with a probability of 1.2e-7.
+    /// Groups that come first are rounded up as often as down, too. Of 20,000 units with six groups
+    /// each, the first group's point is in each quarter 5,000 times; chi-square with 3 degrees of
+    /// freedom exceeds 35 with a probability of 1.2e-7.
     #[test]
     fn points_do_not_follow_ranks() {
         let hash = HashKey::new([1, 2, 3, 4]);
@@ -332,10 +333,10 @@ mod tests {
         assert!(squares < 35 * 5_000, "{quarters:?}");
     }
 
-    /// Codes that follow each other have counters of their own; those that are far from each other
-    /// share them as if they were drawn: of 20,000 that are drawn for a million, 191 pairs are
-    /// expected to share one, and more than 280 with a probability of 6e-10. The keys are fixed, so
-    /// the test always gives the same result.
+    /// Consecutive codes have counters of their own; codes far from each other share them as if
+    /// drawn at random. If 20,000 counters are drawn of a million, 191 pairs are expected to share
+    /// one, and more than 280 with a probability of 6e-10. The keys are fixed, so the test always
+    /// gives the same result.
     #[test]
     fn close_codes_do_not_share_a_counter() {
         let (bits, codes) = (20, 20_000_u64);
@@ -361,7 +362,7 @@ mod tests {
         }
     }
 
-    /// A code has one number, whichever was asked for before it.
+    /// A code always has the same number, whatever codes came before.
     #[test]
     fn a_number_depends_on_its_code_alone() {
         let hash = HashKey::new([1, 2, 3, 4]);

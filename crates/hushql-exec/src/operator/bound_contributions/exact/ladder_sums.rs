@@ -1,8 +1,8 @@
-//! What one unit adds under every bound of a ladder.
+//! What one unit contributes under each bound of a ladder.
 //!
-//! In: what a unit's rows add to each of its groups, unbounded, in the order of the keyed hash.
-//! Out: the same under each bound. It guarantees that a unit adds at most τ under the bound τ, over
-//! all groups together; see [`Rungs::under`].
+//! In: the unbounded contribution of a unit to each of its groups, in the order of the keyed hash.
+//! Out: its contribution under each bound. It guarantees that a unit contributes at most τ under
+//! the bound τ, over all groups together; see [`Rungs::under`].
 //!
 //! ```text
 //! Counts of 5, 1 and 4 rows, in the order of the hash     under 8: 5, 1, 2     under 4: 4, 0, 0     beyond: 4 and 8
@@ -16,20 +16,20 @@ use super::kept_share::Share;
 use super::unit_contribution::InputKind;
 use crate::grid::failed;
 
-/// What a unit adds to one group without a bound.
+/// The contribution of a unit to one group without a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator::bound_contributions) struct Own {
     /// The place of the key.
     key: usize,
     /// The outputs.
     parts: [i128; 3],
-    /// How much of a bound it uses up.
+    /// How much of a bound this uses up.
     used: u128,
 }
 
 impl Own {
-    /// For rows with these outputs, of which `count` pass the filter and hold a value; a sum uses
-    /// up rows too if it is bounded by them.
+    /// For rows with these outputs, of which `count` pass the filter and hold a value. With
+    /// `by_rows`, a sum uses up rows.
     ///
     /// # Errors
     /// A constant text for an aggregate without a ladder.
@@ -55,16 +55,16 @@ impl Own {
     }
 }
 
-/// What a unit adds to all of its groups without a bound.
+/// The contribution of a unit to all of its groups without a bound.
 #[derive(Debug, Default)]
 pub(in crate::operator::bound_contributions) struct Rungs {
     own: Vec<Own>,
-    /// The sum of what they use up.
+    /// How much of a bound all groups use up together.
     used: u128,
 }
 
 impl Rungs {
-    /// Takes the groups of another unit.
+    /// Replaces the groups by those of another unit.
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice.
@@ -82,22 +82,22 @@ impl Rungs {
         Ok(())
     }
 
-    /// Whether the unit is beyond a bound.
+    /// Whether the unit exceeds a bound.
     pub(in crate::operator::bound_contributions) fn is_beyond(&self, bound: u128) -> bool {
         self.used > bound
     }
 
-    /// Calls `add(key, outputs)` for each group with what the unit adds under a bound.
+    /// Calls `add(key, outputs)` with the unit's contribution to each group under a bound.
     ///
     /// # Guarantee
     /// For all units and bounds τ, with w the width of a mean's range: the magnitudes of all
     /// outputs over all groups add up to at most τ for counts and sums, to at most τ·w for means,
-    /// and to at most τ·b for sums that are bounded by rows of at most b. A unit that is not beyond
-    /// the bound adds all that it has. The result depends on the unit's own rows, the order and the
-    /// points of the unit and its groups alone. Counts and means serve the groups in their order
-    /// until τ rows are used up, and of the rows of the last one each counts as the same share;
-    /// sums are scaled by τ/(what the unit has), one after the other, so that their magnitudes add
-    /// up to τ.
+    /// and to at most τ·b for sums that are bounded by rows of at most b. A unit that does not
+    /// exceed the bound contributes everything. The result depends only on the unit's own rows, on
+    /// the order of its groups, and on the points of the unit and its groups. Counts, means, and
+    /// sums that are bounded by rows keep the groups in their order until τ rows are used up; in
+    /// the last kept group each row counts as the same share. Other sums are scaled by τ/(the sum
+    /// of the unit's magnitudes), one after the other, so that their magnitudes add up to τ.
     ///
     /// # Errors
     /// A constant text for an aggregate without a ladder, and where 128 bits do not suffice.
@@ -139,19 +139,19 @@ impl Rungs {
     }
 }
 
-/// The share of so many of a group's rows with a value.
+/// The share of a group in which `kept` of `rows` rows with a value are kept.
 fn share(kept: u128, rows: u128, point: impl FnOnce() -> Result<u64>) -> Result<Share> {
     let kept = u64::try_from(kept).map_err(|_| failed())?;
     let rows = u64::try_from(rows).map_err(|_| failed())?;
     Share::new(kept, [rows, rows], point)
 }
 
-/// The shares of several values, bound/used of each, for bound < used, where the magnitudes of all
-/// values add up to `used`.
+/// Scales several values by bound/used, for bound < used. The magnitudes of all values add up to
+/// `used`.
 struct Shares {
     bound: u128,
     used: u128,
-    /// The magnitudes of the values so far, and of their shares.
+    /// The sum of the magnitudes of the values so far, and of their shares.
     before: u128,
     shared: u128,
 }
@@ -160,12 +160,12 @@ impl Shares {
     /// The share of the next value.
     ///
     /// # Guarantee
-    /// The magnitudes of the shares of the first values add up to ⌊(those of the
-    /// values)·bound/used + point/2⁶⁴⌋, and of all to `bound`. A share has the sign of its value,
-    /// and no larger magnitude: it is at most ⌈|value|·bound/used⌉.
+    /// The magnitudes of the shares so far add up to ⌊(the sum of the magnitudes of their
+    /// values)·bound/used + point/2⁶⁴⌋, and those of all shares to `bound`. A share has the sign of
+    /// its value, and no larger magnitude: it is at most ⌈|value|·bound/used⌉.
     ///
     /// # Errors
-    /// A constant text if 128 bits do not suffice, and those of `point`.
+    /// A constant text if 128 bits do not suffice, and the errors of `point`.
     fn next(&mut self, value: i128, point: impl FnOnce() -> Result<u64>) -> Result<i128> {
         self.before = self.before.checked_add(value.unsigned_abs()).ok_or_else(failed)?;
         let used = BigUint::from(self.used.max(1));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     /// All ways in which up to three groups have up to three rows of values: no bound is exceeded,
-    /// and whoever is within it loses nothing.
+    /// and a unit within its bound loses nothing.
     #[test]
     fn no_unit_adds_more_than_the_bound() {
         let groups: Vec<Vec<i128>> = vec![

@@ -1,9 +1,9 @@
-//! Brings together what the readers of several partitions numbered each for itself.
+//! Merges the numberings that the readers of several partitions made independently.
 //!
-//! In: what was held of each partition. Out: the names of all units and keys, and the parts.
-//! Integers are units by their own value, and listed keys have their places from the start. Other
-//! units, and keys of the data, were numbered in order of arrival: each part but the first gets the
-//! numbers of all.
+//! In: the held rows of each partition. Out: the names of all units and keys, and the parts.
+//! Integer units are their own codes, and listed keys have their places from the start. Other
+//! units, and undeclared keys, were numbered in order of arrival; each part after the first gets
+//! the numbers that hold for all parts.
 //!
 //! ```text
 //! part 0: a → 0, b → 1        all: a → 0, b → 1, c → 2
@@ -28,42 +28,42 @@ use crate::operator::bound_contributions::keys::unit_codes::UnitNames;
 use crate::operator::bound_contributions::task::BoundingTask;
 use crate::operator::shelf::{Shelf, SpilledFile};
 
-/// What is the same for all parts.
+/// The state that all parts share.
 pub(in crate::operator::bound_contributions) struct PartitionNames {
     pub(in crate::operator::bound_contributions) task: Arc<BoundingTask>,
     pub(in crate::operator::bound_contributions) units: UnitNames,
     pub(in crate::operator::bound_contributions) keys: Located,
-    /// The keys by their own bytes, where they are not listed.
+    /// Undeclared keys by their own bytes; `None` if the keys are listed.
     pub(in crate::operator::bound_contributions) of_keys: Option<KeyNames>,
 }
 
-/// Keys that only the rows know.
+/// The names of undeclared keys.
 pub(in crate::operator::bound_contributions) struct KeyNames {
     /// See [`Located::names`].
     pub(in crate::operator::bound_contributions) bytes: Rows,
-    /// The hash of each.
+    /// The hash of each key.
     pub(in crate::operator::bound_contributions) hashes: Vec<u64>,
 }
 
-/// What was held of one partition, and the memory that is reserved for it.
+/// The held rows of one partition, and the memory that is reserved for them.
 pub(in crate::operator::bound_contributions) struct HeldPartition {
     pub(in crate::operator::bound_contributions) shelf: Shelf<HeldBatch>,
     pub(in crate::operator::bound_contributions) rows: usize,
     pub(in crate::operator::bound_contributions) columns: Option<ColumnSums>,
     pub(in crate::operator::bound_contributions) reservation: MemoryReservation,
     pub(in crate::operator::bound_contributions) bytes: usize,
-    /// The new number of each unit and of each key, where they have one.
+    /// The new number of each unit and of each key; `None` if the old numbers hold for all parts.
     units: Option<Vec<u64>>,
     keys: Option<Vec<u32>>,
-    /// The rows that are bounded one by one, where they do not fit into memory together: each file
-    /// has all rows of its units.
+    /// The rows that are bounded one by one, if they do not fit into memory together: each file has
+    /// all rows of its units.
     pub(in crate::operator::bound_contributions) dealt: Option<Vec<Arc<dyn SpillFile>>>,
 }
 
-/// Puts all parts together.
+/// Merges the numberings of all parts.
 ///
 /// # Errors
-/// A constant text if nothing was held, and for more keys than 32 bits can count.
+/// A constant text without partitions, and if 32 bits do not suffice for the keys.
 pub(in crate::operator::bound_contributions) fn together(
     holders: Vec<(Holder, MemoryReservation)>,
 ) -> Result<(Arc<PartitionNames>, Vec<HeldPartition>)> {
@@ -100,7 +100,8 @@ pub(in crate::operator::bound_contributions) fn together(
     Ok((Arc::new(PartitionNames { task, units, keys, of_keys }), parts))
 }
 
-/// The units of all parts, if each is less than 2³² above the least one, and all are in memory.
+/// The range of the units of all parts, if each is less than 2³² above the least one, and all are
+/// in memory.
 pub(in crate::operator::bound_contributions) fn close_units(
     parts: &[HeldPartition],
 ) -> Option<Close> {
@@ -118,10 +119,10 @@ pub(in crate::operator::bound_contributions) fn close_units(
     Some(Close { least, span })
 }
 
-/// Moves batches in memory from parts with many rows to parts with few, so that all are done at
+/// Moves batches in memory from parts with many rows to parts with few, so that all tasks end at
 /// about the same time.
 ///
-/// Only the rows move, and not what was added up of them.
+/// Only rows move; the sums over them stay where they are.
 pub(in crate::operator::bound_contributions) fn balance(parts: &mut [HeldPartition]) {
     loop {
         let by_rows = |at: &usize| parts[*at].rows;
@@ -151,10 +152,10 @@ pub(in crate::operator::bound_contributions) fn balance(parts: &mut [HeldPartiti
 }
 
 impl HeldPartition {
-    /// Gives units and keys in memory the numbers that they have in all parts.
+    /// Replaces the numbers of units and keys in memory by those that hold for all parts.
     ///
     /// # Errors
-    /// A constant text for one without a number, and if there is not enough memory.
+    /// A constant text for a unit or key without a number, and if there is not enough memory.
     pub(in crate::operator::bound_contributions) fn renumber(
         &mut self,
         names: &PartitionNames,
@@ -175,7 +176,7 @@ impl HeldPartition {
         self.reservation.try_resize(self.bytes).map_err(|_| failed())
     }
 
-    /// Gives the units and keys of one batch the numbers that they have in all parts.
+    /// Replaces the numbers of units and keys in one batch by those that hold for all parts.
     fn renumbered(&self, held: &mut HeldBatch, names: &PartitionNames) -> Result<()> {
         let size =
             |held: &HeldBatch| held.units.size() + held.places.as_ref().map_or(0, KeyPlaces::size);
@@ -195,10 +196,10 @@ impl HeldPartition {
         Ok(())
     }
 
-    /// Moves what is in memory into the file.
+    /// Moves the batches in memory into the file.
     ///
     /// # Errors
-    /// A constant text without a folder for it, or if it is full.
+    /// A constant text without a folder for files, or if it is full.
     pub(in crate::operator::bound_contributions) fn write_out(
         &mut self,
         task: &BoundingTask,
@@ -209,7 +210,7 @@ impl HeldPartition {
         self.reservation.try_resize(self.bytes).map_err(|_| failed())
     }
 
-    /// The next batch of a file, with the numbers that units and keys have in all parts.
+    /// The next batch of a file, with the numbers of units and keys that hold for all parts.
     ///
     /// # Errors
     /// A constant text if the file cannot be read.

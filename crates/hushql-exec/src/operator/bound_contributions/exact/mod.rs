@@ -1,4 +1,4 @@
-//! The rows of units that may exceed a bound, bounded unit by unit.
+//! Bounds the rows of units that may exceed a bound, unit by unit.
 
 pub(super) mod collect;
 pub(super) mod kept_share;

@@ -1,9 +1,9 @@
-//! Lists of which each entry goes to one of 256.
+//! Distributes entries over 256 lists.
 //!
-//! In: entries, each with its bucket. Out: for each bucket a list of its entries, in the order in
-//! which they came. A processor writes to few lists at a time as fast as to one, and to 256 far
-//! more slowly: their ends do not fit its nearest cache. Entries of long lists therefore wait side
-//! by side, and reach their list eight at a time. Each list takes about the memory that it is
+//! In: entries, each with its bucket. Out: for each bucket a list of its entries, in order of
+//! arrival. A processor writes to a few lists at a time as fast as to one, but to 256 far more
+//! slowly, because their ends do not fit its nearest cache. Entries of long lists therefore wait
+//! side by side, and reach their list eight at a time. Each list takes about the memory that it is
 //! expected to need.
 //!
 //! ```text
@@ -15,18 +15,18 @@ use std::mem::size_of;
 
 use super::rows_by_unit::BUCKETS;
 
-/// So many entries of a bucket wait.
+/// The number of entries of a bucket that wait together.
 const TOGETHER: usize = 8;
 
-/// Entries wait if each list is expected to get so many: the places to wait take little beside
-/// longer lists.
+/// Entries wait if each list is expected to get at least this many: then the waiting places take
+/// little memory compared with the lists.
 const MANY: usize = 64;
 
-/// What a list is expected to get.
+/// The expected length of a list.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::operator::bound_contributions) struct Expected {
     pub(in crate::operator::bound_contributions) entries: usize,
-    /// Whether most lists get nothing instead.
+    /// Whether most lists stay empty instead.
     pub(in crate::operator::bound_contributions) in_few: bool,
 }
 
@@ -34,19 +34,19 @@ pub(in crate::operator::bound_contributions) struct Expected {
 pub(in crate::operator::bound_contributions) struct Lists<T> {
     full: Vec<Vec<T>>,
     waiting: Option<Box<UnsortedEntries<T>>>,
-    /// The entries that a list is expected to get.
+    /// The expected number of entries of each list.
     expected: usize,
 }
 
 /// The entries that are not in their list yet.
 struct UnsortedEntries<T> {
     entries: [[T; TOGETHER]; BUCKETS],
-    /// How many wait for each list.
+    /// The number of entries that wait for each list.
     counts: [u8; BUCKETS],
 }
 
 impl<T: Copy + Default> Lists<T> {
-    /// Without entries.
+    /// Empty lists.
     pub(in crate::operator::bound_contributions) fn new(expected: Expected) -> Self {
         let Expected { entries, in_few } = expected;
         let waiting = || UnsortedEntries {
@@ -73,7 +73,7 @@ impl<T: Copy + Default> Lists<T> {
         }
     }
 
-    /// The bytes in use, if each entry takes so many.
+    /// The bytes in use, if each entry takes `of_entry` bytes.
     pub(in crate::operator::bound_contributions) fn bytes(&self, of_entry: usize) -> usize {
         let full: usize = self.full.iter().map(Vec::capacity).sum();
         let waiting = if self.waiting.is_some() { BUCKETS * TOGETHER } else { 0 };
@@ -90,7 +90,7 @@ impl<T: Copy + Default> Lists<T> {
         if let Some(waiting) = self.waiting {
             let UnsortedEntries { entries, counts } = *waiting;
             for ((list, entries), count) in self.full.iter_mut().zip(&entries).zip(counts) {
-                // No more than what was counted as the places of those that wait.
+                // No more than `size` counted as the places of waiting entries.
                 list.reserve_exact(usize::from(count));
                 list.extend_from_slice(&entries[..usize::from(count)]);
             }
@@ -99,8 +99,8 @@ impl<T: Copy + Default> Lists<T> {
     }
 }
 
-/// Adds entries to a list that is expected to get so many. One that doubles touches up to three
-/// times as much memory as it needs, which the system clears first.
+/// Adds entries to a list that is expected to get `expected` of them. A list that grows by doubling
+/// touches up to three times the memory that it needs, and the system clears all of it first.
 fn append<T: Copy>(list: &mut Vec<T>, entries: &[T], expected: usize) {
     if list.capacity() - list.len() < entries.len() {
         let more = if list.is_empty() { expected } else { list.len() / 4 };
@@ -113,7 +113,7 @@ fn append<T: Copy>(list: &mut Vec<T>, entries: &[T], expected: usize) {
 mod tests {
     use super::*;
 
-    /// Each entry is in the list of its bucket, in the order of arrival, whatever was expected.
+    /// Each entry is in the list of its bucket, in order of arrival, whatever length was expected.
     #[test]
     fn entries_are_in_the_list_of_their_bucket() {
         let cases = [
@@ -133,7 +133,7 @@ mod tests {
                 let size = lists.size();
                 let lists = lists.into_lists();
                 assert_eq!(lists.len(), BUCKETS);
-                // Nothing is reserved that was not counted.
+                // All reserved memory is counted.
                 let reserved: usize = lists.iter().map(Vec::capacity).sum();
                 assert!(reserved * size_of::<u32>() <= size);
                 for (at, list) in (0..=u8::MAX).zip(lists) {

@@ -1,8 +1,8 @@
 //! The rows of a bucket, unit by unit.
 //!
-//! In: rows, each with its unit, its key and the place of its values. Out: the units, and each
-//! one's rows side by side. It guarantees that all rows of a unit are together, and that no two
-//! units are mixed up, whatever their numbers are.
+//! In: rows, each with its unit, its key and the place of its values. Out: the units, each with its
+//! rows side by side. It guarantees that all rows of a unit are together, and that no two units are
+//! mixed up, whatever their codes are.
 //!
 //! ```text
 //! rows (9, Bonn, 0), (7, Rome, 1), (9, Bonn, 2)
@@ -20,22 +20,22 @@ pub(crate) const BUCKETS: usize = 256;
 /// The marker of an unused slot in the table of [`Units`].
 const EMPTY: u32 = u32::MAX;
 
-/// What is kept of a row where it is so little that the row itself has room for it: a number of at
-/// most 16 bits, and before it whether the row passes.
+/// The values of a row, if they are so small that they fit into the row itself: a number of at most
+/// 16 bits, and before it a bit that says whether the row passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::operator::bound_contributions) struct Inside(
     pub(in crate::operator::bound_contributions) u32,
 );
 
 impl Inside {
-    /// Its bits.
+    /// The bits that it takes.
     pub(in crate::operator::bound_contributions) const BITS: u32 = 17;
 
     pub(in crate::operator::bound_contributions) fn new(passes: bool, number: i16) -> Self {
         Self(u32::from(passes) << 16 | u32::from(number.cast_unsigned()))
     }
 
-    /// What the last bits of a word are.
+    /// Reads it from the last bits of a word.
     #[expect(clippy::cast_possible_truncation, reason = "the last bits of the word")]
     pub(in crate::operator::bound_contributions) fn last(word: u64) -> Self {
         Self(word as u32 & ((1 << Self::BITS) - 1))
@@ -51,8 +51,8 @@ impl Inside {
     }
 }
 
-/// One row that counts: its unit, its key, and the position of its values in the bucket, or what is
-/// [inside](Inside).
+/// One kept row: its unit, its key, and the position of its values in the bucket, or the values
+/// themselves as [`Inside`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UnitRow {
     pub(crate) unit: u64,
@@ -60,8 +60,8 @@ pub(crate) struct UnitRow {
     pub(crate) place: u32,
 }
 
-/// Units that are close to each other: each is at most `span` above the least one. A unit is found
-/// by its bucket and its number in it.
+/// The range of units that are close to each other: each is at most `span` above the least one. A
+/// unit is identified by its bucket and its number in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator::bound_contributions) struct Close {
     pub(in crate::operator::bound_contributions) least: u64,
@@ -69,11 +69,12 @@ pub(in crate::operator::bound_contributions) struct Close {
 }
 
 impl Close {
-    /// The bucket of a unit, and its number there; `None` for one that is not among these.
+    /// The bucket of a unit, and its number there; `None` for a unit outside of the range.
     ///
     /// # Guarantee
-    /// No two units have the same bucket and number: the number is what is above their last byte,
-    /// and units with one number are in the bucket of that byte, each shifted alike.
+    /// No two units have the same bucket and number. The number is the unit's distance from the
+    /// least one without its last byte; the bucket is that byte, combined with a value that depends
+    /// on the number alone.
     pub(in crate::operator::bound_contributions) fn place(self, unit: u64) -> Option<(u8, u32)> {
         let above = u32::try_from(unit.checked_sub(self.least)?).ok()?;
         let [.., last] = above.to_be_bytes();
@@ -81,24 +82,24 @@ impl Close {
         (above <= self.span).then_some((last ^ shifted(number), number))
     }
 
-    /// The unit that has this place.
+    /// The unit with this bucket and number.
     pub(in crate::operator::bound_contributions) fn unit(self, bucket: u8, number: u32) -> u64 {
         self.least + u64::from(number << 8 | u32::from(bucket ^ shifted(number)))
     }
 
-    /// The numbers of a bucket are less than this.
+    /// An upper bound of the numbers in a bucket.
     fn numbers(self) -> usize {
         (self.span >> 8) as usize + 1
     }
 
-    /// Whether a bucket with so many rows may have a counter for each number.
+    /// Whether a bucket with this many rows may have a counter for each number.
     pub(in crate::operator::bound_contributions) fn is_dense(self, rows: usize) -> bool {
         self.numbers() / 8 <= rows
     }
 }
 
-/// By what the buckets of units with this number are shifted, so that units at even distances are
-/// in all buckets.
+/// A value by which the buckets of units with this number are changed, so that units at even
+/// distances spread over all buckets.
 fn shifted(number: u32) -> u8 {
     let [first, ..] = number.wrapping_mul(0x9e37_79b1).to_be_bytes();
     first
@@ -111,7 +112,7 @@ pub(crate) struct Units {
     codes: Vec<u64>,
     counts: Vec<usize>,
     ends: Vec<usize>,
-    /// Where the rows of each number begin, and then where its next row goes.
+    /// Where the rows of each number begin; later, where its next row goes.
     starts: Vec<u32>,
     ids: Vec<u32>,
     /// The key and place of every row, ordered by unit.
@@ -153,9 +154,9 @@ impl Units {
         Ok(())
     }
 
-    /// Groups the rows of a bucket of close units. Each is a word, whose parts are the number of
-    /// its unit, its key, and perhaps what is inside; otherwise, the values of all rows are side by
-    /// side, in the order of the rows. There are fewer than 2³².
+    /// Groups the rows of a bucket of close units. Each row is a word that holds the number of its
+    /// unit, its key, and perhaps its values. Values outside of the rows stand side by side, in the
+    /// order of the rows. There are fewer than 2³² rows.
     pub(in crate::operator::bound_contributions) fn group_close(
         &mut self,
         of_parts: &[&[u64]],
@@ -233,7 +234,7 @@ impl Units {
     }
 }
 
-/// The slot that holds this code, or the free slot for it; the size of a table is a power of two.
+/// The slot that holds this code, or the free slot for it. The size of a table is a power of two.
 fn find(slots: &[(u64, u32)], code: u64, hash: HashKey) -> Result<usize> {
     let mask = slots.len() - 1;
     let start = hash.scatter(code) & u64::try_from(mask).map_err(|_| failed())?;
@@ -257,7 +258,7 @@ pub(crate) fn key_of(row: u64) -> u32 {
     (row >> 32) as u32
 }
 
-/// The position of the values of a packed row, if nothing is inside.
+/// The position of the values of a packed row, if the row does not hold them itself.
 #[expect(clippy::cast_possible_truncation, reason = "the lower half of the word")]
 pub(crate) fn place_of(row: u64) -> usize {
     row as u32 as usize
@@ -269,7 +270,7 @@ mod tests {
 
     use super::*;
 
-    /// A unit is found by its place, and no two units share one, wherever they lie.
+    /// A unit is found by its bucket and number, and no two units share them, in any range.
     #[test]
     fn places_are_of_one_unit_each() {
         let span = 3 << 16;
@@ -296,7 +297,8 @@ mod tests {
         assert!([6, 8 + u64::from(u32::MAX), u64::MAX].iter().all(|u| widest.place(*u).is_none()));
     }
 
-    /// Units at even distances are in all buckets, none of which has twice as many as the mean.
+    /// Units at even distances spread over all buckets, and no bucket has twice as many as the
+    /// mean.
     #[test]
     fn units_at_even_distances_are_in_all_buckets() {
         for step in [1, 2, 3, 10, 16, 100, 255, 256, 257, 1 << 10, 1 << 12, 65_535, 65_537] {

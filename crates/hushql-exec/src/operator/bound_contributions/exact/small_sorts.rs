@@ -1,10 +1,10 @@
-//! Sorts the rows of a unit, which are mostly few.
+//! Sorts the rows of a unit, which has only a few in most cases.
 //!
 //! In: rows, in any order, and a rank for each key. Out: the same rows in the order of the ranks,
-//! those of a key side by side. A person has about ten rows, and comparing each with all others
-//! costs less than the branches of another sort, half of which no processor foresees. Only the
-//! first bits of ranks are compared, where these tell all keys apart. Nearly all rows may be of one
-//! unit, and are sorted in place.
+//! with the rows of a key side by side. A person has about ten rows. Comparing each row with all
+//! others costs less than the branches of another sort, half of which a processor mispredicts. Only
+//! the first bits of ranks are compared if they tell all keys apart. A unit may have nearly all
+//! rows of the table; such rows are sorted in place.
 //!
 //! ```text
 //! sort(&mut rows, |key| rank_of(key), …); // (Rome, 0), (Bonn, 1), (Rome, 2) ─▶ (Bonn, 1), (Rome, 0), (Rome, 2)
@@ -14,18 +14,18 @@ use std::cmp::Ordering;
 
 use super::rows_by_unit::key_of;
 
-/// The most rows that are sorted by comparing all pairs. Fewer are filled up, so that a processor
+/// The most rows that are sorted by comparing all pairs. Fewer rows are padded, so that a processor
 /// compares four at a time.
 const FEW: usize = 16;
 
-/// The most rows that are sorted by their numbers behind the first bits of their ranks.
+/// The most rows whose numbers fit behind the first bits of their ranks while sorting.
 const SOME: usize = 1 << 16;
 
-/// The bits of a rank that are not compared at first, if rows are few.
+/// The number of bits of a rank that are not compared at first, if rows are few.
 const LAST: u32 = 38;
 
-/// What fills up the ranks: each is larger than the first bits of any rank, and has other ones than
-/// the next.
+/// The padding of the ranks: each value is larger than the first bits of any rank, and differs from
+/// the next in its first bits.
 const FILLED: [i32; FEW] = {
     let (mut filled, mut i) = ([i32::MAX; FEW], 0);
     while i + 1 < FEW {
@@ -56,7 +56,7 @@ pub(in crate::operator::bound_contributions) fn sort(
 
 /// Sorts by the first 26 bits of ranks. False if they do not tell all keys apart.
 fn sort_few(rows: &mut [u64], rank: impl Fn(u32) -> u64) -> bool {
-    // Rows whose ranks begin alike stay in the order in which they are.
+    // Rows whose ranks begin alike stay in their order.
     let mut ranks = FILLED;
     for ((own, row), i) in ranks.iter_mut().zip(&*rows).zip(0..) {
         *own = first_bits(rank(key_of(*row))) << 4 | i;
@@ -87,7 +87,7 @@ fn sort_some(rows: &mut [u64], rank: impl Fn(u32) -> u64) -> bool {
     tell_apart(rows, ranks.array_windows().map(|[a, b]| (a ^ b) & !number == 0))
 }
 
-/// Whether rows have the same key wherever their ranks begin like those of the next.
+/// Whether neighbouring rows whose ranks begin alike have the same key.
 fn tell_apart(rows: &[u64], begin_alike: impl Iterator<Item = bool>) -> bool {
     let mut both = rows.array_windows().zip(begin_alike);
     both.all(|([a, b], alike)| !alike || key_of(*a) == key_of(*b))
@@ -101,7 +101,7 @@ fn sort_groups(
 ) {
     rows.sort_unstable_by_key(|row| key_of(*row));
     let keys = rows.chunk_by(|row, next| key_of(*row) == key_of(*next)).map(|own| key_of(own[0]));
-    // Each key with its rank and its number among the keys.
+    // Each key with its rank and its number.
     let mut groups: Vec<(u64, u32, u32)> =
         keys.zip(0..).map(|(key, number)| (rank(key), key, number)).collect();
     groups.sort_unstable_by(|(rank, key, number), (other_rank, other, other_number)| {
@@ -112,13 +112,13 @@ fn sort_groups(
     for ((_, _, number), position) in groups.iter().zip(0..) {
         positions[*number as usize] = position;
     }
-    // For the second sort, the position of a key stands in its place.
+    // For the second sort, the position of a key replaces it.
     rename(rows, positions);
     rows.sort_unstable_by_key(|row| key_of(*row));
     rename(rows, groups.into_iter().map(|(_, key, _)| key));
 }
 
-/// Gives the rows of each key another key.
+/// Replaces the key of each group of rows.
 fn rename(rows: &mut [u64], keys: impl IntoIterator<Item = u32>) {
     for (own, key) in rows.chunk_by_mut(|row, next| key_of(*row) == key_of(*next)).zip(keys) {
         for row in own {
@@ -127,7 +127,7 @@ fn rename(rows: &mut [u64], keys: impl IntoIterator<Item = u32>) {
     }
 }
 
-/// What nearly always tells ranks apart.
+/// The first bits of a rank, which nearly always tell ranks apart.
 fn first_bits(rank: u64) -> i32 {
     u32::try_from(rank >> LAST).unwrap_or(u32::MAX).cast_signed()
 }
@@ -139,7 +139,7 @@ pub(in crate::operator::bound_contributions) fn sort_by_key(rows: &mut [u64]) {
     }
 }
 
-/// A rank for each of the first keys, in their order; all others have the largest.
+/// Ranks the first keys in their own order; all other keys have the largest rank.
 fn first_keys(key: u32) -> u64 {
     u64::from(key.min((1 << (u64::BITS - LAST)) - 1)) << LAST
 }
@@ -148,8 +148,8 @@ fn first_keys(key: u32) -> u64 {
 mod tests {
     use super::*;
 
-    /// As the sort of the standard library does, for all lengths around the limit, whether or not
-    /// ranks tell keys apart, and the first bits tell ranks apart.
+    /// The result is that of the standard library's sort, for all lengths around the limit, whether
+    /// or not ranks tell keys apart, and whether or not the first bits tell ranks apart.
     #[test]
     fn rows_are_sorted() {
         let mut state = 11_u64;
@@ -209,7 +209,7 @@ mod tests {
         rows
     }
 
-    /// A key's rows are side by side, and in the order of the keys, even where nothing tells keys
+    /// A key's rows are side by side, and in the order of the keys, even if nothing tells keys
     /// apart.
     #[test]
     fn rows_of_a_key_are_side_by_side() {

@@ -1,10 +1,10 @@
-//! Adds up what each unit may contribute.
+//! Adds up the bounded contributions of each unit.
 //!
 //! In: the rows of each bucket, with their values. Out: the totals of every output for every key.
-//! It assumes that all rows of a unit that are collected for an aggregate are in one bucket when it
-//! is bounded: all rows of that unit, or of that unit in groups that bound each other in nothing.
-//! It guarantees that each unit's contribution is bounded as a whole, in whatever order the rows
-//! arrive. What several partitions collected in one bucket is put together.
+//! It assumes that one bucket has all rows of a unit that are collected for an aggregate: all of
+//! the unit's rows, or all rows of some of its groups, if no bound spans several groups. It
+//! guarantees that each unit's contribution is bounded as a whole, in whatever order the rows
+//! arrive. The rows that several partitions collected for one bucket are bounded together.
 //!
 //! ```text
 //! bucket ─▶ rows by unit ─▶ groups, in the order in which they are served if that matters ─▶ k_j ─▶ totals
@@ -30,8 +30,8 @@ use crate::operator::bound_contributions::task::BoundingTask;
 pub(in crate::operator::bound_contributions) struct CollectedShape {
     /// The aggregates, each with the number of its first output.
     inputs: Vec<(usize, usize)>,
-    /// The order of a unit's groups does not matter if it has at most so many rows; `None` if it
-    /// never does.
+    /// The order of a unit's groups does not matter if the unit has at most this many rows; `None`
+    /// if it never matters.
     in_any_order: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ impl CollectedShape {
         (!inputs.is_empty()).then(|| Arc::new(Self { inputs, in_any_order }))
     }
 
-    /// The numbers of the aggregates.
+    /// The positions of the aggregates.
     pub(in crate::operator::bound_contributions) fn aggregates(
         &self,
     ) -> impl Iterator<Item = usize> {
@@ -61,14 +61,15 @@ impl CollectedShape {
 pub(in crate::operator::bound_contributions) struct Totals {
     names: Arc<PartitionNames>,
     sums: Vec<Vec<i128>>,
-    /// What is left to bound: all that was collected in one bucket, by several parts.
+    /// The buckets that are left to bound: for each, the rows that several parts collected.
     buckets: Vec<(Arc<CollectedShape>, Vec<Waited>)>,
     bucket: Bucket,
     rungs: Rungs,
 }
 
 impl Totals {
-    /// For buckets, each with what all parts collected in it; `outputs` numbers for each key.
+    /// For buckets with the rows that all parts collected in them, and `outputs` numbers for each
+    /// key.
     pub(in crate::operator::bound_contributions) fn new(
         names: Arc<PartitionNames>,
         outputs: usize,
@@ -113,7 +114,7 @@ impl Totals {
     }
 }
 
-/// The rows of each of a unit's groups, if those of a group are side by side.
+/// The groups of a unit's rows, if the rows of a group are side by side.
 fn groups(rows: &[u64]) -> impl Iterator<Item = &[u64]> {
     rows.chunk_by(|row, next| key_of(*row) == key_of(*next))
 }
@@ -128,12 +129,12 @@ fn count(group: &[u64]) -> u64 {
     u64::try_from(group.len()).unwrap_or(u64::MAX)
 }
 
-/// Adds what the rows that each unit keeps of a group add to its key. The groups of a unit are in
-/// the order in which they are served, if that matters.
+/// Adds the contribution of each unit's kept rows of a group to the group's key. The groups of a
+/// unit are in the order of the keyed hash, if that matters.
 ///
 /// # Guarantee
-/// A unit adds to those groups alone that keep rows under [`EnforcedBounds::keep`], and to each
-/// what [`InputKind::partial`] says of so many rows.
+/// A unit contributes only to groups that keep rows under [`EnforcedBounds::keep`], and to each of
+/// them the result of [`InputKind::partial`] for the number of kept rows.
 fn add_kept(
     sums: &mut [Vec<i128>],
     input: &AggregateInput,
@@ -197,13 +198,14 @@ fn add_kept(
     }
 }
 
-/// Adds what one unit adds under each bound of a ladder. Its groups are in the order in which they
-/// are served.
+/// Adds the contribution of one unit under each bound of a ladder. Its groups are in the order of
+/// the keyed hash.
 ///
 /// # Guarantee
-/// The columns of the last bound change by what [`Rungs::under`] says of it, those of a smaller
-/// bound by what is cut of that; the column of units beyond a bound changes by 1 at one key if the
-/// unit is beyond it, that of all units if it adds anything, and both by 0 otherwise.
+/// The columns of the last bound change by the contribution that [`Rungs::under`] gives for it. The
+/// columns of a smaller bound change by that contribution minus the one under the smaller bound.
+/// The column of units beyond a bound changes by 1 at one key if the unit exceeds the bound, and
+/// the column of all units if it contributes anything; otherwise both change by 0.
 fn add_rungs(
     sums: &mut [Vec<i128>],
     (input, ladder): (&AggregateInput, &[u128]),
@@ -232,7 +234,7 @@ fn add_rungs(
         rungs.under((kind, by_rows), *last, &point, |key, values| change(cut, key, values, 1))?;
         rungs.under((kind, by_rows), *bound, &point, |key, values| change(cut, key, values, -1))?;
     }
-    // The last column counts the units that are beyond 0, which are all that add anything.
+    // The last column counts the units that exceed 0, which are all units that contribute anything.
     let counted = sums.iter_mut().skip(parts * ladder.len()).zip(ladder.iter().chain([&0]));
     for (column, _) in counted.filter(|(_, bound)| beyond(bound)) {
         add(&mut column[place(rows)], 1)?;
@@ -241,7 +243,7 @@ fn add_rungs(
 }
 
 impl PartitionNames {
-    /// The point at which shares of a unit, or of its group of a key, are rounded up.
+    /// The point at which shares of a unit, or of its group with a key, are rounded up.
     ///
     /// # Guarantee
     /// It depends on the key of the query's hash, the unit's own value and the group's own key, and
@@ -259,8 +261,8 @@ impl PartitionNames {
         Ok(hash.point(rank))
     }
 
-    /// Brings the rows of each group of a unit together, and the groups into the order in which
-    /// they are served.
+    /// Sorts a unit's rows, so that those of a group are together and the groups are in the order
+    /// of the keyed hash.
     ///
     /// # Guarantee
     /// The order depends on the key of the query's hash, the unit's own value and the groups' own
@@ -271,7 +273,7 @@ impl PartitionNames {
         match &self.of_keys {
             None => sort(rows, |key| hash.rank(unit, key), |key, other| key.cmp(&other)),
             Some(KeyNames { bytes, hashes }) => {
-                // A place depends on which rows of other units came before; the key itself does
+                // A place depends on which rows of other units came before, but the key itself does
                 // not.
                 let rank = |key: u32| hash.named_rank(unit, hashes[key as usize]);
                 let name = |key: u32| bytes.row(key as usize);

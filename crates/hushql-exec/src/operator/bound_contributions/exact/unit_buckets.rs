@@ -1,10 +1,10 @@
-//! The rows of some units, as they wait to be bounded, and unit by unit once all have arrived.
+//! The rows of some units: first waiting to be bounded, then unit by unit once all have arrived.
 //!
 //! In: the unit and the key of each row, in any order, and its values. Out: all rows of a bucket,
-//! which fit the processor's cache, those of a unit side by side. Many more rows wait than are
-//! bounded at a time: where all units are numbers that are close to each other, a row takes 8
-//! bytes, and its unit is found without a hash table. Where one small number is kept of each row,
-//! these have room for it.
+//! which fit the processor's cache, with the rows of a unit side by side. Many more rows wait than
+//! are bounded at a time, so a waiting row should be small. If all units are numbers close to each
+//! other, a row takes 8 bytes, and its unit is found without a hash table. If one small number is
+//! kept of each row, the 8 bytes hold it, too.
 //!
 //! ```text
 //! waiting   part 0: (7, Rome), (9, Bonn)   part 1: (7, Bonn)
@@ -23,30 +23,31 @@ use crate::operator::bound_contributions::columns::held_batches::HeldBatch;
 use crate::operator::bound_contributions::columns::kept_values::BucketValues;
 use crate::operator::bound_contributions::task::BoundingTask;
 
-/// The most bytes of a row that waits.
+/// The most bytes of a waiting row.
 pub(in crate::operator::bound_contributions) const OF_A_ROW: usize = size_of::<[u32; 3]>();
 
 /// The rows that one part collects: one list for each bucket.
 pub(in crate::operator::bound_contributions) enum UnitBuckets {
-    /// In a word: the number of each unit in its bucket, the key, and perhaps what is kept of it.
+    /// One word for each row: the number of its unit in the bucket, the key, and perhaps the kept
+    /// values.
     Close(Words, Lists<u64>),
     /// Both halves of each unit, and the key.
     Wide(HashKey, Lists<[u32; 3]>),
 }
 
-/// How the rows of close units are words.
+/// The layout of words that hold rows of close units.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::operator::bound_contributions) struct Words {
     close: Close,
-    /// Whether what is kept of a row is [inside](Inside).
+    /// Whether a word holds the kept values as [`Inside`].
     has_inside: bool,
 }
 
 impl Words {
-    /// The last bits of a word are the key, and what is inside.
+    /// The last bits of a word, which hold the key and perhaps the kept values.
     const OF_UNIT: u32 = 40;
 
-    /// The most keys, if something is inside.
+    /// The most keys, if words hold the kept values.
     pub(in crate::operator::bound_contributions) const MOST_KEYS: usize =
         1 << (Self::OF_UNIT - Inside::BITS);
 
@@ -55,11 +56,11 @@ impl Words {
             true => u64::from(key) << Inside::BITS | u64::from(inside.0),
             false => key.into(),
         };
-        // A number has 24 bits: it lacks the last byte of a unit's distance from the least one.
+        // A unit's number has 24 bits: its distance from the least unit without the last byte.
         u64::from(number) << Self::OF_UNIT | last
     }
 
-    /// The number of a row's unit, its key, and what is inside.
+    /// The number of a row's unit, its key, and the kept values if the word holds them.
     #[expect(clippy::cast_possible_truncation, reason = "the key was made of 32 bits")]
     pub(in crate::operator::bound_contributions) fn parts(
         self,
@@ -75,8 +76,8 @@ impl Words {
 }
 
 impl UnitBuckets {
-    /// Without rows; `close` if it has all units. What is kept of a row can be inside then, of at
-    /// most [`Words::MOST_KEYS`] keys.
+    /// Empty buckets. `close` is the range of all units, if they are close. Then a word can hold
+    /// the kept values, for at most [`Words::MOST_KEYS`] keys.
     pub(in crate::operator::bound_contributions) fn new(
         close: Option<Close>,
         has_inside: bool,
@@ -89,9 +90,9 @@ impl UnitBuckets {
         }
     }
 
-    /// Adds those rows of a batch that are wanted, each with what is inside of it, to the bucket of
-    /// its unit, and notes in `added` which bucket it is. False if one of their units is not among
-    /// those that are close to each other.
+    /// Adds the wanted rows of a batch, each with its kept values, to the buckets of their units,
+    /// and notes the bucket of each in `added`. False if one of their units is outside of the range
+    /// of close units.
     pub(in crate::operator::bound_contributions) fn push(
         &mut self,
         held: &HeldBatch,
@@ -131,9 +132,9 @@ impl UnitBuckets {
         are_close
     }
 
-    /// The bytes in use, or more, if what is inside of a row took so many by itself: one unit far
-    /// from all others decides what a row takes, and must not decide whether there is memory for
-    /// all of them.
+    /// The bytes in use, or more: every row counts as if its unit were wide, and as if its kept
+    /// values took `of_inside` bytes of their own. One unit far from all others decides how rows
+    /// are stored, and must not decide whether there is memory for them.
     pub(in crate::operator::bound_contributions) fn size(&self, of_inside: usize) -> usize {
         match self {
             Self::Close(_, lists) => lists.bytes(OF_A_ROW + of_inside),
@@ -153,7 +154,7 @@ impl UnitBuckets {
     }
 }
 
-/// The rows of one bucket that wait.
+/// The waiting rows of one bucket.
 pub(in crate::operator::bound_contributions) enum WaitingRows {
     Close { words: Words, bucket: u8, rows: Vec<u64> },
     Wide(Vec<[u32; 3]>),
@@ -167,7 +168,7 @@ impl WaitingRows {
         }
     }
 
-    /// Visits the unit and the key of each row, and what is inside.
+    /// Visits the unit, the key, and perhaps the kept values of each row.
     fn each(&self, mut visit: impl FnMut(u64, u32, Option<Inside>)) {
         match self {
             Self::Close { words, bucket, rows } => rows.iter().for_each(|word| {
@@ -188,7 +189,7 @@ fn halves(unit: u64) -> [u32; 2] {
     [(unit >> 32) as u32, unit as u32]
 }
 
-/// What one part collected in a bucket, with the values of each source that is read.
+/// The rows that one part collected in a bucket, with the values of each source that is read.
 pub(in crate::operator::bound_contributions) struct Waited {
     pub(in crate::operator::bound_contributions) rows: WaitingRows,
     pub(in crate::operator::bound_contributions) kept: Vec<Option<BucketValues>>,
@@ -209,8 +210,8 @@ pub(in crate::operator::bound_contributions) struct Bucket {
 }
 
 impl Bucket {
-    /// Replaces its rows by what several parts collected in the same bucket. The memory of its rows
-    /// is used again.
+    /// Replaces the rows by those that several parts collected in the same bucket. The memory of
+    /// the old rows is reused.
     ///
     /// # Errors
     /// A constant text for 2³² rows, and for the rows of another bucket or the values of other
@@ -260,7 +261,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// What was kept of the rows for an aggregate.
+    /// The kept values of the source that an aggregate reads.
     pub(in crate::operator::bound_contributions) fn kept(
         &self,
         task: &BoundingTask,
@@ -294,11 +295,11 @@ mod tests {
         HeldBatch { units, places, lanes: Vec::new(), rows: rows.len(), bytes: 0 }
     }
 
-    /// What one part collected of these rows, in each bucket, and where each row went.
+    /// The rows that one part collects in each bucket, and the bucket of each row.
     fn waited(close: Option<Close>, rows: &[(u64, u32)]) -> (Vec<Waited>, Vec<u8>) {
         let mut buckets = UnitBuckets::new(close, false, hash(), expected(4));
         let mut added = Vec::new();
-        // Each row of the batch twice, once wanted.
+        // Each row of the batch occurs twice, and is wanted once.
         let both: Vec<_> = rows.iter().chain(rows).copied().collect();
         let wanted = |row: u32, unit, key| {
             assert_eq!(both[row as usize], (unit, key));
@@ -313,8 +314,8 @@ mod tests {
         (buckets.into_waiting().into_iter().map(waited).collect(), into)
     }
 
-    /// Rows of several parts are there once each, unit by unit, with the places of their values,
-    /// however units are kept.
+    /// The rows of several parts occur once each, unit by unit, with the places of their values, in
+    /// whatever form units are stored.
     #[test]
     fn rows_of_all_parts_are_unit_by_unit() {
         let far = [0, 1 << 32, (1 << 32) + 7, 7, u64::MAX, 1 << 63];
@@ -360,7 +361,7 @@ mod tests {
         }
     }
 
-    /// The parts of a word are those that it was made from, up to the largest ones.
+    /// A word gives back the parts that it was made from, up to the largest ones.
     #[test]
     fn words_hold_their_parts() {
         let close = Close { least: 7, span: u32::MAX };
@@ -382,8 +383,8 @@ mod tests {
         }
     }
 
-    /// What is inside of a row comes out where the place of its values would be, whether or not
-    /// units have counters.
+    /// Values that a word holds come out in place of a position, whether or not units have
+    /// counters.
     #[test]
     fn what_is_inside_comes_out() {
         for span in [900, u32::MAX] {
@@ -410,7 +411,7 @@ mod tests {
         }
     }
 
-    /// What is reserved for rows does not follow from their units.
+    /// The memory that is reserved for rows does not depend on their units.
     #[test]
     fn one_unit_far_from_the_others_takes_no_other_memory() {
         let of = |close| {

@@ -1,4 +1,4 @@
-//! What one unit adds to one group, after its bounds.
+//! The bounded contribution of one unit to one group.
 //!
 //! In: the unit's rows per group, with their counts and sums. Out: the number of rows that each
 //! group may keep, and the bounded partial results. Everything is integer arithmetic on the unit's
@@ -34,8 +34,8 @@ pub struct EnforcedBounds {
 }
 
 impl EnforcedBounds {
-    /// So many rows of a unit, or fewer, are kept alike in any order of its groups, whatever these
-    /// are; `None` if all are.
+    /// A unit with at most this many rows keeps the same rows in any order of its groups, whatever
+    /// its groups are; `None` if this holds for every unit.
     pub(in crate::operator::bound_contributions) fn in_any_order(self) -> Option<u64> {
         [self.total, self.l0].into_iter().flatten().min()
     }
@@ -46,15 +46,15 @@ impl EnforcedBounds {
         most.into_iter().flatten().all(|most| rows <= most)
     }
 
-    /// The most rows with which a unit keeps them all, whatever its groups are; `None` if nothing
-    /// is bounded. Without groups, all rows are in one.
+    /// The most rows of which a unit keeps all, whatever its groups are; `None` if nothing is
+    /// bounded. Without GROUP BY, all rows are in one group.
     pub(crate) fn spared(self, grouped: bool) -> Option<u64> {
         let groups = self.l0.filter(|most| grouped || *most == 0);
         [self.total, self.per_partition, groups].into_iter().flatten().min()
     }
 
-    /// Distributes a unit's rows: those groups, in their order, that keep any, each with k =
-    /// min(rows, m, rest of M).
+    /// Distributes a unit's rows: yields the groups that keep any rows, in their order, each with
+    /// k = min(rows, m, rest of M).
     ///
     /// # Guarantee
     /// For all groups in any order, Σk ≤ M, every k ≤ m, and at most C groups keep any. Each k
@@ -89,9 +89,10 @@ pub struct AggregateInput {
     pub kind: InputKind,
     /// The bounds of a unit's contribution.
     pub limits: EnforcedBounds,
-    /// The bounds under each of which it is computed, in the place of `limits`.
+    /// The bounds of a ladder, which replace `limits`: the aggregate is computed under each of
+    /// them.
     pub ladder: Option<Vec<u128>>,
-    /// Whether these are numbers of rows also for a sum.
+    /// Whether the bounds of the ladder are numbers of rows for a sum, too.
     pub by_rows: bool,
 }
 
@@ -101,21 +102,21 @@ impl AggregateInput {
         Self { kind, limits, ladder: None, by_rows: false }
     }
 
-    /// The number of output columns. Under a ladder: those under its last bound, for each smaller
-    /// bound what it cuts of them, for each bound the units beyond it, and the units that add
-    /// anything.
+    /// The number of output columns. Under a ladder these are, in order: the outputs under its last
+    /// bound; for each smaller bound, what it cuts of them; for each bound, the number of units
+    /// beyond it; and the number of units that contribute anything.
     pub fn outputs(&self) -> usize {
         let parts = self.kind.outputs();
         self.ladder.as_ref().map_or(parts, |rungs| rungs.len() * (parts + 1) + 1)
     }
 
-    /// Whether the order of a unit's groups may matter, which needs the unit's name.
+    /// Whether the order of a unit's groups may matter. The order needs the unit's name.
     pub(in crate::operator::bound_contributions) fn is_bounded(&self) -> bool {
         self.ladder.is_some() || self.limits != EnforcedBounds::default()
     }
 
-    /// Whether what a unit adds needs the number of rows that pass, and some may not: a sum needs
-    /// it for the share of few rows.
+    /// Whether a unit's contribution depends on the number of rows that pass, and some may not
+    /// pass. A bounded sum needs it for the share of the kept rows.
     pub(in crate::operator::bound_contributions) fn reads_flags(&self) -> bool {
         let is_shared = matches!(self.kind, InputKind::Sum { .. }) && self.is_bounded();
         is_shared || self.kind.reads_flags()
@@ -143,8 +144,8 @@ impl AggregateInput {
     }
 }
 
-/// The aggregates. Columns are positions in the operator's input; filters are Boolean, NULL is
-/// false.
+/// The aggregates. Columns are positions in the operator's input. Filters are Boolean, and NULL
+/// counts as false.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum InputKind {
     /// COUNT(*).
@@ -307,7 +308,7 @@ impl InputKind {
         }
     }
 
-    /// For squared values: how coarsely they are rounded before.
+    /// For squared values: how coarsely they are rounded before squaring.
     pub(in crate::operator::bound_contributions) fn shift(&self) -> Option<u32> {
         match self {
             Self::Moments { shift, .. } => Some(*shift),
@@ -376,7 +377,7 @@ impl InputKind {
         }
     }
 
-    /// The pairs whose products are added up, if that is what it computes.
+    /// The pairs whose products are added up, for an aggregate of products.
     pub(in crate::operator::bound_contributions) fn pairs(&self) -> Option<&Pairs> {
         match self {
             Self::Products { pairs, .. } => Some(pairs),
@@ -391,10 +392,10 @@ impl InputKind {
         }
     }
 
-    /// What one unit adds to one group (0 for outputs that do not exist); for products see
-    /// [`Share::of_parts`].
+    /// The contribution of one unit to one group (0 for outputs that do not exist). For products
+    /// see [`Share::of_parts`].
     ///
-    /// Of more rows with a value than may count, each counts as the same share, for all aggregates
+    /// If more rows hold a value than may count, each counts as the same share, for all aggregates
     /// of these values: with one point, SUM(x) is lo·COUNT(x) + A and COUNT(x) is (A + B)/(hi −
     /// lo), for the parts A and B of AVG(x).
     ///
@@ -407,7 +408,7 @@ impl InputKind {
     ///
     /// # Errors
     /// A constant text if 128 bits do not suffice, which requires more than 2⁴⁶ rows, and for
-    /// products; those of `point`.
+    /// products; the errors of `point`.
     pub(in crate::operator::bound_contributions) fn partial(
         &self,
         tally: UnitTally,
@@ -456,7 +457,7 @@ mod tests {
     use super::{EnforcedBounds, InputKind, UnitTally};
     use crate::grid::Grid;
 
-    /// What each of these groups keeps.
+    /// The number of rows that each of these groups keeps.
     fn kept(limits: EnforcedBounds, rows: &[usize]) -> Vec<u64> {
         let mut all = vec![0; rows.len()];
         for ((i, _), kept) in limits.keep(rows.iter().enumerate(), |(_, rows)| **rows) {
@@ -482,7 +483,7 @@ mod tests {
         ] {
             assert_eq!(kept(limits(bounds), &[5, 1, 4, 2]), expected, "{bounds:?}");
         }
-        // A group without rows is not one of those that keep any.
+        // A group without rows does not count toward `l0`.
         assert_eq!(kept(limits([None, None, Some(2)]), &[0, 3, 0, 1, 2]), [0, 3, 0, 1, 0]);
     }
 
@@ -512,7 +513,7 @@ mod tests {
         }
     }
 
-    /// Whole vectors are scaled, so that the parts are always those of so many rows.
+    /// All parts are scaled together, so that they always belong to the same number of rows.
     #[test]
     fn variances_are_scaled_whole() {
         let (lo, hi) = (-3, 4);
@@ -529,7 +530,7 @@ mod tests {
         assert_eq!(kind.partial(tally, 5, 5, || Ok(0)).unwrap(), whole);
         assert_eq!(whole.iter().sum::<i128>(), 5 * 49);
         for (kept, point) in (1..9).flat_map(|kept| [0, 1 << 63, u64::MAX].map(|p| (kept, p))) {
-            // Four of nine rows hold no value, and take no place.
+            // Four of nine rows hold no value, and use up none of the bound.
             let parts = kind.partial(tally, 9, kept, || Ok(point)).unwrap();
             let n = i128::from(kept.min(5));
             assert_eq!(parts.iter().sum::<i128>(), n * 49);
@@ -540,7 +541,7 @@ mod tests {
         assert_eq!(kind.partial(UnitTally::default(), 7, 3, || Ok(0)).unwrap(), [0; 3]);
     }
 
-    /// COUNT, SUM and AVG of one argument are those of the same rows, in exact integers.
+    /// COUNT, SUM and AVG of one argument are computed from the same rows, in exact integers.
     #[test]
     fn count_sum_and_mean_speak_of_the_same_rows() {
         for (lo, hi) in [(-3, 4), (0, 1), (2, 9)] {

@@ -1,9 +1,10 @@
 //! The places of listed keys, column by column.
 //!
 //! In: the columns of a key space. Out: for each row the place of its key, or [`OUTSIDE`]. Each
-//! value has a number in its column: a text by a hash table, an integer by how far it is above the
-//! least one. What the numbers of a row make together leads to its place. It guarantees that a row
-//! has the place of a key exactly if all of their values are equal, where NULL equals NULL.
+//! value has a number in its column: a text by a hash table, an integer by its distance from the
+//! least one. The numbers of a row together are an index, which leads to its place. It guarantees
+//! that a row has the place of a key exactly if all of their values are equal, where NULL equals
+//! NULL.
 //!
 //! ```text
 //! flag: A, N, R ─▶ 0, 1, 2 ┐
@@ -19,7 +20,7 @@ use super::unit_codes::{each_ordered, ordered};
 use crate::functions::ViewCache;
 use crate::grid::failed;
 
-/// So many numbers, and combinations of them, may have an entry for each key.
+/// The tables for numbers and for their combinations have at most this many entries for each key.
 const ENTRIES_OF_A_KEY: usize = 8;
 
 /// The listed keys.
@@ -30,7 +31,7 @@ pub(in crate::operator::bound_contributions) struct Listed {
     places: Vec<u32>,
 }
 
-/// What is used while rows are located.
+/// Buffers that locating rows reuses.
 pub(in crate::operator::bound_contributions) struct Scratch {
     seen: ViewCache<u32>,
     codes: Vec<u32>,
@@ -49,28 +50,28 @@ struct DenseColumn {
     values: DenseValues,
     /// The number of NULL, or [`OUTSIDE`].
     null: u32,
-    /// How many values have a number.
+    /// The number of values.
     len: u32,
 }
 
 #[derive(Debug)]
 enum DenseValues {
     Texts(HashMap<Box<str>, u32>),
-    /// The number of each value from the least one on.
+    /// The number of each value, from the least value on.
     Integers {
         least: u64,
         codes: Vec<u32>,
     },
 }
 
-/// The most entries for so many keys.
+/// The most entries for this number of keys.
 fn entries(keys: usize) -> usize {
     keys.saturating_mul(ENTRIES_OF_A_KEY).saturating_add(64)
 }
 
 impl Listed {
-    /// `None` for columns of other types, integers that are far from each other, and few of all
-    /// combinations of values.
+    /// `None` for columns of other types, for integers that are far from each other, and if the
+    /// keys are few of all combinations of values.
     ///
     /// # Errors
     /// A planning error if a key occurs twice.
@@ -104,7 +105,7 @@ impl Listed {
         Ok(Some(Self { columns: own, places }))
     }
 
-    /// Replaces `places` by the place of each row's key; `scratch` is used on the way.
+    /// Replaces `places` by the place of each row's key; `scratch` holds buffers.
     ///
     /// # Errors
     /// A constant text for columns of other types.
@@ -283,7 +284,8 @@ mod tests {
         (0..columns[0].len()).map(|row| columns.iter().map(|c| cell(c, row)).collect()).collect()
     }
 
-    /// Each row has the place of its key, of one column or several, whatever other rows are there.
+    /// Each row has the place of its key, for keys of one column or several, whatever other rows
+    /// there are.
     #[test]
     fn rows_have_the_places_of_a_map() {
         let mut dice = ChaCha20Rng::seed_from_u64(12);
@@ -358,8 +360,8 @@ mod tests {
         assert_eq!(places, [0, OUTSIDE, OUTSIDE, 1]);
     }
 
-    /// Every type has its own values, and rows of another type are an error. Without keys, no row
-    /// has a place.
+    /// A value of another type is not found: a column of another type is an error. Without keys, no
+    /// row has a place.
     #[test]
     fn types_are_told_apart() {
         let values: ArrayRef = Arc::new(Int64Array::from(vec![Some(7), None, Some(3)]));
@@ -376,7 +378,7 @@ mod tests {
             DataType::Date32,
             DataType::Utf8View,
         ];
-        // Only integers of 32 bits are cast to dates.
+        // Arrow casts only 32-bit integers to dates.
         let of = |column: &ArrayRef, to: &DataType| {
             let from = if *to == DataType::Date32 { &DataType::Int32 } else { &DataType::Int64 };
             cast(&cast(column, from).unwrap(), to).unwrap()
@@ -400,7 +402,7 @@ mod tests {
         assert!(Listed::new(&[other]).unwrap().is_none());
     }
 
-    /// Integers may be so far from each other that each key has eight entries, and no farther.
+    /// Integers are numbered up to eight entries for each key, and not beyond.
     #[test]
     fn integers_that_are_far_from_each_other_are_not_numbered() {
         for (last, is_listed) in [(79, true), (80, false)] {

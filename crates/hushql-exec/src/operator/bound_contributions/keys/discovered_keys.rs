@@ -1,10 +1,10 @@
-//! Numbers the keys that only the rows know, column by column.
+//! Numbers undeclared keys as they arrive, column by column.
 //!
 //! In: columns of keys, of which at least one holds texts. Out: for each row the number of its key,
-//! in order of arrival. Columns have few values where their combinations are many: each value is
-//! looked up in a small table of its column, and what is looked up in a large one are two numbers,
-//! not texts. It guarantees that two rows have the same number exactly if all of their values are
-//! equal, where NULL equals NULL.
+//! in order of arrival. Columns often have few values and many combinations. So each value is
+//! looked up in a small table of its column, and the large table of combinations is searched by two
+//! numbers, not by texts. It guarantees that two rows have the same number exactly if all of their
+//! values are equal, where NULL equals NULL.
 //!
 //! ```text
 //! city: a, b, a, b     ─▶ 0, 1, 0, 1 ┐
@@ -28,10 +28,10 @@ use crate::grid::failed;
 /// The position of a key outside the key space.
 pub(crate) const OUTSIDE: u32 = u32::MAX;
 
-/// The keys that have arrived.
+/// The keys that have arrived so far.
 pub(in crate::operator::bound_contributions) struct Arrived {
     columns: Vec<NumberedColumn>,
-    /// One for each column but the first.
+    /// One for each column after the first.
     pairs: Vec<Pairs>,
     seen: ViewCache<u32>,
     codes: Vec<u32>,
@@ -58,23 +58,23 @@ struct Texts {
     bytes: usize,
 }
 
-/// What the columns so far and the next one have together, numbered in order of arrival.
+/// The combinations of the columns so far with the next one, numbered in order of arrival.
 #[derive(Default)]
 struct Pairs {
     numbers: HashMap<u64, u32>,
     pairs: Vec<(u32, u32)>,
 }
 
-/// The next number after so many.
+/// The next number after `len` numbers.
 ///
 /// # Errors
-/// A constant text for more than 32 bits can count.
+/// A constant text if 32 bits do not suffice.
 fn next_number(len: usize) -> Result<u32> {
     u32::try_from(len).ok().filter(|number| *number != OUTSIDE).ok_or_else(failed)
 }
 
 impl Arrived {
-    /// For columns of these types.
+    /// For key columns of these types.
     pub(in crate::operator::bound_contributions) fn new(types: &[DataType]) -> Result<Self> {
         let columns = types.iter().map(NumberedColumn::new).collect::<Result<_>>()?;
         let pairs = types.iter().skip(1).map(|_| Pairs::default()).collect();
@@ -84,7 +84,7 @@ impl Arrived {
     /// Replaces `places` by the number of each row's key.
     ///
     /// # Errors
-    /// A constant text for other columns, and for more keys than 32 bits can count.
+    /// A constant text for other columns, and if 32 bits do not suffice for the keys.
     pub(in crate::operator::bound_contributions) fn locate(
         &mut self,
         columns: &[ArrayRef],
@@ -139,7 +139,7 @@ impl Arrived {
 }
 
 impl Pairs {
-    /// Replaces the number of each row's columns so far by one that counts the next column too.
+    /// Replaces the number of each row's combination so far by one that includes the next column.
     fn number(&mut self, places: &mut [u32], codes: &[u32]) -> Result<()> {
         for (place, code) in places.iter_mut().zip(codes) {
             let pair = u64::from(*place) << 32 | u64::from(*code);
@@ -157,7 +157,7 @@ impl Pairs {
     }
 
     fn size(&self) -> usize {
-        // A slot has a byte of its hash beside it.
+        // Each slot of the hash table has one more byte for its hash.
         self.numbers.capacity() * (size_of::<(u64, u32)>() + 1)
             + self.pairs.capacity() * size_of::<(u32, u32)>()
     }
@@ -214,7 +214,8 @@ impl NumberedColumn {
     fn size(&self) -> usize {
         match &self.values {
             NumberedValues::Texts(Texts { codes, texts, bytes, .. }) => {
-                // A text has two counters before it, and a slot a byte of its hash.
+                // An `Arc<str>` begins with two counters, and a slot has one more byte for its
+                // hash.
                 let slot = size_of::<(Arc<str>, u32)>() + 1;
                 codes.capacity() * slot
                     + texts.capacity() * size_of::<Option<Arc<str>>>()
@@ -297,8 +298,8 @@ mod tests {
         (0..columns[0].len()).map(row).collect()
     }
 
-    /// Two rows have the same number exactly if they are equal, whatever came before, and the keys
-    /// come out as they came in.
+    /// Two rows have the same number exactly if they are equal, whatever rows came before, and the
+    /// keys come out unchanged.
     #[test]
     fn equal_rows_have_one_number() {
         let mut rng = QueryRng::seeded_for_tests(91);
@@ -341,7 +342,7 @@ mod tests {
                     assert_eq!(arrived.len(), seen.len());
                     assert!(seen.is_empty() || arrived.size() > seen.len());
                 }
-                // They are numbered without gaps.
+                // Numbers have no gaps.
                 let expected: Vec<_> = seen.into_values().collect();
                 assert_eq!(rows(&arrived.finish().unwrap()), expected);
             }

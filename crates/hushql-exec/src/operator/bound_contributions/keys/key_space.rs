@@ -3,7 +3,7 @@
 //! In: the key columns of a domain or of KEYS. Out: for every row of a batch, the position of its
 //! key or [`OUTSIDE`]. It assumes that the keys are public. It guarantees that the keys in the
 //! answer and their order do not depend on the data: a key without rows keeps its place, and a row
-//! without a place is dropped. Keys of the data get their places in order of arrival. Their reader
+//! without a place is dropped. Undeclared keys get their places in order of arrival. A later stage
 //! hides those with few units, and no order depends on their places.
 //!
 //! ```text
@@ -26,8 +26,8 @@ use super::dense_keys::{Listed, Scratch};
 use super::discovered_keys::{Arrived, OUTSIDE, interner};
 use crate::grid::failed;
 
-/// How many unknown keys are remembered before the index is rebuilt, so that memory depends on the
-/// key space alone.
+/// The index is rebuilt after it has seen this many unlisted keys, so that its memory depends on
+/// the key space alone.
 const MOST_UNKNOWN: usize = 1 << 16;
 
 /// The key columns, in the order of the answer, without duplicates; no columns at all means one
@@ -37,7 +37,8 @@ pub struct KeySpace {
     columns: Vec<ArrayRef>,
     len: usize,
     of_the_data: bool,
-    /// The places of listed keys that are texts, and integers that are close to each other.
+    /// The places of listed keys, if their columns are texts or integers that are close to each
+    /// other.
     listed: Option<Arc<Listed>>,
 }
 
@@ -47,13 +48,13 @@ impl KeySpace {
         Self { columns: Vec::new(), len: 1, of_the_data: false, listed: None }
     }
 
-    /// Every tuple in the rows, of columns of these types: for keys that only the data know.
+    /// All key tuples that occur in the rows, with columns of these types: for undeclared keys.
     pub fn of_the_data<'a>(types: impl IntoIterator<Item = &'a DataType>) -> Self {
         let columns = types.into_iter().map(new_empty_array).collect();
         Self { columns, len: 0, of_the_data: true, listed: None }
     }
 
-    /// Key tuples given as columns of equal length. NaN becomes NULL and −0.0 becomes 0.0.
+    /// Key tuples, given as columns of equal length. NaN becomes NULL and −0.0 becomes 0.0.
     ///
     /// # Errors
     /// A planning error when columns differ in length, a tuple occurs twice, or there are 2³² or
@@ -84,7 +85,7 @@ impl KeySpace {
         self.len
     }
 
-    /// Whether only the data know the keys.
+    /// Whether the keys are undeclared and come from the rows.
     pub fn is_of_the_data(&self) -> bool {
         self.of_the_data
     }
@@ -98,9 +99,9 @@ impl KeySpace {
 /// Finds the position of key tuples.
 pub(crate) struct KeyIndex {
     space: KeySpace,
-    /// Where the space does not know the places itself.
+    /// Used where the space has no `listed` places.
     known: Option<ListedKeys>,
-    /// Instead of `known`, where keys of the data have a column of texts.
+    /// Used instead of `known` for undeclared keys with a column of texts.
     arrived: Option<Arrived>,
     ids: Vec<usize>,
     scratch: Scratch,
@@ -108,7 +109,8 @@ pub(crate) struct KeyIndex {
 
 struct ListedKeys {
     values: Box<dyn GroupValues>,
-    /// The position of each interned id: ids may be assigned in another order than the rows have.
+    /// The position of each interned id. Ids may be assigned in another order than that of the
+    /// rows.
     places: Vec<u32>,
 }
 
@@ -192,7 +194,7 @@ impl KeyIndex {
 }
 
 impl KeyIndex {
-    /// The number of keys: of the space, or of those that have arrived.
+    /// The number of keys in the space, or of those that have arrived.
     pub(crate) fn len(&self) -> usize {
         if let Some(arrived) = &self.arrived {
             return arrived.len();
@@ -201,7 +203,7 @@ impl KeyIndex {
         known.map_or(self.space.len, |known| known.values.len())
     }
 
-    /// The bytes in use, as far as they depend on the rows.
+    /// The bytes in use that depend on the rows.
     pub(crate) fn size(&self) -> usize {
         if let Some(arrived) = &self.arrived {
             return arrived.size();
@@ -210,8 +212,8 @@ impl KeyIndex {
         known.map_or(0, |known| known.values.size())
     }
 
-    /// Takes the keys of another partition's index in. The result has its own place for each place
-    /// of that index; `None` if these are the same.
+    /// Adds the keys of another partition's index. The result maps each of its places to a place
+    /// here; `None` if these are the same.
     pub(in crate::operator::bound_contributions) fn absorb(
         &mut self,
         other: Self,
@@ -229,7 +231,7 @@ impl KeyIndex {
         Ok(Some(places))
     }
 
-    /// The keys of the space, or those that arrived.
+    /// The keys of the space, or those that have arrived.
     pub(crate) fn finish(self) -> Result<Located> {
         let Self { space, known, arrived, .. } = self;
         if let Some(arrived) = arrived {
@@ -254,7 +256,7 @@ impl KeyIndex {
     }
 }
 
-/// The keys of all places.
+/// The keys, in the order of their places.
 pub(crate) struct Located {
     pub(in crate::operator::bound_contributions) columns: Vec<ArrayRef>,
     pub(in crate::operator::bound_contributions) len: usize,
@@ -263,8 +265,8 @@ pub(crate) struct Located {
 }
 
 impl Located {
-    /// The keys as bytes, if their places were assigned in order of arrival: an order of such keys
-    /// may use only these bytes.
+    /// The keys as bytes, if their places were assigned in order of arrival. Such keys may be
+    /// ordered by these bytes only.
     pub(in crate::operator::bound_contributions) fn names(&self) -> Result<Option<Rows>> {
         if !self.of_the_data {
             return Ok(None);
@@ -336,7 +338,7 @@ mod tests {
         assert_eq!(places(&null, &[rows]), [0, 0, 1]);
     }
 
-    /// Short texts are in their views, long ones behind them; the same view of another column is
+    /// Short texts are inside their views, long ones outside; the same view in another column is
     /// another text.
     #[test]
     fn texts_are_found_whatever_their_views() {

@@ -1,4 +1,4 @@
-//! Which key and which unit each row has, as small numbers.
+//! Maps the key and the unit of each row to small numbers.
 
 pub(super) mod dense_keys;
 pub(super) mod discovered_keys;

@@ -26,8 +26,8 @@ use super::discovered_keys::interner;
 use crate::grid::failed;
 use crate::operator::bound_contributions::exact::keyed_order::HashKey;
 
-/// Does something with the codes of integers and dates, which are their own value; a constant text
-/// for other types.
+/// Evaluates `$then` for the codes of integers and dates, which are their values; other types give
+/// an error with a constant text.
 macro_rules! integers {
     ($units:expr, $codes:ident => $then:expr) => {
         match $units.data_type() {
@@ -82,8 +82,8 @@ impl UnitCodes {
         Ok(HeldUnits::new(codes.iter().copied()))
     }
 
-    /// Takes the values of another partition in. The result has its own code for each code of that
-    /// partition; `None` if these are the same.
+    /// Adds the values of another partition. The result maps each of its codes to a code here;
+    /// `None` if these are the same.
     pub(crate) fn absorb(&mut self, other: Self) -> Result<Option<Vec<u64>>> {
         let (Self::Interned { values, ids }, Self::Interned { values: mut others, .. }) =
             (self, other)
@@ -109,7 +109,7 @@ impl UnitCodes {
     pub(crate) fn finish(self, bounded: bool) -> Result<UnitNames> {
         match self {
             // Some interners panic if no row arrives, and the result must not reveal whether one
-            // did. If there is no unit, none is hashed.
+            // did. Without units, there is none to hash.
             Self::Interned { mut values, .. } if bounded && !values.is_empty() => {
                 let units = values.emit(EmitTo::All)?;
                 let fields = units.iter().map(|unit| SortField::new(unit.data_type().clone()));
@@ -121,7 +121,7 @@ impl UnitCodes {
     }
 }
 
-/// Integers and dates as numbers in their own order: negative ones first.
+/// Integers and dates as unsigned numbers in the same order: negative values come first.
 ///
 /// # Errors
 /// A constant text for values of another type.
@@ -131,7 +131,7 @@ pub(crate) fn ordered(values: &ArrayRef) -> Result<Vec<u64>> {
     Ok(all)
 }
 
-/// The same, each as `of` has it, behind what is in `all` already.
+/// Appends the same numbers to `all`, each mapped by `of`.
 ///
 /// # Errors
 /// As [`ordered`].
@@ -147,9 +147,9 @@ pub(in crate::operator::bound_contributions) fn each_ordered<T>(
     })
 }
 
-/// The codes of the units of a batch: in half the space where they are close to each other.
+/// The codes of the units of a batch. Codes that are close to each other take half the space.
 pub(crate) enum HeldUnits {
-    /// What each code is above the least one.
+    /// The distance of each code from the least one.
     Close {
         least: u64,
         most: u64,
@@ -181,7 +181,7 @@ impl HeldUnits {
         }
     }
 
-    /// The least and the largest code, where all are close to each other.
+    /// The least and the largest code, if all codes are close to each other.
     pub(in crate::operator::bound_contributions) fn ends(&self) -> Option<(u64, u64)> {
         match self {
             Self::Close { least, most, .. } => Some((*least, *most)),
@@ -197,7 +197,7 @@ impl HeldUnits {
         }
     }
 
-    /// Replaces each code by what `codes` has in its place.
+    /// Replaces each code `c` by `codes[c]`.
     pub(crate) fn renumber(&mut self, codes: &[u64], scratch: &mut Vec<u64>) -> Result<()> {
         self.codes(scratch);
         let new =
@@ -208,7 +208,7 @@ impl HeldUnits {
     }
 }
 
-/// The hashed name of a unit: its value, never the number that it got on arrival.
+/// The names of units for the hash: their values, never the numbers that they got on arrival.
 pub(crate) enum UnitNames {
     Direct,
     Encoded(Rows),

@@ -1,8 +1,9 @@
-//! Parts the rows of units that may exceed a bound from those of units that keep all their rows.
+//! Separates the rows of units that may exceed a bound from those of units that keep all their
+//! rows.
 //!
 //! In: the held batches of all partitions, whose rows are added up. Out: the rows of some units, to
-//! be bounded exactly, and the totals of the others. Rows are counted by unit over all partitions:
-//! nearly all units are within their bounds. All rows of a unit that may exceed one are taken away
+//! be bounded exactly, and the totals of the others. Rows are counted by unit over all partitions,
+//! and nearly all units are within their bounds. If a unit may exceed one, its rows are subtracted
 //! from the totals and collected. It guarantees that every row is added exactly once, and that a
 //! unit that exceeds its bounds is never among those that are added column by column.
 //!
@@ -36,7 +37,7 @@ use crate::operator::bound_contributions::keys::unit_codes::HeldUnits;
 use crate::operator::bound_contributions::task::BoundingTask;
 use crate::operator::shelf::{Dealt, SpilledFile};
 
-/// Bounds that all aggregates obey which are sums of rows.
+/// The least bounds of all aggregates that are sums of rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::operator::bound_contributions) struct Least {
     /// The most rows with which a unit obeys M and C, whatever its groups are.
@@ -46,8 +47,8 @@ pub(in crate::operator::bound_contributions) struct Least {
 }
 
 impl Least {
-    /// The least bounds of the aggregates that are sums of rows, as far as `rows` rows of `keys`
-    /// keys can exceed them.
+    /// The least bounds of the aggregates that are sums of rows, without those that a unit cannot
+    /// exceed with `rows` rows of `keys` keys.
     pub(in crate::operator::bound_contributions) fn new(
         task: &BoundingTask,
         keys: usize,
@@ -71,15 +72,15 @@ impl Least {
     }
 }
 
-/// So many rows are looked at together, of which mostly none is of a share.
+/// So many rows are tested for the share at once. In most cases none belongs to it.
 const TOGETHER: usize = 32;
 
-/// Of what rows are counted, and by which numbers.
+/// How rows are counted, and by which numbers.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::operator::bound_contributions) enum By {
-    /// Units that are numbered one after the other share few counters.
+    /// By unit; consecutive units share few counters.
     Unit(HashKey),
-    /// Each pair of units shares a counter as often as any other one.
+    /// By unit; any two units share a counter equally often.
     ScatteredUnit(HashKey),
     UnitAndGroup(HashKey),
 }
@@ -91,7 +92,7 @@ impl By {
         held: &HeldBatch,
         counts: &mut Counting,
     ) {
-        // One loop for each kind of number.
+        // Each kind of number has its own loop.
         match self.numbers(counts.bits()) {
             CounterNumbers::Unit(mut spread) => {
                 if let (true, HeldUnits::Close { least, most, above }) =
@@ -111,7 +112,7 @@ impl By {
         }
     }
 
-    /// The numbers by which rows are counted, for counters that the last `bits` bits choose.
+    /// The numbers by which rows are counted. Their last `bits` bits choose the counters.
     fn numbers(self, bits: u32) -> CounterNumbers {
         match self {
             Self::Unit(hash) => CounterNumbers::Unit(hash.spread(bits)),
@@ -121,8 +122,8 @@ impl By {
     }
 }
 
-/// Counts the rows of a share, whose numbers are so far above the first one. Few are of the share,
-/// so many are looked at together.
+/// Counts the rows that belong to the share. `above` holds the distance of each row's number from
+/// the first one. Few rows belong to the share, so many are tested at once.
 fn count_share(first: u64, above: &[u32], held: &HeldBatch, counts: &mut Counting) {
     #[expect(clippy::cast_possible_truncation, reason = "the last bits tell what is of the share")]
     let last_bits = first as u32;
@@ -154,7 +155,7 @@ impl CounterNumbers {
     }
 }
 
-/// Whether a row may belong to a unit that does not keep all rows.
+/// The units that may lose rows.
 #[derive(Default)]
 pub(in crate::operator::bound_contributions) struct Suspects {
     pub(in crate::operator::bound_contributions) units: Option<(By, Crowded)>,
@@ -162,12 +163,12 @@ pub(in crate::operator::bound_contributions) struct Suspects {
 }
 
 impl Suspects {
-    /// Whether most units are among them.
+    /// Whether most units are suspects.
     pub(in crate::operator::bound_contributions) fn are_usual(&self) -> bool {
         self.units.as_ref().is_some_and(|(_, units)| units.is_usual())
     }
 
-    /// To look rows up.
+    /// Prepares looking up rows.
     fn look(&self) -> Look<'_> {
         let sets = [&self.units, &self.groups].map(|set| {
             let (by, set) = set.as_ref()?;
@@ -176,7 +177,7 @@ impl Suspects {
         Look(sets)
     }
 
-    /// At most so many rows, of `rows` in all, belong to them.
+    /// An upper bound of the number of suspect rows among `rows` rows.
     fn rows(&self, rows: usize) -> usize {
         let sets = [&self.units, &self.groups].into_iter().flatten();
         let own = sets.map(|(_, set)| usize::try_from(set.rows()?).ok()).sum::<Option<usize>>();
@@ -193,21 +194,21 @@ impl Suspects {
 struct Look<'a>([Option<(CounterNumbers, &'a Crowded)>; 2]);
 
 impl Look<'_> {
-    /// Whether the row of a unit and a key may not be kept.
+    /// Whether the row of a unit and a key may be dropped.
     fn has(&mut self, unit: u64, key: u32) -> bool {
         let mut sets = self.0.iter_mut().flatten();
         sets.any(|(numbers, set)| set.has(numbers.of(unit, key)))
     }
 }
 
-/// Which aggregates take which way.
+/// Which aggregates are added up by column, and which unit by unit.
 pub(in crate::operator::bound_contributions) struct Ways {
     suspects: Suspects,
-    /// Those that are added by column; of these, the rows of suspects are collected.
+    /// Aggregates that are added up by column; only the rows of suspects are collected for them.
     pub(in crate::operator::bound_contributions) beyond: Option<Arc<CollectedShape>>,
-    /// All others, for which all rows are collected.
+    /// All other aggregates; all rows are collected for them.
     pub(in crate::operator::bound_contributions) bounded: Option<Arc<CollectedShape>>,
-    /// Whether anything is added by column.
+    /// Whether any aggregate is added up by column.
     pub(in crate::operator::bound_contributions) by_column: bool,
     /// The number of outputs of all aggregates.
     pub(in crate::operator::bound_contributions) outputs: usize,
@@ -217,7 +218,7 @@ pub(in crate::operator::bound_contributions) struct Ways {
 }
 
 impl Ways {
-    /// At most so many bytes are collected of `rows` rows.
+    /// The most bytes that collecting takes, for `rows` rows.
     pub(in crate::operator::bound_contributions) fn collected(
         &self,
         task: &BoundingTask,
@@ -236,7 +237,7 @@ impl Ways {
         mut suspects: Suspects,
         close: Option<Close>,
     ) -> Self {
-        // Where most units are suspects, a closer look at the others does not pay off.
+        // If most units are suspects, adding the others by column does not pay off.
         let by_column = !suspects.are_usual() && task.inputs.iter().any(is_sum_of_rows);
         let (mut beyond, mut bounded) = (Vec::new(), Vec::new());
         let mut outputs = 0;
@@ -257,20 +258,19 @@ impl Ways {
     }
 }
 
-/// The third pass over one part: collects rows, and takes those away that were added too early.
+/// The third pass over one part: collects rows, and subtracts those that were added too early.
 pub(in crate::operator::bound_contributions) struct Split {
     names: Arc<PartitionNames>,
     ways: Arc<Ways>,
     part: HeldPartition,
-    /// Rows of units that may exceed a bound, for the aggregates that are added by column
-    /// otherwise.
+    /// Rows of suspects, for the aggregates that are otherwise added up by column.
     beyond: Option<Collector>,
     /// All rows, for all other aggregates.
     bounded: Option<Collector>,
     rows: Vec<Away>,
 }
 
-/// What was collected of one part.
+/// The rows that were collected from one part.
 pub(in crate::operator::bound_contributions) struct CollectedPart {
     pub(in crate::operator::bound_contributions) beyond: Option<Collector>,
     pub(in crate::operator::bound_contributions) bounded: Option<Collector>,
@@ -284,8 +284,8 @@ impl Split {
         ways: Arc<Ways>,
         mut part: HeldPartition,
     ) -> Self {
-        // Files were dealt by the hash of the unit: in a turn, few buckets have rows if these
-        // follow from it, too.
+        // The hash of the unit deals rows to files. If buckets followed the same hash, only few
+        // buckets would have rows in a turn.
         let in_turns = part.dealt.is_some();
         let close = ways.close.filter(|_| !in_turns);
         let collector = |shape: &Option<Arc<CollectedShape>>, rows: usize| {
@@ -303,8 +303,7 @@ impl Split {
         }
     }
 
-    /// Deals the rows that are bounded one by one to files, of which each is collected in a turn of
-    /// its own.
+    /// Deals the rows that are bounded one by one to files, one file for each turn.
     ///
     /// # Errors
     /// A constant text without a folder for files, or if one cannot be written or read.
@@ -423,8 +422,8 @@ mod tests {
     use crate::operator::bound_contributions::keys::discovered_keys::OUTSIDE;
     use crate::operator::bound_contributions::screen::row_count_filter::RowCounts;
 
-    /// The rows of a share are counted as if each were looked at by itself; those without a key are
-    /// not.
+    /// Counting the rows of a share together gives the same counts as row by row. Rows without a
+    /// listed key are not counted.
     #[test]
     fn a_share_is_counted_together() {
         let hash = HashKey::new([3, 5, 7, 11]);

@@ -1,12 +1,11 @@
-//! Counts the rows of each unit, where counters are many: those of the same part of the counters
-//! wait, and are counted together.
+//! Counts the rows of each unit by many counters: rows whose counters are close to each other wait
+//! in a list, and are counted together.
 //!
-//! In: a number for each row. Out: the same [`RowCounts`] as if each had been counted at once. A
-//! counter that is chosen at random among 16 million is seldom in the processor's cache: a row
-//! waits for memory three times as long as it takes to write its counter down, in a list of the
-//! counters that are close to it. A full list is counted in one go, by counters that fit the cache.
-//! It guarantees that every row has been counted once [`Counting::finish`] gives the counters away,
-//! and nothing else does.
+//! In: a number for each row. Out: the same [`RowCounts`] as if each row had been counted
+//! immediately. A random counter among 16 million is seldom in the processor's cache. Fetching it
+//! from memory takes three times as long as writing its number into a list of nearby counters. A
+//! full list is counted in one go, with counters that fit the cache. It guarantees that every row
+//! has been counted when [`Counting::finish`] returns the counters, and nothing else returns them.
 //!
 //! ```text
 //! let mut counting = Counting::new(counts, |bytes| reserve(bytes))?;
@@ -20,21 +19,22 @@ use datafusion::common::Result;
 
 use super::row_count_filter::RowCounts;
 
-/// More counters than these do not fit the processor's cache. Fewer in unit tests, so that small
-/// tables take this way too.
+/// With more counters than this, they do not fit the processor's cache. Unit tests use a smaller
+/// limit, so that small tables take this way too.
 const MANY: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
-/// So many last bits of a counter's number are written down, the others choose the list.
+/// The number of last bits of a counter's number that a list holds. The other bits choose the list.
 const BITS: u32 = if cfg!(test) { 8 } else { 16 };
 
 /// The rows of a full list: enough that most lines of its counters are met several times.
 const LENGTH: usize = if cfg!(test) { 20 } else { 1 << 14 };
 
-/// So far apart lists begin. Lists grow alike: if they began at multiples of a power of two, their
-/// ends would compete for the same few lines of the processor's nearest cache.
+/// The distance between the beginnings of two lists. Lists grow alike: if they began at multiples
+/// of a power of two, their ends would compete for the same few lines of the processor's nearest
+/// cache.
 const STRIDE: usize = LENGTH + 32;
 
-/// So many numbers are looked at together, in a loop of its own for each kind of counter.
+/// The number of rows that are handled together, in a loop of its own for each kind of counter.
 const TOGETHER: usize = if cfg!(test) { 7 } else { 1 << 10 };
 
 /// Counts rows.
@@ -45,8 +45,8 @@ pub(crate) struct Counting {
     numbers: Vec<u64>,
 }
 
-/// The rows that are not counted yet: for each part of the counters, the last bits of the numbers
-/// of those that count them.
+/// The rows that are not counted yet: for each part of the counters, the last bits of their
+/// counters' numbers.
 struct UncountedRows {
     /// All lists, one behind the other.
     rows: Vec<u16>,
@@ -55,12 +55,12 @@ struct UncountedRows {
 }
 
 impl UncountedRows {
-    /// So many lists are needed for these counters; `None` where counters are few.
+    /// The number of lists for these counters; `None` if there are few counters.
     fn lists(counts: &RowCounts) -> Option<usize> {
         (counts.len() > MANY).then_some(counts.len() >> BITS)
     }
 
-    /// The bytes of so many lists.
+    /// The bytes of this number of lists.
     fn bytes(lists: usize) -> usize {
         lists * STRIDE * size_of::<u16>()
     }
@@ -69,8 +69,7 @@ impl UncountedRows {
         Self { rows: vec![0; lists * STRIDE], lengths: vec![0; lists] }
     }
 
-    /// Lets a row wait for the counter that counts it; if its list is full, all rows of the list
-    /// are counted.
+    /// Puts a row into the list of its counter, and counts the list when it is full.
     #[expect(clippy::cast_possible_truncation, reason = "the bits that are cut choose the list")]
     fn push(&mut self, at: usize, counts: &mut RowCounts) {
         let list = at >> BITS;
@@ -93,11 +92,11 @@ impl UncountedRows {
 }
 
 impl Counting {
-    /// Counts rows in addition to those of `counts`. Memory is reserved by `reserve`, for the
-    /// counters and, where there is enough, for rows that wait.
+    /// Counts rows in addition to those of `counts`. `reserve` reserves memory for the counters
+    /// and, if there is enough, for waiting rows.
     ///
     /// # Errors
-    /// That of `reserve`, if there is too little for the counters.
+    /// The error of `reserve`, if there is too little memory for the counters.
     pub(crate) fn new(counts: RowCounts, reserve: impl Fn(usize) -> Result<()>) -> Result<Self> {
         let size = counts.size();
         let lists = UncountedRows::lists(&counts)
@@ -109,7 +108,7 @@ impl Counting {
         Ok(Self { counts, waiting: lists.map(UncountedRows::new), numbers })
     }
 
-    /// So many last bits of a number choose a counter.
+    /// The number of last bits of a number that choose a counter.
     pub(in crate::operator::bound_contributions) fn bits(&self) -> u32 {
         self.counts.bits()
     }
@@ -128,7 +127,7 @@ impl Counting {
         }
     }
 
-    /// Counts the last rows, or lets them wait for their counters.
+    /// Counts the last rows, or puts them into lists.
     fn count(&mut self) {
         let Self { counts, waiting, numbers } = self;
         match waiting {
@@ -144,10 +143,10 @@ impl Counting {
         numbers.clear();
     }
 
-    /// The counters of all rows.
+    /// Counts the waiting rows and returns the counters.
     ///
     /// # Guarantee
-    /// For all sequences of rows: the counters are those of [`RowCounts::add_all`].
+    /// For all sequences of rows: the counters equal those of [`RowCounts::add_all`].
     pub(crate) fn finish(mut self) -> RowCounts {
         self.count();
         if let Some(waiting) = self.waiting {
@@ -163,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// As many rows as there are, whether they wait or not, and whatever was counted before.
+    /// The counts are the same whether or not rows wait, and whatever was counted before.
     #[test]
     fn counters_are_those_of_rows_that_do_not_wait() {
         let mut state = 9_u64;

@@ -1,11 +1,11 @@
 //! Which units may exceed a bound: nearly always few, and often none.
 //!
 //! In: a number for each row that counts, made from its unit or from its unit and group, whose last
-//! bits are spread evenly. Out: a set of numbers that contains that of every unit with more than
-//! `most` rows, and few others. It assumes that all rows of a unit have the same number. It
-//! guarantees that no unit above the bound is missed: units that share a counter add up in it, so a
-//! counter is never below the number of rows of one of them. A unit that the set contains by
-//! mistake takes the exact path and gets the same integers, so that a mistake costs time only.
+//! bits are spread evenly. Out: a set of numbers. It contains the number of every unit with more
+//! than `most` rows, and few others. It assumes that all rows of a unit have the same number. It
+//! guarantees that no unit above the bound is missed: a counter adds up the rows of all units that
+//! share it, so it is never below the number of rows of one of them. A unit that the set contains
+//! by mistake takes the exact path and gets the same integers, so a mistake costs only time.
 //!
 //! ```text
 //! let mut counts = RowCounts::new(50, rows, room);
@@ -15,20 +15,20 @@
 
 use num_traits::{Bounded, One, SaturatingAdd, Zero};
 
-/// Counters for each unit that has as many rows as the bound allows: more of them let fewer units
-/// share one.
+/// The number of counters for each unit, if every unit had as many rows as the bound allows. With
+/// more counters, fewer units share one.
 const SPREAD: usize = 8;
 
 /// The least and the largest number of counters.
 const FEWEST: usize = 1 << 10;
 const MOST: usize = 1 << 24;
 
-/// With more counters than these, nearly every row waits for memory: a share of the units is
-/// counted first. Fewer in unit tests, so that small tables take this way too.
+/// With more counters than this, nearly every row waits for memory, so a share of the units is
+/// counted first. Unit tests use a smaller limit, so that small tables take this way too.
 const MANY: usize = if cfg!(test) { FEWEST } else { 1 << 21 };
 
-/// The units in a share: those whose counter, among those for all, has a number that ends with so
-/// many zeros.
+/// A unit belongs to the share if the number of its full-table counter ends with this many zero
+/// bits.
 const SHARE_BITS: u32 = 8;
 
 /// Counts rows by the number of their unit.
@@ -36,23 +36,24 @@ const SHARE_BITS: u32 = 8;
 pub(crate) struct RowCounts {
     counters: Counters,
     most: u16,
-    /// The rows that met a counter at its largest number.
+    /// The number of rows that found their counter at its maximum.
     more: u64,
-    /// So many last bits of a number choose a counter for it, if all units are counted.
+    /// The number of last bits of a number that choose a counter, if all units are counted.
     bits: u32,
     /// Whether only a share of the units is counted.
     of_a_share: bool,
 }
 
-/// Counters that stop at their largest number, which exceeds the bound: as small as that allows,
-/// since they are met at random and seldom wait in the processor's cache.
+/// Counters that stop at their maximum, which exceeds the bound. They are as small as the bound
+/// allows, because they are accessed at random, and smaller ones are more often in the processor's
+/// cache.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 enum Counters {
     Bytes(Vec<u8>),
     Halves(Vec<u16>),
 }
 
-/// Does the same with counters of either size.
+/// Evaluates `$do` for counters of either size.
 macro_rules! either {
     ($counters:expr, $counts:ident => $do:expr) => {
         match $counters {
@@ -66,17 +67,17 @@ macro_rules! either {
 pub(crate) struct Crowded {
     /// One bit for each counter.
     words: Vec<u64>,
-    /// So many last bits of a number choose a counter.
+    /// The number of last bits of a number that choose a counter.
     bits: u32,
     any: bool,
     usual: bool,
-    /// The rows of these numbers; `None` if they were not counted.
+    /// The number of rows that were counted with these numbers; `None` if they were not counted.
     rows: Option<u64>,
 }
 
 impl RowCounts {
-    /// For units that keep all their rows if they have at most `most`, of `rows` rows in all; in at
-    /// most `room` bytes, unless even the fewest counters take more.
+    /// For `rows` rows in all, and units that keep all their rows if they have at most `most`.
+    /// Takes at most `room` bytes, unless even the fewest counters take more.
     pub(crate) fn new(most: u64, rows: usize, room: usize) -> Self {
         let most = u16::try_from(most).unwrap_or(u16::MAX).min(u16::MAX - 1);
         let wanted = (rows / usize::from(most).max(1)).saturating_mul(SPREAD);
@@ -88,13 +89,12 @@ impl RowCounts {
         Self { counters: Counters::new(counters, most), most, more: 0, bits, of_a_share: false }
     }
 
-    /// As many counters for the same bound, without a row.
+    /// The same number of counters for the same bound, all zero.
     pub(crate) fn emptied(&self) -> Self {
         Self { counters: Counters::new(self.counters.len(), self.most), more: 0, ..*self }
     }
 
-    /// Counters for a share of the units, without a row; `None` where counting all units costs
-    /// little.
+    /// Counters for a share of the units, all zero; `None` if counting all units costs little.
     pub(crate) fn of_a_share(&self) -> Option<Self> {
         let counters = (self.counters.len() >> SHARE_BITS).max(FEWEST);
         let is_smaller = self.counters.len() > MANY;
@@ -102,12 +102,12 @@ impl RowCounts {
         Some(Self { counters, more: 0, of_a_share: true, ..*self })
     }
 
-    /// So many last bits of a number choose a counter.
+    /// The number of last bits of a number that choose a counter.
     pub(crate) fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// Whether only a share of the units is counted: those of numbers with [`ends_as_share`].
+    /// Whether only a share of the units is counted; see [`ends_as_share`].
     pub(in crate::operator::bound_contributions) fn is_of_a_share(&self) -> bool {
         self.of_a_share
     }
@@ -132,7 +132,7 @@ impl RowCounts {
         });
     }
 
-    /// Counts rows whose counters are so far behind the `first` one.
+    /// Counts rows, given the distances of their counters from the `first` one.
     pub(in crate::operator::bound_contributions) fn add_behind(
         &mut self,
         first: usize,
@@ -142,18 +142,18 @@ impl RowCounts {
         self.more += either!(&mut self.counters, counts => count(&mut counts[first..], all));
     }
 
-    /// Adds the counts of other rows, which were made for the same bound and the same number of
-    /// rows in all.
+    /// Adds the counts of other rows. They were made for the same bound and the same total number
+    /// of rows.
     ///
     /// # Guarantee
-    /// No counter is then below the number of rows that both counted in it, unless it is at its
-    /// largest number.
+    /// Then no counter is below the number of rows that both counted in it, unless it is at its
+    /// maximum.
     pub(crate) fn absorb(&mut self, other: &Self) {
         self.more += other.more;
         self.more += match (&mut self.counters, &other.counters) {
             (Counters::Bytes(own), Counters::Bytes(other)) => absorb(own, other),
             (Counters::Halves(own), Counters::Halves(other)) => absorb(own, other),
-            // Counters of another bound: whoever was counted may exceed this one.
+            // The other counters have another bound, so any unit may exceed this one.
             (Counters::Bytes(own), Counters::Halves(_)) => {
                 own.fill(u8::MAX);
                 0
@@ -182,7 +182,7 @@ impl RowCounts {
         Crowded { words, bits: self.bits, any: crowded > 0, usual: crowded > used / 2, rows }
     }
 
-    /// All numbers, if most of those that were counted are above the bound.
+    /// The set of all numbers, if most of the used counters are above the bound.
     ///
     /// # Guarantee
     /// The set contains every number, so that no unit above the bound is missed, whatever was
@@ -202,7 +202,7 @@ impl Counters {
         }
     }
 
-    /// The bytes of a counter for such a bound.
+    /// The bytes of a counter for this bound.
     fn bytes_for(most: u16) -> usize {
         Self::new(1, most).bytes()
     }
@@ -216,8 +216,8 @@ impl Counters {
     }
 }
 
-/// Counts a row with each of these counters, unless that is at its largest number already: the
-/// result is how many rows met one that is.
+/// Counts one row in each of these counters, unless the counter is at its maximum. The result is
+/// the number of rows that found it there.
 fn count<T>(counters: &mut [T], all: impl Iterator<Item = usize>) -> u64
 where
     T: Copy + One + SaturatingAdd + PartialEq,
@@ -231,12 +231,12 @@ where
     all.map(one).sum()
 }
 
-/// The largest of some counters.
+/// The largest count.
 fn largest<T: Copy + Ord + Into<u64>>(counts: &[T]) -> u64 {
     counts.iter().copied().max().map_or(0, Into::into)
 }
 
-/// Adds counts to others, as far as these go; what goes beyond is returned.
+/// Adds counts to others, up to their maximum. The result is the sum of what exceeds it.
 fn absorb<T>(counts: &mut [T], others: &[T]) -> u64
 where
     T: Copy + Ord + Into<u64> + Bounded + SaturatingAdd,
@@ -257,13 +257,13 @@ where
     more
 }
 
-/// A bit for each counter above the bound, what these counters count, and the number of counters
-/// that have counted at all.
+/// A bit for each counter above the bound, the sum of these counters, and the number of counters
+/// that are not zero.
 fn above<T: Copy + Ord + Into<u64> + Zero>(counts: &[T], most: u16) -> (Vec<u64>, u64, usize) {
     let (most, mut rows, mut used) = (u64::from(most), 0, 0);
     let words = counts.chunks(64).map(|counts| {
         used += usize::from(counts.iter().map(|count| u8::from(!count.is_zero())).sum::<u8>());
-        // Nearly always, none is above.
+        // In most cases no counter is above.
         if largest(counts) <= most {
             return 0;
         }
@@ -295,12 +295,12 @@ impl Crowded {
         self.any
     }
 
-    /// How many rows were added with these numbers; `None` if they were not counted.
+    /// The number of rows that were counted with these numbers; `None` if they were not counted.
     pub(crate) fn rows(&self) -> Option<u64> {
         self.rows
     }
 
-    /// Whether most units are in the set; a closer look at the others does not pay off.
+    /// Whether most units are in the set. Then adding the others by column does not pay off.
     pub(crate) fn is_usual(&self) -> bool {
         self.usual
     }
@@ -316,13 +316,13 @@ pub(in crate::operator::bound_contributions) fn ends_as_share(last_bits: u32) ->
     last_bits & ((1 << SHARE_BITS) - 1) == 0
 }
 
-/// The counter of a share that counts what this one of all counts; `None` if its units do not
-/// belong to the share.
+/// Maps a full-table counter index to its index in the share; `None` if its units do not belong to
+/// the share.
 fn in_share(at: usize) -> Option<usize> {
     (at.trailing_zeros() >= SHARE_BITS).then_some(at >> SHARE_BITS)
 }
 
-/// The counter that so many last bits of a number choose.
+/// The counter for a number: its last `bits` bits.
 fn position(number: u64, bits: u32) -> usize {
     usize::try_from(number & ((1 << bits) - 1)).unwrap_or(0)
 }
@@ -331,7 +331,7 @@ fn position(number: u64, bits: u32) -> usize {
 mod tests {
     use super::{Counters, RowCounts, position};
 
-    /// Every number that was added more often than the bound is found, also where numbers share
+    /// Every number that was added more often than the bound is found, even if numbers share
     /// counters.
     #[test]
     fn no_number_above_the_bound_is_missed() {
@@ -383,7 +383,7 @@ mod tests {
         assert!(!none.any() && !none.is_usual() && !none.has(number(3)));
     }
 
-    /// A share of the units tells whether most exceed the bound; then all of them may.
+    /// A share of the units tells whether most exceed the bound; then all units are suspects.
     #[test]
     fn a_share_tells_what_is_usual() {
         assert!(RowCounts::new(50, 1_000, usize::MAX).of_a_share().is_none());
@@ -394,7 +394,7 @@ mod tests {
             for one in 0..20_000 {
                 (0..rows_of_each).for_each(|_| share.add_all(&[number(one)]));
             }
-            // Others are not counted.
+            // Units outside of the share are not counted.
             let counted: u32 = either!(&share.counters, counts => counts.iter().map(|count| u32::from(*count)).sum());
             assert!((30..160).contains(&(counted / rows_of_each)), "{counted}");
             let found = share.all_if_usual();

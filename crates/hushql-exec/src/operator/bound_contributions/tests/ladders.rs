@@ -3,7 +3,8 @@
 
 use super::*;
 
-/// By bound, output and key, and the units beyond each bound, and last all that add anything.
+/// The outputs by bound, output and key; and the number of units beyond each bound, then of all
+/// that contribute anything.
 type Under = (Vec<Vec<Vec<i128>>>, Vec<i128>);
 
 fn random_kind(dice: &mut Dice) -> InputKind {
@@ -28,7 +29,7 @@ fn random_ladder(dice: &mut Dice) -> Vec<u128> {
     dice.pick(&ladders)
 }
 
-/// Serves each unit's groups in the order of the hash.
+/// The rules restated: takes each unit's groups in the order of the hash.
 fn naive_under(
     rows: &[Row],
     keys: &[Key],
@@ -110,7 +111,7 @@ fn naive_under(
     (under, beyond)
 }
 
-/// What the columns of an aggregate say.
+/// Reads the columns of an aggregate.
 fn read(columns: &[Vec<i128>], outputs: usize, rungs: usize) -> Under {
     let under = (0..rungs).map(|j| {
         let whole = columns[..outputs].to_vec();
@@ -144,7 +145,7 @@ async fn each_bound_of_a_ladder_agrees_with_the_rules_and_its_claim() {
                 ..AggregateInput::new(kind.clone(), EnforcedBounds::default())
             })
             .collect();
-        // Beside others, which have bounds of their own.
+        // A second aggregate, with bounds of its own.
         let limits = EnforcedBounds { total: Some(2), ..EnforcedBounds::default() };
         inputs.push(AggregateInput::new(InputKind::CountRows { filter: None }, limits));
         let whole = batch(&rows, &DataType::Int64);
@@ -200,6 +201,6 @@ async fn each_bound_of_a_ladder_agrees_with_the_rules_and_its_claim() {
             }
         }
     }
-    // The bounds are reached as well as kept.
+    // The bounds are reached, and not only kept.
     assert!(tight > 300 && moved > 300, "{tight} {moved}");
 }

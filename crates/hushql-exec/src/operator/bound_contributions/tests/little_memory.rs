@@ -4,9 +4,9 @@
 use super::*;
 use crate::operator::shelf::tests::LittleMemory;
 
-/// Every kind of aggregate, units as integers and as texts, listed keys and keys of the data,
-/// bounds that none, a few or all units exceed. Where the memory does not suffice even for files,
-/// the query fails, and never answers otherwise.
+/// Covers every kind of aggregate, units as integers and as texts, listed and undeclared keys, and
+/// bounds that none, a few or all units exceed. If the memory does not suffice even with files, the
+/// query fails; it never gives a different answer.
 #[tokio::test]
 async fn rows_in_files_and_several_turns_change_nothing() {
     let mut dice = Dice(9);
@@ -44,7 +44,7 @@ async fn rows_in_files_and_several_turns_change_nothing() {
             };
             assert_eq!(sorted(&got), sorted(&expected), "round {round}, {memory} bytes {inputs:?}");
             in_files += usize::from(little.files() > 0);
-            // Each partition has a file at most, unless its rows were dealt.
+            // Each partition has at most one file, unless its rows were dealt.
             in_turns += usize::from(little.files() > partitions);
         }
     }
