@@ -1,11 +1,10 @@
-//! Public codes: each value of a column as a small number, by a rule that follows from declarations
-//! alone.
+//! Public codes: each value of a column becomes a small number, by a rule that follows from
+//! declarations alone.
 //!
 //! In: the values that a column can have, as a list or as ticks in buckets. Out: a code for every
-//! value, one more code for NULL, and values for codes again: a bucket gives one of its ticks, each
-//! with the same probability. A rule is made before a row is read, and no row can change it: values
-//! that it does not list have the code of NULL, and numbers beyond its ends the code of the nearest
-//! bucket.
+//! value, one more code for NULL, and values for codes: a bucket yields one of its ticks, each with
+//! the same probability. A rule is made before a row is read, and no row can change it. Unlisted
+//! values get the code of NULL, and numbers beyond its ends get the code of the nearest bucket.
 //!
 //! ```text
 //! Oslo, Rome          0, 1; NULL 2
@@ -23,10 +22,10 @@ use crate::ticks::Ticks;
 use hushql_privacy::sampler::Uniform;
 use hushql_privacy::synthetic::MOST_CODES;
 
-/// Up to so many ticks have a code each, where nothing else is said.
+/// By default, up to this number of ticks have a code each.
 const ALL_TICKS: u64 = 128;
 
-/// So many buckets have equal widths, where there are more ticks.
+/// The number of buckets of equal width, if there are more ticks.
 const BUCKETS: u64 = 64;
 
 /// The public codes of a column: `0 … values − 1`, and one more for NULL.
@@ -45,8 +44,8 @@ enum Rule {
 }
 
 impl Codes {
-    /// A code for each of these values, which are of one type; NULL among them is left out. `None`
-    /// for no value, and for too many.
+    /// A code for each of these values, which have one type; NULL is left out. `None` if there are
+    /// no values, or too many.
     pub fn listed(values: &[ScalarValue], data_type: &DataType) -> Option<Self> {
         let mut listed: Vec<ScalarValue> = Vec::new();
         let mut seen = datafusion::common::HashSet::new();
@@ -59,8 +58,8 @@ impl Codes {
         fits.then(|| Self { data_type: data_type.clone(), rule: Rule::Listed(listed) })
     }
 
-    /// A code for each tick where they are few, and otherwise for each of 64 buckets, the first
-    /// ones wider by one tick.
+    /// A code for each tick if there are few, otherwise for each of 64 buckets. The first buckets
+    /// may be wider by one tick.
     pub fn ticks(ticks: Ticks, data_type: &DataType) -> Self {
         let count = ticks.count();
         let buckets = if count <= ALL_TICKS { count } else { BUCKETS };
@@ -69,8 +68,8 @@ impl Codes {
         Self { data_type: data_type.clone(), rule: Rule::Ticks { ticks, starts } }
     }
 
-    /// A code for each of at most `buckets` buckets, the number of whose ticks grows by a constant
-    /// factor from the first tick.
+    /// A code for each of at most `buckets` buckets. The number of ticks in a bucket grows by a
+    /// constant factor.
     pub fn logarithmic(ticks: Ticks, buckets: u64, data_type: &DataType) -> Option<Self> {
         let count = num_traits::ToPrimitive::to_f64(&ticks.count())?;
         let share = |i: u64| {
@@ -86,9 +85,9 @@ impl Codes {
             .then(|| Self { data_type: data_type.clone(), rule: Rule::Ticks { ticks, starts } })
     }
 
-    /// A code for each bucket that begins with one of these values of the column's type, in order,
-    /// and one for what is below the first of them. Values beyond the ticks begin no bucket. `None`
-    /// where the values are not in order, or too many.
+    /// A code for each bucket, and one for everything below the first of them. Each of these
+    /// values, which have the column's type and are in order, is the first of a bucket. Values
+    /// beyond the ticks begin no bucket. `None` if the values are not in order, or are too many.
     pub fn from_starts(ticks: Ticks, values: &[ScalarValue], data_type: &DataType) -> Option<Self> {
         let mut starts = vec![0_u64];
         let mut before: Option<&ScalarValue> = None;
@@ -108,7 +107,7 @@ impl Codes {
             .then(|| Self { data_type: data_type.clone(), rule: Rule::Ticks { ticks, starts } })
     }
 
-    /// The number of codes, that of NULL included.
+    /// The number of codes, including that of NULL.
     pub fn len(&self) -> usize {
         self.values() + 1
     }
@@ -118,7 +117,8 @@ impl Codes {
         &self.data_type
     }
 
-    /// The most bytes that one value takes in a stored table, beside [`Codes::bytes_of_list`].
+    /// The most bytes that one value takes in a stored table, in addition to
+    /// [`Codes::bytes_of_list`].
     pub fn bytes(&self) -> usize {
         let longest = self.texts().max().unwrap_or(0);
         // One bit says whether it is NULL.
@@ -135,7 +135,7 @@ impl Codes {
         self.texts().sum()
     }
 
-    /// How long the listed texts are.
+    /// The lengths of the listed texts.
     fn texts(&self) -> impl Iterator<Item = usize> + '_ {
         let listed = match &self.rule {
             Rule::Listed(values) => values.as_slice(),
@@ -144,7 +144,7 @@ impl Codes {
         listed.iter().map(|value| value.try_as_str().flatten().map_or(0, str::len))
     }
 
-    /// The number of codes of values: that of NULL is the next one.
+    /// The number of codes of values. The code of NULL is the next one.
     fn values(&self) -> usize {
         match &self.rule {
             Rule::Listed(values) => values.len(),
@@ -152,7 +152,7 @@ impl Codes {
         }
     }
 
-    /// The codes in a few words.
+    /// A short description of the codes.
     pub fn text(&self) -> String {
         let (count, what) = match &self.rule {
             Rule::Listed(values) => (values.len(), "value"),
@@ -165,10 +165,10 @@ impl Codes {
         format!("{count} {what}{plural} and NULL")
     }
 
-    /// What gives the codes of a column's values.
+    /// The encoder of a column's values.
     ///
     /// # Errors
-    /// Arrow's, for listed values without a common type.
+    /// Arrow's error if listed values have no common type.
     pub fn encoder(&self) -> Result<Encoder, ArrowError> {
         let null = u16::try_from(self.values()).unwrap_or(u16::MAX);
         let kind = match &self.rule {
@@ -193,14 +193,14 @@ impl Codes {
         Ok(Encoder { kind, null })
     }
 
-    /// Whether values of the column's type have codes, and codes such values: known before a row is
-    /// read.
+    /// Whether values of the column's type have codes, and codes have such values. This is known
+    /// before a row is read.
     pub fn are_sound(&self) -> bool {
         let own = match &self.data_type {
             DataType::Dictionary(_, values) => values.as_ref(),
             other => other,
         };
-        // They would be compared as whole numbers.
+        // Arrow would compare them as integers.
         if matches!(
             own,
             DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal256(..)
@@ -225,11 +225,11 @@ impl Codes {
     /// Values for codes: a listed value, a tick of the bucket, or NULL.
     ///
     /// # Guarantee
-    /// Each tick of a bucket comes out with the same probability. Nothing but the codes and the
-    /// rule decides about the others.
+    /// Each tick of a bucket comes out with the same probability. The choice depends on the codes
+    /// and the rule alone.
     ///
     /// # Errors
-    /// Arrow's, for ticks that are no values of the type.
+    /// Arrow's error if a tick is not a value of the type.
     pub fn decode(&self, codes: &[u16], rng: &mut impl Uniform) -> Result<ArrayRef, ArrowError> {
         let (pool, indices): (ArrayRef, UInt64Array) = match &self.rule {
             Rule::Listed(values) => {
@@ -264,7 +264,7 @@ impl Codes {
     }
 }
 
-/// How many ticks are below a value of the column's type.
+/// The number of ticks below a value of the column's type.
 fn ticks_below(ticks: &Ticks, value: &ScalarValue) -> Option<u64> {
     match value {
         ScalarValue::Float64(Some(x)) => Some(ticks.below(*x)),
@@ -281,7 +281,7 @@ fn ticks_below(ticks: &Ticks, value: &ScalarValue) -> Option<u64> {
     }
 }
 
-/// Gives codes to values.
+/// Maps values to codes.
 #[derive(Debug, Clone)]
 pub struct Encoder {
     kind: CodeTable,
@@ -292,7 +292,7 @@ pub struct Encoder {
 enum CodeTable {
     Texts(HashMap<String, u16>),
     Booleans([Option<u16>; 2]),
-    /// Whole numbers, days, moments in units of their type, decimals in units of their scale.
+    /// Integers, days, timestamps in units of their type, and decimals in units of their scale.
     Numbers(HashMap<i128, u16>),
     /// Floats, by their bits.
     FloatList(HashMap<u64, u16>),
@@ -306,7 +306,7 @@ enum CodeTable {
 struct Offset {
     first: i128,
     most: u16,
-    /// Both ends, where they are numbers of 64 bits.
+    /// Both ends, if they fit 64 bits.
     narrow: Option<(i64, i64)>,
 }
 
@@ -323,11 +323,11 @@ impl Offset {
     }
 }
 
-/// A code for each bucket, by the numbers that buckets begin with.
+/// A code for each bucket, by the first number of each bucket.
 #[derive(Debug, Clone)]
 struct Starts {
     wide: Vec<i128>,
-    /// The same, where all are numbers of 64 bits.
+    /// The same, if all of them fit 64 bits.
     narrow: Option<Vec<i64>>,
 }
 
@@ -338,7 +338,7 @@ impl Starts {
     }
 }
 
-/// The bucket of a value, the one that begins last at or below it: the first one where none does.
+/// The bucket of a value: the last one that begins at or below it, or the first one if none does.
 fn bucket<T: PartialOrd>(starts: &[T], value: &T) -> u16 {
     let at = starts.partition_point(|start| start <= value).saturating_sub(1);
     u16::try_from(at).unwrap_or(u16::MAX)
@@ -396,7 +396,7 @@ fn is_text(data_type: &DataType) -> bool {
 }
 
 impl Encoder {
-    /// The number of codes, that of NULL included.
+    /// The number of codes, including that of NULL.
     pub fn len(&self) -> usize {
         usize::from(self.null) + 1
     }
@@ -404,19 +404,19 @@ impl Encoder {
     /// Appends the code of each value.
     ///
     /// # Guarantee
-    /// One code for each value, which depends on this value and on the rule alone. Never fails on a
-    /// value.
+    /// One code for each value. It depends on this value and the rule alone, and no value makes it
+    /// fail.
     ///
     /// # Errors
-    /// Arrow's, for a column of another type than that of the codes.
+    /// Arrow's error if the column's type is not that of the codes.
     pub fn encode(&self, values: &ArrayRef, codes: &mut Vec<u16>) -> Result<(), ArrowError> {
         if let Some(dictionary) = values.as_any_dictionary_opt() {
             if dictionary.values().is_empty() {
-                // Nothing but NULL: Arrow's own numbers of the values would panic.
+                // All values are NULL. Arrow's `normalized_keys` would panic.
                 codes.resize(codes.len() + dictionary.len(), self.null);
                 return Ok(());
             }
-            // Each value of the dictionary once.
+            // Each value of the dictionary is coded once.
             let mut own = Vec::with_capacity(dictionary.values().len());
             self.encode(dictionary.values(), &mut own)?;
             let keys = dictionary.normalized_keys();
@@ -503,12 +503,12 @@ fn each_float(
     Ok(())
 }
 
-/// Whole numbers, days and moments as integers of 64 bits.
+/// Integers, days and timestamps as integers of 64 bits.
 fn whole(values: &ArrayRef) -> Result<Int64Array, ArrowError> {
     let values = match values.data_type() {
         DataType::Date32 => &cast(values, &DataType::Int32)?,
         DataType::Timestamp(unit, Some(_)) => {
-            // The moment itself, without the zone in which it is shown.
+            // The timestamp itself, without the zone in which it is shown.
             &cast(values, &DataType::Timestamp(*unit, None))?
         }
         _ => values,
@@ -516,7 +516,7 @@ fn whole(values: &ArrayRef) -> Result<Int64Array, ArrowError> {
     Ok(cast(values, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
 }
 
-/// The same, for types all of whose values are numbers of 64 bits.
+/// The same, for types whose values all fit 64 bits.
 fn narrow(values: &ArrayRef) -> Result<Option<Int64Array>, ArrowError> {
     match values.data_type() {
         DataType::Decimal128(..) | DataType::UInt64 => Ok(None),
@@ -524,8 +524,8 @@ fn narrow(values: &ArrayRef) -> Result<Option<Int64Array>, ArrowError> {
     }
 }
 
-/// Appends the code of each value. What stands where NULL is gets a code like any other, and that
-/// of NULL afterwards: the loop over values has no branch.
+/// Appends the code of each value. A NULL slot first gets a code like any other, and then that of
+/// NULL, so that the loop over values has no branch.
 fn each(values: &Int64Array, null: u16, codes: &mut Vec<u16>, code: impl Fn(i64) -> u16) {
     let first = codes.len();
     codes.extend(values.values().iter().map(|value| code(*value)));
@@ -537,7 +537,7 @@ fn each(values: &Int64Array, null: u16, codes: &mut Vec<u16>, code: impl Fn(i64)
     }
 }
 
-/// Calls `each` with every row: its number, and its value in units of the type.
+/// Calls `each` with the number of every row, and its value in units of the type.
 fn for_each_whole(
     values: &ArrayRef,
     mut each: impl FnMut(usize, Option<i128>),
@@ -559,8 +559,8 @@ fn for_each_whole(
     Ok(())
 }
 
-/// The ticks of a type in whole units between two ends; `None` for other types, and for ends that
-/// are reversed.
+/// The ticks of a type in whole units between two ends; `None` for other types, and if the ends are
+/// reversed.
 pub fn units(data_type: &DataType, first: i128, last: i128) -> Option<Ticks> {
     let grid = match data_type {
         DataType::Decimal128(_, scale) if *scale > 0 => Grid::Decimal { scale: *scale },
@@ -689,8 +689,8 @@ mod tests {
         assert_eq!(empty.len(), 0);
     }
 
-    /// Numbers of 64 bits have codes as all whole numbers have them: by the nearest tick, or the
-    /// last bucket that begins at or below.
+    /// Numbers of 64 bits have the same codes as wider ones: by the nearest tick, or by the last
+    /// bucket that begins at or below.
     #[test]
     fn narrow_numbers_are_coded_like_wide_ones() {
         let mut rng = QueryRng::seeded_for_tests(4);
@@ -722,7 +722,7 @@ mod tests {
             let expected: Vec<u16> = expected.map(|code| u16::try_from(code).unwrap()).collect();
             let array: ArrayRef = Arc::new(Int64Array::from(values));
             assert_eq!(codes_of(&codes, Arc::clone(&array)), expected);
-            // A slice, whose NULLs begin in the middle of a byte.
+            // A slice whose NULLs begin in the middle of a byte.
             assert_eq!(codes_of(&codes, array.slice(3, 40)), expected[3..43]);
         }
     }

@@ -1,13 +1,13 @@
 //! When the work of a statement must end.
 //!
-//! In: a time limit, and the word that nobody waits any more. Out: whether the work must end, for
-//! loops that ask now and then.
+//! In: a time limit, and a signal that no caller waits any more. Out: whether the work must end,
+//! for loops that check from time to time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long work may continue after no caller waits for it.
+/// How long work may continue after its last caller stopped waiting.
 const NOTICED: Duration = Duration::from_millis(20);
 
 /// When work must end: at a time limit, or when no caller waits for it.

@@ -103,11 +103,11 @@ impl GridRange {
         self.hi
     }
 
-    /// How far a value is above the lower end of the interval, in steps of 2^shift.
+    /// The distance of a value from the lower end of the interval, in steps of 2^shift.
     ///
     /// # Guarantee
     /// For all lo ≤ `value` ≤ hi: (value − lo)/2^shift rounded to the nearest integer, halves to
-    /// the even one. It lies between 0 and [`coarse_width`], and depends on nothing but the value.
+    /// the even one. It lies between 0 and [`coarse_width`], and depends on the value alone.
     pub fn above(&self, value: i128, shift: u32) -> i128 {
         // The ends are within ±2⁸⁰.
         let steps = value.clamp(self.lo, self.hi) - self.lo;
@@ -181,7 +181,7 @@ impl GridRange {
         Ok(())
     }
 
-    /// The number of a column's own units in one step of the grid; `None` if it is one.
+    /// The number of a column's own units in one step of the grid; `None` if the number is 1.
     fn dropped(&self, data_type: &DataType) -> Option<i128> {
         match (self.grid, data_type) {
             (Grid::Decimal { scale }, DataType::Decimal128(_, own)) if scale < *own => {
@@ -231,7 +231,7 @@ impl GridRange {
         });
     }
 
-    /// How floats are rounded; `None` where this takes more than `f64`.
+    /// How floats are rounded; `None` if this takes more than `f64`.
     fn steps(&self) -> Option<Steps> {
         let Grid::Binary { log2 } = self.grid else { return None };
         let is_exact = self.lo >= -EXACT && self.hi <= EXACT;
@@ -331,7 +331,7 @@ pub fn passing(filter: &BooleanArray) -> NullBuffer {
     NullBuffer::new(prep_null_mask_filter(filter).values().clone())
 }
 
-/// The only message for failures while private data is read: a more specific one could reveal
+/// The only message for failures while private data are read. A more specific one could reveal
 /// something about the data.
 pub fn failed() -> DataFusionError {
     DataFusionError::Execution("the query could not be executed".to_owned())
@@ -423,7 +423,7 @@ mod tests {
         assert!(other.for_each(&column, None, |_, _| ()).is_err());
     }
 
-    /// Against integers: the nearest multiple, and of two the even one.
+    /// Compared with integer arithmetic: the nearest multiple, and of two the even one.
     #[test]
     fn decimals_with_more_places_are_rounded() {
         for places in 1..=20_u8 {

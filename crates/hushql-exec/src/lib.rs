@@ -1,22 +1,22 @@
 //! The loops of HushQL: everything that runs once for each private row.
 //!
 //! In: batches of private rows, and plain numbers that say what may come out: bounds, grids, keys.
-//! Out: exact integers, of which one person moved no more than the bounds say, or rows that are
-//! bounded and coded. Nothing is drawn here. This crate knows no statement, no declaration and no
-//! budget: which bounds and grids make an answer private is decided above it, and what they
-//! guarantee is stated here.
+//! Out: exact integers, which one person changes by no more than the bounds allow, or rows that are
+//! bounded and coded. No noise is drawn here. This crate knows no statement, no declaration and no
+//! budget. The crate above it decides which bounds and grids make an answer private; this crate
+//! states what they guarantee.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`operator`] | DataFusion operators: bounded contributions, sampled rows, look-ups, sums by key |
 //! | [`aggregate`] | the aggregate function that clamps, rounds and adds exactly |
 //! | [`gather`] | the integers of each key, from the rows of all partitions |
-//! | [`encoded_rows`], [`codes`] | rows as public codes, of which only counts can be asked |
+//! | [`encoded_rows`], [`codes`] | rows as public codes, which answer only counts |
 //! | [`functions`] | scalar functions that no value can make fail |
 //! | [`grid`], [`ticks`] | numbers as whole steps of a public width |
 //! | [`deadline`], [`pinned`] | when work must end, and files that stay open |
 //!
-//! The crate is compiled as one unit, since its loops call each other across all modules.
+//! The crate is compiled as one unit, because its loops call each other across all modules.
 
 #![forbid(unsafe_code)]
 #![allow(

@@ -1,8 +1,8 @@
-//! Files that stay open, so that what is made of their rows can be kept.
+//! Files that stay open, so that look-ups made of their rows can be kept.
 //!
 //! In: a file that a statement has opened and verified. Out: a [`Pinned`] file. Two of them are
-//! equal if they are the same file, read in the same way, to which nobody wrote in between. The
-//! file stays open as long as one of them is kept, so that no other file can take its inode.
+//! equal if they are the same file, read in the same way, and not written to in between. The file
+//! stays open as long as one of them is kept, so that no other file can take its inode.
 //!
 //! ```text
 //! Pinned    device 42, inode 17, 81,920 bytes, changed at …, PARQUET, columns o_orderkey BIGINT, …
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The file of a table, once a statement has opened and verified it.
 pub type PinnedFile = Arc<dyn Fn() -> Option<Pinned> + Send + Sync>;
 
-/// A file that stays open: how it is read, and what reveals that it was written to.
+/// A file that stays open, with a stamp of how it is read and of its last change.
 #[derive(Clone)]
 pub struct Pinned {
     stamp: String,
@@ -24,14 +24,14 @@ pub struct Pinned {
     _open: Arc<dyn Any + Send + Sync>,
 }
 
-/// The same file, which nobody wrote to in between, read in the same way.
+/// Equal if it is the same file, read in the same way, and not written to in between.
 impl PartialEq for Pinned {
     fn eq(&self, other: &Self) -> bool {
         self.stamp == other.stamp
     }
 }
 
-/// What it is read from is left out.
+/// Leaves out what it is read from.
 impl fmt::Debug for Pinned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pinned").finish_non_exhaustive()
@@ -39,18 +39,17 @@ impl fmt::Debug for Pinned {
 }
 
 impl Pinned {
-    /// A file with these properties, which is read as they say, and which `open` holds open.
+    /// An open file. `stamp` holds its properties and how it is read; `open` holds it open.
     pub fn new(stamp: String, bytes: u64, open: Arc<dyn Any + Send + Sync>) -> Self {
         Self { stamp, bytes, _open: open }
     }
 
-    /// What tells it from the same file once somebody wrote to it, and from the same file read in
-    /// another way.
+    /// Distinguishes the file from a later state of it, and from the same file read in another way.
     pub fn stamp(&self) -> &str {
         &self.stamp
     }
 
-    /// Its size.
+    /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -75,11 +75,11 @@ impl Ticks {
         (most <= EXACT_IN_FLOAT.unsigned_abs()).then_some(ticks)
     }
 
-    /// The same as values of a decimal type: whole numbers of its last digit.
+    /// The same numbers as values of a decimal type: integers in units of its last digit.
     ///
     /// # Guarantee
-    /// As that of [`Ticks::decimal`]. `None` too, when the lower end or the step has more places
-    /// than the type.
+    /// As [`Ticks::decimal`]. Also `None` when the lower end or the step has more places than the
+    /// type.
     pub fn of_scale(lo: &Rational, hi: &Rational, step: &Rational, scale: i8) -> Option<Self> {
         let unit = Rational::from_integer(BigInt::from(10).pow(u8::try_from(scale).ok()?.into()));
         let [first, width] = [lo, step].map(|end| end * &unit);
@@ -151,7 +151,7 @@ impl Ticks {
         self.step
     }
 
-    /// Tick `i` in grid units. The last tick fits, so all do.
+    /// Tick `i` in grid units. The last tick fits, so every tick does.
     pub fn unit(&self, i: u64) -> i128 {
         self.first + i128::from(i) * self.step
     }
@@ -184,25 +184,26 @@ impl Ticks {
         self.floats().float(i)
     }
 
-    /// How many ticks are at or below a number; 0 for NaN.
+    /// The number of ticks at or below a number; 0 for NaN.
     pub fn at_or_below(&self, x: f64) -> u64 {
         self.floats().at_or_below(x)
     }
 
-    /// How many ticks are below a number; 0 for NaN.
+    /// The number of ticks below a number; 0 for NaN.
     pub fn below(&self, x: f64) -> u64 {
         self.floats().below(x)
     }
 
-    /// How many ticks are at or below (or, if `strict`, below) the number `units`·10^−scale.
+    /// The number of ticks at or below (or, if `strict`, below) the number `units`·10^−scale.
     pub fn exactly_below(&self, units: i128, scale: u8, strict: bool) -> u64 {
         let places = match self.grid {
             Grid::Integer => 0,
             Grid::Decimal { scale } => scale.unsigned_abs(),
-            // Binary ticks are compared with floats only.
+            // Binary ticks are compared only with floats.
             Grid::Binary { .. } => return 0,
         };
-        // Both sides in units of the finer scale; a value that saturates lies beyond every tick.
+        // Both sides are in units of the finer scale. A value that saturates lies beyond every
+        // tick.
         let raised = |value: i128, by: u8| value.saturating_mul(10_i128.saturating_pow(by.into()));
         let x = raised(units, places.saturating_sub(scale));
         let finer = scale.saturating_sub(places);
@@ -254,18 +255,18 @@ fn decimal_places(x: &Rational) -> Option<u32> {
     (0..=22).find(|places| (x * Rational::from_integer(ten.pow(*places))).is_integer())
 }
 
-/// Ticks as floats: what is the same for all numbers is computed once.
+/// Ticks as floats. Values that all numbers share are computed once.
 #[derive(Debug, Clone, Copy)]
 pub struct TickFloats {
     ticks: Ticks,
-    /// The first tick and the step, where all ticks are exact floats.
+    /// The first tick and the step, if all ticks are exact floats.
     small: Option<(i64, i64)>,
-    /// What units are divided by.
+    /// The divisor of units.
     divisor: f64,
-    /// The first tick and the last one.
+    /// The first and the last tick.
     lo: f64,
     hi: f64,
-    /// The number of the last one.
+    /// The index of the last tick.
     last: f64,
 }
 
@@ -283,17 +284,17 @@ impl TickFloats {
         units.unwrap_or(0.0) / self.divisor
     }
 
-    /// How many ticks are at or below a number; 0 for NaN.
+    /// The number of ticks at or below a number; 0 for NaN.
     pub fn at_or_below(&self, x: f64) -> u64 {
         self.counted(x, |tick| tick <= x)
     }
 
-    /// How many ticks are below a number; 0 for NaN.
+    /// The number of ticks below a number; 0 for NaN.
     pub fn below(&self, x: f64) -> u64 {
         self.counted(x, |tick| tick < x)
     }
 
-    /// The number of the tick nearest to a number; halves go to the even number.
+    /// The index of the tick nearest to a number; halves go to the even index.
     pub fn nearest(&self, x: f64) -> u64 {
         let (below, last) = (self.at_or_below(x), self.ticks.count - 1);
         let Some(lower) = below.checked_sub(1) else { return 0 };
@@ -305,14 +306,14 @@ impl TickFloats {
         if up < down || (up <= down && odd) { lower + 1 } else { lower }
     }
 
-    /// How many of the first ticks satisfy a condition that holds up to approximately `x`.
+    /// The number of first ticks that satisfy a condition, which holds up to approximately `x`.
     fn counted(&self, x: f64, holds: impl Fn(f64) -> bool) -> u64 {
         if x.is_nan() {
             return 0;
         }
         let Self { lo, hi, last, .. } = *self;
         let share = if hi > lo { ((x - lo) / (hi - lo)).clamp(0.0, 1.0) } else { 0.0 };
-        // An estimate, which a few comparisons with the ticks themselves correct.
+        // An estimate. A few comparisons with the ticks themselves correct it.
         let count = self.ticks.count;
         let mut n = (share * last).to_u64().unwrap_or(0).min(count);
         while n > 0 && !holds(self.float(n - 1)) {
@@ -407,7 +408,7 @@ mod tests {
         }
     }
 
-    /// The nearest tick, by comparing with all of them.
+    /// Compares the nearest tick with a search through all of them.
     #[test]
     fn decimals_go_to_their_nearest_tick() {
         let ticks = |lo, hi, step| Ticks::of_scale(&number(lo), &number(hi), &number(step), 2);

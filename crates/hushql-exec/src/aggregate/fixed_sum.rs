@@ -34,7 +34,7 @@ mod tests;
 /// The type of every raw sum. Only the integer matters; its digits are never checked.
 pub(crate) const SUM_TYPE: DataType = DataType::Decimal128(38, 0);
 
-/// What a row with the clamped value x adds to the sum.
+/// What a row with the clamped value x contributes to the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Measured {
     /// x itself.
@@ -58,11 +58,11 @@ pub enum Measured {
         /// The shift.
         shift: u32,
     },
-    /// One product of the pair of which x is the code.
+    /// One product of the pair with the code x.
     Product {
         /// The pairs.
         pairs: Pairs,
-        /// Which of the products.
+        /// The index of the product.
         which: usize,
     },
 }
@@ -110,7 +110,7 @@ impl RowTerm {
                 let hi = self.range.hi();
                 self.range.for_each(values, mask, |row, value| add(row, hi - value))
             }
-            // The constructor checked the width, so no square overflows.
+            // The constructor checked the width, so squares do not overflow.
             Measured::BelowHighSquared { shift } => {
                 let width = self.width(shift);
                 self.range.for_each(values, mask, |row, value| {
@@ -141,8 +141,8 @@ impl RowTerm {
 
 /// The aggregate function of one grid and one interval.
 ///
-/// The parameters are part of its name, equality and hash: two sums over one column with different
-/// intervals are two functions, so that no optimizer replaces one by the other.
+/// The parameters are part of its name, equality and hash. So two sums over one column with
+/// different intervals are two functions, and no optimizer replaces one by the other.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct FixedSum {
     term: RowTerm,
@@ -151,7 +151,8 @@ pub struct FixedSum {
 }
 
 impl FixedSum {
-    /// A sum of values clamped to the grid integers [lo, hi]; `measured` says what each value adds.
+    /// A sum of values clamped to the grid integers [lo, hi]; `measured` says what each value
+    /// contributes.
     ///
     /// # Guarantee
     /// One row moves the sum by at most max(|lo|, |hi|) grid steps, and a sum of distances from an
@@ -189,7 +190,7 @@ impl FixedSum {
 }
 
 impl FixedSum {
-    /// The grid and the interval, and what each value adds.
+    /// The grid and the interval, and what each value contributes.
     pub fn parts(&self) -> (GridRange, Measured) {
         (self.term.range, self.term.measured)
     }

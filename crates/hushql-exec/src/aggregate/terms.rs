@@ -2,9 +2,9 @@
 //!
 //! In: column positions, grids and intervals. Out: the same aggregate call for a logical plan (if
 //! every row is a unit) or for a finished physical one (if [`SampleContributionsExec`] bounded the
-//! rows). It assumes that no operator below multiplies rows after they were bounded. It guarantees
-//! that both plans count and clamp by one description, and that partitions add up: every output of
-//! a partition is the integer of its own rows.
+//! rows). It assumes that no operator below duplicates rows after they were bounded. It guarantees
+//! that both plans count and clamp by the same description, and that every output of a partition is
+//! the integer of its own rows, so that partitions add up.
 //!
 //! [`SampleContributionsExec`]: crate::operator::sample_rows::SampleContributionsExec
 //!
@@ -40,14 +40,14 @@ pub struct Term {
     pub filter: Option<usize>,
 }
 
-/// What a term adds for a row. Columns are positions in the aggregated rows.
+/// What a term adds for each row. Columns are positions in the aggregated rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TermKind {
     /// 1.
     Count,
     /// 1 where the column is not NULL.
     CountValues(usize),
-    /// The value, clamped to [lo, hi] grid steps, as `measured` says; 0 for NULL.
+    /// The value, clamped to [lo, hi] grid steps and transformed by `measured`; 0 for NULL.
     Sum {
         /// The column.
         column: usize,
@@ -57,13 +57,13 @@ pub enum TermKind {
         lo: i128,
         /// The largest number of steps.
         hi: i128,
-        /// What is added of a value.
+        /// What each value contributes.
         measured: Measured,
     },
 }
 
 impl Term {
-    /// The aggregate function, and the column that it takes; `None` means a constant.
+    /// The aggregate function, and its column; `None` stands for a constant.
     fn function(&self) -> Result<(Arc<AggregateUDF>, Option<usize>)> {
         match self.kind {
             TermKind::Count => Ok((count_udaf(), None)),
@@ -144,8 +144,8 @@ pub fn summed(
             None => None,
         });
     }
-    // No optimizer runs after this. `Single` finishes each partition separately, and never passes
-    // rows on unaggregated as a partial step may. The reader of the partitions adds them up.
+    // No optimizer runs after this. `Single` finishes each partition separately. Unlike a partial
+    // step, it never passes rows on unaggregated. A later step adds up the partitions.
     let groups = PhysicalGroupBy::new_single(groups);
     let sums = AggregateExec::try_new(AggregateMode::Single, groups, calls, filters, rows, schema)?;
     Ok(Arc::new(sums))

@@ -1,4 +1,4 @@
-//! Keys as a query lists them, and the integers that belong to each, for tests.
+//! Listed keys, and the integers of each, for tests.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl ListedKeys {
         &self.columns
     }
 
-    /// The same as the reader of bounded inputs takes them.
+    /// The keys in the form that the reader of bounded inputs takes.
     pub(crate) fn listed(&self) -> KeyColumns<'_> {
         KeyColumns { columns: &self.columns, len: self.len }
     }

@@ -1,8 +1,8 @@
 //! The rows of one partition as codes.
 //!
-//! In: batches of bounded rows. Out: for each column the code of each row, and where rows are
-//! weighed, a number for the unit of each row. Nothing is allocated for a row: codes gather in one
-//! buffer for each batch, and are kept in as few bytes as they need.
+//! In: batches of bounded rows. Out: for each column the code of each row, and if rows are
+//! weighted, a number for the unit of each row. No memory is allocated for single rows: codes
+//! gather in one buffer for each batch, and are kept in as few bytes as they need.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,19 +23,20 @@ pub(super) struct Chunk {
     pub(super) rows: usize,
     /// For each column the code of each row.
     pub(super) columns: Vec<ColumnCodes>,
-    /// The unit of each row, by its number; empty where rows are not weighed.
+    /// The number of each row's unit; empty if rows are not weighted.
     pub(super) units: Vec<u32>,
-    /// The units in the order of their numbers.
+    /// The number of each unit.
     pub(super) names: HashMap<Box<[u8]>, u32>,
     /// The bytes of the names.
     pub(super) of_names: usize,
 }
 
-/// Bytes of a name beside its own: a place in a table, and what it is allocated with.
+/// The bytes of a name in addition to its text: its slot in a table, and the overhead of its
+/// allocation.
 pub(super) const OF_A_NAME: usize = 64;
 
 impl Chunk {
-    /// The bytes that it takes.
+    /// The bytes in use.
     fn bytes(&self) -> usize {
         let codes: usize = self.columns.iter().map(ColumnCodes::bytes).sum();
         let names = self.names.capacity() * OF_A_NAME + self.of_names;
@@ -43,12 +44,12 @@ impl Chunk {
     }
 }
 
-/// Gives codes to the rows of one partition.
+/// Codes the rows of one partition.
 pub(super) struct CodingReader {
     encoders: Arc<Vec<Encoder>>,
     /// The place of the first coded column.
     first: usize,
-    /// Makes equal units equal bytes.
+    /// Encodes units, so that equal units have equal bytes.
     units: Option<RowConverter>,
     chunk: Chunk,
     /// The codes of one column of a batch.
@@ -57,8 +58,8 @@ pub(super) struct CodingReader {
 }
 
 impl CodingReader {
-    /// A reader of rows whose coded columns begin at `first`; before them stands the unit, if it is
-    /// of a type.
+    /// A reader of rows whose coded columns begin at `first`. If `unit` is a type, the unit comes
+    /// before them.
     pub(super) fn new(
         encoders: Arc<Vec<Encoder>>,
         first: usize,
@@ -77,7 +78,7 @@ impl CodingReader {
     /// Reads one batch.
     ///
     /// # Errors
-    /// Where there is no memory left for its codes.
+    /// If there is no memory left for its codes.
     pub(super) fn read(&mut self, batch: &RecordBatch) -> Result<()> {
         let Self { encoders, first, units, chunk, codes, reserved } = self;
         if batch.num_columns() != *first + encoders.len() {
@@ -93,7 +94,7 @@ impl CodingReader {
         }
         chunk.rows += batch.num_rows();
         if let (Some(units), Some(own)) = (units, batch.columns().first()) {
-            // Floats that compare equal are one unit, as where its rows were bounded.
+            // Floats that compare equal are one unit, as in the operator that bounds its rows.
             for unit in &units.convert_columns(&[canonical(own)])? {
                 let next = u32::try_from(chunk.names.len());
                 let number = match chunk.names.get(unit.as_ref()) {
@@ -116,7 +117,7 @@ impl CodingReader {
         reserved.try_resize(chunk.bytes())
     }
 
-    /// The codes, and the memory that is set aside for them.
+    /// The codes, and the memory that is reserved for them.
     pub(super) fn finish(self) -> (Chunk, MemoryReservation) {
         (self.chunk, self.reserved)
     }

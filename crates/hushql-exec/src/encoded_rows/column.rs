@@ -1,7 +1,7 @@
 //! The codes of one column, in as few bytes as they need.
 //!
-//! In: codes below the size of a column. Out: the same codes, one byte each where all of them fit,
-//! and two otherwise: what is counted ten million times over is read from memory half as slowly.
+//! In: codes below the size of a column. Out: the same codes, one byte each if all of them fit,
+//! otherwise two. Counting reads the codes from memory many times, and bytes take half as long.
 //!
 //! ```text
 //! 101 codes   0, 100, 7 …    one byte each
@@ -11,18 +11,18 @@
 /// The codes of a column, row by row.
 #[derive(Debug)]
 pub(super) enum ColumnCodes {
-    /// Below 256.
+    /// Codes below 256.
     Bytes(Vec<u8>),
-    /// All others.
+    /// All other codes.
     Wide(Vec<u16>),
 }
 
-/// A code that does not fit into its column: a fault.
+/// A code that does not fit into its column, because of a defect.
 #[derive(Debug)]
 pub(super) struct Beyond;
 
 impl ColumnCodes {
-    /// A column without rows, of so many codes.
+    /// An empty column for this number of codes.
     pub(super) fn new(size: usize) -> Self {
         if size <= 1 << u8::BITS { Self::Bytes(Vec::new()) } else { Self::Wide(Vec::new()) }
     }
@@ -30,7 +30,7 @@ impl ColumnCodes {
     /// Appends codes.
     ///
     /// # Errors
-    /// [`Beyond`] where a code does not fit.
+    /// [`Beyond`] if a code does not fit.
     pub(super) fn extend(&mut self, codes: &[u16]) -> Result<(), Beyond> {
         match self {
             Self::Bytes(own) => {
@@ -49,7 +49,7 @@ impl ColumnCodes {
         }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Bytes(codes) => codes.len(),
@@ -57,7 +57,7 @@ impl ColumnCodes {
         }
     }
 
-    /// The bytes that it takes.
+    /// The bytes in use.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Bytes(codes) => codes.capacity(),
@@ -65,7 +65,7 @@ impl ColumnCodes {
         }
     }
 
-    /// Whether all codes are below this.
+    /// Whether all codes are below `size`.
     pub(super) fn is_below(&self, size: usize) -> bool {
         let largest = match self {
             Self::Bytes(codes) => codes.iter().copied().max().map(usize::from),

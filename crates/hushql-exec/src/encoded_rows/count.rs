@@ -1,10 +1,10 @@
-//! Exact counts over sets of columns: everything that can be asked of coded rows.
+//! Exact counts over sets of columns: the only queries on coded rows.
 //!
-//! In: sets of columns. Out: for each the count of every combination of codes, in one pass over all
-//! rows. Sets that lie within the same few columns are counted [together](super::joint): a row is
-//! counted into one table, and the sets follow by adding up its cells. The tables are divided among
-//! threads, each of which reads the rows block by block, so that their codes stay near while its
-//! tables are counted. Nothing is allocated for a row.
+//! In: sets of columns. Out: for each set, the count of every combination of codes, in one pass
+//! over all rows. Sets that lie within the same few columns are counted [together](super::joint): a
+//! row is counted in one table, and the counts of the sets are sums over its cells. The tables are
+//! divided among threads. Each thread reads the rows block by block, so that the codes of a block
+//! stay in its cache while all of its tables are counted. No memory is allocated for single rows.
 //!
 //! ```text
 //! {0, 1} over sizes 2, 3      cells: 2·3, the code of column 1 runs fastest
@@ -22,22 +22,22 @@ use super::weigh::Weighed;
 use crate::deadline::Deadline;
 use hushql_privacy::synthetic::{ColumnSet, Count, CountError, MOST_CELLS, onto};
 
-/// Rows that are read at a time: their codes fit into a cache.
+/// The number of rows that are read at a time: their codes fit into a cache.
 const BLOCK: usize = 8_192;
 
-/// Below so many rows times sets, one thread is faster, and each set is counted alone.
+/// If rows times sets is below this, one thread is faster, and each set is counted alone.
 const WORTH_THREADS: usize = 1 << 16;
 
-/// Tables of at most so many cells have places in 16 bits.
+/// The cell indices of a table with at most this many cells fit 16 bits.
 const SMALL: usize = 1 << 16;
 
-/// Bounded private rows as public codes. It shows nothing but counts, and those only to whoever
-/// makes noise of them.
+/// Bounded private rows as public codes. They show nothing but exact counts, and only to code that
+/// adds noise to them.
 pub struct CodedRows {
     chunks: Vec<Weighed>,
     sizes: Vec<usize>,
     deadline: Deadline,
-    /// Memory that is set aside as long as these rows are there.
+    /// Memory that is reserved as long as these rows exist.
     _reserved: Vec<MemoryReservation>,
 }
 
@@ -49,11 +49,11 @@ impl fmt::Debug for CodedRows {
 }
 
 impl CodedRows {
-    /// These rows.
+    /// Checks the codes and builds the rows.
     ///
     /// # Errors
-    /// [`CountError`] where a code is not below the size of its column, or a column has other rows:
-    /// a fault.
+    /// [`CountError`] if a code is not below the size of its column, or if columns differ in their
+    /// number of rows. Both are defects.
     pub(super) fn new(
         chunks: Vec<Weighed>,
         sizes: Vec<usize>,
@@ -73,7 +73,7 @@ impl CodedRows {
         }
     }
 
-    /// The cells of a set.
+    /// The number of cells of a set.
     fn cells(&self, set: &ColumnSet) -> Result<usize, CountError> {
         let cells = set.cells(&self.sizes);
         let known = set.as_slice().iter().all(|column| *column < self.sizes.len());
@@ -84,7 +84,7 @@ impl CodedRows {
         }
     }
 
-    /// Counts the rows into these tables, and adds the tables up for their sets.
+    /// Counts the rows in these tables, and adds up the tables for their sets.
     fn count_into(&self, tables: &mut [CountTable<'_>]) -> Result<(), CountError> {
         let mut places = BlockCells::default();
         let mut since = 0_usize;
@@ -95,7 +95,7 @@ impl CodedRows {
                     return Err(CountError("the statement has ended".into()));
                 }
                 let last = (first + BLOCK).min(chunk.rows);
-                // A cell of 32 bits has room for as many rows.
+                // A cell of 32 bits counts fewer than 2³² rows.
                 since = since.saturating_add(last - first);
                 if u32::try_from(since).is_err() {
                     tables.iter_mut().for_each(|table| table.settle(&self.sizes));
@@ -113,22 +113,22 @@ impl CodedRows {
     }
 }
 
-/// The cells of the rows of a block.
+/// The cell of each row of a block.
 #[derive(Default)]
 struct BlockCells {
     small: Vec<u16>,
     large: Vec<u32>,
 }
 
-/// The cells that are counted.
+/// The counts of a table's cells.
 enum CountedCells {
-    /// Rows, since they were last added up.
+    /// Numbers of rows since they were last added up.
     Rows(Vec<u32>),
-    /// What rows weigh.
+    /// Sums of weights.
     Weights(Vec<i64>),
 }
 
-/// Columns that are counted together, and the counts of the sets that follow.
+/// Columns that are counted together, and the sets whose counts follow from them.
 struct CountTable<'s> {
     columns: ColumnSet,
     cells: CountedCells,
@@ -158,7 +158,7 @@ impl CountTable<'_> {
         }
     }
 
-    /// Adds the cells up for each set, and begins anew.
+    /// Adds up the cells for each set, and starts again from 0.
     fn settle(&mut self, sizes: &[usize]) {
         for (set, _, counts) in &mut self.sets {
             let to = onto(&self.columns, set, sizes);
@@ -176,7 +176,7 @@ impl CountTable<'_> {
     }
 }
 
-/// Adds each cell to the one of a set that it belongs to.
+/// Adds each cell to the cell of a set that it belongs to.
 fn add_up(cells: impl Iterator<Item = i64>, to: &[u32], counts: &mut [i64]) {
     for (cell, to) in cells.zip(to) {
         if let Some(count) = usize::try_from(*to).ok().and_then(|to| counts.get_mut(to)) {
@@ -185,8 +185,9 @@ fn add_up(cells: impl Iterator<Item = i64>, to: &[u32], counts: &mut [i64]) {
     }
 }
 
-/// The cell of each row of a block: the code of the last column runs fastest. No place is beyond
-/// the type, since no code is beyond its column, and the table has a cell for each combination.
+/// The cell of each row of a block: the code of the last column changes fastest. Every index fits
+/// its type, because each code is below the size of its column, and the table has a cell for each
+/// combination.
 fn place<'c, P>(
     places: &mut Vec<P>,
     rows: usize,
@@ -199,7 +200,7 @@ where
     places.resize(rows, P::default());
     for column in columns {
         let (column, size, block) = column?;
-        // A column of all 2¹⁶ places is alone, and everything before it is 0.
+        // A column of 2¹⁶ codes is the only one in its table, so all indices are 0 before it.
         let size = P::try_from(size).unwrap_or_default();
         match column {
             ColumnCodes::Bytes(codes) => next(places, codes.get(block)?, size),
@@ -209,7 +210,7 @@ where
     Some(())
 }
 
-/// Takes one column more into account.
+/// Extends the indices by one more column.
 fn next<P, C>(places: &mut [P], codes: &[C], size: P)
 where
     P: Copy + WrappingAdd + WrappingMul + From<C>,
@@ -221,8 +222,8 @@ where
 }
 
 impl CountedCells {
-    /// Counts one row for each place, or what it weighs; `None` if a place has no cell, or weights
-    /// are missing.
+    /// Counts each row, or its weight, in its cell; `None` if a cell does not exist, or weights are
+    /// missing.
     fn add<P: Copy + AsPrimitive<usize>>(
         &mut self,
         places: &[P],
@@ -258,7 +259,7 @@ impl Count for CodedRows {
             self.cells(set)?;
         }
         let together = if is_worth {
-            // Cells of rows take half the bytes of those of sets.
+            // Cells that count rows take half the bytes of the cells of sets.
             joint(sets, &self.sizes, if is_weighed { 1 } else { 2 })
         } else {
             let alone =
@@ -331,7 +332,7 @@ mod tests {
         }
     }
 
-    /// The counts of a set, row by row.
+    /// The counts of a set, computed row by row.
     fn one_by_one(chunks: &[Weighed], sizes: &[usize], set: &ColumnSet) -> Vec<i64> {
         let mut expected = vec![0_i64; set.cells(sizes)];
         for chunk in chunks {
@@ -359,7 +360,8 @@ mod tests {
                 each.iter().map(|n| rows(&mut rng, &sizes, *n, weighed)).collect();
             let coded = CodedRows::new(chunks, sizes.clone(), Deadline::default(), Vec::new());
             let coded = coded.unwrap();
-            // A set twice, one of more cells than 16 bits have, and many that lie within others.
+            // One set occurs twice, one has more cells than 16 bits can index, and many lie within
+            // others.
             let mut sets: Vec<ColumnSet> = (0..64_usize)
                 .map(|bits| ColumnSet::new((0..6).filter(|column| bits >> column & 1 == 1)))
                 .filter(|set| set.cells(&sizes) <= 200_000)
@@ -373,7 +375,7 @@ mod tests {
         }
     }
 
-    /// Random tables and questions: what is counted together is what is counted alone.
+    /// For random tables and sets, counting together gives the same counts as counting alone.
     #[test]
     fn sets_are_counted_together_as_they_are_alone() {
         let mut rng = QueryRng::seeded_for_tests(8);
@@ -421,7 +423,7 @@ mod tests {
         assert!(counted.iter().all(|cells| cells.iter().sum::<i64>() == 10_000_000));
     }
 
-    /// Cells of 32 bits are added up before they are full, and go on from 0.
+    /// Cells of 32 bits are added up before they are full, and start again from 0.
     #[test]
     fn tables_are_added_up_in_between() {
         let sizes = [2, 3];
@@ -454,7 +456,7 @@ mod tests {
         assert_eq!(format!("{sound:?}"), "CodedRows { .. }");
     }
 
-    /// Nothing is counted for nobody.
+    /// A count stops when its statement is cancelled.
     #[test]
     fn counting_ends_with_its_statement() {
         let mut rng = QueryRng::seeded_for_tests(3);

@@ -1,10 +1,10 @@
-//! Which sets are counted together: the marginal of a set within another one follows from that one
-//! by addition.
+//! Decides which sets are counted together: the counts of a set are sums over the cells of any
+//! larger set that contains it.
 //!
-//! In: the sets that are asked for, and how many codes each column has. Out: tables, each over a
-//! few columns, such that every set lies within one of them. Three small columns have one table
-//! instead of three: a row is counted once, where it would be counted for each pair. Sets that are
-//! large stay alone. Decided by public sizes.
+//! In: the wanted sets, and the number of codes of each column. Out: tables, each over a few
+//! columns, such that every set lies within one of them. The pairs of three small columns share one
+//! table, so a row is counted once instead of three times. Large sets keep tables of their own. The
+//! decision depends on public sizes alone.
 //!
 //! ```text
 //! {0,1} {0,2} {1,2} of the sizes 3, 4, 5      one table of 60 cells, from which three of 12, 15 and 20 follow
@@ -12,15 +12,15 @@
 
 use hushql_privacy::synthetic::ColumnSet;
 
-/// The most cells of a table that is larger than a set: in four bytes each, it stays in the cache
-/// nearest to the processor.
+/// The most cells of a table that is larger than a set. In four bytes each, they stay in the
+/// processor's nearest cache.
 const MOST_CELLS: usize = 12_000;
 
-/// More sets than these are counted one by one: what goes together is looked for in a time that
-/// grows with their square.
+/// If there are more sets than this, each is counted alone: the search takes a time that grows with
+/// the square of their number.
 const MOST_SETS: usize = 512;
 
-/// Columns that are counted together, and the sets that follow, by their places.
+/// Columns that are counted together, and the positions of the sets whose counts follow.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Joint {
     pub(super) columns: ColumnSet,
@@ -30,8 +30,8 @@ pub(super) struct Joint {
 /// The tables to count.
 ///
 /// # Guarantee
-/// Every set is in one table, whose columns contain its own. All tables together have at most
-/// `times` as many cells as the sets.
+/// Every set belongs to exactly one table, whose columns contain its own. All tables together have
+/// at most `times` as many cells as the sets.
 pub(super) fn joint(sets: &[ColumnSet], sizes: &[usize], times: usize) -> Vec<Joint> {
     let alone = |at: usize, set: &ColumnSet| Joint { columns: set.clone(), sets: vec![at] };
     let masks: Option<Vec<u128>> = sets.iter().map(mask).collect();
@@ -40,11 +40,11 @@ pub(super) fn joint(sets: &[ColumnSet], sizes: &[usize], times: usize) -> Vec<Jo
         Some(_) | None => return sets.iter().enumerate().map(|(at, set)| alone(at, set)).collect(),
     };
     let cells: Vec<usize> = sets.iter().map(|set| set.cells(sizes)).collect();
-    // The largest sets come first: small ones may lie within.
+    // The largest sets come first, because small ones may lie within them.
     let mut order: Vec<usize> = (0..sets.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(cells.get(*at).copied()));
     let mut left: Vec<bool> = vec![true; sets.len()];
-    // Cells that tables may have beside those of their first set.
+    // The cells that tables may still have beyond those that their sets allow.
     let mut room: usize = 0;
     let worth = |held: &[usize]| -> usize {
         let cells = held.iter().filter_map(|at| cells.get(*at)).copied();
@@ -63,7 +63,7 @@ pub(super) fn joint(sets: &[ColumnSet], sizes: &[usize], times: usize) -> Vec<Jo
                 let inside = masks.iter().map(|set| set & !mask == 0).enumerate();
                 inside.filter(|(at, inside)| *inside && is_left(at)).map(|(at, _)| at).collect()
             };
-            // The column that brings most sets, and of those the one of fewest codes.
+            // The column that adds the most sets, and among those the one with the fewest codes.
             let fits = |column: &usize| {
                 let size = sizes.get(*column).copied().unwrap_or(usize::MAX);
                 !columns.contains(*column) && own.saturating_mul(size) <= MOST_CELLS
@@ -94,7 +94,7 @@ pub(super) fn joint(sets: &[ColumnSet], sizes: &[usize], times: usize) -> Vec<Jo
     tables
 }
 
-/// The columns of a set as bits; `None` where there are too many columns.
+/// The columns of a set as bits; `None` if there are too many columns.
 fn mask(set: &ColumnSet) -> Option<u128> {
     let bit = |column: &usize| 1_u128.checked_shl(u32::try_from(*column).ok()?);
     set.as_slice().iter().try_fold(0, |mask, column| Some(mask | bit(column)?))
@@ -162,7 +162,7 @@ mod tests {
                 check(&sets, &sizes, times);
             }
         }
-        // Too many columns for bits, and too many sets.
+        // Too many columns for the bits, and too many sets.
         check(&[ColumnSet::new([130, 1]), ColumnSet::new([1])], &[2; 140], 2);
         check(&vec![ColumnSet::new([0, 1]); MOST_SETS + 1], &[2, 3], 2);
     }

@@ -1,8 +1,8 @@
-//! Coded rows: private rows as public codes, of which nothing can be asked but counts.
+//! Coded rows: private rows as public codes, which answer only counts.
 //!
-//! In: a plan whose rows are bounded already, and the rules that give codes to its columns. Out:
-//! the rows as codes, which answer with counts over sets of columns. The rows are read once, so
-//! that all counts are of the same rows.
+//! In: a plan whose rows are already bounded, and the rules that code its columns. Out: the rows as
+//! codes, which answer counts over sets of columns. The rows are read once, so that all counts are
+//! of the same rows.
 //!
 //! ```text
 //! read                                            what is counted
@@ -32,31 +32,30 @@ mod weigh;
 
 pub use count::CodedRows;
 
-/// What reading and counting may take.
+/// The limits of reading and counting.
 #[derive(Debug)]
 pub struct ReadingLimits {
-    /// When nobody waits any more.
+    /// Ends the work when no caller waits any more.
     pub deadline: Deadline,
-    /// Bytes that counts, models and rows made will take; public.
+    /// The bytes that counts, models and generated rows will take; public.
     pub memory: usize,
 }
 
 /// How rows are coded.
 #[derive(Debug)]
 pub struct Coding {
-    /// What gives codes to each column.
+    /// The encoder of each column.
     pub encoders: Vec<Encoder>,
-    /// How many codes each column has, with that of NULL.
+    /// The number of codes of each column, including that of NULL.
     pub sizes: Vec<usize>,
-    /// What the rows of one unit weigh together, if they are weighed; their first column is the
-    /// unit then.
+    /// How the rows of one unit are weighted, if they are; then their first column is the unit.
     pub sensitivity: Option<Sensitivity>,
 }
 
 /// Reads all rows of a plan into codes.
 ///
 /// # Errors
-/// Whatever fails while running. The error may quote cells: it must never reach an analyst.
+/// Any error while running. The error may quote values, so it must never reach an analyst.
 pub async fn encode_rows(
     plan: &Arc<dyn ExecutionPlan>,
     Coding { encoders, sizes, sensitivity }: Coding,
@@ -67,7 +66,8 @@ pub async fn encode_rows(
     let is_weighed = sensitivity.is_some();
     let first = usize::from(is_weighed);
     let unit = is_weighed.then(|| plan.schema().field(0).data_type().clone());
-    // What is known without a row is there, or it fails before a row is read.
+    // The memory whose size is known without a row is reserved, or the statement fails before a row
+    // is read.
     let pool = context.memory_pool();
     let all = MemoryConsumer::new("synthetic rows").register(pool);
     all.try_grow(memory)?;
@@ -78,7 +78,7 @@ pub async fn encode_rows(
         let reader = CodingReader::new(Arc::clone(&encoders), first, unit.as_ref(), reserved)?;
         readers.push((rows, reader));
     }
-    // Codes, too, count as memory of the statement, as rows do that operators keep.
+    // Codes count as memory of the statement, like rows that operators keep.
     let read = at_once(readers, |(mut rows, mut reader)| async move {
         while let Some(batch) = rows.next().await {
             reader.read(&batch?)?;

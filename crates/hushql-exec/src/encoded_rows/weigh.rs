@@ -1,7 +1,7 @@
-//! What each row weighs: 1, or its share of the unit that it belongs to.
+//! The weight of each row: 1, or its share of its unit's total weight.
 //!
-//! In: the chunks of all partitions, which may have rows of the same unit. Out: the same rows with
-//! a weight each.
+//! In: the chunks of all partitions, which may have rows of the same unit. Out: the same rows, each
+//! with a weight.
 //!
 //! ```text
 //! g = 4: the unit 7 has 3 rows, the unit 8 one      weights ⌊16/3⌋ = 5, 5, 5 and 16
@@ -15,17 +15,17 @@ use super::chunk::{Chunk, OF_A_NAME};
 use super::column::ColumnCodes;
 use hushql_privacy::synthetic::Sensitivity;
 
-/// Rows as codes, and what they weigh in grid units.
+/// Rows as codes, with their weights in grid units.
 #[derive(Debug)]
 pub(super) struct Weighed {
     pub(super) rows: usize,
     pub(super) columns: Vec<ColumnCodes>,
-    /// The weight of each row; `None` where each weighs 1.
+    /// The weight of each row; `None` if each weighs 1.
     pub(super) weights: Option<Vec<i64>>,
 }
 
-/// Bytes that weighing these takes beside them: a weight for each row, and the names of units once
-/// more.
+/// The bytes that weighting takes in addition: a weight for each row, and a second copy of the
+/// units' names.
 pub(super) fn bytes(chunks: &[Chunk]) -> usize {
     let of = |chunk: &Chunk| {
         let weights = chunk.rows.saturating_add(chunk.names.len() * 2).saturating_mul(8);
@@ -37,9 +37,9 @@ pub(super) fn bytes(chunks: &[Chunk]) -> usize {
 /// Gives each row its weight.
 ///
 /// # Guarantee
-/// Under a sensitivity of persons, the rows of one unit weigh at most 2ᵍ together, and what they
-/// weigh depends on that unit's own rows alone: they are counted among the same rows that are
-/// weighed.
+/// Under a sensitivity of persons, the rows of one unit weigh at most 2ᵍ together, and their
+/// weights depend on that unit's own rows alone: the rows that are counted for the weights are the
+/// rows that get them.
 pub(super) fn weighed(
     chunks: Vec<Chunk>,
     sensitivity: Option<Sensitivity>,

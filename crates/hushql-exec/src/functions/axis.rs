@@ -4,7 +4,7 @@
 //! In: a column of numbers, dates or timestamps. Out: the nearest tick, the number of candidates at
 //! or below the value, or the index of the value among the ticks of the column's range. The
 //! parameters are part of the function's name, so that no optimizer confuses two axes. All
-//! functions are total: NULL and NaN give NULL, every other value gives a place.
+//! functions are total: NULL and NaN become NULL, and every other value has a place.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -35,47 +35,47 @@ pub fn place(x: Expr, place: AxisPlace) -> Expr {
     ScalarUDF::from(AxisFunction::new("place", OnLine::Place(place))).call(vec![x])
 }
 
-/// How many candidates precede a value, or which tick it is.
+/// The number of candidates before a value, or the index of its tick.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AxisPlace {
-    /// How many ticks are at or below the value (or below it, if `strict`).
+    /// The number of ticks at or below the value (or below it, if `strict`).
     Ticks {
         /// The ticks.
         ticks: Ticks,
         /// Whether a tick at the value does not count.
         strict: bool,
     },
-    /// How many of these ascending numbers are at or below the value (or below it, if `strict`).
+    /// The number of these ascending numbers at or below the value (or below it, if `strict`).
     Floats {
         /// The numbers.
         numbers: Arc<[f64]>,
         /// Whether a number at the value does not count.
         strict: bool,
     },
-    /// The same for exact columns: ascending units of 10^−scale, rounded up to a value of the
-    /// column's scale.
+    /// The same for exact columns. The numbers are ascending, in units of 10^−scale, and rounded up
+    /// to values of the column's scale.
     Units {
         /// The numbers, in units of the column.
         numbers: Arc<[i128]>,
         /// Whether a number at the value does not count.
         strict: bool,
     },
-    /// Which tick of a range of integers on a grid: the clamped and rounded value, counted from the
+    /// The index in a range of integers on a grid: the clamped and rounded value, counted from the
     /// lower end of the range.
     Index(GridRange),
-    /// Which tick of a stepped domain.
+    /// The index of the tick in a stepped domain.
     Tick(Ticks),
 }
 
 impl AxisPlace {
-    /// The places of floats.
+    /// How floats find their places.
     fn of_floats(&self) -> OfFloats<'_> {
         match self {
             Self::Ticks { ticks, strict: true } => OfFloats::Below(ticks.floats()),
             Self::Ticks { ticks, strict: false } => OfFloats::AtOrBelow(ticks.floats()),
             Self::Floats { numbers, strict } => OfFloats::Among { numbers, strict: *strict },
             Self::Tick(ticks) => OfFloats::Nearest(ticks.floats()),
-            // These are for exact columns only.
+            // Only exact columns use these.
             Self::Units { .. } | Self::Index(_) => OfFloats::Among { numbers: &[], strict: true },
         }
     }
@@ -106,6 +106,8 @@ enum OfFloats<'a> {
 }
 
 impl OfFloats<'_> {
+    /// The place of a number.
+    ///
     /// # Guarantee
     /// Every value has one place. Equal values have the same place, and a larger value never has a
     /// smaller one.
@@ -122,12 +124,12 @@ impl OfFloats<'_> {
     }
 }
 
-/// The axis of a function, and what it says of a number; `None` for another function.
+/// The axis of a function, and what the function computes on it; `None` for another function.
 pub(super) fn on_line(function: &ScalarUDF) -> Option<&OnLine> {
     Some(&function.inner().downcast_ref::<AxisFunction>()?.on)
 }
 
-/// What a function says of a number.
+/// What a function computes on its axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum OnLine {
     Nearest(Ticks),
@@ -275,7 +277,7 @@ fn indices(range: &GridRange, array: &ArrayRef) -> Result<ArrayRef> {
         && is_countable(range.grid(), range.lo(), range.hi())
     {
         let (mut places, _) = range.numbers::<i64>(&integers, None)?;
-        // Rows without a value hold 0, which can be further from the lower end than 64 bits count.
+        // Rows without a value hold 0, whose distance from the lower end may not fit 64 bits.
         places.iter_mut().for_each(|place| *place = place.wrapping_sub(lo));
         return Ok(Arc::new(Int64Array::new(places.into(), present(&integers))));
     }
@@ -290,7 +292,7 @@ fn ticks_of<T: ArrowPrimitiveType<Native = i64>>(array: &ArrayRef) -> ArrayRef {
     Arc::new(array.as_primitive::<T>().reinterpret_cast::<Int64Type>())
 }
 
-/// Whether 64 bits can count a range from its lower end.
+/// Whether 64 bits can index a range from its lower end.
 pub fn is_countable(grid: Grid, lo: i128, hi: i128) -> bool {
     Ticks::every(grid, lo, hi).is_some()
 }
@@ -311,7 +313,7 @@ mod tests {
     }
 
     /// Two medians of one column, one of them with a FILTER, once both used the places of the
-    /// first: the optimizer compares functions by their names.
+    /// first, because the optimizer compares functions by their names.
     #[test]
     fn other_lines_have_other_names() {
         let line = |ticks| place(col("x"), AxisPlace::Tick(ticks));

@@ -1,13 +1,13 @@
-//! Functions that make long texts from short ones, capped at the largest size of a cell.
+//! Functions that can make long texts from short ones, capped at the largest size of a cell.
 //!
 //! In: a function of texts whose result can be longer than its arguments. Out: the same function,
 //! with NULL for results of more than 65,536 bytes. The length is computed from the arguments
-//! before the result is built, so that no longer result is built, and a few megabytes at a time
-//! where the length is known only afterwards.
+//! before the result is built, so that no longer result is built. If the length is known only
+//! afterwards, a few megabytes are built at a time.
 //!
 //! The attack prevented: a text of billions of letters takes gigabytes and seconds, even while a
-//! query is planned, and no limit on statements stops it. Nor may a text of a megabyte for each row
-//! of a batch be built, to make NULL of them.
+//! query is planned, and no limit on statements stops it. Nor should a batch build a text of a
+//! megabyte for each row, only to replace it by NULL.
 //!
 //! ```text
 //! repeat('ab', 3) = 'ababab'        repeat('ab', 100000) IS NULL
@@ -36,8 +36,8 @@ use super::null_unsupported::MOST_OF_A_CELL;
 /// The most bytes that one call of the inner function may produce, estimated from its arguments.
 const MOST_AT_A_TIME: usize = 16 << 20;
 
-/// The most bytes that one row may produce by this estimate, where the actual length is known only
-/// afterwards, and is seldom that large.
+/// The most bytes that one row may produce by this estimate, if the actual length is known only
+/// afterwards. It is seldom that large.
 const MOST_OF_A_ROW: usize = 16 << 20;
 
 /// The most bytes of a list of texts.
@@ -63,10 +63,10 @@ struct Capped {
     growth: Growth,
 }
 
-/// What becomes of the result of a row.
+/// What happens to the result of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It is built, and has at most so many bytes.
+    /// It is built, and has at most this many bytes.
     Built(usize),
     /// It is NULL.
     TooLong,
@@ -78,7 +78,7 @@ impl Capped {
         if self.growth == Growth::Groups { MOST_OF_A_LIST } else { MOST_OF_A_CELL }
     }
 
-    /// What becomes of each row.
+    /// What happens to each row.
     fn fates(&self, arguments: &[Argument], rows: usize) -> Vec<Fate> {
         let is_exact = self.growth.is_exact()
             && (arguments.iter().all(Argument::is_text)
@@ -126,13 +126,13 @@ impl Capped {
         let places: UInt64Array = fates.iter().map(place).collect();
         match places.null_count() {
             0 => Ok(made),
-            // Only what remains is copied, so that what is too long goes at once.
+            // Only the results that fit are copied, so that longer ones are freed immediately.
             _ => Ok(compact(take(&made, &places, None)?)),
         }
     }
 }
 
-/// The same texts, without the bytes of others.
+/// The same texts, without the bytes of other texts.
 fn compact(texts: ArrayRef) -> ArrayRef {
     match texts.data_type() {
         DataType::Utf8View => Arc::new(texts.as_string_view().gc()),
@@ -141,13 +141,12 @@ fn compact(texts: ArrayRef) -> ArrayRef {
     }
 }
 
-/// The lengths of padded texts, none longer than a result: the kernels reserve memory by the sum of
-/// lengths, for negative ones as for the largest, and an empty filling makes a result shorter than
-/// its length.
+/// Caps the lengths of padded texts at those of the results. The kernels reserve memory by the sum
+/// of lengths, and take a negative length for the largest one; with an empty filling, a result is
+/// shorter than its length.
 ///
 /// # Guarantee
-/// The results of rows that are built stay what they are: each has at least as many bytes as
-/// characters.
+/// The results of rows that are built do not change: each has at least as many bytes as characters.
 fn with_lengths_that_fit(mut args: ScalarFunctionArgs, fates: &[Fate]) -> ScalarFunctionArgs {
     let bytes = |fate: &Fate| match fate {
         Fate::Built(bytes) => i64::try_from(*bytes).unwrap_or(i64::MAX),
@@ -263,7 +262,7 @@ mod tests {
         batches.iter().flat_map(column).collect()
     }
 
-    /// A text of billions of letters took seconds and gigabytes although no table was read.
+    /// Making a text of billions of letters took seconds and gigabytes, although no table was read.
     #[tokio::test]
     async fn no_function_makes_long_texts() {
         for (made, length) in [
@@ -292,8 +291,8 @@ mod tests {
         assert_eq!(rows(sql).await, lengths);
     }
 
-    /// Whether a function of random short and long texts is what it is without a cap, and NULL
-    /// where that is too long.
+    /// For random short and long texts, a function has the result that it has without a cap, or
+    /// NULL if that is too long.
     #[tokio::test]
     #[expect(clippy::disallowed_methods, reason = "written SQL")]
     async fn results_are_those_of_the_function_or_null() {
@@ -362,7 +361,7 @@ mod tests {
         }
     }
 
-    /// What is NULL in the end is not built first.
+    /// Results that become NULL are not built first.
     #[test]
     fn what_is_too_long_is_not_built() {
         let texts = StringArray::from_iter_values((0..3_000).map(|row| format!("name {row}")));

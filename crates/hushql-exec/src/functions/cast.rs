@@ -11,8 +11,8 @@
 //! DECIMAL to floats           the nearest float
 //! ```
 //!
-//! Arrow's kernel cuts off the digits behind the point, and divides the digits of a decimal after
-//! rounding them to a float.
+//! Arrow's kernel cuts off the digits after the point. For floats, it rounds a decimal's digits to
+//! a float before it divides.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -30,17 +30,17 @@ use datafusion::logical_expr::{
 
 use super::any_one;
 
-/// The value cast to another type. A value that does not fit becomes NULL if `safe`, and is an
-/// error otherwise.
+/// The value cast to another type. A value that does not fit becomes NULL if `safe`, and an error
+/// otherwise.
 pub fn opaque_cast(x: Expr, to: &DataType, safe: bool) -> Expr {
-    // DataFusion takes two casts with equal names and operands for the same value, so the name
+    // DataFusion treats two casts with equal names and operands as the same value, so the name
     // contains the type.
     let name = format!("{}_to_{to:?}", if safe { "try_cast" } else { "cast" });
     let to = to.clone();
     ScalarUDF::from(OpaqueCast { name, to, safe, signature: any_one() }).call(vec![x])
 }
 
-/// The type to which a function casts, and whether what does not fit becomes NULL; `None` for
+/// The type to which a function casts, and whether values that do not fit become NULL; `None` for
 /// another function.
 pub(super) fn cast_parts(function: &ScalarUDF) -> Option<(DataType, bool)> {
     let cast = function.inner().downcast_ref::<OpaqueCast>()?;
@@ -108,7 +108,7 @@ impl ScalarUDFImpl for OpaqueCast {
 /// A constant in another type, rounded as a column would be.
 ///
 /// # Errors
-/// For a value that the type does not have; some of them are NULL.
+/// For a value that does not fit the type. Some of these become NULL instead.
 pub fn cast_value(value: &ScalarValue, to: &DataType) -> Result<ScalarValue> {
     if !rounds(&value.data_type(), to) {
         return value.cast_to(to);
@@ -117,7 +117,7 @@ pub fn cast_value(value: &ScalarValue, to: &DataType) -> Result<ScalarValue> {
     ScalarValue::try_from_array(&rounded(&value.to_array()?, to, &options)?, 0)
 }
 
-/// Whether a cast rounds in another way than Arrow's.
+/// Whether a cast rounds differently from Arrow's.
 pub fn rounds(from: &DataType, to: &DataType) -> bool {
     match from {
         DataType::Decimal128(_, scale) if *scale >= 0 => to.is_integer() || is_float(to),
@@ -165,27 +165,27 @@ fn rounded(array: &ArrayRef, to: &DataType, options: &CastOptions<'_>) -> Result
     Ok(cast_with_options(&whole, to, options)?)
 }
 
-/// `v`·10^−scale as a whole number: the nearest, and of two the one that is farther from zero.
+/// `v`·10^−scale as an integer: the nearest one, and of two the one that is farther from zero.
 fn whole(v: i128, scale: u32) -> i128 {
-    // Of more digits than there are, at most a half remains.
+    // 10^scale exceeds every value, so the quotient is at most a half.
     let Some(unit) = 10_i128.checked_pow(scale) else { return 0 };
     let (quotient, rest) = (v / unit, v % unit);
-    // The unit is even, or 1 without a rest.
+    // The unit is even, or it is 1 and there is no remainder.
     let away = scale > 0 && rest.unsigned_abs() >= unit.unsigned_abs() / 2;
     quotient + if away { rest.signum() } else { 0 }
 }
 
-/// The double that is nearest to `v`·10^−scale.
+/// The double nearest to `v`·10^−scale.
 #[expect(clippy::cast_precision_loss, reason = "only of integers that doubles hold")]
 fn double(v: i128, precision: u8, scale: i8) -> Option<f64> {
-    // Both are exact, so that their quotient is rounded once.
+    // Both operands are exact, so the quotient is rounded once.
     if v.unsigned_abs() <= 1 << 53 && (0..=22).contains(&scale) {
         return Some(v as f64 / 10_f64.powi(scale.into()));
     }
     Decimal128Type::format_decimal(v, precision, scale).parse().ok()
 }
 
-/// The float of 32 bits that is nearest to `v`·10^−scale.
+/// The float of 32 bits nearest to `v`·10^−scale.
 #[expect(clippy::cast_precision_loss, reason = "only of integers that floats hold")]
 fn single(v: i128, precision: u8, scale: i8) -> Option<f32> {
     if v.unsigned_abs() <= 1 << 24 && (0..=10).contains(&scale) {
@@ -212,8 +212,8 @@ mod tests {
         Arc::new(array.unwrap())
     }
 
-    /// Every scale, against integers: a whole number is nearest if twice the distance is at most a
-    /// unit.
+    /// Compares every scale with integer arithmetic: an integer is nearest if twice the distance is
+    /// at most a unit.
     #[test]
     fn decimals_become_the_nearest_whole_number() {
         for scale in 0..=38_i8 {
@@ -256,7 +256,7 @@ mod tests {
         assert!(cast_to(&short, &DataType::Int8, false).is_err());
     }
 
-    /// The nearest float is the one that the digits parse to.
+    /// The nearest float is the one that parsing the digits yields.
     #[test]
     fn decimals_become_the_nearest_float() {
         let mut state = 5_u64;

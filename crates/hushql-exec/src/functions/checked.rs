@@ -1,4 +1,4 @@
-//! Arithmetic that returns NULL if the result does not fit, or is no finite number.
+//! Arithmetic that returns NULL if the result does not fit, or is not finite.
 //!
 //! In: an operation and its operands, coerced by the planner. Out: the result in the operation's
 //! own type. In DataFusion, integers wrap around, decimals and divisions by zero fail, and floats
@@ -33,9 +33,9 @@ enum CheckedOperation {
     Arithmetic(Operator),
     /// The magnitude of one number.
     Magnitude,
-    /// A number, if it is not negative.
+    /// A number, unless it is negative.
     NotNegative,
-    /// A number, if it is not zero of either sign.
+    /// A number, unless it is zero of either sign.
     NotZero,
 }
 
@@ -81,7 +81,8 @@ pub(super) fn checked_to(function: &ScalarUDF) -> Option<DataType> {
 
 #[derive(Debug)]
 struct Checked {
-    /// The name of the operation. It omits the type, which follows from the types of the operands.
+    /// The name of the operation. It does not contain the type, which follows from the types of the
+    /// operands.
     name: &'static str,
     kind: CheckedOperation,
     to: DataType,

@@ -34,14 +34,14 @@ pub fn joined(left: Expr, right: Expr, to: &DataType) -> Expr {
     ScalarUDF::from(Joined { name, to: to.clone(), signature }).call(vec![left, right])
 }
 
-/// The type of the results of a function that joins texts; `None` for another function.
+/// The type of the results of a function that concatenates texts; `None` for another function.
 pub(super) fn joined_to(function: &ScalarUDF) -> Option<DataType> {
     Some(function.inner().downcast_ref::<Joined>()?.to.clone())
 }
 
 #[derive(Debug)]
 struct Joined {
-    /// DataFusion takes two calls with equal names and operands for the same value, so the name
+    /// DataFusion treats two calls with equal names and operands as the same value, so the name
     /// contains the type.
     name: String,
     to: DataType,

@@ -1,4 +1,5 @@
-//! `date_bin(stride, x, origin)`: the start of the bin of equal length in which a moment lies.
+//! `date_bin(stride, x, origin)`: the start of the bin that contains a moment. All bins have the
+//! same length.
 //!
 //! In: a literal interval of months, or of days and parts of a day; dates, or timestamps without a
 //! time zone; and an origin, 1970-01-01 if none is written. Out: moments of the same type. The
@@ -42,14 +43,14 @@ pub fn is_date_bin(function: &ScalarUDF) -> bool {
 /// The length of a bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stride {
-    /// So many months of the calendar.
+    /// A number of calendar months.
     Months(i32),
-    /// In ticks of the moments' type.
+    /// A number of ticks of the moments' type.
     Ticks(i64),
 }
 
 impl Stride {
-    /// The length that a literal interval has among moments of a type.
+    /// The length of a literal interval for moments of a type.
     ///
     /// `None` for lengths below one tick, of both months and days, or of more than a thousand
     /// years.
@@ -72,7 +73,7 @@ impl Stride {
         fits.then_some(Self::Ticks(ticks))
     }
 
-    /// No bin is shorter, in ticks of the type.
+    /// A lower bound of the length of every bin, in ticks of the type.
     pub fn least_ticks(self, data_type: &DataType) -> Option<i64> {
         match self {
             Self::Months(months) => ticks_a_day(data_type)?.checked_mul(28 * i64::from(months)),
@@ -83,7 +84,7 @@ impl Stride {
     /// The start of the bin of each moment, counted from its origin.
     ///
     /// # Guarantee
-    /// For one origin, a later moment is never in an earlier bin. A NULL has none.
+    /// For one origin, a later moment is never in an earlier bin. NULL has no bin.
     ///
     /// # Errors
     /// For types other than dates and timestamps without a time zone.
@@ -104,14 +105,14 @@ impl Stride {
     }
 }
 
-/// The starts of bins of so many months, in ticks.
+/// The starts of bins of `stride` months, in ticks.
 fn in_months(stride: i64, array: &ArrayRef, origins: &ArrayRef) -> Result<Int64Array> {
     let (moments, from) = (Moments::from_array(array)?, Moments::from_array(origins)?);
     let origin_days = days_of(&from.ticks, from.a_day);
     let months = |array: &ArrayRef| Period::Month.numbers(array);
     let (later, earlier) = (months(array)?, months(origins)?);
-    // The bin of the same month, counted from the origin, and the one before it: the first may
-    // begin later in its month.
+    // The bin of the same month, counted from the origin, and the bin before it, because the first
+    // may begin later in its month.
     let bins: Vec<Option<i64>> = later
         .iter()
         .zip(earlier.iter())
@@ -250,7 +251,7 @@ mod tests {
         function.invoke_with_args(args).ok()?.to_array(number_rows).ok()
     }
 
-    /// Bins are those of DataFusion's own function, which takes fewer types.
+    /// Bins equal those of DataFusion's own function, which takes fewer types.
     #[test]
     fn bins_are_those_of_datafusion() {
         let second = 1_000_000_000;
@@ -274,7 +275,7 @@ mod tests {
         }
     }
 
-    /// Each moment lies in its bin, and the start of the bin is the start of its own.
+    /// Each moment lies in its bin, and the start of a bin lies in the bin itself.
     #[test]
     fn a_bin_holds_its_moments_in_order() {
         let days: ArrayRef = Arc::new(Date32Array::from_iter_values(-4_000..4_000));

@@ -2,8 +2,8 @@
 //!
 //! In: dates, or timestamps without a time zone, and a literal format, in the notation of
 //! `strftime` or, for `to_char` without a percent sign, in that of PostgreSQL. Out: texts. The
-//! functions never fail: a format that could is refused while the query is planned, and a moment
-//! outside of the calendar is NULL.
+//! functions never fail: a format that could fail is refused while the query is planned, and a
+//! moment outside of the calendar becomes NULL.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -43,8 +43,8 @@ pub struct LabelFormat {
     items: Vec<Item<'static>>,
 }
 
-/// A period of the calendar or the clock, the longest first; the shortest one on which a label
-/// depends.
+/// A period of the calendar or the clock, the longest first. A label has the shortest period on
+/// which it depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Finest {
     /// A year.
@@ -61,14 +61,14 @@ pub enum Finest {
     Hour,
     /// A minute.
     Minute,
-    /// A second, or a part of one.
+    /// A second or a part of one.
     Second,
 }
 
 impl LabelFormat {
     /// The format of a call of one of [`date_label_functions`] by this name.
     ///
-    /// `None` for formats without a part of a moment, and with parts that are not known or could
+    /// `None` for formats that write no part of a moment, or have parts that are unknown or could
     /// fail.
     pub fn parse(function: &str, format: &ScalarValue) -> Option<Self> {
         let format = format.try_as_str().flatten().filter(|format| format.len() <= LONGEST)?;
@@ -90,8 +90,7 @@ impl LabelFormat {
         parts.map(|part| part.0).max().unwrap_or(Finest::Second)
     }
 
-    /// Whether the labels of one year are those of every other year with as many days that begins
-    /// on the same weekday.
+    /// Whether two years of the same length that begin on the same weekday have the same labels.
     pub fn is_cyclic(&self) -> bool {
         self.items.iter().filter_map(|item| part_of(item).flatten()).all(|part| part.1)
     }
@@ -127,8 +126,8 @@ impl LabelFormat {
     }
 }
 
-/// The part of a moment that an item writes, and whether it is the same in all years alike;
-/// `Some(None)` for fixed text, and `None` for what is not known, or could fail.
+/// The part of a moment that an item writes, and whether it is the same in all years of equal form.
+/// `Some(None)` for fixed text; `None` for an item that is unknown or could fail.
 fn part_of(item: &Item<'_>) -> Option<Option<(Finest, bool)>> {
     Some(Some(match item {
         Item::Literal(_) | Item::OwnedLiteral(_) | Item::Space(_) | Item::OwnedSpace(_) => {
@@ -163,10 +162,9 @@ fn part_of(item: &Item<'_>) -> Option<Option<(Finest, bool)>> {
     }))
 }
 
-/// A format of PostgreSQL's `to_char` in the notation of `strftime`; `None` for patterns that are
-/// not known.
+/// A format of PostgreSQL's `to_char` in the notation of `strftime`; `None` for unknown patterns.
 fn from_postgresql(format: &str) -> Option<String> {
-    // The longest comes first.
+    // Longer patterns come first.
     const PATTERNS: [(&str, &str); 24] = [
         ("FMMonth", "%B"),
         ("FMDay", "%A"),
@@ -196,7 +194,7 @@ fn from_postgresql(format: &str) -> Option<String> {
     let mut rest = format;
     let mut made = String::new();
     while let Some(next) = rest.chars().next() {
-        // The seconds of the day, which strftime does not write.
+        // The seconds of the day, which `strftime` cannot write.
         if rest.starts_with("SSSS") {
             return None;
         }
@@ -240,7 +238,7 @@ impl Label {
     }
 }
 
-/// The moment and the format among the arguments of a label: some databases write the format first.
+/// The moment and the format among the arguments of a label. Some databases write the format first.
 fn moment_and_format<T>(args: &[T], is_text: impl Fn(&T) -> bool) -> Option<[&T; 2]> {
     match args {
         [x, format] if is_text(format) => Some([x, format]),

@@ -2,8 +2,9 @@
 //!
 //! In: a literal unit, and dates, timestamps or texts of timestamps. Out: timestamps, in
 //! microseconds where the argument is a date or a text, else of the argument's own type. A period
-//! begins at or before each of its moments, before 1970 too. The function never fails: a moment
-//! outside of the calendar, and one whose period begins there, is NULL. Weeks begin on Mondays.
+//! begins at or before each of its moments, also before 1970. The function never fails: a moment
+//! outside of the calendar, and a moment whose period begins outside of it, becomes NULL. Weeks
+//! begin on Mondays.
 //!
 //! ```text
 //! date_trunc('month', 2025-07-17 10:30)            2025-07-01 00:00
@@ -43,14 +44,14 @@ pub fn is_date_trunc(function: &ScalarUDF) -> bool {
     *function == **DATE_TRUNC
 }
 
-/// What `date_trunc` truncates to.
+/// The unit that `date_trunc` truncates to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Granularity {
-    /// So many of them make a day.
+    /// The number of them in a day.
     PartOfDay(i64),
     Day,
     Week,
-    /// So many months, counted from January.
+    /// A number of months, counted from January.
     Months(i32),
 }
 
@@ -71,7 +72,7 @@ impl Granularity {
         })
     }
 
-    /// The start of the period of each moment, in ticks of which a day has so many.
+    /// The start of the period of each moment, in ticks. A day has `a_day` ticks.
     ///
     /// # Errors
     /// None: the parts of a date can be taken from every date.
@@ -88,7 +89,7 @@ impl Granularity {
             starts.collect()
         };
         Ok(match self {
-            // Ticks that are coarser are whole already.
+            // Coarser ticks are already whole.
             Self::PartOfDay(parts) => match a_day / parts {
                 0 | 1 => ticks.clone(),
                 length => back_to(length),
@@ -113,8 +114,8 @@ impl Granularity {
         })
     }
 
-    /// The same of moments in a zone, whose days are those of its clocks. A start that the clocks
-    /// leave out is NULL.
+    /// The same for moments in a zone, whose days follow its clocks. A start that the clocks skip
+    /// is NULL.
     fn starts_in(self, ticks: &Int64Array, a_day: i64, zone: Tz) -> Result<Int64Array> {
         const DAY: i64 = 86_400;
         let a_second = (a_day / DAY).max(1);
@@ -132,7 +133,7 @@ impl Granularity {
             let ticks_of =
                 |at: DateTime<Tz>| at.timestamp().checked_mul(a_second)?.checked_add(within);
             let (first, second) = (candidates.earliest()?, candidates.latest()?);
-            // Of two moments with the same clock time, the one with the offset of the moment
+            // If two moments have the same clock time, the one with the offset of the moment
             // itself.
             let (first, second) = (ticks_of(first)?, ticks_of(second)?);
             Some(if start - second == local - tick { second } else { first })
@@ -150,7 +151,7 @@ fn part(days: &Date32Array, part: DatePart) -> Result<Int64Array> {
     Ok(date_part(days, part)?.as_primitive::<Int32Type>().unary(i64::from))
 }
 
-/// How many days of a year come before a month, January being month 0.
+/// The number of days of a year before a month. January is month 0.
 fn days_before(month: i64, year: i64) -> Option<i64> {
     const BEFORE: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -302,7 +303,7 @@ mod tests {
         function.invoke_with_args(args)?.to_array(number_rows)
     }
 
-    /// Moments of the years 1 to 9999, near the ends of periods, and between.
+    /// Moments of the years 1 to 9999, near the ends of periods and between them.
     fn moments() -> Vec<i64> {
         let mut all = Vec::new();
         for year in (1..=9_999).step_by(7).chain([1969, 1970, 1582, 2000, 9_999]) {
@@ -315,7 +316,7 @@ mod tests {
         all
     }
 
-    /// The start of the period of each moment of the calendar is that of chrono.
+    /// Compares the start of the period of each moment of the calendar with chrono.
     #[test]
     fn starts_are_those_of_the_calendar() {
         let moments = moments();
@@ -350,7 +351,7 @@ mod tests {
         }
     }
 
-    /// What lies outside of the calendar, before or after, is NULL; nothing fails.
+    /// Moments outside of the calendar, before or after, become NULL; nothing fails.
     #[test]
     fn beyond_the_calendar_is_null() {
         let x: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![
@@ -375,8 +376,8 @@ mod tests {
         );
     }
 
-    /// Moments with a zone are truncated by its clocks, as DataFusion does in the years of
-    /// nanoseconds.
+    /// Moments with a zone are truncated by its clocks, as DataFusion does for years that
+    /// nanoseconds can hold.
     #[test]
     fn zones_are_those_of_datafusion() {
         let zone = "Europe/Berlin";

@@ -1,9 +1,9 @@
-//! What happens to each scalar function of DataFusion above a release, where its arguments were
-//! paid for.
+//! What happens to each scalar function of DataFusion above a release, where its arguments are
+//! already paid for.
 //!
-//! In: the name of a function. Out: whether it stays as it is, is NULL where it fails, or is tried
-//! before the charge. A function of a new version of DataFusion is on no list until somebody has
-//! examined it, and a test says so.
+//! In: the name of a function. Out: whether it stays as it is, returns NULL where it fails, or is
+//! tried before the charge. When a new version of DataFusion has a new function, a test fails until
+//! somebody has examined the function and put it on a list.
 //!
 //! Ask of each function: on which values does its kernel fail, and on which does it panic?
 //!
@@ -15,24 +15,26 @@
 /// What happens to a call of a scalar function above a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// It stays as it is: it fails on no value, or the planner replaces it by an expression that is
-    /// looked at in its place.
+    /// It stays as it is: no value makes it fail, or the planner replaces it by an expression that
+    /// is examined instead.
     AsItIs,
     /// It is a cast, and becomes TRY_CAST.
     Cast,
-    /// It is NULL where it fails. Where all arguments are constants, it is tried before the charge.
+    /// It becomes NULL where it fails. If all arguments are constants, it is tried before the
+    /// charge.
     OrNull,
-    /// As [`Decision::OrNull`], and its constants are tried with harmless values beside them, on
-    /// which it does not fail by itself.
+    /// As [`Decision::OrNull`]. In addition, its constants are tried together with harmless values
+    /// for the other arguments, which alone do not make it fail.
     Tried,
-    /// As [`Decision::OrNull`], and the arguments behind the first one are formats of dates, which
-    /// are read before the charge.
+    /// As [`Decision::OrNull`]. In addition, the arguments after the first one are formats of
+    /// dates, which are parsed before the charge.
     Formats,
     /// No query may call it.
     Refused,
 }
 
-/// The scalar functions of DataFusion, by their own names: an alias is the function that it names.
+/// The scalar functions of DataFusion by their own names. An alias stands for the function that it
+/// names.
 const SCALARS: [(Decision, &[&str]); 6] = [
     (
         Decision::AsItIs,
@@ -165,7 +167,7 @@ const SCALARS: [(Decision, &[&str]); 6] = [
         ],
     ),
     (
-        // They know more than their arguments: files, and what a file says of its columns.
+        // These read more than their arguments: files, or the metadata of columns.
         Decision::Refused,
         &[
             "arrow_field",
@@ -215,7 +217,7 @@ mod tests {
         assert_eq!(once.difference(&known).collect::<Vec<_>>(), Vec::<&&str>::new());
     }
 
-    /// Values of a type on which kernels may fail, NULL among them.
+    /// Values of a type that may make kernels fail, including NULL.
     fn hostile(data_type: &DataType) -> ArrayRef {
         let of = |values: Vec<ScalarValue>| ScalarValue::iter_to_array(values).unwrap();
         let cast = |values: Vec<ScalarValue>, to: &DataType| {
@@ -282,7 +284,7 @@ mod tests {
         Arc::new(Field::new("x", data_type.clone(), true))
     }
 
-    /// All rows of values out of these columns, up to a number.
+    /// All combinations of values of these columns, up to a limit.
     fn all_rows(columns: &[ArrayRef]) -> Vec<ArrayRef> {
         let mut rows: Vec<Vec<u64>> = vec![Vec::new()];
         for column in columns {
@@ -291,7 +293,7 @@ mod tests {
                 .into_iter()
                 .flat_map(|row| (0..count).map(move |i| [row.as_slice(), &[i]].concat()))
                 .collect();
-            // Every value of the next column comes beside some of these.
+            // Every value of the next column is combined with some of the rows so far.
             if rows.len() > 700 {
                 let step = (rows.len() / 350) | 1;
                 rows = rows.into_iter().step_by(step).collect();
@@ -304,8 +306,8 @@ mod tests {
         columns.iter().enumerate().map(of).collect()
     }
 
-    /// Calls a function with columns, and with constants of each row; whether it came back every
-    /// time.
+    /// Calls a function with columns, and with the constants of each row. An error names a call
+    /// that panicked.
     fn called(function: &Arc<ScalarUDF>, types: &[DataType]) -> Result<(), String> {
         let columns: Vec<ArrayRef> = types.iter().map(hostile).collect();
         let columns = all_rows(&columns);
@@ -323,7 +325,7 @@ mod tests {
                 literals.iter().map(Option::as_ref).collect();
             let arguments =
                 ReturnFieldArgs { arg_fields: &arg_fields, scalar_arguments: &scalar_arguments };
-            // What is refused while the query is planned is not called.
+            // A call that is refused while the query is planned is not run.
             let Ok(return_field) = function.return_field_from_args(arguments) else {
                 return Ok(Arc::new(arrow::array::NullArray::new(number_rows)));
             };
@@ -356,7 +358,7 @@ mod tests {
         let together = run(whole, rows).map_err(|how| said(how, None))?;
         assert_eq!(together.len(), rows);
         let apart: Vec<&dyn Array> = apart.iter().map(AsRef::as_ref).collect();
-        // Some kernels read constants alone: of columns they are NULL.
+        // Some kernels read only constants, and return NULL for columns.
         if let Ok(apart) = concat(&apart)
             && together.null_count() < rows
             && apart.null_count() != together.null_count()
@@ -380,7 +382,7 @@ mod tests {
         })
     }
 
-    /// What a released value, a public one or a constant can be.
+    /// The types of released values, public values and constants.
     fn types() -> Vec<DataType> {
         vec![
             DataType::Utf8View,

@@ -1,8 +1,9 @@
-//! Functions of private plans as plain values, from which another process makes the same functions.
+//! Functions of private plans as plain values, from which another process builds the same
+//! functions.
 //!
-//! In: a function that the engine put into a plan. Out: what it is made of, or nothing for a
-//! function that is not on the list: what is not described cannot be sent. Functions of DataFusion
-//! itself go by their names, which is not decided here.
+//! In: a function that the engine put into a plan. Out: its parts, or `None` for a function that is
+//! not on the list. A function without a description cannot be sent. Functions of DataFusion itself
+//! are sent by name, elsewhere.
 //!
 //! ```text
 //! listed_3f…(x), made for 'a', 'b' ─▶ Parts::Listed(['a', 'b']) ─▶ listed_3f…(x), over there
@@ -45,23 +46,23 @@ pub struct Function(FunctionParts);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum FunctionParts {
-    /// One without parameters, by its name.
+    /// A function without parameters, by its name.
     Plain(String),
-    /// The values of a list, and NULL for others.
+    /// The values of a list; other values become NULL.
     Listed(#[serde(with = "travelling_values::values")] Vec<ScalarValue>),
-    /// Arithmetic that yields NULL where it fails, by its name.
+    /// Arithmetic that returns NULL where it fails, by its name.
     Checked {
         name: String,
         #[serde(with = "travelling_values::data_type")]
         to: DataType,
     },
-    /// A cast; what does not fit becomes NULL if it is safe.
+    /// A cast. Values that do not fit become NULL if it is safe.
     Cast {
         #[serde(with = "travelling_values::data_type")]
         to: DataType,
         safe: bool,
     },
-    /// Two texts, one behind the other.
+    /// The concatenation of two texts.
     Joined {
         #[serde(with = "travelling_values::data_type")]
         to: DataType,
@@ -85,13 +86,13 @@ enum FunctionParts {
         #[serde(with = "travelling_values::data_type")]
         of: DataType,
     },
-    /// Classes of numbers: where each but the first begins, and their names.
+    /// Classes of numbers: the beginnings of all but the first, and the names.
     Classes {
         starts: Vec<Bits>,
         names: Vec<String>,
     },
-    /// A value that was released before the rows are read: none before it is drawn, and otherwise
-    /// one.
+    /// A value that is released before the rows are read: empty before it is drawn, and afterwards
+    /// one value.
     Late {
         name: String,
         #[serde(with = "travelling_values::data_type")]
@@ -120,7 +121,7 @@ enum FunctionParts {
     },
 }
 
-/// A float as its bits: texts of floats may be rounded where they are read.
+/// A float as its bits, because reading a float from text may round it.
 type Bits = u64;
 
 fn bits(floats: &[f64]) -> Vec<Bits> {
@@ -157,10 +158,10 @@ const DIRECTIONS: [(&str, Direction); 4] = [
 ];
 
 impl Function {
-    /// What a function of the engine is made of; `None` for others.
+    /// The parts of a function of the engine; `None` for other functions.
     ///
     /// # Guarantee
-    /// [`Function::made`] of the result is equal to the function. Of a value that is released
+    /// [`Function::made`] of the result is equal to the function. For a value that is released
     /// earlier in its query, it is a copy, which is never set later.
     pub fn of(function: &ScalarUDF) -> Option<Self> {
         let name = || function.name().to_owned();
@@ -195,10 +196,10 @@ impl Function {
         Some(Self(parts))
     }
 
-    /// The function. `named` finds the functions of DataFusion.
+    /// Builds the function. `named` finds the functions of DataFusion.
     ///
     /// # Errors
-    /// A planning error for a description of no function.
+    /// A planning error if the description fits no function.
     pub fn made(&self, named: impl Fn(&str) -> Option<Arc<ScalarUDF>>) -> Result<Arc<ScalarUDF>> {
         let x = || Expr::Column(Column::from_name("x"));
         let call = match &self.0 {
@@ -262,7 +263,7 @@ impl Function {
     }
 }
 
-/// What a function on an axis is made of.
+/// The parts of a function on an axis.
 fn line(on: &OnLine) -> FunctionParts {
     match on {
         OnLine::Nearest(ticks) => FunctionParts::Nearest(*ticks),
@@ -350,7 +351,7 @@ mod tests {
         }
     }
 
-    /// A released value comes back as itself: before it is drawn, and afterwards.
+    /// A released value comes back unchanged, before and after it is drawn.
     #[test]
     fn released_values_come_back_as_they_were() {
         use crate::functions::late_value::LateValue;
@@ -367,7 +368,8 @@ mod tests {
         }
     }
 
-    /// What is not on the list has no description, even under a name that is.
+    /// A function that is not on the list has no description, even if it has the name of one that
+    /// is.
     #[test]
     fn other_functions_are_not_described() {
         assert_eq!(Function::of(&string::repeat()), None);

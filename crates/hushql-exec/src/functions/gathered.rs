@@ -4,8 +4,8 @@
 //! keeps more than 16 MiB for one group, or emits more than 128 MiB for one window. Such aggregates
 //! see public and released rows only.
 //!
-//! The attack prevented: `string_agg(x, ',') OVER (ORDER BY i)` emits all values before each row,
-//! which makes gigabytes of a thousand rows, and no memory pool counts what is emitted.
+//! The attack prevented: `string_agg(x, ',') OVER (ORDER BY i)` emits all values before each row. A
+//! thousand rows then make gigabytes, and no memory pool counts emitted values.
 //!
 //! ```text
 //! string_agg(name, ', ')                     'Ann, Bob'
@@ -83,7 +83,7 @@ impl AggregateUDFImpl for Gathered {
     }
 
     fn groups_accumulator_supported(&self, _args: AccumulatorArgs) -> bool {
-        // One accumulator for each group counts what the group keeps.
+        // So that each group has an accumulator of its own, which counts the group's values.
         false
     }
 
@@ -134,7 +134,7 @@ impl AggregateUDFImpl for Gathered {
     }
 }
 
-/// An accumulator that counts what it keeps and emits.
+/// An accumulator that counts the bytes that it keeps and emits.
 #[derive(Debug)]
 struct Limited {
     inner: Box<dyn Accumulator>,
@@ -143,13 +143,13 @@ struct Limited {
 }
 
 impl Limited {
-    /// Counts further values before they are kept.
+    /// Counts more values before they are kept.
     fn keep(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.kept = self.kept.saturating_add(bytes_of(values));
         within(self.kept, MOST_KEPT)
     }
 
-    /// Counts one value more before it is emitted.
+    /// Counts one more value before it is emitted.
     fn emit(&mut self) -> Result<()> {
         self.emitted = self.emitted.saturating_add(self.kept);
         within(self.emitted, MOST_EMITTED)
@@ -169,8 +169,7 @@ fn bytes_of(values: &[ArrayRef]) -> usize {
     values.iter().map(bytes_of_column).fold(0, usize::saturating_add)
 }
 
-/// The bytes of the rows of a column. A column that is a part of another one counts its own rows
-/// alone.
+/// The bytes of the rows of a column. A slice of a larger column counts only its own rows.
 pub fn bytes_of_column(column: &ArrayRef) -> usize {
     let of_views = |views: &[u128]| {
         // The low half of a view is the length of its text.
@@ -259,7 +258,7 @@ mod tests {
         ] {
             assert_eq!(answered(&format!("SELECT {value} FROM {rows}")).await, expected, "{value}");
         }
-        // 50 times 50 and 50 times 100 texts are 150 MB, and 1 + 2 + … + 100 of them 101 MB.
+        // 50 times 50 and 50 times 100 texts are 150 MB, and 1 + 2 + … + 100 texts are 101 MB.
         for (window, expected) in [("ORDER BY i % 2", None), ("ORDER BY i", Some(100))] {
             let sql = format!(
                 "SELECT count(*) FROM (SELECT string_agg(x, ',') OVER ({window}) AS s FROM {rows}) q WHERE s > ''"

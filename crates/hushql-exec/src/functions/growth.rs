@@ -1,7 +1,7 @@
-//! How long the results of functions are that make texts.
+//! The length of the results of functions that make texts.
 //!
-//! In: a function's name and its arguments. Out: for each row the bytes of the result, exactly or
-//! at most, before it is built.
+//! In: a function's name and its arguments. Out: for each row the number of bytes of the result, or
+//! an upper bound, before the result is built.
 //!
 //! ```text
 //! repeat('ab', 3)                 6 bytes
@@ -16,11 +16,12 @@ use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::ColumnarValue;
 
-/// The bytes of a value that is no text, when it is written as one: more than any number, date or
+/// The bytes of a value other than a text when it is written as one: more than any number, date or
 /// interval has.
 const WRITTEN: usize = 128;
 
-/// The bytes of a moment for one byte of a format, at most: `%c` writes "Sun Jul  8 00:34:60 2001", and `%+` has 35.
+/// The most bytes of a moment for each byte of a format: `%c` writes "Sun Jul 8 00:34:60 2001", and
+/// `%+` writes 35 bytes.
 const OF_A_FORMAT: usize = 20;
 
 /// How the length of a result depends on the arguments.
@@ -28,22 +29,23 @@ const OF_A_FORMAT: usize = 20;
 pub(super) enum Growth {
     /// The first argument, repeated as often as the second says.
     Repeat,
-    /// As many characters as the second argument says, the first ones those of the first argument
-    /// and the others of the third.
+    /// As many characters as the second argument says. The first ones are those of the first
+    /// argument, the others those of the third.
     Pad,
-    /// The third argument in place of each occurrence of the second in the first.
+    /// The first argument with each occurrence of the second replaced by the third.
     Replace,
-    /// The third argument in place of what the pattern matches; it may refer to the match.
+    /// The first argument with each match of a pattern replaced by the third, which may refer to
+    /// the match.
     ReplaceMatches,
-    /// All arguments together.
+    /// The concatenation of all arguments.
     Concat,
-    /// All arguments but the first together, with the first between them.
+    /// The concatenation of all arguments but the first, with the first between them.
     ConcatWith,
-    /// The first two arguments together at most.
+    /// At most the first two arguments together.
     Overlay,
     /// Each character of the first argument becomes at most one other.
     Translate,
-    /// The first argument in another case: no character has more than three times its bytes then.
+    /// The first argument in another case: no character grows to more than three times its bytes.
     Case,
     /// Each byte of the first argument becomes at most two.
     Encode,
@@ -54,8 +56,8 @@ pub(super) enum Growth {
 }
 
 impl Growth {
-    /// How the results of a function grow; `None` for a function whose results are never longer
-    /// than its longest argument, or than a number.
+    /// How the results of a function grow; `None` if they are never longer than its longest
+    /// argument or than a number.
     pub(super) fn of(name: &str) -> Option<Self> {
         Some(match name {
             "repeat" => Self::Repeat,
@@ -74,7 +76,7 @@ impl Growth {
         })
     }
 
-    /// Whether [`Growth::bytes`] is the exact number of bytes, and not only a bound.
+    /// Whether [`Growth::bytes`] is the exact number of bytes, not only a bound.
     pub(super) fn is_exact(self) -> bool {
         match self {
             Self::Repeat
@@ -92,12 +94,12 @@ impl Growth {
         }
     }
 
-    /// The bytes that the result of a row has, or an upper bound of them. A bound is enough where
-    /// it is at most `enough`.
+    /// The number of bytes of the result of a row, or an upper bound. A bound suffices if it is at
+    /// most `enough`.
     ///
     /// # Guarantee
-    /// Never fewer than the result has. The groups of a pattern count as if each matched
-    /// everything.
+    /// Never less than the number of bytes of the result. The groups of a pattern count as if each
+    /// matched the whole text.
     pub(super) fn bytes(self, arguments: &[Argument], row: usize, enough: usize) -> usize {
         let bytes = |i: usize| arguments.get(i).map_or(0, |argument| argument.bytes(row));
         let text = |i: usize| arguments.get(i).and_then(|argument| argument.text(row));
@@ -109,7 +111,7 @@ impl Growth {
         match self {
             Self::Repeat => bytes(0).saturating_mul(number(1)),
             Self::Pad => {
-                // A character has four bytes at most.
+                // A character has at most four bytes.
                 let most = number(1).saturating_mul(4);
                 let fill = if arguments.len() > 2 { text(2) } else { Some(" ") };
                 match (text(0), fill) {
@@ -124,8 +126,8 @@ impl Growth {
             },
             Self::ReplaceMatches => {
                 let new = text(2).unwrap_or_default();
-                // A replacement refers to its match by `$` or `\`. The texts of all matches are no
-                // longer than the whole.
+                // A replacement refers to its match by `$` or `\`. All matches together are no
+                // longer than the whole text.
                 let references = new.bytes().filter(|byte| matches!(byte, b'$' | b'\\')).count();
                 let everywhere = text(3).is_none_or(|flags| flags.contains('g'));
                 let matches = match everywhere && arguments.len() > 3 {
@@ -154,7 +156,7 @@ impl Growth {
     }
 }
 
-/// The bytes of a text that is filled or cut to so many characters.
+/// The bytes of a text that is padded or cut to this number of characters.
 fn padded(text: &str, characters: usize, fill: &str) -> usize {
     let of_first = |text: &str, n: usize| text.chars().take(n).map(char::len_utf8).sum::<usize>();
     let own = text.chars().count();
@@ -165,9 +167,10 @@ fn padded(text: &str, characters: usize, fill: &str) -> usize {
     text.len().saturating_add(times.saturating_mul(fill.len())).saturating_add(rest)
 }
 
-/// The bytes of a text with one text in place of another, or a bound of at most `enough`.
+/// The bytes of a text in which one text replaces another, or an upper bound that is at most
+/// `enough`.
 fn replaced(text: &str, old: &str, new: &str, enough: usize) -> usize {
-    // An empty text is found nowhere.
+    // An empty text never occurs.
     let Some(most_found) = text.len().checked_div(old.len()) else { return text.len() };
     let longer = new.len().saturating_sub(old.len());
     let most = text.len().saturating_add(most_found.saturating_mul(longer));
@@ -179,7 +182,7 @@ fn replaced(text: &str, old: &str, new: &str, enough: usize) -> usize {
     kept.saturating_add(found.saturating_mul(new.len()))
 }
 
-/// An argument of a call: the same for all rows, or one of each.
+/// An argument of a call: one value for all rows, or one for each row.
 pub(super) enum Argument {
     Texts { texts: ArrayRef, constant: bool },
     Numbers { numbers: ArrayRef, constant: bool },
@@ -187,7 +190,7 @@ pub(super) enum Argument {
 }
 
 impl Argument {
-    /// An argument as a function gets it.
+    /// An argument in the form in which a function gets it.
     ///
     /// # Errors
     /// None for texts, bytes and integers.
@@ -220,7 +223,7 @@ impl Argument {
         }
     }
 
-    /// The text of a row; `None` for NULL and for what is no text.
+    /// The text of a row; `None` for NULL and for values that are not texts.
     fn text(&self, row: usize) -> Option<&str> {
         let Self::Texts { texts, constant } = self else { return None };
         let row = if *constant { 0 } else { row };
@@ -263,7 +266,7 @@ impl Argument {
     }
 }
 
-/// The bytes of a text or of bytes in a column; 0 for NULL.
+/// The length of a row's text or bytes; 0 for NULL.
 pub(super) fn length(texts: &ArrayRef, row: usize) -> usize {
     fn of<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, row: usize) -> usize {
         let ends = (offsets.get(row), offsets.get(row.saturating_add(1)));

@@ -1,8 +1,9 @@
-//! `HISTOGRAM(x, n)`: the one of n classes of equal width in which a number lies, as a text.
+//! `HISTOGRAM(x, n)`: the class that contains a number, as a text. There are n classes of equal
+//! width.
 //!
-//! In: numbers, and the range that is declared for them. Out: the class's name, `17..25` for whole
-//! numbers and `[0, 12.5)` for others; the last class holds its end. NULL and NaN have no class,
-//! and what lies beyond the range belongs to the nearest class. The function never fails.
+//! In: numbers, and their declared range. Out: the class's name, `17..25` for integers and
+//! `[0, 12.5)` for others; the last class includes its end. NULL and NaN have no class, and values
+//! beyond the range belong to the nearest class. The function never fails.
 //!
 //! The planner sees the call as it is written, with x and n. The analysis, which knows the range,
 //! replaces it.
@@ -39,7 +40,7 @@ pub fn is_histogram(function: &ScalarUDF) -> bool {
 /// Classes of equal width.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classes {
-    /// Where each class but the first begins, in order.
+    /// The beginnings of all classes but the first, in order.
     starts: Vec<f64>,
     names: Vec<String>,
 }
@@ -56,10 +57,10 @@ impl Classes {
         }
     }
 
-    /// At most n classes from one number to another: of whole numbers, all but the last have
+    /// At most n classes from one number to another. For integers, all but the last class have
     /// equally many, and none is empty.
     ///
-    /// `None` for ends that doubles do not tell apart, or that are in no order.
+    /// `None` if different ends are equal as doubles, or the ends are not in order.
     pub fn new(lo: &Rational, hi: &Rational, n: i64, whole: bool) -> Option<Self> {
         if lo == hi && !whole {
             let end = lo.to_f64()?;
@@ -97,7 +98,7 @@ impl Classes {
         if !width.is_finite() || lo >= hi {
             return None;
         }
-        // 0.3, and not 0.30000000000000004.
+        // 0.3 instead of 0.30000000000000004.
         let short = |edge: f64| format!("{edge:.11e}").parse().unwrap_or(edge);
         let edge = |k: f64| if 0.0 < k && k < n { short(lo + k * width) } else { hi };
         let edge = |k: f64| if k > 0.0 { edge(k) } else { lo };
@@ -119,7 +120,7 @@ impl Classes {
         Some(Self { names: names.collect(), starts: edges[1..=last].to_vec() })
     }
 
-    /// The names, in the order of the numbers.
+    /// The names, in the order of the classes.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
@@ -144,14 +145,13 @@ impl Classes {
     }
 }
 
-/// Where the classes of a function begin, but the first, and their names; `None` for another
-/// function.
+/// The beginnings of all classes but the first, and the names of all; `None` for another function.
 pub(super) fn classes_parts(function: &ScalarUDF) -> Option<(&[f64], &[String])> {
     let classes = &function.inner().downcast_ref::<ClassOf>()?.classes;
     Some((&classes.starts, &classes.names))
 }
 
-/// The function of these parts.
+/// The function with these parts.
 pub(super) fn classes_made(starts: Vec<f64>, names: Vec<String>) -> ScalarUDF {
     let classes = Classes { starts, names };
     let name = named("classes", &classes);

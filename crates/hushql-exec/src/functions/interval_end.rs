@@ -46,7 +46,7 @@ pub fn interval_end_functions() -> &'static [Arc<ScalarUDF>] {
     FUNCTIONS.as_slice()
 }
 
-/// Which of the two a function is; `None` for all others, also for others of the same name.
+/// Which of the two a function is; `None` for all others, including others of the same name.
 pub fn interval_end(function: &ScalarUDF) -> Option<IntervalEnd> {
     function.inner().downcast_ref::<EndOfInterval>().map(|function| function.end)
 }

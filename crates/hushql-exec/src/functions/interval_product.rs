@@ -1,7 +1,7 @@
-//! The ends of a product or quotient of two numbers that are known within intervals.
+//! The ends of a product or quotient of two numbers, given an interval for each.
 //!
 //! In: four columns of floats, the ends of both intervals. Out: the lower or the upper end of the
-//! result; NULL where it is not bounded, because the divisor's interval contains 0.
+//! result; NULL if it is unbounded, because the divisor's interval contains 0.
 //!
 //! ```text
 //! [1, 2] × [−3, 4]    −6 to 8
@@ -27,11 +27,11 @@ pub enum Corner {
     Quotient,
 }
 
-/// The ends of `left` ∘ `right`; each operand is its two ends, of type DOUBLE.
+/// The ends of `left` ∘ `right`; each operand is a pair of ends, of type DOUBLE.
 ///
 /// # Guarantee
 /// For every x and y within the operands' ends, x ∘ y is within the result's ends, up to the
-/// rounding of floats; NULL where there are none.
+/// rounding of floats; NULL if there are none.
 pub fn corners(corner: Corner, left: [Expr; 2], right: [Expr; 2]) -> [Expr; 2] {
     let args: Vec<Expr> = left.into_iter().chain(right).collect();
     [false, true].map(|upper| {

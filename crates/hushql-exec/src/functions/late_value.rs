@@ -16,10 +16,10 @@ use datafusion::logical_expr::{
 
 use super::null_unsupported::{MOST_OF_A_CONSTANT, sound_array};
 
-/// What the names of released values begin with. They are names that only the engine may use.
+/// The prefix of the names of released values. Only the engine may use such names.
 const RELEASED_VALUE: &str = "__hushql_value_";
 
-/// A value that is released later. Each place that uses it has a copy.
+/// A value that is released later. Each expression that uses it has a copy.
 #[derive(Debug, Clone)]
 pub struct LateValue {
     name: String,
@@ -29,7 +29,7 @@ pub struct LateValue {
 }
 
 impl LateValue {
-    /// The value of this number in its query, which has no value yet.
+    /// Number `number` of the released values in its query, without a value yet.
     pub fn new(number: usize, data_type: DataType) -> Self {
         Self {
             name: format!("{RELEASED_VALUE}{number}"),
@@ -39,22 +39,22 @@ impl LateValue {
         }
     }
 
-    /// The expression that represents it.
+    /// The expression that stands for it.
     pub fn expr(&self) -> Expr {
         ScalarUDF::from(self.clone()).call(Vec::new())
     }
 
-    /// The name of the function, which no other released value of its query has.
+    /// The name of the function, unique among the released values of its query.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The type that the value will have.
+    /// The type of the value.
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }
 
-    /// Sets the value, once; a value on which kernels fail becomes NULL.
+    /// Sets the value, once. A value that makes kernels fail becomes NULL.
     ///
     /// # Errors
     /// When the value is already set.
@@ -67,14 +67,14 @@ impl LateValue {
     }
 }
 
-/// What a released value is made of: its name, its type, and the value once it was drawn. `None`
-/// for other functions.
+/// The parts of a released value: its name, its type, and the value once it is drawn. `None` for
+/// other functions.
 pub(crate) fn late_parts(function: &ScalarUDF) -> Option<(&str, &DataType, Option<&ScalarValue>)> {
     let late = function.inner().downcast_ref::<LateValue>()?;
     Some((&late.name, &late.data_type, late.value.get()))
 }
 
-/// A released value as another process has it.
+/// A released value as another process holds it.
 pub(crate) fn late_made(
     name: &str,
     data_type: &DataType,

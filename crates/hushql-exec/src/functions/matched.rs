@@ -1,8 +1,8 @@
 //! LIKE and the operators of regular expressions, as functions.
 //!
 //! In: a text and a pattern. Out: whether the text matches. As functions they can be tried before
-//! the charge, and be NULL where a pattern out of a column cannot be read ([`super::or_null`]); the
-//! operators fail there.
+//! the charge, and return NULL if a pattern from a column is invalid ([`super::or_null`]); the
+//! operators would fail.
 //!
 //! ```text
 //! name ~ '('      the pattern cannot be read: refused before the charge
@@ -24,16 +24,15 @@ use datafusion::logical_expr::{
 /// How a text is compared with a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Matching {
-    /// Whether the pattern is a regular expression, and not one of LIKE.
+    /// Whether the pattern is a regular expression instead of a LIKE pattern.
     pub(crate) is_regular: bool,
-    /// Whether upper and lower case are the same.
+    /// Whether upper and lower case are equal.
     pub(crate) ignores_case: bool,
-    /// Whether what does not match is true.
+    /// Whether the result is negated.
     pub(crate) is_negated: bool,
 }
 
-/// How an expression compares a text with a pattern, and both; `None` for an expression that does
-/// not.
+/// The comparison of an expression, its text and its pattern; `None` for other expressions.
 pub fn matching(expr: &Expr) -> Option<(Matching, &Expr, &Expr)> {
     if let Expr::Like(Like { negated, expr, pattern, escape_char: None, case_insensitive }) = expr {
         let how =
@@ -55,7 +54,7 @@ pub fn matching(expr: &Expr) -> Option<(Matching, &Expr, &Expr)> {
 
 /// The function of a text and a pattern.
 pub fn matched(how: Matching) -> Arc<ScalarUDF> {
-    // DataFusion takes two calls with equal names and operands for the same value.
+    // DataFusion treats two calls with equal names and operands as the same value.
     let name = format!(
         "matched{}{}{}",
         if how.is_regular { "_regexp" } else { "_like" },

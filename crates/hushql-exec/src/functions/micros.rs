@@ -1,9 +1,9 @@
-//! Moments of files in microseconds, and their dates in days, whatever a file holds.
+//! Converts moments of files to microseconds, and their dates to days, whatever a file holds.
 //!
 //! In: timestamps of any unit, with a time zone or without, or dates in milliseconds. Out:
-//! timestamps in microseconds without a zone, and dates in days; of moments with a zone, those of
-//! UTC. What is finer is cut off toward the past, before 1970 too. The function never fails: a
-//! moment that microseconds cannot hold is NULL.
+//! timestamps in microseconds without a zone, and dates in days. Moments with a zone become moments
+//! in UTC. Finer parts are cut off toward the past, also before 1970. The function never fails: a
+//! moment that microseconds cannot hold becomes NULL.
 //!
 //! ```text
 //! 1969-12-31 23:59:59.999999999, in nanoseconds      1969-12-31 23:59:59.999999

@@ -1,9 +1,9 @@
 //! The scalar functions of the engine: `CLAMP`, `width_bucket`, the tick of a stepped domain, the
-//! members of a listed one, and functions that replace values on which kernels fail.
+//! members of a listed one, and functions that replace values that make kernels fail.
 //!
 //! In: a column and literal bounds, or a list. Out: a column of the same type in which every value
-//! lies between the bounds or is in the list. All of them are total: they fail on no input. All are
-//! row-local: the result for one row never depends on another.
+//! lies between the bounds or is in the list. All of them are total: no input makes them fail. All
+//! are row-local: the result for one row never depends on another.
 //!
 //! In every float column NaN becomes NULL and −0.0 becomes 0.0, because one NaN would make a sum
 //! NaN.
@@ -242,8 +242,8 @@ fn clamp_array(array: &ArrayRef, lo: &ScalarValue, hi: &ScalarValue) -> Result<A
     })
 }
 
-/// A function of every float that is a number; NULL where there is none. The function is total, and
-/// is called for NaN as well.
+/// Applies a function to every float that is a number; other rows become NULL. The function is
+/// total, and is called for NaN as well.
 fn of_numbers<T: ArrowPrimitiveType, To: ArrowPrimitiveType>(
     floats: &PrimitiveArray<T>,
     is_nan: impl Fn(T::Native) -> bool,
@@ -278,8 +278,8 @@ where
     Ok(Arc::new(clamped.with_data_type(array.data_type().clone())))
 }
 
-/// The column, with NULL for every value that is not one of `members`; `None` for types that have
-/// no such lists.
+/// The column, with NULL for every value that is not among `members`; `None` for types without such
+/// lists.
 ///
 /// The expression `CASE WHEN x IN (…) THEN x END` means the same, but it copies every value, and
 /// every step of planning walks its literals.
@@ -295,17 +295,17 @@ pub fn only_listed(x: Expr, members: &[ScalarValue]) -> Option<Expr> {
     Some(ScalarUDF::from(function).call(vec![x]))
 }
 
-/// The values of a list that a function compares with; their order changes nothing. `None` for any
+/// The values of the list that a function compares with. Their order has no effect. `None` for any
 /// other function.
 pub fn members_of(function: &ScalarUDF) -> Option<&[ScalarValue]> {
     Some(&function.inner().downcast_ref::<Listed>()?.members)
 }
 
-/// The name of a function that has parameters besides its arguments; it contains a digest of the
-/// parameters.
+/// The name of a function that has parameters in addition to its arguments. It contains a digest of
+/// the parameters.
 ///
-/// DataFusion treats two calls as the same value if the functions' names and the arguments are
-/// equal, whatever the functions are.
+/// DataFusion treats two calls as the same value if their names and arguments are equal, even if
+/// the functions differ.
 ///
 /// # Guarantee
 /// Parameters with different debug texts have different names, except for a collision of SHA-256.
@@ -328,13 +328,13 @@ fn any_one() -> Signature {
     Signature::any(1, Volatility::Immutable)
 }
 
-/// A set of values to look up.
+/// A set of values, for look-ups.
 enum Members {
     Texts(HashSet<Box<str>>),
     Integers(HashSet<i128>),
 }
 
-/// A set has no order, and plans are compared as texts; the function has its values in order.
+/// A set has no order, but plans are compared as texts. The function has its values in order.
 impl Debug for Members {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Members")
@@ -362,7 +362,7 @@ impl Members {
         }
     }
 
-    /// The rows that hold none of the values; the result for NULLs does not matter.
+    /// The rows whose value is not in the set. The result for NULLs does not matter.
     fn strangers(&self, column: &ArrayRef) -> Option<BooleanBuffer> {
         let mut strange = Vec::with_capacity(column.len());
         match self {
@@ -426,7 +426,7 @@ fn each_integer(column: &ArrayRef, mut visit: impl FnMut(i128)) -> Option<()> {
     Some(())
 }
 
-/// The function for one list. Two lists are two functions: an optimizer must not confuse them.
+/// The function for one list. Two lists make two functions, so that no optimizer confuses them.
 #[derive(Debug)]
 struct Listed {
     name: String,
@@ -570,7 +570,7 @@ mod tests {
         );
     }
 
-    /// A NULL slot can hold any bytes: they do not make it a member.
+    /// A NULL slot can hold any bytes. They do not make it a member.
     #[test]
     fn a_null_is_no_member_whatever_lies_under_it() {
         let nulls = NullBuffer::from(vec![false, true]);

@@ -1,11 +1,11 @@
-//! Texts of moments, as PostgreSQL reads them: beside a type without a time zone, the offset of a
-//! text means nothing.
+//! Reads texts of moments as PostgreSQL does: for a type without a time zone, the offset of a text
+//! has no effect.
 //!
 //! In: texts. Out: the same texts without their offsets, and with seconds, for a cast to DATE or
 //! TIMESTAMP; other texts as they are. With `in_utc`, the moment of the text in UTC, for a cast to
-//! TIMESTAMP WITH TIME ZONE. Without this, Arrow moves a moment to UTC by its offset, and the texts
-//! that drivers send count other rows in every place outside of UTC; a text without seconds it does
-//! not read.
+//! TIMESTAMP WITH TIME ZONE. Without this, Arrow would move a moment to UTC by its offset, and the
+//! texts that drivers send would match other rows everywhere outside of UTC. Arrow also cannot read
+//! a text without seconds.
 //!
 //! ```text
 //! 2024-01-05 10:30:00+01              2024-01-05 10:30:00
@@ -53,8 +53,8 @@ pub fn has_offset(text: &str) -> bool {
     split(text).is_some()
 }
 
-/// The moment of a text in UTC, as a text without an offset; a text that has none with seconds, or
-/// as it is.
+/// The moment of a text in UTC, as a text without an offset. A text without an offset only gets its
+/// seconds, if it is a moment.
 pub fn in_utc(text: &str) -> String {
     let text = with_seconds(text);
     let shifted = split(&text).and_then(|(moment, zone)| {
@@ -66,8 +66,8 @@ pub fn in_utc(text: &str) -> String {
     shifted.unwrap_or_else(|| text.into_owned())
 }
 
-/// A text of a moment that ends with its minutes, with or without an offset, with seconds; any
-/// other text as it is.
+/// Adds seconds to the text of a moment that ends with its minutes, with or without an offset. Any
+/// other text stays as it is.
 pub fn with_seconds(text: &str) -> Cow<'_, str> {
     let Some((minute, behind)) = text.trim().split_at_checked(MINUTE) else {
         return Cow::Borrowed(text);
@@ -93,7 +93,7 @@ fn is_date(bytes: &[u8]) -> bool {
         })
 }
 
-/// The moment of a text, and the offset or zone behind it; `None` without one of them.
+/// The moment of a text, and the offset or zone after it; `None` if one of them is missing.
 fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
     let (date, rest) = text.as_bytes().split_at_checked(DATE)?;
@@ -109,7 +109,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
     };
     let (moment, behind) = text.split_at_checked(DATE + time)?;
     let zone = behind.trim_start();
-    // Of 2024-01-05-05, nobody knows what the last digits are.
+    // In 2024-01-05-05, the last digits are ambiguous.
     let is_apart =
         time > 0 || zone.len() < behind.len() || !zone.starts_with('-') || zone.contains(':');
     (is_apart && is_zone(zone)).then_some((moment, zone))

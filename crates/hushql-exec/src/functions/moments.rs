@@ -3,7 +3,7 @@
 //!
 //! In: dates, or timestamps without a time zone. Out: moments of the same type, or whole numbers.
 //! Neither function fails. A moment may leave the calendar, so that it can be compared and moved
-//! back; some 200,000 years from 1970, and where nanoseconds end, it is NULL.
+//! back. It becomes NULL some 200,000 years from 1970, or where nanoseconds end.
 //!
 //! ```text
 //! moved(d) by 1 month                              2025-01-31  →  2025-02-28
@@ -36,8 +36,8 @@ use super::{any_one, named};
 const NANOSECONDS_A_DAY: i64 = 86_400_000_000_000;
 
 /// A moment moved by an interval, as SQL's `x + INTERVAL` moves it; NULL beyond `reach_of_moments`.
-/// `None` for types without such sums, for more than some thousand years, and for parts of a tick
-/// of the type.
+/// `None` for types without such sums, for intervals of more than some thousand years, and for
+/// fractions of the type's tick.
 pub fn moved(x: Expr, by: IntervalMonthDayNano, data_type: &DataType) -> Option<Expr> {
     let shift = Shift::from_interval(by, data_type)?;
     let name = named("moved", &(by, data_type));
@@ -45,10 +45,10 @@ pub fn moved(x: Expr, by: IntervalMonthDayNano, data_type: &DataType) -> Option<
     Some(ScalarUDF::from(function).call(vec![x]))
 }
 
-/// Moments moved by an interval, for planning; `None` as for [`moved`].
+/// Moments moved by an interval, for use while a query is planned; `None` as for [`moved`].
 ///
 /// # Guarantee
-/// What [`moved`] gives on rows. A later moment is never moved to an earlier one.
+/// The same moments that [`moved`] gives on rows. A later moment is never moved to an earlier one.
 pub fn moved_array(array: &ArrayRef, by: IntervalMonthDayNano) -> Option<ArrayRef> {
     Shift::from_interval(by, array.data_type())?.moved(array).ok()
 }
@@ -77,7 +77,7 @@ pub fn moved_constant(
     }
 }
 
-/// How far a moment is moved: first by months, then by ticks of its type.
+/// The distance by which a moment is moved: first by months, then by ticks of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Shift {
     months: i32,
@@ -119,7 +119,7 @@ impl Shift {
     }
 }
 
-/// Dates or timestamps of these ticks since 1970; NULL outside of the calendar.
+/// Dates or timestamps with these ticks since 1970; NULL outside of the calendar.
 pub(super) fn moments_from_ticks(ticks: &Int64Array, data_type: &DataType) -> Result<ArrayRef> {
     sound_array(&typed_ticks(ticks, data_type)?, MOST_OF_A_CELL)
 }
@@ -138,12 +138,12 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Those of the calendar.
+    /// The moments that are in the calendar.
     pub(super) fn from_array(array: &ArrayRef) -> Result<Self> {
         Self::new(sound_array(array, MOST_OF_A_CELL)?)
     }
 
-    /// Those that can be moved and compared.
+    /// The moments that can be moved and compared.
     fn within_reach(array: &ArrayRef) -> Result<Self> {
         Self::new(within_reach(array)?)
     }
@@ -170,14 +170,14 @@ pub(super) fn is_local_moment(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(_, None))
 }
 
-/// The name of a function that moves moments, by how many months and ticks, and of which type;
-/// `None` for another function.
+/// The name of a function that moves moments, its months and ticks, and the type; `None` for
+/// another function.
 pub(super) fn moved_parts(function: &ScalarUDF) -> Option<(String, i32, i128, DataType)> {
     let Moved { name, shift, data_type, .. } = function.inner().downcast_ref()?;
     Some((name.clone(), shift.months, shift.ticks, data_type.clone()))
 }
 
-/// The function of these parts.
+/// The function with these parts.
 pub(super) fn moved_made(name: &str, months: i32, ticks: i128, data_type: &DataType) -> ScalarUDF {
     let (name, data_type) = (name.to_owned(), data_type.clone());
     let shift = Shift { months, ticks };
@@ -236,7 +236,7 @@ pub enum Period {
     Week,
     /// A day.
     Day,
-    /// So many of them make a day.
+    /// The number of them in a day.
     PartOfDay(i64),
 }
 
@@ -244,7 +244,7 @@ impl Period {
     /// The units that can be counted, for messages.
     pub const NAMES: &str = "year, quarter, month, week, day, hour, minute, second or millisecond";
 
-    /// A period by its name, in any case, singular or plural.
+    /// Parses the name of a period, in any case, singular or plural.
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.to_lowercase();
         Some(match name.strip_suffix('s').unwrap_or(&name) {
@@ -261,7 +261,7 @@ impl Period {
         })
     }
 
-    /// For each moment the number of its period since 1970.
+    /// The number of each moment's period, counted from 1970.
     ///
     /// # Guarantee
     /// A later moment never has a smaller number. Moments beyond `reach_of_moments` have none.
@@ -393,7 +393,7 @@ mod tests {
         Arc::new(Date32Array::from(days.to_vec()))
     }
 
-    /// Both are what DataFusion's own addition gives, wherever that is in the calendar.
+    /// Compares both functions with DataFusion's own addition, in the whole calendar.
     #[test]
     fn moments_move_as_sql_moves_them() {
         let by = |months, days, nanoseconds| IntervalMonthDayNano::new(months, days, nanoseconds);
@@ -420,8 +420,8 @@ mod tests {
         }
     }
 
-    /// Of days, every moved moment is exact, whatever year it has. Of nanoseconds, those that leave
-    /// the calendar are NULL.
+    /// For days, every moved moment is exact, whatever its year. For nanoseconds, moments that
+    /// leave the calendar are NULL.
     #[test]
     fn what_leaves_the_calendar_is_exact() {
         let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);
@@ -491,7 +491,7 @@ mod tests {
         assert_eq!(Period::Month.numbers(&micros).unwrap().null_count(), 2);
     }
 
-    /// Numbers of periods follow each other without gaps, and never fall.
+    /// The numbers of periods follow each other without gaps, and never fall.
     #[test]
     fn periods_are_counted_where_they_begin() {
         let all: ArrayRef = Arc::new(Date32Array::from_iter_values(-5_000..5_000));

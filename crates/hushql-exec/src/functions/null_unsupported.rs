@@ -1,14 +1,14 @@
-//! Replaces values that a column can hold but on which kernels fail.
+//! Replaces values that a column can hold but that make kernels fail.
 //!
-//! In: a column. Out: the same column, with NULL for decimals that have more digits than their
-//! type, for dates outside the years that date functions accept, and for texts so long that a batch
-//! of them would not fit one array. A declared type rules out none of these: sums of decimals wrap
-//! around, files can hold any bytes, and texts can have any length. Every value that enters below a
-//! release passes through this module: from a scan, from public rows, as a constant, as a released
-//! value, and from a window function.
+//! In: a column. Out: the same column, with NULL for decimals with more digits than their type
+//! allows, for dates outside the years that date functions accept, and for texts so long that a
+//! batch of them would not fit one array. A declared type does not rule out these values: sums of
+//! decimals wrap around, files can hold any bytes, and texts can have any length. Every value that
+//! enters below a release passes through this module: from a scan, from public rows, as a constant,
+//! as a released value, and from a window function.
 //!
 //! The attack prevented: `CASE WHEN id = 5 THEN v ELSE 0 END * -1`, which fails if person 5 exists
-//! and answers if not.
+//! and succeeds if not.
 
 use std::sync::{Arc, LazyLock};
 
@@ -44,8 +44,8 @@ pub fn in_calendar_function() -> Arc<ScalarUDF> {
     Arc::clone(&IN_CALENDAR)
 }
 
-/// A moment that an interval moved, NULL outside of the calendar. Its name tells that it may be
-/// there.
+/// A moment that an interval moved; NULL outside of the calendar. Its name says that it may become
+/// NULL there.
 pub fn in_calendar(moment: Expr) -> Expr {
     IN_CALENDAR.call(vec![moment])
 }
@@ -55,7 +55,7 @@ pub(super) fn sound_function() -> Arc<ScalarUDF> {
     Arc::clone(&SOUND)
 }
 
-/// A column without values on which kernels fail; see the module's documentation.
+/// A column without values that make kernels fail; see the module's documentation.
 ///
 /// # Guarantee
 /// Every remaining value lies in the range of its type, and none is longer than 65,536 bytes.
@@ -78,8 +78,8 @@ pub fn is_sound(data_type: &DataType) -> bool {
     }
 }
 
-/// The first and last value of a temporal type that is a value like others: of the years 1 to 9999,
-/// whose texts every client reads. Nanoseconds end earlier: they hold the years 1678 to 2261.
+/// The first and last usable value of a temporal type. They span the years 1 to 9999, whose texts
+/// every client reads; nanoseconds hold only the years 1678 to 2261.
 pub fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
     /// The days since 1970 of the first day of year 1, and of the last of year 9999.
     const DAYS: (i64, i64) = (-719_162, 2_932_896);
@@ -92,9 +92,9 @@ pub fn temporal_limits(data_type: &DataType) -> Option<(i64, i64)> {
     })
 }
 
-/// The first and last value of a temporal type on which moments are moved and compared, some
-/// 200,000 years from 1970: no step of the arithmetic of dates fails there. Nanoseconds hold no
-/// more than the calendar of their type, and moments with a zone are not moved.
+/// The first and last value of a temporal type that can be moved and compared, some 200,000 years
+/// from 1970: within them, no step of the arithmetic of dates fails. For nanoseconds, these are the
+/// ends of their calendar. Moments with a zone are not moved.
 ///
 /// # Guarantee
 /// Every moment of the calendar lies within.
@@ -114,12 +114,12 @@ pub fn is_in_calendar(value: &ScalarValue) -> bool {
     ticks_a_day(&value.data_type()).is_some() && kept.is_ok_and(|kept| kept.is_valid(0))
 }
 
-/// The years that a message names beside a text which is no date.
+/// The years that a message names for a text that is not a date.
 pub const YEARS: &str = "the years 0001 to 9999";
 
-/// The least and the greatest value of a type that remain, where values beyond two ends become NULL
-/// as a column enters: dates, moments and decimals by [`sound`], and NaN by [`super::without_nan`],
-/// which comparisons order beyond both infinities.
+/// The least and the greatest value of a type that remain after a column enters. For dates, moments
+/// and decimals, [`sound`] turns values beyond them into NULL; for floats, [`super::without_nan`]
+/// does so with NaN, which comparisons order beyond both infinities.
 pub fn ends_of_sound(data_type: &DataType) -> Option<(ScalarValue, ScalarValue)> {
     let both = |of: &dyn Fn(i64) -> Option<ScalarValue>| {
         let (first, last) = temporal_limits(data_type)?;
@@ -153,7 +153,7 @@ pub fn ends_of_sound(data_type: &DataType) -> Option<(ScalarValue, ScalarValue)>
     }
 }
 
-/// The greatest number of so many digits.
+/// The greatest number with this many digits.
 fn most_of_digits(precision: u8) -> i128 {
     10_i128.checked_pow(u32::from(precision)).map_or(i128::MAX, |end| end - 1)
 }

@@ -1,8 +1,8 @@
-//! A function that is NULL for the rows on which it fails.
+//! A function that returns NULL for the rows that make it fail.
 //!
 //! In: a function of DataFusion. Out: the same function, with NULL where it returns an error, NaN,
 //! or an infinite number. A released value is paid for before a function sees it, and noise alone
-//! can move it to where the function fails: the query would be charged and not answered.
+//! can move it to where the function fails. The query would then be charged without an answer.
 //!
 //! ```text
 //! chr(n)      NULL where n is no code of a character, instead of a failed query
@@ -12,8 +12,8 @@
 //! Upstream: docs/upstream.md, 17. Keep when kernels fail on fewer values: NULL is our choice.
 //!
 //! # Guarantee
-//! A kernel that returns an error for some row makes this row NULL and no other. A kernel that
-//! panics is not helped: such a function is refused (`decided`).
+//! If a kernel returns an error for some row, this row becomes NULL, and no other. This does not
+//! help against a kernel that panics: such a function is refused (`decided`).
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use datafusion::logical_expr::{
 
 use super::checked::finite;
 
-/// The same function, NULL where it fails or has no finite result.
+/// The same function, but NULL where it fails or its result is not finite.
 pub fn or_null(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     if function.inner().is::<OrNull>() {
         return function;
@@ -38,11 +38,11 @@ pub fn or_null(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(OrNull { name, function }))
 }
 
-/// Calls a function once, for one row: with these values, and with a harmless one where there is
-/// none.
+/// Calls a function once, for one row, with these values, and with a harmless value for each
+/// missing one.
 ///
 /// # Errors
-/// Those of the function, which depend on these values and types alone.
+/// The errors of the function, which depend on these values and types alone.
 pub fn tried(function: &ScalarUDF, arguments: &[(Option<ScalarValue>, DataType)]) -> Result<()> {
     let arg_fields: Vec<FieldRef> = arguments
         .iter()
@@ -69,14 +69,14 @@ pub fn tried(function: &ScalarUDF, arguments: &[(Option<ScalarValue>, DataType)]
     Ok(())
 }
 
-/// Whether a value of one type can become one of another, where it fits.
+/// Whether values of one type can be cast to another, if they fit.
 pub fn is_castable(from: &DataType, to: &DataType) -> bool {
     let lenient = CastOptions { safe: true, ..CastOptions::default() };
     let value = harmless(from).and_then(|value| value.to_array());
     value.is_ok_and(|value| cast_with_options(&value, to, &lenient).is_ok())
 }
 
-/// A value of a type on which functions do not fail: one, the empty text, or the first moment
+/// A value of a type that does not make functions fail: one, the empty text, or the first moment
 /// of 1970.
 fn harmless(data_type: &DataType) -> Result<ScalarValue> {
     let value = match data_type {
@@ -88,13 +88,13 @@ fn harmless(data_type: &DataType) -> Result<ScalarValue> {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OrNull {
-    /// DataFusion takes two calls with equal names and operands for the same value.
+    /// DataFusion treats two calls with equal names and operands as the same value.
     name: String,
     function: Arc<ScalarUDF>,
 }
 
 impl OrNull {
-    /// The results of these rows; rows on which the kernel fails are found by halving.
+    /// The results of these rows. Rows that make the kernel fail are found by halving.
     fn of_rows(&self, args: &ScalarFunctionArgs, from: usize, rows: usize) -> Result<ArrayRef> {
         let to = args.return_type();
         let part = args.args.iter().map(|arg| match arg {

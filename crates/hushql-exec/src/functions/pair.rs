@@ -1,8 +1,7 @@
 //! The two values of a row as one integer, for the moments of two columns.
 //!
 //! In: two columns of numbers and the intervals to which they are clamped. Out: the code of each
-//! row's pair, see [`Pairs`]; NULL where one of the values is NULL or NaN. The function never
-//! fails.
+//! row's pair, see [`Pairs`]; NULL if one of the values is NULL or NaN. The function never fails.
 //!
 //! ```text
 //! pair(x, y) of x in 0..4 and y in 0..2      (3, 2) → 11      (9, 2) → 14      (3, NULL) → NULL

@@ -1,7 +1,7 @@
-//! Which comparisons may skip parts of a file.
+//! Decides which comparisons may skip parts of a file.
 //!
-//! In: the type of a column. Out: whether the minimum and maximum that a file records for it say
-//! the truth about every row.
+//! In: the type of a column. Out: whether the minimum and maximum that a file records for it hold
+//! for every row.
 
 use arrow::datatypes::DataType;
 
@@ -10,10 +10,10 @@ use arrow::datatypes::DataType;
 ///
 /// # Guarantee
 /// When true, the values of the type are integers of 32 or 64 bits that Parquet stores, orders and
-/// compares as they are. All writers order them alike, the oldest statistics fields use the same
-/// order, every value takes part in it, and bounds are never truncated. So if the bounds of a part
-/// of a file rule out a comparison, it holds for no row of that part. None of this is certain for
-/// other types:
+/// compares as they are. All writers use the same order, and so do the oldest statistics fields;
+/// every value has a place in it, and bounds are never truncated. So if the bounds of a part of a
+/// file rule out a comparison, it holds for no row of that part. None of this is certain for other
+/// types:
 ///
 /// - floats: some writers record NaN if one person has it, or the values after it, and −0.0
 ///   separately from 0.0;

@@ -1,8 +1,8 @@
-//! `ROUND`, `TRUNC`, `FLOOR` and `CEIL` to a number of decimal places, which never fail.
+//! `ROUND`, `TRUNC`, `FLOOR` and `CEIL` to a number of decimal places. They never fail.
 //!
 //! In: a column of numbers, and literal places. Out: the numbers, in the type that the planner
-//! expects. Halves are rounded away from zero. A number that does not fit its type is NULL, where
-//! DataFusion fails. For negative places, floats are divided by a power of ten, because its
+//! expects. Halves are rounded away from zero. A result that does not fit its type is NULL;
+//! DataFusion would fail. For negative places, floats are divided by a power of ten, because its
 //! reciprocal is inexact.
 //!
 //! ```text
@@ -26,7 +26,7 @@ use num_traits::ToPrimitive;
 
 use super::named;
 
-/// Which of the two neighbours a number becomes.
+/// Which of its two neighbours a number is rounded to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// The nearer one; halves away from zero.
@@ -39,7 +39,7 @@ pub enum Direction {
     Up,
 }
 
-/// How numbers of one type are rounded to numbers of another.
+/// How numbers of one type are rounded to another type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rounding {
     direction: Direction,
@@ -56,7 +56,7 @@ impl Rounding {
     pub fn new(direction: Direction, places: i32, from: &DataType, to: &DataType) -> Option<Self> {
         let handled = match (from, to) {
             (DataType::Decimal128(_, own), DataType::Decimal128(_, scale)) => {
-                // The digits that are left fit the places of the result.
+                // The remaining digits fit the places of the result.
                 0 <= *own && 0 <= *scale && i32::from(*scale) >= places.min(i32::from(*own))
             }
             (DataType::Float32 | DataType::Float64, _) => from == to,
@@ -73,7 +73,7 @@ impl Rounding {
         ScalarUDF::from(Rounded { name, rounding: self.clone(), signature }).call(vec![x])
     }
 
-    /// The places that the results have at most: they are multiples of 10^−places.
+    /// The most decimal places of the results: they are multiples of 10^−places.
     pub fn places(&self) -> i32 {
         match &self.from {
             DataType::Decimal128(_, scale) => self.places.min(i32::from(*scale)),
@@ -82,7 +82,7 @@ impl Rounding {
         }
     }
 
-    /// k · 10^−places as a result, with the digits that a rounded row has.
+    /// k · 10^−places as a result, with as many digits as a rounded row has.
     pub fn multiple(&self, k: i64) -> Option<ScalarValue> {
         let (places, power) = (self.places(), self.places().unsigned_abs());
         match &self.to {
@@ -187,7 +187,7 @@ impl Rounding {
         Arc::new(rounded)
     }
 
-    /// A number of 10^−scale, in units of the result; `None` if it does not fit.
+    /// A number in units of 10^−scale, converted to units of the result; `None` if it does not fit.
     fn exact(&self, v: i128, scale: i8) -> Option<i128> {
         let (digits, to_scale) = match &self.to {
             DataType::Decimal128(precision, scale) => (u32::from(*precision), i32::from(*scale)),
@@ -196,7 +196,7 @@ impl Rounding {
         let dropped = (i32::from(scale) - self.places).max(0);
         let whole = match 10_i128.checked_pow(dropped.unsigned_abs()) {
             Some(unit) => self.direction.quotient(v, unit)?,
-            // The unit is larger than twice every number.
+            // The unit exceeds twice the magnitude of every number.
             None => match self.direction {
                 Direction::Nearest | Direction::Zero => 0,
                 Direction::Down => -i128::from(v < 0),
@@ -233,11 +233,11 @@ impl Direction {
         }
     }
 
-    /// `v / unit`, rounded; the unit is positive.
+    /// `v / unit`, rounded. The unit is positive.
     fn quotient(self, v: i128, unit: i128) -> Option<i128> {
         let (quotient, remainder) = (v.checked_div(unit)?, v.checked_rem(unit)?);
         let away = match self {
-            // Of the units, 1 alone is odd, and leaves no remainder.
+            // The only odd unit is 1, and it leaves no remainder.
             Self::Nearest => remainder != 0 && remainder.abs() >= unit / 2,
             Self::Zero => false,
             Self::Down => remainder < 0,
@@ -247,7 +247,7 @@ impl Direction {
     }
 }
 
-/// How a function rounds, to how many places, from and to which types; `None` for another function.
+/// The direction and the places of a rounding function, and its types; `None` for another function.
 pub(super) fn rounding_parts(function: &ScalarUDF) -> Option<(Direction, i32, DataType, DataType)> {
     let Rounding { direction, places, from, to } =
         &function.inner().downcast_ref::<Rounded>()?.rounding;
@@ -361,7 +361,7 @@ mod tests {
             let found: Vec<i128> = found.as_primitive::<Decimal128Type>().values().to_vec();
             assert_eq!(found, expected, "{direction:?}, {places}");
         }
-        // 999.99 has no ceiling of five digits with two places.
+        // 999.99 has no ceiling that fits five digits with two decimal places.
         let array = Decimal128Array::from(vec![99_999, -99_999, 150]);
         let array: ArrayRef = Arc::new(array.with_precision_and_scale(5, 2).unwrap());
         let to = DataType::Decimal128(5, 2);
@@ -380,7 +380,8 @@ mod tests {
         assert_eq!(found, [None, Some(10)]);
     }
 
-    /// The order of numbers is kept, so that the ends of a range give those of the rounded one.
+    /// Rounding keeps the order of numbers, so the rounded ends of a range are the ends of the
+    /// rounded range.
     #[test]
     fn a_larger_number_never_becomes_a_smaller_one() {
         let mut doubles: Vec<f64> = (-4_000..4_000).map(|i| f64::from(i) * 0.005).collect();

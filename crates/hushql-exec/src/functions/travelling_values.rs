@@ -1,7 +1,7 @@
-//! Arrays, types and values as text, for descriptions of plans that travel.
+//! Arrays, types and values as text, for descriptions of plans that are sent to other processes.
 //!
-//! In: columns of Arrow, types, or values of one type. Out: a stream of Arrow IPC in base 64, and
-//! back. The types of the columns come back as they were. To be named in `#[serde(with = "…")]`.
+//! In: columns of Arrow, types, or values of one type. Out: an Arrow IPC stream in base 64, and
+//! back. The types of the columns come back unchanged. Use it as `#[serde(with = "…")]`.
 //!
 //! ```text
 //! [Int64Array [1, 2]] ─▶ "/////3gAAAAQAAAAAAAKAAwA…" ─▶ [Int64Array [1, 2]]
@@ -55,7 +55,7 @@ pub mod data_type {
     /// Writes them as text.
     ///
     /// # Errors
-    /// Those of Arrow and of the writer.
+    /// The errors of Arrow and of the writer.
     pub fn serialize<S: Serializer>(of: &DataType, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&text_of(&[new_empty_array(of)]).map_err(S::Error::custom)?)
     }
@@ -70,7 +70,7 @@ pub mod data_type {
     }
 }
 
-/// Columns of equal length; none is an empty text.
+/// Columns of equal length. No columns make an empty text.
 pub mod columns {
     use serde::de::Error as _;
     use serde::ser::Error as _;
@@ -81,7 +81,7 @@ pub mod columns {
     /// Writes them as text.
     ///
     /// # Errors
-    /// Those of Arrow and of the writer.
+    /// The errors of Arrow and of the writer.
     pub fn serialize<S: Serializer>(of: &[ArrayRef], to: S) -> Result<S::Ok, S::Error> {
         match of {
             [] => to.serialize_str(""),
@@ -102,7 +102,7 @@ pub mod columns {
     }
 }
 
-/// Values of one type; none is an empty text.
+/// Values of one type. No values make an empty text.
 pub mod values {
     use datafusion::common::ScalarValue;
     use serde::de::Error as _;
@@ -114,7 +114,7 @@ pub mod values {
     /// Writes them as text.
     ///
     /// # Errors
-    /// Those of Arrow and of the writer.
+    /// The errors of Arrow and of the writer.
     pub fn serialize<S: Serializer>(of: &[ScalarValue], to: S) -> Result<S::Ok, S::Error> {
         if of.is_empty() {
             return to.serialize_str("");

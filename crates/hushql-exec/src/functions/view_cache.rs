@@ -1,8 +1,8 @@
-//! Remembers what was found for the texts of one column, by their views.
+//! Remembers the results of a search for the texts of one column, by their views.
 //!
-//! In: the views of one column after the other, and a search. Out: what the search found for each
-//! text. A column that was stored as a dictionary has one view for each distinct text, so that most
-//! texts are neither hashed nor compared. Equal views are equal texts within one column only. It
+//! In: the views of one column after the other, and a search. Out: the result of the search for
+//! each text. If a column was stored as a dictionary, each distinct text has one view, so most
+//! texts are neither hashed nor compared. Equal views mean equal texts only within one column. It
 //! guarantees the result of the search for every text.
 //!
 //! ```text
@@ -10,18 +10,18 @@
 //! column.views().iter().enumerate().map(|(row, view)| seen.of(*view, || texts.contains(column.value(row))))
 //! ```
 
-/// The number of remembered views is two to the power of this: a thousand texts seldom meet each
-/// other, and the processor's cache has room for them.
+/// The number of remembered views is two to this power: a thousand texts seldom share a slot, and
+/// the processor's cache has room for them.
 const BITS: u32 = 13;
 
-/// The same for one column alone, which has few rows: places are filled before.
+/// The same for a single column, which has few rows: filling more slots first would take too long.
 const FEW_BITS: u32 = 10;
 
-/// What was found for the views of one column.
+/// The results for the views of one column.
 pub(crate) struct ViewCache<T> {
     /// Empty until a column begins.
     found: Vec<CachedResult<T>>,
-    /// The number of the column; 0 before the first one.
+    /// The number of the column; 0 before the first column.
     column: u32,
     bits: u32,
     any: T,
@@ -35,12 +35,12 @@ struct CachedResult<T> {
 }
 
 impl<T: Copy> ViewCache<T> {
-    /// For the columns that [begin](Self::begin); `any` fills the places and is never a result.
+    /// For columns that each [begin](Self::begin). `any` fills the slots, and is never a result.
     pub(crate) fn new(any: T) -> Self {
         Self { found: Vec::new(), column: 0, bits: BITS, any }
     }
 
-    /// For one column.
+    /// For a single column.
     pub(crate) fn of_one_column(any: T) -> Self {
         let mut seen = Self { bits: FEW_BITS, ..Self::new(any) };
         seen.begin();
@@ -52,7 +52,7 @@ impl<T: Copy> ViewCache<T> {
         self.found.capacity() * size_of::<CachedResult<T>>()
     }
 
-    /// The views of another column follow.
+    /// Begins the next column, whose views follow.
     pub(crate) fn begin(&mut self) {
         let nothing = CachedResult { view: 0, column: 0, result: self.any };
         self.column = self.column.wrapping_add(1);
@@ -63,10 +63,10 @@ impl<T: Copy> ViewCache<T> {
         }
     }
 
-    /// What the search finds for the text of this view. A column has begun.
+    /// The result of the search for the text of this view. A column must have begun.
     pub(crate) fn of(&mut self, view: u128, find: impl FnOnce() -> T) -> T {
-        // The place of a text in its buffer comes last, so that texts at even distances are far
-        // from each other.
+        // The position of a text in its buffer comes last, so that texts at even distances get
+        // distant slots.
         let folded = halves_of(view).rotate_left(32);
         // The golden ratio in 64 bits.
         let mixed = folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - self.bits);
@@ -79,7 +79,7 @@ impl<T: Copy> ViewCache<T> {
     }
 }
 
-/// The halves of a view, folded.
+/// The two halves of a view, combined.
 #[expect(clippy::cast_possible_truncation, reason = "each half fits")]
 fn halves_of(view: u128) -> u64 {
     (view >> 64) as u64 ^ view as u64
@@ -105,7 +105,8 @@ mod tests {
                 assert_eq!(found, view.wrapping_mul(7));
             }
         }
-        // A view is searched once in a row at most, and few of them are remembered all the time.
+        // A run of one view is searched at most once, and only few views are remembered all the
+        // time.
         assert!(
             searches <= 3 * views.len() && searches > 2 * (views.len() - (1 << BITS)),
             "{searches}"
@@ -121,8 +122,8 @@ mod tests {
         assert!(searches <= 10, "{searches}");
     }
 
-    /// What was found in one column is not the result in another one, even if the columns are too
-    /// many to be numbered.
+    /// A result in one column is not used for another, even if there are too many columns to
+    /// number.
     #[test]
     fn a_view_is_another_text_in_another_column() {
         let mut seen = ViewCache::new(0);
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!(seen.column, 49);
     }
 
-    /// Texts of a dictionary lie at even distances: of a thousand, nearly all are remembered.
+    /// Texts of a dictionary lie at even distances. Of a thousand, nearly all are remembered.
     #[test]
     fn a_thousand_texts_of_a_dictionary_are_remembered() {
         for length in [13_u128, 22, 23, 64, 100] {
@@ -146,8 +147,8 @@ mod tests {
             seen.begin();
             let mut searches = 0;
             for i in (0..20).flat_map(|_| 0..1_000) {
-                // A view from its last bits on: the length, the first four bytes, the buffer, and
-                // the place in it.
+                // The parts of a view, from its last bits on: the length, the first four bytes, the
+                // buffer, and the position in it.
                 let view = length | 0x706f_6853 << 32 | (i * (length + 4)) << 96;
                 seen.of(view, || {
                     searches += 1;

@@ -1,7 +1,7 @@
-//! `width_bucket(x, lo, hi, n)`: the one of n buckets of equal width in which a number lies, as in
-//! PostgreSQL.
+//! `width_bucket(x, lo, hi, n)`: the bucket that contains a number, as in PostgreSQL. There are n
+//! buckets of equal width.
 //!
-//! In: numbers, as doubles, and literal bounds. Out: 1 to n, 0 before the first bucket, and n + 1
+//! In: numbers, as doubles, and literal bounds. Out: 1 to n; 0 before the first bucket, and n + 1
 //! from the last bound on. If `lo` is above `hi`, the buckets are counted downwards. NULL and NaN
 //! have no bucket. The function never fails.
 //!
@@ -61,7 +61,7 @@ impl EqualBuckets {
         (buckets.lo < buckets.hi || buckets.hi < buckets.lo).then_some(buckets)
     }
 
-    /// The number of the last bucket, n + 1, which has everything beyond the others.
+    /// The number of the last bucket, n + 1, for everything beyond the others.
     pub fn last(self) -> i64 {
         self.n + 1
     }
@@ -85,7 +85,7 @@ impl EqualBuckets {
         let width = hi - lo;
         let share = match width.is_finite() {
             true => (x - lo) / width,
-            // The width of very distant bounds is infinite.
+            // The difference of very distant bounds would be infinite.
             false => (x / 2.0 - lo / 2.0) / (hi / 2.0 - lo / 2.0),
         };
         // The share can be rounded up to 1.
@@ -125,8 +125,8 @@ impl ScalarUDFImpl for WidthBucket {
     fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
         let is_number = |data_type: &DataType| data_type.is_numeric() || data_type.is_null();
         match arg_types {
-            // The literals keep their types: a cast of one is not a literal while the query is
-            // planned.
+            // The literals keep their types, because the cast of a literal is not a literal while
+            // the query is planned.
             [x, lo, hi, n] if [x, lo, hi].into_iter().all(is_number) && n.is_integer() => {
                 Ok(vec![DataType::Float64, lo.clone(), hi.clone(), n.clone()])
             }

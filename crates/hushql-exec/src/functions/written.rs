@@ -1,9 +1,9 @@
-//! Numbers with a point as they are written: exact decimals until they meet a float.
+//! Numbers with a decimal point as they are written: exact decimals unless they meet a float.
 //!
 //! In: an expression. Out: the digits of a number with a point. The planner has no exact literal
-//! for such a number, so that it is the cast of its digits to a decimal that holds them. What it is
-//! compared with or added to decides whether it stays one: beside a float, its digits are cast to
-//! that float, without a decimal in between that would round twice.
+//! for such a number, so it becomes a cast of its digits to a decimal that holds them. The other
+//! operand decides whether it stays a decimal: next to a float, its digits are cast to that float
+//! directly, because a decimal in between would round twice.
 //!
 //! ```text
 //! 17.01     CAST('17.01' AS DECIMAL(4, 2))
@@ -23,7 +23,7 @@ const MOST_DIGITS: usize = 38;
 pub struct DecimalLiteral {
     /// The sign, at least one digit, and a point only before other digits.
     pub text: String,
-    /// All digits but leading zeros, and at least the scale.
+    /// All digits without leading zeros, at least as many as the scale.
     pub precision: u8,
     /// The digits after the point.
     pub scale: u8,
@@ -61,7 +61,7 @@ impl DecimalLiteral {
         })
     }
 
-    /// The number that a text says, with or without an exponent: `1.5e2` is 150. `None` for any
+    /// The number that a text spells, with or without an exponent: `1.5e2` is 150. `None` for any
     /// other text, and for a number of more than 38 digits.
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -86,7 +86,7 @@ impl DecimalLiteral {
         Self::parse(&format!("{sign}{whole}.{fraction}0"))?.trimmed()
     }
 
-    /// The same number without zeros at its end.
+    /// The same number without trailing zeros after the point.
     pub fn trimmed(&self) -> Option<Self> {
         match self.text.contains('.') {
             true => Self::parse(self.text.trim_end_matches('0').trim_end_matches('.')),
@@ -108,7 +108,7 @@ impl DecimalLiteral {
     }
 }
 
-/// The number with a point that an expression is.
+/// The number with a point that an expression stands for.
 pub fn written(expr: &Expr) -> Option<DecimalLiteral> {
     let Expr::Cast(Cast { expr, field }) = expr else { return None };
     let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expr.as_ref() else { return None };
@@ -116,20 +116,20 @@ pub fn written(expr: &Expr) -> Option<DecimalLiteral> {
     is_point.then(|| DecimalLiteral::parse(text)).flatten()
 }
 
-/// Whether a constant is a number in quotes that integers are not read from, such as '10.5' and
+/// Whether a constant is a number in quotes that is not an integer literal, such as '10.5' and
 /// '1e1'.
 pub fn is_fraction_in_quotes(expr: &Expr) -> bool {
     let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expr else { return false };
     text.contains(['.', 'e', 'E']) && in_quotes(expr).is_some()
 }
 
-/// The number in quotes that a constant is.
+/// The number in quotes that a constant stands for.
 pub fn in_quotes(expr: &Expr) -> Option<DecimalLiteral> {
     let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expr else { return None };
     DecimalLiteral::read(text)
 }
 
-/// An expression for display: with numbers as they were written.
+/// An expression for display, with numbers as they were written.
 pub fn with_numbers(expr: &Expr) -> Expr {
     let shown = expr.clone().transform_up(|e| {
         Ok(match written(&e).and_then(|number| number.value()) {

@@ -1,4 +1,4 @@
-//! Exact integers in the form that the mechanisms take.
+//! The exact integers, in the form that the mechanisms take.
 
 use std::borrow::Cow;
 
@@ -31,8 +31,7 @@ pub enum Gathered {
     },
 }
 
-/// The integers at the places of an axis, in as few bytes as all of them fit: 8, 16 or 32 for each
-/// place.
+/// The integers at the places of an axis, in the narrowest form that all of them fit.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Histogram {
     /// All of them fit 32 bits.
@@ -82,7 +81,7 @@ impl Histogram {
         }
     }
 
-    /// Adds an integer at a place if both fit, as any do in the widest form.
+    /// Adds an integer at a place if both fit. In the widest form, all do.
     fn has_pushed(&mut self, place: u64, value: i128) -> bool {
         match self {
             Self::Small(points) => push(points, place, value),
@@ -91,7 +90,7 @@ impl Histogram {
         }
     }
 
-    /// Takes the next wider form.
+    /// Changes to the next wider form.
     fn widen(&mut self) {
         *self = match self {
             Self::Small(points) => Self::Narrow(widened(points)),
@@ -141,7 +140,7 @@ fn push<P: TryFrom<u64>, T: TryFrom<i128>>(
     true
 }
 
-/// Adds points as far as they fit, and returns how many.
+/// Adds points as long as they fit, and returns their number.
 fn extend<P: TryFrom<i64>, T: TryFrom<i64>>(
     points: &mut Points<P, T>,
     places: &[i64],
@@ -159,13 +158,13 @@ fn widened<P: Copy + Into<u64>, T: Copy, W: From<T>>(points: &[(P, T)]) -> Point
     points.iter().map(|(place, value)| ((*place).into(), W::from(*value))).collect()
 }
 
-/// Brings the places into ascending order, each once. False if a sum does not fit; then some places
-/// are left more than once, and the integers of each still add up to the same.
+/// Sorts the places, and merges equal ones. False if a sum does not fit; then some places occur
+/// more than once, and the integers of each still add up to the same sum.
 fn merge<P: Copy + Ord, T: Copy>(
     points: &mut Points<P, T>,
     sum: impl Fn(T, T) -> Option<T>,
 ) -> bool {
-    // Each partition's places are in order already, which a stable sort makes use of.
+    // The places of each partition are already sorted, which a stable sort uses.
     points.sort_by_key(|(place, _)| *place);
     let mut merged = 0;
     for at in 0..points.len() {
@@ -222,7 +221,7 @@ mod tests {
         for (points, sums) in [
             (vec![], vec![]),
             (vec![(3, 1), (1, 2), (3, -4), (2, 0)], vec![(1, 2), (2, 0), (3, -3)]),
-            // A sum beyond 64 bits, a summand beyond, and one that comes back.
+            // A sum beyond 64 bits, a summand beyond 64 bits, and a sum that gets small again.
             (vec![(5, far), (4, 1), (5, far)], vec![(4, 1), (5, 2 * far)]),
             (vec![(5, far + 1), (5, -2), (0, 7)], vec![(0, 7), (5, far - 1)]),
             (vec![(5, far), (5, 1), (5, -1)], vec![(5, far)]),

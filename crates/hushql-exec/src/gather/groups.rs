@@ -1,7 +1,7 @@
-//! The groups of the data, and their integers.
+//! Groups with undeclared keys, and their integers.
 //!
-//! In: rows of undeclared keys, and integers. Out: every group that has a unit, once, in the
-//! order of its keys.
+//! In: rows of undeclared keys, and integers. Out: every group that has a unit, once, in the order
+//! of the keys.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use super::gathered::{Gathered, add, each_integer};
 use crate::grid::failed;
 use crate::operator::bound_contributions::canonical;
 
-/// Adds up the groups of the data, from rows of (keys, integers).
+/// Adds up groups with undeclared keys, from rows of (keys, integers).
 ///
 /// # Guarantee
 /// A function of the multiset of the input's rows: every group that contains a unit appears once,
-/// in ascending order of the keys, NULL last. A group whose number that is compared is 0 is left
-/// out, whatever its other integers are: without the rows of the unit that caused them, the group
-/// might not exist.
+/// in ascending order of the keys, NULL last. A group is left out if the integer that is compared
+/// with the threshold (column `counter`) is 0, whatever its other integers are: without the rows of
+/// the unit that caused them, the group might not exist.
 ///
 /// # Errors
-/// Those of the rows; a constant text for columns that differ from the plan, and for a sum beyond
-/// 128 bits.
+/// The errors of the rows; a constant text for columns that differ from the plan, and for a sum
+/// beyond 128 bits.
 pub async fn groups(
     mut rows: SendableRecordBatchStream,
     key_columns: usize,
@@ -66,8 +66,7 @@ pub async fn groups(
     sorted(&keys, sums, counter)
 }
 
-/// The groups in which a unit is counted, or adds something to the sum that is compared, in the
-/// order of their keys.
+/// The groups whose compared integer is not 0, in the order of their keys.
 fn sorted(keys: &[ArrayRef], sums: Vec<Vec<i128>>, counter: usize) -> Result<Gathered> {
     let order = |column: &ArrayRef| {
         let last = SortOptions { descending: false, nulls_first: false };

@@ -1,6 +1,6 @@
 //! Reads bounded inputs: rows of keys and integers become the exact integers of the mechanisms.
 //!
-//! In: the rows of a bounded input, from one partition. Out: [`Gathered`]: the sums of every public
+//! In: the rows of a bounded input, from one partition. Out: [`Gathered`]: the sums of every listed
 //! key, the places of every outer group in ascending order, or the sums of every key in the data. A
 //! place is the index of a candidate on its axis. Nothing depends on the order of the rows.
 //!
@@ -31,12 +31,12 @@ mod groups;
 pub use gathered::{Gathered, Histogram};
 pub use groups::groups;
 
-/// The public keys of the groups that come out.
+/// The listed keys of the groups that come out.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyColumns<'k> {
-    /// A column for each key; none without GROUP BY.
+    /// One column for each key column; none without GROUP BY.
     pub columns: &'k [ArrayRef],
-    /// The number of their combinations; 1 without GROUP BY.
+    /// The number of combinations; 1 without GROUP BY.
     pub len: usize,
 }
 
@@ -49,8 +49,8 @@ pub struct KeyColumns<'k> {
 /// rows.
 ///
 /// # Errors
-/// Those of the rows; a constant text for columns that differ from the plan, and for a sum beyond
-/// 128 bits.
+/// The errors of the rows; a constant text for columns that differ from the plan, and for a sum
+/// beyond 128 bits.
 pub async fn sums(
     mut rows: SendableRecordBatchStream,
     keys: KeyColumns<'_>,
@@ -82,8 +82,8 @@ pub async fn sums(
 /// The places of every outer group, from rows of (outer keys, place, integer).
 ///
 /// # Errors
-/// Those of the rows; a constant text for columns that differ from the plan, and for a sum beyond
-/// 128 bits.
+/// The errors of the rows; a constant text for columns that differ from the plan, and for a sum
+/// beyond 128 bits.
 pub async fn places(
     mut rows: SendableRecordBatchStream,
     outer: KeyColumns<'_>,
@@ -129,11 +129,11 @@ pub async fn places(
 /// The keys in the data, from rows of (key, integer).
 ///
 /// # Errors
-/// Those of the rows; a constant text for columns that differ from the plan, and for a sum beyond
-/// 128 bits.
+/// The errors of the rows; a constant text for columns that differ from the plan, and for a sum
+/// beyond 128 bits.
 pub async fn data_keys(mut rows: SendableRecordBatchStream) -> Result<Gathered> {
     let schema = rows.schema();
-    // This checks the schema, not a batch: whether a batch exists depends on the data.
+    // This checks the schema, not a batch, because the data decide whether there is a batch.
     if schema.fields().len() != 2 {
         return internal_err!("a key and an integer");
     }
@@ -154,15 +154,15 @@ pub async fn data_keys(mut rows: SendableRecordBatchStream) -> Result<Gathered> 
     Ok(Gathered::Keys { values, sums })
 }
 
-/// Rows of a batch that follow each other and have the same key.
+/// Consecutive rows of a batch that have the same key.
 struct Equal {
-    /// The first row behind them.
+    /// The first row after them.
     end: usize,
-    /// The position of the key; one outside the space for other keys.
+    /// The position of the key; for other keys, a position outside the space.
     position: usize,
 }
 
-/// The position of a row's key, among runs from which those before the row are left out.
+/// The position of a row's key. `left` holds the runs; those before the row are dropped.
 #[inline]
 fn position(left: &mut &[Equal], row: usize) -> Option<usize> {
     while let [first, others @ ..] = left
@@ -173,11 +173,11 @@ fn position(left: &mut &[Equal], row: usize) -> Option<usize> {
     left.first().map(|run| run.position)
 }
 
-/// Where the key of a row is not that of the row before.
+/// The rows whose key differs from that of the row before.
 fn starts(keys: &[ArrayRef], rows: usize) -> Result<Vec<usize>> {
     let pairs = rows.saturating_sub(1);
     let differ = keys.iter().map(|key| match key.as_string_view_opt() {
-        // Texts of equal views are equal; equal texts of other views begin another run.
+        // Texts with equal views are equal. Equal texts with other views begin another run.
         Some(texts) if texts.null_count() == 0 => {
             let views = texts.views();
             Ok(BooleanBuffer::collect_bool(pairs, |row| views[row] != views[row + 1]))
@@ -195,8 +195,8 @@ fn starts(keys: &[ArrayRef], rows: usize) -> Result<Vec<usize>> {
 /// Finds the position of a row's key in the key space.
 struct KeyIndex {
     groups: Option<Box<dyn GroupValues>>,
-    /// The key that each group is; where hashes collide, groups are not numbered in the order of
-    /// their rows.
+    /// The key of each group. If hashes collide, groups are not numbered in the order of their
+    /// rows.
     keys: Vec<usize>,
     /// The key columns of the space.
     columns: Vec<ArrayRef>,
@@ -223,7 +223,7 @@ impl KeyIndex {
         let schema = Arc::new(arrow::datatypes::Schema::new(fields));
         let mut groups = new_group_values(schema, &GroupOrdering::None)?;
         groups.intern(space.columns, &mut found)?;
-        // The space's keys are distinct, so each of its groups is one key; every later group is
+        // The space's keys are distinct, so each of its groups is one key. Every later group is
         // outside the space.
         let mut keys = vec![None; found.len()];
         for (key, group) in found.iter().enumerate() {
@@ -239,8 +239,8 @@ impl KeyIndex {
         Ok(Self { groups: Some(groups), keys, columns, found, runs })
     }
 
-    /// The rows in runs of equal keys. Each run is looked up once, and none is where the columns
-    /// are those of the space themselves.
+    /// Divides the rows into runs of equal keys. Each run is looked up once. If the columns are
+    /// those of the space itself, nothing is looked up.
     fn runs(&mut self, keys: &[ArrayRef], rows: usize) -> Result<&[Equal]> {
         self.runs.clear();
         let Some(groups) = &mut self.groups else {
@@ -276,8 +276,7 @@ mod tests {
     use super::*;
     use crate::aggregate::tests_keys::ListedKeys;
 
-    /// A batch that has the columns of the space themselves needs no look at their values; all
-    /// others do.
+    /// The values of a batch are not looked at if its columns are those of the space itself.
     #[tokio::test]
     async fn rows_are_found_by_their_keys() {
         let numbers = [5_i64, 4, 9].map(ScalarValue::from);

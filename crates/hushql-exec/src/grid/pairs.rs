@@ -1,8 +1,10 @@
-//! Pairs of values as one integer, and the products that a pair adds to the moments of two columns.
+//! Pairs of values as one integer, and the products that a pair contributes to the moments of two
+//! columns.
 //!
-//! In: the grids and intervals of two columns. Out: for each row one integer that names the steps X
-//! of 0..W and Y of 0..V in which its two values lie, and the products that this pair adds. The
-//! products of a pair are never negative, and they add up to the same number for every pair.
+//! In: the grids and intervals of two columns. Out: for each row one integer that stands for the
+//! steps X in 0..W and Y in 0..V in which its two values lie, and the products that this pair
+//! contributes. The products of a pair are never negative, and they add up to the same number for
+//! every pair.
 //!
 //! ```text
 //! x in 0..4, y in 0..2, neither squared:      (3, 2) is 3·(2 + 1) + 2 = 11 of 0..14
@@ -24,8 +26,8 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// The axis with the finest steps of which at most `most` cover the interval; `None` if none
-    /// are coarse enough.
+    /// The axis with the finest steps such that at most `most` of them cover the interval; `None`
+    /// if no step is coarse enough.
     fn new(range: GridRange, squared: bool, most: i128) -> Option<Self> {
         let fits =
             |shift: &u32| coarse_width(range.lo(), range.hi(), *shift).is_some_and(|w| w <= most);
@@ -63,7 +65,7 @@ impl Axis {
         if self.squared { self.steps() * self.steps() } else { self.steps() }
     }
 
-    /// Factor `i` for the step `place`.
+    /// Factor `i` for the step number `place`.
     fn factor(&self, place: i128, i: usize) -> i128 {
         let (below, above) = (self.steps() - place, place);
         match (self.squared, i) {
@@ -98,9 +100,9 @@ impl Pairs {
     ///
     /// # Guarantee
     /// The steps are the finest for which every product is at most 2⁴⁴, so that the samplers can
-    /// draw the noise on sums of them: at most 2²⁰ of a column if neither is squared; 2¹³ and 2¹⁸
-    /// if the first is; 2¹¹ if both are. They depend on the intervals alone. `None` if an interval
-    /// is too wide.
+    /// draw the noise on sums of them: at most 2²⁰ steps of each column if neither is squared; 2¹³
+    /// and 2¹⁸ if the first is; 2¹¹ each if both are. They depend on the intervals alone. `None` if
+    /// an interval is too wide.
     pub fn new(x: GridRange, y: GridRange, squared: (bool, bool)) -> Option<Self> {
         let (x_steps, y_steps) = match squared {
             (false, false) => (1 << 20, 1 << 20),
@@ -134,7 +136,7 @@ impl Pairs {
         GridRange::new(Grid::Integer, 0, self.last())
     }
 
-    /// The codes of the rows of two columns; NULL where one of them is NULL or NaN.
+    /// The codes of the rows of two columns; NULL if one of them is NULL or NaN.
     ///
     /// # Guarantee
     /// Every code lies between 0 and [`Self::last`], and depends on the two values of its own row
@@ -158,7 +160,7 @@ impl Pairs {
         self.x.factors() * self.y.factors()
     }
 
-    /// The sum of the products of every pair: W·V, with W and V squared where their column is.
+    /// The sum of the products of every pair: W·V, with W or V squared if its column is.
     ///
     /// # Guarantee
     /// For every code from 0 to [`Self::last`], each product is ≥ 0 and all add up to exactly this
@@ -193,8 +195,8 @@ mod tests {
 
     const SQUARED: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
 
-    /// Every pair's vector: never negative, its L1 norm exactly the weight, its L2 norm at most
-    /// that, and reached.
+    /// The vector of every pair has no negative entry; its L1 norm equals the weight, and its L2
+    /// norm is at most the weight, which some pairs reach.
     #[test]
     fn every_pair_moves_the_vector_by_its_weight() {
         for squared in SQUARED {
@@ -210,7 +212,7 @@ mod tests {
                     longest = longest.max(parts.iter().map(|part| part * part).sum::<i128>());
                 }
                 assert_eq!(longest, weight * weight);
-                // What no pair has is as good as the nearest.
+                // A code outside of the range counts as the nearest code.
                 for i in 0..pairs.products() {
                     assert_eq!(pairs.product(-7, i), pairs.product(0, i));
                     assert_eq!(pairs.product(i128::MAX, i), pairs.product(pairs.last(), i));

@@ -1,9 +1,9 @@
 //! Whole columns on the grid, as narrow as their interval allows.
 //!
 //! In: a column, and the rows that count. Out: the grid integer of every row, in a type that holds
-//! the whole interval. It assumes what [`GridRange::for_each`] does, and guarantees the same
-//! integers; a row that it skips holds 0. A column in which every row has a value is converted
-//! without a look at single rows.
+//! the whole interval. It has the assumptions of [`GridRange::for_each`], and guarantees the same
+//! integers; a skipped row holds 0. If every row of a column has a value, it is converted without a
+//! branch for single rows.
 //!
 //! ```text
 //! // Prices of 16 bytes become cents of 4.
@@ -27,7 +27,8 @@ pub trait Number: Copy + Default + TryFrom<i128> + 'static {}
 impl<T: Copy + Default + TryFrom<i128> + 'static> Number for T {}
 
 impl GridRange {
-    /// The grid integer of every row, and how many rows have one. NULL, NaN and masked rows hold 0.
+    /// The grid integer of every row, and the number of rows that have one. NULL, NaN and masked
+    /// rows hold 0.
     ///
     /// # Guarantee
     /// For all columns, the integers of [`GridRange::for_each`].
@@ -71,8 +72,8 @@ impl GridRange {
         }
     }
 
-    /// Every row clamped, where all of them have a value and `T` holds the interval; `None` where
-    /// the column's type does not.
+    /// Clamps every row, if all rows have a value and `T` holds the interval; `None` if the
+    /// column's type does not hold it.
     fn clamped<A, T>(&self, column: &dyn Array) -> Option<Vec<T>>
     where
         A: ArrowPrimitiveType,
@@ -87,7 +88,8 @@ impl GridRange {
         Some(values.map(number).collect())
     }
 
-    /// Every row rounded and clamped, where none is NULL, and how many are not NaN.
+    /// Rounds and clamps every row, if none is NULL, and returns the number of rows that are not
+    /// NaN.
     fn rounded<A, T>(&self, column: &dyn Array) -> Result<(Vec<T>, usize)>
     where
         A: ArrowPrimitiveType,
@@ -176,7 +178,7 @@ mod tests {
         assert_eq!((numbers, read), (expected, present), "{range:?} {column:?}");
     }
 
-    /// In every width, for intervals within the column's type, across its ends and beyond them.
+    /// Covers every width, for intervals within the column's type, across its ends and beyond them.
     #[test]
     fn whole_columns_hold_what_their_rows_hold() {
         let ends = [-1 << 70, i128::from(i64::MIN), -70_000, -129, -128, 0, 5, 127, 256, 1 << 40];

@@ -77,7 +77,7 @@ fn sums_beyond_38_digits_survive_and_overflow_is_an_error() {
     assert!(sums.merge_batch(&huge, &[0], 1).is_err());
 }
 
-/// A code beyond the last one, which no pair has, moves the sums by no more than a pair does.
+/// A code beyond the last one belongs to no pair. It moves the sums by no more than a pair does.
 #[test]
 fn products_are_taken_of_codes_only() {
     let range = |hi| GridRange::new(Grid::Integer, 0, hi).unwrap();

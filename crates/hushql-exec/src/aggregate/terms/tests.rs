@@ -105,7 +105,7 @@ fn naive(batches: &[RecordBatch], keys: &ListedKeys) -> Vec<Vec<i128>> {
     sums
 }
 
-/// The kept rows of a table in `partitions` partitions.
+/// The kept rows of a table, in `partitions` partitions.
 fn kept(batch: &RecordBatch, partitions: usize) -> Arc<dyn ExecutionPlan> {
     let pieces = (0..batch.num_rows()).step_by(100).map(|start| batch.slice(start, 100)).collect();
     let mut plan: Arc<dyn ExecutionPlan> =
@@ -162,7 +162,7 @@ async fn partitions_add_up_to_the_terms_over_all_kept_rows() {
     }
 }
 
-/// The sums or counts of the batches' rows, whatever their type.
+/// The sums or counts over the batches' rows, whatever their type.
 fn integers(batches: &[RecordBatch], keys: usize) -> Vec<(String, Vec<i128>)> {
     let mut rows = Vec::new();
     for batch in batches {
