@@ -1,12 +1,12 @@
-//! The candidates of selections that are values of a group key.
+//! The candidates of a selection whose target is a group key.
 //!
-//! In: a selection's clause, what is known about its target, and the public tables that it names.
-//! Out: the distinct candidates. They come from the query or the catalog, never from the data.
+//! In: a selection's clause, the facts about its target, and the public tables that it names. Out:
+//! the distinct candidates. They come from the query or the catalog, never from the data.
 //!
 //! ```text
 //! TOP 3 status IN ('a', 'b', 'c')            the list
 //! ARGMAX fee IN RANGE(0.5, 2, 0.5)           0.5, 1, 1.5, 2
-//! ARGMAX status PRIOR census(status, n)      the domain of status; without one, the keys of the prior
+//! ARGMAX status PRIOR census(status, n)      the domain of status; if it has none, the keys of the prior
 //! ```
 
 use datafusion::common::ScalarValue;
@@ -21,7 +21,7 @@ use crate::privacy::{Rational, decimal_text, parse_decimal};
 use crate::refusal::{Reason, Refusal};
 use crate::ticks::Ticks;
 
-/// The candidates of a selection whose target is a group key; `None` if only the data know them and
+/// The candidates of a selection whose target is a group key; `None` if they are not declared and
 /// the selection accepts that (it states a delta).
 pub(crate) fn of_key(
     clause: &SelectionClause,

@@ -1,11 +1,11 @@
-//! Which rows have a key that is listed.
+//! Which rows have a listed key.
 //!
-//! In: a GROUP BY key, what is known of it, and the keys that come out. Out: whether the rows of
-//! all groups are all rows: nothing is outside of the list, and NULL is in it, or on no row. No
-//! bound relies on it.
+//! In: a GROUP BY key, the facts about it, and the listed keys. Out: whether the groups together
+//! contain all rows. They do if no value is outside the list, and if NULL is listed or occurs on no
+//! row. No bound relies on it.
 //!
 //! ```text
-//! domain IN ('A', 'B')                      all but NULL: other wards are NULL, which is not a key
+//! domain IN ('A', 'B')                      all but NULL: other wards become NULL, which is not a key
 //! … OR NULL, or WHERE ward IS NOT NULL      all
 //! ward KEYS ('A')                           some
 //! ```
@@ -23,22 +23,22 @@ use crate::analysis::keys::group_keys::keys_of;
 use crate::analysis::recursion::deeper;
 use crate::catalog::Catalog;
 
-/// Which rows have one of the listed keys.
+/// The rows that have one of the listed keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Coverage {
     /// All rows.
     All,
-    /// Those on which the key is not NULL, where its declaration does not rule NULL out.
+    /// The rows on which the key is not NULL. Its declaration does not rule NULL out.
     AllButNull,
-    /// Those with one of the keys that the query lists, and others of which nothing is said.
+    /// The rows with one of the keys that the query lists. Nothing is known about the others.
     Some,
 }
 
-/// Which rows below have one of these keys.
+/// The rows below that have one of these keys.
 ///
 /// # Guarantee
-/// Depends on the query, on declarations and on public tables alone, never on whether a private row
-/// is NULL.
+/// Depends only on the query, the declarations and public tables, never on whether a private row is
+/// NULL.
 pub(crate) fn coverage(
     expr: &Expr,
     group: &Group,
@@ -60,9 +60,9 @@ pub(crate) fn coverage(
     }
 }
 
-/// Whether an expression is NULL on some row that meets the conditions of the query.
+/// True if an expression can be NULL on a row that meets the conditions of the query.
 fn may_be_null(expr: &Expr, scope: &Scope) -> bool {
-    // It joins the texts that are there; what is too long for a text is no key in any case.
+    // CONCAT skips NULL. It is NULL only if the text is too long, and such a text is never a key.
     if matches!(expr, Expr::ScalarFunction(call) if matches!(call.func.name(), "concat" | "concat_ws"))
     {
         return false;
@@ -77,8 +77,8 @@ fn may_be_null(expr: &Expr, scope: &Scope) -> bool {
     total(expr, &present).map_or(true, |total| total.facts.nullable)
 }
 
-/// Whether the declaration of a column in an expression, and the conditions of the query, let it be
-/// NULL.
+/// True if an expression can be NULL according to the declarations of its columns and the
+/// conditions of the query.
 fn admits_null(expr: &Expr, scope: &Scope, traces: &[Trace], catalog: &Catalog) -> bool {
     let is_present = |column| scope.conditions.iter().flat_map(never_null).any(|one| one == column);
     may_be_null(expr, scope)
@@ -88,12 +88,12 @@ fn admits_null(expr: &Expr, scope: &Scope, traces: &[Trace], catalog: &Catalog) 
         })
 }
 
-/// Whether a column may be NULL by its declaration.
+/// True if a column can be NULL according to its declaration.
 fn is_nullable(trace: &Trace, catalog: &Catalog) -> bool {
     if trace.padded {
         return true;
     }
-    // Where a public row has NULL, it is a key.
+    // If a public row has NULL, NULL is a key.
     if trace.present || trace.public.is_some() {
         return false;
     }

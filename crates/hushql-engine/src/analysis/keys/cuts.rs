@@ -1,13 +1,13 @@
-//! Where comparisons with constants cut the values of a column: between two cuts, each of them has
-//! one result.
+//! The cuts at which comparisons with constants change their result: between two neighbouring cuts,
+//! each comparison has one result.
 //!
-//! In: an expression over a column. Out: what is compared with which constants, where the compared
-//! expression never falls, or never rises, with the column.
+//! In: an expression over a column. Out: the compared expressions with their constants, if each
+//! expression is monotone in the column.
 //!
 //! ```text
 //! d BETWEEN DATE '2024-01-01' AND DATE '2024-01-31' OR d = DATE '9999-12-31'      d at three dates
 //! EXTRACT(YEAR FROM d) = 2024                                                     the year of d at 2024
-//! EXTRACT(MONTH FROM d) = 3                                                       none: months come again
+//! EXTRACT(MONTH FROM d) = 3                                                       none: months recur
 //! ```
 
 use datafusion::common::{Column, DFSchemaRef, ScalarValue};
@@ -19,30 +19,29 @@ use crate::analysis::expr::shape::{is_string, is_temporal, type_of};
 use crate::bind::compares;
 use crate::functions::{is_clamp, is_date_bin, is_date_diff, is_date_label, is_width_bucket};
 
-/// A column whose values are in order: whole numbers, decimals or moments.
+/// A column with ordered values: whole numbers, decimals or moments.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Values<'a> {
     pub(crate) column: &'a Column,
     pub(crate) schema: &'a DFSchemaRef,
 }
 
-/// An expression that never falls, or never rises, with a column, and a constant.
+/// An expression that is monotone in a column, and a constant.
 ///
 /// # Guarantee
-/// Where the expression is neither less, equal nor greater than the constant but NULL, that is
-/// before or after all other values.
+/// The values for which the expression is NULL come before or after all other values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cut {
     /// The expression.
     pub(crate) of: Expr,
-    /// The constant. Without one, the expression is only asked whether it is NULL.
+    /// The constant. Without one, the cut is where the expression becomes NULL or stops being NULL.
     pub(crate) at: Option<ScalarValue>,
 }
 
 /// The cuts of a comparison of a column with constants; `None` for every other expression.
 ///
 /// # Guarantee
-/// Between two neighbouring cuts, the comparison has the same result, or is NULL, everywhere.
+/// Between two neighbouring cuts, the comparison has one result, or is NULL, everywhere.
 pub(crate) fn cuts_of(expr: &Expr, values: Values<'_>) -> Option<Vec<Cut>> {
     if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr
         && compares(*op)
@@ -73,7 +72,7 @@ pub(crate) fn cuts_of(expr: &Expr, values: Values<'_>) -> Option<Vec<Cut>> {
     None
 }
 
-/// The cuts of `CASE x WHEN 1 THEN …`, as far as the comparisons are concerned.
+/// The cuts of the comparisons in `CASE x WHEN 1 THEN …`.
 pub(crate) fn cuts_of_base(case: &Case, values: Values<'_>) -> Option<Vec<Cut>> {
     let base = case.expr.as_deref()?;
     case.when_then_expr.iter().map(|(when, _)| pair(base, when, values)).collect()
@@ -92,7 +91,7 @@ fn pair(left: &Expr, right: &Expr, values: Values<'_>) -> Option<Cut> {
     cut(left, right).or_else(|| cut(right, left))
 }
 
-/// The cut of `text LIKE 'begin%'`: texts that begin alike follow each other.
+/// The cut of `text LIKE 'begin%'`. Texts with the same beginning are neighbours in order.
 fn beginning(of: &Expr, pattern: &Expr, values: Values<'_>) -> Option<Cut> {
     let pattern = constant(pattern)?;
     let begin = pattern.try_as_str().flatten()?.strip_suffix('%')?;
@@ -108,10 +107,10 @@ fn beginning(of: &Expr, pattern: &Expr, values: Values<'_>) -> Option<Cut> {
     Some(Cut { of, at: Some(ScalarValue::Utf8(Some(begin.to_owned()))) })
 }
 
-/// Whether an expression never falls with a column, or never rises.
+/// True if an expression is monotone in a column: it never falls, or never rises.
 ///
 /// # Guarantee
-/// When true, the values for which the expression is NULL are before or after all others.
+/// If true, the values for which the expression is NULL come before or after all others.
 fn keeps_order(expr: &Expr, values: Values<'_>) -> bool {
     let of = |expr: &Expr| keeps_order(expr, values);
     let type_of = |expr: &Expr| type_of(expr, values.schema).ok();
@@ -180,7 +179,7 @@ fn call_keeps_order(call: &ScalarFunction, values: Values<'_>) -> bool {
     }
 }
 
-/// Formats whose labels are in the order of time.
+/// Formats whose labels sort in the order of time.
 const IN_ORDER: [&str; 9] =
     ["%Y-%m-%d", "%Y-%m", "%Y%m%d", "%Y%m", "%Y", "YYYY-MM-DD", "YYYY-MM", "YYYYMM", "YYYY"];
 

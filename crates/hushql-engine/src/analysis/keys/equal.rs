@@ -1,7 +1,8 @@
-//! The keys of a column that conditions equate with others: only what these can be, too.
+//! The keys of a column that conditions equate with other columns: only the keys that these columns
+//! can have, too.
 //!
-//! In: the keys of a column, and the conditions of the query. Out: those that the columns have
-//! which equal it on every row.
+//! In: the keys of a column, and the conditions of the query. Out: the keys that all equal columns
+//! have.
 //!
 //! ```text
 //! v.ward = w.code GROUP BY v.ward      ward IN ('A', 'B', 'C'), and w has the codes B, C, D: B, C
@@ -17,11 +18,11 @@ use crate::analysis::below::join_conditions::widened;
 use crate::analysis::below::relation::PrivateRelation;
 use crate::analysis::below::walk::Tables;
 
-/// The keys that all columns have which equal this one.
+/// The keys that this column shares with all columns that equal it.
 ///
 /// # Guarantee
-/// No row of the relation has a key that is left out. Depends on declarations, on public rows and
-/// on the query alone.
+/// No row of the relation has a key that is left out. Depends only on the query, the declarations
+/// and public rows.
 pub(crate) fn of_equal_columns(
     keys: Vec<ScalarValue>,
     column: &Column,
@@ -42,7 +43,7 @@ pub(crate) fn of_equal_columns(
     left
 }
 
-/// The columns that equal this one on every row, directly or by others.
+/// The columns that equal this one on every row, directly or through other columns.
 fn equal_columns(column: &Column, flow: &PrivateRelation) -> Vec<Column> {
     let side = |expr: &Expr| widened(expr, &flow.scope.schema).cloned();
     let pair = |condition: &Expr| {
@@ -66,7 +67,7 @@ fn equal_columns(column: &Column, flow: &PrivateRelation) -> Vec<Column> {
     found.split_off(1)
 }
 
-/// The keys that a column is known to have.
+/// The known keys of a column.
 fn keys_of(
     column: &Column,
     flow: &PrivateRelation,

@@ -1,15 +1,16 @@
-//! On what of a moment an expression depends: its day, its hour, its minute or its second.
+//! The part of a moment on which an expression depends: its day, its hour, its minute or its
+//! second.
 //!
-//! In: an expression over a column of dates or timestamps. Out: its [`Grain`], and where
-//! comparisons with constants cut the column: in each piece, the expression has one value on a
-//! period. Columns of timestamps have too many values to try each; of their days, there are few. Of
-//! a column of numbers, each is a period of its own.
+//! In: an expression over a column of dates or timestamps. Out: its [`Grain`], and the cuts at
+//! which comparisons with constants split the column: in each piece, the expression has one value
+//! per period. A timestamp column has too many values to try each one, but only few days. In a
+//! column of numbers, each number is a period of its own.
 //!
 //! ```text
 //! date_trunc('month', ts)                     the day
-//! EXTRACT(HOUR FROM ts) < 9                   the hour; of every day the same
+//! EXTRACT(HOUR FROM ts) < 9                   the hour, on any day
 //! CASE WHEN ts > … THEN … END                 nothing, on either side of the cut
-//! ts::text                                    the moment itself: no grain
+//! ts::text                                    the whole moment: no grain
 //! ```
 
 use arrow::datatypes::DataType;
@@ -27,27 +28,27 @@ use crate::functions::{
     Finest, LabelFormat, Stride, is_date_bin, is_date_label, temporal_limits, ticks_a_day,
 };
 
-/// On what of a moment an expression depends.
+/// The part of a moment on which an expression depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grain {
-    /// The shortest period such that it is the same on all moments of one. None is longer than a
-    /// day.
+    /// The longest period on whose moments the expression always has one value; a day at most.
     finest: Finest,
-    /// Whether one year is like every other with as many days that begins on the same weekday.
+    /// True if the expression treats two years alike whenever they have the same number of days and
+    /// begin on the same weekday.
     is_cyclic: bool,
-    /// Whether it depends on the day.
+    /// True if it depends on the day.
     has_days: bool,
 }
 
 impl Grain {
-    /// That of an expression that is the same on all of them.
+    /// The grain of an expression that is the same on all moments.
     pub(crate) const NOTHING: Self = Self { finest: Finest::Day, is_cyclic: true, has_days: false };
 
     fn of(finest: Finest, is_cyclic: bool, has_days: bool) -> Self {
         Self { finest: finest.max(Finest::Day), is_cyclic, has_days }
     }
 
-    /// That of two expressions together.
+    /// The grain of two expressions together.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             finest: self.finest.max(other.finest),
@@ -56,40 +57,40 @@ impl Grain {
         }
     }
 
-    /// Whether moments that tell everything of this grain tell all of the other one.
+    /// True if values that are enough for this grain are enough for the other one.
     pub(crate) fn decides(self, other: Self) -> bool {
         self.and(other) == self
     }
 
-    /// Whether it is the same in every year.
+    /// True if the expression recurs in all similar years.
     pub(crate) fn is_cyclic(self) -> bool {
         self.is_cyclic
     }
 
-    /// How many units of a type lie between two values that it may tell apart: `Some(None)` for all
-    /// of them. `None` for a type of other values.
+    /// How many units of a type lie between two values that the expression can tell apart;
+    /// `Some(None)` if it tells no values apart. `None` for types without such units.
     pub(crate) fn step(self, data_type: &DataType) -> Option<Option<i128>> {
         if self == Self::NOTHING {
             return Some(None);
         }
         let Some(a_day) = ticks_a_day(data_type) else { return Some(Some(1)) };
-        // Of a date, the parts of a day are always the same.
+        // For a date, all times of day are the same.
         let step = (a_day / per_day(self.finest)).max(i64::from(*data_type == DataType::Date32));
         (step > 0).then(|| Some(step.into()))
     }
 
-    /// A part of a piece of moments that has all of its values, where they come again: a day, 28
-    /// years, or 400; `None` where they do not.
+    /// A part of a piece of moments that contains all values of a recurring grain: a day, 28 years,
+    /// or 400 years. `None` if the grain does not recur.
     ///
     /// # Guarantee
-    /// Whatever has this grain has the same values on both, if it has one result for each moment of
-    /// a period in the piece.
+    /// An expression of this grain has the same values on the part as on the piece, if it has one
+    /// result per period of the piece.
     pub(crate) fn cycle(
         self,
         (lo, hi): (i128, i128),
         data_type: &DataType,
     ) -> Option<(i128, i128)> {
-        /// The days after which the calendar begins anew.
+        /// The number of days after which the calendar repeats.
         const CENTURIES: i128 = 146_097;
         let a_day = i128::from(ticks_a_day(data_type).filter(|_| self.is_cyclic)?);
         if !self.has_days {
@@ -113,8 +114,8 @@ fn per_day(finest: Finest) -> i64 {
     }
 }
 
-/// The grain of an expression, in the pieces between cuts that are added; `None` if it depends on
-/// the moment itself, or in a way that is not known.
+/// The grain of an expression in the pieces between cuts. Adds the expression's cuts to `cuts`.
+/// `None` if it depends on the whole moment, or in an unknown way.
 ///
 /// # Guarantee
 /// Between two neighbouring cuts, the expression has one value on all moments of a period.
@@ -131,7 +132,7 @@ pub(crate) fn grain_of(expr: &Expr, values: Values<'_>, cuts: &mut Vec<Cut>) -> 
         return (own == DataType::Date32).then(|| Grain::of(Finest::Day, false, true));
     }
     if expr.try_as_col() == Some(values.column) {
-        // Each number by itself.
+        // Each number is a period of its own.
         return Some(Grain::of(Finest::Day, false, true));
     }
     if let Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field }) =
@@ -163,7 +164,7 @@ pub(crate) fn grain_of(expr: &Expr, values: Values<'_>, cuts: &mut Vec<Cut>) -> 
     walked.ok().and(grain)
 }
 
-/// Whether an expression is the column, perhaps in a finer type.
+/// True if an expression is the column, possibly in a finer type.
 fn is_moment(expr: &Expr, values: Values<'_>) -> bool {
     let local = |data_type: &DataType| temporal_limits(data_type).and(ticks_a_day(data_type));
     if let Expr::Alias(alias) = expr {
@@ -289,7 +290,7 @@ mod tests {
         }
         let whole = (-719_162 * 86_400, 2_932_897 * 86_400 - 1);
         let cycle = |expr: &Expr, piece| asked(expr).0.unwrap().cycle(piece, &SECONDS);
-        // Years that are not alike are no cycle.
+        // Years differ from each other, so they have no cycle.
         assert_eq!(cycle(&date_part(lit("year"), col("ts")), whole), None);
         let month = date_part(lit("month"), col("ts"));
         let (lo, hi) = cycle(&month, whole).unwrap();

@@ -1,8 +1,8 @@
-//! The keys of GROUP BY: what is known about each, and which keys it has.
+//! The keys of GROUP BY: the facts about each expression, and its keys.
 //!
 //! In: GROUP BY expressions over private rows. Out: a [`Group`] for each, as a column of the input;
-//! the keys of a group, by its domain or by the query; the combinations of keys that come from one
-//! reading of public rows.
+//! the keys of a group, from its domain or from the query; the combinations of keys that come from
+//! one scan of public rows.
 //!
 //! ```text
 //! GROUP BY age, age in 18..120, WHERE age < 21      18, 19, 20
@@ -40,9 +40,9 @@ use crate::dialect::KeysClause;
 use crate::functions::{is_magnitude, without_nan};
 use crate::refusal::{Reason, Refusal};
 
-/// The GROUP BY expressions as keys. The unit can be a key only if a roster lists the entries that
-/// answer. The keys of an expression are computed from its columns' domains, unless δ is stated:
-/// that asks for the groups that the data have.
+/// The GROUP BY expressions as keys. The unit can be a key only if a roster lists the units that
+/// respond. The keys of an expression are computed from its columns' domains, unless δ is stated: δ
+/// asks for the groups in the data.
 pub(crate) fn group_keys(
     aggregate: &Aggregate,
     asked: &KeyRequest,
@@ -66,13 +66,13 @@ pub(crate) fn group_keys(
         }
         let data_type = key.get_type(flow.plan.schema()).map_err(|e| internal(&e))?;
         facts = facts.in_calendar(&data_type);
-        // An interval of whole numbers or days holds the keys, and perhaps others that no row can
-        // have.
+        // An interval of whole numbers or days contains the keys, and possibly others that no row
+        // can have.
         let listed = matches!(facts.keys, Some(KeySource::Values(_) | KeySource::Ticks(_)));
         let mut passing = None;
         let computed = !facts.is_unit && is_computed(expr, &facts, flow);
         if computed && *of_the_data {
-            // Nothing is known of the keys: not even of whole numbers in a range.
+            // The keys count as unknown, even whole numbers in a range.
             facts = Facts { keys: None, always: Interval::everything(), ..facts };
         }
         if !facts.is_unit && !states_delta {
@@ -122,8 +122,8 @@ fn no_public_key(key: &str) -> Refusal {
     )
 }
 
-/// What is known of a key on the rows that meet the conditions, and the keys that a column can have
-/// there, if they tell.
+/// The facts about a key on the rows that meet the conditions, and the keys that a column can have
+/// there, if the conditions tell.
 fn narrowed(
     expr: &Expr,
     mut facts: Facts,
@@ -145,7 +145,7 @@ fn narrowed(
     let is_narrowed = !listed || !scope.conditions.is_empty();
     if let Some(image) = is_narrowed.then(|| key_image(expr, &scope, tables)).flatten() {
         let ordered = if listed { ordered_as(&facts, &image) } else { None };
-        // Where NULL is a key, it is listed.
+        // If NULL is a key, the image lists it.
         facts = Facts { keys: Some(ordered.unwrap_or(image)), null_key: false, ..facts };
     }
     if let Some(left) = keys_by_siblings(expr, &flow.scope, &flow.traces, tables) {
@@ -162,14 +162,14 @@ fn narrowed(
     (facts, passing)
 }
 
-/// The keys that a column or an expression is known to have, and NULL behind them where it is one.
+/// The known keys of a column or an expression. If NULL is a key, it comes last.
 fn all_keys(facts: &Facts, data_type: &DataType) -> Option<Vec<ScalarValue>> {
     let keys = possible(known_keys(facts, data_type, "", false).ok()?, facts);
     with_null(keys, facts, data_type, "").ok()
 }
 
-/// The keys of a column, if conditions leave some of them out: those that pass, and that equal
-/// columns have.
+/// The keys of a column that pass the conditions and that all equal columns have, if conditions
+/// exclude some keys.
 fn equated(
     passing: Option<Vec<ScalarValue>>,
     column: &Column,
@@ -193,12 +193,12 @@ fn null_of(expr: &Expr, flow: &PrivateRelation) -> Option<ScalarValue> {
     ScalarValue::try_new_null(&data_type).ok()
 }
 
-/// Whether the keys of an expression were computed: not declared for a column, and not read of
-/// public rows.
+/// True if the keys of an expression were computed: they are neither declared for a column nor read
+/// from public rows.
 fn is_computed(expr: &Expr, facts: &Facts, flow: &PrivateRelation) -> bool {
     let is_bucket =
         |part: &Expr| Ok(matches!(part, Expr::ScalarFunction(call) if is_magnitude(&call.func)));
-    // A histogram that the engine asks for has all of its buckets.
+    // The engine's own histogram always has all of its buckets.
     if expr.exists(is_bucket).unwrap_or(true) {
         return false;
     }
@@ -208,8 +208,8 @@ fn is_computed(expr: &Expr, facts: &Facts, flow: &PrivateRelation) -> bool {
     made && !declared && public_source(flow, expr).is_none()
 }
 
-/// Refuses a condition that no value of its columns meets, and conditions on one column that none
-/// meets together.
+/// Refuses a condition that no value of its columns meets, and conditions on one column that no
+/// value meets together.
 ///
 /// # Errors
 /// The refusal.
@@ -238,7 +238,7 @@ pub(crate) fn refuse_never(flow: &PrivateRelation, tables: &dyn Tables) -> Resul
     ))
 }
 
-/// The refusal of a key that the conditions leave no value.
+/// The refusal of a key if no value of it meets the conditions.
 fn no_group(key: &str) -> Refusal {
     Refusal::new(
         Reason::BadValue,
@@ -250,11 +250,11 @@ fn no_group(key: &str) -> Refusal {
     )
 }
 
-/// The keys that come from one reading of public rows, with the distinct values that they have
-/// there together.
+/// The keys that come from one scan of public rows, with the distinct combinations of values that
+/// they have there.
 ///
 /// # Guarantee
-/// A private row has a combination of them. Only public rows are read.
+/// Every private row has one of these combinations. Only public rows are read.
 pub(crate) fn keys_together(
     aggregate: &Aggregate,
     flow: &PrivateRelation,
@@ -263,7 +263,7 @@ pub(crate) fn keys_together(
     let mut sources: Vec<(Arc<LogicalPlan>, Vec<usize>, Vec<Column>)> = Vec::new();
     for (i, key) in aggregate.group_expr.iter().enumerate() {
         let Some((plan, column)) = public_source(flow, key) else { continue };
-        // Where a private row has no match, all of them are NULL.
+        // On a private row without a match, all of them are NULL.
         if flow.trace(key).is_none_or(|trace| trace.padded) {
             continue;
         }
@@ -305,7 +305,7 @@ pub(crate) fn keys_of(
         Some(KeysClause::Table { table, column }) => {
             let lookup = Lookup { table: table.clone(), columns: vec![column.clone()] };
             let mut literals = lookups.literals(&lookup, 0)?;
-            // A column may repeat keys.
+            // A column of a table may repeat keys.
             let mut seen = HashSet::new();
             literals.retain(|l| seen.insert(l.clone()));
             if literals.is_empty() {

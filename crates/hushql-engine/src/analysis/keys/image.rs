@@ -1,9 +1,9 @@
-//! The keys of an expression: the values that it can have, where its columns have finitely many.
+//! The keys of an expression: the values that it can have, if its columns have finitely many.
 //!
 //! In: a total expression over columns with public domains. Out: every value that it has for some
-//! row, computed from the domains alone: each combination of the columns' values is tried while the
-//! query is planned, by the functions that run on rows. Of a column with too many values, the first
-//! expression around it that has few is tried instead.
+//! row, computed from the domains alone. While the query is planned, the functions that run on rows
+//! evaluate it for each combination of the columns' values. If a column has too many values, the
+//! smallest enclosing expression with few values takes its place.
 //!
 //! ```text
 //! ms / 500 * 500               ms BETWEEN (0, 2000)                  0, 500, 1000, 1500, 2000
@@ -11,7 +11,7 @@
 //! FLOOR(total / 50) * 50       total DOUBLE BETWEEN (0, 200)         0, 50, 100, 150, 200: FLOOR has five values
 //! ```
 //!
-//! No row decides which keys there are, and a row without a key among them belongs to no group.
+//! The rows do not influence the keys. A row without one of the keys belongs to no group.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,18 +39,18 @@ use crate::analysis::expr::nulls::makes_null;
 use crate::analysis::expr::shape::{Total, is_string, parts_of, type_of};
 use crate::functions::{is_late_value, without_nan};
 
-/// A column of whose values there are no more is tried with each of them.
+/// A column with at most this many values is tried with each of them.
 const FEW: usize = 4_096;
 
-/// The most values of columns that are tried where no condition says more of them than a range.
+/// The most values that are tried if conditions restrict the columns by nothing but ranges.
 const MOST_UNASKED: usize = 50_000;
 
-/// The keys of an expression, if it has finitely many: those that a row can have which meets the
-/// conditions.
+/// The keys of an expression that rows can have if they meet the conditions, if it has finitely
+/// many.
 ///
 /// # Guarantee
-/// On every row of the scope the expression is NULL, NaN, or one of the keys, be they moments
-/// outside of the calendar. They depend on declarations and on the query alone.
+/// On every row of the scope the expression is NULL, NaN, or one of the keys. This includes moments
+/// outside the calendar. The keys depend only on the query and the declarations.
 pub(crate) fn key_image(expr: &Expr, scope: &Scope, tables: &dyn Tables) -> Option<KeySource> {
     if expr.try_as_col().is_some() || parts_of(expr) > MOST_PARTS {
         return None;
@@ -75,8 +75,8 @@ pub(crate) fn key_image(expr: &Expr, scope: &Scope, tables: &dyn Tables) -> Opti
     (keys.len() <= MOST_KEYS).then(|| KeySource::Values(Arc::new(keys)))
 }
 
-/// The keys that are known of an expression over one column, whose values are too many to try, in
-/// each of the pieces that meet the conditions; `None` where the conditions leave all of them.
+/// The known keys of an expression over one column with too many values to try, in the pieces that
+/// meet the conditions. `None` if the conditions exclude no piece.
 fn by_pieces(
     expr: &Expr,
     conditions: &[Expr],
@@ -112,7 +112,7 @@ fn by_pieces(
     }
     let mut seen = HashSet::new();
     keys.retain(|key| seen.insert(key.clone()));
-    // What the expression makes NULL; no row has NULL in the column.
+    // The expression itself can produce NULL, although the column is NULL on no row.
     if makes_null(expr, scope) && !keys.iter().any(ScalarValue::is_null) {
         let data_type = type_of(expr, &scope.schema).ok()?;
         keys.push(ScalarValue::try_new_null(&data_type).ok()?);
@@ -120,13 +120,13 @@ fn by_pieces(
     Some(keys)
 }
 
-/// The values of an expression for those of its atoms.
+/// The values of an expression for the values of its atoms.
 fn by_atoms(expr: &Expr, conditions: &[Expr], scope: &Scope, tables: &dyn Tables) -> Option<Tried> {
     let atoms = atoms_of(expr, scope)?;
     if atoms.is_empty() {
         return None;
     }
-    // The expression itself: what is known of it is known already, but for what the conditions say.
+    // The keys of the expression itself are known already, unless a condition names it.
     let names_it = |condition: &Expr| condition.exists(|part| Ok(part == expr)).unwrap_or(false);
     if atoms.iter().any(|atom| atom.expr == *expr) && !conditions.iter().any(names_it) {
         return None;
@@ -134,8 +134,8 @@ fn by_atoms(expr: &Expr, conditions: &[Expr], scope: &Scope, tables: &dyn Tables
     tried(expr, &atoms, conditions, tables)
 }
 
-/// The values of an expression for those of its columns, where some have too many to try each.
-/// `None` where conditions say too little of them.
+/// The values of an expression for the values of its columns, if some columns have too many values
+/// to try each one. `None` if the conditions restrict them too little.
 fn by_columns(
     expr: &Expr,
     conditions: &[Expr],
@@ -150,18 +150,18 @@ fn by_columns(
     tried(expr, &tries.atoms, &tries.decided, tables)
 }
 
-/// The values of columns that are tried, and the conditions that they decide.
+/// The values of columns that are tried, and the conditions that these values decide.
 struct Tries {
     atoms: Vec<Atom>,
     decided: Vec<Expr>,
-    /// Whether not all values of some column are tried.
+    /// True if only some values are tried for some column.
     has_lines: bool,
-    /// Whether a condition says something of such a column but a range.
+    /// True if a condition restricts such a column by more than a range.
     says_more: bool,
 }
 
-/// The columns of expressions as atoms: all values of each, or values that tell the expressions
-/// apart. `None` where they are too many.
+/// The columns of expressions as atoms: either all values of a column, or values that tell the
+/// expressions apart. `None` if there are too many.
 fn columns_of(
     exprs: &[Expr],
     conditions: &[Expr],
@@ -200,11 +200,11 @@ fn columns_of(
 /// Values of a column that tell expressions apart.
 struct Told<'a> {
     atom: Atom,
-    /// The conditions on the column that they do not decide.
+    /// The conditions on the column that these values do not decide.
     left_out: Vec<&'a Expr>,
 }
 
-/// Values of a column among which there is one for each result of some expressions, and of as many
+/// Values of a column that include one for each result of some expressions, and of as many
 /// conditions as possible.
 fn told<'a>(
     column: &Column,
@@ -240,13 +240,14 @@ fn told<'a>(
     Some(Told { atom, left_out: left_out.map(|(condition, _)| *condition).collect() })
 }
 
-/// The combinations of values that expressions can have together on a row that meets the
-/// conditions, each once; `None` where they are too many to try. `null_keys` says of each
-/// expression whether NULL is among its own keys.
+/// The distinct combinations of values that expressions can have on a row that meets the
+/// conditions; `None` if there are too many to try. For each expression, `null_keys` tells whether
+/// NULL is among its own keys.
 ///
 /// # Guarantee
-/// On every row of the scope the expressions have one of these combinations, or one of them is NULL
-/// or NaN and has no such key. They depend on declarations, on public rows and on the query alone.
+/// On every row of the scope, the expressions have one of these combinations, or one of them is
+/// NULL or NaN without having such a key. The combinations depend only on the query, the
+/// declarations and public rows.
 pub(crate) fn joint_keys(
     exprs: &[Expr],
     null_keys: &[bool],
@@ -308,10 +309,10 @@ fn atoms_of_all(exprs: &[Expr], decided: Vec<Expr>, scope: &Scope) -> Option<Tri
     Some(Tries { atoms, decided, has_lines: false, says_more: false })
 }
 
-/// Whether a condition says something else of a column than which range it is in, which is known.
+/// True if a condition restricts a column by more than a range, which is known already.
 fn says_more(condition: &Expr, column: &Column) -> bool {
     let is_column = |part: &Expr| match part {
-        // Its day is another value.
+        // A date cast from the column is another value.
         Expr::Cast(Cast { expr, field }) => {
             *field.data_type() != DataType::Date32 && expr.try_as_col() == Some(column)
         }
@@ -328,11 +329,11 @@ fn says_more(condition: &Expr, column: &Column) -> bool {
     between.negated || !is_column(&between.expr)
 }
 
-/// The keys of a column that a row can have which meets the conditions; `None` if no condition is
-/// about the column alone.
+/// The keys of a column that rows can have if they meet the conditions; `None` if no condition
+/// concerns only this column.
 ///
 /// # Guarantee
-/// As that of [`key_image`].
+/// As for [`key_image`].
 pub(crate) fn keys_that_pass(
     column: &Column,
     scope: &Scope,
@@ -366,11 +367,11 @@ pub(crate) fn keys_that_pass(
     Some(keys)
 }
 
-/// Whether no listed text of its columns meets a condition; `None` for other conditions, and where
+/// True if no listed texts of its columns meet a condition; `None` for other conditions, and if
 /// there are too many texts.
 ///
 /// # Guarantee
-/// Depends on declarations and on the condition alone.
+/// Depends only on the condition and the declarations.
 pub(crate) fn never_holds(condition: &Expr, scope: &Scope, tables: &dyn Tables) -> Option<bool> {
     if parts_of(condition) > MOST_PARTS || is_late(condition) || makes_texts(condition) {
         return None;
@@ -383,11 +384,11 @@ pub(crate) fn never_holds(condition: &Expr, scope: &Scope, tables: &dyn Tables) 
     Some(values.as_boolean_opt()?.true_count() == 0)
 }
 
-/// The first characters of a timestamp's text, at most its date, as those of its date:
-/// `left(CAST(ts AS VARCHAR), 7)`.
+/// Rewrites the first characters of a timestamp's text as characters of its date, if they lie
+/// within the date: `left(CAST(ts AS VARCHAR), 7)`.
 ///
-/// The text of a timestamp begins with that of its date, in the years that are allowed. No bound
-/// relies on it: a row whose key is not among the keys belongs to no group.
+/// In the accepted years, the text of a timestamp begins with the text of its date. No bound relies
+/// on it: a row whose key is not among the keys belongs to no group.
 fn by_day(expr: &Expr, scope: &Scope) -> Expr {
     const DATE: i64 = 10;
     let rewritten = expr.clone().transform_up(|part| {
@@ -427,8 +428,8 @@ fn whole(expr: &Expr) -> Option<i64> {
     whole
 }
 
-/// The atoms of an expression; `None` where a column has too many values, and so has everything
-/// around it.
+/// The atoms of an expression; `None` if a column has too many values, and so do all expressions
+/// that enclose it.
 fn atoms_of(expr: &Expr, scope: &Scope) -> Option<Vec<Atom>> {
     if let Expr::Alias(alias) = expr {
         return atoms_of(&alias.expr, scope);
@@ -439,7 +440,7 @@ fn atoms_of(expr: &Expr, scope: &Scope) -> Option<Vec<Atom>> {
     if matches!(expr, Expr::Column(_)) {
         return atom(expr, scope).map(|one| vec![one]);
     }
-    // Its value is not known while the query is planned.
+    // This value is not known while the query is planned.
     if matches!(expr, Expr::ScalarFunction(call) if is_late_value(&call.func)) {
         return None;
     }
@@ -463,7 +464,7 @@ fn atoms_of(expr: &Expr, scope: &Scope) -> Option<Vec<Atom>> {
     }
 }
 
-/// The values of a column that are not NULL, each once.
+/// The distinct values of a column that are not NULL.
 fn distinct(values: &ArrayRef) -> Option<Vec<ScalarValue>> {
     let value = |values: &ArrayRef, i| ScalarValue::try_from_array(values, i).ok();
     if !values.data_type().is_numeric() && values.len() <= MOST_IN_DOMAIN_ORDER {

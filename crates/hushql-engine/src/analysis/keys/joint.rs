@@ -1,5 +1,5 @@
-//! Which combinations of keys a row can have, where several keys are computed of one column, or
-//! conditions are about several.
+//! Which combinations of keys a row can have, if several keys are computed from one column, or
+//! conditions concern several keys.
 //!
 //! In: the keys of GROUP BY, and the conditions of the query. Out: the combinations that can occur,
 //! computed from the domains.
@@ -27,11 +27,11 @@ use crate::analysis::context::Context;
 use crate::analysis::expr::calendar::key_in_calendar;
 use crate::analysis::expr::facts::Scope;
 
-/// The combinations of keys that can occur, for keys of which more is known together than of each.
+/// The combinations that can occur, for keys that restrict each other.
 ///
 /// # Guarantee
-/// No row of the relation has a combination that is left out. Depends on declarations, on public
-/// rows and on the query alone.
+/// No row of the relation has a combination that is left out. Depends only on the query, the
+/// declarations and public rows.
 pub(crate) fn keys_that_occur(
     aggregate: &Aggregate,
     groups: &[Group],
@@ -40,14 +40,14 @@ pub(crate) fn keys_that_occur(
     sources: &Context<'_>,
 ) -> Vec<Together> {
     let mut known = keys_together(aggregate, flow, sources.tables);
-    // Where a δ asks for the groups that the data have, nothing is computed.
+    // If a δ asks for the groups in the data, nothing is computed.
     if !asked.states_delta {
         known.extend(jointly(aggregate, groups, &known, flow, sources.lookups, sources.tables));
     }
     known
 }
 
-/// The same for keys that are not among those of `known` already.
+/// The same for keys that `known` does not cover.
 fn jointly(
     aggregate: &Aggregate,
     groups: &[Group],
@@ -87,8 +87,8 @@ fn jointly(
     jointly.collect()
 }
 
-/// The places of keys that have columns in common, or that a condition is about together; each has
-/// several.
+/// Sets of several keys that share columns, or that one condition connects. Keys are given by their
+/// positions.
 fn components(exprs: &BTreeMap<usize, Expr>, conditions: &[Expr]) -> Vec<Vec<usize>> {
     let all: BTreeSet<&Column> = exprs.values().flat_map(Expr::column_refs).collect();
     let decided = conditions

@@ -1,8 +1,8 @@
 //! Group keys and candidates that are public: from a domain, from KEYS, from IN.
 //!
-//! In: what is known about the key columns, and the lists in the query. Out: the [`KeySpace`], with
-//! every combination once, in domain order. A release returns all combinations, even those that no
-//! row has, so that the set of keys reveals nothing.
+//! In: the facts about the key columns, and the lists in the query. Out: the [`KeySpace`]: every
+//! combination once, in domain order. A release returns all combinations, even those that no row
+//! has, so that the set of keys reveals nothing.
 
 pub(crate) mod candidate_keys;
 pub(crate) mod complete;
@@ -56,12 +56,12 @@ impl KeySpace {
         self.len
     }
 
-    /// Whether no group is listed: only for keys that only the data know.
+    /// True if no group is listed, because the keys are unknown.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// No groups: for keys that only the data know.
+    /// No groups: for unknown keys.
     pub(super) fn none() -> Self {
         Self { columns: Vec::new(), len: 0 }
     }
@@ -69,13 +69,12 @@ impl KeySpace {
     /// Every combination of the columns' keys; the last column changes fastest.
     ///
     /// # Guarantee
-    /// Each combination occurs once, whatever the data are, because the keys of each column are
-    /// distinct.
+    /// Each combination occurs once, for all data, because the keys of each column are distinct.
     ///
     /// # Errors
-    /// A refusal when there are more than [`MOST_KEYS`] combinations.
+    /// Refuses more than [`MOST_KEYS`] combinations.
     pub(crate) fn product(keys: &[Vec<ScalarValue>], clause: &str) -> Result<Self, Refusal> {
-        // Before anything is listed: the combinations can be very many.
+        // Counted before anything is listed, because there can be very many combinations.
         let len = keys.iter().try_fold(1_usize, |n, k| n.checked_mul(k.len()));
         let len = len.filter(|n| (1..=MOST_KEYS).contains(n)).ok_or_else(|| too_many(clause))?;
         let mut columns = Vec::new();
@@ -91,15 +90,15 @@ impl KeySpace {
         Ok(Self { columns, len })
     }
 
-    /// Of every combination of the columns' keys, those that occur in public rows where several
-    /// columns come from these; in the order of all combinations.
+    /// The combinations of the columns' keys. If several columns come from the same public rows,
+    /// only the combinations that occur there. In the order of all combinations.
     ///
     /// # Guarantee
-    /// As that of [`KeySpace::product`]: the combinations depend on public rows, declarations and
-    /// the query.
+    /// As for [`KeySpace::product`]. The combinations depend only on the query, the declarations
+    /// and public rows.
     ///
     /// # Errors
-    /// A refusal when there are more than [`MOST_KEYS`] combinations, or none.
+    /// Refuses more than [`MOST_KEYS`] combinations, and none.
     pub(crate) fn occurring(
         keys: &[Vec<ScalarValue>],
         together: &[Together],
@@ -137,10 +136,10 @@ fn too_many(clause: &str) -> Refusal {
     )
 }
 
-/// The keys of a column, from what is known about it.
+/// The keys of a column, from the facts about it.
 ///
 /// # Errors
-/// A refusal when only the data know the keys.
+/// Refuses keys that are not declared.
 pub(crate) fn known_keys(
     facts: &Facts,
     data_type: &DataType,
@@ -188,18 +187,18 @@ pub(crate) fn known_keys(
     }
 }
 
-/// The keys that a row can have which passes the filters: `WHERE age < 30` leaves no group of older
-/// people. All, where none is left.
+/// The keys that a row can have if it passes the filters: `WHERE age < 30` leaves no group of older
+/// people. If no key is left, all keys.
 pub(crate) fn possible(keys: Vec<ScalarValue>, facts: &Facts) -> Vec<ScalarValue> {
     let inside = |key: &ScalarValue| rational(key).is_none_or(|key| facts.range.contains(&key));
     let left: Vec<ScalarValue> = keys.iter().filter(|key| inside(key)).cloned().collect();
     if left.is_empty() { keys } else { left }
 }
 
-/// The keys, and NULL behind them where it is one.
+/// The keys. If NULL is a key, it comes last.
 ///
 /// # Errors
-/// A refusal for a type that has no NULL.
+/// Refuses a type without NULL.
 pub(crate) fn with_null(
     mut keys: Vec<ScalarValue>,
     facts: &Facts,
@@ -284,7 +283,7 @@ fn integer_key(value: i64, data_type: &DataType) -> Option<ScalarValue> {
 /// Keys listed in the query, as distinct values of the column's type.
 ///
 /// # Errors
-/// A refusal for a literal that is not a value of the type, and for a value that is listed twice.
+/// Refuses a literal that is not a value of the type, and a value that is listed twice.
 pub(crate) fn listed_keys(
     literals: &[Literal],
     facts: &Facts,
@@ -327,7 +326,7 @@ pub(crate) fn listed_keys(
             Some(text) => typed(text, data_type).map_err(|e| bad(e.to_string()))?,
             None => ScalarValue::try_new_null(data_type).map_err(|e| bad(e.to_string()))?,
         };
-        // A tick is the float nearest to its decimal, and so is the literal.
+        // A tick is the float nearest to its decimal, and the literal is read as the same float.
         if let Some(ticks) = &ticks
             && !ticks.contains(&key)
         {
@@ -341,7 +340,7 @@ pub(crate) fn listed_keys(
     Ok(keys)
 }
 
-/// Refuses a listed key that no row can have, with the one that was probably meant.
+/// Refuses a listed key that no row can have, and names the key that was probably meant.
 ///
 /// # Errors
 /// The refusal.

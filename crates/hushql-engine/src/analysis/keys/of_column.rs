@@ -1,6 +1,6 @@
-//! The keys of a column that no table declares: of public rows, or of a subquery's expression.
+//! The keys of a column that no table declares, from public rows or from a subquery's expression.
 //!
-//! In: an expression over private rows, and where its columns come from. Out: its scope, in which
+//! In: an expression over private rows, and the origin of its columns. Out: its scope, in which
 //! these columns have the keys that a row can have.
 
 use std::cmp::Ordering;
@@ -20,12 +20,12 @@ use crate::analysis::expr::exact;
 use crate::analysis::expr::facts::{Facts, KeySource, Scope, never_null};
 use crate::analysis::expr::shape::{is_string, type_of};
 
-/// A scope in which the columns of an expression have the keys that their public rows have, or that
-/// are computed for them.
+/// A scope in which the columns of an expression have keys: the keys of their public rows, or keys
+/// that are computed for them.
 ///
 /// # Guarantee
-/// On every row each such column is NULL, NaN, or one of its keys. They depend on declarations, on
-/// public rows and on the query alone.
+/// On every row each such column is NULL, NaN, or one of its keys. The keys depend only on the
+/// query, the declarations and public rows.
 pub(crate) fn with_known_keys(
     expr: &Expr,
     scope: &Scope,
@@ -66,8 +66,8 @@ pub(crate) fn with_known_keys(
     known
 }
 
-/// The facts of a column with the keys that its public rows have, if it comes from some and they
-/// are not too many. NULL is one of them where a public row has it that the conditions do not rule
+/// The facts of a column with the keys of its public rows, if it comes from public rows and there
+/// are not too many keys. NULL is a key if a public row has NULL and the conditions do not rule it
 /// out.
 ///
 /// # Guarantee
@@ -92,7 +92,8 @@ pub(crate) fn of_public_rows(
     read().unwrap_or_else(|| facts.clone())
 }
 
-/// Those of a list that conditions leave, where the rows from which a column is computed meet some.
+/// The keys of a list that the conditions leave, if there are conditions on the rows from which a
+/// column is computed.
 fn narrowed(definition: &Definition, facts: &Facts, tables: &dyn Tables) -> Option<KeySource> {
     let meets_some = |(_, below): &(Expr, Arc<Below>)| !below.scope.conditions.is_empty();
     if !definition.branches.iter().any(meets_some) {
@@ -101,8 +102,7 @@ fn narrowed(definition: &Definition, facts: &Facts, tables: &dyn Tables) -> Opti
     ordered_as(facts, &keys_of(definition, tables)?)
 }
 
-/// The keys of an image in the order of the list that is known of the expression, and NULL behind
-/// them.
+/// The keys of an image, in the order of the expression's known list. NULL comes last.
 pub(crate) fn ordered_as(facts: &Facts, image: &KeySource) -> Option<KeySource> {
     let (Some(KeySource::Values(listed)), KeySource::Values(image)) = (&facts.keys, image) else {
         return None;
@@ -118,7 +118,7 @@ pub(crate) fn ordered_as(facts: &Facts, image: &KeySource) -> Option<KeySource> 
     Some(KeySource::Values(Arc::new(ordered)))
 }
 
-/// The keys of a computed column: those of all its branches, each once.
+/// The keys of a computed column: the distinct keys of all its branches.
 fn keys_of(definition: &Definition, tables: &dyn Tables) -> Option<KeySource> {
     let find = || match definition.branches.as_slice() {
         [(one, below)] => of_branch(one, below, tables),
@@ -134,7 +134,8 @@ fn of_branch(expr: &Expr, below: &Below, tables: &dyn Tables) -> Option<KeySourc
     key_image(expr, &scope, tables).or_else(known)
 }
 
-/// The keys of expressions of which each row has one, in their order where they are not texts.
+/// The keys of expressions if each row has the value of one of them. Keys other than texts are
+/// sorted.
 fn of_all(branches: &[(Expr, Arc<Below>)], tables: &dyn Tables) -> Option<KeySource> {
     let type_of = |(expr, below): &(Expr, Arc<Below>)| type_of(expr, &below.scope.schema).ok();
     let data_type = branches.first().and_then(type_of)?;

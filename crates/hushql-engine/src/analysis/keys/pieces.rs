@@ -1,9 +1,9 @@
-//! The values of a column in pieces: between two neighbouring cuts, comparisons with constants have
-//! one result each.
+//! The values of a column, split into pieces: between two neighbouring cuts, each comparison with a
+//! constant has one result.
 //!
-//! In: a column with many values in order, and what is compared with constants. Out: values of the
-//! column, among them one for each result that an expression has on a row that meets the
-//! conditions.
+//! In: a column with many ordered values, and the expressions that are compared with constants.
+//! Out: values of the column. For each result that an expression has on a row that meets the
+//! conditions, they include at least one value.
 //!
 //! ```text
 //! d from 1900 to 9999, WHERE d BETWEEN '2024-01-01' AND '2024-01-31' OR d = '9999-12-31'
@@ -31,31 +31,32 @@ use crate::analysis::expr::periods::is_asked;
 use crate::analysis::expr::shape::{is_temporal, type_of, unit_of};
 use crate::privacy::Rational;
 
-/// The most values between which a change is looked for at once.
+/// The number of values between which a change is searched at once.
 const AT_ONCE: i128 = 512;
 
-/// The most cuts that are looked for.
+/// The largest number of cuts that are searched.
 const MOST_CUTS: usize = 64;
 
-/// The most results that one comparison has: less, equal, greater and NULL on both sides.
+/// The largest number of changes of one comparison: it can be less, equal or greater, with NULL on
+/// both sides.
 const MOST_CHANGES: usize = 8;
 
-/// The values of a column, in order: whole numbers of its unit.
+/// The values of a column, in order, as whole numbers of its unit.
 pub(super) struct Line<'a> {
     column: &'a Column,
     scope: &'a Scope,
     tables: &'a dyn Tables,
     facts: Facts,
     data_type: DataType,
-    /// The parts of it whose values a row can have, in order.
+    /// Its pieces, in order. Rows can have only values in these pieces.
     pieces: Vec<(i128, i128)>,
-    /// Whether NULL meets the conditions.
+    /// True if NULL meets the conditions.
     null_passes: bool,
 }
 
 impl<'a> Line<'a> {
-    /// The line of a column of whole numbers, decimals, dates or timestamps; `None` for other
-    /// columns, and those of which a list is known.
+    /// The line of a column of whole numbers, decimals, dates or timestamps. `None` for other
+    /// columns, and for columns with a known list.
     pub(super) fn new(
         column: &'a Column,
         scope: &'a Scope,
@@ -77,12 +78,12 @@ impl<'a> Line<'a> {
         Some(Self { column, scope, tables, facts, data_type, pieces, null_passes: true })
     }
 
-    /// The same line in the pieces between cuts; `None` where these are not found.
+    /// The same line, split at the cuts; `None` if some cuts cannot be found.
     pub(super) fn cut(mut self, cuts: &[Cut]) -> Option<Self> {
         let mut begins = BTreeSet::new();
         let mut searched = 0;
         let asked = |cut: &&Cut| cut.at.as_ref().is_none_or(|at| !at.is_null());
-        // Comparisons with NULL are NULL everywhere.
+        // A comparison with NULL is NULL everywhere, so it has no cut.
         for cut in cuts.iter().filter(asked) {
             match self.known_changes(cut) {
                 Some(found) => begins.extend(found),
@@ -108,7 +109,8 @@ impl<'a> Line<'a> {
         Some(self)
     }
 
-    /// Where the column itself begins to be a constant or more, and more than the constant.
+    /// The first value at which the column is at least a constant, and the first at which it is
+    /// more.
     fn known_changes(&self, cut: &Cut) -> Option<Vec<i128>> {
         let (column, finer) = same_column(&cut.of, &self.scope.schema)?;
         let data_type = type_of(&cut.of, &self.scope.schema).ok()?;
@@ -124,7 +126,7 @@ impl<'a> Line<'a> {
         Some(vec![begin, after])
     }
 
-    /// Where a comparison changes, found by trying it.
+    /// The values at which a comparison changes, found by evaluating it.
     fn changes(&self, cut: &Cut) -> Option<Vec<i128>> {
         let mut found = Vec::new();
         let mut gaps = self.pieces.clone();
@@ -152,7 +154,7 @@ impl<'a> Line<'a> {
                     _ => narrower.push((*before, *after)),
                 }
             }
-            // What is no order has many changes.
+            // An expression that is not monotone has many changes.
             if found.len() + narrower.len() > MOST_CHANGES {
                 return None;
             }
@@ -161,8 +163,8 @@ impl<'a> Line<'a> {
         Some(found)
     }
 
-    /// How the compared expression stands to the constant, for some values: whether it is NULL, as
-    /// much, and more.
+    /// For some values: whether the compared expression is at least the constant, and whether it is
+    /// more. Without a constant: whether it is NULL.
     fn states(&self, cut: &Cut, ticks: &[i128]) -> Option<Vec<(i128, [Option<bool>; 2])>> {
         let atoms = [self.atom(ticks)?];
         let trial = Trial::new(&atoms, self.tables)?;
@@ -194,7 +196,7 @@ impl<'a> Line<'a> {
         Some(states)
     }
 
-    /// The pieces whose values meet conditions that have one result on each of them.
+    /// The pieces whose values meet conditions. Each condition has one result per piece.
     pub(super) fn meeting(mut self, conditions: &[Expr]) -> Option<Self> {
         if conditions.is_empty() {
             return Some(self);
@@ -212,18 +214,18 @@ impl<'a> Line<'a> {
         Some(self)
     }
 
-    /// Whether NULL meets the conditions.
+    /// True if NULL meets the conditions.
     pub(super) fn null_passes(&self) -> bool {
         self.null_passes
     }
 
-    /// How many pieces there are.
+    /// The number of pieces.
     pub(super) fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Values of the pieces, among them one for each value of whatever has this grain, and NULL;
-    /// `None` for too many.
+    /// Values of the pieces, and NULL. They include one for each value of any expression with this
+    /// grain. `None` if there are too many.
     pub(super) fn tried(&self, grain: Grain, most: usize) -> Option<Atom> {
         let mut ticks = Vec::new();
         for piece in &self.pieces {
@@ -250,7 +252,7 @@ impl<'a> Line<'a> {
         self.atom(&ticks)
     }
 
-    /// Whether somebody declared or asked for a piece: not for the calendar's own ends.
+    /// True if a piece is declared or stated in the query. The calendar's own ends are not.
     fn is_asked(&self, (lo, hi): (i128, i128)) -> bool {
         let end = |tick: i128| i64::try_from(tick).ok();
         match (is_temporal(&self.data_type), end(lo).zip(end(hi))) {
@@ -260,7 +262,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The scope in which the column has the values of one piece, for each piece.
+    /// For each piece, the scope in which the column has only its values.
     pub(super) fn scopes(&self) -> impl Iterator<Item = Scope> + '_ {
         let unit = unit_of(&self.data_type);
         let index = self.scope.schema.maybe_index_of_column(self.column);
@@ -282,7 +284,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Numbers of a type's unit as its values.
+/// Converts numbers of a type's unit to values of the type.
 fn values_of(ticks: &[i128], data_type: &DataType) -> Option<ArrayRef> {
     if let DataType::Decimal128(precision, scale) = data_type {
         let decimals = Decimal128Array::from(ticks.to_vec());
@@ -302,7 +304,7 @@ fn values_of(ticks: &[i128], data_type: &DataType) -> Option<ArrayRef> {
     }
 }
 
-/// The values of a type as numbers of its unit.
+/// Converts values of a type to numbers of its unit.
 fn ticks_of(values: &ArrayRef) -> Option<Vec<Option<i128>>> {
     if let Some(decimals) = values.as_primitive_opt::<Decimal128Type>() {
         return Some(decimals.iter().collect());
@@ -323,7 +325,7 @@ fn ticks_of(values: &ArrayRef) -> Option<Vec<Option<i128>>> {
 mod tests {
     use super::*;
 
-    /// Values of a type are numbers of its unit, there and back.
+    /// Values of a type become numbers of its unit and the same values again.
     #[test]
     fn values_are_numbers_of_their_unit() {
         use arrow::datatypes::TimeUnit;

@@ -1,7 +1,8 @@
-//! The public keys of a private aggregate: those of its groups, and those that are candidates.
+//! The public keys of a private aggregate: the keys of its groups, and the keys that are
+//! candidates.
 //!
-//! In: the releases of an aggregate and what is known about its GROUP BY. Out: [`Keys`]: every
-//! combination once, in the order of GROUP BY; if one key is the target of selections, also the
+//! In: the releases of an aggregate, and the facts about its GROUP BY. Out: [`Keys`]: every
+//! combination once, in the order of GROUP BY. If one key is the target of selections, also the
 //! outer group of each combination.
 //!
 //! ```text
@@ -51,13 +52,13 @@ impl Keys {
         &self.all
     }
 
-    /// The combinations of all keys except the target; each has one selection or one row of
+    /// The combinations of all keys except the target. Each has one selection or one row of
     /// numbers.
     pub fn outer(&self) -> &KeySpace {
         &self.outer
     }
 
-    /// Whether only the data know the groups; then no key is listed here.
+    /// True if the groups are unknown. Then no key is listed here.
     pub fn are_unknown(&self) -> bool {
         self.from_data
     }
@@ -83,7 +84,7 @@ impl Keys {
         }
     }
 
-    /// The keys of one GROUP BY column; none if only the data know them.
+    /// The keys of one GROUP BY column; empty if they are unknown.
     pub fn of_column(&self, column: usize) -> &[ScalarValue] {
         self.values.get(column).map_or(&[], Vec::as_slice)
     }
@@ -133,7 +134,7 @@ impl Keys {
             }
         }
         if from_data {
-            // If the values of one column are unknown, so are the combinations.
+            // If the keys of one column are unknown, so are the combinations.
             let (all, outer) = (KeySpace::none(), KeySpace::none());
             return Ok(Self { all, outer, values, target: None, from_data });
         }
@@ -142,10 +143,10 @@ impl Keys {
         if let Some(position) = target {
             outer.remove(position);
         }
-        // Keys that the query lists are crossed with the others, and so are candidates with their
-        // groups.
+        // Keys that the query lists are combined with all other keys. Candidates are combined with
+        // all groups.
         let is_listed = |i: &usize| clauses.and_then(|k| k.get(*i)).is_some_and(Option::is_some);
-        // Behind the groups, each of them has all candidates.
+        // If the target is the last key, each group has all candidates.
         let is_whole = |one: &Together| {
             target.is_none_or(|at| at + 1 == groups.len() && !one.columns.contains(&at))
         };
@@ -190,7 +191,7 @@ impl Keys {
     }
 }
 
-/// The GROUP BY key from whose values the selections choose.
+/// The GROUP BY key whose values are the candidates of the selections.
 fn target(calls: &[Call], aggregate: &Aggregate) -> Result<Option<usize>, Refusal> {
     let selections: Vec<_> = calls.iter().filter(|c| c.key_selection().is_some()).collect();
     let Some(first) = selections.first() else { return Ok(None) };
@@ -228,7 +229,7 @@ fn target(calls: &[Call], aggregate: &Aggregate) -> Result<Option<usize>, Refusa
     Ok(found)
 }
 
-/// The distinct candidates of all selections of one SELECT; `None` if only the data know them.
+/// The distinct candidates of all selections of one SELECT; `None` if they are unknown.
 fn candidates(
     calls: &[Call],
     group: &Group,

@@ -1,8 +1,8 @@
-//! The keys that conditions on other columns of a subquery leave: `WHERE y = 2025 GROUP BY d`,
-//! where y and d are computed of one row.
+//! The keys that remain under conditions on other columns of a subquery:
+//! `WHERE y = 2025 GROUP BY d`, where y and d are computed from one row.
 //!
 //! In: a key over the columns of a subquery, and the conditions above it. Out: the keys of the same
-//! expression over the rows below the subquery, with the same conditions said of these rows.
+//! expression over the rows below the subquery, with the conditions rewritten for these rows.
 //!
 //! ```text
 //! SELECT d, … FROM (SELECT ts::date AS d, EXTRACT(YEAR FROM ts) AS y FROM t) AS s WHERE y = 2025 GROUP BY d
@@ -21,15 +21,15 @@ use crate::analysis::below::column_origin::{Below, OfRow, Trace};
 use crate::analysis::below::walk::Tables;
 use crate::analysis::expr::facts::{KeySource, Scope};
 
-/// How many subqueries are looked into.
+/// The largest number of nested subqueries that are inspected.
 const DEEPEST: usize = 8;
 
 /// The keys that an expression can have on rows that meet the conditions on other columns of their
-/// subquery; `None` where these say nothing of it.
+/// subquery; `None` if these conditions do not restrict it.
 ///
 /// # Guarantee
-/// On every row of the scope the expression is NULL, NaN, or one of the keys. They depend on
-/// declarations, on public rows and on the query alone.
+/// On every row of the scope the expression is NULL, NaN, or one of the keys. The keys depend only
+/// on the query, the declarations and public rows.
 pub(crate) fn keys_by_siblings(
     expr: &Expr,
     scope: &Scope,
@@ -68,7 +68,7 @@ pub(crate) fn keys_by_siblings(
     None
 }
 
-/// Some expressions over rows, and what is known of these.
+/// Some expressions over rows, and what is known about these rows.
 pub(crate) struct SiblingRows {
     pub(crate) exprs: Vec<Expr>,
     pub(crate) scope: Scope,
@@ -76,12 +76,12 @@ pub(crate) struct SiblingRows {
 }
 
 impl SiblingRows {
-    /// The same expressions over the rows below, as far as the columns of all of them are computed
-    /// of one row there.
+    /// The same expressions over the rows further below, as long as all their columns are computed
+    /// from one row there.
     ///
     /// # Guarantee
-    /// On every row of this source, they have the values that those of the result have on one of
-    /// its rows, which meets the conditions of its scope.
+    /// For every row of this source, the result has a row on which its expressions have the same
+    /// values. That row meets the conditions of the result's scope.
     pub(crate) fn at_the_bottom(mut self) -> Self {
         for _ in 0..DEEPEST {
             match self.below() {
@@ -103,7 +103,7 @@ impl SiblingRows {
     }
 }
 
-/// The rows below, if all columns of some expressions are computed of one row of them.
+/// The rows below, if all columns of some expressions are computed from one row of them.
 fn below(exprs: &[Expr], scope: &Scope, traces: &[Trace]) -> Option<Arc<Below>> {
     let mut found: Option<Arc<Below>> = None;
     for column in exprs.iter().flat_map(Expr::column_refs) {
@@ -116,7 +116,7 @@ fn below(exprs: &[Expr], scope: &Scope, traces: &[Trace]) -> Option<Arc<Below>> 
     found
 }
 
-/// What a column is on each row of one row below.
+/// The expression of a column over one row below.
 fn of_row<'a>(column: &Column, scope: &Scope, traces: &'a [Trace]) -> Option<&'a OfRow> {
     let trace = traces.get(scope.schema.maybe_index_of_column(column)?)?;
     trace.of_row.as_deref().filter(|_| !trace.padded)

@@ -5,7 +5,7 @@ use datafusion::common::ScalarValue;
 
 /// A group key whose values are the candidates.
 pub(crate) struct ChoiceTarget<'a> {
-    /// All candidates of the private aggregate; `None` if only the data contain them.
+    /// All candidates of the private aggregate; `None` if they are unknown.
     pub(crate) values: Option<&'a [ScalarValue]>,
     /// The candidates of this selection, by their position among all.
     pub(crate) own: Vec<usize>,

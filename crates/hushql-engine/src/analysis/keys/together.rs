@@ -1,7 +1,7 @@
 //! Keys that come from one public row: only combinations that occur in public rows can be groups.
 //!
 //! In: the keys of each GROUP BY column, and the distinct rows of the columns that come from one
-//! reading of a public table. Out: the combinations that a private row can have.
+//! scan of a public table. Out: the combinations that a private row can have.
 //!
 //! ```text
 //! GROUP BY p.category, p.name     8 categories, 400 products with one category each: 400 groups, not 3,200
@@ -11,16 +11,16 @@ use std::collections::{HashMap, HashSet};
 
 use datafusion::common::ScalarValue;
 
-/// GROUP BY columns that come from one reading of public rows.
+/// GROUP BY columns that come from one scan of public rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Together {
-    /// Their places in GROUP BY, in ascending order.
+    /// Their positions in GROUP BY, in ascending order.
     pub(crate) columns: Vec<usize>,
     /// Their distinct values in the public rows.
     pub(crate) rows: Vec<Vec<ScalarValue>>,
 }
 
-/// For each beginning of a row, the values that follow in some row.
+/// For each prefix of a row, the values that follow it in some row.
 type Next<'a> = HashMap<&'a [ScalarValue], HashSet<&'a ScalarValue>>;
 
 impl Together {
@@ -35,8 +35,8 @@ impl Together {
     }
 }
 
-/// Every combination of the keys whose columns that belong together occur in one row; `None` for
-/// more than `most`.
+/// The combinations of keys in which columns that belong together have values of one row; `None` if
+/// there are more than `most`.
 ///
 /// # Guarantee
 /// Each combination occurs once, in the order of all combinations: the last column changes fastest.
@@ -89,8 +89,8 @@ mod tests {
         numbers.iter().map(|n| ScalarValue::Int64(Some(*n))).collect()
     }
 
-    /// Columns 0 and 2 come from one row, column 1 from elsewhere: compared with all combinations,
-    /// one by one.
+    /// Columns 0 and 2 come from one row, column 1 from elsewhere. Compares the result with all
+    /// combinations, one by one.
     #[test]
     fn only_rows_that_occur_are_combined() {
         let keys = [values(&[3, 1, 2]), values(&[7, 8]), values(&[5, 4, 6])];

@@ -1,8 +1,8 @@
-//! Expressions tried on values of what they are made of, while a query is planned, by the functions
+//! Evaluates expressions while a query is planned, on values of their parts, with the functions
 //! that run on rows.
 //!
-//! In: atoms, each a column or an expression with some values. Out: what other expressions are for
-//! each combination of these values that meets the conditions.
+//! In: atoms, each a column or an expression with some values. Out: the values of other expressions
+//! for each combination of these values that meets the conditions.
 //!
 //! ```text
 //! a: 1, 2, NULL   b: 'x', NULL   WHERE a > 1      a || b: '2x', NULL
@@ -30,39 +30,39 @@ use crate::analysis::expr::shape::{Total, is_string, parts_of, type_of};
 use crate::catalog::RESERVED;
 use crate::functions::{is_late_value, without_nan};
 
-/// The most combinations of columns' values that are tried.
+/// The largest number of combinations of columns' values that are tried.
 pub(super) const MOST_TRIED: usize = 1_000_000;
 
-/// The most parts of an expression that is tried: each of them may be looked at once for each that
-/// is around it.
+/// The largest number of parts of an expression that is tried. The work can grow with the square of
+/// the number of parts.
 pub(super) const MOST_PARTS: usize = 64;
 
-/// The most bytes of the texts that are tried, all together: `a || b || …` makes long texts of
+/// The largest number of bytes of all tried texts together: `a || b || …` makes long texts from
 /// short ones.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Of fewer texts, keys come in the order of the domain; of more, in their own order.
+/// Up to this number of texts, keys come in the order of the domain. Beyond it, they are sorted.
 pub(super) const MOST_IN_DOMAIN_ORDER: usize = 4_096;
 
-/// Functions whose texts may be longer than those that they are made of.
+/// Functions whose results can be longer than their arguments.
 const MAKE_TEXTS: [&str; 8] =
     ["concat", "concat_ws", "lpad", "overlay", "repeat", "replace", "rpad", "translate"];
 
-/// A part of an expression with finitely many values: a column, or the least that is around one
-/// with too many.
+/// A part of an expression with finitely many values: a column, or the smallest expression around a
+/// column with too many values.
 #[derive(Clone)]
 pub(super) struct Atom {
     pub(super) expr: Expr,
     pub(super) facts: Facts,
     pub(super) data_type: DataType,
-    /// Its values, and NULL.
+    /// Its values, including NULL.
     pub(super) values: ArrayRef,
-    /// Whether NULL is one of its keys. It is tried anyway, since any row may have it.
+    /// True if NULL is one of its keys. NULL is tried in any case, because any row may have it.
     pub(super) null_key: bool,
 }
 
 impl Atom {
-    /// The atom that an expression is, of which these values are tried.
+    /// The atom for an expression, with these values.
     pub(super) fn of_values(expr: &Expr, values: &ArrayRef, scope: &Scope) -> Option<Self> {
         let Total { expr: made, facts } = exact(expr, scope).ok()?;
         if facts.is_unit {
@@ -75,13 +75,13 @@ impl Atom {
     }
 }
 
-/// How many combinations of values there are to try; `None` for too many.
+/// The number of combinations of values to try; `None` if there are too many.
 pub(super) fn combinations(atoms: &[Atom]) -> Option<usize> {
     let count = atoms.iter().try_fold(1_usize, |n, atom| n.checked_mul(atom.values.len()));
     count.filter(|n| *n <= MOST_TRIED)
 }
 
-/// The atom that an expression is, if its own values are known to be few.
+/// The atom for an expression, if it has few known values.
 pub(super) fn atom(expr: &Expr, scope: &Scope) -> Option<Atom> {
     let Total { expr: made, facts } = exact(expr, scope).ok()?;
     if facts.is_unit {
@@ -99,15 +99,16 @@ pub(super) fn atom(expr: &Expr, scope: &Scope) -> Option<Atom> {
     Some(Atom { expr: expr.clone(), facts, data_type, values, null_key })
 }
 
-/// What an expression is for every combination of its atoms' values.
+/// The values of an expression for every combination of its atoms' values.
 pub(super) struct Tried {
     pub(super) values: ArrayRef,
-    /// Whether it is NULL for some combination in which no atom is NULL that has no such key,
-    /// unless a condition is about it, or a CASE chooses NULL.
+    /// True if the expression is NULL for a combination in which NULL counts. NULL counts if a CASE
+    /// chooses it, or if every atom that is NULL has NULL among its keys or is named in a
+    /// condition.
     pub(super) has_null: bool,
 }
 
-/// Every combination of the values of atoms, as rows that are read while the query is planned.
+/// Every combination of the atoms' values, as rows that are read while the query is planned.
 pub(super) struct Trial<'a> {
     pub(super) atoms: &'a [Atom],
     pub(super) scan: LogicalPlan,
@@ -134,7 +135,7 @@ impl<'a> Trial<'a> {
         self.scope.schema.columns().into_iter().nth(i).map(Expr::Column)
     }
 
-    /// An expression over the atoms; `None` if it names anything else.
+    /// An expression over the atoms; `None` if it names other columns.
     pub(super) fn over_atoms(&self, expr: &Expr) -> Option<Expr> {
         let rewritten = expr.clone().transform_down(|e| {
             let place = self.atoms.iter().position(|atom| atom.expr == e);
@@ -146,12 +147,12 @@ impl<'a> Trial<'a> {
         exact(&rewritten.ok()?.data, &self.scope).ok().map(|total| total.expr)
     }
 
-    /// True where a CASE of an expression chooses NULL, be it for an atom that is NULL; false,
-    /// where it has none.
+    /// An expression that is true where a CASE of `expr` chooses NULL, also for an atom that is
+    /// NULL. It is false if there is no CASE.
     ///
     /// `CASE WHEN age < 18 THEN 'minor' WHEN age >= 18 THEN 'adult'
-    /// END` chooses NULL for an unknown age, as without conditions (`makes_null`). `age + 1`
-    /// chooses nothing: it passes NULL on.
+    /// END` chooses NULL for an unknown age, as it does without conditions (`makes_null`).
+    /// `age + 1` chooses nothing: it passes NULL on.
     fn chooses_null(&self, expr: &Expr) -> Expr {
         let of = |expr: &Expr| self.chooses_null(expr);
         let is_atom = |expr: &Expr| self.atoms.iter().any(|atom| atom.expr == *expr);
@@ -180,7 +181,7 @@ impl<'a> Trial<'a> {
             operands.push(of(child));
             Ok(TreeNodeRecursion::Continue)
         });
-        // NULL where all of them are.
+        // NULL only if all arguments are NULL.
         let needs_all = matches!(expr, Expr::ScalarFunction(call)
             if matches!(call.func.name(), "coalesce" | "greatest" | "least"));
         let all = if needs_all { Expr::and } else { Expr::or };
@@ -188,9 +189,10 @@ impl<'a> Trial<'a> {
         chosen.filter(|_| walked.is_ok()).unwrap_or_else(|| lit(false))
     }
 
-    /// The combinations that meet the conditions, and whether no atom is NULL in one of them that
-    /// has no such key, unless a condition is about it: NULL is a key where a condition on it lets
-    /// NULL pass, such as IS NULL. Conditions that the atoms do not decide are ignored.
+    /// The combinations that meet the conditions, and an expression that is true if NULL counts in
+    /// a combination: every atom that is NULL has NULL among its keys or is named in a condition. A
+    /// condition such as IS NULL makes NULL a key, because it lets NULL pass. Conditions that the
+    /// atoms do not decide are ignored.
     pub(super) fn passing(&self, conditions: &[Expr]) -> Option<(LogicalPlanBuilder, Expr)> {
         let is_decided = |condition: &&Expr| {
             parts_of(condition) <= MOST_PARTS
@@ -256,7 +258,7 @@ pub(super) fn tried(
     let rows = tables.read(&passing.project(columns).ok()?.build().ok()?)?;
     let (values, named) = match rows.columns() {
         [values, named] => (values, named),
-        // A text that is too long is not listed, and neither are the others.
+        // If one text is too long, none of them is listed.
         [values, is_long, named] if is_long.as_boolean_opt()?.true_count() == 0 => (values, named),
         _ => return None,
     };
@@ -265,7 +267,7 @@ pub(super) fn tried(
     Some(Tried { values: Arc::clone(values), has_null })
 }
 
-/// Whether an expression joins or replaces texts, which may become long.
+/// True if an expression joins or replaces texts, which can make them long.
 pub(super) fn makes_texts(expr: &Expr) -> bool {
     let makes = |part: &Expr| {
         let joins = matches!(part, Expr::BinaryExpr(BinaryExpr { op: Operator::StringConcat, .. }));
@@ -276,13 +278,13 @@ pub(super) fn makes_texts(expr: &Expr) -> bool {
     expr.exists(makes).unwrap_or(true)
 }
 
-/// Whether the value of an expression is not known while the query is planned.
+/// True if the value of an expression is not known while the query is planned.
 pub(super) fn is_late(expr: &Expr) -> bool {
     expr.exists(|part| Ok(matches!(part, Expr::ScalarFunction(call) if is_late_value(&call.func))))
         .unwrap_or(true)
 }
 
-/// Every combination of the atoms' values, the last atom fastest.
+/// Every combination of the atoms' values. The last atom changes fastest.
 fn combined(atoms: &[Atom]) -> Option<Vec<ArrayRef>> {
     let count = u32::try_from(combinations(atoms)?).ok()?;
     let (mut columns, mut repeats) = (Vec::new(), count);

@@ -1,8 +1,8 @@
-//! Which queries may ask for groups whose keys are not declared.
+//! Which queries may ask for groups with undeclared keys.
 //!
-//! In: the releases of a GROUP BY, and whether its keys are public. Out: nothing, or a refusal:
-//! only numbers with a δ are released for unknown groups, and options about unknown groups need
-//! some. What hides the groups of few people is `measure/unknown_partitions`.
+//! In: the releases of a GROUP BY, and whether its keys are public. Out: nothing, or a refusal.
+//! Unknown groups can only release numbers with a δ, and options about unknown groups need unknown
+//! groups. `measure/unknown_partitions` hides the groups of few units.
 //!
 //! ```text
 //! GROUP BY zip, LAPLACE(eps=1, delta=1e-6) COUNT(*)      accepted
@@ -13,15 +13,15 @@ use crate::analysis::call::Call;
 use crate::dialect::{AggregateName, GroupStrategy, GroupingClause, Operand};
 use crate::refusal::{Reason, Refusal};
 
-/// Whether OPTIONS ask for a threshold.
+/// True if OPTIONS ask for a threshold.
 pub(crate) fn asks_for_threshold(grouping: &GroupingClause) -> bool {
     grouping.strategy == Some(GroupStrategy::Threshold) || grouping.min_units.is_some()
 }
 
-/// Accepts unknown partitions if a release states δ and only numbers are released.
+/// Accepts unknown partitions if a release states δ and all releases are numbers.
 ///
 /// # Errors
-/// Without δ, the refusal that explains why the keys are unknown; otherwise the reason why a
+/// Without δ, the refusal that explains why the keys are unknown. Otherwise, the reason why a
 /// threshold does not help.
 pub(crate) fn accept_unknown(calls: &[Call], unknown: Refusal) -> Result<(), Refusal> {
     if !matches!(unknown.reason(), Reason::UnknownKeys | Reason::TooManyKeys) {
@@ -85,8 +85,8 @@ fn is_number(call: &Call) -> bool {
     }
 }
 
-/// Refuses options about groups that would have no effect: if all groups are public, and for a
-/// selection.
+/// Refuses options about groups that would have no effect, because all groups are public or the
+/// release is a selection.
 pub(crate) fn refuse_idle_options(calls: &[Call], known: bool) -> Result<(), Refusal> {
     for call in calls {
         let Some(grouping) = &call.clause.grouping else { continue };

@@ -1,9 +1,9 @@
-//! A choice: the candidates of a selection, how their scores are computed, and how much one unit
-//! can change them.
+//! A choice: the candidates of a selection, how their scores are computed, and how far one unit can
+//! change them.
 //!
-//! In: results of the analysis. Out: a [`Choice`], with everything that a mechanism and its
-//! explanation need: the candidates, the range of their scores, and the range that the mechanism is
-//! calibrated to if several selections are made at once.
+//! In: results of the analysis. Out: a [`Choice`] with everything that a mechanism and its
+//! explanation need: the candidates, the range of their scores, and the range to which the
+//! mechanism is calibrated if several selections are made at once.
 //!
 //! ```text
 //! TOP 3 status, one list for each of two sexes, a person in both: calibrated to R · 2 groups · 3 rounds
@@ -52,10 +52,10 @@ impl CandidateAxis {
     }
 }
 
-/// How the places of rows on an axis score its candidates.
+/// How the positions of rows on an axis score its candidates.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LineScore {
-    /// The quantile num/den: how far the rank of a tick is from it.
+    /// The quantile num/den: the distance of a tick's rank from it.
     Quantile {
         /// The fraction's numerator.
         num: u64,
@@ -66,12 +66,12 @@ pub enum LineScore {
     Smallest,
     /// Approximately the r-th largest value.
     Largest,
-    /// The price times the quantity bought at it, by rows whose place lies above the candidate.
+    /// The price times the quantity bought at it, by rows whose position is above the candidate.
     Revenue {
         /// The candidates' prices, ascending, in units of the score's price grid.
         prices: Prices,
     },
-    /// The rows at or above the candidate, whose place lies above it.
+    /// The rows at or above the candidate.
     Above,
     /// The rows below the candidate.
     Below,
@@ -96,14 +96,14 @@ pub enum CandidateSource {
     Keys(Vec<usize>),
     /// Named candidates, each with its own sum.
     Each(CandidateAxis),
-    /// Candidates on an axis, scored by the places of the rows.
+    /// Candidates on an axis, scored by the positions of the rows.
     Line {
         /// The candidates, ascending.
         axis: CandidateAxis,
-        /// How they are scored.
+        /// How scores are computed.
         score: LineScore,
     },
-    /// Values of a group key that only the data know.
+    /// Values of a group key whose keys are not declared.
     Unknown {
         /// The largest number of candidates that one unit has.
         per_unit: u64,
@@ -115,10 +115,10 @@ pub enum CandidateSource {
 pub enum Sharing {
     /// There is only one selection.
     Alone,
-    /// One selection for each outer group; a unit is in at most this many of them.
+    /// One selection for each outer group. A unit is in at most this many of them.
     Groups(u64),
-    /// One selection for each outer group; the ranges of the changes that a unit's rows make in all
-    /// of them add up to at most this.
+    /// One selection for each outer group. A unit's rows change the scores of all selections
+    /// together by ranges that add up to at most this.
     Rows(u128),
 }
 
@@ -133,11 +133,11 @@ pub enum Prior {
     LogUniform,
 }
 
-/// How much one row changes the score of each candidate by itself, where candidates differ in that,
-/// and how many rows a unit has.
+/// How far one row changes the score of each candidate, if this differs between candidates, and how
+/// many rows a unit has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sizes {
-    /// The most that a row changes a score by, up or down, in units of the score.
+    /// The largest change of a score by one row, up or down, in units of the score.
     pub of_rows: SizesOfRows,
     /// The rows of a unit in one selection.
     pub rows: u64,
@@ -145,16 +145,16 @@ pub struct Sizes {
     pub total: Option<u64>,
 }
 
-/// How much one row changes the score of each candidate.
+/// How far one row changes the score of each candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SizesOfRows {
-    /// By its price times this quantity.
+    /// By the candidate's price times this quantity.
     Prices(u128),
-    /// By this, in the order of the candidates.
+    /// By this number, in the order of the candidates.
     Listed(Vec<u128>),
 }
 
-/// A selection, with how much one unit can change its scores.
+/// A selection, with the change of its scores by one unit.
 #[derive(Debug, Clone)]
 pub struct Choice {
     /// Which end of the ranking wins; quantiles choose the highest score.
@@ -174,19 +174,19 @@ pub struct Choice {
     /// The sensitivity Δ₁ of all scores in all outer groups together, if candidates are group keys
     /// and it is bounded.
     pub l1: Option<u128>,
-    /// How much a row changes each score, where that differs.
+    /// How far a row changes each score, if this differs between candidates.
     pub sizes: Option<Sizes>,
     /// How the selections of several groups share the cost.
     pub sharing: Sharing,
     /// The value of one unit of the score.
     pub unit: Rational,
-    /// How many rows were tried to find the range: all that the ranges of the columns allow. `None`
-    /// where it is that of the score.
+    /// The number of rows that were tried to find the range: all rows that the columns' ranges
+    /// allow. `None` if the range follows from the score.
     pub tried: Option<usize>,
 }
 
 impl Choice {
-    /// Whether low scores win.
+    /// True if low scores win.
     pub fn prefers_low(&self) -> bool {
         match self.selector {
             Selector::ArgMax | Selector::Top(_) => false,
@@ -194,7 +194,7 @@ impl Choice {
         }
     }
 
-    /// The number of candidates; `None` if only the data know it.
+    /// The number of candidates; `None` if they are unknown.
     pub fn candidates(&self) -> Option<u64> {
         match &self.source {
             CandidateSource::Keys(candidates) => u64::try_from(candidates.len()).ok(),
@@ -203,12 +203,11 @@ impl Choice {
         }
     }
 
-    /// How many of the rounds depend on the data: where all candidates are chosen, the last of them
-    /// is what is left.
+    /// The number of rounds that depend on the data. If all candidates are chosen, the last one is
+    /// simply the remaining one.
     ///
     /// # Guarantee
-    /// The other rounds choose among a single candidate, if any, whatever the scores are. At
-    /// least 1.
+    /// The other rounds, if any, choose from a single candidate, for all scores. At least 1.
     pub fn rounds_drawn(&self) -> u64 {
         let eligible = match &self.prior {
             Prior::Uniform | Prior::LogUniform => self.candidates(),
@@ -222,18 +221,19 @@ impl Choice {
         }
     }
 
-    /// The range that the mechanism of a single draw is calibrated to, at the whole cost ε.
+    /// The range to which the mechanism of a single draw is calibrated, at the whole cost ε.
     ///
     /// # Guarantee
     /// k draws for each outer group, each ε-private for scores of the returned range, are together
     /// ε-private for the scores of this choice. With k rounds that depend on the data, each has
     /// ε/k. If a unit is in C outer groups, each has ε/C. If a unit has M rows in total, the ranges
-    /// of its changes to the selections' scores add up to at most M times that of a row, so each
-    /// selection may use ε with that range. `monotonic=false` uses twice the largest change instead
-    /// of the range; but where the range is the most by which one row changes two scores
-    /// differently, nothing is assumed of the direction of changes: less the middle of what a row
-    /// adds to the scores, which adds the same to all and changes no choice, twice the largest
-    /// change is that range. Exact; `None` on overflow.
+    /// of its changes to the selections' scores add up to at most M times the range of a row, so
+    /// each selection may use ε with that range. `monotonic=false` uses twice the largest change
+    /// instead of the range. If rows were tried, the range is the largest difference between one
+    /// row's changes of two scores, and holds for changes in any direction: subtract from all
+    /// scores the middle of what a row adds to them. This shifts all scores by the same amount, so
+    /// it changes no choice, and twice the largest remaining change is that range. Exact; `None` on
+    /// overflow.
     pub fn calibrated(&self, monotonic: bool) -> Option<u128> {
         let monotonic = monotonic || self.tried.is_some();
         let one = if monotonic { Some(self.range) } else { self.largest.checked_mul(2) }?;
@@ -246,11 +246,11 @@ impl Choice {
         spread.checked_mul(self.rounds_drawn().into())
     }
 
-    /// How many draws depend on one unit; each has an equal share of ε.
+    /// How many draws depend on one unit. Each has an equal share of ε.
     ///
     /// # Guarantee
-    /// [`Choice::calibrated`] divides ε by this number, or, if rows are shared, into parts that add
-    /// up to ε in each round.
+    /// [`Choice::calibrated`] divides ε by this number. If rows are shared, it divides ε into parts
+    /// that add up to ε in each round.
     pub fn draws_of_unit(&self) -> u64 {
         match self.sharing {
             Sharing::Alone | Sharing::Rows(_) => self.rounds_drawn(),
@@ -258,13 +258,13 @@ impl Choice {
         }
     }
 
-    /// The rows of a unit in all draws together, for a mechanism that measures each score by what a
-    /// row changes it by; `None` if all scores are alike in that, or on overflow.
+    /// The rows of a unit in all draws together, for a mechanism that measures each score in units
+    /// of a row's change of it. `None` if a row changes all scores alike, or on overflow.
     ///
     /// # Guarantee
     /// A draw whose scores change, in that measure, by ranges of at most r for r rows of a unit may
-    /// use ε at the returned number of rows; all draws together are then ε-private. As
-    /// [`Choice::calibrated`]: in each of k rounds a unit has its rows in each of C outer groups,
+    /// use ε at the returned number of rows; all draws together are then ε-private. As in
+    /// [`Choice::calibrated`]: in each of k rounds, a unit has its rows in each of C outer groups,
     /// or M rows in all of them.
     pub fn rows_in_draws(&self) -> Option<u128> {
         let Sizes { rows, total, .. } = self.sizes.as_ref()?;
@@ -276,8 +276,8 @@ impl Choice {
         rows.checked_mul(self.rounds_drawn().into())
     }
 
-    /// How much a row changes the score of a candidate at most; `None` if all are alike in that, or
-    /// there is no such candidate.
+    /// The largest change of a candidate's score by one row; `None` if it is the same for all
+    /// candidates, or there is no such candidate.
     pub fn size_of(&self, candidate: u64) -> Option<u128> {
         let at = usize::try_from(candidate).ok()?;
         match (&self.sizes.as_ref()?.of_rows, &self.source) {
@@ -303,8 +303,8 @@ impl Choice {
         }
     }
 
-    /// The largest of the sizes, and one in the middle: the median of listed ones; for prices,
-    /// which are compared by their ratio, the geometric mean of the ends.
+    /// The largest of these changes, and a middle one: the median of a list. For prices, which are
+    /// compared by their ratio, it is the geometric mean of the ends.
     pub fn sizes_in_short(&self) -> Option<(u128, f64)> {
         let float = |size: u128| size.to_f64();
         match &self.sizes.as_ref()?.of_rows {
@@ -327,10 +327,10 @@ impl Choice {
 /// How the selections of `outer` groups share the cost, if a unit obeys these limits.
 ///
 /// # Guarantee
-/// The cheaper of two rules. Every unit is in at most min(C, M, outer) outer groups, because a
-/// limit on groups counts pairs of outer group and candidate. If scores are sums over rows, a unit
-/// with M rows changes the scores of all selections together by ranges that add up to at most M·b,
-/// in whatever groups the rows are. `None` if nothing bounds it.
+/// The cheaper of two rules. First, every unit is in at most min(C, M, outer) outer groups, because
+/// a limit on groups counts pairs of outer group and candidate. Second, if scores are sums over
+/// rows, a unit with M rows changes the scores of all selections together by ranges that add up to
+/// at most M·b, for any distribution of its rows over groups. `None` if nothing bounds it.
 pub(crate) fn sharing(
     limits: &ContributionBounds,
     outer: u64,

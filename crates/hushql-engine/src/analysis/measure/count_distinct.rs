@@ -1,9 +1,9 @@
 //! `COUNT(DISTINCT x)`: the number of distinct values in a group.
 //!
-//! In: a call and its argument's facts. Out: what is read, namely pairs of a group and a value. A
+//! In: a call and its argument's facts. Out: the aggregate to read: pairs of a group and a value. A
 //! unit contributes its distinct values in each group, as many as its bounds allow. The count of a
-//! group is the number of distinct values that any unit contributed, so that a unit changes it by
-//! at most the number that it contributed itself.
+//! group is the number of distinct values that any unit contributed, so one unit changes it by at
+//! most the number of values that it contributed itself.
 //!
 //! ```text
 //! groups=2, rows=3, COUNT(DISTINCT product) by city      at most 3 products of a person in each of 2 cities
@@ -16,7 +16,7 @@ use crate::analysis::measure::input::{AggregateRead, Argument};
 use crate::dialect::AggregateCall;
 use crate::refusal::{Reason, Refusal};
 
-/// What a count of distinct values reads.
+/// The aggregate that a count of distinct values reads.
 ///
 /// # Guarantee
 /// If k_j pairs of a unit are sampled in group j, removing the unit lowers the count of group j by
@@ -25,7 +25,7 @@ use crate::refusal::{Reason, Refusal};
 /// the range of scores are those of a count of rows with the same bounds.
 ///
 /// # Errors
-/// A refusal: bounds per group or row, or values that cannot be compared exactly.
+/// Refuses bounds per group or row, and values that cannot be compared exactly.
 pub(crate) fn distinct(
     call: &AggregateCall,
     argument: &Argument,

@@ -18,7 +18,7 @@ use crate::privacy::Rational;
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
 
-/// The range of one row: the derived one, or that of `contribution_bounds_per_row`.
+/// The range of one row: the derived range, or the one in `contribution_bounds_per_row`.
 pub(crate) fn per_row(
     call: &AggregateCall,
     argument: &Argument,
@@ -67,8 +67,8 @@ pub(crate) fn bad_bounds(text: &str, message: &str) -> Refusal {
 ///
 /// # Guarantee
 /// Every value of the type inside `range` has a grid integer in [lo, hi] = [⌊L⌋, ⌈U⌉]. For floats
-/// the grid is 2^−k, where k is the largest number for which the magnitudes stay within 2³⁹; for
-/// decimals it has their own places, or as many of these as keep the magnitudes within 2⁶². It
+/// the grid is 2^−k, where k is the largest number for which the magnitudes stay within 2³⁹. For
+/// decimals it has their own places, or as many of them as keep the magnitudes within 2⁶². It
 /// depends on the range and the type alone.
 pub(crate) fn on_grid(
     argument: &Argument,
@@ -122,7 +122,7 @@ pub(crate) fn no_range(text: &str, remedy: &str) -> NotAnalyzed {
     )
 }
 
-/// The refusal of a range that is declared or computed, and wider than [`widest`].
+/// The refusal of a declared or computed range that is wider than [`widest`].
 fn too_wide(text: &str, magnitude: &Rational, remedy: &str) -> NotAnalyzed {
     let reached = match magnitude.to_f64().filter(|reached| reached.is_finite()) {
         Some(reached) => format!("{reached:.1e}"),

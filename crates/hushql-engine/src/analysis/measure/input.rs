@@ -1,4 +1,4 @@
-//! What an aggregate reads: the argument of its call, in units of its grid.
+//! The input of an aggregate: the argument of its call, in units of its grid.
 
 use arrow::datatypes::DataType;
 
@@ -33,7 +33,7 @@ impl Argument {
     }
 }
 
-/// The aggregate that is read, on its grid, with the bounds of one row.
+/// The aggregate to read, on its grid, with the bounds of one row.
 #[derive(Debug, Clone)]
 pub(crate) struct AggregateRead {
     pub(crate) input: Input,
@@ -47,7 +47,7 @@ impl AggregateRead {
         Self { input, grid: Grid::Integer, lo: 0, hi: 1 }
     }
 
-    /// Whether a unit counts once per group, however many rows it has there.
+    /// True if a unit counts once per group, for any number of its rows there.
     pub(crate) fn once_per_group(&self) -> bool {
         self.input.once_per_group()
     }

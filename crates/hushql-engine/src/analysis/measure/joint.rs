@@ -1,27 +1,26 @@
 //! Statistics of two columns: correlations, covariances and least-squares lines, and the vector of
 //! sums behind them.
 //!
-//! In: a call, and its two arguments. Out: what is read: one column with the codes of the pairs (x,
-//! y), and the products that each pair adds. A row counts where both values are present. With X = x
-//! − lo and W = hi − lo in steps of x, Y and V likewise for y, the entries of a row are the terms
-//! of
-//!
+//! In: a call, and its two arguments. Out: the aggregate to read: one column with the codes of the
+//! pairs (x, y), and the products that each pair adds. A row counts if both values are present. Let
+//! X = x − lo and W = hi − lo in steps of x, and Y and V likewise for y. The entries of a row are
+//! the terms of
 //! ```text
 //! COVAR                          ((W − X) + X)·((V − Y) + Y)        4 entries, their sum W·V
 //! REGR_SLOPE, REGR_INTERCEPT     ((W − X) + X)²·((V − Y) + Y)       6 entries, their sum W²·V
 //! CORR, REGR_R2                  ((W − X) + X)²·((V − Y) + Y)²      9 entries, their sum W²·V²
 //! ```
 //!
-//! From their sums follow n, ΣX, ΣY and ΣXY, and where a column is squared its sum of squares, by
-//! exact arithmetic: Σ of the entries is n·W^p·V^q, and i/p of the entries with i-th power of X add
-//! up to ΣX/W, and so on.
+//! Exact arithmetic derives n, ΣX, ΣY and ΣXY from their sums, and the sum of squares of a squared
+//! column: Σ of the entries is n·W^p·V^q, and i/p of the entries with the i-th power of X add up to
+//! ΣX/W, and so on.
 //!
-//! Why these entries. Let u = X/W and v = Y/V, and let one row have the L1 norm 1. Each entry then
-//! has noise of the same size b/ε, and a statistic whose first-order change is Σ g(u, v) over rows
-//! gets the noise b/ε·‖c‖₂, c being the coefficients of g in these entries, which are the Bernstein
+//! Why these entries: let u = X/W and v = Y/V, and let one row have the L1 norm 1. Each entry then
+//! has noise of the same size b/ε. A statistic whose first-order change is Σ g(u, v) over rows gets
+//! the noise b/ε·‖c‖₂, where c are the coefficients of g in these entries, which are the Bernstein
 //! basis. Such c lie within the range of g on the square, so no entry is amplified. Of the vectors
-//! that were compared at n rows and ε = 1, this is the smallest (‖c‖₂², for u and v with mean 1/2
-//! and equal variances σ², in units of 1/σ⁴; ρ or β is the true correlation or slope):
+//! that were compared at n rows and ε = 1, this one has the smallest noise (‖c‖₂², for u and v with
+//! mean 1/2 and equal variances σ², in units of 1/σ⁴; ρ or β is the true correlation or slope):
 //!
 //! ```text
 //! covariance      these 4 entries                               1/4, and (1 + p²)(1 + q²)/4 at means (1 + p)/2, (1 + q)/2
@@ -33,8 +32,8 @@
 //!                 n, Σu, Σv, Σuv, Σu², Σv² apart                more than 9, because a row has the norm 6
 //! ```
 //!
-//! No entry can be given a larger scale: at a corner one entry is everything, and at u = 1/2 a
-//! larger middle entry would raise the norm.
+//! No entry can have a larger scale: at a corner, one entry is everything, and at u = 1/2 a larger
+//! middle entry would raise the norm.
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, ExprSchemable};
@@ -56,18 +55,19 @@ use crate::grid::pairs::Pairs;
 use crate::grid::{Grid, GridRange};
 use crate::refusal::{Reason, Refusal};
 
-/// What a statistic of two columns reads; adds the codes of its pairs to the columns of the frame.
+/// The aggregate that a statistic of two columns reads. Adds the codes of its pairs to the columns
+/// of the frame.
 ///
 /// # Guarantee
-/// The code of a row lies between 0 and the last one, or is NULL where a value is NULL or NaN; what
-/// adds the products up clamps it to these codes again. Every code then adds entries ≥ 0 of the L1
-/// norm [`Pairs::weight`]. k rows of a unit in one group change the group's vector by at most k
-/// times that in L1, and in L2 too, because ‖v‖₂ ≤ ‖v‖₁; pairs at a corner attain both. Only values
-/// are rounded, to steps that depend on their ranges alone; the products of the rounded values are
-/// exact.
+/// The code of a row lies between 0 and the last one, or is NULL if a value is NULL or NaN. The
+/// operator that adds the products up clamps it to these codes again. Every code then adds entries
+/// ≥ 0 of the L1 norm [`Pairs::weight`]. k rows of a unit in one group change the group's vector by
+/// at most k times that in L1, and in L2 too, because ‖v‖₂ ≤ ‖v‖₁; pairs at a corner attain both.
+/// Only values are rounded, to steps that depend on their ranges alone; the products of the rounded
+/// values are exact.
 ///
 /// # Errors
-/// A refusal: DISTINCT, bounds in the call, or a column without a range.
+/// Refuses DISTINCT, bounds in the call, and a column without a range.
 pub(crate) fn read_joint(
     call: &Call,
     aggregate: &AggregateCall,

@@ -1,5 +1,5 @@
 //! The contribution bounds of a measure: how many groups and rows a privacy unit contributes, and
-//! the refusals if nothing bounds that.
+//! refusals if nothing bounds them.
 
 use crate::analysis::below::unit::UnitScope;
 use crate::analysis::measure::grid::too_large;
@@ -13,7 +13,7 @@ use crate::refusal::{Reason, Refusal};
 /// groups.
 ///
 /// # Errors
-/// A refusal when the measure needs a bound that is not given.
+/// Refuses a measure that needs a bound that is not given.
 pub(crate) fn limits(
     subject: &UnitScope,
     parameters: &Parameters,

@@ -1,7 +1,7 @@
 //! The frame in which the calls of a query are measured, and their arguments.
 //!
-//! In: a [`Call`], and the rows below it. Out: the argument as a column, with its range, and what
-//! gives it one.
+//! In: a [`Call`], and the rows below it. Out: the argument as a column with its range, or what to
+//! write to give it one.
 
 use arrow::datatypes::DataType;
 use datafusion::common::Column;
@@ -28,10 +28,10 @@ use crate::dialect::{AggregateCall, AggregateName, Operand};
 use crate::functions::{temporal_limits, without_nan};
 use crate::refusal::Refusal;
 
-/// Lets a sum read the file's own column if the sum itself clamps to the column's range. Bounds in
-/// the query may be wider than the domain, so the enforced column is needed then. A count reads it
-/// too, except of floats, dates and moments: their enforced column has NULL for NaN, and for what
-/// is outside of the calendar.
+/// Lets a sum read the unchecked column of the file, if the sum itself clamps to the column's
+/// range. Bounds in the query may be wider than the domain; then the sum needs the enforced column.
+/// A count reads the file's column, too, except for floats, dates and moments: their enforced
+/// column has NULL for NaN, and for values outside the calendar.
 pub(crate) fn sum_raw(
     input: &Input,
     aggregate: &AggregateCall,
@@ -57,7 +57,7 @@ pub(crate) fn sum_raw(
 }
 
 /// Adds the argument of an aggregate call to the columns. The first argument of a selection is its
-/// target.
+/// target, and is skipped.
 pub(crate) fn argument(
     call: &Call,
     aggregate: &AggregateCall,
@@ -77,7 +77,7 @@ pub(crate) fn argument_of(
 ) -> Result<Argument, NotAnalyzed> {
     let Some(expr) = expr.filter(|_| !aggregate.star) else { return Ok(Argument::none()) };
     let remedy = remedy(expr, frame.flow);
-    // A count tells only whether there is a value.
+    // A count only needs to know whether there is a value.
     let is_counted = aggregate.function == AggregateName::Count && !aggregate.distinct;
     let Total { expr, facts } = if is_counted { exact(expr, scope)? } else { total(expr, scope)? };
     let data_type = expr.get_type(frame.flow.plan.schema()).map_err(|e| internal(&e))?;
@@ -93,8 +93,8 @@ pub(crate) fn argument_of(
     })
 }
 
-/// The ways to give an expression a range: CLAMP, and a domain of a column of a private table that
-/// it shows or reads.
+/// The ways to give an expression a range: CLAMP, and a domain for a column of a private table that
+/// the expression shows or reads.
 pub(crate) fn remedy(expr: &Expr, flow: &PrivateRelation) -> String {
     let declared = |expr: &Expr| {
         let origin = flow.trace(expr)?.origin.as_ref()?;
@@ -126,22 +126,22 @@ pub(crate) fn remedy(expr: &Expr, flow: &PrivateRelation) -> String {
     }
 }
 
-/// The frame in which a release is measured: the rows, the columns being built, the public tables
+/// The frame in which a release is measured: the rows, the columns of the input, the public tables
 /// and the outer groups.
 pub(crate) struct MeasureFrame<'a> {
     pub(crate) flow: &'a PrivateRelation,
     pub(crate) columns: &'a mut InputColumns,
     pub(crate) lookups: &'a Lookups,
-    /// The number of outer groups; each has one selection.
+    /// The number of outer groups. Each has one selection.
     pub(crate) outer: usize,
-    /// Whether all rows of a unit have the same keys.
+    /// True if all rows of a unit have the same keys.
     pub(crate) one_group: bool,
-    /// The tables, by which expressions are computed on public values.
+    /// The tables, which evaluate expressions on public values.
     pub(crate) tables: &'a dyn Tables,
 }
 
 impl MeasureFrame<'_> {
-    /// The FILTER of a call as a column, and what is known about the rows that pass it.
+    /// The FILTER of a call as a column, and the scope of the rows that pass it.
     pub(crate) fn filter(
         &mut self,
         filter: Option<&Expr>,
@@ -158,7 +158,7 @@ impl MeasureFrame<'_> {
         u64::try_from(self.outer).unwrap_or(u64::MAX)
     }
 
-    /// The most outer groups that a unit can be in, by their number and by the keys; the bounding
+    /// The most outer groups that a unit can be in, by their number and by the keys. The bounding
     /// operator enforces it.
     pub(crate) fn outer_of_unit(&self) -> usize {
         if self.one_group { 1 } else { self.outer }

@@ -2,7 +2,7 @@
 //!
 //! In: an aggregate call, its argument's facts, the privacy unit and the parameters. Out: a
 //! [`Measure`]: the exact integers that a mechanism receives, how they are bounded per unit, and
-//! how much one unit can change them.
+//! how far one unit can change them.
 
 use arrow::datatypes::DataType;
 use num_bigint::BigInt;
@@ -54,18 +54,18 @@ pub enum Input {
     Joint(JointMoments),
     /// SUM(x) with the unit's sum in a group clamped to the measure's bounds.
     SumPerUnit(usize),
-    /// AVG(x) in which the unit counts once per group, with its clamped mean.
+    /// AVG(x) in which each unit counts once per group, with its clamped mean.
     MeanPerUnit(usize),
-    /// One aggregate for each named candidate, of its own columns.
+    /// One aggregate for each named candidate, over its own columns.
     Terms {
-        /// The aggregate of each; its column is that of the term.
+        /// The aggregate of each candidate; it reads the candidate's column.
         kind: Box<Input>,
         /// The columns of the candidates, in order.
         columns: Vec<TermColumns>,
     },
-    /// The rows' places on an axis of candidates, counted or with a column summed.
+    /// The rows' positions on an axis of candidates. They are counted, or a column is summed.
     Places {
-        /// The column of places; NULL does not count.
+        /// The column of positions. NULL does not count.
         place: usize,
         /// The column that is summed.
         weight: Option<usize>,
@@ -75,12 +75,11 @@ pub enum Input {
 /// The columns of one candidate's aggregate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TermColumns {
-    /// The least that a row adds to the sum, in units of the measure's grid; nothing that is added
-    /// goes below.
+    /// The least that a row adds to the sum, in units of the measure's grid. No row adds less.
     pub lo: i128,
     /// The most that a row adds.
     pub hi: i128,
-    /// The column that is counted or summed; without one, rows are counted.
+    /// The column that is counted or summed. Without one, rows are counted.
     pub value: Option<usize>,
     /// The FILTER.
     pub filter: Option<usize>,
@@ -91,9 +90,9 @@ pub struct TermColumns {
 pub enum InputShape {
     /// Sums for every key of the private aggregate.
     Sums,
-    /// Distinct values for every key of the private aggregate, which are not sums over rows.
+    /// Distinct values for every key of the private aggregate. These are not sums over rows.
     Distinct,
-    /// Sums for every place on the measure's own axis.
+    /// Sums for every position on the measure's own axis.
     Places,
     /// Sums for every key in the data.
     Keys,
@@ -127,8 +126,8 @@ pub struct Measure {
     pub limits: ContributionBounds,
     /// How the measure is released.
     pub release_kind: ReleaseKind,
-    /// The bounds of which one is chosen with the release; `limits` and the sensitivity are those
-    /// of the last one.
+    /// The bounds from which the release chooses one. `limits` and the sensitivity belong to the
+    /// last one.
     pub ladder: Option<Ladder>,
 }
 
@@ -142,7 +141,7 @@ pub enum ReleaseKind {
 }
 
 impl Input {
-    /// Reads every column at its new index.
+    /// Replaces the index of every column by its new index.
     fn renumber(&mut self, to: &dyn Fn(&mut usize)) {
         match self {
             Self::Rows | Self::Units => {}
@@ -168,7 +167,7 @@ impl Input {
         }
     }
 
-    /// Whether a unit counts once per group, however many rows it has there.
+    /// True if a unit counts once per group, for any number of its rows there.
     fn once_per_group(&self) -> bool {
         match self {
             Self::Units | Self::SumPerUnit(_) | Self::MeanPerUnit(_) => true,
@@ -186,7 +185,7 @@ impl Input {
 }
 
 impl Measure {
-    /// Drops the δ of a release with Laplace noise, which needs one for unknown groups only.
+    /// Drops the δ of a release with Laplace noise, which uses it only for unknown groups.
     pub(crate) fn without_idle_delta(&mut self) {
         let clause = &mut self.clause;
         if clause.mechanism == MechanismName::Laplace {
@@ -194,14 +193,14 @@ impl Measure {
         }
     }
 
-    /// Reads every column at its new index.
+    /// Replaces the index of every column by its new index.
     pub(crate) fn renumber(&mut self, moved: &[usize]) {
         let to = |column: &mut usize| *column = moved.get(*column).copied().unwrap_or(*column);
         self.filter.iter_mut().for_each(to);
         self.input.renumber(&to);
     }
 
-    /// What is measured, as a step of a derivation: with the range of one row.
+    /// The measure as a step of the explanation, with the range of one row.
     pub(crate) fn described(&self) -> String {
         let shown = |units: i128| {
             let value = Rational::from_integer(units.into()) * self.grid_unit();
@@ -215,7 +214,7 @@ impl Measure {
             let (x, y) = (ends_text(joint.pairs.x()), ends_text(joint.pairs.y()));
             return format!("{what} [{x} × {y}]");
         }
-        // What is placed on a line is counted, and a count needs no range.
+        // Positions on an axis are counted, and a count needs no range.
         if matches!(self.input, Input::Places { weight: None, .. }) {
             return what;
         }
@@ -227,7 +226,7 @@ impl Measure {
         grid_unit(self.grid)
     }
 
-    /// The choice by which the measure is released, if it is one.
+    /// The choice, if the measure is released as one.
     pub fn choice(&self) -> Option<&Choice> {
         match &self.release_kind {
             ReleaseKind::Choice(choice) => Some(choice),
@@ -257,14 +256,14 @@ impl Measure {
         }
     }
 
-    /// How many integers the measure has per group: 2 for a mean, 3 for a variance, 4 to 9 for a
-    /// statistic of two columns, one for each named candidate. Under a ladder of bounds, see
+    /// The number of integers of the measure per group: 2 for a mean, 3 for a variance, 4 to 9 for
+    /// a statistic of two columns, one for each named candidate. With a ladder of bounds, see
     /// [`Ladder::columns`].
     pub fn width(&self) -> usize {
         self.ladder.as_ref().map_or(self.parts(), |ladder| ladder.columns(self.parts()))
     }
 
-    /// How many integers the measure has per group under one bound.
+    /// The number of integers of the measure per group under one bound.
     pub fn parts(&self) -> usize {
         match &self.input {
             Input::Rows
@@ -301,22 +300,22 @@ impl Measure {
         if let Input::Moments(moments) = &self.input { Some(moments) } else { None }
     }
 
-    /// Whether it is released as the two sums of a mean.
+    /// True if it is released as the two sums of a mean.
     pub fn is_mean(&self) -> bool {
         matches!(self.input, Input::Mean(_) | Input::MeanPerUnit(_))
     }
 
-    /// Whether a unit counts once per group, however many rows it has there.
+    /// True if a unit counts once per group, for any number of its rows there.
     pub fn once_per_group(&self) -> bool {
         self.input.once_per_group()
     }
 
-    /// The most that one row (or one unit in a group) changes the measure, in the L1 norm, in grid
-    /// units.
+    /// The largest change of the measure by one row (or by one unit in a group), in the L1 norm, in
+    /// grid units.
     ///
     /// # Guarantee
     /// max(|lo|, |hi|) for counts and sums; hi − lo for means, whose two parts together change by
-    /// exactly that; for variances see [`VarianceMoments::weight`], for statistics of two columns
+    /// exactly that. For variances see [`VarianceMoments::weight`], for statistics of two columns
     /// `Pairs::weight`.
     pub fn weight(&self) -> Option<u128> {
         weight(&self.input, self.lo, self.hi)
@@ -352,14 +351,14 @@ pub(crate) fn approximate(value: &Rational) -> f64 {
 pub struct VarianceMoments {
     /// The column.
     pub column: usize,
-    /// Values are rounded to 2^shift grid units, counted from the lower end.
+    /// Values are rounded to multiples of 2^shift grid units, starting at the lower end.
     pub shift: u32,
-    /// The statistic that is released from the three sums.
+    /// The statistic that is computed from the three released sums.
     pub spread: Spread,
 }
 
 impl VarianceMoments {
-    /// What one row adds to all three sums together, in squared steps.
+    /// The sum of the three entries that one row adds, in squared steps.
     ///
     /// # Guarantee
     /// For every row with a value in [lo, hi] the three entries are ≥ 0 and add up to exactly this
@@ -371,7 +370,7 @@ impl VarianceMoments {
         steps.checked_mul(steps)
     }
 
-    /// The value of one unit of the sums, from the value of a grid unit.
+    /// The value of one unit of the sums, given the value of a grid unit.
     pub(crate) fn unit(&self, grid_unit: &Rational) -> Rational {
         let step = Rational::from_integer(BigInt::one() << self.shift) * grid_unit;
         &step * &step
@@ -383,15 +382,15 @@ impl VarianceMoments {
 pub struct JointMoments {
     /// The column of codes.
     pub column: usize,
-    /// The columns of a pair; x is the second argument of a regression.
+    /// The two columns of a pair. x is the second argument of a regression.
     pub pairs: Pairs,
-    /// The statistic that is released from the sums.
+    /// The statistic that is computed from the released sums.
     pub joint: Joint,
 }
 
 impl JointMoments {
-    /// The value of one unit of the sums: the steps of both columns multiplied, those of squared
-    /// columns twice.
+    /// The value of one unit of the sums: the product of the steps of both columns. The step of a
+    /// squared column counts twice.
     pub(crate) fn unit(&self) -> Rational {
         let of = |axis: &Axis| step(axis).pow(axis.degree());
         of(self.pairs.x()) * of(self.pairs.y())
@@ -410,10 +409,10 @@ pub(crate) fn ends_text(axis: &Axis) -> String {
     format!("{}..{}", of(axis.range().lo()), of(axis.range().hi()))
 }
 
-/// Every release of a SELECT answers with as many rows per group.
+/// Checks that all releases of a SELECT return the same number of rows per group.
 ///
 /// # Errors
-/// A refusal of releases that do not.
+/// Refuses releases that do not.
 pub(crate) fn same_rows(measures: &[Measure]) -> Result<(), Refusal> {
     let rows = |measure: &Measure| match &measure.release_kind {
         ReleaseKind::Choice(choice) => {

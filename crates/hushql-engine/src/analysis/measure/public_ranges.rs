@@ -1,11 +1,11 @@
-//! The range of a public column that no table declares: from its least value to its greatest one.
+//! The range of a public column without a declaration: from its least value to its greatest.
 //!
 //! In: private rows that were joined with public ones, and the arguments of aggregates over them.
-//! Out: the same rows, with the range that their public columns have. Only public rows are read, so
-//! nothing here depends on a person.
+//! Out: the same rows, with ranges for their public columns. Only public rows are read, so the
+//! ranges depend on no privacy unit.
 //!
 //! ```text
-//! SUM(o.qty * p.cost), p public      cost between 0.5 and 80, as the rows of p say
+//! SUM(o.qty * p.cost), p public      cost between 0.5 and 80, read from the rows of p
 //! ```
 
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::analysis::expr::total;
 use crate::analysis::recursion::deeper;
 use crate::functions::without_nan;
 
-/// The rows, with the ranges of the public columns that the arguments and filters of some calls
-/// read, where these have none.
+/// The rows, with ranges for public columns that have none, if arguments or filters of some calls
+/// read them.
 ///
 /// # Guarantee
-/// On every row each such column is NULL, NaN, or in its range. The ranges depend on declarations,
-/// on public rows and on the query alone. They are for releases, which clamp to them; no proof that
-/// an expression never fails uses them.
+/// On every row each such column is NULL, NaN, or in its range. The ranges depend only on the
+/// query, the declarations and public rows. They are for releases, which clamp to them. No proof
+/// that an expression never fails uses them.
 pub(crate) fn with_public_ranges(
     mut flow: PrivateRelation,
     calls: &[Call],
@@ -45,8 +45,7 @@ pub(crate) fn with_public_ranges(
     flow
 }
 
-/// Gives the columns of an expression the ranges that follow from public rows, where they have
-/// none.
+/// Gives ranges to the columns of an expression that have none, if public rows supply them.
 fn narrow(expr: &Expr, scope: &mut Scope, traces: &[Trace], tables: &dyn Tables) {
     for column in expr.column_refs() {
         let Some(index) = scope.schema.maybe_index_of_column(column) else { continue };
@@ -68,7 +67,7 @@ fn narrow(expr: &Expr, scope: &mut Scope, traces: &[Trace], tables: &dyn Tables)
     }
 }
 
-/// The range of a computed column: that of all its branches.
+/// The range of a computed column: the union over all its branches.
 fn of_definition(definition: &Definition, tables: &dyn Tables) -> Option<Interval> {
     let mut hull = Interval::empty();
     for (expr, below) in &definition.branches {
@@ -79,12 +78,12 @@ fn of_definition(definition: &Definition, tables: &dyn Tables) -> Option<Interva
     hull.bounds().is_some().then_some(hull)
 }
 
-/// From the least value of a public column to its greatest; `None` where it has no value, or no
-/// finite ends.
+/// From the least value of a public column to its greatest; `None` if it has no value, or no finite
+/// ends.
 fn range_of(plan: &Arc<LogicalPlan>, column: &Column, tables: &dyn Tables) -> Option<Interval> {
     let of = Expr::Column(column.clone());
     let data_type = type_of(&of, plan.schema()).ok()?;
-    // NaN would be the greatest value.
+    // Otherwise NaN would be the greatest value.
     let number = without_nan(of, &data_type);
     let ends = vec![min(number.clone()).alias("lo"), max(number).alias("hi")];
     let plan = LogicalPlanBuilder::from(plan.as_ref().clone())

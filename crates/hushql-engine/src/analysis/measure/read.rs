@@ -1,4 +1,4 @@
-//! Decides what an aggregate reads: which rows it adds up, in which unit and within which bounds.
+//! The input of an aggregate: the rows that it adds up, in which unit and within which bounds.
 
 use arrow::datatypes::DataType;
 
@@ -16,7 +16,7 @@ use crate::privacy::{Rational, decimal_text};
 use crate::refusal::{Reason, Refusal};
 use crate::sql_type::sql_type;
 
-/// Decides what an aggregate call reads. It may tighten the parameters by GoogleSQL's named bounds.
+/// Determines the input of an aggregate call. GoogleSQL's named bounds may tighten the parameters.
 pub(crate) fn read(
     call: &AggregateCall,
     argument: &Argument,
@@ -38,7 +38,7 @@ pub(crate) fn read(
             "BY COUNT(*), COUNT(DISTINCT unit) or SUM(x)",
         )
         .into()),
-        // With a mechanism, two columns are read together, see `joint`.
+        // With a mechanism, the two columns are read together, see `joint`.
         AggregateName::Joint(joint) => Err(Refusal::new(
             Reason::Score,
             text,
@@ -110,18 +110,17 @@ pub(crate) fn read(
     }
 }
 
-/// The largest magnitude of an integer of which millions add up to a BIGINT.
+/// The largest magnitude of integers whose sum over millions of rows fits a BIGINT.
 const MOST_SUMMED: u128 = 1 << 40;
 
-/// How many values of a decimal a sum of its type holds at least.
+/// A sum of a decimal type must be able to hold at least this many values.
 const FEWEST_SUMMED: u64 = 1 << 23;
 
-/// Decides what an aggregate call reads that is released as a number.
+/// Determines the input of an aggregate call that is released as a number.
 ///
 /// # Errors
-/// As [`read`]; a refusal of a sum of integers or decimals whose range lets a few million rows
-/// exceed the type in which the sum would be released. It follows from the range, never from the
-/// rows.
+/// As [`read`]. Also refuses a sum of integers or decimals, if its range lets a few million rows
+/// exceed the type of the released sum. This follows from the range, never from the rows.
 pub(crate) fn read_number(
     call: &AggregateCall,
     argument: &Argument,
@@ -144,7 +143,7 @@ pub(crate) fn read_number(
     if let (true, DataType::Decimal128(digits, scale), Grid::Decimal { scale: places }) =
         (is_sum, &argument.data_type, &read.grid)
     {
-        // A sum has ten digits more than its values, and 38 at most.
+        // The type of a sum has ten digits more than its values, and at most 38.
         let sum = DataType::Decimal128(digits.saturating_add(10).min(38), *scale);
         let largest = decimal_unit(*places) * Rational::from_integer(largest.into());
         let all = &largest * Rational::from_integer(FEWEST_SUMMED.into());

@@ -1,9 +1,9 @@
-//! `rows=auto`: which releases choose the bound of a unit's contribution, from which ladder, and
-//! what to write where none can.
+//! `rows=auto`: which releases choose the bound on a unit's contribution, from which ladder, and
+//! what to write if none can be chosen.
 //!
 //! In: the aggregate, its range, the declared bounds and the number of groups. Out: a [`Ladder`]
-//! with the sensitivity of its last bound, or a refusal. Which bound is taken is drawn, and paid
-//! for, with the release.
+//! with the sensitivity of its last bound, or a refusal. The bound itself is drawn and paid for
+//! together with the release.
 //!
 //! ```text
 //! LAPLACE(eps=1, rows=auto) COUNT(*), MAX ROWS 50     Ladder { rungs: [1, 2, 4, 8, 16, 32, 50], … }, Δ₁ ≤ 50
@@ -26,17 +26,18 @@ use crate::dialect::{
 use crate::privacy::Epsilon;
 use crate::refusal::{Reason, Refusal};
 
-/// The bounds of a measure with `rows=auto`, as far as they are known before one is chosen, its
-/// sensitivity under the last one, and the ladder.
+/// The bounds of a measure with `rows=auto` as far as they are known before one is chosen, its
+/// sensitivity under the last bound, and the ladder.
 ///
 /// # Guarantee
 /// For all data, the integers under the bound τ of the ladder change by at most τ·weight in L1 when
-/// one unit is added or removed, and the number of units beyond each bound by 0 or 1, for all
-/// bounds in the same direction: the plan enforces it (`Rungs` in `exec`). The sensitivity that is
-/// returned holds for every bound.
+/// one unit is added or removed. The number of units beyond each bound changes by 0 or 1, for all
+/// bounds in the same direction. The plan enforces both (`Rungs` in `exec`). The returned
+/// sensitivity holds for every bound.
 ///
 /// # Errors
-/// A refusal where no bound can be chosen: see [`refused`]; and of ladders that are too large.
+/// Refuses releases for which no bound can be chosen, see [`refused`], and ladders that are too
+/// large.
 pub(crate) fn ladder(
     subject: &UnitScope,
     clause: &ReleaseClause,
@@ -78,7 +79,7 @@ pub(crate) fn ladder(
         ));
     }
     let l1 = ladder.l1().ok_or_else(|| too_large(text))?;
-    // It is told only, and no noise is calibrated to it.
+    // This number is only shown. No noise is calibrated to it.
     let l2_squared = l1.saturating_mul(l1);
     let rows = most.unwrap_or(MOST_ROWS);
     let limits =
@@ -86,16 +87,16 @@ pub(crate) fn ladder(
     Ok((limits, ReleaseKind::Number(Sensitivity { l1, l2_squared }), Some(ladder)))
 }
 
-/// Lets numbers of the same rows take one bound, which the first of them chooses: that with the
-/// largest ε, where all state one.
+/// Lets numbers of the same rows share one bound. The first of them chooses it; if all state an ε,
+/// the one with the largest ε.
 ///
 /// # Guarantee
-/// The rows are the same where the argument and FILTER are: those that hold a value; of a COUNT(*),
-/// where the argument is never NULL. One of them chooses for all, and none follows one that
-/// follows. A sum beside others is bounded by rows: with shares of at most τ rows of values of at
-/// most b in magnitude, a unit changes it by at most τ·b in L1. Sums of different values alone
-/// share nothing: a bound on one sum says nothing of how many units exceed it on another. Which
-/// ones share follows from the query and the catalog.
+/// Two measures have the same rows if they have the same argument and FILTER: the rows with a
+/// value. A COUNT(*) has the same rows as a measure whose argument is never NULL. One of them
+/// chooses for all, and none follows a follower. A sum beside other numbers is bounded by rows:
+/// with shares of at most τ rows of values of at most b in magnitude, a unit changes it by at most
+/// τ·b in L1. Sums of different values alone share nothing, because a bound on one sum does not
+/// tell how many units exceed it on another. The sharing follows from the query and the catalog.
 pub(crate) fn share_choices(measures: &mut [Measure], schema: &DFSchema) {
     let rows: Vec<Option<OneSetOfRows>> =
         measures.iter().map(|measure| rows_of(measure, schema)).collect();
@@ -117,7 +118,7 @@ pub(crate) fn share_choices(measures: &mut [Measure], schema: &DFSchema) {
             true => Some((measures[*at].ladder.clone()?, measures[*at].release_kind.clone())),
             false => by_rows(&measures[*at]),
         });
-        // Where a sum by rows does not fit 128 bits, each is under a bound of its own.
+        // If a sum by rows does not fit 128 bits, each measure chooses its own bound.
         let Some(ladders) = ladders.collect::<Option<Vec<_>>>() else { continue };
         for (member, (ladder, kind)) in members.into_iter().zip(ladders) {
             let follows = (member != leader).then_some(leader);
@@ -127,21 +128,22 @@ pub(crate) fn share_choices(measures: &mut [Measure], schema: &DFSchema) {
     }
 }
 
-/// The column that a sum adds up, and its range in steps of the grid; `None` for what is no sum.
+/// The column that a sum adds up, and its range in steps of the grid; `None` if the measure is not
+/// a sum.
 fn sum_of(measure: &Measure) -> Option<(usize, i128, i128)> {
     let Input::Sum(column) = measure.input else { return None };
     Some((column, measure.lo, measure.hi))
 }
 
-/// Which rows a measure with a ladder is of.
+/// The rows of a measure with a ladder.
 #[derive(PartialEq)]
 struct OneSetOfRows {
-    /// The argument, if it may be NULL.
+    /// The argument, if it can be NULL.
     column: Option<usize>,
     filter: Option<usize>,
-    /// The largest number of rows, where one is declared.
+    /// The largest number of rows, if it is declared.
     most: Option<u64>,
-    /// What is drawn anew is drawn under a bound of its own.
+    /// A number that is drawn anew has a bound of its own.
     fresh: bool,
 }
 
@@ -159,7 +161,7 @@ fn rows_of(measure: &Measure, schema: &DFSchema) -> Option<OneSetOfRows> {
         | Input::Terms { .. }
         | Input::Places { .. } => return None,
     };
-    // A float that is never NULL may be NaN, which counts as NULL.
+    // A float that is never NULL can be NaN, which counts as NULL.
     let may_be_null = |column: &usize| {
         let field = schema.fields().get(*column);
         field.is_none_or(|field| field.is_nullable() || field.data_type().is_floating())
@@ -169,8 +171,8 @@ fn rows_of(measure: &Measure, schema: &DFSchema) -> Option<OneSetOfRows> {
     Some(OneSetOfRows { column, filter: measure.filter, most, fresh: measure.clause.fresh })
 }
 
-/// The one of these measures that chooses: with the largest ε; of several, and where a cost is not
-/// in ε, a count before a sum before a mean.
+/// The measure that chooses: the one with the largest ε. Among equals, and if a cost is not in ε, a
+/// count comes before a sum, and a sum before a mean.
 fn leader(measures: &[Measure], members: &[usize]) -> usize {
     let kind = |at: usize| match measures[at].input {
         Input::Rows | Input::Values(_) => 0,
@@ -195,7 +197,7 @@ fn leader(measures: &[Measure], members: &[usize]) -> usize {
     members.iter().min_by(first).copied().unwrap_or(0)
 }
 
-/// The ladder of a measure in numbers of rows, and its sensitivity under the last one; `None` on
+/// The ladder of a measure in numbers of rows, and its sensitivity under the last bound; `None` on
 /// overflow.
 fn by_rows(measure: &Measure) -> Option<(Ladder, ReleaseKind)> {
     let own = measure.ladder.as_ref()?;
@@ -207,7 +209,7 @@ fn by_rows(measure: &Measure) -> Option<(Ladder, ReleaseKind)> {
     Some((of_rows, kind))
 }
 
-/// Whether a bound can be chosen for an aggregate, however its groups and units are.
+/// True if a bound can be chosen for an aggregate, regardless of its groups and units.
 pub(crate) fn has_ladder(call: &AggregateCall) -> bool {
     let counted = match call.function {
         AggregateName::Count | AggregateName::Sum | AggregateName::Avg => true,
@@ -223,7 +225,7 @@ pub(crate) fn has_ladder(call: &AggregateCall) -> bool {
     counted && !call.distinct && call.bounds_per_group.is_none()
 }
 
-/// Refuses `rows=auto` where no bound is chosen.
+/// Refuses `rows=auto` for releases that cannot choose a bound.
 ///
 /// # Errors
 /// See [`refused`].
@@ -241,12 +243,12 @@ pub(crate) fn check(
     }
 }
 
-/// The refusal of `rows=auto` where no bound is chosen.
+/// The refusal of `rows=auto` for releases that cannot choose a bound.
 ///
 /// # Errors
-/// A refusal of every release but COUNT, SUM and AVG with Laplace noise, of rows that are units
-/// themselves, of groups that only the data know (their number is private, and the choice weighs by
-/// it), and beside other bounds.
+/// Refuses every release except COUNT, SUM and AVG with Laplace noise. Refuses rows that are units
+/// themselves, and `rows=auto` beside other bounds. Also refuses unknown groups: their number is
+/// private, and the choice depends on it.
 fn refused(
     clause: &ReleaseClause,
     call: Option<&AggregateCall>,
@@ -309,7 +311,7 @@ fn nothing_to_choose(clause: &ReleaseClause, why: &str) -> Refusal {
     )
 }
 
-/// The release with another bound in the place of `rows=auto`.
+/// The release with another bound in place of `rows=auto`.
 fn with(clause: &ReleaseClause, bound: &str) -> String {
     let parameters = Parameters {
         rows_auto: false,
@@ -326,7 +328,7 @@ fn with_parameters(clause: &ReleaseClause, parameters: &Parameters) -> String {
     format!("{}({parameters}) {}", clause.mechanism, clause.text)
 }
 
-/// The release with `rows=auto` instead of other bounds, where that could be written.
+/// The release with `rows=auto` in place of other bounds, if it can be written.
 pub(crate) fn proposed(
     clause: &ReleaseClause,
     call: &AggregateCall,
@@ -338,7 +340,7 @@ pub(crate) fn proposed(
     let name = match clause.mechanism {
         MechanismName::Auto => MechanismName::Auto,
         MechanismName::Laplace | MechanismName::Gaussian => MechanismName::Laplace,
-        // OPTIONS would share their cost with others.
+        // With OPTIONS, the release would share its cost with others.
         MechanismName::Default if clause.grouping.is_none() => MechanismName::Laplace,
         MechanismName::Default
         | MechanismName::Exponential
@@ -354,8 +356,7 @@ pub(crate) fn proposed(
     Some(format!("{name}({parameters}) {}", clause.text))
 }
 
-/// The refusal of a release without a bound, with the release that chooses one before what it says
-/// to write.
+/// The refusal of a release without a bound. Its hint first names the release that chooses a bound.
 pub(crate) fn proposing(refusal: Refusal, proposed: Option<String>) -> Refusal {
     let Some(proposed) = proposed else { return refusal };
     let hint = format!("{proposed}, which chooses the bound; or {}", refusal.hint());

@@ -1,4 +1,4 @@
-//! How much one privacy unit can change the input of a mechanism.
+//! How far one privacy unit can change the input of a mechanism.
 //!
 //! In: the enforced bounds of a unit's contribution ([`ContributionBounds`]) and of a row's value.
 //! Out: the change of a vector of group aggregates between neighbouring databases, in L1 and
@@ -89,7 +89,7 @@ pub fn range_of_scores(limits: &ContributionBounds, lo: i128, hi: i128) -> Optio
 mod tests {
     use super::*;
 
-    /// Every way to spread rows over groups, by brute force.
+    /// The maxima over every distribution of rows over groups, by brute force.
     fn brute(limits: &ContributionBounds, groups: u64, lo: i128, hi: i128) -> (u128, u128, u128) {
         let m = limits.per_partition;
         let (mut l1, mut l2, mut range) = (0, 0, 0);

@@ -1,18 +1,18 @@
-//! Unknown partitions: groups that only the data know, which clause pays for their threshold, and
-//! what counts their people.
+//! Unknown partitions: groups with undeclared keys, the clause that pays for their threshold, and
+//! how their units are counted.
 //!
 //! In: the releases of a GROUP BY with a column that has no public keys. Out:
 //! [`UnknownPartitions`]: a group is released only if a noisy number of its units reaches a
-//! threshold. For that number a unit is in at most C groups, with one row in each, chosen by a hash
-//! before anything is counted. Where rows are counted anyway, or values above 0 added up, these
-//! noisy numbers can be compared instead. A group exists only if what is compared is at least 1 in
-//! it, in steps of its grid; the other measures do not create groups.
+//! threshold. For that number, a unit is in at most C groups, with one row in each; a hash chooses
+//! them before anything is counted. If the query counts rows anyway, or adds up values above 0, the
+//! threshold can compare these noisy numbers instead. A group exists only if its compared number is
+//! at least 1, in steps of the grid. The other measures do not create groups.
 //!
 //! ```text
 //! zip, LAPLACE(eps=1, delta=1e-6) COUNT(DISTINCT id)      its own noisy number is compared, nothing is split
 //! zip, LAPLACE(eps=1, delta=1e-6) SUM(x)                  half of ε counts units, unless x is in a narrow range above 0
 //! zip, LAPLACE(eps=1, delta=1e-6) SUM(x), LAPLACE(eps=1) COUNT(DISTINCT id)      the second number is compared
-//! zip, LAPLACE(eps=1, delta=1e-6) COUNT(*)                its own, unless half of ε for units gives a much lower τ
+//! zip, LAPLACE(eps=1, delta=1e-6) COUNT(*)                its own number is compared, unless half of ε for units gives a much lower τ
 //! ```
 
 use super::sensitivity::ContributionBounds;
@@ -21,37 +21,37 @@ use crate::analysis::below::unit::UnitScope;
 use crate::dialect::{GroupingClause, MechanismName};
 use crate::refusal::{Reason, Refusal};
 
-/// Groups that only the data know.
+/// Groups with undeclared keys.
 #[derive(Debug, Clone)]
 pub struct UnknownPartitions {
-    /// The enforced bounds of a unit's contribution to the numbers that are compared: one row in
-    /// each of C groups, if these are numbers of units.
+    /// The enforced bounds of a unit's contribution to the compared numbers. If these count units:
+    /// one row in each of C groups.
     pub limits: ContributionBounds,
     /// C: the number of groups in which a unit is counted.
     pub groups: u64,
-    /// The measure whose noisy number is compared; `None` if units are counted for the threshold
-    /// alone.
+    /// The measure whose noisy number is compared; `None` if units are counted only for the
+    /// threshold.
     pub counter: Option<usize>,
     /// The clause that states δ.
     pub payer: Payer,
     /// The smallest noisy number of units that the query asks for.
     pub least: u64,
-    /// Whether a unit is counted in every group in which it has rows.
+    /// True if a unit is counted in every group in which it has rows.
     pub covers: bool,
-    /// What the numbers that are compared are of.
+    /// What the compared numbers count.
     pub compares: Compares,
     /// The released numbers that may be compared instead.
     pub released: Vec<Released>,
 }
 
-/// What the numbers are of that are compared with a threshold.
+/// What the numbers count that are compared with a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compares {
     /// Units, each with one row in a group.
     Units,
-    /// Rows, of which a unit may have several in a group.
+    /// Rows. A unit may have several rows in a group.
     Rows,
-    /// Values that are added up, in steps of the measure's grid.
+    /// Sums of values, in steps of the measure's grid.
     Values {
         /// The least that a row adds, at least 1.
         least: u64,
@@ -61,7 +61,7 @@ pub enum Compares {
 }
 
 impl Compares {
-    /// The most that a row adds to a number.
+    /// The most that one row adds to a number.
     pub fn most_of_row(self) -> u64 {
         match self {
             Self::Units | Self::Rows => 1,
@@ -69,8 +69,8 @@ impl Compares {
         }
     }
 
-    /// The most units of which a group has so large a number without noise, if each adds the least
-    /// that it can.
+    /// The largest number of units in a group with this number without noise, if each unit adds as
+    /// little as it can.
     pub fn units(self, number: u64) -> u64 {
         match self {
             Self::Units | Self::Rows => number,
@@ -79,19 +79,18 @@ impl Compares {
     }
 }
 
-/// A measure that counts rows, of which one unit may have several in a group, or adds up values
-/// above 0.
+/// A measure that counts rows (a unit may have several in a group), or that adds up values above 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Released {
-    /// The number of the measure.
+    /// The index of the measure.
     pub measure: usize,
-    /// What it is of.
+    /// What it counts.
     pub compares: Compares,
     /// Its bounds.
     pub limits: ContributionBounds,
     /// C: the number of groups in which a unit may have rows.
     pub groups: u64,
-    /// Whether a row of a unit is counted in every group in which it has some.
+    /// True if a unit is counted in every group in which it has rows.
     pub covers: bool,
 }
 
@@ -105,7 +104,7 @@ pub enum Payer {
 }
 
 impl UnknownPartitions {
-    /// What the threshold compares, and who pays for it.
+    /// Determines the number that the threshold compares, and the clause that pays for it.
     ///
     /// # Guarantee
     /// `limits` allow a unit one row in each group and at most `groups` groups, so that the numbers
@@ -113,8 +112,8 @@ impl UnknownPartitions {
     /// counter's own limits.
     ///
     /// # Errors
-    /// A refusal: several releases state δ, a unit can have several rows in a group, or nothing
-    /// bounds the groups of a unit.
+    /// Refuses several releases that state δ, units with several rows in a group, and groups of a
+    /// unit that nothing bounds.
     pub(crate) fn for_measures(measures: &[Measure], subject: &UnitScope) -> Result<Self, Refusal> {
         let payer = payer(measures)?;
         if subject.is_row() && subject.max_rows() != Some(1) {
@@ -162,7 +161,8 @@ impl UnknownPartitions {
         let least = measures.iter().filter_map(|m| m.clause.grouping.as_ref()?.min_units).max();
         let least = least.unwrap_or(1);
         let released = match counter {
-            // A number of units that is asked for is compared with one.
+            // If the query asks for a minimum number of units, the threshold must compare a number
+            // of units.
             None if least == 1 => released(measures, &payer, &by_laplace, subject),
             None | Some(_) => Vec::new(),
         };
@@ -171,14 +171,15 @@ impl UnknownPartitions {
         Ok(Self { limits, groups, counter, payer, least, covers, compares, released })
     }
 
-    /// The same groups where a released number is compared, for each of these; `measures` are those
-    /// of the groups. Sums are left out where other measures read the same column: those may be
-    /// read of one vector with them.
+    /// The same groups with a released number as the compared one, for each such number. `measures`
+    /// are the measures of the groups. Sums are left out if other measures read the same column,
+    /// because both may come from one vector.
     ///
     /// # Guarantee
-    /// A unit alone in some groups adds at most `limits` say to their numbers of rows, and at most
-    /// [`Compares::most_of_row`] with each row; a group whose number is 0 does not come out: the
-    /// threshold for these limits hides them as that of units does.
+    /// A unit that is alone in some groups adds at most as much to their numbers of rows as
+    /// `limits` allow, and at most [`Compares::most_of_row`] with each row. A group whose number is
+    /// 0 is not shown. So the threshold for these limits hides such groups just as a threshold on
+    /// units does.
     pub(crate) fn comparing_released(&self, measures: &[Measure]) -> Vec<Self> {
         let is_alone = |one: &&Released| {
             let Some(Measure { input: Input::Sum(column), .. }) = measures.get(one.measure) else {
@@ -194,8 +195,8 @@ impl UnknownPartitions {
     }
 }
 
-/// The first measure that counts all rows of its groups, and those that add up values above 0, with
-/// Laplace noise or as the release that states δ.
+/// The first measure that counts all rows of its groups, and the measures that add up values
+/// above 0. Each must have Laplace noise, or be the release that states δ.
 fn released(
     measures: &[Measure],
     payer: &Payer,
@@ -225,7 +226,7 @@ fn released(
         };
         let limits = own.limits;
         let groups = limits.l0.or(limits.total)?;
-        // A unit whose values are all NULL adds nothing.
+        // A unit with only NULL values adds nothing.
         let covers = compares == Compares::Rows && covers(own, groups, subject);
         Some(Released { measure, compares, limits, groups, covers })
     };
@@ -235,7 +236,7 @@ fn released(
         .collect()
 }
 
-/// Whether a measure adds up or counts the values of this column.
+/// True if a measure adds up or counts the values of this column.
 fn reads(measure: &Measure, own: usize) -> bool {
     match measure.input {
         Input::Sum(column)
@@ -253,8 +254,8 @@ fn reads(measure: &Measure, own: usize) -> bool {
     }
 }
 
-/// Whether so many groups are all in which a unit can have rows: nothing in the query leaves some
-/// of them out, or there are no more rows than groups.
+/// True if `groups` includes all groups in which a unit can have rows: the query leaves none of
+/// them out, or a unit has no more rows than groups.
 fn covers(measure: &Measure, groups: u64, subject: &UnitScope) -> bool {
     let asked = &measure.clause.parameters;
     let total = measure.limits.total.unwrap_or(u64::MAX);
@@ -262,19 +263,19 @@ fn covers(measure: &Measure, groups: u64, subject: &UnitScope) -> bool {
         || subject.max_rows().is_some_and(|rows| rows <= groups.min(total))
 }
 
-/// Whether a measure's integers are the numbers of units of the groups, with one row per unit in
+/// True if a measure's integers are the numbers of units in the groups, with one row per unit in
 /// each.
 fn counts_units(measure: &Measure) -> bool {
     let alone = measure.input == Input::Rows && measure.limits.per_partition == 1;
     measure.filter.is_none() && (measure.input == Input::Units || alone)
 }
 
-/// Whether OPTIONS state the cost of a measure.
+/// True if OPTIONS state the cost of a measure.
 fn is_of_options(measure: &Measure) -> bool {
     measure.clause.mechanism == MechanismName::Default && measure.clause.grouping.is_some()
 }
 
-/// The one release that states δ, or the OPTIONS that do.
+/// The one release that states δ, or the OPTIONS that state it.
 fn payer(measures: &[Measure]) -> Result<Payer, Refusal> {
     let names_delta = |m: &Measure| m.clause.parameters.delta.is_some();
     let of_options = measures.iter().find(|m| is_of_options(m) && names_delta(m));

@@ -1,9 +1,9 @@
 //! Variances and standard deviations: the vector of sums from which they are released.
 //!
-//! In: a call, its argument's facts and the range of one row. Out: what is read, namely three sums.
-//! The entries of a row are never negative and add up to the same number for every row, so that one
-//! ε pays for all three sums, and their total gives the number of rows. With X = x − lo and w = hi
-//! − lo, both in steps of 2^shift grid units:
+//! In: a call, its argument's facts and the range of one row. Out: the aggregate to read: three
+//! sums. The entries of a row are never negative and add up to the same number for every row. So
+//! one ε pays for all three sums, and their total gives the number of rows. With X = x − lo and w =
+//! hi − lo, both in steps of 2^shift grid units:
 //!
 //! ```text
 //! A = Σ(w − X)²     B = Σ2X(w − X)     C = ΣX²          A + B + C = n·w²
@@ -19,18 +19,18 @@ use crate::dialect::{AggregateCall, Spread};
 use crate::grid::coarse_width;
 use crate::refusal::{Reason, Refusal};
 
-/// The most steps of a range, so that squares stay within 40 bits and the samplers can draw the
-/// noise on them.
+/// The largest number of steps of a range. Squares then stay within 40 bits, so the samplers can
+/// draw noise on them.
 const MOST_STEPS: i128 = 1 << 20;
 
-/// What a variance reads.
+/// The aggregate that a variance reads.
 ///
 /// # Guarantee
 /// The shift is the smallest one for which the range has at most 2²⁰ steps; it depends on the range
 /// alone. Only the values are rounded: the squares of the rounded values are exact.
 ///
 /// # Errors
-/// A refusal: DISTINCT, bounds per group, or no range.
+/// Refuses DISTINCT, bounds per group, and a missing range.
 pub(crate) fn spread(
     call: &AggregateCall,
     spread: Spread,
@@ -71,8 +71,8 @@ mod tests {
         VarianceMoments { column: 0, shift, spread: Spread::VarPop }
     }
 
-    /// Every row's vector: never negative, its L1 norm exactly w², its L2 norm at most that, and
-    /// reached.
+    /// The vector of each row is never negative. Its L1 norm is exactly w², and the largest L2 norm
+    /// is w², too.
     #[test]
     fn every_row_moves_the_vector_by_its_weight() {
         for (lo, hi) in [(-3, 4), (0, 9), (5, 6), (-8, -1)] {
@@ -91,7 +91,8 @@ mod tests {
         assert_eq!(moments(3).weight(0, 17), Some(9));
     }
 
-    /// Several rows of a unit in a group, by brute force: Δ₂ = k·w² is reached and never exceeded.
+    /// The vectors of several rows of a unit in a group, by brute force: Δ₂ = k·w² is reached and
+    /// never exceeded.
     #[test]
     fn the_euclidean_bound_is_the_maximum_over_all_rows() {
         let w = 5_i128;
